@@ -15,6 +15,7 @@ from dns.rdtypes.ANY.TXT import TXT
 
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsQuestion, DnsStatus, host_name
 from mailcheck.checks.findings import RecordToPublish
+from mailcheck.checks.spf_texts import is_sender_id, is_spf_record, looks_like_spf
 
 MAX_STRING = 255
 """Octets of one string of a TXT record (RFC 1035 3.3)."""
@@ -151,8 +152,8 @@ def _purpose(name: str, text: str) -> str:
     """Say what a TXT record is for: names that begin with an underscore have one purpose."""
     if name.startswith("_") or "._domainkey." in name:
         return "its name's"
-    start = "".join(text[:40].lower().split()).lstrip("\"'")
-    return "spf" if start.startswith(("v=spf", "v:spf", "spf1", "v-spf")) else start
+    is_spf = is_spf_record(text) or (looks_like_spf(text) and not is_sender_id(text))
+    return "spf" if is_spf else "".join(text[:40].lower().split())
 
 
 Seen = frozenset[Change]

@@ -2,13 +2,15 @@
 
 The evaluation that found something is run once more over the answers that are
 known, with the record in its place (`Overlay`). Its finding must be gone, no new
-error may have come, and neither score nor policy may fall. Only then a
+error may have come, neither score nor policy may fall, and no sender that the
+published texts name may be lost without a reason. Only then a
 `ProvenFix` can be made, and renderers show no other record.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field
-from operator import is_
+from ipaddress import IPv4Network, IPv6Network
+from operator import is_, le
 from types import MappingProxyType
 from typing import Generic, TypeVar, TypeVarTuple
 
@@ -119,17 +121,49 @@ class Same(Generic[Result, *Given]):
         return result
 
 
+class NamedSender(Struct, frozen=True):
+    """A sender that a text names in some reading.
+
+    ``key`` is the same for each way to write mechanism and name, without the lengths of networks.
+    ``reason`` says why it may be left out of a record that is proposed; empty where it may not.
+    """
+
+    term: str
+    key: str
+    lengths: tuple[int, int] = (32, 128)
+    network: IPv4Network | IPv6Network | None = None
+    reason: str = ""
+
+    def covers(self, other: "NamedSender") -> bool:
+        """Return whether each host that the other one names is among those of this one."""
+        if self.network is not None and other.network is not None:
+            return _contains(self.network, other.network)
+        is_same = self.key == other.key and self.network is other.network
+        return is_same and all(map(le, self.lengths, other.lengths))
+
+
+def _contains(network: IPv4Network | IPv6Network, other: IPv4Network | IPv6Network) -> bool:
+    shift = network.max_prefixlen - network.prefixlen
+    return (
+        network.version == other.version
+        and network.prefixlen <= other.prefixlen
+        and int(network.network_address) >> shift == int(other.network_address) >> shift
+    )
+
+
 class Outcome(Struct, frozen=True):
     """What an evaluation came to: its findings in the order of their weight, and its score.
 
     ``policies`` tells how strict each policy is (SPF's end, DMARC's), in any unit;
-    ``is_vouched_for`` whether SPF or DKIM vouch for the own mail, to which DMARC's applies else.
+    ``is_vouched_for`` whether SPF or DKIM vouch for the own mail, to which DMARC's applies else;
+    ``named`` are the senders that any reading of the SPF texts names.
     """
 
     findings: tuple[Finding, ...]
     score: int
     policies: Mapping[str, int] = msgspec_field(default_factory=dict)
     is_vouched_for: bool = True
+    named: tuple[NamedSender, ...] = ()
 
     def ids(self, severity: Severity) -> list[str]:
         """Give the ids of the findings of a severity, each as often as it was found."""
@@ -146,6 +180,8 @@ class ProvenFix:
 
     ``score_before`` and ``score_after`` are those of the evaluation, in its own unit.
     ``beside`` are records that have to be published as well for it to work, some of them by others.
+    ``left_out`` are the senders that the published texts name and the record does not, each with
+    the reason.
 
     :raises NotProven: it does not mend the finding, or makes something worse.
     """
@@ -156,6 +192,7 @@ class ProvenFix:
     before: InitVar[Outcome]
     after: InitVar[Outcome]
     beside: tuple[RecordToPublish, ...] = ()
+    left_out: tuple[NamedSender, ...] = field(init=False)
     score_before: int = field(init=False)
     score_after: int = field(init=False)
 
@@ -163,6 +200,7 @@ class ProvenFix:
         objection = find_objection(self.finding, before, after)
         if objection:
             raise NotProven(objection)
+        object.__setattr__(self, "left_out", tuple(find_lost(before, after)))
         object.__setattr__(self, "score_before", before.score)
         object.__setattr__(self, "score_after", after.score)
 
@@ -188,10 +226,23 @@ def find_objection(finding: Finding, before: Outcome, after: Outcome) -> str:
                 return f"{name} came of it"
     if after.score < before.score:
         return "the score falls"
+    lost = next((one for one in find_lost(before, after) if not one.reason), None)
+    if lost is not None:
+        return f"{lost.term} would be lost"
     if not after.is_vouched_for and _rank_of_dmarc(after) > _rank_of_dmarc(before):
         return "the policy would be for the domain's own mail"
     weaker = [name for name, rank in before.policies.items() if after.policies.get(name, 0) < rank]
     return f"{weaker[0]} would be weaker" if weaker else ""
+
+
+def find_lost(before: Outcome, after: Outcome) -> Iterator[NamedSender]:
+    """Return the senders that are named before a change and not after it."""
+    kept = set(after.named)
+    return (
+        one
+        for one in before.named
+        if one not in kept and not any(other.covers(one) for other in after.named)
+    )
 
 
 def _rank_of_dmarc(outcome: Outcome) -> int:

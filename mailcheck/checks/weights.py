@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from mailcheck.checks.findings import Area, ChargedFinding, Finding
 
-SCORING_VERSION = "1"
+SCORING_VERSION = "2"
 """Changes with every change of a number or rule here, so that scores can be compared."""
 
 GRAVE = 10
@@ -50,6 +50,18 @@ OF_SENDER: Mapping[str, Cost] = MappingProxyType(
         ),
         "spf.result-fail": Cost(
             Area.SPF, 20, "SPF says fail", "the domain itself asks to refuse the mail"
+        ),
+        "spf.open": Cost(
+            Area.SPF,
+            10,
+            "the SPF record lets practically everybody send, so its pass shows nothing",
+            "a forged mail passes as well; it is worth no more than no record",
+        ),
+        "spf.wide": Cost(
+            Area.SPF,
+            3,
+            "the SPF record lets millions of addresses send, so its pass shows little",
+            "a forged mail from any of them passes as well",
         ),
         "rdns.absent": Cost(
             Area.RDNS, 10, "the sending address has no name", "Google asks every sender for one"

@@ -142,6 +142,7 @@ def _fix(finding: Finding, proofs: Proofs) -> list[str]:
     record = proven.record
     lines = [f"fix{gain}: {finding.fix}"]
     lines += [f"replace {value}" for value in proven.removed]
+    lines += [f"left out: {one.term}, which {one.reason}" for one in proven.left_out]
     return [*lines, f"{record.name}  {record.rdtype}  {record.value}"]
 
 

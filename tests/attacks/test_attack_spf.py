@@ -12,7 +12,10 @@ from mailcheck.checks.dmarc.mail import evaluate_dmarc_of_mail
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.hosts.helo import evaluate_helo
 from mailcheck.checks.spf.mail import SpfOfMail, describe_spf_of_mail, evaluate_spf_of_mail
-from mailcheck.checks.spf.record import MAX_RECORD, MAX_TERMS
+from mailcheck.checks.spf.record import (
+    MAX_RECORD,
+    MAX_TERMS,
+)
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 

@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers, DnsQuestion
 from mailcheck.checks.spf.evaluate import evaluate_spf
-from mailcheck.checks.spf.mail import evaluate_spf_of_mail
-from mailcheck.checks.spf.record import parse_spf_record
+from mailcheck.checks.spf.mail import SpfOfIdentity, evaluate_spf_of_mail
+from mailcheck.checks.spf.record import (
+    parse_spf_record,
+)
+from mailcheck.checks.spf.tree import MAX_VOIDS
+from mailcheck.core.network_addresses import IpAddress
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 
@@ -182,6 +186,78 @@ def is_for_some(term: str) -> bool:
     """Tell whether a term depends on the mail, or is there for everybody."""
     bare = term.lstrip("+-~?").lower()
     return "%" in term or bare.startswith(("all", "ptr", "exists:h")) or bare.endswith("/0")
+
+
+def judge_stranger(zone: MemoryZone, client: IpAddress) -> SpfOfIdentity:
+    """Judge a mail from a host that no record names."""
+    return settle(
+        zone, lambda answers: evaluate_spf_of_mail(client, "h", "j@d.example", "r", answers)
+    ).mail_from
+
+
+BACKSLASHED = [
+    "h\\.example",
+    "\\_s.r.example",
+    "h.exa\\mple",
+    "%{d}",
+    "r.%{d}",
+    "x.%{o}",
+    "h.%{d3}",
+]
+PLACES = [*NAMES, *BACKSLASHED, "four.example", "six.example", "dead-mx.example", "null-mx.example"]
+PLACES += [f"{'x' * 64}.example", "R.Example."]
+OF_ALL_KINDS = st.one_of(
+    st.tuples(
+        st.sampled_from(["a:", "mx:", "exists:", "include:", "?a:", "-mx:", "redirect="]),
+        st.sampled_from(PLACES),
+    ).map("".join),
+    st.sampled_from(
+        [
+            "a",
+            "mx",
+            "ptr",
+            "exists:%{i}.q.example",
+            "exists:%{l}.%{v}.q.example",
+            "a:%{ir}.q.example",
+        ]
+    ),
+)
+OF_ONE_PROTOCOL = {
+    "four.example": {"A": ["192.0.2.4"]},
+    "six.example": {"AAAA": ["2001:db8::6"]},
+    "dead-mx.example": {"MX": ["10 gone.example.", "20 four.example."]},
+    "null-mx.example": {"MX": ["0 ."]},
+    "r.d.example": {"TXT": ["v=spf1 a:four.example include:%{d}.none.example -all"]},
+    "x.d.example": {"TXT": ["v=spf1 a:six.example a:gone.example -all"]},
+    "h\\\\.example": {"A": ["192.0.2.8"], "TXT": ["v=spf1 a:four.example -all"]},
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(OF_ALL_KINDS, max_size=6), st.sampled_from(["", "-all", "~all"]))
+@example(["a:four.example"] * 3, "-all")
+@example(["a:six.example"] * 3, "-all")
+@example(["exists:%{i}.q.example"] * 3, "-all")
+@example(["mx:null-mx.example", "mx:dead-mx.example", "mx:gone.example"], "-all")
+@example(["a:h\\.example"] * 3, "-all")
+@example([f"a:{'x' * 64}.example"] * 3, "-all")
+@example(["include:r.%{d}"], "-all")
+def test_domain_and_mail_agree_on_every_record(terms: list[str], end: str) -> None:
+    """A mail that matches nothing is permerror just where the check of the domain says so."""
+    zone = MemoryZone(HOSTS | OF_ONE_PROTOCOL)
+    text = " ".join(["v=spf1", *(one for one in terms if not one.startswith("exists:h")), end])
+    octets = "".join(f"\\{octet:03d}" for octet in text.encode())
+    zone.publish("d.example", "TXT", f'"{octets}"')
+    domain = settle(zone, lambda answers: evaluate_spf("d.example", answers))
+    for client in (STRANGER, ip_address("2001:db8:9::9")):
+        mail = judge_stranger(zone, client)
+        has_too_many = len(domain.voids_for(client.version, may=True)) > MAX_VOIDS
+        expected = domain.is_broken or has_too_many
+        if mail.result in (AuthResult.PASS, AuthResult.TEMPERROR):
+            continue  # a term with "exists" is there for everybody
+        assert (mail.result is AuthResult.PERMERROR) == expected, mail.explanation
+        if mail.result is AuthResult.PERMERROR and not domain.is_broken:
+            assert all(f'"{one}"' in mail.explanation for one in terms[:1] if "gone" in one)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ from mailcheck.checks.spf.record import (
     MechanismName,
     Qualifier,
     explain_bad_domain_spec,
-    is_spf_record,
-    looks_like_spf,
     parse_spf_record,
 )
+from mailcheck.checks.spf_texts import is_spf_record, looks_like_spf
 
 
 @pytest.mark.parametrize(
@@ -73,62 +72,63 @@ def test_redirect_is_read_and_unknown_modifiers_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("term", "replacement"),
+    "term",
     [
-        ("ipv4:192.0.2.1", "ip4:192.0.2.1"),
-        ("ip:192.0.2.1", "ip4:192.0.2.1"),
-        ("a:192.0.2.1", "ip4:192.0.2.1"),
-        ("ip4:2001:db8::1", "ip6:2001:db8::1"),
-        ("ip4:192.0.2.1,", "ip4:192.0.2.1"),
-        ("-all;", "-all"),
-        ("-all.", "-all"),
-        ("inlcude:x.example", "include:x.example"),
-        ("ip4:192.0.2.256", ""),
-        ("ip4:192.0.2.0/33", ""),
-        ("ip4:192.0.2.0/08", ""),
-        ("ip4:", ""),
-        ("ip4", ""),
-        ("a/33", ""),
-        ("mx//129", ""),
-        ("include:", ""),
-        ("include", ""),
-        ("include:localhost", ""),
-        ("include:a..example", ""),
-        ("include:%{x}.example", ""),
-        ("include:%{t}.example", ""),
-        ("exists:%{i0}.example", ""),
-        ("include:exämple.com", ""),
-        ("all:example.com", ""),
-        ("redirect=localhost", ""),
-        ("hello", ""),
-        ("\tmx", ""),
-        ("--all", ""),
+        "term",
+        "ipv4:192.0.2.1",
+        "ip:192.0.2.1",
+        "a:192.0.2.1",
+        "ip4:2001:db8::1",
+        "ip4:192.0.2.1,",
+        "-all;",
+        "-all.",
+        "inlcude:x.example",
+        "ip4:192.0.2.256",
+        "ip4:192.0.2.0/33",
+        "ip4:192.0.2.0/08",
+        "ip4:",
+        "ip4",
+        "a/33",
+        "mx//129",
+        "include:",
+        "include",
+        "include:localhost",
+        "include:a..example",
+        "include:%{x}.example",
+        "include:%{t}.example",
+        "exists:%{i0}.example",
+        "include:exämple.com",
+        "all:example.com",
+        "redirect=localhost",
+        "hello",
+        "\tmx",
+        "--all",
     ],
 )
-def test_a_broken_term_breaks_the_record(term: str, replacement: str) -> None:
-    """Receivers answer permerror to any syntax error; where it is clear, the fix is known."""
+def test_a_broken_term_breaks_the_record(term: str) -> None:
+    """Receivers answer permerror to any syntax error."""
     record = parse_spf_record(f"v=spf1 {term} mx")
     assert record.is_broken
-    assert [problem.replacement for problem in record.problems] == [replacement]
+    assert len(record.problems) == 1
 
 
 @pytest.mark.parametrize(
-    ("terms", "problem", "replacement"),
+    ("terms", "problem"),
     [
-        ("ip4=192.0.2.1 -all", "ip4=192.0.2.1", "ip4:192.0.2.1"),
-        ("include=_spf.example.com -all", "include=_spf.example.com", "include:_spf.example.com"),
-        ("-all mx", "mx", ""),
-        ("-all redirect=x.example", "redirect=x.example", ""),
-        ("mx v=spf1 -all", "v=spf1", ""),
+        ("ip4=192.0.2.1 -all", "ip4=192.0.2.1"),
+        ("include=_spf.example.com -all", "include=_spf.example.com"),
+        ("inlude=_spf.example.com -all", "inlude=_spf.example.com"),
+        ("redirct=_spf.example.com", "redirct=_spf.example.com"),
+        ("-all mx", "mx"),
+        ("-all redirect=x.example", "redirect=x.example"),
+        ("mx v=spf1 -all", "v=spf1"),
     ],
 )
-def test_what_receivers_ignore_is_a_problem_but_no_error(
-    terms: str, problem: str, replacement: str
-) -> None:
+def test_what_receivers_ignore_is_a_problem_but_no_error(terms: str, problem: str) -> None:
     """A record can be valid and still not mean what its owner thinks."""
     record = parse_spf_record(f"v=spf1 {terms}")
     assert not record.is_broken
-    assert [(p.term, p.replacement) for p in record.problems] == [(problem, replacement)]
+    assert [one.term for one in record.problems] == [problem]
 
 
 def test_what_stands_behind_all_is_not_part_of_the_record() -> None:
@@ -169,11 +169,8 @@ def test_domain_specs(text: str, is_good: bool) -> None:
 
 @given(st.text(alphabet="ap4l:/-~?.% {}dinclue=xmr 0129é", max_size=120))
 def test_any_text_can_be_read(text: str) -> None:
-    """No record makes the parser fail, and a suggestion is always a valid term."""
-    record = parse_spf_record("v=spf1 " + text)
-    for problem in record.problems:
-        if problem.replacement:
-            assert not parse_spf_record("v=spf1 " + problem.replacement).problems
+    """No record makes the parser fail."""
+    parse_spf_record("v=spf1 " + text)
 
 
 def test_hostile_records_are_read_in_linear_time() -> None:

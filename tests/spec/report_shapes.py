@@ -46,6 +46,7 @@ _FIX = {
     "record": DNS_RECORD,
     "replaces": array(WORD),
     "beside": array(DNS_RECORD),
+    "leavesOut": array(record({"term": WORD, "reason": WORD})),
     "gain": NUMBER,
     "scoreAfter": NUMBER,
 }

@@ -130,6 +130,7 @@ _FINDING = record(
         "record": _RECORD,
         "replaces": array(WORD),
         "beside": array(_RECORD),
+        "leavesOut": array(record({"term": WORD, "reason": WORD})),
         "gain": INTEGER,
     },
 )
@@ -148,6 +149,8 @@ _MECHANISMS: dict[str, dict[str, Schema]] = {
         "records": array(STRING),
         "lookups": COUNT,
         "voidLookups": COUNT,
+        "voidLookupsIpv4": COUNT,
+        "voidLookupsIpv6": COUNT,
         "complete": BOOLEAN,
         "all": or_null(one_of("+", "-", "~", "?")),
         "tree": or_null(OBJECT),

@@ -83,6 +83,10 @@ def cap(charged: Iterable[ChargedFinding], most: int) -> tuple[ChargedFinding, .
     return tuple(capped)
 
 
+OF_A_PASS = ("spf.open", "spf.wide")
+"""Findings about a record that make its pass worth little."""
+
+
 def charge_spf(
     spf: SpfOfMail, record: SpfVerdict | None, *, is_own_host: bool = False
 ) -> tuple[ChargedFinding, ...]:
@@ -98,8 +102,11 @@ def charge_spf(
         return (unknown(Area.SPF, "spf.undetermined", meaning, ELSEWHERE),)
     of_sender = describe_spf_of_mail(spf, record, is_own_host=is_own_host)
     of_helo = describe_spf_of_helo(spf, is_own_host=is_own_host)
+    is_pass, known = identity.result is AuthResult.PASS, () if record is None else record.findings
+    of_pass = (one for one in known if is_pass and one.id in OF_A_PASS)
     return (
         *(() if of_sender is None else (charge_known(Area.SPF, of_sender),)),
+        *(charge_known(Area.SPF, one) for one in of_pass),
         *(() if of_helo is None else (remark(Area.SPF, of_helo),)),
     )
 

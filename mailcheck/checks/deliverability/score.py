@@ -15,6 +15,7 @@ from mailcheck.checks.arc.verify import describe_arc
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.checks.deliverability.charging import (
+    OF_A_PASS,
     charge_authentication,
     charge_blocklists,
     charge_content_filter,
@@ -52,7 +53,7 @@ from mailcheck.core.deliverability_tests import ReceivedMail
 class MailEvidence(Struct, frozen=True):
     """What all checks found.
 
-    ``spf_record`` is there where SPF found fault. ``reverse_dns`` and ``helo``
+    ``spf_record`` is there unless SPF could not be determined. ``reverse_dns`` and ``helo``
     are nothing for an address that can't be judged. ``quality`` is what the
     making of the mail costs, within its cap. ``is_own_host`` tells that the sender's
     domain vouches for the client itself: a name of it leads to the address, or an MX.
@@ -251,9 +252,16 @@ def describe_spf(spf: SpfOfMail, charged: Iterable[ChargedFinding]) -> str:
     others = [
         COSTS[one.finding.id].when
         for one in charged
-        if one.area in OF_SPF and one.tenths and not one.finding.id.startswith("spf.")
+        if one.area in OF_SPF
+        and one.tenths
+        and (one.finding.id in OF_A_PASS or not one.finding.id.startswith("spf."))
     ]
     return " ".join([words, *(f"{when[:1].upper()}{when[1:]}." for when in others)])
+
+
+def _is_beside_result(finding_id: str) -> bool:
+    """Return whether a finding says more than the result of SPF."""
+    return finding_id in OF_A_PASS or not finding_id.startswith("spf.")
 
 
 def result_of_dkim(dkim: DkimOfMail, author_domain: str | None) -> str:

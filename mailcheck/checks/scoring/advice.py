@@ -13,7 +13,9 @@ from mailcheck.checks.scoring.evidence import Evidence, is_parked
 from mailcheck.checks.scoring.hosts import classify_mx
 from mailcheck.checks.scoring.score import Judgements, add_up, points_of_dns
 from mailcheck.checks.scoring.spf_dkim_dmarc import classify_dkim, classify_dmarc, classify_spf
-from mailcheck.checks.spf.record import Qualifier
+from mailcheck.checks.spf.record import (
+    Qualifier,
+)
 from mailcheck.checks.spf.tree import SpfVerdict
 
 _STRICTNESS = {None: 0, Qualifier.PASS: 0, Qualifier.NEUTRAL: 1, Qualifier.SOFTFAIL: 2}
@@ -41,7 +43,7 @@ def outcome_of_records(
     if not mx.exists:
         findings = mx.findings
     policies = policies_of(spf, dmarc)
-    return Outcome(in_order(findings), points, policies, is_vouched_for(spf, dkim))
+    return Outcome(in_order(findings), points, policies, is_vouched_for(spf, dkim), spf.named)
 
 
 def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
@@ -59,7 +61,7 @@ def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
     points = [*points_of_dns(evidence, is_parked=parked), *(j.award.points for j in rest.values())]
     score = add_up(points) if mx.exists else 0
     is_vouched = is_vouched_for(spf, evidence.dkim)
-    return Outcome(in_order(findings), score, policies_of(spf, dmarc), is_vouched)
+    return Outcome(in_order(findings), score, policies_of(spf, dmarc), is_vouched, spf.named)
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -26,7 +26,7 @@ from mailcheck.checks.scoring.outcomes import (
     Status,
 )
 
-SCORING_VERSION = "1"
+SCORING_VERSION = "2"
 """Changes with every change of a number or rule here, so that scores can be compared."""
 
 MAXIMA: Mapping[FactorName, int] = {
@@ -61,6 +61,7 @@ AWARDS: Mapping[Outcome, Award] = {
     SpfOutcome.CLOSED: Award(15, PASS),
     SpfOutcome.UNENDED: Award(9, WARN),
     SpfOutcome.UNDETERMINED: undetermined_award(FactorName.SPF),
+    SpfOutcome.WIDE: Award(6, WARN),  # a pass shows little, but not nothing
     SpfOutcome.BROKEN: Award(3, FAIL),
     SpfOutcome.OPEN: Award(0, FAIL),
     SpfOutcome.ABSENT: Award(0, FAIL),

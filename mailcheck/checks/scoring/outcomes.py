@@ -32,6 +32,8 @@ class SpfOutcome(Enum):
     UNENDED = "unended"
     """``?all``, or nothing said about others."""
     UNDETERMINED = "undetermined"
+    WIDE = "wide"
+    """More addresses pass than any sender has."""
     BROKEN = "broken"
     """Receivers answer permerror."""
     OPEN = "open"

@@ -5,7 +5,9 @@ from mailcheck.checks.dkim.key_record import RSA
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.scoring.outcomes import DkimOutcome, DmarcOutcome, SpfOutcome
-from mailcheck.checks.spf.record import Qualifier
+from mailcheck.checks.spf.record import (
+    Qualifier,
+)
 from mailcheck.checks.spf.tree import MAX_LOOKUPS, SpfVerdict
 
 PARKED = "Not needed: the domain declares that it sends no mail."
@@ -17,13 +19,16 @@ def classify_spf(spf: SpfVerdict) -> tuple[SpfOutcome, str]:
         return SpfOutcome.UNDETERMINED, "DNS gave no usable answer about the SPF record."
     if spf.presence is Presence.ABSENT:
         return SpfOutcome.ABSENT, "There is no SPF record."
-    if spf.open_term:
-        return SpfOutcome.OPEN, f'"{spf.open_term}" lets everybody send as {spf.domain}.'
+    if spf.reach.is_open:
+        terms = ", ".join(f'"{term}"' for term in spf.wide_terms)
+        return SpfOutcome.OPEN, f"It lets {spf.reach} send as {spf.domain} ({terms})."
     if spf.is_broken:
         first = next((f for f in spf.findings if f.id != "spf.void"), spf.findings[0])
         return SpfOutcome.BROKEN, first.meaning
     if not spf.is_complete:
         return SpfOutcome.UNDETERMINED, "a part of the SPF record could not be looked up."
+    if spf.reach.is_wide:
+        return SpfOutcome.WIDE, f"The SPF record lets {spf.reach} send as {spf.domain}."
     used = f"It needs {spf.lookup_count} of {MAX_LOOKUPS} DNS lookups."
     if spf.all_qualifier in (Qualifier.FAIL, Qualifier.SOFTFAIL):
         ending = f"{spf.all_qualifier.value}all"

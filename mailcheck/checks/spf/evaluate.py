@@ -1,33 +1,49 @@
 """Judging the SPF of a domain: its records, what is said about them, and what to publish."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from dns.rdtypes.ANY.TXT import TXT
 from msgspec.structs import replace
 
-from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
+from mailcheck.checks.dns_answers import Answers, DnsAnswer, Presence, look_up, txt_values
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.spf.advice import (
+    compose,
+    find_glued,
+    find_left_out,
+    find_named,
+    has_senders,
+    propose_new_record,
+)
+from mailcheck.checks.spf.reach import count_addresses
 from mailcheck.checks.spf.record import (
-    VERSION,
+    NEVER_READ,
     MechanismName,
     Qualifier,
-    SpfRecord,
     TermProblem,
-    is_spf_record,
-    looks_like_spf,
-    parse_spf_record,
+)
+from mailcheck.checks.spf.repair import (
+    Meaning,
+    find_meaning,
 )
 from mailcheck.checks.spf.tree import (
+    IP_VERSIONS,
     MAX_LOOKUPS,
     MAX_VOIDS,
-    REDIRECT,
     NodeProblem,
     SpfNode,
     SpfVerdict,
+    Step,
     TreeWalk,
-    permits_everyone,
 )
+from mailcheck.checks.spf_texts import is_sender_id, is_spf_record, looks_like_spf
 
 LONG_RECORD = 450  # octets; beyond, the answer may not fit a datagram, RFC 7208 3.4
+
+_NO_RECORD = (
+    "No record is proposed here, because it is not certain what was meant, and a sender could be"
+    " left out."
+)
 
 _BROKEN = "so receivers give up (permerror) and no mail of {domain} passes SPF"
 
@@ -44,17 +60,24 @@ def _say_absent(domain: str, proposed: str) -> Finding:
     )
 
 
-def _say_unreadable(domain: str, text: str) -> Finding:
-    """Say that a record was meant as SPF but isn't."""
-    words = text.replace('"', " ").replace(";", " ").split()
-    rest = [word for word in words if not word.lower().startswith(("v", "spf1", "="))]
+def _say_unreadable(
+    domain: str, text: str, proposed: RecordToPublish | None, *, is_beside: bool = False
+) -> Finding:
+    """Say that a record was meant as SPF but isn't.
+
+    :param is_beside: there is a record besides.
+    """
+    which = "also has a TXT record" if is_beside else "has a TXT record"
+    fix = "Replace that TXT record by one that begins with v=spf1 and one space."
+    if is_beside:
+        fix = "Publish one SPF record that names the senders of both, and remove the other one."
     return Finding(
         "spf.unreadable",
-        Severity.ERROR,
-        f'{domain} has a TXT record that looks like SPF but does not begin exactly with "v=spf1 "'
+        Severity.WARNING if is_beside else Severity.ERROR,
+        f'{domain} {which} that looks like SPF but does not begin exactly with "v=spf1 "'
         f' ("{text[:40]}"), so receivers ignore it.',
-        "Replace that TXT record by one that begins with v=spf1 and one space.",
-        RecordToPublish(domain, "TXT", " ".join([VERSION, *rest])),
+        fix if proposed is not None else f"{fix} {_NO_RECORD}",
+        proposed,
     )
 
 
@@ -69,31 +92,38 @@ def _say_misplaced(domain: str, elsewhere: str, text: str) -> Finding:
     )
 
 
-def _describe(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
+def _describe(
+    verdict: SpfVerdict,
+    proposed: RecordToPublish | None,
+    reordered: RecordToPublish | None,
+    useless: frozenset[str],
+) -> Iterator[Finding]:
     """Give everything there is to say about the one record, worst things first."""
     assert verdict.tree is not None
     yield from _limits(verdict, proposed)
-    yield from _node(verdict.tree, verdict.domain, proposed)
+    yield from _voids_of_some(verdict, reordered)
+    yield from _node(verdict.tree, verdict.domain, proposed, useless)
     for top in verdict.tree.children:
         for node in top.walk():
-            yield from _node(node, verdict.domain, proposed, top)
+            yield from _node(node, verdict.domain, proposed, useless, top)
     yield from _ending(verdict, proposed)
-    yield from _habits(verdict, proposed)
+    yield from _habits(verdict)
 
 
-def _say_several(domain: str, records: Sequence[str], proposed: RecordToPublish) -> Finding:
+def _say_several(domain: str, records: Sequence[str], proposed: RecordToPublish | None) -> Finding:
     """Say that there is more than one record, so that nobody reads any of them."""
     return Finding(
         "spf.several",
         Severity.ERROR,
         f"{domain} has {len(records)} SPF records but may have one only,"
         f" {_BROKEN.format(domain=domain)}.",
-        "Replace all SPF records by one that holds what each of them says.",
+        "Replace all SPF records by one that holds what each of them says."
+        + ("" if proposed is not None else f" {_NO_RECORD}"),
         proposed,
     )
 
 
-def _limits(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
+def _limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[Finding]:
     broken = _BROKEN.format(domain=verdict.domain)
     if verdict.lookup_count > MAX_LOOKUPS:
         count = f"{'at least ' if verdict.is_truncated else ''}{verdict.lookup_count}"
@@ -105,18 +135,94 @@ def _limits(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]
             " their own, or replace a, mx and include by the ip4 and ip6 networks behind them.",
         )
     if verdict.void_count > MAX_VOIDS:
+        terms = min((verdict.voids_for(version) for version in IP_VERSIONS), key=len)
         yield Finding(
             "spf.too-many-voids",
             Severity.ERROR,
-            f"{verdict.void_count} names in the SPF record do not exist and {MAX_VOIDS} are"
-            f" allowed, {broken}.",
-            "Remove the terms of the SPF record whose names do not exist.",
+            f"{len(terms)} terms of the SPF record find nothing in DNS ({_quoted(terms)}) and"
+            f" {MAX_VOIDS} are allowed, {broken}.",
+            "Remove the terms of the SPF record whose names do not exist. Put ip4 and ip6 before"
+            " the terms that ask DNS.",
             proposed,
         )
 
 
+def _quoted(terms: Sequence[str]) -> str:
+    more = len(terms) - _MOST_QUOTED
+    listed = ", ".join(f'"{term}"' for term in terms[:_MOST_QUOTED])
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+_MOST_QUOTED = 6
+
+
+def _voids_of_some(verdict: SpfVerdict, reordered: RecordToPublish | None) -> Iterator[Finding]:
+    """Say that some clients meet more void lookups than are allowed (RFC 7208 4.6.4)."""
+    assert verdict.tree is not None
+    met = {version: _meet(verdict.tree, version) for version in IP_VERSIONS}
+    crowded = [version for version in IP_VERSIONS if len(met[version][0]) > MAX_VOIDS]
+    if not crowded or verdict.is_broken:
+        return
+    client = "A mail server"
+    if len(crowded) < len(IP_VERSIONS):
+        client = f"A mail server with an IPv{crowded[0]} address"
+    voids, _ = met[crowded[0]]
+    behind = next((met[version][1] for version in crowded if met[version][1]), [])
+    fix = (
+        "Put ip4 and ip6 before the terms that ask DNS, and write ip4 and ip6 in place of a and mx"
+        " where the addresses seldom change."
+    )
+    if behind:
+        yield Finding(
+            "spf.voids-before-senders",
+            Severity.WARNING,
+            f"{client} can meet more than {MAX_VOIDS} terms that find nothing for it"
+            f" ({_quoted(voids)}) before {_quoted(behind)}: receivers give up there (permerror),"
+            " so mail of these senders does not pass SPF.",
+            fix,
+            reordered,
+        )
+    else:
+        yield Finding(
+            "spf.voids-for-some",
+            Severity.NOTE,
+            f"{client} that the SPF record does not name can meet more than {MAX_VOIDS} terms that"
+            f" find nothing for it ({_quoted(voids)}): receivers answer permerror for it instead of"
+            " the end of the record.",
+            fix,
+        )
+
+
+def _meet(tree: SpfNode, version: int) -> tuple[list[str], list[str]]:
+    """Return the void terms that a client meets, and the senders behind too many of them."""
+    voids: list[str] = []
+    behind: dict[str, None] = {}
+
+    def walk(node: SpfNode, top: str) -> None:
+        for step in node.steps:
+            own = top or step.term
+            if step.child is not None:
+                walk(step.child, own)
+            elif len(voids) > MAX_VOIDS and _lets_send(step, version):
+                behind[own] = None
+            if version in step.void_for or step.depends_on_mail:
+                voids.append(step.term)
+
+    walk(tree, "")
+    return voids, list(behind)
+
+
+def _lets_send(step: Step, version: int) -> bool:
+    is_end = step.term.lstrip("+-~?").lower() == "all"
+    return not is_end and any(one.version == version for one in step.permitted)
+
+
 def _node(
-    node: SpfNode, domain: str, proposed: RecordToPublish, top: SpfNode | None = None
+    node: SpfNode,
+    domain: str,
+    proposed: RecordToPublish | None,
+    useless: frozenset[str],
+    top: SpfNode | None = None,
 ) -> Iterator[Finding]:
     """Describe one record of the tree; ``top`` is the term of the own record that leads to it."""
     is_own = top is None
@@ -127,7 +233,7 @@ def _node(
         yield undetermined("spf.undetermined", node.silent_names)
     for problem in node.record.problems if node.record else ():
         if is_own or problem.is_error:
-            yield _term(problem, place, domain, proposed, top)
+            yield _term(problem, place, domain, proposed, useless, top)
     absent_terms = {c.term for c in node.children if c.problem is NodeProblem.ABSENT}
     for term in (void for void in node.voids if void not in absent_terms):
         yield Finding(
@@ -160,7 +266,7 @@ def _ask_owner(node: SpfNode, top: SpfNode) -> str:
 
 
 def _branch(
-    node: SpfNode, domain: str, proposed: RecordToPublish, top: SpfNode
+    node: SpfNode, domain: str, proposed: RecordToPublish | None, top: SpfNode
 ) -> Iterator[Finding]:
     broken = _BROKEN.format(domain=domain)
     meanings = {
@@ -183,7 +289,7 @@ def _branch(
             finding_id,
             Severity.ERROR,
             f'"{node.term}" leads to {meaning}',
-            f'Remove "{node.term}", or have a record published at {node.domain}.'
+            _mend_include(node)
             if node is top
             else f'Ask the owner of the record with "{node.term}" to mend it; until then remove'
             f' "{top.term}" from your own if nothing of yours needs it.',
@@ -191,10 +297,35 @@ def _branch(
         )
 
 
+def _mend_include(node: SpfNode) -> str:
+    """Say what to do about an own term that leads to no record."""
+    meant = find_meaning((node.term,), frozenset((node.term,)))
+    if meant.words and not meant.unclear and meant.words != (node.term,):
+        return f'Write "{" ".join(meant.words)}".'
+    return f'Remove "{node.term}", or have a record published at {node.domain}.'
+
+
 def _term(
-    problem: TermProblem, place: str, domain: str, proposed: RecordToPublish, top: SpfNode | None
+    problem: TermProblem,
+    place: str,
+    domain: str,
+    proposed: RecordToPublish | None,
+    useless: frozenset[str],
+    top: SpfNode | None,
 ) -> Finding:
-    fix = f'Write "{problem.replacement}".' if problem.replacement else "Remove or correct it."
+    meant = find_meaning((problem.term,), useless)
+    fix = "Remove or correct it."
+    if meant.words not in ((), (problem.term,)):
+        fix = f'Write "{" ".join(meant.words)}".'
+    elif problem.reason.startswith(NEVER_READ):
+        fix = "Put it before that term, or remove it."
+    if meant.unclear and proposed is not None:
+        fix = "Put together what belongs together: a term has no space in it."
+    elif meant.unclear:
+        fix = (
+            "Correct it: name a mail server with a:, an address with ip4: or ip6:, and a service"
+            f" with include:. {_NO_RECORD}"
+        )
     if top is not None:
         fix = (
             "Ask the owner of that record to mend it; until then remove"
@@ -210,18 +341,21 @@ def _term(
     return Finding("spf.ignored-term", Severity.WARNING, meaning, fix, proposed)
 
 
-def _ending(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
-    if verdict.open_term:
+def _ending(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[Finding]:
+    if verdict.reach.is_open:
+        yield _say_open(verdict, proposed)
+    elif verdict.reach.is_wide:
         yield Finding(
-            "spf.open",
-            Severity.ERROR,
-            f'"{verdict.open_term}" in the SPF record lets everybody in the world send mail as'
-            f" {verdict.domain}.",
-            f'Remove "{verdict.open_term}"; end the record with ~all or -all, behind the servers'
-            " that really send.",
-            proposed,
+            "spf.wide",
+            Severity.WARNING,
+            f"The SPF record lets {verdict.reach} send mail as {verdict.domain}"
+            f" ({_quoted(verdict.wide_terms)}), far more than any sender has.",
+            "Name only the networks of the servers that really send; look for a length behind a"
+            " slash that is too short.",
         )
-    elif verdict.all_qualifier is None and verdict.is_complete and not verdict.is_truncated:
+    if verdict.reach.is_open:
+        return
+    if verdict.all_qualifier is None and verdict.is_complete and not verdict.is_truncated:
         yield Finding(
             "spf.no-end",
             Severity.WARNING,
@@ -240,7 +374,32 @@ def _ending(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]
         )
 
 
-def _habits(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
+def _say_glued(term: str, words: str, proposed: RecordToPublish | None) -> Finding:
+    """Say that a term is allowed by the grammar, but was meant otherwise."""
+    return Finding(
+        "spf.glued-terms",
+        Severity.WARNING,
+        f'"{term}" in the SPF record is a single term for receivers, with characters that no host'
+        " name has; the record may not mean what was intended.",
+        f'Write "{words}".',
+        proposed,
+    )
+
+
+def _say_open(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Finding:
+    """Say that practically everybody may send."""
+    terms = _quoted(verdict.wide_terms)
+    return Finding(
+        "spf.open",
+        Severity.ERROR,
+        f"The SPF record lets {verdict.reach} send mail as {verdict.domain} ({terms}), so a pass"
+        " of SPF shows nothing.",
+        f"Replace {terms} by the servers that really send, and end the record with ~all or -all.",
+        proposed,
+    )
+
+
+def _habits(verdict: SpfVerdict) -> Iterator[Finding]:
     assert verdict.tree is not None
     record = verdict.tree.record
     if record is not None and any(m.name is MechanismName.PTR for m in record.mechanisms):
@@ -250,7 +409,6 @@ def _habits(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]
             'The SPF record uses "ptr", which is slow and which many receivers no longer follow'
             " (RFC 7208 5.5).",
             "Name the sending servers with a, mx, ip4 or ip6 instead.",
-            proposed,
         )
     if record is not None and len(record.text) > LONG_RECORD:
         yield Finding(
@@ -270,86 +428,6 @@ def _habits(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]
         )
 
 
-ASK_WHO_FAILS = "~all"
-"""What is put in for a missing or open ``all``: marks others without losing forgotten senders."""
-
-
-def propose_new_record() -> str:
-    """Give a first record: the hosts that receive mail also send it."""
-    return f"{VERSION} mx {ASK_WHO_FAILS}"
-
-
-def propose_record(
-    texts: Sequence[str], trees: Sequence[SpfNode], *, without_broken: bool = False
-) -> str:
-    """Merge several records and mend what is wrong.
-
-    Terms that find nothing, stand twice, can't be read or use ``ptr`` are
-    dropped, misspelt ones written as they were meant, and what becomes of
-    everybody else is said at the end.
-
-    :param without_broken: drop those too that lead to a record of somebody else that is broken.
-    """
-    dropped = {term for tree in trees for term in _useless_terms(tree)}
-    if without_broken:
-        dropped |= {child.term for tree in trees for child in tree.children if _is_doomed(child)}
-    terms: list[str] = []
-    ends: list[SpfRecord] = []
-    for text in texts:
-        record = parse_spf_record(text)
-        ends.append(record)
-        own = _mended_terms(record)
-        if record.redirect and len(texts) > 1 and REDIRECT + record.redirect not in dropped:
-            own.append(f"include:{record.redirect}")
-        terms += [term for term in dict.fromkeys(own) if term not in (*terms, *dropped)]
-    redirect = next((r.redirect for r in ends if r.redirect), "")
-    if redirect and REDIRECT + redirect not in dropped and len(texts) == 1:
-        return " ".join([VERSION, *terms, REDIRECT + redirect])
-    return " ".join([VERSION, *terms, _choose_all(ends, trees)])
-
-
-def _mended_terms(record: SpfRecord) -> list[str]:
-    replacements = {problem.term: problem.replacement for problem in record.problems}
-    kept = {mechanism.text for mechanism in record.mechanisms}
-    terms = []
-    for word in record.text[len(VERSION) :].split(" "):
-        is_explanation = word.lower().startswith("exp=") and word not in replacements
-        is_wanted = word in kept or is_explanation
-        term = word if is_wanted else replacements.get(word, "")
-        if term and _name_of(term) not in ("all", "ptr"):
-            terms.append(term)
-    return terms
-
-
-def _name_of(term: str) -> str:
-    return term.lstrip("+-~?").lower().partition(":")[0]
-
-
-def _choose_all(records: Sequence[SpfRecord], trees: Sequence[SpfNode]) -> str:
-    meant = [record.all_qualifier for record in records]
-    meant += [tree.all_qualifier for tree in trees]
-    meant += [
-        Qualifier(problem.replacement[0])
-        for record in records
-        for problem in record.problems
-        if problem.replacement[1:].lower() == "all"
-    ]
-    # Of two records the stricter one decides: together they know the senders of both.
-    return "-all" if Qualifier.FAIL in meant else ASK_WHO_FAILS
-
-
-def _is_doomed(node: SpfNode) -> bool:
-    """Tell whether a record that a term leads to, or one behind it, is permerror."""
-    return any(
-        one.crowded or (one.problem is not None and one.problem.is_error) for one in node.walk()
-    )
-
-
-def _useless_terms(tree: SpfNode) -> list[str]:
-    pointless = (NodeProblem.ABSENT, NodeProblem.LOOP)
-    return [*tree.voids, *(child.term for child in tree.children if child.problem in pointless)]
-
-
 def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
     """Judge who may send for ``domain`` (RFC 7208), with lookup and void counts."""
     answer = look_up(answers, domain, "TXT")
@@ -360,52 +438,136 @@ def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
     texts = txt_values(answer)
     # In one order, whichever DNS has given: of several the first must not decide.
     records = tuple(sorted(text for text in texts if is_spf_record(text)))
+    near_misses = sorted(text for text in texts if looks_like_spf(text))
     if not records:
-        absence = _without_record(domain, Presence.ABSENT, _explain_absence(domain, texts, answers))
-        return replace(absence, broken_texts=tuple(filter(looks_like_spf, texts)))
-    walk = TreeWalk(answers)
+        return _explain_absence(domain, near_misses, answer, answers)
+    near_misses = [text for text in near_misses if not is_sender_id(text)]
+    return _judge_records(domain, answer, records, near_misses, TreeWalk(answers))
+
+
+def _judge_records(
+    domain: str,
+    answer: DnsAnswer,
+    records: tuple[str, ...],
+    near_misses: Sequence[str],
+    walk: TreeWalk,
+) -> SpfVerdict:
     tree, *others = [walk.read_record(domain, text, is_one_of=len(records)) for text in records]
+    trees = (tree, *others)
+    left_out = find_left_out(trees)
+    useless = frozenset(left_out)
+    meanings = _meanings(answer, (*records, *near_misses), useless)
+    permitted = () if others else tuple(tree.permitted)
     verdict = SpfVerdict(
         domain=domain,
         presence=Presence.FOUND,
         records=records,
         tree=tree,
         lookup_count=sum(node.lookups for node in tree.walk()),
-        void_count=sum(len(node.voids) for node in tree.walk()),
         is_truncated=walk.is_truncated,
         findings=(),
-        open_term="" if others else permits_everyone(tree),
+        named=find_named(records, meanings, left_out),
+        mended=compose(meanings, trees, left_out),
+        reach=count_addresses(permitted),
     )
-    trees = (tree, *others)
-    proposed = RecordToPublish(domain, "TXT", propose_record(records, trees))
-    value = propose_record(records, trees, without_broken=True)
-    spare = () if value == proposed.value else (RecordToPublish(domain, "TXT", value),)
-    several = (_say_several(domain, records, proposed),) if others else ()
-    findings = several or tuple(_describe(verdict, proposed))
-    return replace(verdict, findings=tuple(_with_spare(findings, proposed, spare)))
+    verdict = replace(verdict, wide_terms=_find_wide(verdict))
+    reordered = compose(meanings, trees, left_out, addresses_first=True)
+    findings = _find_all(verdict, meanings, left_out, near_misses, reordered)
+    return replace(verdict, findings=tuple(findings))
 
 
-def _with_spare(
-    findings: Iterable[Finding], proposed: RecordToPublish, spare: tuple[RecordToPublish, ...]
+def _find_all(
+    verdict: SpfVerdict,
+    meanings: Sequence[Meaning],
+    left_out: Mapping[str, str],
+    near_misses: Sequence[str],
+    reordered: str,
 ) -> Iterator[Finding]:
-    """Let a finding whose record may not be enough have the one without broken includes too."""
-    for finding in findings:
-        has_record = finding.proposed is proposed
-        yield replace(finding, alternatives=spare) if has_record and spare else finding
+    """Say everything about the records and about the texts beside them."""
+    domain, tree, useless = verdict.domain, verdict.tree, frozenset(left_out)
+    proposed = _offer(verdict, verdict.mended)
+    if len(verdict.records) > 1:
+        yield _say_several(domain, verdict.records, proposed)
+    elif tree is not None and tree.record is not None:
+        yield from _describe(verdict, proposed, _offer(verdict, reordered), useless)
+        read = [one.text for one in tree.record.mechanisms if one.text not in useless]
+        for term, words in find_glued(read, meanings, useless).items():
+            yield _say_glued(term, words, proposed)
+    for text in near_misses[:1]:
+        yield _say_unreadable(domain, text, proposed, is_beside=True)
+
+
+def _meanings(
+    answer: DnsAnswer, texts: Sequence[str], useless: frozenset[str] = frozenset()
+) -> list[Meaning]:
+    """Return what each text was meant to say."""
+    strings = {
+        text: record.strings
+        for text, record in zip(txt_values(answer), _txt_records(answer), strict=True)
+    }
+    return [find_meaning(tuple(map(_decode, strings[text])), useless) for text in texts]
+
+
+def _txt_records(answer: DnsAnswer) -> list[TXT]:
+    return [record for record in answer.records if isinstance(record, TXT)]
+
+
+def _decode(octets: bytes) -> str:
+    """Decode a string; what is not UTF-8 was typed on an old system."""
+    try:
+        return octets.decode()
+    except UnicodeDecodeError:
+        return octets.decode("cp1252", "replace")
+
+
+def _offer(verdict: SpfVerdict, value: str) -> RecordToPublish | None:
+    """Return a record to try: never one with which nobody or everybody could send."""
+    if not value or [value] == list(verdict.records):
+        return None
+    says_nobody = verdict.all_qualifier is Qualifier.FAIL or value.endswith("-all")
+    is_for_nobody = not has_senders(value) and (verdict.named or not says_nobody)
+    is_for_everybody = verdict.reach.is_open and any(
+        term.lstrip("+").lower() != "all" for term in verdict.wide_terms
+    )
+    if is_for_nobody or is_for_everybody:
+        return None
+    return RecordToPublish(verdict.domain, "TXT", value)
+
+
+def _find_wide(verdict: SpfVerdict) -> tuple[str, ...]:
+    """Name the terms that let too many addresses send: each alone, or the widest of them."""
+    if verdict.tree is None or not (verdict.reach.is_open or verdict.reach.is_wide):
+        return ()
+    reached = [(step.term, count_addresses(step.permitted)) for step in verdict.tree.steps]
+    open_ones = [term for term, reach in reached if reach.is_open]
+    wide_ones = [term for term, reach in reached if reach.is_wide]
+    most = max(max(reach.ipv4, reach.ipv6 >> 96) for _, reach in reached)
+    widest = [term for term, reach in reached if max(reach.ipv4, reach.ipv6 >> 96) == most]
+    return tuple((open_ones if verdict.reach.is_open else []) or wide_ones or widest)
 
 
 def _without_record(domain: str, presence: Presence, finding: Finding) -> SpfVerdict:
-    return SpfVerdict(domain, presence, (), None, 0, 0, False, (finding,))
+    return SpfVerdict(domain, presence, (), None, 0, False, (finding,))
 
 
-def _explain_absence(domain: str, texts: tuple[str, ...], answers: Answers) -> Finding:
+def _explain_absence(
+    domain: str, near_misses: Sequence[str], answer: DnsAnswer, answers: Answers
+) -> SpfVerdict:
     """Say that there is no record, and where one was seen that was meant to be it."""
-    near_misses = [text for text in texts if looks_like_spf(text)]
     if near_misses:
-        return _say_unreadable(domain, near_misses[0])
+        meanings = _meanings(answer, near_misses)
+        mended = compose(meanings)
+        named = find_named((), meanings, {})
+        is_useful = mended and (has_senders(mended) or mended.endswith("-all"))
+        proposed = RecordToPublish(domain, "TXT", mended) if is_useful else None
+        finding = _say_unreadable(domain, near_misses[0], proposed)
+        verdict = _without_record(domain, Presence.ABSENT, finding)
+        texts = tuple(near_misses)
+        return replace(verdict, broken_texts=texts, named=named, mended=mended)
     # A zone editor that appends the zone's name turns "example.com" into this.
     for elsewhere in (f"{domain}.{domain}", f"spf.{domain}"):
         found = [t for t in txt_values(look_up(answers, elsewhere, "TXT")) if is_spf_record(t)]
         if found:
-            return _say_misplaced(domain, elsewhere, found[0])
-    return _say_absent(domain, propose_new_record())
+            finding = _say_misplaced(domain, elsewhere, found[0])
+            return _without_record(domain, Presence.ABSENT, finding)
+    return _without_record(domain, Presence.ABSENT, _say_absent(domain, propose_new_record()))

@@ -11,8 +11,7 @@ from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined, worst
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
-from mailcheck.checks.spf.evaluate import propose_new_record, propose_record
-from mailcheck.checks.spf.record import VERSION, is_spf_record
+from mailcheck.checks.spf.advice import add_term, mend_text, propose_new_record, term_for
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.network_addresses import IpAddress
@@ -118,7 +117,11 @@ def _explain_error(query: "MailQuery") -> str:
     problem = query.fault.problem
     if problem is not None:
         return f'"{shown(problem.term)}" in the {where} {problem.reason}.'
-    return f"The {where} {query.fault.fault.value}."
+    details = ""
+    if query.void_terms and query.fault.fault.name == "VOIDS":
+        terms = ", ".join(f'"{shown(term)}"' for term in query.void_terms)
+        details = f" {query.c}: {terms}"
+    return f"The {where} {query.fault.fault.value}{details}."
 
 
 POSTMASTER = "postmaster"
@@ -280,9 +283,9 @@ def _allow(address: IpAddress, domain: str, *, is_own_host: bool) -> str:
 
 def _record_for_address(
     identity: SpfOfIdentity, address: IpAddress, domain_verdict: SpfVerdict | None = None
-) -> RecordToPublish:
+) -> RecordToPublish | None:
     value = propose_for_address(identity, address, domain_verdict)
-    return RecordToPublish(identity.domain, "TXT", value)
+    return RecordToPublish(identity.domain, "TXT", value) if value else None
 
 
 def describe_spf_of_helo(verdict: SpfOfMail, *, is_own_host: bool = False) -> Finding | None:
@@ -310,37 +313,15 @@ def propose_for_address(
     """Write the record that lets an address send, without changing who else may.
 
     The address goes before ``all`` or the redirect; to the front where another term keeps it
-    out.
+    out. Empty where it is not certain what the present record was meant to say.
     """
-    known = domain_verdict.records if domain_verdict is not None else ()
-    texts = known or ((identity.record,) if identity.record is not None else ())
-    tree = domain_verdict.tree if domain_verdict is not None else None
-    trees = () if tree is None else (tree,)
-    text = propose_record(texts, trees) if texts else propose_new_record()
+    if domain_verdict is not None and domain_verdict.records:
+        text = domain_verdict.mended
+    else:
+        text = propose_new_record() if identity.record is None else mend_text(identity.record)
     name = identity.mechanism.lstrip("+-~?").lower()
-    return add_term(text, term_for(address), is_kept_out=name not in ("", "all"))
-
-
-def add_term(text: str, added: str, *, is_kept_out: bool = False) -> str:
-    """Add a term to a record that does not have it, before its end.
-
-    :param is_kept_out: another term matches first: it goes to the front.
-    """
-    terms = text.split(" ")[1:]
-    ends = [n for n, term in enumerate(terms) if _is_end(term)]
-    place = 0 if is_kept_out else min(ends, default=len(terms))
-    if added not in terms:
-        terms.insert(place, added)
-    return " ".join([VERSION, *terms])
-
-
-def term_for(address: IpAddress) -> str:
-    """Write the term that lets an address send."""
-    return f"ip{address.version}:{address}"
-
-
-def _is_end(term: str) -> bool:
-    return term.lstrip("+-~?").lower() == "all" or term.lower().startswith(("redirect=", "exp="))
+    is_kept_out = name not in ("", "all")
+    return add_term(text, term_for(address), is_kept_out=is_kept_out) if text else ""
 
 
 def _without_name(verdict: SpfOfMail) -> Finding:
@@ -366,21 +347,24 @@ def _broken(verdict: SpfOfMail, domain_verdict: SpfVerdict | None, *, is_own_hos
     identity = verdict.mail_from
     meaning = _MEANINGS[AuthResult.PERMERROR].format(domain=identity.domain)
     found = domain_verdict.findings if domain_verdict is not None else ()
-    known = worst(one for one in found if one.severity is Severity.ERROR)
+    known = worst(one for one in found if one.severity is Severity.ERROR) or next(
+        (one for one in found if one.id == "spf.voids-before-senders"), None
+    )
     fix = f"Mend the SPF record of {identity.domain}."
     record: RecordToPublish | None = None
-    alternatives: tuple[RecordToPublish, ...] = ()
     if known is not None:
-        fix, record, alternatives = known.fix, known.proposed, known.alternatives
-    elif identity.record is not None and is_spf_record(identity.record):
-        mended = propose_record([identity.record], ())
-        if mended != identity.record:
+        fix, record = known.fix, known.proposed
+        if record is None and is_own_host and domain_verdict is not None and domain_verdict.mended:
+            # Without the client the record would let nobody send.
+            record = RecordToPublish(identity.domain, "TXT", domain_verdict.mended)
+    elif domain_verdict is None and identity.record is not None:
+        mended = mend_text(identity.record)
+        if mended not in ("", identity.record):
             record = RecordToPublish(identity.domain, "TXT", mended)
     meaning = f"{meaning} {identity.explanation}"
-    finding = Finding(
-        "spf.result-permerror", Severity.ERROR, meaning, fix, record, alternatives=alternatives
-    )
-    return _let_client_in(finding, verdict) if is_own_host else finding
+    finding = Finding("spf.result-permerror", Severity.ERROR, meaning, fix, record)
+    is_kept_out = known is not None and "voids" in known.id
+    return _let_client_in(finding, verdict, is_kept_out=is_kept_out) if is_own_host else finding
 
 
 def _find_ignored(domain_verdict: SpfVerdict | None) -> Finding | None:
@@ -389,15 +373,19 @@ def _find_ignored(domain_verdict: SpfVerdict | None) -> Finding | None:
     return next((one for one in found if one.id in ("spf.unreadable", "spf.misplaced")), None)
 
 
-def _let_client_in(finding: Finding, verdict: SpfOfMail) -> Finding:
-    """Put the client into the records that are proposed, and say so."""
+def _let_client_in(finding: Finding, verdict: SpfOfMail, *, is_kept_out: bool = False) -> Finding:
+    """Put the client into the records that are proposed, and say so.
+
+    :param is_kept_out: terms that ask DNS end the check before its own would match.
+    """
     place, address = (verdict.mail_from.domain, "TXT"), verdict.client_ip
 
     def let_in(record: RecordToPublish) -> RecordToPublish:
         is_here = (record.name, record.rdtype) == place
         if not is_here:
             return record
-        return replace(record, value=add_term(record.value, term_for(address)))
+        value = add_term(record.value, term_for(address), is_kept_out=is_kept_out)
+        return replace(record, value=value)
 
     changed = tuple(map(let_in, finding.records_to_try))
     if not changed or changed == finding.records_to_try:

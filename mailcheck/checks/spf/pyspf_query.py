@@ -12,12 +12,10 @@ here as a value (`Fault`). Nothing of the library is replaced: each evaluation i
 an object of its own.
 """
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from ipaddress import IPv6Address, ip_address
 from typing import Any, NoReturn
-from urllib.parse import quote
 
 import spf  # type: ignore[import-untyped]
 from dns.rdtypes.IN.A import A
@@ -26,70 +24,17 @@ from msgspec import Struct
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, mx_records, ptr_names, txt_values
+from mailcheck.checks.spf.macros import cut_to_name, expand_macros, name_to_ask
 from mailcheck.checks.spf.record import (
-    VERSION,
     Mechanism,
+    MechanismName,
     SpfRecord,
     TermProblem,
-    is_spf_record,
     parse_spf_record,
 )
 from mailcheck.checks.spf.tree import MAX_LOOKUPS, MAX_MX_HOSTS, MAX_VOIDS, REDIRECT
-from mailcheck.core.domain_names import MAX_LABEL, MAX_NAME
+from mailcheck.checks.spf_texts import VERSION, is_spf_record
 from mailcheck.core.network_addresses import IpAddress
-
-_MACRO = re.compile(
-    r"%(?:(?P<plain>[%_-])|\{(?P<letter>[A-Za-z])(?P<count>[0-9]*)(?P<reverse>[rR]?)"
-    r"(?P<delimiters>[.+,/_=-]*)\})",
-    re.ASCII,
-)
-_PLAIN = {"%": "%", "_": " ", "-": "%20"}
-_MAX_DIGITS = 4  # of a number of labels; nothing has a thousand
-
-
-def expand_macros(text: str, value_of: Callable[[str], str]) -> str:
-    """Replace the macros of a text for which `explain_bad_domain_spec` has no complaint.
-
-    :param value_of: gives what a lower-case macro letter stands for.
-    """
-    known: dict[str, str] = {}  # a hostile record may repeat one thousands of times
-
-    def expand(match: re.Match[str]) -> str:
-        macro = match.group()
-        if macro not in known:
-            known[macro] = _expand(match, value_of)
-        return known[macro]
-
-    return _MACRO.sub(expand, text)
-
-
-def cut_to_name(text: str) -> str:
-    """Drop the last dot, and labels on the left until it is short enough for a name."""
-    name = text.removesuffix(".")
-    if len(name) <= MAX_NAME:
-        return name
-    # The dot before the longest end that is short enough; without one only the last label is left.
-    dot = name.find(".", len(name) - MAX_NAME - 1)
-    return name[dot + 1 :] if dot >= 0 else name.rpartition(".")[2]
-
-
-def _expand(match: re.Match[str], value_of: Callable[[str], str]) -> str:
-    if match["plain"]:
-        return _PLAIN[match["plain"]]
-    letter = match["letter"]
-    expansion = _transform(value_of(letter.lower()), match)
-    return quote(expansion, safe="~") if letter.isupper() else expansion
-
-
-def _transform(value: str, match: re.Match[str]) -> str:
-    """Split, turn round, keep the last ones, and join with dots."""
-    delimiters = match["delimiters"] or "."
-    parts = value.translate(dict.fromkeys(map(ord, delimiters), "\0")).split("\0")
-    if match["reverse"]:
-        parts.reverse()
-    count = match["count"].lstrip("0")[:_MAX_DIGITS]
-    return ".".join(parts[-int(count) :] if count else parts)
-
 
 MAX_ADDRESSES = 100
 """Addresses of one host that are compared; real hosts have a handful."""
@@ -105,7 +50,7 @@ class Fault(Enum):
     NO_RECORD_BEHIND_IT = "leads to a name that has no SPF record"
     LOOP = "leads back to itself"
     LOOKUPS = f"needs more than the {MAX_LOOKUPS} DNS lookups that are allowed"
-    VOIDS = f"leads to more than {MAX_VOIDS} names that do not exist or have no address"
+    VOIDS = f"has more than {MAX_VOIDS} terms that find nothing in DNS for"
     MX_HOSTS = f"leads to more than {MAX_MX_HOSTS} mail hosts in one mx term"
 
 
@@ -122,7 +67,8 @@ class MailQuery(spf.query):  # type: ignore[misc]
 
     After ``check()``: ``record`` is the domain's own record if there is one,
     ``silent`` what did not answer if that ended it, ``fault`` what is wrong if
-    it is permerror, ``is_provisional`` that questions are open.
+    it is permerror, ``is_provisional`` that questions are open, ``void_terms`` the
+    terms that found nothing.
     """
 
     def __init__(
@@ -149,6 +95,8 @@ class MailQuery(spf.query):  # type: ignore[misc]
         self._path: list[str] = []
         self._depth = 0
         self._terms: dict[str, Mechanism] = {}
+        self._written: dict[tuple[str, str], str] = {}
+        self.void_terms: list[str] = []
 
     def dns_spf(self, domain: str) -> str | None:
         """Give the record of a domain; one that an include or redirect leads to must be there."""
@@ -201,6 +149,8 @@ class MailQuery(spf.query):  # type: ignore[misc]
             network = term.network
             return mech, term.name.value, str(network.network_address), network.prefixlen, result
         target = self.expand_domain(term.target) if term.target else self.d
+        rdtype = {MechanismName.MX: "MX", MechanismName.INCLUDE: "TXT"}.get(term.name, "A")
+        self._written[cut_to_name(target).lower(), rdtype] = mech
         return mech, term.name.value, target, term.lengths[self._client_ip.version == 6], result
 
     def expand_domain(self, arg: str) -> str:
@@ -235,9 +185,10 @@ class MailQuery(spf.query):  # type: ignore[misc]
         name = name.removesuffix(".").lower()
         if not name.isascii():
             return [VERSION] if qtype == "TXT" else []  # RFC 8616 4
-        if len(name) > MAX_NAME or not all(0 < len(x) <= MAX_LABEL for x in name.split(".")):
+        question = name_to_ask(name)
+        if question is None:
             return []
-        answer = self._answers.lookup(name.replace("\\", "\\\\"), qtype)
+        answer = self._answers.lookup(question, qtype)
         if answer is None:
             self.is_provisional = True
             return [VERSION] if qtype == "TXT" else []
@@ -246,7 +197,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
             raise spf.TempError("DNS")
         values = _values(answer)
         if not values and not ignore_void:
-            self._count_void()
+            self._count_void(name, qtype)
         return values
 
     def dns_mx(self, domainname: str) -> list[Any]:
@@ -257,7 +208,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
         found = [self.dns(host, self.A, ignore_void=True) for host in hosts if host]
         addresses = [address for host in found for address in host]
         if hosts and not addresses and not self.is_provisional:
-            self._count_void()
+            self._count_void(domainname, "MX")
         return addresses
 
     def validated_ptrs(self) -> list[str]:
@@ -286,7 +237,9 @@ class MailQuery(spf.query):  # type: ignore[misc]
         network = int(self._client_ip) >> other_bits
         return any(int(ip_address(text)) >> other_bits == network for text in ipaddrs)
 
-    def _count_void(self) -> None:
+    def _count_void(self, name: str, rdtype: str) -> None:
+        place = name.removesuffix(".").lower(), "A" if rdtype == "AAAA" else rdtype
+        self.void_terms.append(self._written.get(place, name))
         self.void_lookups += 1
         if self.void_lookups > MAX_VOIDS:
             self._fail(Fault.VOIDS, self.d)

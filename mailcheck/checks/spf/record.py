@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from enum import Enum
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Network
 
 from msgspec import Struct
+
+from mailcheck.checks.spf_texts import VERSION
 
 # macro-expand and macro-string of RFC 7208 7.1; alternatives begin differently: it is linear.
 _MACRO = r"%[%_-]|%\{[slodiphcrtvSLODIPHCRTV][0-9]*[rR]?[.+,/_=-]*\}"
@@ -106,14 +109,10 @@ class Modifier(Struct, frozen=True):
 
 
 class TermProblem(Struct, frozen=True):
-    """A term that makes receivers give up (``is_error``) or that they ignore.
-
-    ``replacement`` is what was probably meant; empty where the term is best dropped.
-    """
+    """A term that makes receivers give up (``is_error``) or that they ignore."""
 
     term: str
     reason: str
-    replacement: str = ""
     is_error: bool = True
 
 
@@ -146,19 +145,43 @@ _DUAL_CIDR = re.compile(rf"(?:/(?P<v4>{_LENGTH}))?(?://(?P<v6>{_LENGTH}))?", re.
 
 _NAMES = {name.value: name for name in MechanismName}
 
-# What people write, and what they mean.
 _MISSPELT = {
     "ip": "ip4",
     "ipv4": "ip4",
     "ip4v": "ip4",
+    "v4": "ip4",
     "ipv6": "ip6",
-    "includes": "include",
-    "inlcude": "include",
-    "incude": "include",
+    "ip6v": "ip6",
+    "v6": "ip6",
     "a-record": "a",
-    "exist": "exists",
+    "arecord": "a",
+    "mx-record": "mx",
 }
-_STRAY = ";,.:\"'"  # found at the end of terms that were copied from a sentence
+"""Names that are written for mechanisms and are not close to them."""
+
+_LONG_NAMES = ("include", "exists", "redirect")
+_CLOSE = 0.75
+
+
+@lru_cache(maxsize=256)
+def guess_name(name: str) -> str | None:
+    """Return the mechanism or modifier that a name in lower case stands for, misspelt or not.
+
+    Return `None` where that is not certain.
+    """
+    if name in _NAMES or name in ("redirect", "exp"):
+        return name
+    if name in _MISSPELT:
+        return _MISSPELT[name]
+    if len(name) > MAX_NAME:
+        return None
+    if name.startswith(("ip", "pi")) and len(name) <= len("ipv4"):
+        return "ip6" if "6" in name else "ip4"  # the address tells which
+    close = get_close_matches(name, _LONG_NAMES, n=1, cutoff=_CLOSE)
+    return close[0] if close else None
+
+
+MAX_NAME = 16  # characters of a name that may be a misspelt one
 
 
 def parse_term(term: str) -> Mechanism | Modifier | TermProblem:
@@ -169,7 +192,7 @@ def parse_term(term: str) -> Mechanism | Modifier | TermProblem:
     try:
         return _read_mechanism(term)
     except ValueError as error:
-        return TermProblem(term[:MAX_SHOWN], str(error), _suggest(term))
+        return TermProblem(term[:MAX_SHOWN], str(error))
 
 
 def _read_modifier(term: str, name: str, value: str) -> Modifier | TermProblem:
@@ -179,10 +202,12 @@ def _read_modifier(term: str, name: str, value: str) -> Modifier | TermProblem:
     elif not is_macro_string(value):
         problem = "has a character or a macro that is not allowed"
     if problem is not None:
-        return TermProblem(term[:MAX_SHOWN], problem, _suggest(term) if name in _NAMES else "")
-    if name in _NAMES or name in _MISSPELT:
+        return TermProblem(term[:MAX_SHOWN], problem)
+    if name not in ("redirect", "exp") and guess_name(name) is not None:
         reason = 'is ignored by receivers: it needs ":" in place of "="'
-        return TermProblem(term[:MAX_SHOWN], reason, _suggest(term), is_error=False)
+        if guess_name(name) == "redirect":
+            reason = 'is ignored by receivers: "redirect" is misspelt'
+        return TermProblem(term[:MAX_SHOWN], reason, is_error=False)
     if name == "v":
         return TermProblem(
             term[:MAX_SHOWN], "stands in the middle of the record and is ignored", is_error=False
@@ -259,32 +284,6 @@ def _split_lengths(rest: str) -> tuple[str, tuple[int, int]]:
     raise ValueError("has no valid length behind the slash")
 
 
-def _suggest(term: str) -> str:
-    """Give the term that was probably meant, or nothing."""
-    candidate = term.strip(_STRAY)
-    match = _MECHANISM.fullmatch(candidate)
-    if match is not None:
-        name, rest = match["name"].lower(), match["rest"]
-        rest = ":" + rest[1:] if rest.startswith("=") else rest
-        name = _by_address(rest[1:]) or _MISSPELT.get(name, name)
-        candidate = f"{match['qualifier']}{name}{rest}"
-    try:
-        _read_mechanism(candidate)
-    except ValueError:
-        return ""
-    return candidate
-
-
-def _by_address(text: str) -> str | None:
-    """Name the mechanism that takes this address: ``a:192.0.2.1`` is meant as ``ip4:``."""
-    try:
-        return f"ip{ip_address(text.partition('/')[0]).version}"
-    except ValueError:
-        return None
-
-
-VERSION = "v=spf1"
-
 MAX_PROBLEMS = 20  # the first ones say it all
 
 MAX_RECORD = 8192
@@ -292,17 +291,6 @@ MAX_RECORD = 8192
 
 MAX_TERMS = 500
 """Terms of a record that are read: as many addresses as fit into the longest."""
-
-
-def is_spf_record(text: str) -> bool:
-    """Tell whether a TXT record is an SPF record: ``v=spf1``, then a space or the end."""
-    return text[: len(VERSION)].lower() == VERSION and text[len(VERSION) :][:1] in ("", " ")
-
-
-def looks_like_spf(text: str) -> bool:
-    """Tell whether a TXT record was meant as an SPF record, though it isn't one."""
-    start = "".join(text[:MAX_SHOWN].lower().split()).lstrip("\"'")
-    return start.startswith(("v=spf", "v:spf", "spf1", "v-spf")) and not is_spf_record(text)
 
 
 @lru_cache(maxsize=64)
@@ -349,6 +337,9 @@ def _too_long(words: Sequence[str]) -> TermProblem:
     return TermProblem(words[-1][-MAX_SHOWN:], reason)
 
 
+NEVER_READ = "is never read"
+
+
 def _unread(word: str, all_mechanism: Mechanism) -> TermProblem:
-    reason = f"is never read, because {all_mechanism.text!r} is for everybody"
+    reason = f"{NEVER_READ}, because {all_mechanism.text!r} is for everybody"
     return TermProblem(word[:MAX_SHOWN], reason, is_error=False)

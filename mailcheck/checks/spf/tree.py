@@ -4,30 +4,46 @@ Every term is counted and looked up, as a receiver does for a mail that
 matches none of them: the most expensive case.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
+from ipaddress import IPv4Network, IPv6Network
 
 from msgspec import Struct
 
 from mailcheck.checks.dns_answers import (
     Answers,
+    DnsAnswer,
     Presence,
+    ip_addresses,
     look_up,
-    look_up_addresses,
     mx_records,
     presence_of,
     txt_values,
 )
 from mailcheck.checks.findings import Finding
+from mailcheck.checks.proofs import NamedSender
+from mailcheck.checks.spf.macros import (
+    cut_to_name,
+    depends_on_mail,
+    expand_macros,
+    name_to_ask,
+)
+from mailcheck.checks.spf.reach import ANYWHERE, NOBODY, Network, Reach
 from mailcheck.checks.spf.record import (
     Mechanism,
     MechanismName,
     Qualifier,
     SpfRecord,
-    has_macros,
-    is_spf_record,
     parse_spf_record,
 )
+from mailcheck.checks.spf_texts import is_spf_record, looks_like_spf
+from mailcheck.core.network_addresses import IpAddress
+
+MAX_LOOKUPS = 10  # RFC 7208 4.6.4
+MAX_VOIDS = 2  # RFC 7208 4.6.4
+MAX_MX_HOSTS = 10  # RFC 7208 4.6.4
+
+IP_VERSIONS = (4, 6)
 
 
 class NodeProblem(Enum):
@@ -57,12 +73,35 @@ class NodeProblem(Enum):
         )
 
 
+class Step(Struct, frozen=True):
+    """One term of a record, as receivers come to it.
+
+    ``networks`` are those that match it; ``void_for`` the IP versions of the clients for which
+    DNS has nothing there (RFC 7208 4.6.4). A term ``depends_on_mail`` if its macros or ``ptr``
+    make it find something for some mails only.
+    """
+
+    term: str
+    qualifier: Qualifier
+    networks: tuple[Network, ...] = ()
+    void_for: tuple[int, ...] = ()
+    depends_on_mail: bool = False
+    child: "SpfNode | None" = None
+
+    @property
+    def permitted(self) -> Iterator[Network]:
+        """Return the networks that pass by it."""
+        if self.qualifier is not Qualifier.PASS:
+            return iter(())
+        return iter(self.networks) if self.child is None else self.child.permitted
+
+
 class SpfNode(Struct, frozen=True):
     """One record of the tree: what led to it, the record, and what it leads to.
 
-    ``lookups`` counts the terms of this record that make a receiver ask DNS;
-    ``voids`` are those of them that find nothing; ``crowded`` are mx terms
-    with more than ten hosts (RFC 7208 4.6.4).
+    ``lookups`` counts the terms of this record that make a receiver ask DNS; ``crowded`` are mx
+    terms with more than ten hosts (RFC 7208 4.6.4). ``has_near_miss``: there is no record, but a
+    text that was meant as one.
     """
 
     domain: str
@@ -70,10 +109,37 @@ class SpfNode(Struct, frozen=True):
     record: SpfRecord | None
     problem: NodeProblem | None
     lookups: int = 0
-    voids: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
     crowded: tuple[str, ...] = ()
     silent_names: tuple[str, ...] = ()
-    children: tuple["SpfNode", ...] = ()
+    has_near_miss: bool = False
+
+    @property
+    def children(self) -> tuple["SpfNode", ...]:
+        """Return the records that its terms lead to."""
+        return tuple(step.child for step in self.steps if step.child is not None)
+
+    @property
+    def voids(self) -> tuple[str, ...]:
+        """Return the terms that find nothing, whatever the client."""
+        return tuple(step.term for step in self.steps if len(step.void_for) == len(IP_VERSIONS))
+
+    @property
+    def permitted(self) -> Iterator[Network]:
+        """Return the networks that pass."""
+        for step in self.steps:
+            yield from step.permitted
+
+    @property
+    def lets_nobody_send(self) -> bool:
+        """Return whether it is certain that no host passes."""
+        return next(self.permitted, None) is None and not any(
+            one.silent_names
+            or one.has_near_miss
+            or one.problem in _OPEN_PROBLEMS
+            or any(step.depends_on_mail for step in one.steps)
+            for one in self.walk()
+        )
 
     def walk(self) -> Iterator["SpfNode"]:
         """Give this node and all below it, in the order a receiver meets them."""
@@ -98,33 +164,41 @@ class SpfNode(Struct, frozen=True):
         return None
 
 
-def permits_everyone(node: SpfNode) -> str:
-    """Give the term by which any host at all passes, or nothing."""
-    if node.record is None:
-        return ""
-    included = {child.term: child for child in node.children}
-    for mechanism in node.record.mechanisms:
-        if mechanism.qualifier is Qualifier.PASS and _matches_everyone(mechanism, included):
-            return mechanism.text
-    return permits_everyone(node.redirected) if node.redirected is not None else ""
+_OPEN_PROBLEMS = (
+    NodeProblem.SEVERAL,
+    NodeProblem.SYNTAX,
+    NodeProblem.UNDETERMINED,
+    NodeProblem.MACRO,
+    NodeProblem.NOT_FOLLOWED,
+)
+"""With these it is not known whom a record was meant to let send."""
 
 
-def _matches_everyone(mechanism: Mechanism, included: dict[str, SpfNode]) -> bool:
-    if mechanism.name is MechanismName.ALL:
-        return True
-    if mechanism.network is not None:
-        return mechanism.network.version == 4 and mechanism.network.prefixlen == 0
-    child = included.get(mechanism.text)
-    return child is not None and bool(permits_everyone(child))
+def count_voids(node: SpfNode, version: int, *, may: bool = False) -> list[str]:
+    """List the terms that are void for a client that matches nothing, in a receiver's order.
+
+    :param version: of IP, 4 or 6.
+    :param may: also list the terms that may be void, by what the mail is.
+    """
+    found: list[str] = []
+    for step in node.steps:
+        if version in step.void_for or (may and step.depends_on_mail):
+            found.append(step.term)
+        if step.child is not None:
+            found += count_voids(step.child, version, may=may)
+    return found
 
 
 class SpfVerdict(Struct, frozen=True):
     """Who may send for ``domain``.
 
     ``records`` are the texts of all its SPF records (more than one is an
-    error); ``tree`` begins with the first of them. ``lookup_count`` and
-    ``void_count`` are those of a receiver that evaluates everything; they are
-    lower bounds while something is undetermined or ``is_truncated``.
+    error); ``tree`` begins with the first of them. ``lookup_count`` is that of a receiver that
+    evaluates everything; it is a lower bound while something is undetermined or ``is_truncated``.
+    ``named`` are the senders that any reading of the texts names, with those that receivers
+    ignore. ``mended`` is the record that says what the texts were meant to say; empty where that
+    is not certain. ``reach`` is the number of addresses that may send, and ``wide_terms`` are the
+    terms that are to blame where it is suspicious.
     """
 
     domain: str
@@ -132,13 +206,23 @@ class SpfVerdict(Struct, frozen=True):
     records: tuple[str, ...]
     tree: SpfNode | None
     lookup_count: int
-    void_count: int
     is_truncated: bool
     findings: tuple[Finding, ...]
     broken_texts: tuple[str, ...] = ()
     """Texts that were meant as the record and that receivers ignore; only without a record."""
-    open_term: str = ""
-    """The term by which everybody passes, such as ``+all``; empty without one."""
+    named: tuple[NamedSender, ...] = ()
+    mended: str = ""
+    reach: Reach = NOBODY
+    wide_terms: tuple[str, ...] = ()
+
+    def voids_for(self, version: int, *, may: bool = False) -> list[str]:
+        """List the terms that find nothing for a client, as `count_voids` says."""
+        return [] if self.tree is None else count_voids(self.tree, version, may=may)
+
+    @property
+    def void_count(self) -> int:
+        """Return the number of void lookups that every client meets that matches nothing."""
+        return min(len(self.voids_for(version)) for version in IP_VERSIONS)
 
     @property
     def record(self) -> str | None:
@@ -187,11 +271,6 @@ class SpfVerdict(Struct, frozen=True):
         return tuple(node.domain for node in self.tree.walk()) if self.tree is not None else ()
 
 
-MAX_LOOKUPS = 10  # RFC 7208 4.6.4
-MAX_VOIDS = 2  # RFC 7208 4.6.4
-MAX_MX_HOSTS = 10  # RFC 7208 4.6.4
-
-
 MAX_FOLLOWED = 40
 """Terms that are really looked up. Ten are allowed; the worst honest records need about 30, and
 beyond that it only matters that there are too many."""
@@ -211,12 +290,16 @@ class TreeWalk:
         """Read the record of ``domain``, to which ``term`` led, and all below it."""
         if domain in path:
             return SpfNode(domain, term, None, NodeProblem.LOOP)
-        answer = look_up(self._answers, domain, "TXT")
+        question = name_to_ask(domain)
+        if question is None:
+            return SpfNode(domain, term, None, NodeProblem.ABSENT)
+        answer = look_up(self._answers, question, "TXT")
         if not answer.status.is_determined:
             return SpfNode(domain, term, None, NodeProblem.UNDETERMINED, silent_names=(domain,))
         texts = [text for text in txt_values(answer) if is_spf_record(text)]
         if not texts:
-            return SpfNode(domain, term, None, NodeProblem.ABSENT)
+            near_miss = any(map(looks_like_spf, txt_values(answer)))
+            return SpfNode(domain, term, None, NodeProblem.ABSENT, has_near_miss=near_miss)
         return self.read_record(domain, min(texts), term, path, is_one_of=len(texts))
 
     def read_record(
@@ -244,13 +327,68 @@ class TreeWalk:
             self.is_truncated = True
         return self._left >= 0
 
-    def find(self, name: MechanismName, target: str) -> tuple[Presence, bool]:
-        """Look up what a, mx or exists points at: is there any, and more mx than allowed?"""
-        if name is MechanismName.A:
-            return look_up_addresses(self._answers, target).presence, False
-        rdtype = {MechanismName.MX: "MX", MechanismName.EXISTS: "A"}.get(name, "TXT")
-        answer = look_up(self._answers, target, rdtype)
-        return presence_of(answer), len(mx_records(answer)) > MAX_MX_HOSTS
+    def find_addresses(self, names: Collection[str]) -> "Found":
+        """Look the addresses of hosts up, IPv4 and IPv6."""
+        questions = [(4, "A"), (6, "AAAA")]
+        asked = [(name, name_to_ask(name)) for name in names]
+        answers = [
+            (name, version, look_up(self._answers, question, rdtype))
+            for name, question in asked
+            if question is not None
+            for version, rdtype in questions
+        ]
+        found = [one for _, _, answer in answers for one in ip_addresses(answer)]
+        is_known = dict.fromkeys(IP_VERSIONS, True)
+        for _, version, answer in answers:
+            is_known[version] &= answer.status.is_determined
+        there = {one.version for one in found}
+        silent = () if found else _silent(name for name, _, one in answers if _is_silent(one))
+        void_for = tuple(v for v in IP_VERSIONS if is_known[v] and v not in there)
+        return Found(tuple(found), void_for if answers else (), silent)
+
+    def find_mail_hosts(self, target: str) -> "Found":
+        """Look mail hosts and their addresses up; a term is void once at most."""
+        question = name_to_ask(target)
+        if question is None:
+            return Found()
+        answer = look_up(self._answers, question, "MX")
+        if not answer.status.is_determined:
+            return Found(silent=(target,))
+        hosts = [exchange for _, exchange in mx_records(answer)]
+        if len(hosts) > MAX_MX_HOSTS:
+            return Found(is_crowded=True)
+        names = [host for host in hosts if host]
+        return self.find_addresses(names) if names else Found(void_for=IP_VERSIONS)
+
+    def find_any(self, target: str, rdtype: str) -> "Found":
+        """Look up whether there is any record."""
+        question = name_to_ask(target)
+        if question is None:
+            return Found()
+        presence = presence_of(look_up(self._answers, question, rdtype))
+        return Found(
+            exists=presence is Presence.FOUND,
+            void_for=IP_VERSIONS if presence is Presence.ABSENT else (),
+            silent=(target,) if presence is Presence.UNDETERMINED else (),
+        )
+
+
+class Found(Struct, frozen=True):
+    """What DNS has for a term; ``exists`` is of terms that only ask whether there is something."""
+
+    addresses: tuple[IpAddress, ...] = ()
+    void_for: tuple[int, ...] = ()
+    silent: tuple[str, ...] = ()
+    exists: bool = False
+    is_crowded: bool = False
+
+
+def _is_silent(answer: DnsAnswer) -> bool:
+    return not answer.status.is_determined
+
+
+def _silent(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
 
 
 class _NodeReading:
@@ -263,55 +401,79 @@ class _NodeReading:
         self._domain = domain
         self._record = record
         self._path = path
-        self._voids: list[str] = []
         self._crowded: list[str] = []
         self._silent: list[str] = []
-        self._children: list[SpfNode] = []
 
     def finish(self, term: str, problem: NodeProblem | None) -> SpfNode:
-        asking = [m for m in self._record.mechanisms if m.name.asks_dns]
-        for mechanism in asking:
-            self._look_at(mechanism)
+        steps = [self._look_at(mechanism) for mechanism in self._record.mechanisms]
         redirect = self._record.redirect
         if redirect:
-            self._descend(redirect, REDIRECT + redirect)
+            steps.append(self._descend(redirect, REDIRECT + redirect, Qualifier.PASS))
         return SpfNode(
             domain=self._domain,
             term=term,
             record=self._record,
             problem=problem,
-            lookups=len(asking) + bool(redirect),
-            voids=tuple(self._voids),
+            lookups=sum(m.name.asks_dns for m in self._record.mechanisms) + bool(redirect),
+            steps=tuple(steps),
             crowded=tuple(self._crowded),
             silent_names=tuple(self._silent),
-            children=tuple(self._children),
         )
 
-    def _look_at(self, mechanism: Mechanism) -> None:
-        target = mechanism.target or self._domain
+    def _look_at(self, mechanism: Mechanism) -> Step:
+        text, qualifier = mechanism.text, mechanism.qualifier
+        if mechanism.name is MechanismName.ALL:
+            return Step(text, qualifier, ANYWHERE)
+        if mechanism.network is not None:
+            return Step(text, qualifier, (mechanism.network,))
         if mechanism.name is MechanismName.INCLUDE:
-            self._descend(target, mechanism.text)
-        elif mechanism.name is MechanismName.PTR or mechanism.has_macros:
-            return  # depends on the mail
-        elif self._walk.may_follow():
-            self._note(mechanism.text, mechanism.name, target)
-
-    def _descend(self, target: str, term: str) -> None:
-        if has_macros(target):
-            self._children.append(SpfNode(target, term, None, NodeProblem.MACRO))
-        elif not self._walk.may_follow():
-            self._children.append(SpfNode(target, term, None, NodeProblem.NOT_FOLLOWED))
+            return self._descend(mechanism.target, text, qualifier)
+        target = self._expand(mechanism.target or self._domain)
+        if mechanism.name is MechanismName.PTR or target is None:
+            return Step(text, qualifier, depends_on_mail=True)
+        if not self._walk.may_follow():
+            return Step(text, qualifier)
+        if mechanism.name is MechanismName.EXISTS:
+            found = self._walk.find_any(target, "A")
+        elif mechanism.name is MechanismName.MX:
+            found = self._walk.find_mail_hosts(target)
         else:
-            child = self._walk.read(target, term, self._path)
-            self._children.append(child)
-            if child.problem is NodeProblem.ABSENT:
-                self._note(term, MechanismName.INCLUDE, target)
+            found = self._walk.find_addresses((target,))
+        self._silent += found.silent
+        self._crowded += [text] if found.is_crowded else []
+        networks = ANYWHERE if found.exists else _networks(found.addresses, mechanism.lengths)
+        return Step(text, qualifier, networks, found.void_for)
 
-    def _note(self, term: str, name: MechanismName, target: str) -> None:
-        presence, is_crowded = self._walk.find(name, target)
-        if presence is Presence.ABSENT:
-            self._voids.append(term)
-        elif presence is Presence.UNDETERMINED:
-            self._silent.append(target)
-        if is_crowded:
-            self._crowded.append(term)
+    def _descend(self, written: str, term: str, qualifier: Qualifier) -> Step:
+        target = self._expand(written)
+        if target is None:
+            child = SpfNode(written, term, None, NodeProblem.MACRO)
+            return Step(term, qualifier, depends_on_mail=True, child=child)
+        if not self._walk.may_follow():
+            child = SpfNode(target, term, None, NodeProblem.NOT_FOLLOWED)
+            return Step(term, qualifier, child=child)
+        child = self._walk.read(target, term, self._path)
+        void_for: tuple[int, ...] = ()
+        if child.problem is NodeProblem.ABSENT:
+            found = self._walk.find_any(target, "TXT")
+            void_for = found.void_for
+            self._silent += found.silent
+        return Step(term, qualifier, void_for=void_for, child=child)
+
+    def _expand(self, target: str) -> str | None:
+        """Return the name that a domain-spec stands for; `None` if that depends on the mail."""
+        if "%" not in target:
+            return target
+        if depends_on_mail(target):
+            return None
+        names = {"d": self._domain, "o": self._path[0]}
+        return cut_to_name(expand_macros(target, names.__getitem__)).lower()
+
+
+def _networks(addresses: Iterable[IpAddress], lengths: tuple[int, int]) -> tuple[Network, ...]:
+    return tuple(
+        IPv4Network((int(one), lengths[0]), strict=False)
+        if one.version == 4
+        else IPv6Network((int(one), lengths[1]), strict=False)
+        for one in addresses
+    )

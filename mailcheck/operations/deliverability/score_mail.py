@@ -140,9 +140,6 @@ _BY_YOUR_SERVER = (
     " mail, and whose address receivers judge"
 )
 
-_SETTLED = (AuthResult.PASS, AuthResult.TEMPERROR)
-"""Results for which there is nothing to mend in the record."""
-
 
 class ScoringSettings(Struct, frozen=True):
     """What an analysis depends on besides the mail.
@@ -346,10 +343,10 @@ async def _judge_helo(inquiry: MailInquiry) -> HeloVerdict | None:
 
 
 async def _look_at_record(inquiry: MailInquiry, spf: SpfOfMail) -> SpfVerdict | None:
-    """Judge the record of a domain for which SPF found fault, from end to end."""
+    """Judge the record of a domain from end to end: what is wrong, and how much a pass is worth."""
     domain = spf.mail_from.domain
     name = read_mail_domain(domain) or ""
-    if spf.mail_from.result in _SETTLED or is_local_name(name):
+    if spf.mail_from.result is AuthResult.TEMPERROR or is_local_name(name):
         return None
     return await inquiry.ask(inquiry.verdicts.spf_record, domain)
 
@@ -399,7 +396,8 @@ def _outcome_of(evidence: MailEvidence, charged: tuple[ChargedFinding, ...]) -> 
     dmarc = evidence.authentication.dmarc
     policies = policies_of(evidence.spf_record, dmarc.verdict)
     is_vouched_for = bool(dmarc.is_spf_aligned or dmarc.is_dkim_aligned)
-    return Outcome(findings, PERFECT - total(charged), policies, is_vouched_for)
+    named = () if evidence.spf_record is None else evidence.spf_record.named
+    return Outcome(findings, PERFECT - total(charged), policies, is_vouched_for, named)
 
 
 def _judge_again(

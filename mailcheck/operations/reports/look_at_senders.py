@@ -22,8 +22,8 @@ from mailcheck.checks.receiver_reports.senders import (
     explain,
     pack_told,
 )
-from mailcheck.checks.spf.evaluate import propose_new_record
-from mailcheck.checks.spf.mail import SpfOfMail, add_term, evaluate_spf_of_mail, term_for
+from mailcheck.checks.spf.advice import add_term, mend_text, propose_new_record, term_for
+from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.core.instants import HOUR
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 from mailcheck.operations.ask import Inquiry
@@ -176,7 +176,9 @@ class LookAtSenders:
         first = before[0].mail_from
         if any(one.mail_from.result is AuthResult.TEMPERROR for one in before):
             return None  # nobody knows what stands there
-        text = first.record or propose_new_record()
+        text = propose_new_record() if first.record is None else mend_text(first.record)
+        if not text:
+            return None  # it is not certain what the record was meant to say
         names = ("", "_spf.", "spf.")
         terms = [f"include:{begin}{sender.name}" for begin in names]
         by_address = text

@@ -5,7 +5,13 @@ from typing import Annotated, Any
 
 from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity, in_order
 from mailcheck.checks.proofs import Proofs, proof_of
-from mailcheck.wire.domains.findings import Beside, ProvenRecord, Replaces, render_fix
+from mailcheck.wire.domains.findings import (
+    Beside,
+    LeavesOut,
+    ProvenRecord,
+    Replaces,
+    render_fix,
+)
 from mailcheck.wire.shapes import ABSENT, Absent, Shape, said
 
 TENTHS = 10
@@ -29,6 +35,7 @@ class MailFinding(Shape):
     record: ProvenRecord = ABSENT
     replaces: Replaces = ABSENT
     beside: Beside = ABSENT
+    leaves_out: LeavesOut = ABSENT
     gain: Gain | Absent = ABSENT
     score_after: ScoreAfter | Absent = ABSENT
 
@@ -44,6 +51,7 @@ class Deduction(Shape):
     record: ProvenRecord = ABSENT
     replaces: Replaces = ABSENT
     beside: Beside = ABSENT
+    leaves_out: LeavesOut = ABSENT
     gain: Gain | Absent = ABSENT
     score_after: ScoreAfter | Absent = ABSENT
 

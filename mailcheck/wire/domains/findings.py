@@ -36,6 +36,19 @@ Beside = Annotated[
 ]
 
 
+class LeftOutTerm(Shape):
+    """a term of a published SPF record that the record to publish does not have"""
+
+    term: str
+    reason: Annotated[str, said("why nobody passes by it")]
+
+
+LeavesOut = Annotated[
+    tuple[LeftOutTerm, ...] | Absent,
+    said("terms that are left out on purpose; all other senders are in the record"),
+]
+
+
 class DomainFinding(Shape):
     """something about a domain that is wrong, unknown or good to know"""
 
@@ -46,6 +59,7 @@ class DomainFinding(Shape):
     record: ProvenRecord = ABSENT
     replaces: Replaces = ABSENT
     beside: Beside = ABSENT
+    leaves_out: LeavesOut = ABSENT
     gain: Annotated[int | Absent, said("points of the reputation that the record brings")] = ABSENT
 
 
@@ -70,6 +84,7 @@ def render_fix(fix: ProvenFix | None) -> dict[str, Any]:
         "record": render_record(fix.record),
         "replaces": fix.removed or ABSENT,
         "beside": tuple(map(render_record, fix.beside)) or ABSENT,
+        "leaves_out": tuple(LeftOutTerm(one.term, one.reason) for one in fix.left_out) or ABSENT,
     }
 
 

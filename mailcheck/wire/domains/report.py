@@ -8,7 +8,9 @@ from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts.dane import DnssecStatus, HostTlsa
 from mailcheck.checks.hosts.mta_sts import PolicyMode
 from mailcheck.checks.spf import tree as spf_verdicts
-from mailcheck.checks.spf.record import Qualifier
+from mailcheck.checks.spf.record import (
+    Qualifier,
+)
 from mailcheck.core.instants import format_instant
 from mailcheck.operations.domains import describe_domain
 from mailcheck.wire.domains.findings import DomainFinding, render_findings
@@ -48,7 +50,13 @@ class SpfReport(Shape):
     presence: Found
     records: Texts
     lookups: Annotated[int, said("10 are allowed (RFC 7208 4.6.4)", ge=0)]
-    void_lookups: Annotated[int, said("2 are allowed", ge=0)]
+    void_lookups: Annotated[int, said("2 are allowed; those of every client", ge=0)]
+    void_lookups_ipv4: Annotated[
+        int, said("those of a client with an IPv4 address that is not named", ge=0)
+    ]
+    void_lookups_ipv6: Annotated[
+        int, said("those of a client with an IPv6 address that is not named", ge=0)
+    ]
     complete: Annotated[bool, said("false: not all of the tree could be looked up")]
     all: Annotated[Qualifier | None, said("what is said of all other hosts")]
     tree: SpfNode | None
@@ -212,6 +220,8 @@ def _spf(report: describe_domain.DomainReport) -> SpfReport:
         records=tuple(spf.records),
         lookups=spf.lookup_count,
         void_lookups=spf.void_count,
+        void_lookups_ipv4=len(spf.voids_for(4)),
+        void_lookups_ipv6=len(spf.voids_for(6)),
         complete=spf.is_complete and not spf.is_truncated,
         all=spf.all_qualifier,
         tree=None if spf.tree is None else _spf_node(spf.tree),

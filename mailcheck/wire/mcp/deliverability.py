@@ -12,6 +12,7 @@ import msgspec
 from mailcheck.core.deliverability_tests import DeliverabilityResult, DeliverabilityTest, State
 from mailcheck.core.instants import format_instant
 from mailcheck.wire.deliverability.tests import address_of, explain_wait, render_tested
+from mailcheck.wire.domains.findings import LeftOutTerm
 from mailcheck.wire.mcp.untrusted import Fence, Untrusted, clean, inert
 from mailcheck.wire.shapes import ABSENT, Absent, Shape, Texts, Timestamp, said
 from mailcheck.wire.urls import PublicUrls
@@ -66,6 +67,7 @@ class ShownDeduction(Shape):
     record: ShownRecord | Absent = ABSENT
     replaces: Texts | Absent = ABSENT
     beside: tuple[ShownRecord, ...] | Absent = ABSENT
+    leaves_out: tuple[LeftOutTerm, ...] | Absent = ABSENT
     gain: Annotated[float, said("points that the record brings")] | Absent = ABSENT
     score_after: Annotated[float, said("the score with the record")] | Absent = ABSENT
 
@@ -138,6 +140,8 @@ def describe_test_wait(result: ReportResult, fence: Fence) -> list[str]:
             lines.append(f"  publish {publish.name} {publish.type} {publish.value}")
             if not isinstance(one.replaces, Absent):
                 lines += [f"    in place of {value}" for value in one.replaces]
+            if not isinstance(one.leaves_out, Absent):
+                lines += [f"    without {left.term}: {left.reason}" for left in one.leaves_out]
     lines.append(f"The whole report: {result.share_url}")
     mail = f"From: {result.email.from_}\nSubject: {result.email.subject}"
     return ["\n".join(lines), f"{fence.notice}\n{fence.around(mail)}"]

@@ -1,0 +1,343 @@
+"""What the text of an SPF record was meant to say, where it can be meant in one way only.
+
+A term that receivers can read stays as it is. Other words are cut and corrected: characters that
+look like ASCII, terms without a space between them, names that are misspelt, addresses without
+``ip4:``. Each word gets a meaning only if there is exactly one; any other word is `unclear
+<Meaning.unclear>`, and no record may be proposed then: it could leave out a sender.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from ipaddress import (
+    AddressValueError,
+    IPv4Address,
+    IPv4Network,
+    ip_network,
+    summarize_address_range,
+)
+
+from msgspec import Struct
+
+from mailcheck.checks.mail_domains import read_mail_domain
+from mailcheck.checks.spf.record import (
+    MAX_RECORD,
+    MAX_SHOWN,
+    MAX_TERMS,
+    Mechanism,
+    MechanismName,
+    Modifier,
+    Qualifier,
+    guess_name,
+    parse_term,
+)
+from mailcheck.checks.spf_texts import JOINT, VERSION_AT_START, normalize
+
+
+class Meaning(Struct, frozen=True):
+    """What a text was meant to say.
+
+    ``terms`` are the mechanisms in their order, without ``all``; ``ends`` are the qualifiers of
+    each ``all``; ``modifiers`` are those besides ``redirect``. ``unclear`` are the words that
+    could have several meanings or none.
+    """
+
+    terms: tuple[str, ...] = ()
+    ends: tuple[Qualifier, ...] = ()
+    redirect: str = ""
+    modifiers: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return what to write in the place of the text."""
+        ends = tuple(f"{end.value}all" for end in self.ends)
+        redirect = (f"redirect={self.redirect}",) if self.redirect else ()
+        return (*self.terms, *self.modifiers, *redirect, *ends)
+
+
+@lru_cache(maxsize=64)
+def find_meaning(strings: tuple[str, ...], useless: frozenset[str] = frozenset()) -> Meaning:
+    """Return what a record was meant to say.
+
+    :param strings: those of the TXT record; whether a space is missing between two is not known.
+    :param useless: terms that are read, but find nothing in DNS: they may be glued ones.
+    """
+    text = "".join(strings)
+    if len(text) > MAX_RECORD or text.count(" ") > MAX_TERMS:
+        return Meaning(unclear=(text[-MAX_SHOWN:],))
+    reading = _Reading(useless)
+    for word in _split(normalize(JOINT.join(strings))):
+        reading.take(word)
+    return reading.finish()
+
+
+_NAME_ALONE = re.compile(r"[+~?-]?(?:include|exists|redirect|ip[46])", re.IGNORECASE)
+
+
+def _split(text: str) -> Iterator[str]:
+    """Cut a text into words, without its version; what a stray space cut is put together."""
+    version = VERSION_AT_START.match(text)
+    text = text[version.end() :] if version is not None else text
+    text = re.sub(rf"(?<=[a-z0-9])[\s{JOINT}]*([:=])[ \t{JOINT}]*(?=\S)", r"\1", text, flags=re.I)
+    text = re.sub(rf"\s*/[\s{JOINT}]*(?=[0-9])", "/", text)
+    text = re.sub(r"([+~?-])\s+(?=all\b)", r"\1", text, flags=re.IGNORECASE)
+    words = [word for word in text.split() if word.strip(JOINT)]
+    while words:
+        word = words.pop(0)
+        if words and _NAME_ALONE.fullmatch(word) and _read_one(f"{word}:{words[0]}") is not None:
+            word = f"{word}:{words.pop(0)}"
+        yield word
+
+
+class _Reading:
+    """One text while its words are read."""
+
+    def __init__(self, useless: Collection[str]) -> None:
+        self._useless = useless
+        self._terms: list[str] = []
+        self._ends: list[Qualifier] = []
+        self._redirects: list[str] = []
+        self._modifiers: list[str] = []
+        self._unclear: list[str] = []
+
+    def take(self, word: str) -> None:
+        """Read a word."""
+        plain = word.replace(JOINT, "")
+        if self._is_good(plain):
+            self._keep(plain)
+            return
+        pieces = [one for one in _SEPARATORS.split(word) if one.strip(JOINT)]
+        found = [self._read(piece) for piece in pieces]
+        if None in found and plain not in self._useless and not isinstance(_parse(plain), str):
+            found = [(plain,)]  # odd, but it is a term, and nothing is known against it
+        for piece, terms in zip(pieces, found, strict=False):
+            if terms is None:
+                self._unclear.append(piece.replace(JOINT, "")[:MAX_SHOWN])
+            for term in terms or ():
+                self._keep(term)
+
+    def finish(self) -> Meaning:
+        """Return the meaning of all words."""
+        if len({one.lower() for one in self._redirects}) > 1:
+            self._unclear += self._redirects
+        return Meaning(
+            tuple(self._terms),
+            tuple(self._ends),
+            self._redirects[0] if self._redirects else "",
+            tuple(self._modifiers),
+            tuple(self._unclear),
+        )
+
+    def _keep(self, text: str) -> None:
+        term = parse_term(text)
+        if isinstance(term, Modifier) and term.name == "redirect":
+            self._redirects.append(term.value)
+        elif isinstance(term, Mechanism) and term.name is MechanismName.ALL:
+            self._ends.append(term.qualifier)
+        elif isinstance(term, Mechanism):
+            self._terms.append(text)
+        elif isinstance(term, Modifier) and term.name != "v":
+            self._modifiers.append(text)
+
+    def _is_good(self, text: str) -> bool:
+        return text not in self._useless and _is_plain(text)
+
+    def _read(self, piece: str) -> tuple[str, ...] | None:
+        """Return the terms that a piece was meant as; `None` if that is not certain."""
+        if not any(map(str.isalnum, piece)):
+            # A lone qualifier could belong to what follows; other marks mean nothing.
+            return None if set(piece) & set("-~?") else ()
+        if re.fullmatch(r"v[=:]?spf[12.0]*", piece.strip(_STRAY), re.IGNORECASE):
+            return ()
+        found = _cut(piece, frozenset(self._useless))
+        if not found and self._useless:
+            found = _cut(piece, frozenset())
+        return found[0] if len(found) == 1 else None
+
+
+_SEPARATORS = re.compile(r"[,;|](?![^{]*\})")
+_STRAY = ";,.'\"`()[]<>:"
+_CUT = re.compile(
+    rf"{JOINT}|(?<=[^+~?-])(?:\+?(?:include|exists|redirect|exp|ipv?[46])[:=])"
+    r"|(?<![a-z_.:-])(?:mx|a)[:/]|\+(?![^{]*\})|[~?+-]all$",
+    re.IGNORECASE,
+)
+_MAX_CUTS = 32
+
+
+def _cut(piece: str, useless: frozenset[str]) -> list[tuple[str, ...]]:
+    """Return the ways in which a piece can be cut into terms, two at most."""
+    places = {found.start() for found in _CUT.finditer(piece)} - {0}
+    places |= {found.end() for found in re.finditer(JOINT, piece)} - {len(piece)}
+    ends = [*sorted(places), len(piece)]
+    if len(ends) > _MAX_CUTS:
+        return []
+    known: dict[int, list[tuple[str, ...]]] = {len(piece): [()]}
+
+    def read_from(start: int) -> list[tuple[str, ...]]:
+        if start not in known:
+            ways: dict[tuple[str, ...], None] = {}
+            for end in (one for one in ends if one > start):
+                first = _read_one(piece[start:end].replace(JOINT, ""), useless)
+                if first is not None:
+                    ways.update(dict.fromkeys((*first, *rest) for rest in read_from(end)))
+            known[start] = list(ways)[:2]
+        return known[start]
+
+    return read_from(0)
+
+
+def _parse(text: str) -> Mechanism | Modifier | str:
+    term = parse_term(text)
+    if isinstance(term, Mechanism | Modifier):
+        return term
+    return term.reason
+
+
+_HOST = re.compile(r"[a-z0-9_.-]*", re.IGNORECASE)
+_TOP = re.compile(r"(?:[a-z]{2,63}|xn--[a-z0-9-]{1,59})\.?", re.IGNORECASE)
+_MACRO = re.compile(r"%(?:\{[^}]*\}|[%_-])")
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether a text is a term with nothing in it that a name or an address has not."""
+    term = _parse(text)
+    if isinstance(term, str):
+        return False
+    if isinstance(term, Modifier):
+        return term.name not in ("redirect", "exp") or _is_host(term.value)
+    return term.network is not None or not term.target or _is_host(term.target)
+
+
+def _is_host(text: str) -> bool:
+    without = _MACRO.sub("", text)
+    if _HOST.fullmatch(without) is None:
+        return False
+    return text.endswith("}") or _TOP.fullmatch(text.rpartition(".")[2]) is not None
+
+
+_ALL = re.compile(r"([+~?-]*)(?:a+ll+|(?<=[~?-])a+l)([+~?-]*)", re.IGNORECASE)
+_NAMED = re.compile(r"(?P<name>[a-z][a-z0-9-]*)(?P<sign>[:=])(?P<value>.*)", re.IGNORECASE)
+
+
+@lru_cache(maxsize=512)
+def _read_one(text: str, useless: frozenset[str] = frozenset()) -> tuple[str, ...] | None:
+    """Return the terms that a text without separators was meant as; `None` if it is not certain."""
+    text = (text if text.startswith("::") else text.lstrip(_STRAY)).rstrip(_STRAY + "/")
+    every = _ALL.fullmatch(text)
+    if every is not None:
+        return (f"{_read_qualifier(every[1], every[2])}all",)
+    if text in useless:
+        return None
+    if _is_plain(text) and not _is_misspelt(text):
+        return (text,)
+    qualifier = text[:1] if text[:1] in set("+~?-") else ""
+    terms = _read_value(text[len(qualifier) :])
+    found = tuple(f"{qualifier}{one}" for one in terms or ())
+    return found if found and not set(found) & useless and all(map(_is_plain, found)) else None
+
+
+def _read_qualifier(before: str, behind: str) -> str:
+    """Return the qualifier of an ``all``; one that is not certain only marks other hosts."""
+    if not before and not behind:
+        return Qualifier.PASS.value
+    marks = set(before)
+    return before[0] if len(marks) == 1 and not behind else Qualifier.SOFTFAIL.value
+
+
+def _is_misspelt(text: str) -> bool:
+    """Return whether a modifier without a meaning has the name of a mechanism, or an address."""
+    term = parse_term(text)
+    return isinstance(term, Modifier) and (
+        term.name not in ("redirect", "exp") and _read_networks(term.value) is not None
+    )
+
+
+def _read_value(text: str) -> tuple[str, ...] | None:
+    """Read what stands behind the qualifier."""
+    networks = _read_networks(text)
+    if networks is not None:
+        return networks
+    named = _NAMED.fullmatch(text)
+    if named is None:
+        return None
+    name, value = guess_name(named["name"].lower()), _without_address(named["value"])
+    networks = _read_networks(value)
+    if networks is not None and name is not None:
+        return None if name in ("exp", "redirect") else networks
+    if name in ("include", "exists", "ip4", "ip6", "redirect"):
+        inner = _NAMED.fullmatch(value.lstrip("+"))
+        if inner is not None:
+            return _read_value(value.lstrip("+")) if guess_name(inner["name"].lower()) else None
+    if name in ("include", "exists", "a", "mx", "ptr"):
+        return (f"{name}:{value}",)
+    return (f"{name}={value}",) if name in ("redirect", "exp") else None
+
+
+_URL = re.compile(r"(?:https?|dns|smtp)://(?P<host>[^/?#@\s]+)(?:[/?#].*)?", re.IGNORECASE)
+_PORT = re.compile(r"(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.[a-z]{2,63}\.?):[0-9]{1,5}", re.I)
+
+
+def _without_address(value: str) -> str:
+    """Return what is left of a URL or of host and port: the host."""
+    value = value.strip("\"'`<>()")
+    url = _URL.fullmatch(value)
+    value = url["host"] if url is not None else value
+    port = _PORT.fullmatch(value)
+    value = port["host"] if port is not None else value
+    return value if value.isascii() else read_mail_domain(value) or value
+
+
+_QUAD = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
+_RANGE = re.compile(rf"({_QUAD})-({_QUAD}|[0-9]{{1,3}})")
+_STARS = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){0,2})((?:\.\*){1,3})")
+_OF_RANGE = 16
+"""Networks that a range of addresses may need; a longer list is not what anybody meant."""
+
+
+def _read_networks(text: str) -> tuple[str, ...] | None:
+    """Return the terms for an address, a network or a range; `None` if the text is none."""
+    text = text.strip("[]<>()\"'`").removesuffix(".")
+    try:
+        span = _RANGE.fullmatch(text)
+        if span is not None:
+            return _read_range(span[1], span[2])
+        stars = _STARS.fullmatch(text)
+        if stars is not None:
+            missing = stars[2].count("*")
+            whole = stars[1] + ".0" * missing
+            return (f"ip4:{IPv4Network(f'{whole}/{32 - 8 * missing}')}",)
+        address, slash, length = text.partition("/")
+        if re.fullmatch(rf"{_QUAD}(?::[0-9]{{1,5}})?", address):
+            return (_read_quad(address.partition(":")[0], slash, length),)
+        network = ip_network(f"{address.strip('[]')}{slash}{length}", strict=False)
+    except ValueError:
+        return None
+    return (f"ip{network.version}:{address.strip('[]')}{slash}{length}",)
+
+
+def _read_quad(address: str, slash: str, length: str) -> str:
+    """Return the term for an IPv4 address; zeros in front may mean that a number is octal."""
+    parts = address.split(".")
+    if any(map(_may_be_octal, parts)):
+        raise AddressValueError(address)
+    plain = ".".join(str(int(one)) for one in parts)
+    if not length.isdecimal() and slash:
+        return f"ip4:{IPv4Network(f'{plain}/{length}', strict=False)}"
+    IPv4Network(f"{plain}{slash}{length}", strict=False)
+    return f"ip4:{plain}{slash}{length}"
+
+
+def _may_be_octal(part: str) -> bool:
+    is_octal = part.startswith("0") and not set(part) & set("89")
+    return is_octal and int(part, 8) != int(part)
+
+
+def _read_range(first: str, last: str) -> tuple[str, ...]:
+    low = IPv4Address(first)
+    high = IPv4Address(last if "." in last else f"{first.rpartition('.')[0]}.{last}")
+    networks = list(summarize_address_range(low, high))
+    if len(networks) > _OF_RANGE:
+        raise AddressValueError(first)
+    return tuple(f"ip4:{one}".removesuffix("/32") for one in networks)

@@ -1,0 +1,80 @@
+"""Texts of TXT records that are SPF records, or were meant as such."""
+
+import html
+import re
+import unicodedata
+
+VERSION = "v=spf1"
+
+_OF_START = 160  # characters that tell what a text was meant as
+
+
+def is_spf_record(text: str) -> bool:
+    """Return whether a TXT record is an SPF record: ``v=spf1``, then a space or the end."""
+    return text[: len(VERSION)].lower() == VERSION and text[len(VERSION) :][:1] in ("", " ")
+
+
+JOINT = "\0"
+"""Stands where two strings of a TXT record meet, or an invisible character was: either nothing or
+a space."""
+
+
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
+_TILDES = "\u02dc\u223c\u2053\u301c\uff5e"
+_QUOTES = "\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a\u2032\u2033"
+_LOOK_ALIKES = str.maketrans(
+    {**dict.fromkeys(_DASHES, "-"), **dict.fromkeys(_TILDES, "~"), **dict.fromkeys(_QUOTES, '"')}
+)
+_ENTITY = re.compile(r"&(?:[a-z]{2,8}|#[0-9]{1,5}|#x[0-9a-f]{1,4});", re.IGNORECASE)
+_DECIMAL_ESCAPE = re.compile(r"\\([01][0-9]{2}|2[0-4][0-9]|25[0-5])")
+# Before a term, a dash that is not ASCII may be a bullet or a qualifier.
+_DASH_OF_A_TERM = re.compile(rf"(?<![^\s{JOINT}])[{_DASHES}](?!\s*all\b)", re.IGNORECASE)
+_UNREADABLE = "\ufffd"
+
+
+def normalize(text: str) -> str:
+    """Replace characters that can only stand for one of ASCII; invisible ones become `JOINT`."""
+    if text.isascii() and not set("\\&\t\r\n\v\f") & set(text):
+        return text
+    text = _DASH_OF_A_TERM.sub(_UNREADABLE, text).translate(_LOOK_ALIKES)
+    text = _ENTITY.sub(lambda found: html.unescape(found.group()), text)
+    text = _DECIMAL_ESCAPE.sub(lambda found: chr(int(found[1])), text)
+    text = re.sub(r"\\(?!\s|$)", "", text)
+    text = "".join(JOINT if unicodedata.category(one) == "Cf" else one for one in text)
+    return unicodedata.normalize("NFKC", text)
+
+
+VERSION_AT_START = re.compile(
+    rf"[\W_]*(?:v[\s={JOINT}:.-]*)?s(?:pf|fp)[\s{JOINT}]*(?:1(?:\.?0)?|2\.0)?(?:/[a-z,]+)?(?![0-9.])",
+    re.IGNORECASE,
+)
+
+
+def looks_like_spf(text: str) -> bool:
+    """Return whether a TXT record was meant as an SPF record, though it is none."""
+    if is_spf_record(text):
+        return False
+    start = normalize(text[:_OF_START]).replace(JOINT, "")
+    compact = "".join(start.lower().split()).lstrip("\"'=([{<`*")
+    if compact.startswith(("v=spf", "v:spf", "spf1", "v-spf", "vspf", "v=sfp1", "v.spf")):
+        return True
+    return _has_terms_only(text)
+
+
+def is_sender_id(text: str) -> bool:
+    """Return whether a text is a record of Sender ID (RFC 4406), which may stand beside SPF."""
+    return text.lower().startswith("v=spf2.0/")
+
+
+_TERM = re.compile(
+    r"[+~?-]?(?:all|(?:a|mx|ptr)(?:[:/]\S+)?|(?:include|exists|ip4|ip6):\S+)|redirect=\S+",
+    re.IGNORECASE,
+)
+
+
+def _has_terms_only(text: str) -> bool:
+    """Return whether a text holds terms of SPF and an ``all`` at its end, but no version."""
+    words = text.split()
+    if len(words) < 2 or words[-1].lstrip("+-~?").lower() != "all":
+        return False
+    return all(_TERM.fullmatch(word) is not None for word in words)

@@ -1,0 +1,255 @@
+"""What a spoilt SPF record was meant to say."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.spf.advice import compose, read_sender
+from mailcheck.checks.spf.record import (
+    parse_spf_record,
+)
+from mailcheck.checks.spf.repair import (
+    find_meaning,
+)
+from mailcheck.checks.spf_texts import looks_like_spf
+
+
+def mend(*strings: str, useless: tuple[str, ...] = ()) -> str:
+    """Return the record that was meant; empty where that is not certain."""
+    return compose([find_meaning(strings, frozenset(useless))])
+
+
+ONE_MEANING = [
+    # Terms that are glued together.
+    ("v=spf1 mx,ip4:192.0.2.9 -all", "mx ip4:192.0.2.9 -all"),
+    ("v=spf1 mx, ip4:192.0.2.9; -all;", "mx ip4:192.0.2.9 -all"),
+    ("v=spf1 mx|a:h.example -all", "mx a:h.example -all"),
+    ("v=spf1 mx\tip4:192.0.2.9 -all", "mx ip4:192.0.2.9 -all"),
+    ("v=spf1 mx\u00a0ip4:192.0.2.9 -all", "mx ip4:192.0.2.9 -all"),
+    ("v=spf1 mx\r\nip4:192.0.2.9\n-all", "mx ip4:192.0.2.9 -all"),
+    ("v=spf1 mx&nbsp;ip4:192.0.2.9 -all", "mx ip4:192.0.2.9 -all"),
+    ("v=spf1 mx\\032ip4:192.0.2.9 -all", "mx ip4:192.0.2.9 -all"),
+    ("v=spf1 mx-all", "mx -all"),
+    ("v=spf1 ip4:192.0.2.9~all", "ip4:192.0.2.9 ~all"),
+    ("v=spf1 include:p.example-all", "include:p.example -all"),
+    ("v=spf1 mxip4:192.0.2.9 -all", "mx ip4:192.0.2.9 -all"),
+    ("v=spf1 ip4:192.0.2.9ip4:192.0.2.8mx:h.example -all", None),
+    ("v=spf1 ip4:192.0.2.9+mx+a -all", "ip4:192.0.2.9 +mx +a -all"),
+    ("v=spf1 include:p.exampleinclude:q.example -all", "include:p.example include:q.example -all"),
+    ("v=spf1mx -all", "mx -all"),
+    # Terms that are torn apart.
+    ("v=spf1 include: p.example -all", "include:p.example -all"),
+    ("v=spf1 include :p.example -all", "include:p.example -all"),
+    ("v=spf1 include p.example -all", "include:p.example -all"),
+    ("v=spf1 ip4 192.0.2.9 ip6: ::1 -all", "ip4:192.0.2.9 ip6:::1 -all"),
+    ("v=spf1 ip4:192.0.2.0 /24 a / 24 -all", "ip4:192.0.2.0/24 a/24 -all"),
+    ("v=spf1 mx - all", "mx -all"),
+    ("v=spf1 mx:include:p.example -all", "mx include:p.example -all"),
+    ("v=spf1 redirect = p.example", "redirect=p.example"),
+    # Names and signs.
+    ("v=spf1 inlude:p.example -all", "include:p.example -all"),
+    ("v=spf1 incldue:p.example exsits:q.example -all", "include:p.example exists:q.example -all"),
+    ("v=spf1 include=p.example ip4=192.0.2.9 -all", "include:p.example ip4:192.0.2.9 -all"),
+    ("v=spf1 inlude=p.example -all", "include:p.example -all"),
+    ("v=spf1 redirect:p.example", "redirect=p.example"),
+    ("v=spf1 redirct=p.example", "redirect=p.example"),
+    ("v=spf1 ipv4:192.0.2.9 ip:192.0.2.8 ipv6:::1 -all", None),
+    ("v=spf1 a:192.0.2.9 ip4:2001:db8::1 -all", "ip4:192.0.2.9 ip6:2001:db8::1 -all"),
+    ("v=spf1 include:ip4:192.0.2.9 -all", "ip4:192.0.2.9 -all"),
+    ("v=spf1 all mx -all", "mx ~all"),
+    ("v=spf1 mx -al", "mx -all"),
+    ("v=spf1 mx --all", "mx -all"),
+    ("v=spf1 mx all-", "mx ~all"),
+    # Addresses.
+    ("v=spf1 192.0.2.9 192.0.3.0/24 2001:db8::/64 -all", None),
+    ("v=spf1 ip4:192.000.002.009 -all", "ip4:192.0.2.9 -all"),
+    ("v=spf1 ip4:192.0.2.9:25 ip6:[2001:db8::1] -all", "ip4:192.0.2.9 ip6:2001:db8::1 -all"),
+    ("v=spf1 ip4:192.0.2.0/255.255.255.0 ip4:198.51.100.* -all", None),
+    ("v=spf1 ip4:192.0.2.1-192.0.2.4 -all", "ip4:192.0.2.1 ip4:192.0.2.2/31 ip4:192.0.2.4 -all"),
+    ("v=spf1 ip4:192.0.2.8-11 -all", "ip4:192.0.2.8/30 -all"),
+    # URLs, ports and names of other scripts.
+    ("v=spf1 include:https://p.example/spf a:h.example:25 -all", None),
+    ("v=spf1 include:ex\u00e4mple.example -all", "include:xn--exmple-cua.example -all"),
+    # Characters that look like others, and invisible ones.
+    ("v=spf1 mx \u2013all", "mx -all"),
+    ("v=spf1 \u201cmx\u201d ip4\uff1a192.0.2.9 \uff0dall", "mx ip4:192.0.2.9 -all"),
+    ("\uff56\uff1d\uff53\uff50\uff46\uff11 mx \u02dcall", "mx ~all"),
+    ("v=spf1 in\u200bclude:p.example\u200b-all", "include:p.example -all"),
+    ("\ufeffv=spf1 mx -all", "mx -all"),
+    ("v=spf1 include:\\_spf.p.example \\~all", "include:_spf.p.example ~all"),
+    # Terms behind "all".
+    ("v=spf1 mx -all ip4:192.0.2.9", "mx ip4:192.0.2.9 -all"),
+    ("v=spf1 mx ~all include:p.example -all", "mx include:p.example ~all"),
+    ("v=spf1 mx -all redirect=p.example", "mx include:p.example -all"),
+    # Versions.
+    ("v=spf1;mx;-all", "mx -all"),
+    ("v = spf1 mx -all", "mx -all"),
+    ("spf1 mx -all", "mx -all"),
+    ("v=spf mx -all", "mx -all"),
+    ('"v=spf1 mx -all"', "mx -all"),
+    ("v=spf1 v=spf1 mx -all", "mx -all"),
+    ("mx ip4:192.0.2.9 -all", "mx ip4:192.0.2.9 -all"),
+]
+"""Each text, and what it was meant to say; `None` for those of `WITH_TWO_WRITINGS`."""
+
+WITH_TWO_WRITINGS = [
+    (
+        "v=spf1 ip4:192.0.2.9ip4:192.0.2.8mx:h.example -all",
+        "ip4:192.0.2.9 ip4:192.0.2.8 mx:h.example -all",
+    ),
+    (
+        "v=spf1 ipv4:192.0.2.9 ip:192.0.2.8 ipv6:::1 -all",
+        "ip4:192.0.2.9 ip4:192.0.2.8 ip6:::1 -all",
+    ),
+    (
+        "v=spf1 192.0.2.9 192.0.3.0/24 2001:db8::/64 -all",
+        "ip4:192.0.2.9 ip4:192.0.3.0/24 ip6:2001:db8::/64 -all",
+    ),
+    (
+        "v=spf1 ip4:192.0.2.0/255.255.255.0 ip4:198.51.100.* -all",
+        "ip4:192.0.2.0/24 ip4:198.51.100.0/24 -all",
+    ),
+    (
+        "v=spf1 include:https://p.example/spf a:h.example:25 -all",
+        "include:p.example a:h.example -all",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"), [*(one for one in ONE_MEANING if one[1]), *WITH_TWO_WRITINGS]
+)
+def test_what_can_only_be_meant_one_way_is_repaired(text: str, meant: str) -> None:
+    """The record that was meant keeps every sender, and has no fault itself."""
+    useless = ("include:p.example-all", "include:https://p.example/spf")
+    record = mend(text, useless=useless)
+    assert record == f"v=spf1 {meant}"
+    assert parse_spf_record(record).problems == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "v=spf1 hello mx -all",
+        "v=spf1 mx01 mx02.d.example ~all",
+        "v=spf1 ip4:192.0.2.7/33 -all",
+        "v=spf1 ip4:192.0.2.256 -all",
+        "v=spf1 ip4:010.1.1.1 -all",
+        "v=spf1 ip4: -all",
+        "v=spf1 mx - ip4:192.0.2.9 -all",
+        "v=spf1 mx \u2013ip4:192.0.2.9 \u2013all",
+        "v=spf1 mx-ip4:192.0.2.9 -all",
+        "v=spf1 server:h.example -all",
+        "v=spf1 redirect=p.example redirect=q.example",
+        "v=spf1 include:%{x}.example -all",
+        "v=spf1 mx \ufffdip4:192.0.2.9 -all",
+        "v=spf1 " + "ip4:192.0.2.1 " * 501,
+    ],
+)
+def test_what_could_be_meant_otherwise_has_no_record(text: str) -> None:
+    """Where a word has no meaning or two, nothing is proposed that could lack a sender."""
+    assert mend(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("strings", "meant"),
+    [
+        (
+            ("v=spf1 mx ip4:192.0.2.7", "include:p.example -all"),
+            "mx ip4:192.0.2.7 include:p.example -all",
+        ),
+        (("v=spf1 mx ", "ip4:192.0.2.7 a", "-all"), "mx ip4:192.0.2.7 a -all"),
+        (("v=spf1", "mx", "-all"), "mx -all"),
+        (
+            ("v=spf1 include:p.exa", "mple ip4:192.0.2.", "9 -all"),
+            "include:p.example ip4:192.0.2.9 -all",
+        ),
+        (("v=spf1 include:p.example", "mx -all"), "include:p.example mx -all"),
+    ],
+)
+def test_strings_of_a_record_may_lack_a_space(strings: tuple[str, ...], meant: str) -> None:
+    """Where two strings meet, a space was forgotten or a term was cut: only one makes sense."""
+    assert mend(*strings, useless=("include:p.examplemx",)) == f"v=spf1 {meant}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "v=spf1 a:a,b.example -all",
+        "v=spf1 exists:%{l1r+}.%{d2,}.example include:%{i}._s.example -all",
+        "v=spf1 a:x.co-op ra=postmaster exp=why.example ~all",
+        "v=spf1 ?include:p.example -ip4:192.0.2.1 A/24//64 MX ~all",
+    ],
+)
+def test_what_receivers_can_read_is_not_touched(text: str) -> None:
+    """Odd terms stay as they are, as long as nothing is known against them."""
+    words = set(text.split())
+    assert set(mend(text).split()) == words
+
+
+TERMS = [
+    "mx",
+    "a",
+    "a:h.example",
+    "mx:h.example/28",
+    "ip4:192.0.2.7",
+    "ip4:192.0.3.0/24",
+    "ip6:2001:db8::/32",
+    "include:_spf.p.example",
+    "exists:%{i}.q.example",
+]
+
+
+@given(
+    st.lists(st.sampled_from(TERMS), min_size=1, max_size=5, unique=True),
+    st.sampled_from(["-all", "~all"]),
+    st.sampled_from(["\t", "\u00a0", ", ", ";", "\u3000", "&nbsp;", "  ", "\\032", " \u200b"]),
+)
+def test_any_separator_is_understood(terms: list[str], end: str, mark: str) -> None:
+    """Whatever stands between terms, all of them are in the record, in their order."""
+    assert mend(f"v=spf1 {mark.join([*terms, end])}") == " ".join(["v=spf1", *terms, end])
+
+
+@given(st.text(alphabet='ap4l:/-~?.% {}dinclue=xmr 0129\u00e9\\,;\u2013\u200b"', max_size=80))
+def test_any_text_can_be_read(text: str) -> None:
+    """No text makes the reading fail, and what comes out is a record without a syntax error."""
+    record = mend("v=spf1 " + text)
+    assert not record or not parse_spf_record(record).is_broken
+    looks_like_spf(text)
+
+
+def test_hostile_texts_are_read_in_bounded_time() -> None:
+    """Long texts of every kind are read in a time that grows with their length only."""
+    for piece in (
+        "mx,",
+        "ip4:",
+        "include:a+",
+        "\u200b",
+        "all-",
+        "\\",
+        "&nbsp",
+        "1.",
+        "a:",
+        "- ",
+        "=/ ",
+    ):
+        mend("v=spf1 " + piece * 4000)
+        looks_like_spf(piece * 4000)
+
+
+def test_senders_are_told_apart_by_what_they_cover() -> None:
+    """A network covers its addresses, a longer reach of a name the shorter one; nothing else."""
+    pairs = [
+        ("ip4:192.0.2.0/24", "ip4:192.0.2.7", True),
+        ("ip4:192.0.2.7", "ip4:192.0.2.0/24", False),
+        ("a:h.example/24", "a:h.example", True),
+        ("a:h.example", "a:h.example/24", False),
+        ("redirect=p.example", "include:p.example", True),
+        ("a:h.example", "mx:h.example", False),
+        ("ip6:::/0", "ip4:192.0.2.7", False),
+    ]
+    for one, other, covers in pairs:
+        first, second = read_sender(one), read_sender(other)
+        assert first is not None
+        assert second is not None
+        assert first.covers(second) is covers, (one, other)
