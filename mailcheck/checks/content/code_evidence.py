@@ -3,9 +3,10 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Set
+from functools import cache
 from itertools import pairwise
 
-from mailcheck.checks.content.code_shapes import Shape
+from mailcheck.checks.content.code_shapes import FEWEST_LETTERS, Shape
 from mailcheck.checks.content.code_text import (
     SENTENCE_END,
     TIGHT,
@@ -16,7 +17,7 @@ from mailcheck.checks.content.code_text import (
     skip_word,
     words_of,
 )
-from mailcheck.checks.content.phrases import LETTERS, Occurrence, load_table
+from mailcheck.checks.content.phrases import LETTERS, Occurrence, is_unspaced, load_table
 
 _NEAR = 60  # characters between a code and its keyword
 _HEADING_REACH = 250  # the sentence above a code that has a line of its own
@@ -28,7 +29,7 @@ _VERB_REACH = 10  # "123456 を画面に入力"
 _LETTERS_PER_VOWEL = 5  # words have a vowel in two or three letters
 _PROMINENT_LENGTH = 40  # a longer bold or large piece is a sentence or a headline
 
-_OTHER_NUMBER = re.compile(r"(?<![0-9.,:/-])[0-9]{4,}+(?![0-9]|[.,:/-][0-9])")
+_OTHER_NUMBER = re.compile(r"(?<![0-9.,:/*•●·…xX-])[0-9]{4,}+(?![0-9]|[.,:/-][0-9])")
 _MARKS = " \t\r\"'`*_()[]{}<>«»“”„‘’「」『』【】〔〕（）|:.,;=~#。、，：-"
 _WORDS_ONLY = re.compile(rf"[:,]? (?:[{LETTERS}]+ ){{0,4}}")
 _OPEN_BRACKET = re.compile(r"\s?[(（【\[][^)）】\]\n]{0,40}")
@@ -118,7 +119,7 @@ def _is_named_after(text: CodeText, shape: Shape) -> bool:
     if word is None or word.start - shape.end > _REACH_AFTER:
         return False
     gap = text.plain[shape.end : word.start]
-    if "\n" in gap.strip():
+    if "\n" in (gap if shape.value.isalpha() else gap.strip()):
         return False
     if _OPEN_BRACKET.fullmatch(gap):
         return True
@@ -126,7 +127,19 @@ def _is_named_after(text: CodeText, shape: Shape) -> bool:
         return "\n" not in gap and not _COLON.search(gap)
     if _OTHER_NUMBER.search(gap) or SENTENCE_END.search(gap):
         return False
-    return begins_with_connector(text.folded[shape.end : word.start])
+    return _names_purpose(gap) or begins_with_connector(text.folded[shape.end : word.start])
+
+
+@cache
+def _purposes() -> re.Pattern[str]:
+    words = sorted(words_of("between") | words_of("purpose"), key=len, reverse=True)
+    known = "|".join(re.escape(word) for word in words if is_unspaced(word[0]))
+    return re.compile(rf"[ （(【「]?(?:{known}){{1,4}}")
+
+
+def _names_purpose(gap: str) -> bool:
+    """Return whether only what it is for stands before the word: ``482913短信登录验证码``."""
+    return bool(gap) and _purposes().fullmatch(gap) is not None
 
 
 def _is_asked(text: CodeText, shape: Shape, kind: str) -> bool:
@@ -216,12 +229,22 @@ def _is_linked(text: CodeText, shape: Shape) -> bool:
 
 def judge_letters(value: str, *, is_alone: bool, is_explicit: bool) -> Iterator[str]:
     """Tell a code of letters alone from a word in capitals: it has pairs that no word has."""
-    if spells_no_word(value):
+    if value.lower() in _capitals():
+        yield "known word"
+    elif spells_no_word(value):
         yield "random"
-        if not is_alone and not is_explicit:
+        if not is_alone and (not is_explicit or len(value) == FEWEST_LETTERS):
             yield "inline letters"
-    elif not is_alone:
+    elif not is_alone or len(value) == FEWEST_LETTERS:
         yield "inline letters"
+
+
+@cache
+def _capitals() -> frozenset[str]:
+    """Return the words that mails write in capitals, and those that are spoken of beside codes."""
+    words = frozenset(load_table("code_words.toml")["capitals"]["words"])
+    kinds = ("purpose", "verb", "use", "label", "thing", "promotion", "footer", "code", "your")
+    return words.union(*map(words_of, kinds))
 
 
 def spells_no_word(value: str) -> bool:
@@ -248,7 +271,7 @@ _AFTER_NUMBER = re.compile(r"[.,:/'-][0-9]|[@_/\\\ufffc]|[.-][A-Za-z]")
 _BEFORE_NUMBER = re.compile(
     r"(?:[0-9][.,:/'-]|[0-9A-Za-z][./\\_-]|[@_/\\&+\ufffc]|\w\.|[+]\(?[0-9]{0,3}\)?[ -]?)\Z"
 )
-_MASKED = re.compile(r"(?:[•●∙·*＊xX]{2,}|\.{3,}|…)[ -]?\Z")
+_MASKED = re.compile(r"(?:[•●∙·*＊×#xX]{2,}|\.{3,}|…)[ -]?\Z")
 _MASKED_AS_BOLD = re.compile(r"(?<!\*)\*{1,3}\Z")
 _CURRENCY_BEFORE = re.compile(r"(?:[$€£¥₽₴₺₩₹]|zł)\s?\Z")
 _CURRENCY_AFTER = re.compile(r"\s?(?:[$€£¥₽₴₺₩₹%°‰]|,-)")

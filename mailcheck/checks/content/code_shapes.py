@@ -45,11 +45,30 @@ def _classify_single(token: str) -> tuple[str, str] | None:
         kinds = ("letters",) if token.isupper() else ()
     else:
         kinds = ("upper",) if token.isupper() else ("mixed",)
+        kinds = () if _IS_MASKED.fullmatch(token) else kinds
     for kind in kinds:
         least, most = load_formats()[kind]
         if least <= len(token) <= most:
             return kind.replace("_", " "), token
-    return None
+    if kinds == ("mixed",) and len(token) in _SHORT and not _IS_COUNTED.fullmatch(token):
+        has_both = not token.islower() and any(map(str.islower, token))
+        return ("short mixed", token) if has_both else None
+    is_short = kinds == ("letters",) and len(token) == FEWEST_LETTERS
+    return ("short letters", token) if is_short else None
+
+
+FEWEST_LETTERS = 4
+"""Letters of a code without digits; so few must spell no word, on a line below the label."""
+
+
+_IS_MASKED = re.compile(r"[Xx]{2,}[0-9]{2,6}|[0-9]{1,6}[Xx]{3,}[0-9]{0,6}")
+"""``XX4829``: the end of a number whose beginning is not shown."""
+
+_SHORT = range(4, 6)
+"""Lengths of codes of mixed case that only a mail that calls them codes makes them."""
+
+_IS_COUNTED = re.compile(r"[0-9]+[A-Za-z]+|[A-Z]?[a-z]+[0-9]{1,2}")
+"""``5GHz``, ``Step4``: a number with its unit, or a word with its number."""
 
 
 def _classify_prefixed(groups: list[str]) -> tuple[str, str] | None:
@@ -59,11 +78,16 @@ def _classify_prefixed(groups: list[str]) -> tuple[str, str] | None:
         return None
     low, high = load_formats()["digits"]
     if tail.isdigit() and low <= len(tail) <= high and len(tail) > len(head):
-        return "prefixed", tail
+        is_part = len(head) == 1 and (head, len(tail)) not in _PREFIXES
+        return "prefixed", "-".join(groups) if is_part else tail
     low, high = load_formats()["upper"]
     if len(head) == 1 and tail.isupper() and low <= len(tail) <= high:
         return "prefixed", tail
     return None
+
+
+_PREFIXES = frozenset((("G", 6),))
+"""Single letters before digits that only say who sent the code, with the number of the digits."""
 
 
 def _classify_letter_groups(groups: list[str], token: str) -> tuple[str, str] | None:
@@ -80,7 +104,8 @@ def _classify_letter_groups(groups: list[str], token: str) -> tuple[str, str] | 
 
 # A word with any letter of an alphabet is one token, so that no piece of it is a code.
 _WORD = r"[0-9A-Za-z\u00c0-\u024f\u0370-\u052f]++"
-_TOKEN = re.compile(rf"{_WORD}(?:-{_WORD})*+")
+# A word that is glued to digits by a lost line break is no part of them: "268423If you".
+_TOKEN = re.compile(rf"[0-9]{{4,8}}+(?=[A-Z][a-z]{{1,12}}+[ ,.!])|{_WORD}(?:-{_WORD})*+")
 # URLs, domains with a path, and mail addresses: the numbers in them are theirs.
 # Repetitions without a delimiter are bounded, so each start costs a constant.
 _ADDRESSES = re.compile(
@@ -103,7 +128,12 @@ class Shape(Struct, frozen=True):
     def is_of_rare_length(self) -> bool:
         """Tell whether a code of this format and length is called a code where it stands."""
         shortest = load_formats()["upper"][0]
-        return self.kind == "long digits" or (self.kind == "upper" and len(self.value) == shortest)
+        is_short = self.kind in ("short mixed", "short letters")
+        return (
+            is_short
+            or self.kind == "long digits"
+            or (self.kind == "upper" and len(self.value) == shortest)
+        )
 
 
 def mask_addresses(text: str) -> str:

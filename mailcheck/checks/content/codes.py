@@ -77,6 +77,8 @@ POINTS = {
     "unexplained": (-1, "nothing speaks of a code, only of signing in or verifying"),
     "letters unexplained": (-2, "has letters, and nothing speaks of a code"),
     "inline letters": (-9, "is a word of its sentence"),
+    "known word": (-9, "is a word that mails write in capitals"),
+    "outdone": (-9, "has no digit, and another code of the mail has"),
     "long groups": (-3, "is long for a code"),
     "rare length": (-9, "has a length that codes rarely have"),
     "mixed": (-2, "has lower case letters"),
@@ -120,11 +122,19 @@ def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
     for judged in chain.from_iterable(_judge_text(one, hints) for one in texts):
         known = best.get(judged.value)
         best[judged.value] = judged if known is None else _merge(known, judged)
+    if any(judged.score >= ACCEPTED_FROM and _has_digit(judged) for judged in best.values()):
+        for value, judged in best.items():
+            if judged.score >= ACCEPTED_FROM and "letters" in judged.findings:
+                best[value] = _score(value, [*judged.findings, "outdone"])
     sole = _find_sole(texts, [*best.values()])
     if sole is not None:
         best[sole.value] = _score(sole.value, [*sole.findings, "sole"])
     ranked = sorted(best.values(), key=lambda judged: -judged.score)
     return [_as_candidate(judged) for judged in ranked[:MAX_KEPT_CANDIDATES]]
+
+
+def _has_digit(judged: _Judged) -> bool:
+    return any(map(str.isdigit, judged.value))
 
 
 def _find_sole(texts: Sequence[CodeText], candidates: Sequence[_Judged]) -> _Judged | None:
@@ -188,12 +198,13 @@ def _judge(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _Judged:
         findings.append("length six")
     if "explicit" not in findings and shape.is_of_rare_length:
         findings.append("rare length")
-    if shape.kind == "letters":
+    kind = shape.kind.removeprefix("short ")
+    if kind == "letters":
         findings += judge_letters(
             shape.value, is_alone="alone" in findings, is_explicit="explicit" in findings
         )
-    if shape.kind in _KINDS_THAT_COUNT:
-        findings.append(shape.kind)
+    if kind in _KINDS_THAT_COUNT:
+        findings.append(kind)
     findings += find_objections(text, shape, evidence=frozenset(findings))
     return _score(shape.value, findings, is_drawn=is_prominent(text, shape))
 
