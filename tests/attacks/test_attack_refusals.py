@@ -45,8 +45,8 @@ def test_refusals_on_request_are_one_row_a_minute(house: House, tag: str) -> Non
     for number in range(2):
         for attempt in range(300):
             written = address.upper() if attempt % 2 else address
+            accept = partial(receiver.accept_recipient, SESSION, f"s{attempt}@client.example")
             with pytest.raises(FaultMet):
-                accept = partial(receiver.accept_recipient, SESSION, f"s{attempt}@client.example")
                 result_of(maybeDeferred(accept, parse_mailbox(written)))
         house.pass_time(0)
         assert [one.count for one in kept(house)] == [300] * (number + 1)

@@ -110,7 +110,7 @@ def test_guessing_a_thousand_addresses_takes_hours() -> None:
     ids=["fault", "full", "disk"],
 )
 def test_refusals_that_nobody_waits_for_take_longer(failure: Exception) -> None:
-    """Recipients that are refused, for whatever reason, and sent all at once are looked up slowly."""
+    """Refused recipients that are sent all at once are looked up slowly, whatever the reason."""
     house = House()
     house.receiver.failures["accept_recipient"] = failure
     talk = house.greeted()
