@@ -419,10 +419,12 @@ def subjects_of(printed: str) -> list[list[str]]:
 def test_the_pages_lead_from_debian_to_an_upgrade(
     wheels: Path, environment: Path, internet: Path
 ) -> None:
-    """The doctor finds nothing, mail arrives on port 25, the dashboard shows it, and it is scored,
-    by the content filter too; fail2ban finds who guesses, a reload shows the new certificate, nginx leads to the daemon, an alert fires while
-    it is stopped, and a restore brings back the mail of the backup; the mail is still there after
-    an upgrade, and new mail comes in. All of that goes under the filters of the unit, and no start
+    """The doctor finds nothing, mail arrives on port 25, the dashboard shows it, and it is scored.
+
+    The content filter scores it too; fail2ban finds who guesses, a reload shows the new
+    certificate, nginx leads to the daemon, an alert fires while it is stopped, and a restore
+    brings back the mail of the backup; the mail is still there after an upgrade, and new mail
+    comes in. All of that goes under the filters of the unit, and no start
     complains about a cache.
     """
     printed = walk(wheels, environment, internet, script())
