@@ -62,7 +62,7 @@ class DashboardAssembly:
         self._time_and_chance = time_and_chance
         passwords = SqlPasswordStore(engine)
         cost = ScryptCost(options.password_cost)
-        hasher = PasswordHasher(worker, cost, time_and_chance.random_bytes)
+        hasher = PasswordHasher(worker, cost, time_and_chance.random_bytes, time_and_chance.clock)
         attempts = Attempts(meter, time_and_chance.now)
         self.sessions = DashboardSessions(SqlSessionStore(engine), time_and_chance)
         self.invitations = Invitations(passwords, time_and_chance)

@@ -18,9 +18,8 @@ from mailcheck.checks.hosts.own_zone import OwnZone, evaluate_own_zone
 from mailcheck.checks.proofs import Outcome
 from mailcheck.config.options import SELF_SIGNED, Config, InboxOptions
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.core.identifiers import KEY_FILE
+from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE
 from mailcheck.core.network_addresses import IpAddress, why_not_public
-from mailcheck.daemon.first_start import PASSWORD_FILE
 from mailcheck.daemon.spamd_folder import find_spamd
 from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.doctor import Advice, Doctor, Examine, not_found_out

@@ -10,7 +10,7 @@ from mailcheck.assembly.workers import Workers
 from mailcheck.cluster.local import CountersOrAlone
 from mailcheck.config.options import Config
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.core.identifiers import RandomBytes
+from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE, RandomBytes
 from mailcheck.daemon.presence import Presence
 from mailcheck.operations.ports import Memory, Now, RateCounters, SelectorStore, Soon
 from mailcheck.storage.database import DatabaseEngine
@@ -34,7 +34,9 @@ def database_engine(config: Config, workers: Workers, gather: Soon) -> DatabaseE
     if path != IN_MEMORY:
         with naming("[storage] url"):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-    return SqliteEngine(path, writer, reader, gather)
+    state = Path(config.storage.state_directory)
+    state_files = [state / name for name in (KEY_FILE, PASSWORD_FILE)]
+    return SqliteEngine(path, writer, reader, gather, state_files)
 
 
 def daemon_presence(config: Config, name: str) -> Presence | None:

@@ -135,6 +135,10 @@ class StoreFull(OutOfSpace, StoreUnavailable):
     PUBLIC = "the server's disk is full; try again later"
 
 
+class StoreDamaged(StoreUnavailable):
+    """The database holds what it can't hold: a page was damaged. A backup is to be restored."""
+
+
 class WorkerDied(StoreUnavailable):
     """The process that did the work has died with it, or with what was given to it before."""
 

@@ -33,6 +33,9 @@ API_KEY_PREFIX = "mck_"
 KEY_FILE = "api-key"
 """In the state directory: the key that the first start has made, for commands to find."""
 
+PASSWORD_FILE = "dashboard-password"  # noqa: S105
+"""In the state directory: the password that the first start has made."""
+
 ADDRESS_FILE = "url"
 """Beside it: where the daemon answers."""
 

@@ -20,12 +20,11 @@ from twisted.python.failure import Failure
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.errors import AccountNameTaken, ExpectedFailure
-from mailcheck.core.identifiers import KEY_FILE, RandomBytes, new_password
+from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE, RandomBytes, new_password
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
 from mailcheck.operations.accounts.sign_in import SignIn
 
 ACCOUNT_NAME = "developer"
-PASSWORD_FILE = "dashboard-password"  # noqa: S105
 
 
 class Shown(Struct, frozen=True):

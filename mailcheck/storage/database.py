@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred, fail, maybeDeferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mailcheck.core.errors import StoreUnavailable, WorkerDied
+from mailcheck.core.errors import StoreDamaged, StoreUnavailable, WorkerDied
 from mailcheck.core.instruments import Distribution
 from mailcheck.operations.incidents import Incidents
 from mailcheck.operations.ports import Soon, Worker
@@ -47,6 +47,7 @@ class DatabaseEngine:
         self._reader_worker = reader_worker
         self._writer: WriterConnection | None = None
         self._is_open = False
+        self._damage: StoreDamaged | None = None
         self._group_commit = GroupCommit(self._commit, soon)
 
     def open(self) -> None:
@@ -86,7 +87,13 @@ class DatabaseEngine:
         return None
 
     def beat(self) -> Deferred[None]:
-        """See that the store takes a write, and is read: fires when both went well."""
+        """See that the store takes a write, and is read: fires when both went well.
+
+        Damage that any read or write has met is met again: it goes by a restore and a restart.
+        """
+        if self._damage is not None:
+            damaged: Deferred[None] = fail(self._damage)
+            return damaged.addErrback(self._hide_cause)
         return self.write(touch, None).addCallback(lambda _: self.read(_look))
 
     def free_bytes(self) -> int | None:
@@ -128,6 +135,8 @@ class DatabaseEngine:
         raise NotImplementedError
 
     def _hide_cause(self, failure: Failure) -> Failure:
+        if isinstance(failure.value, StoreDamaged):
+            self._damage = failure.value
         if self.incidents is not None and isinstance(failure.value, StoreUnavailable):
             return Failure(self.incidents.public(failure.value))
         return failure
@@ -179,4 +188,7 @@ class DatabaseEngine:
 
 
 def _look(transaction: Transaction) -> None:
-    transaction.row("SELECT 1 FROM inbox LIMIT 1")
+    """Read what each call of a client reads: all of it, since a page of it may be damaged."""
+    transaction.row("SELECT MAX(LENGTH(digest)), MAX(revoked_at) FROM api_key")
+    transaction.row("SELECT MAX(last_position) FROM inbox")
+    transaction.row("SELECT MAX(created_at) FROM account")

@@ -30,7 +30,7 @@ from psycopg2.extensions import (
     register_type,
 )
 
-from mailcheck.core.errors import StoreAway, StoreFull, StoreUnavailable
+from mailcheck.core.errors import StoreAway, StoreDamaged, StoreFull, StoreUnavailable
 from mailcheck.storage.engine import Condition, Repeatable, Row, RowLocked, Transaction, Value
 from mailcheck.storage.inbox_rows import KnownInboxes
 from mailcheck.storage.postgresql_rows import fit_text, over_arrays
@@ -104,6 +104,8 @@ _TRY_AGAIN = (
 
 _KINDS: dict[type[psycopg2.Error], type[StoreUnavailable]] = {
     errors.DiskFull: StoreFull,
+    errors.DataCorrupted: StoreDamaged,
+    errors.IndexCorrupted: StoreDamaged,
     errors.LockNotAvailable: RowLocked,
 }
 

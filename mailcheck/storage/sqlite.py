@@ -17,7 +17,7 @@ from pathlib import Path
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from mailcheck.core.errors import StoreFull, StoreUnavailable
+from mailcheck.core.errors import StoreDamaged, StoreFull, StoreUnavailable
 from mailcheck.operations.batches import fewer
 from mailcheck.operations.ports import Soon, Worker
 from mailcheck.storage.committing import Outcome, Plain, Write, find_outcomes
@@ -108,11 +108,20 @@ class SqliteEngine(DatabaseEngine):
     """A database file (or `IN_MEMORY`, for tests) behind the engine seam."""
 
     def __init__(
-        self, path: str, writer_worker: Worker, reader_worker: Worker, soon: Soon = at_once
+        self,
+        path: str,
+        writer_worker: Worker,
+        reader_worker: Worker,
+        soon: Soon = at_once,
+        state_files: Sequence[Path] = (),
     ) -> None:
-        """Prepare; nothing is opened yet. ``soon`` gathers writes, see `GroupCommit`."""
+        """Prepare; nothing is opened yet. ``soon`` gathers writes, see `GroupCommit`.
+
+        :param state_files: are made by a daemon that has opened its database.
+        """
         super().__init__(writer_worker, reader_worker, soon)
         self._path = path
+        self._state_files = (Path(f"{path}.reserve"), Path(f"{path}-wal"), *state_files)
         self._reserve = DiskReserve(path)
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
@@ -145,6 +154,7 @@ class SqliteEngine(DatabaseEngine):
 
     def _open_writer(self) -> SqliteWriter:
         if self._path != IN_MEMORY:
+            self._require_whole()
             self._reserve.make_way()
             _make_private(Path(self._path))
         with as_unavailable():
@@ -155,6 +165,23 @@ class SqliteEngine(DatabaseEngine):
                 writer.close()
                 raise
         return writer
+
+    def _require_whole(self) -> None:
+        """Refuse a file of 0 bytes in which a database was: SQLite would make a new one of it.
+
+        A file that is not there, or is empty and has nothing beside it, is a first start.
+
+        :raises StoreDamaged: the database has been lost.
+        """
+        path = Path(self._path)
+        if not path.is_file() or path.stat().st_size:
+            return
+        left = [str(one) for one in self._state_files if one.is_file() and one.stat().st_size]
+        if left:
+            raise StoreDamaged(
+                f"{path} has 0 bytes, but a database was in it: {left[0]} is still there. Restore "
+                f"{path} from a backup, or delete it to start without its accounts and mail"
+            )
 
     def _commit(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
         return (

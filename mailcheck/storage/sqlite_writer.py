@@ -7,7 +7,7 @@ from functools import cache
 from itertools import chain
 from typing import ClassVar
 
-from mailcheck.core.errors import StoreFull, StoreUnavailable
+from mailcheck.core.errors import StoreDamaged, StoreFull, StoreUnavailable
 from mailcheck.storage.committing import Outcome, Plain, commit_group
 from mailcheck.storage.disk_reserve import FileRoom
 from mailcheck.storage.engine import (
@@ -57,6 +57,8 @@ READER_PRAGMAS = (
 LOG_GROWS = 2
 """How many times what it keeps the log holds before it is moved into the file."""
 
+_DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+
 _FULL = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE))
 """No room for more of the file or its log, or of the index of the log."""
 
@@ -71,6 +73,11 @@ def as_unavailable() -> Iterator[None]:
             raise
         if getattr(error, "sqlite_errorcode", None) in _FULL:  # the module's own have none
             raise StoreFull("the server's disk is full; try again later") from error
+        # An extended code has the plain one in its lowest octet.
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+            raise StoreDamaged(
+                f"the database can't answer now, since it is damaged: {error}"
+            ) from error
         raise StoreUnavailable(f"the database can't answer now: {error}") from error
 
 

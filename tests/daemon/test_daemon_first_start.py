@@ -10,10 +10,9 @@ from twisted.internet.testing import MemoryReactorClock
 
 from mailcheck.assembly.daemon import Workers
 from mailcheck.config.options import AccountsOptions
-from mailcheck.core.identifiers import KEY_FILE
+from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE
 from mailcheck.daemon.first_start import (
     ACCOUNT_NAME,
-    PASSWORD_FILE,
     RETRY,
     FirstStart,
     Shown,

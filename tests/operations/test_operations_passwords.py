@@ -7,10 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import Clock
 
 from mailcheck.core.errors import InvalidParameter, Overloaded
 from mailcheck.operations.accounts.passwords import (
     MAX_UNDER_WAY,
+    OF_CLIENT,
+    PATIENCE,
+    WAITING,
     PasswordHasher,
     ScryptCost,
     is_password,
@@ -27,7 +31,7 @@ CHEAP = ScryptCost(4, 1, 1)
 
 def hasher(worker: Any = None, cost: ScryptCost = CHEAP) -> PasswordHasher:
     """Make a hasher."""
-    return PasswordHasher(worker or DirectWorker(), cost, counted_bytes())
+    return PasswordHasher(worker or DirectWorker(), cost, counted_bytes(), Clock())
 
 
 def test_a_known_hash() -> None:
@@ -121,17 +125,35 @@ def test_what_is_no_hash(written: str) -> None:
         is_password("secret", written)
 
 
-def test_more_than_can_be_taken() -> None:
-    """Hashes wait in a worker, so many at a time; more are refused at once, until one is done."""
+def test_clients_take_turns() -> None:
+    """A client has few hashes under way, the next one is another client's; nobody is refused."""
     worker = FaultyWorker()
     one = hasher(worker)
     worker.is_slow = True
-    waiting = [Deferred.fromCoroutine(one.write("correct horse")) for _ in range(MAX_UNDER_WAY)]
-    with pytest.raises(Overloaded):
-        run(one.matches("correct horse", None))
+    crowd = [Deferred.fromCoroutine(one.write("correct horse", "many")) for _ in range(120)]
+    assert worker.calls == OF_CLIENT
+    others = [Deferred.fromCoroutine(one.write("correct horse", f"{n}")) for n in range(12)]
+    assert worker.calls == MAX_UNDER_WAY
+    late = Deferred.fromCoroutine(one.write("correct horse", "late"))
     worker.catch_up()
-    assert {result_of(one) is not None for one in waiting} == {True}
-    assert not run(one.matches("correct horse", None))
+    assert all(result_of(done) for done in (*others, late, *crowd))
+
+
+def test_more_than_can_be_taken() -> None:
+    """A client whose hashes do not get their turn is told so; others still get theirs."""
+    worker, clock = FaultyWorker(), Clock()
+    one = PasswordHasher(worker, CHEAP, counted_bytes(), clock)
+    worker.is_slow = True
+    crowd = [Deferred.fromCoroutine(one.write("correct horse", "many")) for _ in range(2 * WAITING)]
+    other = Deferred.fromCoroutine(one.write("correct horse", "other"))
+    refused = [done for done in crowd if done.called]
+    assert len(refused) == WAITING - OF_CLIENT
+    clock.advance(PATIENCE)
+    for done in crowd[OF_CLIENT:]:
+        with pytest.raises(Overloaded, match="from your address"):
+            result_of(done)
+    worker.catch_up()
+    assert result_of(other)
 
 
 def test_who_goes_away_leaves_no_room() -> None:
@@ -139,12 +161,11 @@ def test_who_goes_away_leaves_no_room() -> None:
     worker = FaultyWorker()
     one = hasher(worker)
     worker.is_slow = True
-    for _ in range(MAX_UNDER_WAY):
+    for _ in range(3 * OF_CLIENT):
         given_up = Deferred.fromCoroutine(one.write("correct horse"))
         given_up.addErrback(lambda failure: failure.trap(CancelledError))
         given_up.cancel()
-    with pytest.raises(Overloaded):
-        run(one.write("correct horse"))
+    assert worker.calls == OF_CLIENT
     worker.catch_up()
     assert run(one.write("correct horse"))
 

@@ -10,17 +10,28 @@ from typing import TypeVar
 
 from msgspec import Struct
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import InvalidParameter, Overloaded
 from mailcheck.core.identifiers import RandomBytes
+from mailcheck.operations.places import NoPlace, Places
 from mailcheck.operations.ports import Worker
 
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200
 """Characters (NIST SP 800-63B 5.1.1 asks for 8, and for no rules about their kinds)."""
 
 MAX_UNDER_WAY = 16
-"""Hashes at a time, waiting ones included: each needs 32 MiB and a tenth of a second or more."""
+"""Hashes that the worker has at a time: each needs 32 MiB and a tenth of a second or more."""
+
+OF_CLIENT = 4
+"""Maximum number of those that one client causes. What else it asks for waits for its turn."""
+
+WAITING = 200
+"""Maximum number of waiting hashes. When it is reached, the client that has most loses one."""
+
+PATIENCE = 10.0
+"""Seconds that a hash waits for its turn: browsers and people wait longer."""
 
 BLOCK_SIZE, PASSES = 8, 3
 """scrypt's r and p (OWASP's Password Storage Cheat Sheet, with N = 2**15)."""
@@ -99,25 +110,36 @@ def require_fit(password: str, name: str) -> None:
 
 
 class PasswordHasher:
-    """Hashes and compares, in a worker of its own; more than it can take is refused."""
+    """Hashes and compares, in a worker of its own; clients take turns.
 
-    def __init__(self, worker: Worker, cost: ScryptCost, random_bytes: RandomBytes) -> None:
+    ``client`` is whoever causes the work: the address that signs in; empty for a command.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        cost: ScryptCost,
+        random_bytes: RandomBytes,
+        clock: IReactorTime,
+    ) -> None:
         self._worker = worker
         self._cost = cost
         self._random_bytes = random_bytes
-        self._under_way = 0
+        self._places: Places[str] = Places(
+            clock, at_once=MAX_UNDER_WAY, of_one=OF_CLIENT, waiting=WAITING
+        )
         # Compared with where there is no hash: who is unknown takes as long as who is known.
         salt, key = bytes(SALT_LENGTH), bytes(HASH_LENGTH)
         words = (base64.b64encode(data).decode("ascii") for data in (salt, key))
         self._nobody = f"$scrypt$ln={cost.log_n},r={cost.r},p={cost.p}$" + "$".join(words)
 
-    async def write(self, password: str) -> str:
+    async def write(self, password: str, client: str = "") -> str:
         """Hash a password at today's cost.
 
         :raises Overloaded: too many are being hashed.
         """
         salt = self._random_bytes(SALT_LENGTH)
-        return await self._run(partial(write_hash, _normal(password), salt, self._cost))
+        return await self._run(partial(write_hash, _normal(password), salt, self._cost), client)
 
     async def write_random(self, password: str) -> str:
         """Hash a password that was made of random bits.
@@ -125,39 +147,43 @@ class PasswordHasher:
         :raises Overloaded: too many are being hashed.
         """
         salt = self._random_bytes(SALT_LENGTH)
-        return await self._run(partial(write_hash, password, salt, RANDOM_COST))
+        return await self._run(partial(write_hash, password, salt, RANDOM_COST), "")
 
-    async def matches(self, password: str, written: str | None) -> bool:
+    async def matches(self, password: str, written: str | None, client: str = "") -> bool:
         """Tell whether a password is the hashed one; nobody's is, and that takes as long.
 
         :raises Overloaded: too many are being hashed.
         """
         too_long = len(password) > LONGEST_PASSWORD
         given = "" if too_long else _normal(password)
-        found = await self._run(partial(is_password, given, written or self._nobody))
+        found = await self._run(partial(is_password, given, written or self._nobody), client)
         if written is not None and not found and _read_hash(written)[0] == RANDOM_COST:
             # The wrong one takes as long as anybody's.
-            await self._run(partial(is_password, given, self._nobody))
+            await self._run(partial(is_password, given, self._nobody), client)
         return found and written is not None and not too_long
 
     def is_outdated(self, written: str) -> bool:
         """Tell whether a hash was made at another cost than today's."""
         return _read_hash(written)[0] not in (self._cost, RANDOM_COST)
 
-    def _run(self, work: partial[Result]) -> Deferred[Result]:
-        if self._under_way >= MAX_UNDER_WAY:
-            raise Overloaded("too many people are signing in right now: try again in a moment")
-        self._under_way += 1
-        # Who goes away gives up the answer; the work itself goes on, and counts until it ends.
+    async def _run(self, work: partial[Result], client: str) -> Result:
+        try:
+            await self._places.take(client, PATIENCE)
+        except NoPlace as failure:
+            whose = "from your address" if failure.is_own_share else "right now"
+            raise Overloaded(
+                f"too many people are signing in {whose}: try again in a moment"
+            ) from None
+        # A client that goes away gives up the answer; the work goes on, and counts until it ends.
         answer: Deferred[Result] = Deferred()
 
         def end(result: Result | Failure) -> None:
-            self._under_way -= 1
+            self._places.give_back(client)
             if not answer.called:
                 answer.callback(result)
 
         self._worker.run(work).addBoth(end)
-        return answer
+        return await answer
 
 
 def _normal(password: str) -> str:

@@ -103,7 +103,7 @@ class Register:
             RequestLimits(per_minute=number, per_day=number),
             "too many accounts have been made from your address",
         )
-        hashed = await self._hasher.write(password)
+        hashed = await self._hasher.write(password, client)
         is_invited = self.rules.mode is Registration.INVITE
         digest = digest_secret(invitation) if is_invited else None
         await self._store.register(account, hashed, digest, self._now())

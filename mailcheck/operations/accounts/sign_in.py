@@ -76,7 +76,7 @@ class SignIn:
         name = name.strip()
         try:
             await self._count(name, client, device)
-            account = await self._prove(name, password)
+            account = await self._prove(name, password, client)
         except (SignInFailed, LimitExceeded) as failure:
             self._journal.note_failed_access("sign-in", client, str(failure))
             raise
@@ -99,7 +99,8 @@ class SignIn:
         await self._attempts.count(key_of("password of", account.id), PER_DEVICE, TOO_MANY)
         require_fit(new, account.name)
         kept = await self._store.find_password(account.name)
-        if not await self._hasher.matches(old, kept.password_hash if kept else None):
+        written = kept.password_hash if kept else None
+        if not await self._hasher.matches(old, written, account.id):
             raise SignInFailed("that is not your present password")
         await self.set_password(account, new)
         return await self.open(account)
@@ -146,13 +147,13 @@ class SignIn:
         written = kept.password_hash if kept else None
         return written is not None and is_device_secret(device, written)
 
-    async def _prove(self, name: str, password: str) -> Account:
+    async def _prove(self, name: str, password: str, client: str) -> Account:
         kept = await self._store.find_password(name) if name else None
         written = kept.password_hash if kept else None
-        is_right = await self._hasher.matches(password, written)
+        is_right = await self._hasher.matches(password, written, client)
         if kept is None or written is None or not is_right:
             raise SignInFailed("no account has this name and this password")
         if self._hasher.is_outdated(written):
-            renewed = await self._hasher.write(password)
+            renewed = await self._hasher.write(password, client)
             await self._store.renew_hash(kept.account.id, written, renewed)
         return kept.account

@@ -1,0 +1,110 @@
+"""A database that was damaged or emptied: the daemon says so, and puts nothing in its place."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mailcheck.assembly.storage import database_engine
+from mailcheck.assembly.workers import Workers
+from mailcheck.config.options import Config, StorageOptions
+from mailcheck.core.errors import StoreDamaged
+from mailcheck.storage.accounts.account_store import SqlAccountStore
+from mailcheck.storage.database import DatabaseEngine
+from mailcheck.storage.engine import Transaction
+from mailcheck.storage.group_commit import at_once
+from mailcheck.workers.direct import DirectWorker
+from tests.house import result_of
+from tests.storage.deliveries import account
+
+pytestmark = pytest.mark.attack
+
+
+def engine_of(folder: Path) -> DatabaseEngine:
+    """Make the engine of a daemon that has its state in a folder."""
+    storage = StorageOptions(url=f"sqlite:{folder}/mailcheck.db", state_directory=str(folder))
+    worker = DirectWorker()
+    return database_engine(Config(storage=storage), Workers(worker, worker, worker), at_once)
+
+
+def filled(folder: Path) -> None:
+    """Make a database with hundreds of accounts."""
+    engine = engine_of(folder)
+    engine.open()
+    store = SqlAccountStore(engine)
+    for number in range(300):
+        result_of(store.add_account(account(f"account {number} {'x' * 200}")))
+    result_of(engine.close())
+
+
+def damage(folder: Path, table: str) -> None:
+    """Overwrite the first page of a table."""
+    engine = engine_of(folder)
+    engine.open()
+
+    def first_page(transaction: Transaction) -> tuple[int, int]:
+        ((size,),) = transaction.rows("PRAGMA page_size")
+        ((number,),) = transaction.rows(
+            "SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)
+        )
+        return size, number
+
+    size, number = result_of(engine.read(first_page))
+    result_of(engine.close())
+    with (folder / "mailcheck.db").open("r+b") as file:
+        file.seek((number - 1) * size)
+        file.write(b"\xff" * size)
+
+
+@pytest.mark.parametrize("table", ["account", "inbox", "api_key"])
+def test_a_damaged_page_is_not_ready(tmp_path: Path, table: str) -> None:
+    """Damage where each call looks is found by the daemon itself, before any call."""
+    filled(tmp_path)
+    damage(tmp_path, table)
+    engine = engine_of(tmp_path)
+    engine.open()
+    with pytest.raises(StoreDamaged):
+        result_of(engine.beat())
+    result_of(engine.close())
+
+
+def test_damage_that_a_call_has_met_is_remembered(tmp_path: Path) -> None:
+    """The store is not well from the first call on that meets damage, wherever it is."""
+    filled(tmp_path)
+    damage(tmp_path, "watch")
+    engine = engine_of(tmp_path)
+    engine.open()
+    result_of(engine.beat())
+    with pytest.raises(StoreDamaged):
+        result_of(engine.read(lambda t: t.rows("SELECT * FROM watch")))
+    for _ in range(2):
+        with pytest.raises(StoreDamaged):
+            result_of(engine.beat())
+    result_of(engine.close())
+
+
+def emptied(folder: Path, *others: str) -> Any:
+    """Make an empty database file with other files beside it, and try to open it."""
+    (folder / "mailcheck.db").write_bytes(b"")
+    for name in others:
+        (folder / name).write_text("x")
+    engine = engine_of(folder)
+    engine.open()
+    result_of(engine.close())
+
+
+@pytest.mark.parametrize(
+    "left", ["api-key", "dashboard-password", "mailcheck.db-wal", "mailcheck.db.reserve"]
+)
+def test_an_emptied_database_is_not_begun_anew(tmp_path: Path, left: str) -> None:
+    """A file of 0 bytes beside what a daemon has left is an error, and stays as it is."""
+    with pytest.raises(StoreDamaged, match="has 0 bytes"):
+        emptied(tmp_path, left)
+    assert (tmp_path / "mailcheck.db").stat().st_size == 0
+    assert (tmp_path / left).read_text() == "x"
+
+
+def test_an_empty_file_alone_is_a_first_start(tmp_path: Path) -> None:
+    """A start that was cut off before the database was written is begun again."""
+    emptied(tmp_path, "mailcheck.db.lock")
+    assert (tmp_path / "mailcheck.db").stat().st_size > 0
