@@ -65,6 +65,21 @@ REPORTS = shape(
                     }
                 )
             ),
+            "refused": array(
+                record(
+                    {
+                        "day": WORD,
+                        "outcome": one_of("over-quota", "foreign"),
+                        "reporter": STRING,
+                        "reports": COUNT,
+                        "rows": COUNT,
+                        "bytes": COUNT,
+                        "domain": STRING,
+                        "meaning": WORD,
+                        "fix": WORD,
+                    }
+                )
+            ),
         }
     )
 )

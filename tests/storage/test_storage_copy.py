@@ -18,6 +18,7 @@ from mailcheck.core.webhooks import Attempt, WebhookDelivery
 from mailcheck.operations.domains.watches.ports import Recorded
 from mailcheck.operations.ports import Hit, MessagePage
 from mailcheck.operations.reports.ports import CountedRow
+from mailcheck.operations.reports.quotas import Outcome, Tally
 from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.accounts.password_store import SqlPasswordStore
 from mailcheck.storage.accounts.session_store import SqlSessionStore
@@ -115,6 +116,8 @@ def fill(path: str) -> None:
         ANN, ReportKind.DMARC, "example.org", NOON, "digest", "google.com", '{"row": "\x00"}', 2
     )
     result_of(reports.count([row]))
+    tally = Tally(NOON, "google.com", Outcome.OVER_QUOTA, 1, 2, 3, "example.org")
+    result_of(reports.tally(AccountId("ann"), tally))
     result_of(engine.close())
 
 

@@ -18,6 +18,7 @@ from mailcheck.core.receiver_reports import (
 )
 from mailcheck.operations.ports import Lease
 from mailcheck.operations.ranges import LARGEST_REPORT_PAGE
+from mailcheck.operations.reports.quotas import Admission, Claim, ReportDomains, Tally
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -149,6 +150,21 @@ class ReportStore(Protocol):
         self, account_id: AccountId, kind: ReportKind, domain: str, day: Instant
     ) -> Deferred[int]:
         """Say how many different rows a day has."""
+
+    def domains_of(self, account_id: AccountId) -> Deferred[ReportDomains]:
+        """Return the domains that an account watches, and those reports were counted about."""
+
+    def count_all_rows(self, account_id: AccountId, limit: int) -> Deferred[int]:
+        """Count the rows that an account has, up to a limit."""
+
+    def admit(self, claim: Claim) -> Deferred[Admission]:
+        """Say how much of a report may be stored, and count that against the quotas."""
+
+    def tally(self, account_id: AccountId, tally: Tally) -> Deferred[None]:
+        """Count reports that were not kept."""
+
+    def refused(self, account_id: AccountId, limit: int) -> Deferred[list[Tally]]:
+        """List what was not kept, the newest days first."""
 
     def finish(
         self, report_id: ReportId, holder: str, found: Sequence[ReceiverReport]

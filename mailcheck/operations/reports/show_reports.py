@@ -21,6 +21,7 @@ from mailcheck.operations.reports.ports import (
     ReportStore,
     TlsSource,
 )
+from mailcheck.operations.reports.quotas import Tally
 
 MOST_ROWS = 20_000
 """Different rows that one overview is made of, the largest first."""
@@ -92,6 +93,10 @@ class ShowReports:
     async def sources(self, account_id: AccountId) -> Sequence[ReportSource]:
         """List the reporters whose reports were counted, those with most messages."""
         return await self._store.sources(account_id)
+
+    async def refused(self, account_id: AccountId) -> Sequence[Tally]:
+        """List what was not kept, because of a quota or as foreign, the newest days first."""
+        return await self._store.refused(account_id, LARGEST_REPORT_PAGE)
 
     async def reports(self, account_id: AccountId, limit: int, page: int) -> ReportPage:
         """List the reports themselves, newest first; those that were not counted too."""

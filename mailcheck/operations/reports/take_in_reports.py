@@ -13,6 +13,7 @@ from mailcheck.checks.deliverability.authentication import judge_origin
 from mailcheck.checks.deliverability.identities import header_of, read_identities
 from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt
+from mailcheck.checks.mail_domains import owner_of
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.belief import (
     doubt_claim,
@@ -42,6 +43,15 @@ from mailcheck.operations.ports import Lease, TimeAndChance, Worker
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.operations.reports.addresses import ReportAddresses
 from mailcheck.operations.reports.ports import CountedRow, ReportStore, WaitingReport
+from mailcheck.operations.reports.quotas import (
+    MAX_ROWS_OF_ACCOUNT,
+    Admission,
+    Claim,
+    Outcome,
+    ReportDomains,
+    Tally,
+    measure,
+)
 
 LEASE = 5 * MINUTE
 """How long a report is its reader's: the slowest needs a tenth of it."""
@@ -75,10 +85,16 @@ class NotKnownYet(Exception):
 
 
 class _Judged(Struct, frozen=True):
-    """A document as it is to be kept, and the rows that it counts."""
+    """A document as it is to be kept, and the rows that it counts.
+
+    ``sender`` is the organization that vouches for it, empty where none does. A foreign one is
+    about no domain of the account, and is only counted.
+    """
 
     kept: ReceiverReport
     rows: tuple[CountedRow, ...] = ()
+    sender: str = ""
+    is_foreign: bool = False
 
 
 class TakeInReports(QueueWorker[ReportId, WaitingReport]):
@@ -161,12 +177,38 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
                 self.outcomes.add("put off")
                 return
             judged = [_Judged(self._kept(job, ReportState.APART, why))]
-        for one in judged:
+        admitted = [await self._admit(one) for one in judged]
+        kept = [one for one in admitted if one is not None]
+        for one in kept:
             for start in range(0, len(one.rows), PIECE):
                 await self._store.count(one.rows[start : start + PIECE])
-        await self._store.finish(job.id, self._holder, [one.kept for one in judged])
-        for one in judged:
+        await self._store.finish(job.id, self._holder, [one.kept for one in kept])
+        for one in kept:
             self.outcomes.add(one.kept.state.value)
+
+    async def _admit(self, judged: _Judged) -> _Judged | None:
+        """Return as much of a report as the quotas have room for, and count the rest."""
+        kept, day = judged.kept, day_of(judged.kept.received_at)
+        if judged.is_foreign:
+            tally = Tally(day, "", Outcome.FOREIGN, 1, 0, 0, kept.domain)
+            await self._store.tally(kept.account_id, tally)
+            self.outcomes.add(Outcome.FOREIGN.value)
+            return None
+        listed = measure((kept.reason, kept.organisation, kept.report_id, *kept.problems))
+        octets = listed + sum(measure((one.reporter, one.result)) for one in judged.rows)
+        claim = Claim(kept, day, judged.sender, len(judged.rows), octets, listed)
+        admission = await self._store.admit(claim)
+        if admission is Admission.WHOLE:
+            return judged
+        if admission is Admission.NOTHING:
+            self.outcomes.add(Outcome.OVER_QUOTA.value)
+            return None
+        if admission is Admission.REPEATED:
+            return replace(judged, rows=())
+        who = judged.sender or "senders that no domain vouches for"
+        reason = f"reports of {who} have used up the room that they have in a day"
+        kept = replace(kept, state=ReportState.APART, reason=reason)
+        return replace(judged, kept=kept, rows=())
 
     async def _judge(self, waiting: WaitingReport) -> list[_Judged]:
         """Judge all documents of a report.
@@ -181,8 +223,20 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         documents = await self._worker.run(read, waiting.account_id).addTimeout(
             READING_DEADLINE, self._clock
         )
-        reporter = await self._find_reporter(waiting)
-        return [await self._judge_document(waiting, one, reporter) for one in documents]
+        known = await self._store.domains_of(waiting.account_id)
+        own = [_own_part(one, known) for one in documents]
+        is_asked = any(one is not None for one in own)
+        reporter = await self._find_reporter(waiting) if is_asked else ""
+        sender = owner_of(reporter) if reporter else ""
+        judged = []
+        for document, part in zip(documents, own, strict=True):
+            if part is None:
+                kept = replace(self._kept(waiting, ReportState.APART, ""), domain=_about(document))
+                judged.append(_Judged(kept, is_foreign=True))
+            else:
+                one = await self._judge_document(waiting, part, reporter)
+                judged.append(replace(one, sender=sender))
+        return judged
 
     async def _find_reporter(self, waiting: WaitingReport) -> str:
         """Find the domain that vouches for the mail; empty where none does."""
@@ -291,6 +345,9 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         return "its time lies in the future" if is_ahead else ""
 
     async def _doubt_room(self, waiting: WaitingReport, domain: str, day: Instant) -> str:
+        most = MAX_ROWS_OF_ACCOUNT
+        if await self._store.count_all_rows(waiting.account_id, most) >= most:
+            return f"the account has {most} rows of reports: delete reports to make room"
         known = await self._store.count_rows(waiting.account_id, waiting.kind, domain, day)
         if known < MAX_ROWS_OF_DAY:
             return ""
@@ -317,6 +374,24 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
             waiting.received_at,
             reason,
         )
+
+
+def _own_part(document: Report | Refused, known: ReportDomains) -> Report | Refused | None:
+    """Return what of a document is about domains of the account; ``None`` where nothing is."""
+    if isinstance(document, AggregateReport):
+        return document if known.take(document.domain) else None
+    if isinstance(document, TlsReport):
+        own = {one for one in document.domains if known.take(one)}
+        policies = tuple(one for one in document.policies if one.domain in own)
+        return replace(document, policies=policies) if policies else None
+    return document
+
+
+def _about(document: Report | Refused) -> str:
+    """Return the first domain that a report is about."""
+    if isinstance(document, AggregateReport):
+        return document.domain
+    return document.domains[0] if isinstance(document, TlsReport) else ""
 
 
 def _said(kept: ReceiverReport, report: Report) -> ReceiverReport:

@@ -39,7 +39,16 @@ from mailcheck.operations.reports.ports import (
     TlsSource,
     WaitingReport,
 )
+from mailcheck.operations.reports.quotas import Admission, Claim, ReportDomains, Tally
 from mailcheck.storage.deliverability_mails import FULL, INTO_REPORT, is_full
+from mailcheck.storage.domains.report_tally import (
+    IS_COUNTED,
+    add_tally,
+    admit,
+    domains_of,
+    forget_tallies,
+    refused,
+)
 from mailcheck.storage.engine import (
     Condition,
     Engine,
@@ -95,11 +104,6 @@ _COUNT = """
     SELECT column1, column2, column3, column4, column5, column6, column7, column8
     FROM ({rows}) AS given WHERE TRUE
     ON CONFLICT (account_id, kind, domain, day, digest) DO NOTHING
-"""
-
-_IS_COUNTED = """
-    SELECT 1 FROM receiver_report WHERE account_id = ? AND kind = ? AND domain = ?
-    AND reporter = ? AND report_key = ? AND state = 'counted'
 """
 
 
@@ -197,6 +201,29 @@ class SqlReportStore:
             return int(number)
 
         return self._engine.read(query)
+
+    def domains_of(self, account_id: AccountId) -> Deferred[ReportDomains]:
+        """Return the domains that an account watches, and those reports were counted about."""
+        return self._engine.read(lambda t: domains_of(t, account_id))
+
+    def count_all_rows(self, account_id: AccountId, limit: int) -> Deferred[int]:
+        """Count the rows that an account has, up to a limit."""
+        sql = (
+            "SELECT COUNT(*) FROM (SELECT 1 FROM report_count WHERE account_id = ? LIMIT ?) AS one"
+        )
+        return self._engine.read(lambda t: int(t.rows(sql, (account_id, limit))[0][0]))
+
+    def admit(self, claim: Claim) -> Deferred[Admission]:
+        """Say how much of a report may be stored, and count that against the quotas."""
+        return self._engine.write(admit, claim)
+
+    def tally(self, account_id: AccountId, tally: Tally) -> Deferred[None]:
+        """Count reports that were not kept."""
+        return self._engine.write(add_tally, (account_id, tally))
+
+    def refused(self, account_id: AccountId, limit: int) -> Deferred[list[Tally]]:
+        """List what was not kept, the newest days first."""
+        return self._engine.read(lambda t: refused(t, account_id, limit))
 
     def finish(
         self, report_id: ReportId, holder: str, found: Sequence[ReceiverReport]
@@ -433,12 +460,12 @@ def _finish(
     lock_inboxes(transaction, {one.account_id for one in found})
     gone = transaction.rows(
         "DELETE FROM receiver_report WHERE id = ? AND state = 'waiting' AND lease_holder = ? "
-        "RETURNING delivery_id",
+        "RETURNING delivery_id, account_id",
         (report_id, holder),
     )
     if not gone:
         return False
-    mail = _mail_to_keep(transaction, gone[0][0], found[0].account_id)
+    mail = _mail_to_keep(transaction, *gone[0])
     for report in found:
         state, reason = report.state.value, report.reason
         keys = (
@@ -448,7 +475,7 @@ def _finish(
             report.reporter,
             report.report_id,
         )
-        if report.state is ReportState.COUNTED and transaction.row(_IS_COUNTED, keys) is not None:
+        if report.state is ReportState.COUNTED and transaction.row(IS_COUNTED, keys) is not None:
             state, reason = ReportState.REPEATED.value, "the same report was counted before"
         facts = list(_facts(report))
         facts[3], facts[5] = state, reason
@@ -618,7 +645,7 @@ def _forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
     now, limit = item
     if not transaction.is_only_one(SWEEPING):
         return 0
-    oldest = now - REPORTS_KEPT
+    oldest = Instant(now - REPORTS_KEPT)
     reports = transaction.rows(_OLD_REPORTS, (oldest, limit))
     mails = transaction.rows(_OLD_MAILS, (now - RAW_KEPT, limit))
     for report_id, _ in mails:
@@ -627,4 +654,5 @@ def _forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
         )
     drop_unshared(transaction, {row[-1] for row in (*reports, *mails) if row[-1] is not None})
     counts = transaction.execute(_OLD_COUNTS, (oldest, limit))
-    return max(len(reports), len(mails), counts)
+    tallies = forget_tallies(transaction, oldest, limit)
+    return max(len(reports), len(mails), counts, tallies)

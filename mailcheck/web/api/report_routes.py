@@ -129,7 +129,8 @@ class ReportRoutes:
         domains = await self._reports.domains(account_id)
         sources = await self._reports.sources(account_id)
         found = await self._reports.reports(account_id, limit, page)
-        shape = render_kept_reports(own, domains, sources, found, page, limit)
+        refused = await self._reports.refused(account_id)
+        shape = render_kept_reports(own, domains, sources, refused, found, page, limit)
         return json_reply(shape)
 
     async def dmarc(self, call: Call) -> Reply:

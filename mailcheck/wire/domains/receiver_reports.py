@@ -19,6 +19,7 @@ from mailcheck.core.receiver_reports import (
 from mailcheck.operations.ranges import LARGEST_REPORT_PAGE
 from mailcheck.operations.reports import ports, show_reports
 from mailcheck.operations.reports.look_at_senders import ShownOverview, ShownSender
+from mailcheck.operations.reports.quotas import Outcome, Tally
 from mailcheck.wire.domains.findings import DnsRecord, render_record
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.shapes import ABSENT, Absent, Always, Count, Shape, Texts, Timestamp, said
@@ -331,6 +332,23 @@ class SourceOfReports(Shape):
     failing: Count
 
 
+class RefusedReports(Shape):
+    """reports of one day and sender that were not kept, or not with their rows"""
+
+    day: Annotated[str, said("on which they came (UTC)")]
+    outcome: Annotated[
+        Outcome,
+        said("over-quota: rows were not counted; foreign: the account does not own the domain"),
+    ]
+    reporter: Annotated[str, said("the organization that vouches for them; empty: none does")]
+    reports: Count
+    rows: Annotated[int, said("rows that were not stored; 0 for foreign reports", ge=0)]
+    bytes: Annotated[int, said("of these rows", ge=0)]
+    domain: Annotated[str, said("what the last of them is about")]
+    meaning: Annotated[str, said("the same in a sentence")]
+    fix: Annotated[str, said("what to do")]
+
+
 class KeptReports(Shape):
     """reports, newest first, and where they go"""
 
@@ -342,6 +360,9 @@ class KeptReports(Shape):
     sources: Annotated[
         tuple[SourceOfReports, ...],
         said("sums of all counted reports, by who sent them: those with most, at most 200"),
+    ]
+    refused: Annotated[
+        tuple[RefusedReports, ...], said("what was not kept, the newest days first, at most 200")
     ]
 
 
@@ -415,6 +436,7 @@ def render_kept_reports(
     own: ReportPlaces,
     domains: Iterable[ports.ReportedDomain],
     sources: Iterable[ports.ReportSource],
+    refused: Iterable[Tally],
     found: ports.ReportPage,
     page: int,
     limit: int,
@@ -440,6 +462,33 @@ def render_kept_reports(
             SourceOfReports(one.kind, one.reporter, one.reports, one.messages, one.failing)
             for one in sources
         ),
+        refused=tuple(map(_refused, refused)),
+    )
+
+
+def _refused(tally: Tally) -> RefusedReports:
+    who = tally.sender or "senders that no domain vouches for"
+    number = "1 report" if tally.reports == 1 else f"{tally.reports} reports"
+    was = "was" if tally.reports == 1 else "were"
+    if tally.outcome is Outcome.FOREIGN:
+        meaning = (
+            f"{number} {was} about domains that you neither watch nor own, the last about "
+            f"{tally.domain}."
+        )
+        fix = "Watch a domain to have reports about it counted."
+    else:
+        meaning = f"{number} of {who} used up the room that reports have in a day."
+        fix = "If you do not know the sender, delete its reports."
+    return RefusedReports(
+        day=format_day(tally.day),
+        outcome=tally.outcome,
+        reporter=tally.sender,
+        reports=tally.reports,
+        rows=tally.rows,
+        bytes=tally.octets,
+        domain=tally.domain,
+        meaning=meaning,
+        fix=fix,
     )
 
 

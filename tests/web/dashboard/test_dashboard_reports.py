@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.corpus.report_files import document, gzipped
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import (
     DOMAIN,
@@ -116,3 +117,18 @@ def test_reports_are_deleted_by_their_owner(owner: Browser, zone: MemoryZone) ->
     assert "What has come (1)" in words(owner, "/reports")
     assert owner.submit("/reports/delete", reporter="", day="2026-11-19").status == 303
     assert "What has come (0)" in words(owner, "/reports")
+
+
+def test_what_was_not_kept_is_said(owner: Browser, zone: MemoryZone) -> None:
+    """A report about a domain that the account neither watches nor owns is a line of its own."""
+    local = address(owner)
+    assert "What was not kept" not in words(owner, "/reports")
+    run(owner.house.assembly.reports.runner.start())
+    data = document("google.xml").replace(b"<domain>example.org<", b"<domain>x.wild.example<")
+    raw = signed_report("google.xml", local, data=gzipped(data))
+    owner.house.receive(local, raw=raw, sender="")
+    owner.house.pass_time(1)
+    page = words(owner, "/reports")
+    assert "1 report were about domains" not in page
+    assert "neither watch nor own, the last about x.wild.example. Watch a domain" in page
+    assert "What has come (0)" in page

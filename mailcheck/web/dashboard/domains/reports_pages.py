@@ -87,9 +87,11 @@ class ReportsPages:
         days = number("days", 1, MOST_REPORT_DAYS, DEFAULT_REPORT_DAYS)
         page, senders, tls = (number(name, 1, LAST_PAGE, 1) for name in ("page", "senders", "tls"))
         sources = await show.sources(visit.account.id)
+        refused = await show.refused(visit.account.id)
         newest = await show.reports(visit.account.id, NEWEST, page)
+        kept = render_kept_reports(own, domains, sources, refused, newest, page, NEWEST)
         return {
-            "kept": as_json(render_kept_reports(own, domains, sources, newest, page, NEWEST)),
+            "kept": as_json(kept),
             "days": days,
             "page": page,
             "senders_page": senders,
