@@ -1,9 +1,13 @@
 """What every `ReportStore` promises, and a `DeliveryStore` about mail to addresses of reports."""
 
+import json
+
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from mailcheck.checks.receiver_reports.limits import MAX_SUM
+from mailcheck.checks.receiver_reports.tls import TlsSessions
 from mailcheck.core.errors import InboxFull
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, MINUTE, Instant
@@ -318,6 +322,62 @@ async def test_a_report_being_read_is_not_deleted(stores: Stores) -> None:
     assert await stores.reports.remove(ANN, of_today, MINE.until, 10) == Removed(1, 0)
     assert not await stores.reports.has_report(ANN, waiting.id)
     assert await stores.contents.raw_message(sent.id) is None
+
+
+async def test_tls_sessions_come_by_pages(stores: Stores) -> None:
+    """Failures come first, then those with most sessions; each page has the sums of all of them."""
+    await prepared(stores)
+    quoted = '%"result":"","host":%'
+    ended = [
+        (TlsSessions("sts", "", "", ""), "google.com", 100),
+        (TlsSessions("sts", "", "", ""), "yahoo.com", 50),
+        (TlsSessions(quoted, quoted, quoted, quoted), "evil.example", 7),
+        (TlsSessions("tlsa", "certificate-expired", "mx", ""), "google.com", 2),
+        (TlsSessions("tlsa", "certificate-expired", "mx", ""), "yahoo.com", 3),
+    ]
+    rows = [
+        counts(
+            place,
+            amount=amount,
+            kind=ReportKind.TLS,
+            reporter=reporter,
+            result=json.dumps(to_builtins(sessions), separators=(",", ":")),
+        )
+        for place, (sessions, reporter, amount) in enumerate(ended)
+    ]
+    await stores.reports.count([*rows, replace(rows[0], account_id=BOB)])
+    pages = [
+        await stores.reports.tls_page(ANN, "example.org", TODAY, 2, offset) for offset in (0, 2, 4)
+    ]
+    shown = [(one.amount, one.last_day, one.reporters) for page in pages for one in page.rows]
+    assert shown == [
+        (7, TODAY, ("evil.example",)),
+        (5, TODAY, ("yahoo.com", "google.com")),
+        (150, TODAY, ("google.com", "yahoo.com")),
+    ]
+    for page in pages:
+        assert (page.successful, page.failed, page.total) == (150, 12, 3)
+        assert [(one.reporter, one.successful, one.failed) for one in page.sources] == [
+            ("google.com", 100, 2),
+            ("yahoo.com", 50, 3),
+            ("evil.example", 0, 7),
+        ]
+    empty = await stores.reports.tls_page(BOB, "other.example", TODAY, 2, 0)
+    assert (empty.successful, empty.failed, empty.total, empty.rows) == (0, 0, 0, ())
+
+
+async def test_counted_reports_are_summed_up_by_reporter(stores: Stores) -> None:
+    """Each reporter has its reports and messages of either kind, those with most first."""
+    await prepared(stores)
+    for number, reporter in enumerate(("google.com", "yahoo.com", "google.com")):
+        await stores.reports.post(posted(f"p{number}"), b"{}")
+        waiting = await claimed(stores)
+        report = counted(waiting, f"r{number}", report_id=f"{number}", reporter=reporter)
+        await stores.reports.finish(waiting.id, MINE.holder, [report])
+    facts = [(one.reporter, one.reports, one.messages) for one in await stores.reports.sources(ANN)]
+    assert facts == [("google.com", 2, 20), ("yahoo.com", 1, 10)]
+    assert len(await stores.reports.sources(ANN, 1)) == len(await stores.reports.domains(ANN, 1))
+    assert await stores.reports.policy(ANN, "example.org") == ""
 
 
 async def test_old_reports_are_forgotten(stores: Stores) -> None:
