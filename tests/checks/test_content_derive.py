@@ -281,6 +281,139 @@ def test_a_multipart_without_its_boundary_is_shown_as_text(content_type: str) ->
     assert content.problems
 
 
+SEPARATORS = [
+    ";",
+    "; ",
+    ";;",
+    " ;",
+    " ; ",
+    ";\r\n ",
+    ";\r\n\t",
+    " ",
+    "\t",
+    "\r\n ",
+    ",",
+    ", ",
+    " , ",
+]
+"""What stands between a media type and its parameters; RFC 2045 5.1 has the semicolon."""
+
+
+@pytest.mark.parametrize("separator", SEPARATORS)
+@pytest.mark.parametrize("value", ["b", '"b"'])
+def test_parameters_are_read_whatever_separates_them(separator: str, value: str) -> None:
+    """A missing or another separator changes neither the type nor a parameter, and is named."""
+    content = derive_content(
+        _mail(
+            f"Content-Type: multipart/alternative{separator}type=x{separator}boundary={value}",
+            body=f"""--b
+Content-Type: text/plain{separator}format=flowed{separator}charset="koi8-r"
+Content-Transfer-Encoding: quoted-printable
+
+=EB=CF=C4
+--b
+Content-Type: text/html{separator}charset=koi8-r{separator}name=x
+
+<p>html</p>
+--b--
+""",
+        )
+    )
+    assert (content.text, content.html, content.attachments) == ("Код", "<p>html</p>", ())
+    is_right = separator.strip() == ";"
+    named = "a Content-Type field is not in the form of RFC 2045" in content.problems
+    assert named is not is_right
+
+
+@pytest.mark.parametrize(
+    ("content_type", "problem"),
+    [
+        ("text/html", None),
+        ("TEXT/HTML; Charset=utf-8", None),
+        ("text/html (a page); charset=utf-8", None),
+        ("text/html; charset=utf-8;", None),
+        ('"text/html"; charset=utf-8', "Content-Type"),
+        ("text / html", "Content-Type"),
+        ("text/html charset=utf-8", "Content-Type"),
+        ("text/html: charset=utf-8", None),
+        ("text/html, text/plain", "Content-Type"),
+        ("text/html/plain", "Content-Type"),
+        ('text/html; charset="utf-8', "Content-Type"),
+    ],
+)
+def test_a_media_type_is_read_in_every_spelling(content_type: str, problem: str | None) -> None:
+    """HTML is shown as HTML however its type is written."""
+    if problem is None and ":" in content_type:
+        content_type = content_type.replace(":", "")
+        problem = "Content-Type"
+    content = derive_content(_mail(f"Content-Type: {content_type}", body="<p>ü</p>"))
+    assert content.html == "<p>ü</p>"
+    assert any("Content-Type" in one for one in content.problems) is (problem is not None)
+
+
+@pytest.mark.parametrize("character", "!#$%&'*+-.^_`{|}~0aZ")
+def test_every_token_character_may_stand_in_a_type(character: str) -> None:
+    """RFC 2045 5.1: an unknown multipart is read as mixed, an unknown type is an attachment."""
+    content = derive_content(
+        _mail(
+            f"Content-Type: multipart/{character}; boundary=b",
+            body=f"--b\n\ntext\n--b\nContent-Type: x-a/{character}; name=a.png\n\nx\n--b--\n",
+        )
+    )
+    assert content.text == "text"
+    assert [one.content_type for one in content.attachments] == [f"x-a/{character}".lower()]
+
+
+@pytest.mark.parametrize("content_type", ["multipart/mixed", "multipart/mixed; boundary=other"])
+def test_a_boundary_is_found_where_the_header_has_not_the_right_one(content_type: str) -> None:
+    """The first line that divides, with a part's header behind it, has the boundary."""
+    body = "preamble\n--b=1\nContent-Type: text/html\n\n<p>x</p>\n--b=1\n\ntext\n--b=1--\n"
+    content = derive_content(_mail(f"Content-Type: {content_type}", body=body))
+    assert (content.text, content.html) == ("text", "<p>x</p>")
+    assert any("boundary" in problem for problem in content.problems)
+
+
+UUENCODED = 'begin 644 {name}\n(82QB"C$L,@H \n`\nend\n'
+
+
+def test_uuencoded_files_in_a_text_are_attachments() -> None:
+    """Programs from before MIME write files into the text; text around them stays text."""
+    files = [UUENCODED.format(name=name) for name in ("t.csv", "ü 2.csv")]
+    body = f"before\n\n{files[0]}between\n{files[1]}end\n"
+    raw = _mail("Subject: files", body=body)
+    content = derive_content(raw)
+    assert content.text.split() == ["before", "between", "end"]
+    assert [one.filename for one in content.attachments] == ["t.csv", "ü 2.csv"]
+    for number in ("1", "2"):
+        attachment = find_attachment(raw, number)
+        assert attachment is not None
+        assert attachment.data == b"a,b\n1,2\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "begin 644 the meeting at noon\nwith all of you\nend\n",
+        "We begin 644 t.csv\n(82QB\nend\n",
+        "begin 644 t.csv\n(82QB\n",
+        "begin\nend\n",
+    ],
+)
+def test_text_that_begins_like_a_file_stays_text(body: str) -> None:
+    """A file has encoded lines between its begin and its end."""
+    content = derive_content(_mail("Subject: s", body=f"Hello\n{body}"))
+    assert content.text == f"Hello\n{body}"
+    assert content.attachments == ()
+
+
+def test_a_text_without_a_charset_is_in_that_of_the_mail() -> None:
+    """A part that does not say its charset is read in the one that the mail has elsewhere."""
+    head = "Content-Type: multipart/alternative; boundary=b; charset=iso-8859-2\r\n\r\n--b\r\n\r\n"
+    raw = head.encode() + "żółw".encode("iso-8859-2") + b"\r\n--b--\r\n"
+    assert derive_content(raw).text == "żółw"
+    assert derive_content(head.encode() + "żółw".encode() + b"\r\n--b--\r\n").text == "żółw"
+
+
 def test_a_forwarded_mail_is_an_attachment() -> None:
     """message/rfc822 is one attachment with the bytes of the mail inside."""
     raw = _mail(
@@ -313,6 +446,20 @@ def test_a_forwarded_mail_is_an_attachment() -> None:
         ("filename*=utf-8''a%00%0A%2Fb.txt", "a\ufffd _b.txt"),
         ("filename*=utf-8''gpj%E2%80%AEexe.txt", "gpj_exe.txt"),
         ('filename=""', ""),
+        ('filename*0="=?UTF-8?B?w7xi"; filename*1="ZXIucGRm?="', "über.pdf"),
+        ('filename*0="=?UTF-8?Q?=C3=BC?="; filename*1=" =?UTF-8?Q?ber=2Epdf?="', "über.pdf"),
+        ("filename*=utf-8''=?UTF-8?Q?=C3=BCber=2Epdf?=", "über.pdf"),
+        ("filename==?UTF-8?Q?=C3=BC?= =?UTF-8?Q?ber.pdf?=", "über.pdf"),
+        ("filename=\"utf-8''%C3%BCber%20uns.pdf\"", "über uns.pdf"),
+        ("filename*1*=ber%2E; filename*2=pdf; filename*0*=utf-8'de'%C3%BC", "über.pdf"),
+        ("filename=my report.pdf", "my report.pdf"),
+        ("filename=my report.pdf; size=1", "my report.pdf"),
+        ("filename=a.pdf size=1", "a.pdf"),
+        ("filename=report (1).pdf", "report (1).pdf"),
+        ("filename=a,b.pdf", "a,b.pdf"),
+        ("filename = 'a.pdf", "'a.pdf"),
+        ('filename="a.pdf', "a.pdf"),
+        ('size=1 filename="a;b, c=d.pdf"', "a;b, c=d.pdf"),
         (f'filename="{"a" * 400}.pdf"', "a" * 251 + ".pdf"),
     ],
 )
@@ -397,6 +544,25 @@ def test_a_wrong_charset_costs_characters_and_is_named(
         ("base64", "aGVsb", "hel"),
         ("base64", "aGVsb=aGVs", "helhel"),
         ("quoted-printable", "a=3Db=zz=\nc", "a=b=zzc"),
+        ("quoted-printable", "a= \nb=\t \nc", "abc"),
+        ("quoted-printable", "a \t\nb  ", "a\nb"),
+        ("quoted-printable", "a=20\nb=", "a \nb"),
+        ('"quoted-printable"', "a=3Db", "a=b"),
+        ("quoted_printable", "a=3Db", "a=b"),
+        ("quoted printable", "a=3Db", "a=b"),
+        ('"base64"', "aGVsbG8=", "hello"),
+        ("base-64", "aGVsbG8=", "hello"),
+        ("base64;", "aGVsbG8=", "hello"),
+        ("base64", "aGVs bG8g d29y bGQ=", "hello world"),
+        ("base64", "> aGVsbG8g\n> d29ybGQ=", "hello world"),
+        ("base64", "Your code is 771299.", "Your code is 771299."),
+        ("base64", "Your code is 771299", "Your code is 771299"),
+        ("base64", "Grüße aus Köln", "Grüße aus Köln"),
+        ("base64", "<p>Hello</p>\n\nBye, Ann", "<p>Hello</p>\n\nBye, Ann"),
+        ("x-uuencode", "begin 644 a.txt\n%:&5L;&\\ \n`\nend", "hello"),
+        ("uuencode", "begin 644 a.txt\n%:&5L;&\\\n \nend\n", "hello"),
+        ("x-uue", "%:&5L;&\\", "hello"),
+        ("8-bit", "é", "é"),
         ("8bit (comment)", "é", "é"),
         ("x-unknown", "abc", "abc"),
     ],

@@ -1,10 +1,16 @@
 """Author and subject for lists and filters, read while the mail is being stored."""
 
+import base64
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.content.header import summarize_header
+from mailcheck.checks.content.derive import derive_content
+from mailcheck.checks.content.encoded_words import decode_words
+from mailcheck.checks.content.header import parse_first_mailbox, summarize_header
+from mailcheck.checks.content.limits import MAX_HEADER_BYTES, MAX_HEADER_FIELDS
 from mailcheck.core.content import HeaderSummary
 
 
@@ -47,6 +53,14 @@ def test_author_and_subject_are_read_from_an_ordinary_header() -> None:
         ("From:", "", ""),
         ("X-From: a@example.com", "", ""),
         ("From: no address here", "", "no address here"),
+        ("From: <John Do>a@b.example", "a@b.example", "John Do"),
+        ("From: <John Do> a@b.example", "a@b.example", "John Do"),
+        ("From: John Do a@b.example", "a@b.example", "John Do"),
+        ("From: <<a@b.example>>", "a@b.example", ""),
+        ("From: John <>", "", "John"),
+        ("From: a @ b.example", "a@b.example", ""),
+        ("From: a@b.example (John (Johnny) Do)", "a@b.example", "John (Johnny) Do"),
+        ("From: a@b.example John", "a@b.example", "John"),
     ],
 )
 def test_author_is_read_in_every_common_spelling(field: str, address: str, name: str) -> None:
@@ -73,6 +87,9 @@ def test_octets_that_were_not_encoded_belong_to_their_word(subject: bytes, decod
     assert summarize_header(b"Subject: " + subject + b"\r\n\r\n").subject == decoded
 
 
+BOOKING = "Bestätigung Ihrer Bestellung"
+
+
 @pytest.mark.parametrize(
     ("field", "subject"),
     [
@@ -91,6 +108,20 @@ def test_octets_that_were_not_encoded_belong_to_their_word(subject: bytes, decod
         (b"Subject: caf\xe9", "café"),
         ("Subject: a =?utf-8?q?=0D=0AX-Evil:_1?=", "a   X-Evil: 1"),
         ("Subject :  spaced", "spaced"),
+        ("Subject: =?utf-8?B?QmVzdMOkdGlndW5nIEloc?=\r\n =?utf-8?B?mVyIEJlc3RlbGx1bmc=?=", BOOKING),
+        ("Subject: =?utf-8?B?QmVzdMOkdGlndW5nIE\r\n locmVyIEJlc3RlbGx1bmc=?=", BOOKING),
+        ("Subject: =?utf-8\r\n ?B?QmVzdMOkdGlndW5nIElocmVyIEJlc3RlbGx1bmc=?\r\n =", BOOKING),
+        ("Subject: =?utf-8?B?SGVsbG8?= =?utf-8?B?SGVsbG8?=", "HelloHello"),
+        ("Subject: =?iso-8859-1?B?SGVsbG8?= =?iso-8859-1?B?SGVsbG8?=", "HelloHello"),
+        ("Subject: =?utf-8?B?SGVsbG8=?= =?utf-8?B?SGVsbG8=?=", "HelloHello"),
+        ("Subject: =?utf-8?Q?f=C?= =?utf-8?Q?3=BCnf?=", "fünf"),
+        ("Subject: =?utf-8?Q?f=C3?= =?UTF-8?B?vA==?= =?utf-8*de?Q?nf?=", "fünf"),
+        ("Subject: =?utf-8?Q?Why? Because=21?= =?utf-8?Q?_Or=3F?=", "Why? Because! Or?"),
+        ("Subject: =?utf-8?Q??= x =?utf-8?Q?=C3=BC?=", "x ü"),
+        ("Subject: =?utf-8?B?77u/w7w=?=", "ü"),
+        ("Subject: =?iso-2022-jp?B?GyRCLSEbKEI=?=", "①"),
+        (b"Subject: \x1b$BG'>Z%3!<%I\x1b(B 12", "認証コード 12"),
+        (b"Subject: \xc8\xcf\r\nContent-Type: text/plain; charset=koi8-r", "хо"),
         ("Subject: first\r\nSubject: second", "first"),
         ("X: 1", ""),
     ],
@@ -98,6 +129,132 @@ def test_octets_that_were_not_encoded_belong_to_their_word(subject: bytes, decod
 def test_subject_is_decoded(field: str | bytes, subject: str) -> None:
     """Encoded words and raw bytes become text on one line."""
     assert _summary_of(field).subject == subject
+
+
+@given(
+    st.text(st.sampled_from("aÄ€码😀 ="), min_size=1, max_size=12),
+    st.sampled_from(("utf-8", "utf-16-be", "gb18030")),
+    st.lists(st.integers(0, 60), max_size=4),
+)
+def test_base64_may_be_cut_anywhere(text: str, charset: str, cuts: list[int]) -> None:
+    """Words that were cut inside a quantum, a character or nowhere read as the whole text."""
+    encoded = base64.b64encode(text.encode(charset)).decode()
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(encoded)), len(encoded)]
+    words = [f"=?{charset}?b?{encoded[a:b]}?=" for a, b in itertools.pairwise(bounds)]
+    assert decode_words(" ".join(words)) == text
+    assert decode_words("x " + "\t ".join(words) + " y") == f"x {text} y"
+
+
+@given(st.text(st.sampled_from("aÄ€码 _=?"), min_size=1, max_size=8), st.data())
+def test_quoted_printable_may_be_cut_anywhere(text: str, data: st.DataObject) -> None:
+    """Words that were cut inside an octet, a character or nowhere read as the whole text."""
+    encoded = "".join(f"={octet:02X}" for octet in text.encode())
+    cut = data.draw(st.integers(0, len(encoded)))
+    assert decode_words(f"=?utf-8?q?{encoded[:cut]}?= =?utf-8?q?{encoded[cut:]}?=") == text
+
+
+@pytest.mark.parametrize(
+    "charset", ["euc-kr", "gb2312", "big5", "shift_jis", "koi8-r", "iso-2022-jp"]
+)
+@pytest.mark.parametrize("place", ["root", "part", "page"])
+def test_raw_octets_are_in_the_charset_that_the_mail_declares(charset: str, place: str) -> None:
+    """Subject, names and file names are read in it, wherever the mail names its charset."""
+    word = {"euc-kr": "인증번호", "koi8-r": "Код", "shift_jis": "認証", "iso-2022-jp": "認証"}.get(
+        charset, "中文"
+    )
+    text = f'Content-Type: text/plain; charset="{charset}"'
+    page = f'Content-Type: text/html\r\n\r\n<meta charset="{charset}">'
+    body = text if place == "part" else page if place == "page" else "\r\n"
+    kind = text if place == "root" else "Content-Type: multipart/mixed; boundary=b"
+    end = f"{kind}\r\n\r\n--b\r\n{body}\r\n\r\n--b\r\nContent-Type: a/b; name="
+    name = word.encode(charset)
+    raw = b"From: " + name + b" <a@b.example>\r\nSubject: " + name + b" 1\r\n" + end.encode()
+    raw += b'"' + name + b'.pdf"\r\n\r\nx\r\n--b--\r\n'
+    assert summarize_header(raw) == HeaderSummary("a@b.example", word, f"{word} 1")
+    content = derive_content(raw)
+    assert dict(content.header_list)["Subject"] == f"{word} 1"
+    if place != "root":
+        assert content.attachments[0].filename == f"{word}.pdf"
+
+
+def test_raw_utf_8_is_utf_8_whatever_the_mail_declares() -> None:
+    """RFC 6532: raw octets that are valid UTF-8 are UTF-8."""
+    raw = "Subject: Größe\r\nContent-Type: text/plain; charset=koi8-r\r\n\r\n".encode()
+    assert summarize_header(raw).subject == "Größe"
+
+
+LINES = st.sampled_from(
+    [
+        b"From: Ann <a@example.com>",
+        b"from : b@example.com",
+        b"From\t: c@example.com",
+        b"From someone Mon Jan 1",
+        b">From someone",
+        b"from the desk",
+        b"Subject: one",
+        b"SUBJECT \t: two",
+        b"Subject:",
+        b"Subject: \xb1\xe2",
+        b"X-Subject: other",
+        b" folded",
+        b"\t",
+        b"a stray line",
+        b"Note: a line like a field",
+        b"Content-Type: text/plain; charset=euc-kr",
+        b": no name",
+        b"",
+        b"\xef\xbb\xbfSubject: marked",
+    ]
+)
+
+
+@given(st.lists(LINES, max_size=9), st.sampled_from((b"\r\n", b"\n")))
+def test_all_readers_agree_on_a_header(lines: list[bytes], line_end: bytes) -> None:
+    """Author and subject of lists, filters and waits are those of the list of fields."""
+    raw = line_end.join(lines)
+    _assert_one_reading(raw)
+
+
+def _assert_one_reading(raw: bytes) -> HeaderSummary:
+    summary = summarize_header(raw)
+    fields = derive_content(raw).header_list
+    bodies = {name.lower(): body for name, body in reversed(fields)}
+    assert summary.subject == bodies.get("subject", "").strip()
+    assert (summary.author_address, summary.author_name) == parse_first_mailbox(
+        bodies.get("from", "")
+    )
+    return summary
+
+
+@pytest.mark.parametrize(
+    ("before", "is_read"),
+    [
+        (b"To: " + b"one@example.com, " * 5_000 + b"\r\n", True),
+        (b"To: " + b"one@example.com,\r\n " * 5_000 + b"\r\n", True),
+        (b"X-A: b\r\n" * (MAX_HEADER_FIELDS - 2), True),
+        (b"X-A: b\r\n" * MAX_HEADER_FIELDS, False),
+        (b"X-A: " + b"b" * MAX_HEADER_BYTES + b"\r\n", False),
+        (b"a stray line\r\n" * 200, True),
+        (b"\r\n", False),
+    ],
+)
+def test_the_size_of_a_header_makes_no_difference(before: bytes, is_read: bool) -> None:
+    """What stands before From and Subject hides them from every reader, or from none."""
+    summary = _assert_one_reading(before + b"From: a@example.com\r\nSubject: s\r\n\r\nbody")
+    assert (summary.author_address, summary.subject) == (
+        ("a@example.com", "s") if is_read else ("", "")
+    )
+
+
+def test_a_stray_line_is_left_out_where_fields_follow() -> None:
+    """A fold that lost its blank costs one line; where no field follows, text is the body."""
+    raw = b"X: 1\r\nlost\r\nSubject: s\r\nContent-Type: text/html\r\n\r\n<p>x</p>"
+    content = derive_content(raw)
+    assert content.header_list == (("X", "1"), ("Subject", "s"), ("Content-Type", "text/html"))
+    assert content.html == "<p>x</p>"
+    assert any("not a header field" in problem for problem in content.problems)
+    text = derive_content(b"Subject: s\r\nHello Ann\r\nhttp://a.example\r\nNote: x\r\n\r\nbye")
+    assert text.text == "Hello Ann\nhttp://a.example\nNote: x\n\nbye"
 
 
 def test_nothing_is_read_from_the_body() -> None:

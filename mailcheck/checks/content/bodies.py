@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from mailcheck.checks.content.charsets import (
     find_codec,
+    find_declared_charset,
     find_declared_in_html,
     is_ascii_label,
 )
@@ -17,6 +18,7 @@ from mailcheck.checks.content.decoding import (
     decode_transfer,
     end_lines,
     flatten_controls,
+    is_utf_8,
 )
 from mailcheck.checks.content.limits import MAX_FILENAME
 from mailcheck.checks.content.structure import Entity, scan_structure
@@ -154,8 +156,10 @@ def read_bodies(
 def _read_body(raw_message: bytes, entity: Entity) -> tuple[BodyPart, list[str]]:
     data, transfer_problem = decode_transfer(raw_message[slice(*entity.body)], entity.encoding)
     label, declared = entity.parameters.get("charset", ""), ""
-    if entity.content_type == "text/html" and (is_ascii_label(label) or not find_codec(label)):
-        declared = find_declared_in_html(data)
+    if (is_ascii_label(label) or not find_codec(label)) and not is_utf_8(data):
+        is_html = entity.content_type == "text/html"
+        declared = find_declared_in_html(data) if is_html else ""
+        declared = declared or find_declared_charset(raw_message)
     text, charset_problem = decode_text(data, label, declared)
     part = BodyPart(
         text=text.replace("\r\n", "\n").replace("\r", "\n"),

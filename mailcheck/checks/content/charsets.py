@@ -8,6 +8,7 @@ import codecs
 import re
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache, partial
+from itertools import islice
 
 from webencodings.labels import LABELS
 
@@ -142,7 +143,7 @@ _NO_CHARSETS = frozenset(
     ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem")
 )
 _NO_LABELS = frozenset(
-    # What programs write that do not know the charset.
+    # Labels of programs that do not know the charset.
     ("unknown", "unknown8bit", "none", "default", "7bit", "8bit", "binary", "charset", "auto")
 )
 
@@ -239,9 +240,13 @@ def decode_as(data: bytes, codec: str) -> tuple[str, bool]:
         text = decoder(data[:_MAX_REPAIRED]) + _decode_rest(data[_MAX_REPAIRED:], codec)
         return text, "\ufffd" not in text
     try:
-        return data.decode(codec).translate(_CHANGES.get(codec, _UNCHANGED)), True
+        text = data.decode(codec)
     except (UnicodeError, ValueError):
-        pass
+        return _repair(data, codec)
+    return text.translate(_CHANGES[codec]) if codec in _CHANGES else text, True
+
+
+def _repair(data: bytes, codec: str) -> tuple[str, bool]:
     if codec not in _RESCUES:
         return data.decode(codec, "replace"), False
     text = data[:_MAX_REPAIRED].decode(codec, _rescue_handler())
@@ -249,7 +254,6 @@ def decode_as(data: bytes, codec: str) -> tuple[str, bool]:
     return text, "\ufffd" not in text
 
 
-_UNCHANGED: Mapping[int, int] = {}
 _CHANGES: Mapping[str, Mapping[int, int]] = {
     # Where Python's table and the standard's differ.
     "koi8-u": {0x255D: 0x45E, 0x256C: 0x40E},
@@ -466,7 +470,7 @@ _UNDECLARED_ISO_2022 = re.compile(rb"\x1b(?:\$[@B]|\$\([@BD]|\$\)C)")
 
 def is_iso_2022(data: bytes) -> bool:
     """Return whether 7-bit text has an escape sequence that only ISO-2022-JP and -KR have."""
-    return b"\x1b$" in data and data.isascii() and bool(_UNDECLARED_ISO_2022.search(data))
+    return b"\x1b" in data and data.isascii() and bool(_UNDECLARED_ISO_2022.search(data))
 
 
 _BYTE_ORDER_MARKS = (
@@ -500,3 +504,19 @@ def find_declared_in_html(data: bytes) -> str:
     codec = find_codec(label) or ""
     # A page whose declaration could be read is in no charset of two octets a character.
     return "utf-8" if codec.startswith(("utf-16", "utf-32")) else label
+
+
+_PARAMETER = re.compile(rb"\bcharset\*?\s*+=\s*+[\"']?([!#-&(-:<-~]{1,64})", re.IGNORECASE)
+_SEARCHED_FOR_CHARSET = 64 * 1024
+_MAX_PARAMETERS = 20
+
+
+def find_declared_charset(raw_message: bytes) -> str:
+    """Return the first label in a mail that says more than UTF-8 or ASCII, or ``""``.
+
+    Mail programs that write raw octets into a header write the text in the same charset.
+    """
+    found = _PARAMETER.finditer(raw_message, 0, _SEARCHED_FOR_CHARSET)
+    labels = (match[1].decode("ascii") for match in islice(found, _MAX_PARAMETERS))
+    known = (one for one in labels if find_codec(one) not in (None, "utf-8"))
+    return next((label for label in known if not is_ascii_label(label)), "")

@@ -2,6 +2,7 @@
 
 import binascii
 import re
+from collections.abc import Callable, Mapping
 
 from mailcheck.checks.content.charsets import (
     ISO_2022,
@@ -22,6 +23,17 @@ def end_lines(text: bytes) -> bytes:
     if text.count(b"\n") == text.count(b"\r\n"):
         return text
     return text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+
+
+def is_utf_8(data: bytes) -> bool:
+    """Return whether the bytes are valid UTF-8."""
+    if data.isascii():
+        return True
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def decode_text(data: bytes, label: str, declared: str = "") -> tuple[str, str | None]:
@@ -100,7 +112,7 @@ def decode_header_bytes(data: bytes, declared: str = "") -> str:
     forgot to encode inside an encoded word belong to its charset, unless the whole word is UTF-8.
     """
     if data.isascii():
-        return decode_text(data, "")[0] if b"\x1b$" in data else data.decode("ascii")
+        return decode_text(data, "")[0] if b"\x1b" in data else data.decode("ascii")
     if b"=?" in data:
         data = _RAW_WORD.sub(_encode_octets, data)
     return decode_text(data, "", declared)[0]
@@ -137,28 +149,57 @@ def _clean(text: str) -> str:
     return text
 
 
-_IDENTITY = frozenset(("", "7bit", "8bit", "binary"))
 _TO_STANDARD = bytes.maketrans(b"-_", b"+/")
-_ALPHABET = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_")
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_"
 _NOT_BASE64 = bytes(octet for octet in range(256) if octet not in _ALPHABET)
+_PUNCTUATION = re.compile(r"[^a-z0-9]+")
+
+Decoded = tuple[bytes, str | None]
+"""Decoded bytes, and a sentence about what was wrong, or `None`."""
 
 
-def decode_transfer(data: bytes, encoding: str) -> tuple[bytes, str | None]:
-    """Decode a body; gives also a sentence about what was wrong, or nothing.
+def decode_transfer(data: bytes, encoding: str) -> Decoded:
+    """Decode a body; the encoding's name is in lower case.
 
     An unknown encoding leaves the bytes as they are (RFC 2045 6.4).
     """
-    if encoding in _IDENTITY:
-        return data, None
-    if encoding == "quoted-printable":
-        return binascii.a2b_qp(data), None
-    if encoding == "base64":
-        return _decode_base64(data)
-    return data, f"transfer encoding {encoding[:40]!r} is unknown"
+    decoder = _DECODERS.get(_PUNCTUATION.sub("", encoding))
+    if decoder is None:
+        return data, f"transfer encoding {encoding[:40]!r} is unknown"
+    decoded, problem = decoder(data)
+    if problem is None and encoding not in _ENCODINGS:
+        problem = f"transfer encoding {encoding[:40]!r} is not one of RFC 2045"
+    return decoded, problem
 
 
-def _decode_base64(data: bytes) -> tuple[bytes, str | None]:
+def _decode_identity(data: bytes) -> Decoded:
+    return data, None
+
+
+_PADDING = (b" \r\n", b"\t\r\n")
+
+
+def _decode_quoted_printable(data: bytes) -> Decoded:
+    """Decode, without the blanks that transport added to the ends of lines (RFC 2045 6.7)."""
+    problem = None
+    if any(blank in data for blank in _PADDING) or data.endswith((b" ", b"\t")):
+        lines = data.split(b"\n")
+        bare = [line.rstrip(b" \t\r") for line in lines]
+        padded = (one for one, line in zip(bare, lines, strict=True) if line.rstrip(b"\r") != one)
+        if any(line.endswith(b"=") for line in padded):
+            problem = "a quoted-printable body has blanks behind soft line breaks"
+        data = b"\r\n".join(bare)
+    return binascii.a2b_qp(data), problem
+
+
+_PLAIN = "a body that is said to be base64 is plain text"
+_MAX_JUDGED = 2_048
+
+
+def _decode_base64(data: bytes) -> Decoded:
     """Decode piece by piece: encoders that are run twice leave padding in the middle."""
+    if _is_plain_text(data[:_MAX_JUDGED]):
+        return data, _PLAIN
     digits = data.translate(None, _NOT_BASE64).translate(_TO_STANDARD)
     body, _, rest = digits.partition(b"=")
     if rest.strip(b"="):
@@ -169,10 +210,79 @@ def _decode_base64(data: bytes) -> tuple[bytes, str | None]:
     return binascii.a2b_base64(body + b"=" * (-len(body) % 4)), problem
 
 
-def _decode_padded_pieces(digits: bytes) -> tuple[bytes, str | None]:
+def _decode_padded_pieces(digits: bytes) -> Decoded:
     decoded = []
     for piece in digits.split(b"=", MAX_BASE64_PIECES):
         piece = piece.replace(b"=", b"")
         whole = piece[:-1] if len(piece) % 4 == 1 else piece
         decoded.append(binascii.a2b_base64(whole + b"=" * (-len(whole) % 4)))
     return b"".join(decoded), "a base64 body has padding in the middle"
+
+
+def _is_plain_text(beginning: bytes) -> bool:
+    """Return whether a body that is said to be base64 is not encoded at all.
+
+    Base64 with other octets in it stays base64: footers of lists, signs of quotation, blanks.
+    """
+    lines = [line.strip() for line in beginning.split(b"\n") if line.strip()]
+    if not lines or not lines[0].translate(None, _ALPHABET):
+        return False
+    odd = [line for line in lines if line.translate(None, _ALPHABET)]
+    if 2 * len(odd) < len(lines):
+        return False
+    words = lines[0].split()
+    has_signs = any(line.translate(None, _ALPHABET).strip() for line in odd)
+    if not has_signs and len({len(word) for word in words[:-1]}) < 2:
+        return False
+    digits = beginning.translate(None, _NOT_BASE64).translate(_TO_STANDARD).partition(b"=")[0]
+    digits = digits[: len(digits) // 4 * 4]
+    return not _is_readable(binascii.a2b_base64(digits))
+
+
+def _is_readable(data: bytes) -> bool:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return bool(text) and "".join(text.split()).isprintable()
+
+
+def _decode_uuencoded(data: bytes) -> Decoded:
+    """Decode the lines between ``begin`` and ``end``; all lines where these are missing.
+
+    Blanks at the end of a line may have been lost, so a line may hold more than it shows. The
+    whole never holds more than the encoded bytes.
+    """
+    decoded: list[bytes] = []
+    problem = None
+    room = len(data)
+    lines = data.split(b"\n")
+    start = next((n for n, line in enumerate(lines, 1) if line.startswith(b"begin ")), 0)
+    for line in lines[start:]:
+        line = line.rstrip(b"\r")
+        if line.startswith(b"end") or not line:
+            break
+        size = (line[0] - 32) & 63
+        room -= size
+        if room < 0:
+            problem = "a uuencoded body says that it is larger than it is"
+            break
+        digits = line[1 : 1 + (size + 2) // 3 * 4]
+        try:
+            decoded.append(binascii.a2b_uu(line[:1] + digits.ljust((size + 2) // 3 * 4)))
+        except binascii.Error:
+            problem = "a uuencoded body has a line that is not valid"
+    return b"".join(decoded), problem
+
+
+_ENCODINGS = frozenset(
+    # RFC 2045 6.1, and an older encoding that was never standardized.
+    ("", "7bit", "8bit", "binary", "quoted-printable", "base64", "x-uuencode")
+)
+_DECODERS: Mapping[str, Callable[[bytes], Decoded]] = {
+    # Names by their letters and digits.
+    **dict.fromkeys(("", "7bit", "7bits", "8bit", "8bits", "binary"), _decode_identity),
+    **dict.fromkeys(("base64", "xbase64"), _decode_base64),
+    **dict.fromkeys(("quotedprintable", "quoted", "qp"), _decode_quoted_printable),
+    **dict.fromkeys(("uuencode", "xuuencode", "uue", "xuue"), _decode_uuencoded),
+}

@@ -1,71 +1,37 @@
 """Header fields: taken apart, unfolded, decoded; their mailboxes and parameters."""
 
-import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from mailcheck.checks.content.decoding import decode_header_bytes, decode_text, flatten_controls
+from mailcheck.checks.content.charsets import find_codec, find_declared_charset
+from mailcheck.checks.content.decoding import (
+    decode_header_bytes,
+    decode_text,
+    flatten_controls,
+    is_utf_8,
+)
+from mailcheck.checks.content.encoded_words import decode_words
 from mailcheck.checks.content.limits import (
     MAX_HEADER_BYTES,
     MAX_HEADER_FIELDS,
     MAX_MAILBOX_LIST,
     MAX_PARAMETERS,
-    MAX_SUMMARY_BYTES,
+    MAX_SHORT_HEADER,
 )
 from mailcheck.core.content import HeaderSummary
 
-# RFC 2047 2; the text may hold spaces here, which is wrong and common. Each
-# class excludes the delimiter that follows it, so matching is linear.
-_WORD = re.compile(r"=\?([^?\s]{1,64})\?([bBqQ])\?([^?]*)\?=")
-_NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]+")
-
 REMEMBERED = 128
-"""Authors of mails: a program that sends many sends them under one name."""
+"""Authors of mails: a program that sends many sends them under one name. Types and encodings of
+parts, too."""
 
-
-def decode_words(text: str) -> str:
-    """Decode all encoded words of an unfolded field body; anything else stays as it is.
-
-    White space between two encoded words is dropped (RFC 2047 6.2), and
-    neighbours of one charset are joined before decoding, since senders split
-    inside characters.
-    """
-    if "=?" not in text:
-        return flatten_controls(text)
-    pieces: list[str] = []
-    charset, pending, position = "", bytearray(), 0
-    for match in _WORD.finditer(text):
-        gap = text[position : match.start()]
-        label = match[1].partition("*")[0].lower()
-        if gap.strip() or not position or label != charset:
-            pieces.append(decode_text(bytes(pending), charset)[0])
-            pending, charset = bytearray(), label
-        if gap.strip() or not position:
-            pieces.append(gap)
-        pending += _decode_word(match[2], match[3])
-        position = match.end()
-    pieces.append(decode_text(bytes(pending), charset)[0])
-    pieces.append(text[position:])
-    return flatten_controls("".join(pieces))
-
-
-def _decode_word(encoding: str, body: str) -> bytes:
-    if encoding in "qQ":
-        data = body.replace("_", "=20").encode("utf-8", "replace")
-        return binascii.a2b_qp(data)
-    return decode_base64(body)
-
-
-def decode_base64(text: str) -> bytes:
-    """Decode base64 with whatever stands between its characters; an odd end is cut off."""
-    digits = _NOT_BASE64.sub("", text)
-    if len(digits) % 4 == 1:
-        digits = digits[:-1]
-    return binascii.a2b_base64(digits + "=" * (-len(digits) % 4))
+MAX_REMEMBERED = 128
+"""Maximum characters of a type or encoding whose reading is kept."""
 
 
 # A name, a colon, a body with its continuation lines. Possessive: a line that
@@ -75,18 +41,28 @@ _FIELD = re.compile(
 )
 _BLANK_LINE = re.compile(rb"\r?\n")
 _END_OF_SECTION = re.compile(rb"\n\r?\n")
-_MBOX_LINE = re.compile(rb"(?:>?From |\xef\xbb\xbf)[^\n]*\n")
+_MBOX_LINE = re.compile(rb">?From (?![ \t]*+:)[^\n]*\n")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class HeaderField(Struct, frozen=True):
-    """One field: its name as written, its body unfolded, in bytes."""
+    """One field: its name as written, its body unfolded, in bytes.
+
+    ``charset`` is the label that the mail declares, where the body has raw octets that are not
+    UTF-8 (RFC 6532).
+    """
 
     name: str
     body: bytes
+    charset: str = ""
+
+    def as_text(self) -> str:
+        """Return the body as text, with its encoded words as they are."""
+        return decode_header_bytes(self.body, self.charset)
 
     def decode(self) -> str:
-        """Give the body as text, RFC 2047 undone."""
-        return decode_words(decode_header_bytes(self.body))
+        """Return the body as text, RFC 2047 undone."""
+        return decode_words(self.as_text())
 
 
 class HeaderSection(Struct, frozen=True):
@@ -104,12 +80,16 @@ class HeaderSection(Struct, frozen=True):
 def split_header(
     raw_message: bytes, start: int, end: int, max_fields: int = MAX_HEADER_FIELDS
 ) -> HeaderSection:
-    """Read the header section that begins at ``start``; a line that is no field ends it."""
+    """Read the header section that begins at ``start``.
+
+    A line that is not a field is left out if fields that every mail may have follow it, and ends
+    the section otherwise.
+    """
     fields: list[HeaderField] = []
     problems: list[str] = []
     limit = min(end, start + MAX_HEADER_BYTES)
-    mbox_line = _MBOX_LINE.match(raw_message, start, limit) if start == 0 else None
-    position = mbox_line.end() if mbox_line else start
+    position = _skip_preamble(raw_message, start, limit)
+    strays = _StrayLines(raw_message, limit, _PART_FIELD if start else _COMMON_FIELD)
     while position < end:
         blank = _BLANK_LINE.match(raw_message, position, end)
         if blank:
@@ -121,11 +101,72 @@ def split_header(
             break
         match = _FIELD.match(raw_message, position, limit)
         if match is None:
-            problems.append("the header section ends in a line that is no header field")
-            break
+            following = strays.find_field_behind(position)
+            problems.append(_END_IN_TEXT if following is None else _NO_FIELD)
+            if following is None:
+                break
+            position = following
+            continue
         fields.append(HeaderField(match[1].decode("ascii"), unfold(match[2])))
         position = match.end()
-    return HeaderSection(tuple(fields), position, tuple(problems))
+    if not raw_message[start:position].isascii():
+        fields = _declare_charset(raw_message, fields)
+    return HeaderSection(tuple(fields), position, tuple(dict.fromkeys(problems)))
+
+
+_NO_FIELD = "a line of the header section is not a header field; it is left out"
+_END_IN_TEXT = "the header section ends in a line that is no header field"
+
+_ANY_FIELD = re.compile(rb"\n(?=[\x21-\x39\x3b-\x7e]++[ \t]*+:)")
+_PART_FIELD = re.compile(rb"\ncontent-[a-z-]++[ \t]*+:", re.IGNORECASE)
+_COMMON_FIELD = re.compile(
+    rb"\n(?:(?:arc|content|dkim|list|resent|x)-[a-z0-9_-]++|from|to|cc|bcc|subject|date|message-id"
+    rb"|mime-version|reply-to|sender|received|return-path|references|in-reply-to|delivered-to"
+    rb"|received-spf|authentication-results|user-agent|auto-submitted|precedence)[ \t]*+:",
+    re.IGNORECASE,
+)
+
+
+def _skip_preamble(raw_message: bytes, start: int, limit: int) -> int:
+    """Return where the fields begin: behind a byte order mark and the line of an mbox."""
+    if start:
+        return start
+    if raw_message.startswith(_BYTE_ORDER_MARK):
+        start = len(_BYTE_ORDER_MARK)
+    mbox_line = _MBOX_LINE.match(raw_message, start, limit)
+    return mbox_line.end() if mbox_line else start
+
+
+@dataclass(slots=True)
+class _StrayLines:
+    """Finds the fields behind lines that are none, in one pass over the section."""
+
+    raw_message: bytes
+    limit: int
+    expected: re.Pattern[bytes]
+    end: int = -1
+    expected_at: int = -1
+
+    def find_field_behind(self, position: int) -> int | None:
+        """Return where the next field begins, or `None` if no expected field follows."""
+        if self.end < 0:
+            blank = _END_OF_SECTION.search(self.raw_message, position, self.limit)
+            self.end = blank.start() + 1 if blank else self.limit
+        if self.expected_at < position:
+            found = self.expected.search(self.raw_message, position, self.end)
+            self.expected_at = self.limit if found is None else found.start()
+        if self.expected_at == self.limit:
+            return None
+        following = _ANY_FIELD.search(self.raw_message, position, self.end)
+        return None if following is None else following.end()
+
+
+def _declare_charset(raw_message: bytes, fields: Sequence[HeaderField]) -> list[HeaderField]:
+    """Add the charset that the mail declares to the fields whose raw octets are not UTF-8."""
+    if all(is_utf_8(field.body) for field in fields):
+        return list(fields)
+    label = find_declared_charset(raw_message)
+    return [field if is_utf_8(field.body) else replace(field, charset=label) for field in fields]
 
 
 def unfold(body: bytes) -> bytes:
@@ -149,13 +190,17 @@ def _skip_section(raw_message: bytes, position: int, end: int) -> int:
 # Every alternative takes at least one character and never gives one back: linear.
 _TOKEN = re.compile(
     r'"(?P<quoted>(?:[^"\\]|\\.)*+)"?'
-    r"|\((?P<comment>(?:[^()\\]|\\.)*+)\)?"
+    r"|\((?P<comment>(?:[^()\\]|\\.|\((?:[^()\\]|\\.)*+\))*+)\)?"
     r"|<(?P<angle>[^<>]*+)>?"
     r"|(?P<text>[^\"(<,;:]++)"
     r"|(?P<mark>[,;:])",
     re.DOTALL,
 )
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+_ADDRESS_BEHIND = re.compile(r"\s*+(?:<|[^\s<>,;:@\"]++@[^\s<>,;:@]++)")
+_WHOLE_ADDRESS = re.compile(r"[^@]++@[^@]++")
 
 
 def parse_first_mailbox(body: str) -> tuple[str, str]:
@@ -199,11 +244,15 @@ def _parse(body: str, position: int) -> tuple[str, str, int]:
     """Read the mailbox that begins at the position; tells also where to go on."""
     phrase: list[str] = []
     written: list[str] = []
-    comment = ""
+    name = comment = ""
     end = len(body)
     for token in _TOKEN.finditer(body, position):
         kind = token.lastgroup
         if kind == "angle":
+            if "@" not in token["angle"] and _ADDRESS_BEHIND.match(body, token.end()):
+                # Some senders put the brackets around the name: <Ann Bee>ann@example.com
+                name = token["angle"].strip()
+                continue
             return token["angle"].strip(), "".join(phrase).strip(), token.end()
         if kind == "comment":
             comment = comment or token["comment"]
@@ -223,20 +272,31 @@ def _parse(body: str, position: int) -> tuple[str, str, int]:
         written.append(token.group())
     address = "".join(written).strip()
     if "@" in address:
-        address = "".join(address.split()) if '"' not in address else address
-        return address, comment.strip(), end
+        words = address.split() if '"' not in address else [address]
+        whole = [word for word in words if _WHOLE_ADDRESS.fullmatch(word)]
+        if len(whole) != 1:
+            return "".join(words), name or comment.strip(), end
+        words.remove(whole[0])
+        return whole[0], name or comment.strip() or " ".join(words), end
     return "", "".join(phrase).strip(" ,"), end
 
 
-# Comments may stand anywhere (RFC 2045 5.1). All loops are possessive, and a
-# quote that is not closed runs to the end instead of being tried again.
+# Comments may stand anywhere (RFC 2045 5.1), and what separates parameters may be anything or
+# missing. All loops are possessive, and a quote that is not closed runs to the end instead of
+# being tried again.
+_VALUE = re.compile(
+    r"(?:[\s\"]|\([^()]*+\))*+(?P<value>[^\s;,=/\"()]++(?:\s*+/\s*+[^\s;,=/\"()]++)?+)(?!\s*+=)"
+)
+_NAME = r"[^\s=;,*\"()]++(?:\*[0-9]{1,3}+)?+\*?+\s*+="
 _PARAMETER = re.compile(
-    r";(?:\s|\([^()]*+\))*+"
-    r"(?P<name>[^\s=;*\"()]++)(?P<piece>\*[0-9]{1,3}+)?(?P<extended>\*)?\s*+=(?:\s|\([^()]*+\))*+"
-    r"(?:\"(?P<quoted>(?:[^\"\\]|\\.)*+)\"?|(?P<token>[^;\s]*+))",
+    r"(?:[;,\s]|\([^()]*+\))*+"
+    r"(?P<name>[^\s=;,*\"()]++)(?P<piece>\*[0-9]{1,3}+)?(?P<extended>\*)?\s*+=(?:\s|\([^()]*+\))*+"
+    rf"(?:\"(?P<quoted>(?:[^\"\\]|\\.)*+)\"?|(?P<token>(?:[^;,\s]|,(?!\s*+{_NAME}))*+))",
     re.DOTALL,
 )
-_SKIP = re.compile(r"\"(?:[^\"\\]|\\.)*+\"?|[^;\"]++", re.DOTALL)
+_SKIP = re.compile(r"\"(?:[^\"\\]|\\.)*+\"?|[^;,\s\"]++|[;,\s]++", re.DOTALL)
+_MORE_WORDS = re.compile(rf"(?:\s++(?!{_NAME})[^;\s]++)++")
+"""The rest of a file name that lacks its quotes."""
 
 
 class _Piece(Struct, frozen=True):
@@ -251,29 +311,40 @@ def parse_value(body: str) -> tuple[str, Mapping[str, str]]:
     RFC 2231 continuations are joined and charsets undone; encoded words, which
     have no place there and are common, are decoded too. Never raises.
     """
-    value = re.split(r"[;(]", body, maxsplit=1)[0].strip().lower()
+    return _parse_short_value(body) if len(body) <= MAX_REMEMBERED else _parse_value(body)
+
+
+def _parse_value(body: str) -> tuple[str, Mapping[str, str]]:
+    found = _VALUE.match(body)
+    value = "".join(found["value"].split()).lower() if found else ""
     pieces: dict[str, list[_Piece]] = {}
-    for match in _find_parameters(body):
+    for match, more in _find_parameters(body, found.end() if found else 0):
         quoted = match["quoted"]
-        text = match["token"] if quoted is None else _ESCAPED.sub(r"\1", quoted)
+        text = match["token"] + more if quoted is None else _ESCAPED.sub(r"\1", quoted)
         number = int(match["piece"][1:]) if match["piece"] else -1
         piece = _Piece(number, match["extended"] is not None, text)
         pieces.setdefault(match["name"].lower(), []).append(piece)
-    return value, {name: _join(found) for name, found in pieces.items()}
+    return value, {name: _join(parts) for name, parts in pieces.items()}
 
 
-def _find_parameters(body: str) -> list[re.Match[str]]:
-    found: list[re.Match[str]] = []
-    position = 0
-    while position < len(body) and len(found) < MAX_PARAMETERS:
+_parse_short_value = lru_cache(REMEMBERED)(_parse_value)
+
+
+def _find_parameters(body: str, position: int) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield each parameter, and the words behind a file name without quotes."""
+    count = 0
+    while position < len(body) and count < MAX_PARAMETERS:
         match = _PARAMETER.match(body, position) or _SKIP.match(body, position)
         if match is None:
             position += 1
             continue
-        if match.re is _PARAMETER:
-            found.append(match)
         position = match.end()
-    return found
+        if match.re is _PARAMETER:
+            count += 1
+            is_name = match["quoted"] is None and match["name"].lower() in ("name", "filename")
+            words = _MORE_WORDS.match(body, position) if is_name else None
+            position = words.end() if words else position
+            yield match, words[0] if words else ""
 
 
 def _join(found: list[_Piece]) -> str:
@@ -281,7 +352,7 @@ def _join(found: list[_Piece]) -> str:
     numbered = sorted((piece for piece in found if piece.number >= 0), key=lambda p: p.number)
     extended = [piece for piece in found if piece.number < 0 and piece.is_extended]
     if not numbered and not extended:
-        return decode_words(found[0].text)
+        return decode_words(_undo_extended_form(found[0].text))
     chosen = numbered or extended[:1]
     charset, data = "", b""
     if chosen[0].is_extended:
@@ -293,38 +364,75 @@ def _join(found: list[_Piece]) -> str:
     for piece in chosen:
         text = piece.text
         data += unquote_to_bytes(text) if piece.is_extended else text.encode("utf-8", "replace")
-    return decode_text(data, charset)[0]
+    return decode_words(decode_text(data, charset)[0])
+
+
+_EXTENDED_FORM = re.compile(
+    r"([A-Za-z0-9_-]{1,64}+)'[A-Za-z0-9-]{0,64}+'(\S*%[0-9A-Fa-f]{2}.*)", re.DOTALL
+)
+
+
+def _undo_extended_form(text: str) -> str:
+    """Decode the form of RFC 2231 in a parameter whose name lacks the ``*``."""
+    match = _EXTENDED_FORM.fullmatch(text)
+    if match is None or find_codec(match[1]) is None:
+        return text
+    return decode_text(unquote_to_bytes(match[2]), match[1])[0]
 
 
 _END_OF_FIELD = re.compile(rb"\n(?![ \t])")
-_SPACED_COLON = {
-    # RFC 5322 4.5 allows white space before the colon; it is rare enough to be looked for last.
-    name: re.compile(rb"\n" + name + rb"[ \t]++:", re.IGNORECASE)
-    for name in (b"from", b"subject")
-}
 
 
 def summarize_header(raw_message: bytes) -> HeaderSummary:
-    """Read author and subject from the header section; whatever is missing or broken is "".
+    """Read author and subject as `split_header` does; a missing or broken one is "".
 
-    Never raises, and takes time linear in the first 64 KiB at most.
+    Never raises, and takes time linear in the size of the header.
     """
-    blank = _END_OF_SECTION.search(raw_message, 0, MAX_SUMMARY_BYTES)
-    section = b"\n" + raw_message[: blank.start() if blank else MAX_SUMMARY_BYTES]
-    lowered = section.lower()
-    address, name = parse_first_mailbox(_find_body(section, lowered, b"from"))
-    subject = decode_words(_find_body(section, lowered, b"subject")).strip()
-    return HeaderSummary(address, name, subject)
+    author, subject = _find_bodies(raw_message)
+    label = ""
+    if not (is_utf_8(author) and is_utf_8(subject)):
+        label = find_declared_charset(raw_message)
+    address, name = parse_first_mailbox(decode_header_bytes(author, label))
+    return HeaderSummary(address, name, decode_words(decode_header_bytes(subject, label)).strip())
 
 
-def _find_body(section: bytes, lowered: bytes, name: bytes) -> str:
-    found = lowered.find(b"\n" + name + b":")
-    if found >= 0:
-        start = found + len(name) + 2
-    else:
-        match = _SPACED_COLON[name].search(section)
-        if match is None:
-            return ""
-        start = match.end()
-    end = _END_OF_FIELD.search(section, start)
-    return decode_header_bytes(unfold(section[start : end.start() if end else None]))
+def _find_bodies(raw_message: bytes) -> tuple[bytes, bytes]:
+    """Find From and Subject; without taking an ordinary header apart, which costs more."""
+    blank = _END_OF_SECTION.search(raw_message, 0, MAX_SHORT_HEADER)
+    end = blank.start() if blank else len(raw_message)
+    if end <= MAX_SHORT_HEADER and not raw_message.startswith(_PREAMBLES):
+        header = b"\n" + raw_message[:end]
+        lowered = header.lower()
+        author = _find_start(lowered, b"\nfrom")
+        subject = _find_start(lowered, b"\nsubject")
+        last = max(author, subject)
+        if last < _FEW or header.count(b"\n", 0, last) < MAX_HEADER_FIELDS:
+            return _read_body(header, author), _read_body(header, subject)
+    section = split_header(raw_message, 0, len(raw_message))
+    found = (section.find("from"), section.find("subject"))
+    return found[0].body if found[0] else b"", found[1].body if found[1] else b""
+
+
+_FEW = 3 * MAX_HEADER_FIELDS
+"""Octets in which no more fields can stand than are read: each has a name, a colon and an end."""
+
+_PREAMBLES = (_BYTE_ORDER_MARK, b"From ", b">From ", b"\n", b"\r\n")
+_COLON = re.compile(rb"[ \t]*+:")  # RFC 5322 4.5 allows white space before it
+
+
+def _find_start(lowered: bytes, name: bytes) -> int:
+    """Return where the body of the first field of a name begins; -1 without one."""
+    at = lowered.find(name)
+    while at >= 0:
+        colon = _COLON.match(lowered, at + len(name))
+        if colon is not None:
+            return colon.end()
+        at = lowered.find(name, at + 1)
+    return -1
+
+
+def _read_body(header: bytes, start: int) -> bytes:
+    if start < 0:
+        return b""
+    end = _END_OF_FIELD.search(header, start)
+    return unfold(header[start : end.start() if end else None])

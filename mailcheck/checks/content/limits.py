@@ -17,8 +17,8 @@ MAX_PART_FIELDS = 100
 MAX_HEADER_BYTES = 256 * KIB
 """Header section of one entity. Postfix cuts at 100 KiB (header_size_limit)."""
 
-MAX_SUMMARY_BYTES = 64 * KIB
-"""Header bytes searched for From and Subject while the writer's transaction is open."""
+MAX_SHORT_HEADER = 64 * KIB
+"""Bytes of a header in which From and Subject are searched without taking it apart."""
 
 MAX_MAILBOX_LIST = 2 * KIB
 """Characters of a From field that are parsed, in the writer's thread too (RFC 5322: 998 a line)."""

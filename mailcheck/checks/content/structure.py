@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.content.decoding import decode_header_bytes
 from mailcheck.checks.content.header import HeaderField, HeaderSection, parse_value, split_header
@@ -22,8 +23,18 @@ from mailcheck.checks.content.limits import (
     MAX_PARTS,
 )
 
-_MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
+_MEDIA_TYPE = re.compile(r"[\w!#$%&'*+.^`{|}~-]+/[\w!#$%&'*+.^`{|}~-]+", re.ASCII)  # RFC 2045 5.1
+_DELIMITER_LINE = re.compile(rb"\n--([^\s]{1,70})[ \t]*+\r?\n(?=content-[a-z-]+:)", re.IGNORECASE)
+_WELL_FORMED = re.compile(
+    r"[^\s;,/\"=]++(?:/[^\s;,/\"=]++)?+"
+    r"(?:\s*+;\s*+[^\s;,\"=]++\s*+=\s*+(?:\"(?:[^\"\\]|\\.)*+\"|[^\s;,\"]++))*+\s*+;?\s*+",
+    re.DOTALL,
+)
 _DEFAULT_TYPE = "text/plain"
+_NOT_ENCODED = ("", "7bit", "8bit", "binary")
+_UUENCODED = re.compile(
+    rb"\nbegin [0-7]{3,4} ([^\r\n]{1,255})\r?\n(?:[ -`]{1,90}\r?\n)++end[ \t]*+(?:\r?\n|\Z)"
+)
 
 
 class Entity(Struct, frozen=True):
@@ -42,6 +53,26 @@ class Entity(Struct, frozen=True):
     body: tuple[int, int]
     parts: "tuple[Entity, ...]"
     start: int = 0
+
+
+def _is_text(entity: Entity) -> bool:
+    """Return whether an entity is text that is not encoded and has no name."""
+    is_plain = entity.content_type == "text/plain" and entity.disposition != "attachment"
+    return is_plain and entity.encoding in _NOT_ENCODED and not entity.filename
+
+
+def _describe_file(name: str, file: slice) -> Entity:
+    return Entity(
+        content_type="application/octet-stream",
+        parameters={},
+        disposition="attachment",
+        filename=name,
+        encoding="x-uuencode",
+        content_id=None,
+        body=(file.start, file.stop),
+        parts=(),
+        start=file.start,
+    )
 
 
 class Structure(Struct, frozen=True):
@@ -70,11 +101,11 @@ class _Scan:
         self, section: HeaderSection, bounds: tuple[int, int], default_type: str, depth: int
     ) -> Entity:
         start, end = bounds
-        content_type, parameters = _parse_field(section, "content-type")
+        content_type, parameters = self._parse_field(section, "Content-Type")
         if _MEDIA_TYPE.fullmatch(content_type) is None:
             content_type = default_type
-        disposition, names = _parse_field(section, "content-disposition")
-        encoding, _ = _parse_field(section, "content-transfer-encoding")
+        disposition, names = self._parse_field(section, "Content-Disposition")
+        encoding, _ = self._parse_field(section, "Content-Transfer-Encoding")
         content_id = section.find("content-id")
         body = (min(section.body_start, end), end)
         parts: tuple[Entity, ...] = ()
@@ -82,7 +113,7 @@ class _Scan:
             parts = self._read_parts(content_type, parameters.get("boundary", ""), body, depth)
             if not parts and depth < MAX_DEPTH:
                 content_type = _DEFAULT_TYPE
-        return Entity(
+        entity = Entity(
             content_type=content_type,
             parameters=parameters,
             disposition=disposition,
@@ -93,6 +124,39 @@ class _Scan:
             parts=parts,
             start=start,
         )
+        return self._divide_text(entity) if _is_text(entity) else entity
+
+    def _divide_text(self, text: Entity) -> Entity:
+        """Return a text with uuencoded files in it as a multipart of text and attachments."""
+        start, end = text.body
+        if self.raw_message.find(b"\nbegin ", max(0, start - 1), end) < 0:
+            return text
+        parts: list[Entity] = []
+        position = start
+        for match in _UUENCODED.finditer(self.raw_message, max(0, start - 1), end):
+            if self.part_count >= MAX_PARTS - 1:
+                break
+            self.part_count += 2
+            file = slice(match.start() + 1, match.end())
+            parts.append(replace(text, body=(position, file.start)))
+            name = decode_header_bytes(match[1].strip(), text.parameters.get("charset", ""))
+            parts.append(_describe_file(name, file))
+            position = file.stop
+        if not parts:
+            return text
+        parts.append(replace(text, body=(position, end)))
+        kept = [part for part in parts if self.raw_message[slice(*part.body)].strip()]
+        return replace(text, content_type="multipart/mixed", parts=tuple(kept))
+
+    def _parse_field(self, section: HeaderSection, name: str) -> tuple[str, Mapping[str, str]]:
+        found = section.find(name.lower())
+        if found is None:
+            return "", {}
+        # Undecoded: encoded words are undone per parameter.
+        text = found.as_text()
+        if _WELL_FORMED.fullmatch(text) is None and "(" not in text:
+            self.problems.append(f"a {name} field is not in the form of RFC 2045")
+        return parse_value(text)
 
     def _read_parts(
         self, content_type: str, boundary: str, body: tuple[int, int], depth: int
@@ -103,7 +167,9 @@ class _Scan:
         delimiter = boundary.rstrip().encode("utf-8", "replace")
         if not delimiter or len(delimiter) > MAX_BOUNDARY:
             self.problems.append(f"a {content_type} part has no usable boundary")
-            return ()
+            delimiter = self._guess_delimiter(body)
+            if not delimiter:
+                return ()
         default_type = "message/rfc822" if content_type == "multipart/digest" else _DEFAULT_TYPE
         parts = []
         for start, end in self._split(delimiter, body):
@@ -116,7 +182,15 @@ class _Scan:
             parts.append(self.read_entity(section, (start, end), default_type, depth + 1))
         if not parts:
             self.problems.append(f"the boundary of a {content_type} part does not occur in it")
+            guessed = self._guess_delimiter(body).decode("utf-8", "replace")
+            if guessed and guessed != boundary:
+                return self._read_parts(content_type, guessed, body, depth)
         return tuple(parts)
+
+    def _guess_delimiter(self, body: tuple[int, int]) -> bytes:
+        """Return the boundary of the first line that has one and a part's header behind it."""
+        line = _DELIMITER_LINE.search(self.raw_message, max(0, body[0] - 1), body[1])
+        return line[1] if line else b""
 
     def _split(self, delimiter: bytes, body: tuple[int, int]) -> Iterator[tuple[int, int]]:
         """Yield the range of each part; text before the first and after the last is none."""
@@ -140,9 +214,3 @@ class _Scan:
 
     def _before_line_break(self, position: int) -> int:
         return position - (self.raw_message[position - 1 : position] == b"\r")
-
-
-def _parse_field(section: HeaderSection, name: str) -> tuple[str, Mapping[str, str]]:
-    found = section.find(name)
-    # Undecoded: encoded words are undone per parameter.
-    return parse_value(decode_header_bytes(found.body)) if found else ("", {})

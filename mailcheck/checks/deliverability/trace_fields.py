@@ -7,7 +7,6 @@ from ipaddress import IPv6Address, ip_address
 
 from msgspec import Struct
 
-from mailcheck.checks.content.decoding import decode_header_bytes
 from mailcheck.checks.content.header import HeaderField, split_header
 from mailcheck.core.addresses import MAX_PATH
 from mailcheck.core.instants import SECOND, Instant, instant_of
@@ -123,7 +122,7 @@ def read_own_trace(raw_message: bytes) -> OwnTrace:
 
 def _text(fields: tuple[HeaderField, ...], name: str) -> str:
     found = next((field for field in fields if field.name.lower() == name), None)
-    return decode_header_bytes(found.body) if found else ""
+    return found.as_text() if found else ""
 
 
 def _read_moment(text: str) -> Instant | None:

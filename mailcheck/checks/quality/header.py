@@ -115,7 +115,7 @@ def find_8bit(fields: Sequence[HeaderField]) -> tuple[str, ...]:
 
 def read_authors(fields: Sequence[HeaderField]) -> tuple[Author, ...]:
     """Read the mailboxes of all From fields, in order."""
-    bodies = (decode_header_bytes(f.body) for f in fields if f.name.lower() == "from")
+    bodies = (f.as_text() for f in fields if f.name.lower() == "from")
     found = (mailbox for body in bodies for mailbox in parse_mailboxes(body))
     return tuple(
         Author(address, name, normalize_host(address.rpartition("@")[2]) if "@" in address else "")
@@ -126,7 +126,7 @@ def read_authors(fields: Sequence[HeaderField]) -> tuple[Author, ...]:
 def read_address(fields: Sequence[HeaderField], name: str) -> str:
     """Read the address of the first mailbox of a field; "" without one."""
     found = find_field(fields, name)
-    return parse_first_mailbox(decode_header_bytes(found.body))[0] if found else ""
+    return parse_first_mailbox(found.as_text())[0] if found else ""
 
 
 def read_text(fields: Sequence[HeaderField], name: str) -> str:

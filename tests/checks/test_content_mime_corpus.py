@@ -1,0 +1,42 @@
+"""Mails of the corpus that break rules of MIME are read as their readers would read them."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mailcheck.checks.content.bodies import find_attachment
+from mailcheck.checks.content.derive import derive_content
+from mailcheck.checks.content.header import summarize_header
+
+CORPUS = Path(__file__).parent.parent / "corpus" / "mime"
+MAILS = tomllib.loads((CORPUS / "mails.toml").read_text("utf-8"))["mail"]
+
+
+@pytest.mark.parametrize("expected", MAILS, ids=lambda one: str(one["file"]))
+def test_a_mail_is_read_as_its_reader_would(expected: dict[str, Any]) -> None:
+    """Subject, text, HTML, codes, links and file names are right, and the fault is named."""
+    raw = (CORPUS / expected["file"]).read_bytes()
+    content = derive_content(raw)
+    html = content.html.strip()
+    found = {
+        "subject": summarize_header(raw).subject,
+        "text": content.text.strip(),
+        "html": html,
+        "codes": list(content.codes),
+        "links": list(content.links),
+        "filenames": [one.filename for one in content.attachments],
+    }
+    assert found == found | {name: expected[name] for name in found if name in expected}
+    assert html.endswith(expected.get("html_end", ""))
+    assert any(expected.get("problem", "") in one for one in (*content.problems, ""))
+    if "attached" in expected:
+        attachment = find_attachment(raw, "1")
+        assert attachment is not None
+        assert attachment.data == expected["attached"].encode()
+
+
+def test_every_mail_of_the_corpus_is_judged() -> None:
+    """No mail lies in the folder without an expectation."""
+    assert {path.name for path in CORPUS.glob("*.eml")} == {one["file"] for one in MAILS}
