@@ -88,7 +88,6 @@ class Heartbeat:
         self._workers = workers
         self._patient = patient
         self._clock = clock
-        self._unable: set[str] = set()
         self._awaited: set[str] = set()
         self._when_ready: list[Deferred[None]] = []
         self._began: float | None = None
@@ -121,11 +120,15 @@ class Heartbeat:
     @property
     def state(self) -> State:
         """Tell how it is; a daemon that has made what it needs can work."""
-        awaited = dict.fromkeys(self._awaited, NOT_THERE)
-        found = {what: why for what, why in self._conditions.problems.items() if why}
-        problems = awaited | found
-        frees = self._frees if DISK in problems else {}
-        return State(not (self._awaited or self._unable or STORE in problems), problems, frees)
+        found = {
+            **dict.fromkeys(self._awaited, NOT_THERE),
+            **{what: why for what, why in self._conditions.problems.items() if why},
+            **self._problems_of_workers(),
+        }
+        problems = {what: why for what, why in found.items() if why}
+        can_work = all(map(_can_work, self._workers))
+        is_ready = can_work and not self._awaited and STORE not in problems
+        return State(is_ready, problems, self._frees if DISK in problems else {})
 
     async def look(self) -> None:
         """Begin a write where none is under way, and ask the workers; waits for neither."""
@@ -135,13 +138,16 @@ class Heartbeat:
         else:
             waited = self._clock.seconds() - self._began
             self._conditions.set(STORE, f"it has not taken a write for {waited:.0f} s")
-        silent = [worker for worker in self._workers if worker.silence >= LONGEST_SILENCE]
-        disabled = [worker for worker in self._workers if not worker.can_work]
-        self._unable = {worker.subject for worker in (*silent, *disabled)}
+        for subject, problem in self._problems_of_workers().items():
+            self._conditions.set(subject, problem)
         for worker in (*self._workers, *self._patient):
-            silence = f"no answer for {worker.silence:.0f} s" if worker in silent else ""
-            self._conditions.set(worker.subject, silence or worker.problem)
             worker.ping()
+
+    def _problems_of_workers(self) -> dict[str, str]:
+        return {
+            **{worker.subject: _silence(worker) or worker.problem for worker in self._workers},
+            **{worker.subject: worker.problem for worker in self._patient},
+        }
 
     async def _beat(self) -> str:
         await self._store.beat()
@@ -156,3 +162,12 @@ class Heartbeat:
     def _note(self, problem: str) -> None:
         self._began = None
         self._conditions.set(STORE, problem)
+
+
+def _silence(worker: Worker) -> str:
+    is_silent = worker.silence >= LONGEST_SILENCE
+    return f"no answer for {worker.silence:.0f} s" if is_silent else ""
+
+
+def _can_work(worker: Worker) -> bool:
+    return worker.can_work and not _silence(worker)

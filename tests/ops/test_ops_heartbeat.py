@@ -83,7 +83,8 @@ def test_a_child_without_an_answer() -> None:
 def test_a_worker_that_has_died() -> None:
     """A death is told at once; without a worker that works again the daemon is not ready."""
     content, large, store = Worker(), Worker("large process"), Store()
-    heartbeat = Heartbeat(Conditions(), store, [content], Clock(), [large])
+    conditions = Conditions()
+    heartbeat = Heartbeat(conditions, store, [content], Clock(), [large])
 
     def look() -> None:
         run(heartbeat.look())
@@ -94,14 +95,15 @@ def test_a_worker_that_has_died() -> None:
     assert heartbeat.state == (True, {}, {})
     for worker, is_ready in ((large, True), (content, False)):
         worker.problem = "it has died"
-        look()
         assert heartbeat.state == (True, {worker.subject: "it has died"}, {})
-        worker.can_work = False
         look()
+        assert conditions.problems[worker.subject] == "it has died"
+        worker.can_work = False
         assert heartbeat.state == (is_ready, {worker.subject: "it has died"}, {})
         worker.problem, worker.can_work = "", True
-        look()
         assert heartbeat.state == (True, {}, {})
+        look()
+        assert not conditions.problems[worker.subject]
 
 
 def test_what_is_made_at_the_start() -> None:
