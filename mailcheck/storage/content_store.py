@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,6 +30,13 @@ CONTENT_COLUMNS = (
 )
 
 
+SIGNED_FROM = 1_024
+"""Characters of a text from which its signature is kept: a shorter one is as soon read itself."""
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def dump_content(
     content: MessageContent,
 ) -> tuple[int, str, str, str, str | None, str, str, str, str]:
@@ -47,17 +55,24 @@ def dump_content(
         ],
         "problems": content.problems,
     }
+    text_key = fold_text(content.searched)
     return (
         len(content.files),
-        json.dumps(content.codes),
-        content.signature,
-        json.dumps(content.links),
+        _dump(content.codes),
+        content.signature if len(text_key) >= SIGNED_FROM else "",
+        _dump(content.links),
         content.best_link,
         content.snippet,
         header_key(content.header_list),
-        fold_text(content.searched),
-        json.dumps(document),
+        text_key,
+        _dump(document),
     )
+
+
+def _dump(value: object) -> str:
+    """Write JSON in few bytes; half of a surrogate pair has no UTF-8, and is escaped."""
+    text = _COMPACT.encode(value)
+    return json.dumps(value) if _SURROGATE.search(text) else text
 
 
 def load_content(
