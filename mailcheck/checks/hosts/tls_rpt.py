@@ -56,7 +56,7 @@ def evaluate_tls_rpt(domain: str, answers: Answers, report_to: str = "") -> TlsR
     if len(texts) != 1:
         near = [text for text in txt_values(answer) if "tlsrpt" in start_of(text).replace("-", "")]
         if texts:
-            finding = _several(domain, texts[0])
+            finding = _several(domain, texts)
         else:
             finding = _unreadable(domain, near) if near else _absent(domain, report_to)
         finding = publish_at_target(finding, PREFIX + domain, target)
@@ -97,8 +97,11 @@ def _absent(domain: str, report_to: str) -> Finding:
     )
 
 
-def _several(domain: str, text: str) -> Finding:
-    record = RecordToPublish(PREFIX + domain, "TXT", text)
+def _several(domain: str, texts: Sequence[str]) -> Finding:
+    """Say that there is more than one; the record to keep has the addresses of all."""
+    uris = dict.fromkeys(uri for text in texts for uri in _meant_uris(text))
+    kept = propose_tls_rpt(domain, uris)
+    record = kept or RecordToPublish(PREFIX + domain, "TXT", texts[0])
     return several_records("tls-rpt.several", Severity.WARNING, "TLS-RPT", domain, record)
 
 
