@@ -121,6 +121,8 @@ class Area(Enum):
     """The name in HELO; part of the check `spf`."""
     AUTHENTICATION = "authentication"
     """Neither SPF nor DKIM passes."""
+    SENDER = "sender"
+    """Whether bounces and replies can be delivered."""
     TRANSPORT = "transport"
     HEADERS = "headers"
     CONTENT = "content"

@@ -126,6 +126,18 @@ OF_SENDER: Mapping[str, Cost] = MappingProxyType(
             "neither SPF nor DKIM passes",
             "Gmail refuses such mail (5.7.26)",
         ),
+        "sender.bounces-undeliverable": Cost(
+            Area.SENDER,
+            20,
+            "the domain of the envelope sender takes no mail or does not exist",
+            "many receivers refuse such mail (450 4.1.8, 550 5.7.27)",
+        ),
+        "sender.replies-undeliverable": Cost(
+            Area.SENDER,
+            10,
+            "the From domain, another one, takes no mail or does not exist",
+            "Microsoft and others refuse such mail",
+        ),
     }
 )
 """Of the sending host, the signatures and the author."""

@@ -64,6 +64,9 @@ def spf(text: str) -> Records:
     return {"sender.example": {**PERFECT["sender.example"], "TXT": [text]}}
 
 
+WITHOUT_SPF = {"MX": [f"10 {HELO}."]}
+
+
 def mail(raw: bytes = MAIL, signer: Any = RSA, **changes: Any) -> ReceivedMail:
     """Give a mail that was signed, or not, and came in."""
     return received(raw if signer is None else signer.sign(raw), **changes)
@@ -73,7 +76,7 @@ def mail(raw: bytes = MAIL, signer: Any = RSA, **changes: Any) -> ReceivedMail:
     ("zone", "sent", "fault", "tenths"),
     [
         (zone_with(spf("v=spf1 ip4:8.8.4.99 ?all")), mail(), "spf.result-neutral", 5),
-        (zone_with({"sender.example": {}}), mail(), "spf.result-none", 10),
+        (zone_with({"sender.example": WITHOUT_SPF}), mail(), "spf.result-none", 10),
         (zone_with(spf("v=spf1 ~all")), mail(), "spf.result-softfail", 10),
         (zone_with(spf("v=spf1 foo:bar -all")), mail(), "spf.result-permerror", 15),
         (zone_with(spf("v=spf1 -all")), mail(), "spf.result-fail", 20),
@@ -126,7 +129,7 @@ def test_dmarc_fails(policy: str, fault: str, tenths: int) -> None:
         {
             **OTHER_KEY,
             DMARC: {"TXT": [f"v=DMARC1; p={policy}"]},
-            "provider.example": {"TXT": [f"v=spf1 ip4:{ADDRESS} -all"]},
+            "provider.example": {"TXT": [f"v=spf1 ip4:{ADDRESS} -all"], "A": ["8.8.4.77"]},
         }
     )
     report = score(zone, mail(signer=OTHER, envelope_sender="bounce@provider.example"))
@@ -135,7 +138,8 @@ def test_dmarc_fails(policy: str, fault: str, tenths: int) -> None:
 
 def test_nothing_authenticated() -> None:
     """A mail that nothing vouches for gets 5.0."""
-    report = score(zone_with({"sender.example": {}}, without=[DMARC]), mail(signer=None))
+    zone = zone_with({"sender.example": WITHOUT_SPF}, without=[DMARC])
+    report = score(zone, mail(signer=None))
     assert report.score.tenths == 50
     assert ("authentication.nothing-passes", 20) in faults(report)
 

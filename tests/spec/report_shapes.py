@@ -31,6 +31,7 @@ AREAS = (
     "rdns",
     "helo",
     "authentication",
+    "sender",
     "transport",
     "headers",
     "content",

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.charging import cap
 from mailcheck.checks.deliverability.score import MailEvidence
+from mailcheck.checks.deliverability.sender import SenderDomain
 from mailcheck.checks.dkim.key_record import RSA
 from mailcheck.checks.dkim.mail import DkimOfMail
 from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.findings import Area, ChargedFinding
-from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.quality.content import judge_content
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.header import judge_headers
@@ -89,7 +89,7 @@ def judge_quality(
 
 
 def judge_receivers(
-    facts: MailFacts, evidence: MailEvidence, handover: Handover, author_mx: MxVerdict | None
+    facts: MailFacts, evidence: MailEvidence, handover: Handover
 ) -> tuple[Checklist, ...]:
     """Go through the rules of Google, Yahoo and Microsoft."""
     found = evidence.authentication
@@ -105,7 +105,7 @@ def judge_receivers(
             is_ptr_confirmed=_is_confirmed(evidence),
             tls_used=handover.tls_used,
             key_bits=_shortest_key(dkim),
-            can_get_answers=_can_get_answers(author_mx),
+            can_get_answers=_can_get_answers(evidence.author),
         )
     )
 
@@ -143,10 +143,11 @@ def _shortest_key(dkim: DkimOfMail) -> int | None:
     return min(bits, default=None)
 
 
-def _can_get_answers(mx: MxVerdict | None) -> bool | None:
+def _can_get_answers(author: SenderDomain | None) -> bool | None:
     """Tell whether mail to the author arrives somewhere (RFC 5321 5.1)."""
-    if mx is None:
+    if author is None:
         return False
+    mx = author.mx
     if mx.presence is Presence.UNDETERMINED:
         return None
     if mx.hosts:

@@ -27,6 +27,11 @@ from mailcheck.checks.deliverability.charging import (
     total,
 )
 from mailcheck.checks.deliverability.content_filter import FilterOutcome, FilterUnavailable
+from mailcheck.checks.deliverability.sender import (
+    SenderDomain,
+    charge_sender,
+    without_absent_zones,
+)
 from mailcheck.checks.dkim.mail import DkimOfMail, find_telling
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, count
 from mailcheck.checks.findings import (
@@ -57,6 +62,7 @@ class MailEvidence(Struct, frozen=True):
     are nothing for an address that can't be judged. ``quality`` is what the
     making of the mail costs, within its cap. ``is_own_host`` tells that the sender's
     domain vouches for the client itself: a name of it leads to the address, or an MX.
+    ``envelope`` and ``author`` say whether the domains of the sender can be answered.
     """
 
     authentication: Authentication
@@ -68,6 +74,8 @@ class MailEvidence(Struct, frozen=True):
     content_filter: FilterOutcome
     quality: tuple[ChargedFinding, ...]
     is_own_host: bool = False
+    envelope: SenderDomain | None = None
+    author: SenderDomain | None = None
 
 
 class CheckSummary(Struct, frozen=True):
@@ -154,13 +162,17 @@ class DnsCharges:
     def of(self, evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
         """Charge a mail, or the same one with other records."""
         found = evidence.authentication
-        return (
+        envelope, author = evidence.envelope, evidence.author
+        is_judged = found.origin.judged_address is not None
+        charged = (
             *self._spf(found.spf, evidence.spf_record),
             *self._host(evidence.reverse_dns, evidence.helo),
             *self._dkim(found.dkim, found.dmarc),
             *self._dmarc(found.dmarc, found.spf, found.dkim),
             *self._authentication(found.spf, found.dkim),
+            *(charge_sender(envelope, author) if is_judged else ()),
         )
+        return tuple(without_absent_zones(charged, (envelope, author)))
 
 
 def charge_rest(evidence: MailEvidence) -> tuple[ChargedFinding, ...]:

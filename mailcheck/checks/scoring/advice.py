@@ -38,7 +38,7 @@ def outcome_of_records(
     )
     if dkim is not None:
         points += AWARDS[classify_dkim(dkim, is_parked=parked)[0]].points
-    of_keys = () if dkim is None or parked else dkim.findings
+    of_keys = () if dkim is None else dkim.findings
     findings = (*spf.findings, *of_keys, *dmarc.findings, *mx.findings, *more)
     if not mx.exists:
         findings = mx.findings
@@ -52,9 +52,9 @@ def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
     :param rest: what records of DNS don't decide.
     """
     mx, spf, dmarc, names = evidence.mx, evidence.spf, evidence.dmarc, evidence.reverse_dns
-    parked = evidence.is_parked
-    of_name = () if names is None or parked else names.findings
-    of_keys = () if parked else evidence.dkim.findings
+    parked, silent = evidence.is_parked, evidence.sends_nothing
+    of_name = () if names is None or silent else names.findings
+    of_keys = () if silent else evidence.dkim.findings
     findings = (*spf.findings, *of_keys, *dmarc.findings, *mx.findings, *of_name)
     if not mx.exists:
         findings = mx.findings

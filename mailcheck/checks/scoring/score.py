@@ -102,12 +102,17 @@ def judge(evidence: Evidence) -> tuple[Judgement, ...]:
 def judge_dns(evidence: Evidence) -> Judgements:
     """Judge the factors that records of DNS decide."""
     is_parked, reverse_dns = evidence.is_parked, evidence.reverse_dns
+    of_keys = evidence.dkim.findings
+    of_name = () if reverse_dns is None else reverse_dns.findings
+    if evidence.sends_nothing:
+        # Neither is needed once the domain says everywhere that it has nothing to do with mail.
+        of_keys = of_name = () if is_parked else (*evidence.mx.findings, *evidence.dmarc.findings)
     findings = {
         FactorName.SPF: evidence.spf.findings,
-        FactorName.DKIM: () if is_parked else evidence.dkim.findings,
+        FactorName.DKIM: of_keys,
         FactorName.DMARC: evidence.dmarc.findings,
         FactorName.MX: evidence.mx.findings,
-        FactorName.REVERSE_DNS: () if reverse_dns is None or is_parked else reverse_dns.findings,
+        FactorName.REVERSE_DNS: of_name,
     }
     classified = _classify_dns(evidence, is_parked=is_parked)
     return _make_judgements({name: (one, findings[name]) for name, one in classified.items()})

@@ -33,6 +33,7 @@ from mailcheck.checks.deliverability.score import (
     charge_rest,
     score_mail,
 )
+from mailcheck.checks.deliverability.sender import SenderDomain, evaluate_sender
 from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
 from mailcheck.checks.dkim.mail import DkimOfMail, KeyOfSignature
 from mailcheck.checks.dkim.verify import with_keys
@@ -48,7 +49,6 @@ from mailcheck.checks.dnsbl.listings import (
 )
 from mailcheck.checks.findings import PERFECT, ChargedFinding, RecordToPublish, in_order
 from mailcheck.checks.hosts.helo import HeloVerdict
-from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.mail_domains import is_local_name, owner_of, read_mail_domain
 from mailcheck.checks.overlay import build_zone
@@ -128,6 +128,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+Senders = tuple[SenderDomain | None, SenderDomain | None]
+"""Where mail to the envelope sender and to the author goes; `None` where there is no domain."""
+
 PATIENCE = 100.0
 """Seconds for work on a mail's bytes, behind that on others': less than an analysis may take, so
 that one whose signatures had no turn still has a report."""
@@ -192,7 +195,7 @@ class ScoreMail:
         self._tell(mail.delivery_id, BEGUN)
         host, content = await run_all(self._judge_host(inquiry), self._judge_content(inquiry))
         reverse_dns, helo, outcome, of_address = host
-        reading, authentication, arc, author_mx, of_names = content
+        reading, authentication, arc, (envelope, author), of_names = content
         if not records:
             authentication = self._settle(inquiry, authentication)
         handover = self._handover(mail)
@@ -205,8 +208,10 @@ class ScoreMail:
             listings=(*of_address, *of_names),
             content_filter=outcome,
             quality=judge_quality(reading.facts, handover, authentication.dkim),
+            envelope=envelope,
+            author=author,
         )
-        evidence = replace(evidence, is_own_host=_is_own_host(evidence, author_mx))
+        evidence = replace(evidence, is_own_host=_is_own_host(evidence))
         score = score_mail(evidence)
         proving = prove_fixes_of_mail(inquiry, reading.identities, evidence, score)
         return DeliverabilityReport(
@@ -214,7 +219,7 @@ class ScoreMail:
             facts=reading.facts,
             evidence=evidence,
             score=score,
-            checklists=judge_receivers(reading.facts, evidence, handover, author_mx),
+            checklists=judge_receivers(reading.facts, evidence, handover),
             notes=tuple(self._notes(inquiry, reading, score)),
             records=tuple(records),
             proofs=await self._part(inquiry, "fixes", proving),
@@ -270,30 +275,38 @@ class ScoreMail:
 
     async def _judge_content(
         self, inquiry: MailInquiry
-    ) -> tuple["MailReading", Authentication, ArcOfMail, MxVerdict | None, Sequence[Listing]]:
+    ) -> tuple["MailReading", Authentication, ArcOfMail, Senders, Sequence[Listing]]:
         """Read the mail, then verify, walk and ask lists at the same time."""
         mail = inquiry.mail
         reading = await inquiry.run(partial(read_mail_for_score, mail.raw_message))
         self._tell(mail.delivery_id, "mail")
         facts = reading.facts
         names = names_to_ask(facts.author_domains, inquiry.sender_domain, facts.link_hosts)
-        authentication, arc, author_mx, listings = await run_all(
+        authentication, arc, senders, listings = await run_all(
             self._part(
                 inquiry, "authentication", inquiry.authenticate(succeed(reading.identities))
             ),
             _verify_chain(inquiry, reading),
-            self._ask_about_author(inquiry, facts),
+            self._ask_about_senders(inquiry, facts),
             self._part(inquiry, "name-lists", self._blocklists.ask_about_names(names)),
         )
-        return reading, authentication, arc, author_mx, listings
+        return reading, authentication, arc, senders, listings
 
-    async def _ask_about_author(self, inquiry: MailInquiry, facts: MailFacts) -> MxVerdict | None:
-        """Find where answers to the mail go; nothing when it has no single author."""
-        if len(facts.author_domains) != 1:
-            return None
-        (author,) = facts.author_domains
+    async def _ask_about_senders(self, inquiry: MailInquiry, facts: MailFacts) -> Senders:
+        """Find where bounces and answers go; no answers without a single author."""
+        authors = facts.author_domains
+        author = next(iter(authors)) if len(authors) == 1 else ""
+        envelope, of_author = await run_all(
+            self._ask_about_sender(inquiry, inquiry.sender_domain),
+            self._ask_about_sender(inquiry, author),
+        )
+        return envelope, of_author
+
+    async def _ask_about_sender(self, inquiry: MailInquiry, domain: str) -> SenderDomain | None:
         allow_private = self._settings.allow_private
-        return await inquiry.ask(partial(evaluate_mx, author, allow_private=allow_private))
+        if not domain:
+            return None
+        return await inquiry.ask(partial(evaluate_sender, domain, allow_private=allow_private))
 
     def _settle(self, inquiry: MailInquiry, found: Authentication) -> Authentication:
         """Give what holds for the delivery now, and let those who show its message know."""
@@ -323,14 +336,15 @@ class ScoreMail:
         return notes
 
 
-def _is_own_host(evidence: MailEvidence, author_mx: MxVerdict | None) -> bool:
+def _is_own_host(evidence: MailEvidence) -> bool:
     """Tell whether the sender's domain vouches for the client: by a name of its own, or its MX."""
     found = evidence.authentication
     address, sender = found.origin.judged_address, found.spf.mail_from.domain
     names = list(evidence.reverse_dns.validated_names) if evidence.reverse_dns is not None else []
     if evidence.helo is not None and evidence.helo.leads_to_client:
         names.append(read_mail_domain(evidence.helo.helo_name) or "")
-    hosts = author_mx.hosts if author_mx is not None and author_mx.domain == sender else ()
+    mx = evidence.author.mx if evidence.author is not None else None
+    hosts = mx.hosts if mx is not None and mx.domain == sender else ()
     is_named = any(name and is_within(name, owner_of(sender)) for name in names)
     return is_named or any(address in host.addresses for host in hosts)
 

@@ -11,6 +11,7 @@ from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.proofs import Outcome, Proofs
 from mailcheck.checks.scoring.advice import outcome_of_records
+from mailcheck.checks.scoring.no_mail import advise_silence
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instruments import Tally, outcome_of
@@ -74,12 +75,10 @@ class CheckMx:
 
         def evaluate(answers: Answers) -> MxCheck:
             spf = evaluate_spf(domain, answers)
-            return MxCheck(
-                domain,
-                evaluate_mx(domain, answers, allow_private=self._allow_private),
-                spf,
-                without_stricter(evaluate_dmarc(domain, answers), spf, None),
-            )
+            mx = evaluate_mx(domain, answers, allow_private=self._allow_private)
+            dmarc = without_stricter(evaluate_dmarc(domain, answers), spf, None)
+            advised_mx, policy, _ = advise_silence(domain, answers, mx, spf, dmarc, None)
+            return MxCheck(domain, advised_mx, spf, policy)
 
         def judge(answers: Answers) -> Outcome:
             return evaluate(answers).outcome

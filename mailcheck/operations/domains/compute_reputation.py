@@ -18,6 +18,7 @@ from mailcheck.checks.hosts.starttls import StarttlsVerdict
 from mailcheck.checks.proofs import Kept, Outcome, Proofs, Same
 from mailcheck.checks.scoring.advice import outcome_of_evidence
 from mailcheck.checks.scoring.evidence import Evidence
+from mailcheck.checks.scoring.no_mail import advise_silence
 from mailcheck.checks.scoring.score import Score, compute_score, judge_rest
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
@@ -210,13 +211,17 @@ class ComputeReputation:
         judge_keys = Kept(lambda answers, selectors: evaluate_dkim(domain, selectors, answers))
         choose = Same(partial(selectors_to_try, tuple(known)))
         advise = Same(without_stricter)
+        advise_on_silence = Kept(partial(advise_silence, domain))
 
         def evaluate(
             answers: Answers,
         ) -> tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]:
             mx, spf = judge_mx(answers), judge_spf(answers)
             keys = judge_keys(answers, choose(mx, spf))
-            return spf, keys, advise(judge_dmarc(answers), spf, keys), mx
+            policy = advise(judge_dmarc(answers), spf, keys)
+            advised_mx, dmarc, dkim = advise_on_silence(answers, mx, spf, policy, keys)
+            assert dkim is not None, "a verdict stays one"
+            return spf, dkim, dmarc, advised_mx
 
         return evaluate
 

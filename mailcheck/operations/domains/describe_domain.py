@@ -23,6 +23,7 @@ from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict, evaluate_tls_rpt
 from mailcheck.checks.proofs import Kept, Outcome, Proofs, Same
 from mailcheck.checks.scoring.advice import outcome_of_records
 from mailcheck.checks.scoring.evidence import is_parked
+from mailcheck.checks.scoring.no_mail import advise_silence
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instants import Instant
@@ -85,7 +86,7 @@ class DomainReport(Struct, frozen=True):
         return {
             "mx": records.mx.findings,
             "spf": records.spf.findings,
-            "dkim": () if records.is_parked else records.dkim.findings,
+            "dkim": records.dkim.findings,
             "dmarc": records.dmarc.findings,
             "mtaSts": self.mta_sts.findings,
             "tlsRpt": records.tls_rpt.findings,
@@ -175,14 +176,18 @@ class DescribeDomain:
         judge_dnssec = Kept(partial(evaluate_dnssec, domain, is_validating=is_validating))
         choose = Same(partial(selectors_to_try, known))
         advise = Same(without_stricter)
+        advise_on_silence = Kept(partial(advise_silence, domain))
 
         def evaluate(answers: Answers) -> DomainRecords:
             mx, spf = judge_mx(answers), judge_spf(answers)
-            dkim = judge_keys(answers, choose(mx, spf))
+            keys = judge_keys(answers, choose(mx, spf))
+            policy = advise(judge_dmarc(answers), spf, keys)
+            advised_mx, dmarc, dkim = advise_on_silence(answers, mx, spf, policy, keys)
+            assert dkim is not None, "a verdict stays one"
             return DomainRecords(
-                mx=mx,
+                mx=advised_mx,
                 spf=spf,
-                dmarc=advise(judge_dmarc(answers), spf, dkim),
+                dmarc=dmarc,
                 dkim=dkim,
                 mta_sts_record=judge_mta_sts(answers),
                 tls_rpt=judge_tls_rpt(answers),

@@ -1,0 +1,118 @@
+"""Whether a sender can be answered: bounces to the envelope sender, replies to the author.
+
+Receivers look up both domains. Mail from a name that does not exist, that has no mail host, or
+that says that it receives no mail is refused by many (450 4.1.8, 550 4.1.8, 550 5.7.27).
+"""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mailcheck.checks.deliverability.charging import charge
+from mailcheck.checks.dns_answers import Answers, Presence
+from mailcheck.checks.findings import ChargedFinding, Finding
+from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
+from mailcheck.checks.mail_domains import is_local_name, owner_of
+
+
+class SenderDomain(Struct, frozen=True):
+    """Where mail to a sender goes.
+
+    ``has_zone`` is false if the registered domain does not exist, so that nothing can be
+    published for it.
+    """
+
+    mx: MxVerdict
+    has_zone: bool = True
+
+    @property
+    def problem(self) -> str:
+        """Say why the sender cannot be answered; empty if it can or if that is not known.
+
+        A name that only a private network knows is reported by SPF and DMARC.
+        """
+        own = self.mx.implicit_host
+        if is_local_name(self.mx.domain):
+            return ""
+        if not self.mx.exists:
+            return "does not exist in DNS"
+        if self.mx.is_null_mx:
+            return "says that it receives no mail (null MX, RFC 7505)"
+        if own is not None and own.presence is Presence.ABSENT:
+            return "has neither an MX record nor an address"
+        return ""
+
+
+def evaluate_sender(domain: str, answers: Answers, *, allow_private: bool) -> SenderDomain:
+    """Judge where mail to a domain goes, from the answers that are known."""
+    mx = evaluate_mx(domain, answers, allow_private=allow_private)
+    owner = owner_of(domain)
+    if mx.exists or owner == domain:
+        return SenderDomain(mx, mx.exists)
+    return SenderDomain(mx, evaluate_mx(owner, answers).exists)
+
+
+def charge_sender(
+    envelope: SenderDomain | None, author: SenderDomain | None
+) -> Iterator[ChargedFinding]:
+    """Charge a sender that cannot be answered; a domain that is both is charged once."""
+    if envelope is not None and envelope.problem:
+        yield charge(
+            "sender.bounces-undeliverable",
+            f"Bounces cannot be delivered: {envelope.mx.domain}, the domain of the envelope"
+            f" sender, {envelope.problem}. Many receivers refuse such mail (450 4.1.8 or 550"
+            " 5.7.27).",
+            _say_what_to_do(envelope, "an envelope sender"),
+        )
+    is_both = envelope is not None and author is not None and envelope.mx.domain == author.mx.domain
+    if author is not None and author.problem and not is_both:
+        yield charge(
+            "sender.replies-undeliverable",
+            f"Replies cannot be delivered: {author.mx.domain}, the domain of the From address,"
+            f" {author.problem}. Many receivers refuse such mail (550 5.7.27).",
+            _say_what_to_do(author, "a From address"),
+        )
+
+
+def _say_what_to_do(sender: SenderDomain, what: str) -> str:
+    domain = sender.mx.domain
+    if not sender.mx.exists:
+        return f"Send with {what} at a domain of yours that exists; check how it is spelt."
+    if sender.mx.is_null_mx:
+        return (
+            f"Send with {what} at a domain that receives mail, or publish an MX record at {domain}"
+            " that names your mail server in place of the null MX."
+        )
+    return (
+        f"Publish an MX record at {domain} that names your mail server, or send with {what} at a"
+        " domain that receives mail."
+    )
+
+
+_TO_PUBLISH = ("spf.result-none", "dmarc.no-record", "dkim.unsigned")
+
+
+def without_absent_zones(
+    charged: Iterable[ChargedFinding], senders: Iterable[SenderDomain | None]
+) -> Iterator[ChargedFinding]:
+    """Take advice away that would have a record published in a zone that does not exist."""
+    absent = {owner_of(one.mx.domain) for one in senders if one is not None and not one.has_zone}
+    for one in charged:
+        zone = next((zone for zone in absent if _is_about(one.finding, zone)), None)
+        if zone is None:
+            yield one
+            continue
+        words = (
+            f"Nothing can be published at {zone}, which does not exist: send from a domain of"
+            " yours that exists."
+        )
+        finding = replace(one.finding, fix=words, proposed=None, alternatives=(), beside=())
+        yield replace(one, finding=finding)
+
+
+def _is_about(finding: Finding, zone: str) -> bool:
+    """Return whether a finding asks for a record in a zone."""
+    if any(owner_of(record.name) == zone for record in finding.records_to_try):
+        return True
+    return finding.id in _TO_PUBLISH and zone in f"{finding.meaning} {finding.fix}"

@@ -1,0 +1,75 @@
+"""A domain that sends nothing is advised to say so everywhere."""
+
+import pytest
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.task import Clock
+
+from mailcheck.checks.hosts.mta_sts import PolicyFetch
+from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.time_and_chance import time_and_chance_by
+from tests.house import run
+
+DOMAIN = "d.example"
+
+
+def describe(zone: MemoryZone) -> DomainReport:
+    """Describe the domain."""
+    describing = DescribeDomain(
+        zone,
+        _NoPolicies(),
+        lambda _: succeed(()),
+        time_and_chance_by(Clock()),
+        is_validating=False,
+        allow_private=False,
+    )
+    report: DomainReport = run(describing.describe(DOMAIN))
+    return report
+
+
+class _NoPolicies:
+    """Is never asked: no zone here promises a policy of MTA-STS."""
+
+    def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
+        """Fail."""
+        raise AssertionError(domain)
+
+
+@pytest.mark.parametrize("address", [["8.8.4.1"], []])
+@pytest.mark.parametrize(
+    "dmarc",
+    [
+        [],
+        ["v=DMARC1; p=none; rua=mailto:d@d.example"],
+        ["v=DMARC1; p=quarantine; rua=mailto:d@d.example"],
+        ["v=DMARC1; p=reject; rua=mailto:d@d.example"],
+        ["v=DMARC1; p=reject"],
+    ],
+)
+def test_advice_ends_at_a_parked_domain(address: list[str], dmarc: list[str]) -> None:
+    """Null MX, p=reject and an empty DKIM wildcard; never an MX at the web server, nor a key."""
+    zone = MemoryZone({DOMAIN: {"TXT": ["v=spf1 -all"], "A": address}})
+    zone.publish(f"_dmarc.{DOMAIN}", "TXT", *dmarc)
+    for _ in range(6):
+        report = describe(zone)
+        ids = {one.id for one in report.outcome.findings}
+        assert not ids & {"mx.implicit", "mx.absent", "dkim.absent", "rdns.absent"}
+        if not report.proofs:
+            break
+        for fix in report.proofs.values():
+            zone.publish(fix.record.name, fix.record.rdtype, fix.record.value)
+    assert zone.published(DOMAIN, "MX") == ("0 .",)
+    assert zone.published(f"*._domainkey.{DOMAIN}", "TXT") == ("v=DKIM1; p=",)
+    assert "p=reject" in zone.published(f"_dmarc.{DOMAIN}", "TXT")[0]
+    assert report.records.is_parked
+
+
+@pytest.mark.parametrize(
+    ("spf", "mx"), [("v=spf1 mx -all", []), ("v=spf1 -all", ["10 mx.d.example."])]
+)
+def test_a_domain_that_sends_or_receives_keeps_its_advice(spf: str, mx: list[str]) -> None:
+    """Nothing is said of a null MX to a domain with a sender or with a mail host."""
+    zone = MemoryZone({DOMAIN: {"TXT": [spf], "A": ["8.8.4.1"], "MX": mx}})
+    zone.publish("mx.d.example", "A", "8.8.4.2")
+    ids = {one.id for one in describe(zone).outcome.findings}
+    assert not ids & {"mx.no-null", "dkim.no-wildcard", "dmarc.not-reject"}
