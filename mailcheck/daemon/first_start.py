@@ -39,7 +39,7 @@ RETRY = 2.0
 
 
 Note = Callable[[str], object]
-"""Told why the first account is not there; with an empty text that it is."""
+"""Takes the cause of a failure, or an empty text once the first account is there."""
 
 
 class FirstSteps(Protocol):
@@ -52,9 +52,9 @@ class FirstSteps(Protocol):
 class FirstStart(Service):
     """Makes the first account where that is wanted, and greets whoever watches.
 
-    What the store or the disk does not take is tried again until it is there.
+    A step that the store or the disk refuses is tried again until it succeeds.
 
-    :param note: is told why the account is not there yet, and when it is.
+    :param note: takes the cause of each failure, and an empty text once the account is there.
     """
 
     _log = Logger()

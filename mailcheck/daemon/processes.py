@@ -186,7 +186,7 @@ class _Child(ProcessProtocol):
         self.when_ended: Deferred[str] = Deferred()
 
     def childDataReceived(self, childFD: int, data: bytes) -> None:
-        """Note that the process is ready: it writes nothing else to its pipe."""
+        """Note that the process is ready: that is all that it writes to its pipe."""
         self._note_ready()
 
     def processEnded(self, reason: Failure) -> None:

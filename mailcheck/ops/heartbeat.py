@@ -21,7 +21,7 @@ long. One that does not come back at all is replaced later."""
 STORE = "store"
 
 NOT_THERE, NOT_MADE = "it is not there yet", "it could not be made, and is tried again"
-"""What anybody may read of what the daemon makes at its start; the log has the cause."""
+"""Problems of a part that the daemon makes at its start; only the log has the cause."""
 
 
 class Worker(Protocol):
@@ -37,7 +37,7 @@ class Worker(Protocol):
 
     @property
     def problem(self) -> str:
-        """What is wrong with the worker; empty if it is well."""
+        """The problem of the worker; empty if it is well."""
 
     @property
     def can_work(self) -> bool:
@@ -94,9 +94,9 @@ class Heartbeat:
         self._frees: Mapping[str, int] = {}
 
     def wait_for(self, subject: str) -> Callable[[str], None]:
-        """Be not ready until something is there that the daemon makes at its start.
+        """Be not ready until a part is there that the daemon makes at its start.
 
-        Return what is told why it could not be made; with an empty text, that it is there.
+        Return a function that takes the cause of a failure, or an empty text once there is none.
         """
         self._awaited.add(subject)
 
@@ -111,7 +111,7 @@ class Heartbeat:
         return note
 
     def when_ready(self) -> Deferred[None]:
-        """Fire when all is there that the daemon makes at its start."""
+        """Fire when all parts are there that the daemon makes at its start."""
         if not self._awaited:
             return succeed(None)
         self._when_ready.append(Deferred())

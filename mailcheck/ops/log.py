@@ -150,7 +150,7 @@ def is_journal(output: object, environment: Mapping[str, str]) -> bool:
         return False
     try:
         status = os.fstat(output.fileno())
-    except (OSError, ValueError):  # it is closed, or is no file
+    except (OSError, ValueError):  # it is closed, or not a file
         return False
     return environment.get(JOURNAL_STREAM) == f"{status.st_dev}:{status.st_ino}"
 

@@ -33,7 +33,7 @@ def load(*modules: str) -> None:
 def may_lower_priority() -> bool:
     """Return whether the kernel lets a thread of this process change its own priority.
 
-    A filter of system calls may refuse it. To find out, the priority is set to what it is.
+    A filter of system calls may refuse it. The test sets the present priority once more.
     """
     try:
         os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0))

@@ -91,9 +91,9 @@ class ProcessWorker:
 
     @property
     def problem(self) -> str:
-        """What is wrong with the child; empty if it is well.
+        """The problem of the child; empty if it is well.
 
-        The death of a child is told until its successor has answered a `ping`.
+        The death of a child is a problem until its successor has answered a `ping`.
         """
         return self._deaths[-1] if self._deaths else self._unprepared
 
@@ -103,9 +103,9 @@ class ProcessWorker:
         return not self._unprepared and len(self._deaths) < 2
 
     def ping(self) -> None:
-        """Ask for an answer, unless one is due: `silence` and `problem` show what comes of it.
+        """Ask for an answer, unless one is due: `silence` and `problem` show the result.
 
-        A child that has died is replaced for it.
+        Start a successor of a child that has died.
         """
         if self._child is not None and not self._is_stopped and not self._child.silence:
             self._living_child().ask(int).addCallbacks(self._forget_deaths, lambda _: None)
@@ -312,7 +312,7 @@ class _Child(ProcessProtocol):
     def processEnded(self, reason: Failure) -> None:
         """Fail the calls that will get no answer."""
         if not self.has_ended:
-            self._note_death(f"it has died ({reason.getErrorMessage()})")
+            self._note_death(f"it has died: {_ending_of(reason)}")
         self.has_ended = True
         if self._timer is not None:
             self._timer.cancel()
@@ -334,6 +334,13 @@ class _Child(ProcessProtocol):
             asked.errback(answer)
         else:
             asked.callback(answer)
+
+
+def _ending_of(reason: Failure) -> str:
+    signal_number: int | None = getattr(reason.value, "signal", None)
+    if signal_number:
+        return f"signal {signal_number}"
+    return f"exit status {getattr(reason.value, 'exitCode', None)}"
 
 
 def _pickled(call: Callable[[], Any]) -> bytes:

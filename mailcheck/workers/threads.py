@@ -48,7 +48,7 @@ class ThreadWorker:
 
     @property
     def problem(self) -> str:
-        """What is wrong with the threads; empty if all of them live.
+        """The problem of the threads; empty if all of them live.
 
         A thread that has died still gets its share of the calls, which are never answered.
         """
@@ -62,7 +62,7 @@ class ThreadWorker:
         return not self.problem
 
     def ping(self) -> None:
-        """Do nothing: a dead thread is seen without a call."""
+        """Return at once: a dead thread is seen without a call."""
 
 
 class _NiceThread(threading.Thread):
