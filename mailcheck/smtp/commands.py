@@ -61,6 +61,8 @@ def parse_helo(argument: bytes) -> str:
     name = _decode_name(argument)
     if _NOT_IN_NAMES.search(name):
         raise CommandError(replies.BAD_HELO)
+    if name.isprintable():
+        return name
     # C1 controls, line separators and bidirectional overrides would not show as themselves.
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
 

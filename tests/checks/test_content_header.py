@@ -61,6 +61,9 @@ def test_author_and_subject_are_read_from_an_ordinary_header() -> None:
         ("From: a @ b.example", "a@b.example", ""),
         ("From: a@b.example (John (Johnny) Do)", "a@b.example", "John (Johnny) Do"),
         ("From: a@b.example John", "a@b.example", "John"),
+        ("From: <@r.example,@s.example:a@b.example>", "a@b.example", ""),
+        ("From: Ann [mailto:a@b.example]", "a@b.example", ""),
+        ("From: a@b.example>", "a@b.example", ""),
     ],
 )
 def test_author_is_read_in_every_common_spelling(field: str, address: str, name: str) -> None:
@@ -117,6 +120,7 @@ BOOKING = "Bestätigung Ihrer Bestellung"
         ("Subject: =?utf-8?Q?f=C?= =?utf-8?Q?3=BCnf?=", "fünf"),
         ("Subject: =?utf-8?Q?f=C3?= =?UTF-8?B?vA==?= =?utf-8*de?Q?nf?=", "fünf"),
         ("Subject: =?utf-8?Q?Why? Because=21?= =?utf-8?Q?_Or=3F?=", "Why? Because! Or?"),
+        ("Subject: =?utf-8?Q?a=_=3D_?=b", "a= = b"),
         ("Subject: =?utf-8?Q??= x =?utf-8?Q?=C3=BC?=", "x ü"),
         ("Subject: =?utf-8?B?77u/w7w=?=", "ü"),
         ("Subject: =?iso-2022-jp?B?GyRCLSEbKEI=?=", "①"),

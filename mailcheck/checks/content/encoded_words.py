@@ -113,7 +113,7 @@ def _decode_word(encoding: str, text: str) -> bytes:
 
 
 def _decode_q(text: str) -> bytes:
-    return binascii.a2b_qp(text.replace("_", "=20").encode("utf-8", "replace"))
+    return binascii.a2b_qp(text.encode("utf-8", "replace"), header=True)
 
 
 def decode_base64(text: str) -> bytes:

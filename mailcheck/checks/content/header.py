@@ -201,6 +201,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 _ADDRESS_BEHIND = re.compile(r"\s*+(?:<|[^\s<>,;:@\"]++@[^\s<>,;:@]++)")
 _WHOLE_ADDRESS = re.compile(r"[^@]++@[^@]++")
+_ROUTE = re.compile(r"^@[^<>:]++:(?=[^@]*+@)")  # RFC 5322 4.4
 
 
 def parse_first_mailbox(body: str) -> tuple[str, str]:
@@ -253,7 +254,8 @@ def _parse(body: str, position: int) -> tuple[str, str, int]:
                 # Some senders put the brackets around the name: <Ann Bee>ann@example.com
                 name = token["angle"].strip()
                 continue
-            return token["angle"].strip(), "".join(phrase).strip(), token.end()
+            address = _ROUTE.sub("", token["angle"].strip())
+            return address, "".join(phrase).strip(), token.end()
         if kind == "comment":
             comment = comment or token["comment"]
             continue
@@ -277,7 +279,7 @@ def _parse(body: str, position: int) -> tuple[str, str, int]:
         if len(whole) != 1:
             return "".join(words), name or comment.strip(), end
         words.remove(whole[0])
-        return whole[0], name or comment.strip() or " ".join(words), end
+        return whole[0].strip("[]<>"), name or comment.strip() or " ".join(words), end
     return "", "".join(phrase).strip(" ,"), end
 
 
