@@ -186,7 +186,7 @@ INBOX_ADDRESS = shape(
     ),
 )
 
-_LISTED = record({**LISTED_FIELDS, **LISTED_MORE, "isRead": BOOLEAN})
+_LISTED = record({**LISTED_FIELDS, **LISTED_MORE, "isRead": BOOLEAN}, {"linksLeftOut": COUNT})
 
 MESSAGES = shape(
     record(

@@ -10,7 +10,7 @@ from mailcheck.core.cursors import format_cursor
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.instants import format_instant
 from mailcheck.wire.authentication import Authentication, render_authentication
-from mailcheck.wire.shapes import ABSENT, Absent, Shape, Texts, Timestamp, said
+from mailcheck.wire.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, said
 from mailcheck.wire.urls import PublicUrls
 
 Cursor = Annotated[str, said("arrival position; pass it back unchanged as after")]
@@ -23,6 +23,10 @@ class Author(Shape):
 
     address: str
     name: str
+
+
+MAX_LISTED_LINKS, MAX_LINK_CHARACTERS = 200, 20_000
+"""Links of one message in a list, and characters of them: a page of a list has 100 messages."""
 
 
 class SummarizedMessage(Shape):
@@ -48,6 +52,9 @@ class ListedMessage(SummarizedMessage):
     """A message without its text, HTML and headers."""
 
     is_read: Annotated[bool, said("somebody has opened it on the dashboard; no call marks it")]
+    links_left_out: Annotated[
+        Count | Absent, said("links of the message beyond those here; absent: none")
+    ] = ABSENT
 
 
 class Attachment(Shape):
@@ -157,9 +164,26 @@ def render_message(
 
 
 def render_listed_message(message: messages.ListedMessage, urls: PublicUrls) -> ListedMessage:
-    """Render a message of a list."""
+    """Render a message of a list, with its first links: a mail may have half a megabyte of them."""
     fields = _summary(message.summary, message.extracted, urls)
-    return ListedMessage(**fields, is_read=message.summary.is_read)
+    links = bound_links(fields["links"], MAX_LISTED_LINKS)
+    left_out = len(fields["links"]) - len(links)
+    return ListedMessage(
+        **{**fields, "links": links},
+        is_read=message.summary.is_read,
+        links_left_out=left_out or ABSENT,
+    )
+
+
+def bound_links(links: Texts, most: int, left: int = MAX_LINK_CHARACTERS) -> Texts:
+    """Return the first links that fit into so many characters."""
+    shown: list[str] = []
+    for link in links[:most]:
+        left -= len(link)
+        if left < 0:
+            break
+        shown.append(link)
+    return tuple(shown)
 
 
 def render_seen_message(message: messages.MessageSummary, reasons: tuple[str, ...]) -> SeenMessage:

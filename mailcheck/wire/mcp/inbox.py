@@ -27,6 +27,7 @@ from mailcheck.wire.inbox.messages import (
     RefusedMail,
     SeenMessage,
     SummarizedMessage,
+    bound_links,
     render_candidate,
     render_listed_message,
     render_message,
@@ -35,7 +36,7 @@ from mailcheck.wire.inbox.overview import NotSearched, render_list
 from mailcheck.wire.inbox.waits import render_disturbed, render_timed_out
 from mailcheck.wire.mcp.checks import ChecksInShort
 from mailcheck.wire.mcp.untrusted import Fence, Untrusted, clean
-from mailcheck.wire.mcp.views import FEW_LINKS, MAX_LINKS, MessageView, bound_links, view_html
+from mailcheck.wire.mcp.views import FEW_LINKS, MAX_LINKS, MessageView, view_html
 from mailcheck.wire.shapes import ABSENT, Absent, Shape, Texts, dump_json, fields_of, said
 from mailcheck.wire.urls import PublicUrls
 

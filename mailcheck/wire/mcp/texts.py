@@ -13,11 +13,12 @@ from mailcheck.core.messages import ListedMessage, MessageSummary, Refusal, Stor
 from mailcheck.operations.inbox.explain_wait import TimedOut
 from mailcheck.operations.inbox.read_inbox import MessageList
 from mailcheck.operations.inbox.wait_for_message import Disturbed, Gathered, Quiet
+from mailcheck.wire.inbox.messages import bound_links
 from mailcheck.wire.inbox.waits import explain_disturbed, render_timed_out
 from mailcheck.wire.mcp.checks import ChecksInShort, list_checks
 from mailcheck.wire.mcp.inbox import FEW_SEEN
 from mailcheck.wire.mcp.untrusted import Fence, clean_line
-from mailcheck.wire.mcp.views import FEW_LINKS, MessageView, bound_links
+from mailcheck.wire.mcp.views import FEW_LINKS, MessageView
 from mailcheck.wire.shapes import ABSENT, Absent
 
 

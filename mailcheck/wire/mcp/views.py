@@ -8,6 +8,7 @@ from msgspec import Struct
 from mailcheck.checks.content.html_tree import Element, Words, read_tree
 from mailcheck.checks.content.visible_text import BLOCKS, CELLS
 from mailcheck.core.content import MessageContent
+from mailcheck.wire.inbox.messages import bound_links
 from mailcheck.wire.mcp.untrusted import defuse_html, defuse_markdown, remove_invisible
 
 MAX_READ = 131_072
@@ -20,7 +21,6 @@ MAX_HTML = 20_000
 """Characters of HTML that are shown; the rest is on the REST side."""
 
 MAX_LINKS = 100
-MAX_LINK_CHARACTERS = 20_000
 """Links are given exactly, so their number and whole length are bounded, never a link."""
 
 FEW_LINKS = 10
@@ -121,19 +121,6 @@ def view_html(html: str) -> str:
     """Make HTML safe to show; what is left out of a long one is said at its end."""
     shown, warnings, _ = _cut(html, MAX_HTML)
     return defuse_html(shown) + "".join(f"\n[{warning}]" for warning in warnings)
-
-
-def bound_links(
-    links: tuple[str, ...], most: int, left: int = MAX_LINK_CHARACTERS
-) -> tuple[str, ...]:
-    """Give the first links that fit."""
-    shown: list[str] = []
-    for link in links[:most]:
-        left -= len(link)
-        if left < 0:
-            break
-        shown.append(link)
-    return tuple(shown)
 
 
 def _cut(text: str, most: int) -> tuple[str, list[str], int]:
