@@ -161,12 +161,14 @@ def _squeeze(label: str) -> str:
 _SQUEEZED = {_squeeze(label): name for label, name in LABELS.items()} | _MAIL_LABELS
 
 
-@lru_cache(maxsize=256)
 def find_codec(label: str) -> str | None:
     """Return the codec for a charset label, or `None` for a label that names no charset."""
+    return _find_codec(label) if len(label) <= MAX_LABEL else None
+
+
+@lru_cache(maxsize=256)
+def _find_codec(label: str) -> str | None:
     label = label.strip(" \t\r\n_\"'").lower().removeprefix("charset=").strip("\"'")
-    if len(label) > MAX_LABEL:
-        return None
     label = _END_OF_LABEL.split(label, maxsplit=1)[0].strip()
     squeezed = _squeeze(label)
     bare = _PREFIX.sub("", squeezed)
@@ -221,9 +223,13 @@ def _find_python_codec(name: str) -> str | None:
     return same if same in _DECODERS else codecs.lookup(same).name
 
 
-@lru_cache(maxsize=256)
 def is_ascii_label(label: str) -> bool:
     """Return whether a label names ASCII, which programs write without looking at the text."""
+    return len(label) <= MAX_LABEL and _is_ascii_label(label)
+
+
+@lru_cache(maxsize=256)
+def _is_ascii_label(label: str) -> bool:
     try:
         return codecs.lookup(label.strip().lower()).name == "ascii"
     except (LookupError, ValueError):
