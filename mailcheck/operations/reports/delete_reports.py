@@ -1,4 +1,4 @@
-"""An account deletes reports that it does not want to keep, and what they count."""
+"""Deletes reports of an account, with the rows that the reports count."""
 
 from mailcheck.core.errors import ReportBusy, ReportNotFound
 from mailcheck.core.identifiers import AccountId

@@ -1,7 +1,7 @@
-"""How much reports may add to the store of an account, and about which domains they are kept.
+"""How much reports may add to the store of an account, and which domains they may be about.
 
-Anybody can send reports: an address that stands in DNS is public. What they may write is bounded
-for each account and day, and for each sender within it.
+The addresses of reports stand in DNS, so every client on the Internet can send reports. Rows and
+octets are bounded for each account and day, and for each sender within it.
 """
 
 from collections.abc import Collection, Sequence
@@ -28,7 +28,7 @@ OF_SENDER = ReportQuota(rows=31_000, octets=24 * 1024 * 1024)
 """Reports that one organization vouches for: a report of the largest size fits."""
 
 OF_STRANGERS = ReportQuota(rows=2_000, octets=1024 * 1024)
-"""Reports that nobody vouches for, all together: posted ones, and mail without SPF and DKIM."""
+"""All reports without an authenticated sender: posted ones, and mail without SPF and DKIM."""
 
 MAX_ROWS_OF_ACCOUNT = 1_000_000
 """Rows that an account has at a time; the owner makes room by deleting reports."""
@@ -37,11 +37,11 @@ ROW_OVERHEAD = 150
 """Octets of a row beside its texts: digest, numbers and indexes."""
 
 MOST_UNWATCHED = 5
-"""Domains whose reports are counted without a watch: the first ones that are reported about."""
+"""Maximum number of domains whose reports are counted without a watch, in order of arrival."""
 
 
 class Outcome(Enum):
-    """What became of a report, where it is counted; the values are those of the API."""
+    """The outcome of a report in the tally; the values are those of the API."""
 
     KEPT = "kept"
     OVER_QUOTA = "over-quota"
@@ -61,10 +61,10 @@ class Admission(Enum):
 
 
 class Claim(Struct, frozen=True):
-    """What a report would add to the store.
+    """The room that a report asks for.
 
-    ``day`` is when the day begins on which it came; ``sender`` is the organization that vouches
-    for it, empty where none does. ``octets`` includes ``listed_octets``, those of its entry in
+    ``day`` is when the day of its arrival begins. ``sender`` is the organization that vouches
+    for it, empty without one. ``octets`` includes ``listed_octets``, the size of its entry in
     the list of reports.
     """
 
@@ -77,7 +77,7 @@ class Claim(Struct, frozen=True):
 
     @property
     def quota(self) -> ReportQuota:
-        """What the sender may add in a day."""
+        """The quota of the sender for a day."""
         return OF_SENDER if self.sender else OF_STRANGERS
 
 
@@ -94,7 +94,7 @@ class Tally(Struct, frozen=True):
 
 
 class ReportDomains:
-    """Domains of an account: those that it watches, and those that reports were counted about."""
+    """The domains that an account watches, and the domains that it has counted reports about."""
 
     def __init__(self, watched: Collection[str], counted: Collection[str]) -> None:
         self._watched = frozenset(watched)

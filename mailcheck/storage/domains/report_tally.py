@@ -1,4 +1,4 @@
-"""What reports have added to an account's store, and which domains are the account's."""
+"""Tallies of the reports that were stored or refused, and the domains of an account."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mailcheck.storage.engine import Transaction, for_each_in
 from mailcheck.storage.inbox_rows import lock_inboxes
 
 MOST_SENDERS = 100
-"""Senders whose refused reports are counted apart in a day; those of all others are one row."""
+"""Senders whose refused reports have a row of their own in a day; all others share one row."""
 
 MOST_DOMAINS = 1_000
 """Domains of either kind of report that are read: far more than are taken without a watch."""
@@ -70,7 +70,7 @@ IS_COUNTED = """
 
 
 def domains_of(transaction: Transaction, account_id: AccountId) -> ReportDomains:
-    """Return the domains that an account watches, and those that reports were counted about."""
+    """Return the domains that an account watches, and the domains with counted reports."""
     watched = transaction.rows(
         "SELECT target FROM watch WHERE account_id = ? AND kind = 'domain'", (account_id,)
     )
@@ -82,7 +82,7 @@ def domains_of(transaction: Transaction, account_id: AccountId) -> ReportDomains
 
 
 def refused(transaction: Transaction, account_id: AccountId, limit: int) -> list[Tally]:
-    """List what was not kept, the newest days first."""
+    """List the tallies of refused reports, the newest days first."""
     return [
         Tally(day, sender, Outcome(outcome), *facts)
         for day, sender, outcome, *facts in transaction.rows(_REFUSED, (account_id, limit))
