@@ -1,10 +1,12 @@
 """Failures of our own as clients are told of them: a fixed sentence, and a reference to the log."""
 
+import os
+import time
 from collections.abc import Callable
 
 from twisted.logger import Logger
 
-from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.operations.recent import RecentlyUsed
 
@@ -16,6 +18,16 @@ MOST_INCIDENTS = 100
 """Maximum number of causes that keep a reference at a time."""
 
 REFERENCE_BYTES = 6
+
+
+def shown(failure: ExpectedFailure) -> ExpectedFailure:
+    """Return what may be shown of a failure; one that did not come from the engine is logged now.
+
+    So a child process fails, which reads the database by itself or has died.
+    """
+    if isinstance(failure, StoreUnavailable):
+        return Incidents(time.monotonic, os.urandom).public(failure)
+    return failure
 
 
 class Incidents:

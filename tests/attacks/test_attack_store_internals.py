@@ -10,11 +10,13 @@ from twisted.logger import LogEvent, capturedLogs
 
 from mailcheck.assembly.daemon import Workers
 from mailcheck.config.options import SmtpOptions
+from mailcheck.core.accounts import Account
 from mailcheck.core.errors import StoreFull, StoreUnavailable, WorkerDied
+from mailcheck.core.filters import MessageFilter
 from mailcheck.smtp.settings import offer_no_tls
 from mailcheck.storage.engine import Repeatable
 from mailcheck.workers.direct import DirectWorker
-from tests.house import House, config_in_memory, run
+from tests.house import House, config_in_memory, result_of, run
 from tests.smtp.talk import Talk
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
@@ -44,8 +46,8 @@ class BrokenHouse:
     """A house with an account, a key and a browser, whose store can be broken."""
 
     def __init__(self) -> None:
-        self.reader, self.writer = FaultyWorker(), FaultyWorker()
-        workers = Workers(self.writer, self.reader, DirectWorker(), DirectWorker())
+        self.reader, self.writer, self.content = FaultyWorker(), FaultyWorker(), FaultyWorker()
+        workers = Workers(self.writer, self.reader, self.content, DirectWorker())
         smtp = SmtpOptions(auth_without_tls="always")
         self.house = House(config_in_memory(accounts=CHEAP, smtp=smtp), workers)
         self.browser = Browser(self.house)
@@ -60,7 +62,7 @@ class BrokenHouse:
 
     def mend(self) -> None:
         """Let all go well again."""
-        self.reader.fault = self.writer.fault = None
+        self.reader.fault = self.writer.fault = self.content.fault = None
         self.reader.good_calls = 0
 
     def talk(self, *commands: bytes, is_submission: bool = False) -> bytes:
@@ -260,6 +262,46 @@ def test_no_kind_of_failure_is_told(
     """A server that is away, a connection that is lost, a full disk, a dead writer: all alike."""
     broken.break_store(CAUSES[cause])
     require_hidden(SURFACES[surface](broken), log)
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("surface", ["message", "wait", "events", "tool", "page"])
+def test_no_child_process_tells_it(
+    surface: str, cause: str, broken: BrokenHouse, log: Sequence[LogEvent]
+) -> None:
+    """A process that takes mails apart, and reads the database itself, tells no client either."""
+    house = broken.house
+    house.receive()
+    house.receive(house.address(account=broken.account))
+    message_id = message_of(broken, house.account)
+    broken.content.fault = CAUSES[cause]
+    if surface == "message":
+        said = bytes(house.ask("GET", f"/inbox/messages/{message_id}").answer().body)
+    elif surface == "wait":
+        said = bytes(house.ask("GET", "/inbox/wait?after=c0&hasCode=true").answer().body)
+    elif surface == "events":
+        connection = RawHttp(house)
+        path = "/api/v1/inbox/events?after=c0&hasCode=true"
+        connection.send(request(path, f"X-API-Key: {house.key}"))
+        said = connection.received()
+        connection.hang_up()
+    elif surface == "tool":
+        said = str(broken.agent.call("get_message", {"id": message_id}).body).encode()
+    else:
+        broken.browser.open("/inbox")
+        page = broken.browser.open("/inbox/messages/" + message_of(broken, broken.account))
+        said = bytes(page.body)
+    if REFERENCE.search(said.decode()) is None:
+        assert INTERNAL.search(said.decode()) is None  # it was read without that process
+    else:
+        require_hidden(said, log)
+
+
+def message_of(broken: BrokenHouse, owner: Account) -> str:
+    """Give the message of an account."""
+    store, now = broken.house.assembly._mail_store, broken.house.assembly.now()
+    found, _ = result_of(store.oldest_matches(owner.id, MessageFilter(), now, 1))
+    return str(found[0].summary.id)
 
 
 def test_the_line_of_a_503_has_its_reference(broken: BrokenHouse, log: Sequence[LogEvent]) -> None:

@@ -14,6 +14,7 @@ from mailcheck.core.errors import ShuttingDown, StoreUnavailable, WaitInterrupte
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.deliverability.find_test import FindTest
+from mailcheck.operations.incidents import shown
 from mailcheck.operations.places import WaitSlots
 from mailcheck.operations.ports import TimeAndChance
 
@@ -125,8 +126,9 @@ class WaitForTest:
                 finally:
                     self._feeds.leave(watcher)
             except (ShuttingDown, StoreUnavailable) as failure:
-                problem = f"the wait was cut short: {failure}"
-                raise WaitInterrupted(problem, None, failure.reference) from failure
+                why = shown(failure)
+                problem = f"the wait was cut short: {why}"
+                raise WaitInterrupted(problem, None, why.reference) from failure
 
     async def _look_and_wait(
         self, caller: Caller, watcher: Watcher, deadline: float, seen: State | None

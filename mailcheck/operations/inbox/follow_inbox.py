@@ -24,6 +24,7 @@ from mailcheck.operations.inbox.contents import UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.feeds import LOOK_SIZE, InboxFeeds, Waiter
 from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.inbox.wait_for_message import position_of
+from mailcheck.operations.incidents import shown
 from mailcheck.operations.places import WaitSlots
 from mailcheck.operations.ports import MessageRow, MessageStore, ReadAlong, TimeAndChance
 
@@ -124,9 +125,8 @@ class FollowInbox:
                             yield event
                 finally:
                     self._feeds.leave(waiter)
-            except (ShuttingDown, StoreUnavailable) as why:
-                problem = f"the stream was cut short: {why}"
-                raise WaitInterrupted(problem, format_cursor(position), why.reference) from why
+            except (ShuttingDown, StoreUnavailable) as failure:
+                raise _interrupted(failure, position) from failure
 
     async def _tell(self, following: "_Following") -> AsyncGenerator[Event, None]:
         waiter = following.waiter
@@ -280,3 +280,9 @@ def _in_order(
 
 def _position(one: MessageRow | Refusal) -> Position:
     return one.position if isinstance(one, Refusal) else one.summary.position
+
+
+def _interrupted(failure: ShuttingDown | StoreUnavailable, position: Position) -> WaitInterrupted:
+    why = shown(failure)
+    problem = f"the stream was cut short: {why}"
+    return WaitInterrupted(problem, format_cursor(position), why.reference)

@@ -26,6 +26,7 @@ from mailcheck.operations.inbox.contents import UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.explain_wait import Asked, ExplainWait, TimedOut
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
 from mailcheck.operations.inbox.mail_bytes import LARGE
+from mailcheck.operations.incidents import shown
 from mailcheck.operations.places import WaitSlots
 from mailcheck.operations.ports import MessageRow, MessageStore, ReadAlong, TimeAndChance
 
@@ -355,5 +356,7 @@ def _interrupted(
     failure: ShuttingDown | StoreUnavailable | _NotJudged, position: Position | None
 ) -> WaitInterrupted:
     cursor = None if position is None else format_cursor(position)
-    reference = "" if isinstance(failure, _NotJudged) else failure.reference
-    return WaitInterrupted(f"the wait was cut short: {failure}", cursor, reference)
+    if isinstance(failure, _NotJudged):
+        return WaitInterrupted(f"the wait was cut short: {failure}", cursor)
+    why = shown(failure)
+    return WaitInterrupted(f"the wait was cut short: {why}", cursor, why.reference)

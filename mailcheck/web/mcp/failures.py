@@ -14,6 +14,7 @@ from mailcheck.core.errors import (
     WaitInterrupted,
     WatchNotFound,
 )
+from mailcheck.operations.incidents import shown
 from mailcheck.web.mcp.json_rpc import RpcError
 from mailcheck.web.site.errors import NOT_NOW, TRY_AGAIN, status_of
 
@@ -51,6 +52,7 @@ def explain_failure(failure: ExpectedFailure) -> str:
 
     :raises RpcError: it is the client's to deal with.
     """
+    failure = shown(failure)
     for kind, explain in TOOL_FAILURES.items():
         if isinstance(failure, kind):
             return explain(failure)
@@ -61,6 +63,7 @@ def refuse(failure: ExpectedFailure) -> RpcError:
     """Turn a failure into the refusal of a request; one in no table is our own mistake."""
     if not isinstance(failure, REFUSALS):
         raise failure
+    failure = shown(failure)
     status = status_of(failure)
     retry_after = failure.retry_after if isinstance(failure, LimitExceeded) else None
     if status == NOT_NOW:

@@ -18,6 +18,7 @@ from twisted.web.server import Request
 
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded, WaitInterrupted
 from mailcheck.operations.concurrency import Turns
+from mailcheck.operations.incidents import shown
 from mailcheck.web.site.errors import (
     CRASHED,
     FAULTS,
@@ -90,6 +91,7 @@ def error_reply(status: int, error: str, headers: Mapping[str, str] | None = Non
 def reply_to_failure(failure: ExpectedFailure) -> Reply:
     """Render an expected failure; one that is missing in the table is our own mistake."""
     status = status_of(failure)
+    failure = shown(failure)
     body = {"error": str(failure)}
     headers: dict[str, str] = {}
     if isinstance(failure, LimitExceeded):
