@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from mailcheck.core.folded_text import fold_text
 
-DERIVATION = 4
+DERIVATION = 5
 """Number of the rules by which content is derived; who changes what they find counts it up.
 
 What an earlier version has derived is derived again when it is read.
@@ -54,6 +54,14 @@ _CONTENT_ID = re.compile(r"\bcid:([^\s\"'()<>]+)", re.IGNORECASE)
 def content_id_key(text: str) -> str:
     """Return a Content-ID as it is compared: either side may have percent-encoded it (RFC 2392)."""
     return (unquote(text) if "%" in text else text).lower()
+
+
+class Person(Struct, frozen=True):
+    """An address in a field of the header: ``to``, ``cc``, ``bcc`` or ``reply-to``."""
+
+    field: str
+    address: str
+    name: str
 
 
 class HeaderSummary(Struct, frozen=True):
@@ -103,7 +111,8 @@ class MessageContent:
     broken or exceeded a cap. ``searched`` is the text that searches look in, the
     words of the HTML where there is no other, as it is compared; ``signature`` is that text's,
     and empty where nobody made one: a store keeps it and does not give it back.
-    ``snippet`` is how that begins, in one line.
+    ``snippet`` is how that begins, in one line. ``people`` are the addresses of To, Cc, Bcc and
+    Reply-To in order.
     """
 
     header_list: tuple[tuple[str, str], ...]
@@ -116,6 +125,7 @@ class MessageContent:
     candidates: tuple[Candidate, ...] = field(repr=False)
     problems: tuple[str, ...]
     snippet: str = ""
+    people: tuple[Person, ...] = ()
     searched: str = field(default="", repr=False, compare=False)
     signature: str = field(default="", repr=False, compare=False)
 
@@ -143,6 +153,10 @@ class MessageContent:
             for one in self.attachments
             if one.content_id
         }
+
+    def people_in(self, field: str) -> list[Person]:
+        """List the addresses of a field, named in lower case."""
+        return [person for person in self.people if person.field == field]
 
     @property
     def app_links(self) -> list[str]:

@@ -47,10 +47,13 @@ UNREAD, READ = "unread", "read"
 CHOICES = {Field.HAS: (ATTACHMENT, CODE), Field.IS: (UNREAD, READ)}
 
 EXAMPLES: tuple[tuple[str, str], ...] = (
-    ("welcome shop", "both words, in any order, in subject, author, recipient or text"),
+    (
+        "welcome shop",
+        "both words, in any order, in subject, text, addresses or attachments' names",
+    ),
     ('"your order"', "this phrase"),
     ("from:shop", "the author's name or address contains it"),
-    ("to:signup", "the recipient's address contains it"),
+    ("to:signup", "the recipient, To, Cc, Bcc or Reply-To contains it"),
     ("tag:signup", 'it came to the address with this +tag; tag:"" is mail without a tag'),
     ("subject:welcome", "the subject contains it"),
     ("text:code", "the text contains it"),

@@ -14,6 +14,7 @@ from mailcheck.core.content import (
     Candidate,
     CandidateKind,
     MessageContent,
+    Person,
 )
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.folded_text import fold_text
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
 CONTENT_COLUMNS = (
-    "attachment_count, codes, signature, links, best_link, snippet, header_key, text_key, document"
+    "attachment_count, codes, signature, links, best_link, snippet, address_key, file_key, "
+    "header_key, text_key, document"
 )
 
 
@@ -39,7 +41,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def dump_content(
     content: MessageContent,
-) -> tuple[int, str, str, str, str | None, str, str, str, str]:
+) -> tuple[int, str, str, str, str | None, str, str, str, str, str, str]:
     """Give the values of `CONTENT_COLUMNS`."""
     document: dict[str, object] = {
         "headers": content.header_list,
@@ -54,6 +56,7 @@ def dump_content(
             for one in content.candidates
         ],
         "problems": content.problems,
+        "people": [(one.field, one.address, one.name) for one in content.people],
     }
     text_key = fold_text(content.searched)
     return (
@@ -63,6 +66,8 @@ def dump_content(
         _dump(content.links),
         content.best_link,
         content.snippet,
+        fold_text("\n".join(f"{one.address} {one.name}" for one in content.people)),
+        fold_text("\n".join(one.filename for one in content.attachments)),
         header_key(content.header_list),
         text_key,
         _dump(document),
@@ -94,6 +99,7 @@ def load_content(
         ),
         problems=tuple(document["problems"]),
         snippet=snippet,
+        people=tuple(Person(*person) for person in document.get("people", ())),
         searched=text_key,
     )
 

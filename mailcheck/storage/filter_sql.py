@@ -31,19 +31,20 @@ _SINCE = """
 
 _AUTHOR, _SUBJECT = "delivery.author_key", "delivery.subject_key"
 _RECIPIENT = "message.recipient_key"
+_ADDRESSES, _FILES = "content.address_key", "content.file_key"
 _TEXT, _SIGNATURE = "content.text_key", "content.signature"
 # What earlier rules have derived is derived again: that it does not match is not known.
 UNDERIVED = f"(content.derivation IS NULL OR content.derivation < {DERIVATION})"
 
 _LOOKED_IN = {
     Field.FROM: (_AUTHOR,),
-    Field.TO: (_RECIPIENT,),
+    Field.TO: (_RECIPIENT, _ADDRESSES),
     Field.SUBJECT: (_SUBJECT,),
     Field.TEXT: (_TEXT,),
     # The text comes last: it is the longest.
-    Field.ANYWHERE: (_SUBJECT, _AUTHOR, _RECIPIENT, _TEXT),
+    Field.ANYWHERE: (_SUBJECT, _AUTHOR, _RECIPIENT, _ADDRESSES, _FILES, _TEXT),
 }
-_DERIVED = frozenset({Field.TEXT, Field.ANYWHERE, Field.HAS})
+_DERIVED = frozenset({Field.TO, Field.TEXT, Field.ANYWHERE, Field.HAS})
 _COMPARED = {Field.OLDER: "message.received_at < ?", Field.LARGER: "message.size > ?"}
 _CHOSEN = {
     Field.HAS: {

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mailcheck.core.content import AttachmentFacts
+from mailcheck.core.content import AttachmentFacts, Person
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.folded_text import fold_text, sign_text
 from mailcheck.core.instants import HOUR, Instant
@@ -11,11 +11,18 @@ from mailcheck.core.search import parse_search
 from tests.contracts.conftest import Stores
 from tests.storage.deliveries import NOON, account, at, content, delivery, mail, recipient
 
+PEOPLE = (
+    Person("to", "first@team.example", "Erster Größer"),
+    Person("cc", "copied@team.example", ""),
+    Person("bcc", "hidden@team.example", ""),
+    Person("reply-to", "answers@desk.example", "Desk"),
+)
+
 NOW = Instant(NOON + 10 * HOUR)
 
 AUTHOR = "Café Größenwahn <shop@example.com>"
 TEXT = "Ihr Code:\r\n\tSTRASSE 100%_! Ελλάδα Привёт 하나 so\u00adft\u200bly\u00a0put ＡＢＣ"
-PAPER = AttachmentFacts("1", "paper.pdf", "application/pdf", 9, None)
+PAPER = AttachmentFacts("1", "Größenplan paper.pdf", "application/pdf", 9, None)
 
 
 async def search(stores: Stores, text: str) -> Sequence[int]:
@@ -44,7 +51,9 @@ async def fill(stores: Stores) -> None:
         await stores.accounts.add_account(account(name))
     full = await receive(stores, "SignUp", mail("Willkommen im Shop", "x" * 3_000, AUTHOR))
     signature = sign_text(fold_text(TEXT))
-    derived = content(TEXT, codes=["482913"], attachments=(PAPER,), signature=signature)
+    derived = content(
+        TEXT, codes=["482913"], attachments=(PAPER,), signature=signature, people=PEOPLE
+    )
     await stores.contents.save_content(full.id, derived)
     # One as it is derived, and one as before texts had signatures.
     hello = "Hello https://a.example/?x=1"
@@ -94,6 +103,21 @@ FOUND: dict[str, list[int]] = {
     "from:willkommen": [],
     "to:SIGNUP": [1],
     "to:shop": [],
+    # Addresses of the header, and names of attachments.
+    "to:first@TEAM.example": [1],
+    "to:copied@team.example": [1],
+    "to:hidden": [1],
+    "to:answers@desk": [1],
+    "to:grosser": [1],
+    "to:paper.pdf": [],
+    "to:team.example to:signup": [1],
+    "from:copied": [],
+    "copied@team.example": [1],
+    "hidden willkommen": [1],
+    "paper.pdf": [1],
+    "grossenplan answers": [1],
+    "text:paper.pdf": [],
+    "text:copied": [],
     "tag:signup": [1],
     "tag:sign": [],
     'tag:""': [2],

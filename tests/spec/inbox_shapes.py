@@ -47,7 +47,7 @@ _ENVELOPE = record(
 
 _CANDIDATE = record(
     {
-        "kind": one_of("code", "link", "mailto"),
+        "kind": one_of("code", "link", "mailto", "app"),
         "value": STRING,
         "score": INTEGER,
         "accepted": BOOLEAN,
@@ -127,6 +127,9 @@ MESSAGE = shape(
         {
             **WHOLE_FIELDS,
             **LISTED_MORE,
+            "addresses": record(
+                dict.fromkeys(("to", "cc", "bcc", "replyTo"), array(MESSAGE_AUTHOR))
+            ),
             "attachments": array(_ATTACHMENT),
             "envelope": _ENVELOPE,
             "headerList": array(array(STRING, minItems=2, maxItems=2)),

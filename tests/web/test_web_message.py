@@ -2,6 +2,7 @@
 
 import base64
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from twisted.internet.defer import maybeDeferred
@@ -199,3 +200,35 @@ def test_a_message_that_never_was(house: House, message_id: str) -> None:
     for answer in gone(house, house.account, message_id):
         assert answer.status == 404
         assert "no such message" in answer.json["error"]
+
+
+def test_all_addresses_of_the_header_are_shown_and_found(house: House) -> None:
+    """To, Cc, Bcc and Reply-To are whole, whatever their number; `q` and `to:` find each."""
+    people = ", ".join(f"Person {number} <p{number}@team.example>" for number in range(300))
+    raw = (
+        f"From: shop@example.com\r\nTo: {people}\r\n"
+        "Cc: =?utf-8?q?J=C3=B6rg?= <joerg@copy.example>\r\n"
+        "Bcc: hidden@blind.example\r\nReply-To: Desk <answers@desk.example>\r\nSubject: x\r\n"
+        "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\ntext\r\n--b\r\n"
+        'Content-Type: application/pdf; name="ticket 4711.pdf"\r\n\r\n%PDF\r\n--b--\r\n'
+    ).encode()
+    house.receive(house.address("many"), raw=raw)
+    (listed,) = house.get("/inbox/messages").json["messages"]
+    shown = house.get(f"/inbox/messages/{listed['id']}").json
+    addresses = shown["addresses"]
+    assert len(addresses["to"]) == 300
+    assert addresses["to"][299] == {"address": "p299@team.example", "name": "Person 299"}
+    assert addresses["cc"] == [{"address": "joerg@copy.example", "name": "J\u00f6rg"}]
+    assert addresses["bcc"] == [{"address": "hidden@blind.example", "name": ""}]
+    assert addresses["replyTo"] == [{"address": "answers@desk.example", "name": "Desk"}]
+    assert shown["to"] == house.address("many")
+    for found in (
+        "p299@team.example",
+        "to:p299@team.example",
+        "to:jorg",
+        "hidden@blind",
+        "4711.pdf",
+    ):
+        assert house.get(f"/inbox/messages?{urlencode({'q': found})}").json["total"] == 1, found
+    # The filter is the recipient alone, and so is that of a wait.
+    assert house.get("/inbox/messages?to=p299%40team.example").json["total"] == 0

@@ -9,10 +9,12 @@ from mailcheck.checks.content.bodies import (
     unflow,
 )
 from mailcheck.checks.content.codes import find_codes
-from mailcheck.checks.content.decoding import end_lines
+from mailcheck.checks.content.decoding import decode_header_bytes, end_lines
+from mailcheck.checks.content.header import parse_mailboxes
 from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import (
     MAX_CODES,
+    MAX_HEADER_BYTES,
     MAX_HTML,
     MAX_KEPT_CANDIDATES,
     MAX_LINK_TEXT,
@@ -23,7 +25,7 @@ from mailcheck.checks.content.limits import (
 from mailcheck.checks.content.links import Links, collect_links, list_urls, score_links
 from mailcheck.checks.content.structure import Structure, scan_structure
 from mailcheck.checks.content.visible_text import render_visible_text
-from mailcheck.core.content import Candidate, CandidateKind, MessageContent
+from mailcheck.core.content import Candidate, CandidateKind, MessageContent, Person
 from mailcheck.core.folded_text import fold_text, sign_text
 
 LONE_LINE_FEEDS = (
@@ -78,8 +80,24 @@ def derive_content(raw_message: bytes) -> MessageContent:
         candidates=(*code_candidates, *link_candidates, *_other_candidates(links)),
         problems=tuple(dict.fromkeys(problems))[:MAX_PROBLEMS],
         snippet=_write_snippet(words),
+        people=_list_people(structure),
         searched=searched,
         signature=sign_text(searched),
+    )
+
+
+PEOPLE = ("to", "cc", "bcc", "reply-to")
+"""Fields whose addresses are shown and found; the author is kept with the header."""
+
+
+def _list_people(structure: Structure) -> tuple[Person, ...]:
+    return tuple(
+        Person(name, address, display_name)
+        for field in structure.fields
+        if (name := field.name.lower()) in PEOPLE
+        for address, display_name in parse_mailboxes(
+            decode_header_bytes(field.body), MAX_HEADER_BYTES
+        )
     )
 
 

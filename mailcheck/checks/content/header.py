@@ -223,9 +223,12 @@ def _first_mailbox(body: str) -> tuple[str, str]:
     return address.strip(), _clean_name(name)
 
 
-def parse_mailboxes(body: str) -> list[tuple[str, str]]:
-    """Read address and display name of every mailbox, in order; the first as above."""
-    body = flatten_controls(body[:MAX_MAILBOX_LIST])
+def parse_mailboxes(body: str, limit: int = MAX_MAILBOX_LIST) -> list[tuple[str, str]]:
+    """Read address and display name of every mailbox, in order; the first as above.
+
+    :param limit: characters of the field that are read.
+    """
+    body = flatten_controls(body[:limit])
     if "@" not in body:
         body = decode_words(body)
     mailboxes: list[tuple[str, str]] = []

@@ -99,8 +99,8 @@ HAS_ATTACHMENT = _query(
 
 SEARCH = _query(
     "q",
-    'Only mail that matches all of this: words and "phrases" in subject, author, recipient or '
-    "text, and terms: "
+    'Only mail that matches all of this: words and "phrases" in subject, text, addresses or '
+    "attachments' names, and terms: "
     + "; ".join(f"`{example}` ({meaning})" for example, meaning in EXAMPLES if ":" in example)
     + ". Case and accents don't count. Another prefix is text, like the `https:` of a link.",
     _TEXT,

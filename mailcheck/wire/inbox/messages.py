@@ -29,6 +29,15 @@ MAX_LISTED_LINKS, MAX_LINK_CHARACTERS = 200, 20_000
 """Links of one message in a list, and characters of them: a page of a list has 100 messages."""
 
 
+class Addresses(Shape):
+    """The addresses of the header, beside its author: all of each field, in order."""
+
+    to: tuple[Author, ...]
+    cc: tuple[Author, ...]
+    bcc: tuple[Author, ...]
+    reply_to: tuple[Author, ...]
+
+
 class SummarizedMessage(Shape):
     """What every view of a message shows."""
 
@@ -104,6 +113,9 @@ class Message(SummarizedMessage):
         dict[str, str], said("by lower-case name; a repeated field is joined by newlines, in order")
     ]
     header_list: Annotated[tuple[Pair, ...], said("name and value of each header field, in order")]
+    addresses: Annotated[
+        Addresses, said("of To, Cc, Bcc and Reply-To; `to` is the recipient alone")
+    ]
     attachments: tuple[Attachment, ...]
     envelope: Envelope
     extraction: Annotated[
@@ -153,6 +165,7 @@ def render_message(
         html=found.html,
         headers=join_headers(found.header_list),
         header_list=found.header_list,
+        addresses=_addresses(found),
         attachments=tuple(
             _attachment(message.summary.id, facts, urls) for facts in found.attachments
         ),
@@ -251,6 +264,16 @@ def _summary(
         "cursor": format_cursor(message.position),
         "delivery_id": message.delivery_id,
     }
+
+
+def _addresses(found: content.MessageContent) -> Addresses:
+    fields = ("to", "cc", "bcc", "reply-to")
+    return Addresses(
+        *(
+            tuple(Author(one.address, one.name) for one in found.people_in(field))
+            for field in fields
+        )
+    )
 
 
 def _author(header: content.HeaderSummary) -> Author:

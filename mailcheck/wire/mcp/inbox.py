@@ -47,6 +47,9 @@ MAX_CANDIDATE_CHARACTERS = 40_000
 """Characters of all candidates' values; they come best first."""
 
 
+FEW_PEOPLE = 10
+"""Addresses of a field that the text for a model names."""
+
 FEW_SEEN = 3
 """Messages that a wait in vain tells a model about."""
 

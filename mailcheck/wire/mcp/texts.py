@@ -16,7 +16,7 @@ from mailcheck.operations.inbox.wait_for_message import Disturbed, Gathered, Qui
 from mailcheck.wire.inbox.messages import bound_links
 from mailcheck.wire.inbox.waits import explain_disturbed, render_timed_out
 from mailcheck.wire.mcp.checks import ChecksInShort, list_checks
-from mailcheck.wire.mcp.inbox import FEW_SEEN
+from mailcheck.wire.mcp.inbox import FEW_PEOPLE, FEW_SEEN
 from mailcheck.wire.mcp.untrusted import Fence, clean_line
 from mailcheck.wire.mcp.views import FEW_LINKS, MessageView
 from mailcheck.wire.shapes import ABSENT, Absent
@@ -132,6 +132,7 @@ def _fenced_message(message: StoredMessage, view: MessageView, fence: Fence) -> 
     lines = [
         f"From: {clean_line(header.author_text)}",
         f"To: {clean_line(message.summary.recipient)}",
+        *_other_addresses(message),
         f"Subject: {clean_line(header.subject)}",
         *_found_lines(message, view.links[:FEW_LINKS]),
         *(f"Attachment: {clean_line(facts.filename)}" for facts in message.content.attachments),
@@ -140,6 +141,21 @@ def _fenced_message(message: StoredMessage, view: MessageView, fence: Fence) -> 
     ]
     warned = "".join(f"Warning: {warning}.\n" for warning in view.warnings)
     return warned + _fenced(lines, fence)
+
+
+def _other_addresses(message: StoredMessage) -> list[str]:
+    """Write the fields that name more people than the recipient; of many only the first."""
+    titles = {"to": "Named in To", "cc": "Cc", "bcc": "Bcc", "reply-to": "Reply-To"}
+    found = {
+        title: ", ".join(one.address for one in message.content.people_in(field)[:FEW_PEOPLE])
+        for field, title in titles.items()
+    }
+    known = message.summary.recipient.casefold()
+    return [
+        f"{title}: {clean_line(text)}"
+        for title, text in found.items()
+        if text and text.casefold() != known
+    ]
 
 
 def _found_lines(message: StoredMessage, links: Sequence[str]) -> list[str]:

@@ -338,3 +338,15 @@ def test_a_short_message_is_whole(agent: Agent, house: House) -> None:
     for shown in (short, full):
         shown["text"] = shown["text"].split("\n")[1:-1]  # the marker differs
     assert short == full
+
+
+def test_an_agent_reads_who_else_is_named(agent: Agent, house: House) -> None:
+    """The text for a model names the addresses of To, Cc and Reply-To, of many only the first."""
+    many = ", ".join(f"p{number}@team.example" for number in range(300))
+    raw = f"From: a@example.com\r\nTo: {many}\r\nCc: Ann <ann@copy.example>\r\nSubject: x\r\n\r\nHi"
+    house.receive(house.address("a"), raw=raw.encode())
+    message_id = house.get("/inbox/messages?limit=1").json["messages"][0]["id"]
+    result = agent.call("get_message", {"id": message_id}).result
+    text = "".join(one["text"] for one in result["content"])
+    assert "Named in To: p0@team.example, p1@team.example" in text
+    assert "Cc: ann@copy.example" in text

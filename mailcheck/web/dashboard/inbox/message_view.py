@@ -30,6 +30,9 @@ MAX_TEXT_SHOWN = 512 * 1024
 MAX_LINKS_SHOWN = 50
 """Links listed beside a mail."""
 
+FEW_PEOPLE = 5
+"""Addresses of a field that are shown at once; the others are unfolded."""
+
 MAX_FILES_SHOWN = 100
 """Attachments listed below a mail."""
 
@@ -48,14 +51,15 @@ class MessageView(Struct, frozen=True):
     beside: ListRequest | None
 
     @property
-    def people(self) -> list[tuple[str, str]]:
-        """List who else is named: copies, and where an answer goes; pairs of a title and a text."""
-        fields = self.message.content.header_list
+    def people(self) -> list[tuple[str, list[str]]]:
+        """List the addresses of the header that are not the recipient's alone, by their title."""
+        titles = {"to": "Named in To", "cc": "Cc", "bcc": "Bcc", "reply-to": "Reply-To"}
+        found = {title: self.message.content.people_in(name) for name, title in titles.items()}
+        recipient = self.message.summary.recipient.casefold()
         return [
-            (title, value)
-            for title in ("Cc", "Reply-To")
-            for name, value in fields
-            if name.lower() == title.lower()
+            (title, [f"{one.name} <{one.address}>" if one.name else one.address for one in some])
+            for title, some in found.items()
+            if some and [one.address.casefold() for one in some] != [recipient]
         ]
 
     def look(self, name: str, **more: str) -> str:
@@ -73,6 +77,7 @@ class MessageView(Struct, frozen=True):
             "sandbox": SANDBOX,
             "max_links": MAX_LINKS_SHOWN,
             "max_files": MAX_FILES_SHOWN,
+            "few_people": FEW_PEOPLE,
             "preview_of": preview_of,
             "look": self.look,
         }
