@@ -1,5 +1,7 @@
 """Which parts of a mail are text, which are attachments, and what these are called."""
 
+import base64
+
 import pytest
 
 from mailcheck.checks.content.bodies import find_attachment
@@ -104,3 +106,25 @@ def test_an_invitation_of_exchange_is_attached() -> None:
         multipart("alternative", TEXT, HTML, "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR")
     )
     assert [one.filename for one in content.files] == ["invite.ics"]
+
+
+@pytest.mark.parametrize("encoding", ["7bit", "base64"])
+def test_an_attached_mail_can_be_opened(encoding: str) -> None:
+    """Its fields, its text (of HTML the words) and the names of its attachments are readable."""
+    inner = multipart("related", HTML, "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR")
+    nested = f"From: b@example.com\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n{inner}"
+    if encoding == "base64":
+        nested = base64.encodebytes(nested.encode()).decode().replace("\n", "\r\n")
+    head = f"Content-Type: message/rfc822\r\nContent-Transfer-Encoding: {encoding}"
+    found = find_attachment(raw(multipart("mixed", TEXT, f"{head}\r\n\r\n{nested}")), "1")
+    assert found is not None
+    assert found.opened.splitlines() == [
+        "From: b@example.com",
+        "Subject: Grüße",
+        "",
+        "the text",
+        "[invite.ics]",
+    ]
+    attached = find_attachment(raw(multipart("mixed", TEXT, ATTACHED_MULTIPART.format(""))), "1")
+    assert attached is not None
+    assert attached.opened.strip() == "old words"

@@ -20,8 +20,10 @@ from mailcheck.checks.content.decoding import (
     flatten_controls,
     is_utf_8,
 )
+from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import MAX_FILENAME
 from mailcheck.checks.content.structure import Entity, scan_structure
+from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.core.content import AttachmentFacts, content_id_key
 
 
@@ -197,11 +199,15 @@ _NOT_IN_FILENAMES = dict.fromkeys(
 
 
 class Attachment(Struct, frozen=True):
-    """One attached part with its decoded bytes; ``filename`` is safe to show and to offer."""
+    """One attached part with its decoded bytes; ``filename`` is safe to show and to offer.
+
+    ``opened`` is what an attached mail says, as text; empty for any other part.
+    """
 
     filename: str
     content_type: str
     data: bytes
+    opened: str = ""
 
 
 def describe_attachments(raw_message: bytes, root: Entity) -> tuple[AttachmentFacts, ...]:
@@ -225,8 +231,35 @@ def find_attachment(raw_message: bytes, attachment_id: str) -> Attachment | None
     for number, entity in enumerate(list_attachments(root), 1):
         if str(number) == attachment_id:
             data = decode_entity(raw_message, entity)
-            return Attachment(name_attachment(entity), entity.content_type, data)
+            opened = open_mail(data) if is_mail(entity) else ""
+            return Attachment(name_attachment(entity), entity.content_type, data, opened)
     return None
+
+
+OPENED_FIELDS = ("from", "to", "cc", "date", "subject")
+
+MAX_OPENED = 128 * 1024
+"""Characters of text, and of HTML, that an attached mail is opened with."""
+
+
+def open_mail(raw_message: bytes) -> str:
+    """Return what an attached mail says: its fields, its text and the names of its attachments."""
+    raw_message = end_lines(raw_message)
+    structure = scan_structure(raw_message)
+    lines = [
+        f"{one.name}: {one.decode()}"
+        for one in structure.fields
+        if one.name.lower() in OPENED_FIELDS
+    ]
+    texts, htmls = (read_bodies(raw_message, some, []) for some in choose_bodies(structure.root))
+    text = "\n".join(unflow(part) for part in texts)
+    if not text.strip():
+        markup = "\n".join(part.text for part in htmls)
+        text = render_visible_text(read_tree(markup[:MAX_OPENED])).text
+    names = [
+        f"[{name_attachment(one) or one.content_type}]" for one in list_attachments(structure.root)
+    ]
+    return "\n".join([*lines, "", text[:MAX_OPENED], *names])
 
 
 def clean_filename(name: str) -> str:

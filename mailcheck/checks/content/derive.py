@@ -66,7 +66,6 @@ def derive_content(raw_message: bytes) -> MessageContent:
     links = collect_links(text, page)
     link_candidates = score_links(links.web)
     code_candidates = find_codes(_find_subject(structure), text, page)
-    accepted = [candidate.value for candidate in code_candidates if candidate.is_accepted]
     words = text if text.strip() else page.text
     searched = fold_text(words[:MAX_SEARCHED])
     return MessageContent(
@@ -76,7 +75,7 @@ def derive_content(raw_message: bytes) -> MessageContent:
         attachments=describe_attachments(raw_message, structure.root),
         links=list_urls(links.web),
         best_link=_choose_best(link_candidates),
-        codes=tuple(accepted[:MAX_CODES]),
+        codes=tuple(_accepted(code_candidates)[:MAX_CODES]),
         candidates=(*code_candidates, *link_candidates, *_other_candidates(links)),
         problems=tuple(dict.fromkeys(problems))[:MAX_PROBLEMS],
         snippet=_write_snippet(words),
@@ -117,8 +116,12 @@ def _find_subject(structure: Structure) -> str:
     return next((field.decode() for field in fields), "")
 
 
+def _accepted(candidates: list[Candidate]) -> list[str]:
+    return [candidate.value for candidate in candidates if candidate.is_accepted]
+
+
 def _choose_best(candidates: list[Candidate]) -> str | None:
-    return next((candidate.value for candidate in candidates if candidate.is_accepted), None)
+    return next(iter(_accepted(candidates)), None)
 
 
 _OTHERS = {

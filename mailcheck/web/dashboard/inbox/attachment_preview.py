@@ -7,7 +7,7 @@ with no right at all.
 
 from html import escape
 
-from mailcheck.checks.content.bodies import Attachment
+from mailcheck.checks.content.bodies import MAIL_TYPES, Attachment
 from mailcheck.checks.content.decoding import decode_text
 from mailcheck.core.content import AttachmentFacts
 from mailcheck.core.errors import AttachmentNotFound
@@ -32,7 +32,7 @@ PICTURES = {
 RIFF, WEBP = b"RIFF", b"WEBP"
 """Bytes 0 and 8 of a WebP picture."""
 
-_TEXTS = {"application/json", "application/xml", "application/x-yaml", "message/rfc822"}
+_TEXTS = {"application/json", "application/xml", "application/x-yaml", *MAIL_TYPES}
 """Kinds that are text, beside all ``text/``."""
 
 _NO_PICTURE = (
@@ -57,7 +57,8 @@ def preview_of(facts: AttachmentFacts) -> str:
     is_picture = facts.content_type in PICTURES or facts.content_type in ("image/webp", "image/jpg")
     if is_picture and facts.size <= MAX_PICTURE:
         return "picture"
-    is_text = facts.content_type.startswith("text/") or facts.content_type in _TEXTS
+    is_text = facts.content_type.startswith(("text/", "multipart/"))
+    is_text = is_text or facts.content_type in _TEXTS
     return "text" if is_text and facts.size <= MAX_TEXT else ""
 
 
@@ -89,7 +90,7 @@ def _picture_type(data: bytes) -> str | None:
 
 
 def _document(attachment: Attachment) -> bytes:
-    text, _ = decode_text(attachment.data, "")
+    text = attachment.opened or decode_text(attachment.data, "")[0]
     rest = "" if len(text) <= MAX_TEXT_SHOWN else "\n\n[It goes on: download it.]"
     return (
         '<!doctype html>\n<html><head><meta charset="utf-8">'
