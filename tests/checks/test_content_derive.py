@@ -333,19 +333,13 @@ Content-Type: text/html{separator}charset=koi8-r{separator}name=x
         ("text/html (a page); charset=utf-8", None),
         ("text/html; charset=utf-8;", None),
         ('"text/html"; charset=utf-8', "Content-Type"),
-        ("text / html", "Content-Type"),
         ("text/html charset=utf-8", "Content-Type"),
-        ("text/html: charset=utf-8", None),
-        ("text/html, text/plain", "Content-Type"),
-        ("text/html/plain", "Content-Type"),
+        ("text/html, charset=utf-8", "Content-Type"),
         ('text/html; charset="utf-8', "Content-Type"),
     ],
 )
 def test_a_media_type_is_read_in_every_spelling(content_type: str, problem: str | None) -> None:
     """HTML is shown as HTML however its type is written."""
-    if problem is None and ":" in content_type:
-        content_type = content_type.replace(":", "")
-        problem = "Content-Type"
     content = derive_content(_mail(f"Content-Type: {content_type}", body="<p>ü</p>"))
     assert content.html == "<p>ü</p>"
     assert any("Content-Type" in one for one in content.problems) is (problem is not None)

@@ -289,10 +289,11 @@ def _parse(body: str, position: int) -> tuple[str, str, int]:
 # Comments may stand anywhere (RFC 2045 5.1), and what separates parameters may be anything or
 # missing. All loops are possessive, and a quote that is not closed runs to the end instead of
 # being tried again.
-_VALUE = re.compile(
-    r"(?:[\s\"]|\([^()]*+\))*+(?P<value>[^\s;,=/\"()]++(?:\s*+/\s*+[^\s;,=/\"()]++)?+)(?!\s*+=)"
-)
 _NAME = r"[^\s=;,*\"()]++(?:\*[0-9]{1,3}+)?+\*?+\s*+="
+_VALUE = re.compile(
+    r"(?:[\s\"]|\([^()]*+\))*+(?P<value>[^\s;,=/\"()]++(?:/[^\s;,=/\"()]++)?+)(?!\s*+=)"
+    rf"(?=[ \t\r\n;(\"]|\Z|,\s*+{_NAME})"
+)
 _PARAMETER = re.compile(
     r"(?:[;,\s]|\([^()]*+\))*+"
     r"(?P<name>[^\s=;,*\"()]++)(?P<piece>\*[0-9]{1,3}+)?(?P<extended>\*)?\s*+=(?:\s|\([^()]*+\))*+"
