@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import lru_cache
 
 from mailcheck.checks.dmarc.record import (
     FAILURE_OPTIONS,
@@ -42,6 +43,7 @@ _CLOSE = 0.8
 """Likeness from which a word is a misspelt policy: `quarentine`, `rejct`."""
 
 
+@lru_cache(maxsize=64)
 def repair_policy_record(text: str) -> str | None:
     """Return the record that a text means.
 

@@ -471,7 +471,9 @@ def _judge_records(
         reach=count_addresses(permitted),
     )
     verdict = replace(verdict, wide_terms=_find_wide(verdict))
-    reordered = compose(meanings, trees, left_out, addresses_first=True)
+    counts = [len(verdict.voids_for(version, may=True)) for version in IP_VERSIONS]
+    is_crowded = max(counts) > MAX_VOIDS
+    reordered = compose(meanings, trees, left_out, addresses_first=True) if is_crowded else ""
     findings = _find_all(verdict, meanings, left_out, near_misses, reordered)
     return replace(verdict, findings=tuple(findings))
 

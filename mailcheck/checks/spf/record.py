@@ -184,6 +184,7 @@ def guess_name(name: str) -> str | None:
 MAX_NAME = 16  # characters of a name that may be a misspelt one
 
 
+@lru_cache(maxsize=512)
 def parse_term(term: str) -> Mechanism | Modifier | TermProblem:
     """Read one term; whatever it is, it becomes a value."""
     modifier = _MODIFIER.fullmatch(term)

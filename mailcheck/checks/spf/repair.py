@@ -56,7 +56,7 @@ class Meaning(Struct, frozen=True):
         return (*self.terms, *self.modifiers, *redirect, *ends)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def find_meaning(strings: tuple[str, ...], useless: frozenset[str] = frozenset()) -> Meaning:
     """Return what a record was meant to say.
 
