@@ -1,5 +1,6 @@
 """DNS as it would be with some records published: for advice, and for a look before a change."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,6 +17,7 @@ from dns.rdtypes.ANY.TXT import TXT
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsQuestion, DnsStatus, host_name
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.spf_texts import is_sender_id, is_spf_record, looks_like_spf
+from mailcheck.checks.tag_repair import start_of
 
 MAX_STRING = 255
 """Octets of one string of a TXT record (RFC 1035 3.3)."""
@@ -152,8 +154,23 @@ def _purpose(name: str, text: str) -> str:
     """Say what a TXT record is for: names that begin with an underscore have one purpose."""
     if name.startswith("_") or "._domainkey." in name:
         return "its name's"
-    is_spf = is_spf_record(text) or (looks_like_spf(text) and not is_sender_id(text))
-    return "spf" if is_spf else "".join(text[:40].lower().split())
+    if is_spf_record(text) or (looks_like_spf(text) and not is_sender_id(text)):
+        return "spf"
+    # A record of DMARC, DKIM, MTA-STS or TLS-RPT to which a CNAME leads.
+    start = start_of(text)
+    found = next((kind for kind, pattern in _KINDS if pattern.match(start)), None)
+    return found or start[:40]
+
+
+_KINDS = tuple(
+    (kind, re.compile(pattern, re.ASCII))
+    for kind, pattern in (
+        ("dmarc", r"v[=:]?dmarc|dmarc1|p=(?:none|quarantine|reject)"),
+        ("dkim", r"v[=:]?dkim|k=|p=mi|mii"),
+        ("mta-sts", r"v[=:]?(?:mta-?)?sts|stsv1"),
+        ("tls-rpt", r"v[=:]?tls-?rpt|tlsrptv1"),
+    )
+)
 
 
 Seen = frozenset[Change]

@@ -16,7 +16,7 @@ from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.checks.overlay import Overlay, ProposedZone
+from mailcheck.checks.overlay import Overlay, ProposedZone, place_of
 from mailcheck.operations.dns_ports import Resolver
 
 MAX_QUESTIONS = 250
@@ -134,9 +134,12 @@ class Inquiry:
         return await self.ask(evaluate) if self.answers.missing else verdict
 
     def records_at(self, name: str, rdtype: str) -> tuple[Rdata, ...]:
-        """Give the records that are known at a place."""
-        answer = self._seen(self.answers).lookup(name, rdtype)
-        return () if answer is None else answer.records
+        """Return the records that are known at a place, also where only an alias was asked for."""
+        seen = self._seen(self.answers)
+        asked = [one for one in self.answers.known if one.rdtype == rdtype]
+        answers = (seen.lookup(one.name, rdtype) for one in (DnsQuestion(name, rdtype), *asked))
+        found = (one.records for one in answers if one is not None and place_of(one) == name)
+        return next(found, ())
 
     def _seen(self, answers: Answers) -> Answers:
         return Overlay(answers, zone=self.zone) if self.zone else answers

@@ -130,5 +130,5 @@ def test_a_repaired_record_needs_no_repair(text: str) -> None:
     if repaired is not None:
         assert is_policy_record(repaired)
         assert repair_policy_record(repaired) == repaired
-        found = set(re.findall(r"[a-z0-9]+@[a-z0-9.]+[a-z0-9]", text))
+        found = set(re.findall(r"[a-z0-9]+@[a-z0-9]+(?:\.[a-z0-9]+)*", text))
         assert all(one.split("@")[1] in repaired for one in found)

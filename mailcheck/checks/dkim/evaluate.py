@@ -208,7 +208,7 @@ def _several(key: DkimKey, severity: Severity) -> Finding:
         severity,
         f"More than one DKIM key stands at {key.record_name}; which one counts is undefined, so"
         " signatures may fail.",
-        "Keep the record shown here and remove the others: the key in them is the same."
+        "Keep one of them and remove the others: the key in them is the same."
         if key.record.repaired
         else "Keep one of them and move the other to a selector of its own.",
         _repaired(key),
@@ -228,9 +228,7 @@ def _revoked(name: str, *, has_usable: bool) -> Finding:
     return Finding("dkim.revoked", Severity.WARNING, meaning, _NEW_KEY)
 
 
-_REPLACE = (
-    "Replace it by the record shown here: the key in it is the same, so no new key is needed."
-)
+_REPLACE = "Replace it by its corrected text: the key in it is whole, so no new key is needed."
 
 _PUBLISH_AGAIN = (
     "Publish the whole record again, as your mail server or mail provider shows it, as one TXT"

@@ -1,5 +1,6 @@
 """Judging the DMARC record of a domain, and what is said about it (RFC 9989)."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
@@ -190,13 +191,18 @@ def _strictness(text: str) -> int:
     return -1 if policy is None else policy.strictness
 
 
+_CAPITAL_TAG = re.compile(r"(?:^|;)\s*(?:P|SP|NP|RUA|RUF)\s*=", re.ASCII)
+
+
 def _say_without_policy(domain: str, text: str) -> Finding:
     """Say that the record has neither a policy nor a place for reports."""
+    mistake = "its tags are written in capitals" if _CAPITAL_TAG.search(text) else ""
+    mistake = mistake or name_mistake(text)
     return Finding(
         "dmarc.no-policy",
         Severity.ERROR,
-        f"The DMARC record of {domain} has no valid policy (p=none, p=quarantine or p=reject), so"
-        " receivers ignore it.",
+        f"The DMARC record of {domain} has no valid policy (p=none, p=quarantine or p=reject)"
+        f"{f': {mistake}' if mistake else ''}, so receivers ignore it.",
         f"Put a policy into the DMARC record at {PREFIX}{domain}.",
         _publish(domain, _with_valid_policy(text)),
     )
