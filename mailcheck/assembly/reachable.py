@@ -1,0 +1,45 @@
+"""What strangers can reach, and what one call may cost: the table in ``reachable.toml``.
+
+A route, tool, command or address that is not in the table fails a test, and so does a call that
+costs more than is said there.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from importlib.resources import files
+
+from msgspec import Struct
+
+
+class Cost(Struct, frozen=True):
+    """What one call may cost at most.
+
+    ``rows`` and ``octets`` are what the store grows by, ``questions`` those to name servers. All
+    else is how many pieces of work a process or its threads get: ``content``, ``passwords``,
+    ``analysis`` and ``large``. A call that costs nothing is answered by the daemon's main process,
+    from memory and by reads of the store.
+    """
+
+    rows: int = 0
+    octets: int = 0
+    questions: int = 0
+    content: int = 0
+    passwords: int = 0
+    analysis: int = 0
+    large: int = 0
+
+
+def read_costs() -> Mapping[str, Cost]:
+    """Return the declared cost of each entry point, by its name.
+
+    :raises ValueError: an entry point is declared twice.
+    """
+    text = files("mailcheck.assembly").joinpath("reachable.toml").read_text("utf-8")
+    found: dict[str, Cost] = {}
+    for group in tomllib.loads(text)["group"]:
+        cost = Cost(**{name: group[name] for name in Cost.__struct_fields__ if name in group})
+        for entry in group["entries"]:
+            if entry in found:
+                raise ValueError(f"{entry} is declared twice")
+            found[entry] = cost
+    return found

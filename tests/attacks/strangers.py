@@ -1,0 +1,317 @@
+"""Hostile calls to all that strangers can reach, and what each has cost.
+
+A stranger may have signed up: calls come with the key and the session of an account, and bring
+what the description of the API gives as an example. What they name is hostile: a domain that
+answers each question with ten others, a mail full of signatures and links.
+"""
+
+import dataclasses
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from twisted.internet.testing import StringTransport
+
+from mailcheck.assembly.reachable import Cost
+from mailcheck.assembly.workers import Workers
+from mailcheck.core.errors import ExpectedFailure
+from mailcheck.smtp.settings import offer_no_tls
+from mailcheck.smtp.verbs import VERBS
+from mailcheck.workers.direct import DirectWorker
+from tests.corpus.report_files import document, gzipped
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import House, config_in_memory, result_of, run
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.conftest import CHEAP
+from tests.web.mcp.agent import Agent
+
+DOMAIN = "hostile.example"
+NONSENSE = "x" * 39
+
+_MANY = range(10)
+_ZONE: Mapping[str, Mapping[str, list[str]]] = {
+    DOMAIN: {
+        "A": [f"8.8.4.{n}" for n in _MANY],
+        "MX": [f"{n} mx{n}.{DOMAIN}." for n in _MANY],
+        "TXT": [f"v=spf1 {' '.join(f'include:i{n}.{DOMAIN}' for n in _MANY)} mx a ptr ?all"],
+    },
+    **{f"i{n}.{DOMAIN}": {"TXT": ["v=spf1 a:b.hostile.example mx ~all"]} for n in _MANY},
+    **{f"mx{n}.{DOMAIN}": {"A": [f"8.8.8.{n}"], "AAAA": [f"2001:4860::{n}"]} for n in _MANY},
+    f"_dmarc.{DOMAIN}": {"TXT": ["v=DMARC1; p=reject; rua=mailto:a@other.example"]},
+}
+
+_SIGNATURE = (
+    b"DKIM-Signature: v=1; a=rsa-sha256; d=%d.hostile.example; s=s; h=from; bh=eA==; b=eA==\r\n"
+)
+_LINKS = b"".join(
+    b'<a href="https://%d.hostile.example/?token=%d">x</a>\r\n' % (n, n) for n in _MANY
+)
+MAIL = (
+    b"From: a@hostile.example\r\nSubject: hello\r\nContent-Type: text/html\r\n"
+    + b"".join(_SIGNATURE % n for n in range(20))
+    + b"\r\n<p>code 123456</p>"
+    + _LINKS * 20
+    + b"\r\n"
+)
+
+
+class CountedWorker(DirectWorker):
+    """Counts the calls of one process."""
+
+    def __init__(self, name: str, counter: Counter[str]) -> None:
+        self._name = name
+        self._counter = counter
+
+    def run(self, call: Callable[[], Any], owner: str = "") -> Any:
+        """Run the call now."""
+        self._counter[self._name] += 1
+        return super().run(call, owner)
+
+
+class Target:
+    """A house to attack, in which each entry point can be called by its name."""
+
+    def __init__(self) -> None:
+        self.work: Counter[str] = Counter()
+        workers = Workers(
+            DirectWorker(),
+            DirectWorker(),
+            content=CountedWorker("content", self.work),
+            passwords=CountedWorker("passwords", self.work),
+            analysis=CountedWorker("analysis", self.work),
+            large=CountedWorker("large", self.work),
+        )
+        config = config_in_memory(accounts=CHEAP)
+        self.house = House(config, workers, zone=MemoryZone(_ZONE))
+        self.browser = Browser(self.house)
+        self.browser.sign_up("mallory")
+        self.restore()
+        self.addresses = self.house.get("/reports").json["addresses"]
+        self._calls = 0
+        run(self.house.assembly.reports.runner.start())
+        run(self.house.assembly.tests.runner.start())
+        self.description = self.house.get("/openapi.json").json
+        self.tools = Agent(self.house).tools()
+        self.house.pass_time(1)
+
+    def restore(self) -> None:
+        """Have a message, a test that waits for its mail, and a session; let a minute pass."""
+        self.house.pass_time(61)
+        self.house.receive(raw=MAIL)
+        self.message = self.house.get("/inbox/messages").json["messages"][0]["id"]
+        self.test = self.house.ask("POST", "/test/generate").answer().json
+        if not self.browser.is_signed_in:
+            self.browser = Browser(self.house)
+            self.browser.sign_in("mallory")
+        self._settle()
+
+    # Everything that can be reached.
+
+    def entries(self) -> Iterator[str]:
+        """List the names of all entry points."""
+        for root, prefix in (("_api", "/api/v1"), ("_pages", ""), ("_dashboard", "")):
+            application = vars(self.house.site.resource)[root]._app
+            for rule in application.url_map.iter_rules():
+                path = re.sub(r"<[^<>]*?(\w+)>", r"{\1}", rule.rule)
+                yield from (f"{method} {prefix}{path}" for method in rule.methods - {"HEAD"})
+        yield from (f"tool {name}" for name in self.tools)
+        for port in ("mail", "submission"):
+            yield from (f"{port} {verb.decode()}" for verb in VERBS)
+        yield from (f"address {name}" for name in self._mailboxes())
+        for section in dataclasses.fields(self.house.assembly.config):
+            options = getattr(self.house.assembly.config, section.name)
+            names = [one.name for one in dataclasses.fields(options)]
+            ports = [name for name in names if name.endswith("listen") or name == "manhole"]
+            yield from (f"port [{section.name}] {name}" for name in ports)
+
+    def _mailboxes(self) -> dict[str, str]:
+        domain = "mailcheck.example"
+        return {
+            "inbox": self.house.address(),
+            "inbox with a tag": self.house.address(f"tag{self._calls}"),
+            "inbox with a fault tag": self.house.address("fault.rcpt-451"),
+            "inbox with the tag of alerts": self.house.address("watch-alerts"),
+            "unknown inbox": f"dev-nobody@{domain}",
+            "deliverability test": self.test["email"],
+            "DMARC reports": self.addresses["dmarc"],
+            "TLS reports": self.addresses["tls"],
+            "postmaster": f"postmaster@{domain}",
+            "abuse": f"abuse@{domain}",
+            "elsewhere": "somebody@elsewhere.example",
+        }
+
+    # Calls.
+
+    def call(self, entry: str) -> None:
+        """Call an entry point once, as expensive as can be."""
+        self._calls += 1
+        kind, _, name = entry.partition(" ")
+        if kind == "tool":
+            Agent(self.house).call(name, self._arguments(self.tools[name]["inputSchema"]))
+        elif kind in ("mail", "submission"):
+            self._talk(kind, name)
+        elif kind == "address":
+            self._send(self._mailboxes()[name])
+        elif kind == "port":
+            return  # what can be said there stands in the other entries
+        elif name.startswith("/api/v1"):
+            self._ask(kind, name.removeprefix("/api/v1"))
+        else:
+            self._browse(kind, name)
+        self.house.pass_time(0.1)
+
+    def call_as_stranger(self, entry: str) -> None:
+        """Call an entry point over HTTP once without a key or session."""
+        method, _, path = entry.partition(" ")
+        path = re.sub(r"{\w+}", NONSENSE, path)
+        data = b"\x1f\x8b" * 1000 if method in ("POST", "PUT", "PATCH") else None
+        self.house.open(f"{path}?domain={DOMAIN}&q=x", method, data=data).hang_up()
+        self.house.pass_time(0.1)
+
+    def _ask(self, method: str, path: str) -> None:
+        shown = re.sub(r"{(\w+?)(?:_(\w))?(\w*)}", _camel, path)
+        shown = shown.replace("{messageId}", "{id}")
+        described = self.description["paths"].get(shown, {}).get(method.lower(), {})
+        query = {
+            one["name"]: self._value(one["name"], one.get("schema", {}), one.get("example"))
+            for one in described.get("parameters", ())
+            if one["in"] == "query" and (one.get("required") or one["name"] in ("q", "refresh"))
+        }
+        options: dict[str, Any] = {"params": {k: str(v) for k, v in query.items()}}
+        content = described.get("requestBody", {}).get("content", {}).get("application/json", {})
+        if content:
+            options["data"] = json.dumps(self._hostile(content.get("example", {}))).encode()
+            options["headers"] = {"Content-Type": "application/json"}
+        self.house.ask(method, self._filled(path), **options).hang_up()
+
+    def _browse(self, method: str, path: str) -> None:
+        path = self._filled(path)
+        if method == "GET":
+            if "live" in path:
+                return
+            self.browser.open(f"{path}?domain={DOMAIN}&q=x")
+            return
+        if path.startswith("/tls-reports"):
+            self._post_report()
+            return
+        self.browser.open("/keys")
+        form = {"domain": DOMAIN, "url": f"https://{DOMAIN}/{self._calls}", "tag": "x"}
+        form |= {"watch": DOMAIN, "address": f"a{self._calls}@{DOMAIN}"}
+        form |= {"password": "correct horse", "name": f"mallory {self._calls}"}
+        self.browser.submit(path, **form)
+        if path in ("/sign-out", "/sign-in", "/account/password"):
+            self.browser = Browser(self.house)
+            self.browser.sign_in("mallory")
+
+    def _post_report(self) -> None:
+        path = "/" + self.addresses["tlsUrl"].split("/", 3)[3]
+        report = document("google.json").replace(b"google", b"g%d" % self._calls)
+        self.house.open(path, "POST", data=gzipped(report)).hang_up()
+
+    def _talk(self, port: str, verb: str) -> None:
+        factory = self.house.assembly.mail_factory(offer_no_tls, is_submission=port == "submission")
+        protocol = factory.buildProtocol(None)
+        protocol.makeConnection(StringTransport())
+        known, unknown = self.house.address(), "dev-nobody@mailcheck.example"
+        lines = [b"EHLO x", b"MAIL FROM:<>", f"RCPT TO:<{known}>".encode()]
+        argument = {"RCPT": f" TO:<{unknown}>", "MAIL": " FROM:<a@b.example>", "BDAT": " 2 LAST"}
+        argument |= {"AUTH": " PLAIN AGEAYg==", "EHLO": " x", "HELO": " x"}
+        lines.append(f"{verb}{argument.get(verb, '')}".encode())
+        if verb == "DATA":
+            lines.append(MAIL + b".")
+        protocol.dataReceived(b"\r\n".join(lines) + b"\r\n")
+        protocol.dataReceived(b"x\r\n")
+        self.house.pass_time(0.1)
+        protocol.connectionLost()
+
+    def _send(self, address: str) -> None:
+        try:
+            self.house.receive(address, raw=MAIL, sender=f"a@{DOMAIN}")
+        except ExpectedFailure:
+            return
+
+    def _filled(self, path: str) -> str:
+        known = {"message_id": self.message, "test_id": self.test["testId"], "name": "x"}
+        return re.sub(r"{(\w+)}", lambda found: known.get(found[1], NONSENSE), path)
+
+    def _arguments(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        wanted = schema.get("required", ())
+        return {
+            name: self._value(name, one, None)
+            for name, one in schema.get("properties", {}).items()
+            if name in wanted
+        }
+
+    def _value(self, name: str, schema: Mapping[str, Any], example: Any) -> Any:
+        known = {
+            "domain": DOMAIN,
+            "ip": "8.8.4.1",
+            "query": DOMAIN,
+            "target": DOMAIN,
+            "id": self.message,
+            "testId": self.test["testId"],
+            "q": "text:x",
+            "refresh": "true",
+        }
+        return known.get(name, NONSENSE if example is None else example)
+
+    def _hostile(self, example: Any) -> Any:
+        """Put hostile names, each time others, in the place of those of an example."""
+        text = json.dumps(example).replace("example.com", f"n{self._calls}.{DOMAIN}")
+        return json.loads(text)
+
+    # What they cost.
+
+    def cost(self, call: Callable[[str], None], entry: str, times: int) -> Cost:
+        """Call an entry point so many times; return what all calls have cost together."""
+        rows, size, asked = self._rows(), self._size(), len(self.house.zone.asked)
+        self.work.clear()
+        for _ in range(times):
+            call(entry)
+        spent = Cost(
+            rows=max(0, self._rows() - rows),
+            octets=max(0, self._size() - size),
+            questions=len(self.house.zone.asked) - asked,
+            **self.work,
+        )
+        # What is left to be done is not to be the cost of the next entry point.
+        self._settle()
+        return spent
+
+    def _settle(self) -> None:
+        """Derive the contents of all mails, and end all analyses."""
+        assembly = self.house.assembly
+        for delivery_id in result_of(assembly._content_store.underived(100_000)):
+            run(assembly._hand_over._contents.of(delivery_id))
+        self.house.pass_time(5)
+
+    def _rows(self) -> int:
+        """Count the rows of all tables."""
+        connection = self.house.sqlite.connection
+        tables = connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table'"
+        ).fetchall()
+        total = 0
+        for (name,) in tables:
+            if not name.startswith("sqlite_") and name != "schema_version":
+                ((number,),) = connection.execute(f'SELECT COUNT(*) FROM "{name}"').fetchall()
+                total += number
+        return total
+
+    def _size(self) -> int:
+        """Return the octets of the database."""
+        connection = self.house.sqlite.connection
+        ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
+        ((free,),) = connection.execute("PRAGMA freelist_count").fetchall()
+        ((size,),) = connection.execute("PRAGMA page_size").fetchall()
+        return int((pages - free) * size)
+
+    def close(self) -> None:
+        """Close the house."""
+        self.house.close()
+
+
+def _camel(found: re.Match[str]) -> str:
+    return "{" + found[1] + (found[2] or "").upper() + found[3] + "}"
