@@ -16,6 +16,7 @@ from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.daemon.short_turns import TURN
 from mailcheck.dns import exchange, wire_format
 from mailcheck.operations import ask, places
+from mailcheck.operations.accounts import passwords
 from mailcheck.operations.accounts.sign_in import (
     PER_ADDRESS,
     PER_DEVICE,
@@ -24,6 +25,7 @@ from mailcheck.operations.accounts.sign_in import (
 )
 from mailcheck.operations.inbox import contents, mail_bytes
 from mailcheck.operations.inbox.deliver_webhooks import AT_ONCE
+from mailcheck.operations.reports.quotas import OF_ACCOUNT
 from mailcheck.probes.webhook_posts import MAX_OCTETS, MOST_A_MINUTE, SECONDS
 from mailcheck.smtp.settings import Limits
 from mailcheck.storage.disk_reserve import LARGEST_LOG
@@ -68,6 +70,9 @@ CONFIG = Config()
         f"all these | {PER_DEVICE.per_minute} a minute, {PER_DEVICE.per_day} a day",
         f"| accounts that one address makes | {CONFIG.accounts.per_address} a day",
         f"| one for every two processors, {MOST_PASSWORD_THREADS} at most",
+        f"take turns | {passwords.OF_CLIENT}, of {passwords.MAX_UNDER_WAY} in all",
+        f"at most {passwords.PATIENCE:.0f} s, and addresses take turns",
+        f"| account and day | {OF_ACCOUNT.rows:,} and {OF_ACCOUNT.octets // 2**20} MiB",
         f"| questions to DNS | request | {ask.MAX_QUESTIONS} ",
         (
             f"| records, octets of DNS | answer | {wire_format.MAX_RECORDS}, "
