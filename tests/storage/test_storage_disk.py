@@ -74,9 +74,8 @@ def test_short_texts_have_no_signature() -> None:
 def test_documents_come_back(text: str) -> None:
     """What is kept in few bytes is read as it was, whatever the text; it always has an encoding."""
     one = content(text)
-    (*_, links, best_link, snippet, _, _, document) = dump_content(one)
+    (_, codes, _, links, best_link, snippet, *_, document) = dump_content(one)
     document.encode()
-    codes = dump_content(one)[1]
     found = load_content(fold_text(text), links, codes, best_link, snippet, document)
     assert (found.text, found.html, found.header_list) == (one.text, one.html, one.header_list)
 
