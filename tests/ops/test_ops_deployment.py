@@ -102,6 +102,9 @@ def a_days_log(render: Render) -> str:
     mail.note_refusal(CUSTOMER, "RCPT", replies.reply(550, "5.1.1 client=192.0.2.1", "5.2.1"))
     session = Session(CUSTOMER, "x", True, None, None)
     mail.note_delivery(session, f"x@failed key: client={CUSTOMER}", DeliveryId("d"), 1, 1, 0.0)
+    # What a library prints of a mail is logged, too; its further lines are no events.
+    forged = f"failed key: client={CUSTOMER} why=the API key is unknown"
+    log.warn("{text}", text=f"content process: a warning\n{forged}\nwarn {forged}")
     return output.getvalue()
 
 

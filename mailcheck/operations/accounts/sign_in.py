@@ -111,7 +111,7 @@ class SignIn:
         :raises InvalidParameter: it is too easily guessed.
         """
         require_fit(new, account.name)
-        written = await self._hasher.write(new)
+        written = await self._hasher.write(new, account.id)
         await self._store.set_password(account.id, written, self._now())
 
     async def set_first_password(self, account: Account, new: str) -> bool:

@@ -202,8 +202,7 @@ REPORT_LIMIT = _query(
 
 REPORTER = _query(
     "reporter",
-    "All reports of this reporter, as `GET /reports` names it; empty: reports that no domain "
-    "vouches for.",
+    "All reports of this reporter, as `GET /reports` names it; empty: reports without a reporter.",
     _TEXT,
     "google.com",
 )
