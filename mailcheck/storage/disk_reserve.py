@@ -115,12 +115,10 @@ class FileRoom:
         if size < octets + kept:
             # What another process has cut off at this moment is covered again.
             start = max(0, size - 2 * self.kept)
-            # More than that where it can be had: not at each commit.
+            # As much more as can be had: blocks are not asked for at each commit.
             wanted = octets + kept - start
-            if not (
-                _has_allocated(self._file, start, wanted + self.kept)
-                or _has_allocated(self._file, start, wanted)
-            ):
+            more = (self.kept, self.kept // 2, self.kept // 4, 0)
+            if not any(_has_allocated(self._file, start, wanted + one) for one in more):
                 raise StoreFull("the server's disk is full; try again later")
         self._octets = octets
 
