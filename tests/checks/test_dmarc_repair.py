@@ -53,6 +53,13 @@ def test_what_was_meant_is_kept(text: str) -> None:
     assert after.findings == ()
 
 
+def test_addresses_of_a_tag_that_stands_twice_are_kept() -> None:
+    """The repaired record has the addresses of both tags."""
+    text = "v=DMARC1 p=reject rua=mailto:a@x.example rua=mailto:b@x.example"
+    repaired = "v=DMARC1; p=reject; rua=mailto:a@x.example,mailto:b@x.example"
+    assert repair_policy_record(text) == repaired
+
+
 @pytest.mark.parametrize(
     "text",
     [
