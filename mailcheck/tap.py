@@ -89,7 +89,7 @@ def _build(options: Options) -> IService:
 
 
 def _for_journal(problem: str) -> str:
-    """Mark what Python prints as an error, where systemd's journal takes it: no log has begun."""
+    """Mark Python's own output as an error in systemd's journal; the log has not begun yet."""
     from mailcheck.ops.log import is_journal, with_priority
 
     return with_priority("error", problem) if is_journal(sys.stderr, os.environ) else problem

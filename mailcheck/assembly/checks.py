@@ -85,7 +85,7 @@ class Resolvers(Struct, frozen=True):
 
     @property
     def servers_of_lists(self) -> list[str]:
-        """The DNS servers that are asked about lists."""
+        """The DNS servers that blocklist queries are sent to."""
         return [
             f"{server.host} {server.port}" for stub in self.stubs[-1:] for server in stub.servers
         ]

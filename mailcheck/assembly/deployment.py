@@ -39,7 +39,7 @@ def public_url(config: Config) -> str:
 
 
 def named_accounts(config: Config) -> tuple[tuple[str, str], ...]:
-    """Return each account that an option gives rights to, behind the name of the option."""
+    """Return the options that give rights to accounts, each with the name of the account."""
     webhooks = parse_allowed(config.webhooks.allow)
     recipients = parse_recipients(config.alerts.allow_recipients)
     named = [("[webhooks] allow", name) for name in webhooks]
@@ -48,7 +48,7 @@ def named_accounts(config: Config) -> tuple[tuple[str, str], ...]:
 
 
 def reserved_names(config: Config) -> tuple[str, ...]:
-    """Return the names that nobody can sign up with, since they come with rights."""
+    """Return the account names that sign-up refuses, because options give them rights."""
     names = (name for _, name in named_accounts(config))
     return tuple(dict.fromkeys((EVERY_ACCOUNT, *names)))
 

@@ -146,7 +146,7 @@ def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
 
 
 def log_refused_priority() -> None:
-    """Say once, in the log, that work which may take long runs at the priority of all else."""
+    """Log once that long work runs at the priority of all other work."""
     if not may_lower_priority():
         _log.info(
             "the system refuses a lower priority (setpriority), so guessed passwords and large "

@@ -20,19 +20,19 @@ def is_dangling(answer: DnsAnswer) -> bool:
 
 
 def publish_at_target(finding: Finding, name: str, target: str) -> Finding:
-    """Return a finding whose records for ``name`` stand where its CNAME leads to.
+    """Return a finding whose records for ``name`` are to be published at the target of its CNAME.
 
-    Nothing can be published beside a CNAME (RFC 1034 3.6.2). At the name of another
-    organization the domain cannot publish either, so that is told in words alone.
+    No record can stand beside a CNAME (RFC 1034 3.6.2). If the target belongs to another
+    organization, the finding has advice in words and no record.
     """
     records = finding.records_to_try
     if not target or all(one.name != name for one in records):
         return finding
-    where = f" {name} is an alias (CNAME) of {target}, and nothing can be published beside a CNAME:"
+    where = f" {name} is an alias (CNAME) of {target}, and no record can stand beside a CNAME:"
     if owner_of(target) != owner_of(name):
         words = (
-            f"{where} ask whoever runs {target} to change the record there, or replace the CNAME"
-            " by a TXT record of your own."
+            f"{where} ask the operator of {target} to change the record there, or replace the CNAME"
+            " with a TXT record of your own."
         )
         return replace(finding, fix=finding.fix + words, proposed=None, alternatives=())
     words = f"{where} publish the record at {target}."

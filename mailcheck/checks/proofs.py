@@ -135,7 +135,7 @@ class NamedSender(Struct, frozen=True):
     reason: str = ""
 
     def covers(self, other: "NamedSender") -> bool:
-        """Return whether each host that the other one names is among those of this one."""
+        """Return whether this sender includes each host that the other one names."""
         if self.network is not None and other.network is not None:
             return _contains(self.network, other.network)
         is_same = self.key == other.key and self.network is other.network

@@ -15,8 +15,8 @@ def is_spf_record(text: str) -> bool:
 
 
 JOINT = "\0"
-"""Stands where two strings of a TXT record meet, or an invisible character was: either nothing or
-a space."""
+"""Marks the border of two strings of a TXT record, or an invisible character: a space may be
+missing there."""
 
 
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
@@ -51,7 +51,7 @@ VERSION_AT_START = re.compile(
 
 
 def looks_like_spf(text: str) -> bool:
-    """Return whether a TXT record was meant as an SPF record, though it is none."""
+    """Return whether a TXT record was meant as an SPF record but is not one."""
     if is_spf_record(text):
         return False
     start = normalize(text[:_OF_START]).replace(JOINT, "")

@@ -1,4 +1,4 @@
-"""Reading texts that are no tag lists, but were meant as one, so that advice can repair them."""
+"""Reading texts that were meant as tag lists but are not valid, so that advice can repair them."""
 
 import re
 from collections.abc import Iterable
@@ -98,7 +98,7 @@ def start_of(text: str) -> str:
 
 
 def name_mistake(text: str) -> str:
-    """Return a few words about why a text is no tag list, or an empty string."""
+    """Return in a few words why a text is not a tag list, or an empty string."""
     for pattern, mistake in _MISTAKES:
         if pattern.search(text):
             return mistake

@@ -54,7 +54,7 @@ OF_SENDER: Mapping[str, Cost] = MappingProxyType(
         "spf.open": Cost(
             Area.SPF,
             10,
-            "the SPF record lets practically everybody send, so its pass shows nothing",
+            "the SPF record lets practically everybody send, so its pass proves nothing",
             "a forged mail passes as well; it is worth no more than no record",
         ),
         "spf.wide": Cost(

@@ -41,7 +41,7 @@ MOST_LARGE = 64 * 1024 * 1024
 _EPILOG = (
     "A FILE is a report as it was sent (zip, gzip, XML or JSON), the whole mail, or an mbox"
     " file. Exit status:"
-    " 0 all is well, 1 some mail failed, 2 a file is no report."
+    " 0 all is well, 1 some mail failed, 2 a file is not a report."
 )
 
 

@@ -19,7 +19,7 @@ def add_reports_commands(parser: argparse.ArgumentParser) -> None:
     )
     listed.set_defaults(command=list_reports)
     delete = parts.add_parser(
-        "delete", help="delete reports and what they count: by id, of a reporter or of a day"
+        "delete", help="delete reports with the rows they count: by id, by reporter or by day"
     )
     delete.add_argument("ids", nargs="*", metavar="ID", help="as `mailcheck reports list` shows it")
     delete.add_argument("--reporter", metavar="DOMAIN", help="all reports of this reporter")

@@ -94,7 +94,7 @@ def _sqlite_path(console: Console, instead: str, path: Path) -> Path:
 
 
 def copy_to_postgresql(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck store copy --to FILE``: a line for each table; status 3 where nobody knows."""
+    """``mailcheck store copy --to FILE``: a line for each table; 3 if the outcome is unknown."""
     if console.config.storage.is_shared:
         raise ConfigError("[storage] url is no SQLite file: what is copied is the file of sqlite:")
     url = read_url(options.to)
@@ -117,9 +117,9 @@ def copy_to_postgresql(options: argparse.Namespace, console: Console) -> int:
 
 
 def read_url(given: str) -> str:
-    """Read the URL of a PostgreSQL database from what ``--to`` names.
+    """Read the URL of a PostgreSQL database from the source that ``--to`` names.
 
-    :raises ConfigError: there is none; the text that was found is not repeated.
+    :raises ConfigError: the source has no such URL. The message does not repeat its text.
     """
     if given.startswith(SCHEMES):
         return given

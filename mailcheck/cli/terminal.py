@@ -1,4 +1,4 @@
-"""What may reach a terminal: the text of strangers is shown on it and never steers it."""
+"""Protection of terminals: control characters in the text of strangers are shown, not obeyed."""
 
 import re
 from collections.abc import Iterable
@@ -28,15 +28,15 @@ class SafeTerminal:
         self._stream = stream
 
     def __getattr__(self, name: str) -> Any:
-        """Return whatever else the stream has: ``isatty``, ``flush``, ``buffer``."""
+        """Return another attribute of the stream: ``isatty``, ``flush``, ``buffer``."""
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write text that may come from anybody."""
+        """Write text that strangers may have written."""
         return self._stream.write(show_controls(text))
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write lines that may come from anybody."""
+        """Write lines that strangers may have written."""
         for line in lines:
             self.write(line)
 

@@ -49,8 +49,8 @@ PAUSE = 0.5
 """Seconds between tries to connect."""
 
 PROBE_BEATS = 4
-"""Beats between writes that only find out whether Redis takes writes, also while there is no
-traffic. A full server (OOM) or a replica (READONLY) answers all else."""
+"""Beats between test writes, which show without traffic whether Redis accepts writes. A full
+server (OOM) or a replica (READONLY) answers all other commands."""
 
 PROBE = "redis.call('SET', KEYS[1], '1', 'PX', 60000)"
 """Limits are counted by scripts, values are kept by SET: a probe of both."""
@@ -103,7 +103,7 @@ class Redis(Service):
         self._lost: list[Callable[[], None]] = []
 
     def key(self, kind: str, *parts: str) -> Key:
-        """Return a key of this mailcheck, for what daemons share or a channel of theirs."""
+        """Return the name of a key or channel that the daemons of this mailcheck share."""
         return key_of(PROJECT, self._database, kind, *parts)
 
     @property
@@ -134,7 +134,7 @@ class Redis(Service):
     def run(self, command: str, key: Key, *arguments: str | int) -> Deferred[Any]:
         """Run a command about a key; fires with its answer as text, numbers and lists of them.
 
-        :raises RedisAway: there is no answer in time, or it is a refusal.
+        :raises RedisAway: Redis does not answer in time, or refuses the command.
         """
         return self._ask(command, lambda one: one.execute_command(command, key, *arguments))
 
@@ -353,7 +353,7 @@ class _Link(Factory):
         """Learn that a login failed: the next try may find another password there."""
 
     def connectionError(self, reason: str) -> None:
-        """Learn why a login failed: what the connection ends with afterwards says less."""
+        """Record why a login failed; the later end of the connection says less about it."""
         self._login_problem = reason
         self.redis.note_lost(reason)
 
@@ -401,7 +401,7 @@ class _Ears(_ReadAtOnce, SubscriberProtocol):
         subscribed.addErrback(self._end_refused)
 
     def _end_refused(self, failure: Failure) -> None:
-        """Begin again where Redis does not let it listen (NOAUTH, NOPERM): as a refused login."""
+        """Reconnect if Redis refuses the subscription (NOAUTH, NOPERM)."""
         if not failure.check(ConnectionLost):
             self.factory.connectionError(failure.getErrorMessage())
             self.transport.abortConnection()
@@ -427,7 +427,7 @@ class _Ears(_ReadAtOnce, SubscriberProtocol):
 
 
 def _name(reason: str) -> str:
-    """Return what anybody may read of a reason: the name of Redis' error, if it has one."""
+    """Return the public part of a reason: the name of Redis' error, if it has one."""
     error = _ERROR.search(reason)
     return error[0] if error else "it does not answer"
 

@@ -94,8 +94,8 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
 """
 
-# Scores count up, so that those of one moment have an order too. The first key lists the keys of
-# the domains, by when they were noted last; the second has the last score.
+# Scores count up, so that entries of the same moment have an order too. The first key lists the
+# keys of the domains, by when they were noted last; the second has the last score.
 NOTE_SELECTORS = """
 local list, last, domains, selectors = KEYS[1], KEYS[2], tonumber(ARGV[1]), tonumber(ARGV[2])
 for i = 3, #KEYS do

@@ -221,7 +221,7 @@ class AccountsOptions:
     registration: str = option(
         "invite",
         "Who may sign up on the dashboard: open (everybody), invite (people with a link of "
-        "`mailcheck account invite`), closed (nobody). `make run` sets open.",
+        "`mailcheck account invite`), closed. `make run` on a loopback address sets open.",
         choices=("open", "invite", "closed"),
     )
     per_address: int = option(
@@ -307,7 +307,7 @@ class WebhookOptions:
     allow: tuple[str, ...] = option(
         (),
         "Networks that are not public, and which account may be told of its mail in each: "
-        "account=network, like developer=127.0.0.0/8. Nobody can sign up with such a name. "
+        "account=network, like developer=127.0.0.0/8. The names of the accounts are reserved. "
         "mailcheck's own ports are never posted to.",
     )
 
@@ -334,7 +334,7 @@ class AlertOptions:
         (),
         "Whom alerts may be mailed to, and of which account: account=address, or "
         "account=@domain for all of its addresses; * is every account. Others get no mail. "
-        "Nobody can sign up with such a name.",
+        "The names of the accounts are reserved.",
     )
 
 

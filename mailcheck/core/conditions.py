@@ -24,7 +24,7 @@ class Conditions:
     def set(self, subject: str, problem: str) -> None:
         """Say how something is; an empty ``problem`` says that it is well.
 
-        Anybody may read the problem: what names hosts and files is told by `explain` before it.
+        Every client may read the problem. Tell hosts and files by `explain` before it.
 
         Cheap where nothing changes. That one is wrong in another way now is no change: it
         can be asked, and nobody is told.
@@ -36,7 +36,7 @@ class Conditions:
                 tell(subject, self.for_operator(subject))
 
     def explain(self, subject: str, cause: str) -> None:
-        """Say why something is not well: the listeners are told, and nobody else."""
+        """Tell the listeners, and no client, why something is not well."""
         self._causes[subject] = cause
 
     def for_operator(self, subject: str) -> str:

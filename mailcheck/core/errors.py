@@ -9,9 +9,9 @@ from typing import Any
 
 
 class ExpectedFailure(Exception):
-    """Base of all: the message is fit to be shown to the one who asked.
+    """Base of all expected failures: the message may be shown to the client.
 
-    ``reference`` is where the log has more of it than the message says; empty where it has no more.
+    ``reference`` finds the cause in the log; empty if the log has no more than the message.
     """
 
     reference = ""
@@ -111,17 +111,17 @@ class OutOfSpace(ExpectedFailure):
 
 
 class StoreUnavailable(ExpectedFailure):
-    """The store can't answer now (disk full, locked, gone): nothing was changed.
+    """The store can't answer now (disk full, locked, gone); no data was changed.
 
     Below the engine the message is for the operator: it may name hosts, roles and files.
-    What the engine of a daemon fails with says `PUBLIC` and a reference instead.
+    Failures that leave the engine of a daemon have `PUBLIC` and a reference instead.
     """
 
     PUBLIC = "the database can't answer now; try again in a moment"
 
     @property
     def cause(self) -> str:
-        """What the operator is told."""
+        """The message for the operator."""
         return str(self if self.__cause__ is None or not self.reference else self.__cause__)
 
 
@@ -136,7 +136,7 @@ class StoreFull(OutOfSpace, StoreUnavailable):
 
 
 class StoreDamaged(StoreUnavailable):
-    """The database holds what it can't hold: a page was damaged. A backup is to be restored."""
+    """A page of the database is damaged: a backup must be restored."""
 
 
 class WorkerDied(StoreUnavailable):
@@ -144,7 +144,7 @@ class WorkerDied(StoreUnavailable):
 
 
 class WorkTooSlow(WorkerDied):
-    """The work took longer than it may and was ended: it would take as long again."""
+    """The work exceeded its time and was ended. A retry would take as long again."""
 
 
 class ShuttingDown(ExpectedFailure):

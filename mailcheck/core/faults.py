@@ -131,7 +131,7 @@ FAULTS: Sequence[FaultOffered] = (
 
 
 def asks_for_fault(tag: str) -> bool:
-    """Return whether a tag begins as those do that ask for a fault."""
+    """Return whether a tag begins like a tag that asks for a fault."""
     return fold_tag(tag).startswith(PREFIX)
 
 

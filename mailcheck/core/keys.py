@@ -1,7 +1,7 @@
-"""Keys of counters, locks, and of what is kept in memory, the store or Redis.
+"""Keys of counters, of locks and of values in memory, the store or Redis.
 
-Names that people choose are parts of many keys. All keys are built here, so that no two lists of
-parts have the same key, whatever the parts are.
+Names that people choose are parts of many keys. All keys are built here, so that two different
+lists of parts never have the same key.
 """
 
 import hashlib
@@ -11,8 +11,8 @@ Key = NewType("Key", str)
 """A key that `key_of` has built."""
 
 MAX_PART = 100
-"""Characters of a part that stand in a key. A longer part, or one that is not printable ASCII, is
-represented by its digest: strangers choose what a name is."""
+"""Maximum number of characters of a part. A longer part, or a part that is not printable ASCII, is
+replaced by its digest, since strangers choose names."""
 
 _DIGEST = "%#"
 """Begins a part that is a digest. No written part has it: `%` is always followed by two digits."""

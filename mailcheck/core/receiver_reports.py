@@ -129,6 +129,6 @@ class ReportSelection(Struct, frozen=True):
 
 
 def row_digest(reporter: str, report_id: str, result: str) -> str:
-    """Return what tells a counted row of a report from the rows of all other reports."""
+    """Return the digest that identifies a counted row of a report among all rows."""
     text = "\0".join((reporter, report_id, result))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -50,7 +50,7 @@ class FirstSteps(Protocol):
 
 
 class FirstStart(Service):
-    """Makes the first account where that is wanted, and greets whoever watches.
+    """Create the first account if the options ask for it, and print what to do next.
 
     A step that the store or the disk refuses is tried again until it succeeds.
 

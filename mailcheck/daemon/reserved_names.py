@@ -41,9 +41,9 @@ class MissingAccounts(Service):
         for option, name in self._named:
             if name not in known:
                 self._log.warn(
-                    "{option} names the account {name!r}, which does not exist. Nobody can sign up "
-                    "with this name: add the account with `mailcheck account add`, or remove the "
-                    "name from the option.",
+                    "{option} names the account {name!r}, which does not exist. The name is "
+                    "reserved, so people cannot sign up with it. Add the account with "
+                    "`mailcheck account add`, or remove the name from the option.",
                     option=option,
                     name=name,
                 )

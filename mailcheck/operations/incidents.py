@@ -44,7 +44,7 @@ class Incidents:
         self._known: RecentlyUsed[str, tuple[float, str]] = RecentlyUsed(MOST_INCIDENTS)
 
     def public(self, failure: StoreUnavailable) -> StoreUnavailable:
-        """Return a failure of the same kind that may be shown to anybody."""
+        """Return a failure of the same kind whose message every client may see."""
         if failure.reference:
             return failure
         reference = self._reference_of(str(failure))

@@ -44,7 +44,7 @@ class Worker(Protocol):
         """Whether a call to the worker is worth a try."""
 
     def ping(self) -> None:
-        """Ask for an answer, where none is due; start a process again that has died."""
+        """Ask for an answer unless one is due; restart a process that has died."""
 
 
 class Store(Protocol):
@@ -69,9 +69,9 @@ class State(NamedTuple):
 
 
 class Heartbeat:
-    """Looks every `INTERVAL` seconds; whoever asks for the state causes nothing.
+    """Check store and workers every `INTERVAL` seconds; a request for the state causes no check.
 
-    :param workers: without one of them the daemon is not ready.
+    :param workers: all of them must work for the daemon to be ready.
     :param patient: workers whose calls may take long, and without which most of the daemon works.
     """
 
@@ -94,7 +94,7 @@ class Heartbeat:
         self._frees: Mapping[str, int] = {}
 
     def wait_for(self, subject: str) -> Callable[[str], None]:
-        """Be not ready until a part is there that the daemon makes at its start.
+        """Stay not ready until the daemon has created a part that it needs.
 
         Return a function that takes the cause of a failure, or an empty text once there is none.
         """
@@ -111,7 +111,7 @@ class Heartbeat:
         return note
 
     def when_ready(self) -> Deferred[None]:
-        """Fire when all parts are there that the daemon makes at its start."""
+        """Fire when the daemon has created all parts that it needs."""
         if not self._awaited:
             return succeed(None)
         self._when_ready.append(Deferred())
@@ -119,7 +119,7 @@ class Heartbeat:
 
     @property
     def state(self) -> State:
-        """Tell how it is; a daemon that has made what it needs can work."""
+        """The present state: ready once all parts exist and store and workers answer."""
         found = {
             **dict.fromkeys(self._awaited, NOT_THERE),
             **{what: why for what, why in self._conditions.problems.items() if why},

@@ -145,7 +145,7 @@ JOURNAL_STREAM = "JOURNAL_STREAM"
 
 
 def is_journal(output: object, environment: Mapping[str, str]) -> bool:
-    """Return whether what is written to the output goes to systemd's journal."""
+    """Return whether the output is systemd's journal."""
     if not isinstance(output, io.IOBase):
         return False
     try:

@@ -151,8 +151,8 @@ class MailProtocol(ReceivePath):
     def refuse_slowly(self, line: bytes, *, is_guess: bool = False) -> Deferred[None] | None:
         """Reply to a refused recipient or mail; fires when that is sent, where it is sent later.
 
-        A client that guesses addresses waits longer and longer. So does one that sends on without
-        waiting for the reply: each refusal may cost a row in the store.
+        A client that guesses addresses waits longer and longer. So does a client that does not
+        wait for the reply: each refusal may cost a row in the store.
         """
         if is_guess or self.has_more_input:
             self._slowed_refusals += 1

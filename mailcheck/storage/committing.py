@@ -153,7 +153,7 @@ def _run_unlocked(
     group: Sequence[Plain],
     run: Callable[[Sequence[Plain]], list[Outcome]],
 ) -> list[Outcome]:
-    """Run the writes but those for inboxes that another writer keeps locked, which fail."""
+    """Run the writes; writes for inboxes that another writer keeps locked fail."""
     known = transaction.known_inboxes
     if known is None or not known.has_doubts:
         return run(group)

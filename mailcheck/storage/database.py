@@ -35,7 +35,7 @@ class WriterConnection(GroupConnection, Protocol):
 class DatabaseEngine:
     """An engine on one database; a subclass says how that is opened and read.
 
-    With ``incidents`` it fails with what may be shown to anybody, and the log has the cause.
+    With ``incidents`` the messages of failures are public, and the log has the cause.
     """
 
     _log = Logger()
@@ -97,7 +97,7 @@ class DatabaseEngine:
         return self.write(touch, None).addCallback(lambda _: self.read(_look))
 
     def free_bytes(self) -> int | None:
-        """Say how much more the disk holds; nothing where that is not ours to know.
+        """Return the free space of the disk, or `None` if the engine cannot know it.
 
         :raises StoreUnavailable: the disk can't be asked.
         """
@@ -188,7 +188,7 @@ class DatabaseEngine:
 
 
 def _look(transaction: Transaction) -> None:
-    """Read what each call of a client reads: all of it, since a page of it may be damaged."""
+    """Read all data that each call of a client reads, since a page of it may be damaged."""
     transaction.row("SELECT MAX(LENGTH(digest)), MAX(revoked_at) FROM api_key")
     transaction.row("SELECT MAX(last_position) FROM inbox")
     transaction.row("SELECT MAX(created_at) FROM account")

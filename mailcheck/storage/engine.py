@@ -23,7 +23,7 @@ class Repeatable(StoreUnavailable):
 
 
 class RowLocked(StoreUnavailable):
-    """Nothing was done: another writer kept a row locked for longer than is waited for."""
+    """The work was not done: another writer kept a row locked for too long."""
 
 
 Item = TypeVar("Item")

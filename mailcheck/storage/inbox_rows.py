@@ -16,7 +16,7 @@ MOST_KNOWN = 10_000
 """Inboxes that a writer knows; those that got mail last stay."""
 
 PASSED_BY = 5.0
-"""Seconds for which a writer does not wait again for an inbox that it has waited for in vain."""
+"""Seconds for which a writer does not wait again for an inbox whose lock it did not get."""
 
 DISTRUST = 10.0
 """Seconds for which nothing is assumed when something was not as it was known: where several
@@ -75,7 +75,7 @@ def read_inboxes(
 def find_locked_inboxes(
     transaction: Transaction, accounts: Iterable[AccountId]
 ) -> frozenset[AccountId]:
-    """Lock inboxes without waiting; give those that other writers keep locked."""
+    """Lock inboxes without waiting; return the inboxes that other writers keep locked."""
     given = [(account,) for account in accounts]
     there = transaction.rows_over(_INBOXES, given)
     ours = transaction.rows_over(f"{_INBOXES} FOR NO KEY UPDATE OF inbox SKIP LOCKED", given)
@@ -120,9 +120,9 @@ class LockedInboxes:
 
 
 class KnownInboxes:
-    """What the inboxes are like that a connection has written to: its writer's guess.
+    """Cached state of the inboxes that a connection has written to; it may be out of date.
 
-    And which of them nobody waits for, since another writer keeps them locked.
+    It also knows the inboxes that another writer keeps locked, so that writes do not wait.
     """
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
@@ -139,13 +139,13 @@ class KnownInboxes:
         return self._are_all_doubtful or bool(self._passed_by)
 
     def doubt(self) -> None:
-        """Note that a lock was waited for in vain; the next transaction finds out which."""
+        """Note that a lock was not free in time; the next transaction finds out which."""
         self._are_all_doubtful = True
 
     def pass_by(
         self, transaction: Transaction, accounts: Iterable[AccountId]
     ) -> frozenset[AccountId]:
-        """Give those inboxes that are still locked by another writer, without waiting for them."""
+        """Return the inboxes that another writer still keeps locked, without waiting."""
         now = self._seconds()
         self._passed_by = {one: until for one, until in self._passed_by.items() if now < until}
         doubtful = set(accounts) if self._are_all_doubtful else self._passed_by.keys() & accounts

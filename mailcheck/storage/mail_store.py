@@ -285,7 +285,7 @@ def _message_of(row: Row) -> MessageRow:
 def _note_refusal_beside(transaction: Transaction, refusal: Refusal) -> None:
     """Note a refusal of an inbox that is locked: its position is the next mail's.
 
-    Rows of refusals are not waited for either: one that exists already is counted no higher.
+    It does not wait for rows of refusals either: the count of an existing row stays as it is.
     """
     since = _minute_of(refusal)
     crowd = "SELECT COUNT(*), COUNT(CASE WHEN tag_key = ? THEN 1 END) FROM refusal "
@@ -330,7 +330,7 @@ def _minute_of(refusal: Refusal) -> Instant:
 
 
 def _count_refusal(transaction: Transaction, refusal: Refusal) -> bool:
-    """Count a refusal with those of the same tag and minute; false where there is none yet."""
+    """Add a refusal to the row of its tag and minute; return false if there is none yet."""
     values = (
         refusal.refused_at,
         refusal.recipient,

@@ -212,7 +212,7 @@ class Connection:
             if self._deadline is None or now < self._deadline or self._connection.closed:
                 return
             self._is_cut = True
-            # It may have been lost meanwhile: the thread that looks after all must not end by that.
+            # The connection may have been lost meanwhile; that must not end the supervising thread.
             with (
                 suppress(OSError, psycopg2.Error),
                 socket.socket(fileno=os.dup(self._connection.fileno())) as end,
@@ -296,11 +296,11 @@ _FOREVER = (
     "SSL is not enabled", "not support SSL", "not permitted", "permission denied", "invalid",
     "pooling mode",
 )  # fmt: skip
-"""Parts of what is said where it does not help to wait; libpq has no codes for them."""
+"""Parts of messages of failures that waiting does not end; libpq has no codes for them."""
 
 
 def unreachable(error: psycopg2.Error) -> StoreUnavailable:
-    """Return the failure of a connection that did not come about; `StoreAway` where it may yet."""
+    """Return the failure of a connection attempt: `StoreAway` if a later attempt may succeed."""
     said = _said(error)
     kind = StoreUnavailable if any(part in said for part in _FOREVER) else StoreAway
     return kind(f"the database can't be reached: {said}")
@@ -321,13 +321,13 @@ def require_version(number: int) -> None:
 
 
 def require_sessions(url: str) -> None:
-    """See that a server of a fit version answers, and that connections are sessions of their own.
+    """Test that the server is new enough, and that each connection is a session of its own.
 
     A pooler in transaction mode gives a session to another connection as soon as a transaction has
-    ended: what is set, prepared and locked there is lost, or somebody else's.
+    ended: settings, prepared statements and locks are lost or belong to another client.
 
-    :raises StoreAway: there is no answer from any host.
-    :raises StoreUnavailable: it is too old, refuses, or stands behind such a pooler.
+    :raises StoreAway: no host answers.
+    :raises StoreUnavailable: the server is too old, refuses, or is behind such a pooler.
     """
     with _opened(url) as one, _opened(url) as other:
         require_version(one.server_version)
@@ -341,10 +341,10 @@ def require_sessions(url: str) -> None:
 
 
 def _share_sessions(one: Any, other: Any) -> bool:
-    """Whether two connections get sessions of the server in turn.
+    """Return whether two connections share sessions of the server.
 
-    A pooler gives a session that is free, the last one that was used or the next: so it shows at
-    once, or when one of them is held in a transaction.
+    A pooler hands out a free session, the last used one or the next. Sharing is seen at once, or
+    when a transaction holds one of the sessions.
     """
     session = _session_of(one)
     if _session_of(other) == session or _session_of(one) != session:

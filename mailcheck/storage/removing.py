@@ -153,7 +153,7 @@ def _expired(transaction: Transaction, item: tuple[Instant, int]) -> list[Row]:
 
 
 def _expire_around(transaction: Transaction, item: tuple[Instant, int]) -> int:
-    """Remove what has expired, but for inboxes that another writer keeps locked."""
+    """Remove expired data, except in inboxes that another writer keeps locked."""
     if not transaction.is_only_one(SWEEPING):
         return 0
     found = _expired(transaction, item)

@@ -115,7 +115,7 @@ class SqliteEngine(DatabaseEngine):
         soon: Soon = at_once,
         state_files: Sequence[Path] = (),
     ) -> None:
-        """Prepare; nothing is opened yet. ``soon`` gathers writes, see `GroupCommit`.
+        """Prepare, without opening a file. ``soon`` groups writes, see `GroupCommit`.
 
         :param state_files: are made by a daemon that has opened its database.
         """
@@ -167,9 +167,9 @@ class SqliteEngine(DatabaseEngine):
         return writer
 
     def _require_whole(self) -> None:
-        """Refuse a file of 0 bytes in which a database was: SQLite would make a new one of it.
+        """Refuse a database file that has become empty: SQLite would create a new database in it.
 
-        A file that is not there, or is empty and has nothing beside it, is a first start.
+        A missing file, or an empty file without other files beside it, is a first start.
 
         :raises StoreDamaged: the database has been lost.
         """

@@ -113,7 +113,7 @@ class ProcessWorker:
     def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Run the call in the child; it, and what it gives or raises, can be pickled.
 
-        Calls run in order, whoever their owner is.
+        Calls of all owners run in one order.
 
         :raises WorkTooSlow: the call took longer than it may.
         :raises WorkerDied: the child has died.

@@ -32,7 +32,7 @@ class ThreadWorker:
             self._pool.threadFactory = cast(Any, partial(_NiceThread, niceness))
 
     def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
-        """Run the call in the next free thread; calls wait in order, whoever their owner is."""
+        """Run the call in the next free thread; calls of all owners wait in one order."""
         return deferToThreadPool(self._reactor, self._pool, call)
 
     def start(self) -> None:

@@ -72,7 +72,7 @@ def test_records_of_any_shape_verify(record: str) -> None:
     [
         ("v=DKIM1; p=", PERMERROR, SignatureFault.KEY_REVOKED, "is revoked"),
         ("v=spf1 -all", PERMERROR, SignatureFault.NO_KEY_RECORD, "is not a DKIM key"),
-        ("v=DKIM2; p=AAAA", PERMERROR, SignatureFault.KEY_BROKEN, "is no DKIM key record"),
+        ("v=DKIM2; p=AAAA", PERMERROR, SignatureFault.KEY_BROKEN, "is not a DKIM key record"),
         ("hello", PERMERROR, SignatureFault.NO_KEY_RECORD, "is not a DKIM key"),
         ("v=DKIM1", PERMERROR, SignatureFault.KEY_BROKEN, "no key (no p=)"),
         (f"v=DKIM1; p={CUT}", PERMERROR, SignatureFault.KEY_BROKEN, "was cut off"),

@@ -255,9 +255,9 @@ def told(**changes: object) -> tuple[str, str]:
     ("result", "cause", "fix"),
     [
         ("fail", "does not let send", "let its addresses send in the SPF record of example.org"),
-        ("permerror", "cannot use the SPF record of example.org", "Mend the SPF record of"),
+        ("permerror", "cannot use the SPF record of example.org", "Repair the SPF record of"),
         ("none", "there is no SPF record at example.org", "publish an SPF record at example.org"),
-        ("temperror", "no answer from DNS about example.org", "Nothing is to be published"),
+        ("temperror", "no answer from DNS about example.org", "No record needs a change"),
     ],
 )
 def test_each_failure_of_spf_has_its_own_sentence(result: str, cause: str, fix: str) -> None:
@@ -273,7 +273,7 @@ def test_each_failure_of_spf_has_its_own_sentence(result: str, cause: str, fix: 
         ("fail", "can't verify that with k._domainkey.example.org", "publish its DKIM key at k."),
         ("permerror", "cannot use the key at k._domainkey.example.org", "again, whole"),
         ("none", "without a DKIM signature", "switch on DKIM signing for example.org"),
-        ("temperror", "no answer from DNS about k._domainkey", "Nothing is to be published"),
+        ("temperror", "no answer from DNS about k._domainkey", "No record needs a change"),
     ],
 )
 def test_each_failure_of_dkim_has_its_own_sentence(result: str, cause: str, fix: str) -> None:
@@ -448,7 +448,7 @@ def tls_report(**changes: object) -> bytes:
     ("data", "reason"),
     [
         (b"no JSON", "it is no JSON"),
-        (b"[]", "it is JSON, but no TLS report: it is no object"),
+        (b"[]", "it is JSON, but not a TLS report: it is not an object"),
         (tls_report(policies=[]), "it has no policies"),
         (tls_report(policies=None), "it has no policies"),
         (
@@ -593,7 +593,7 @@ def test_parts_of_a_tls_report_that_make_no_sense() -> None:
         'policy 2 is left out: its policy-domain is "no domain", no domain',
         "policy 3 is left out: its total-successful-session-count is true, no number",
         "a failure of policy 4 is left out: its failed-session-count is -1, no number",
-        "policy 5 is left out: it is no object",
+        "policy 5 is left out: it is not an object",
     )
     ended = [(one.result, count) for one, count in sessions_of(report, "example.org")]
     assert ended == [("", 40), ("starttls-not-supported", 2), ("unknown", 3), ("unknown", 1)]

@@ -117,7 +117,7 @@ def test_a_policy_is_read() -> None:
         (POLICY.replace("604800", "soon"), "max_age"),
         (POLICY.replace("604800", "31557601"), "max_age"),
         (POLICY.replace("mx: *.d.example\r\n", ""), "names no mail host"),
-        (POLICY.replace("*.d.example", "*.*.example"), "no host name"),
+        (POLICY.replace("*.d.example", "*.*.example"), "not a host name"),
         (POLICY + "<html>", "key: value"),
         (POLICY.replace("mode", "Mode"), '"Mode" must be written "mode"'),
         (POLICY.replace("mx:", "MX:"), '"MX" must be written "mx"'),

@@ -53,7 +53,7 @@ class _Leaf(Struct, frozen=True):
 
     @property
     def is_text(self) -> bool:
-        """Whether it can be read, unless its name makes it an attachment."""
+        """Whether it is text and not declared an attachment; its name may still make it one."""
         one = self.entity
         return one.content_type in ("text/plain", "text/html") and one.disposition != "attachment"
 
@@ -68,7 +68,7 @@ class _Leaf(Struct, frozen=True):
 
     @property
     def is_other_form(self) -> bool:
-        """Whether it is the body once more, in a form that few programs show (RFC 2046 5.1.4)."""
+        """Whether it is an alternative of the body that few programs show (RFC 2046 5.1.4)."""
         is_known = self.entity.content_type in _OTHER_FORMS
         return is_known and self.is_alternative and not self.is_whole and not self.entity.filename
 
@@ -289,7 +289,7 @@ _EXTENSION = re.compile(r"\.\w{1,8}\Z")
 
 
 def name_attachment(entity: Entity) -> str:
-    """Return a name under which a download of the part opens; empty where its type says nothing."""
+    """Return a file name for a download, with an extension; empty if name and type are unknown."""
     name = clean_filename(entity.filename)
     if is_mail(entity):
         if not name:
@@ -302,7 +302,7 @@ def name_attachment(entity: Entity) -> str:
 
 
 def is_mail(entity: Entity) -> bool:
-    """Return whether an attached part is a mail: one that was forwarded, or a whole multipart."""
+    """Return whether an attached part is a forwarded mail or a whole multipart."""
     return bool(entity.parts) or entity.content_type in MAIL_TYPES
 
 
@@ -310,7 +310,7 @@ MAIL_TYPES = frozenset(("message/rfc822", "message/global"))
 
 
 def decode_entity(raw_message: bytes, entity: Entity) -> bytes:
-    """Return the bytes of a part, its transfer encoding undone; of a multipart with its header."""
+    """Return the decoded bytes of a part; for a multipart, its raw bytes with its header."""
     if entity.parts:
         return raw_message[entity.start : entity.body[1]]
     return decode_transfer(raw_message[slice(*entity.body)], entity.encoding)[0]
@@ -330,7 +330,7 @@ _SIGNATURES = (
 
 
 def find_inline_images(raw_message: bytes, content_ids: Collection[str]) -> dict[str, str]:
-    """Return the images with these keys of Content-IDs; what is no picture is left out."""
+    """Return the images with these keys of Content-IDs, without data that is not an image."""
     images: dict[str, str] = {}
     room = MAX_IMAGES_SIZE
     for content_id, data in _named_parts(raw_message, frozenset(content_ids)):

@@ -189,7 +189,7 @@ def _find_code_page(squeezed: str) -> str | None:
 
 
 def _find_squeezed(squeezed: str, bare: str) -> str | None:
-    """Find a label whatever stands between its letters and digits, with or without ``x-``."""
+    """Find a label by its letters and digits alone, with or without ``x-``."""
     forms = (squeezed, bare, f"iso{bare}")
     return next((_SQUEEZED[form] for form in forms if form in _SQUEEZED), None)
 
@@ -270,7 +270,7 @@ _NEAREST = {ISO_2022: "iso2022_jp_ext", _ISO_2022_KR: "iso2022_kr", _HZ: "hz"}
 
 
 def _decode_rest(data: bytes, codec: str) -> str:
-    """Decode what lies beyond the bound with the nearest codec of Python."""
+    """Decode the bytes beyond the bound with the nearest codec of Python."""
     return data.decode(_NEAREST.get(codec, "ascii"), "replace")
 
 

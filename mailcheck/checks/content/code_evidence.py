@@ -138,7 +138,7 @@ def _purposes() -> re.Pattern[str]:
 
 
 def _names_purpose(gap: str) -> bool:
-    """Return whether only what it is for stands before the word: ``482913短信登录验证码``."""
+    """Return whether only the code's purpose is before the word: ``482913短信登录验证码``."""
     return bool(gap) and _purposes().fullmatch(gap) is not None
 
 
@@ -241,7 +241,7 @@ def judge_letters(value: str, *, is_alone: bool, is_explicit: bool) -> Iterator[
 
 @cache
 def _capitals() -> frozenset[str]:
-    """Return the words that mails write in capitals, and those that are spoken of beside codes."""
+    """Return words that mails write in capitals, and words that occur beside codes."""
     words = frozenset(load_table("code_words.toml")["capitals"]["words"])
     kinds = ("purpose", "verb", "use", "label", "thing", "promotion", "footer", "code", "your")
     return words.union(*map(words_of, kinds))

@@ -104,7 +104,7 @@ def _classify_letter_groups(groups: list[str], token: str) -> tuple[str, str] | 
 
 # A word with any letter of an alphabet is one token, so that no piece of it is a code.
 _WORD = r"[0-9A-Za-z\u00c0-\u024f\u0370-\u052f]++"
-# A word that is glued to digits by a lost line break is no part of them: "268423If you".
+# A word that follows digits after a lost line break is not part of them: "268423If you".
 _TOKEN = re.compile(rf"[0-9]{{4,8}}+(?=[A-Z][a-z]{{1,12}}+[ ,.!])|{_WORD}(?:-{_WORD})*+")
 # URLs, domains with a path, and mail addresses: the numbers in them are theirs.
 # Repetitions without a delimiter are bounded, so each start costs a constant.

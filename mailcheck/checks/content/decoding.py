@@ -91,7 +91,7 @@ _MIN_ASCII = 8
 
 
 def _see_through(data: bytes, codec: str) -> str:
-    """Return the codec of a text that is said to be in UTF-16: the label is often wrong."""
+    """Return the codec of a text with a UTF-16 label, which is often wrong."""
     if not codec.startswith("utf-16"):
         return codec
     if len(data) >= _MIN_ASCII and data.isascii() and b"\0" not in data:
@@ -220,7 +220,7 @@ def _decode_padded_pieces(digits: bytes) -> Decoded:
 
 
 def _is_plain_text(beginning: bytes) -> bool:
-    """Return whether a body that is said to be base64 is not encoded at all.
+    """Return whether a body with a base64 label is not encoded at all.
 
     Base64 with other octets in it stays base64: footers of lists, signs of quotation, blanks.
     """

@@ -1,4 +1,4 @@
-"""Encoded words of header fields (RFC 2047), written rightly or as mail programs write them."""
+"""Encoded words of header fields (RFC 2047), correct or as mail programs write them."""
 
 import binascii
 import re
@@ -77,7 +77,7 @@ def _is_unfinished(texts: Sequence[str]) -> bool:
 
 
 def _join(run: Sequence[Word], is_cut: Callable[[Sequence[str]], bool]) -> bytes:
-    """Decode words to octets, those that were cut between octets of their encoding together."""
+    """Decode words to octets; join words that were cut inside their encoding first."""
     return b"".join(_decode_neighbours(run, is_cut))
 
 
@@ -117,7 +117,7 @@ def _decode_q(text: str) -> bytes:
 
 
 def decode_base64(text: str) -> bytes:
-    """Decode base64 with whatever stands between its characters; an odd end is cut off."""
+    """Decode base64 and ignore other characters in it; an incomplete end is cut off."""
     digits = _NOT_BASE64.sub("", text)
     if len(digits) % 4 == 1:
         digits = digits[:-1]

@@ -139,7 +139,7 @@ def _skip_preamble(raw_message: bytes, start: int, limit: int) -> int:
 
 @dataclass(slots=True)
 class _StrayLines:
-    """Finds the fields behind lines that are none, in one pass over the section."""
+    """Find the fields behind lines that are not fields, in one pass over the section."""
 
     raw_message: bytes
     limit: int
@@ -286,8 +286,8 @@ def _parse(body: str, position: int) -> tuple[str, str, int]:
     return "", "".join(phrase).strip(" ,"), end
 
 
-# Comments may stand anywhere (RFC 2045 5.1), and what separates parameters may be anything or
-# missing. All loops are possessive, and a quote that is not closed runs to the end instead of
+# Comments may stand anywhere (RFC 2045 5.1), and the separator of parameters may be any character
+# or missing. All loops are possessive, and a quote that is not closed runs to the end instead of
 # being tried again.
 _NAME = r"[^\s=;,*\"()]++(?:\*[0-9]{1,3}+)?+\*?+\s*+="
 _VALUE = re.compile(
@@ -403,7 +403,7 @@ def summarize_header(raw_message: bytes) -> HeaderSummary:
 
 
 def _find_bodies(raw_message: bytes) -> tuple[bytes, bytes]:
-    """Find From and Subject; without taking an ordinary header apart, which costs more."""
+    """Find From and Subject without parsing the whole header, which costs more."""
     blank = _END_OF_SECTION.search(raw_message, 0, MAX_SHORT_HEADER)
     end = blank.start() if blank else len(raw_message)
     if end <= MAX_SHORT_HEADER and not raw_message.startswith(_PREAMBLES):
@@ -427,7 +427,7 @@ _COLON = re.compile(rb"[ \t]*+:")  # RFC 5322 4.5 allows white space before it
 
 
 def _find_start(lowered: bytes, name: bytes) -> int:
-    """Return where the body of the first field of a name begins; -1 without one."""
+    """Return where the body of the first field with a name begins, or -1 if there is none."""
     at = lowered.find(name)
     while at >= 0:
         colon = _COLON.match(lowered, at + len(name))

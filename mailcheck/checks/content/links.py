@@ -45,7 +45,7 @@ class Link(Struct, frozen=True):
 
 
 class Links(Struct, frozen=True):
-    """Every place of every web link, and what else is linked to: mail addresses and apps."""
+    """Every place of every web link, and the linked mail addresses and apps."""
 
     web: list[Link]
     mail_addresses: list[str]

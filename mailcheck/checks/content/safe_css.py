@@ -98,7 +98,7 @@ MAX_PICTURES = 16 * 1024 * 1024
 class Pictures:
     """The pictures of a mail, ``data:`` URLs by the key of their Content-ID.
 
-    ``wanted`` are the keys that the page asks for; ``room`` is what is left of `MAX_PICTURES`.
+    ``wanted`` are the keys that the page asks for; ``room`` is the rest of `MAX_PICTURES`.
     """
 
     urls: Mapping[str, str]
@@ -207,7 +207,7 @@ class StyleFilter:
 
 
 def _write_query(prelude: str) -> str | None:
-    """Return ``@media ... {`` with blanks around comparisons; None where it is no media query."""
+    """Return ``@media ... {`` with blanks around comparisons, or `None` for another text."""
     media = _MEDIA.fullmatch(prelude)
     if media is None or not _is_balanced(media[1]) or _NO_RATIO.search(media[1]):
         return None

@@ -62,7 +62,7 @@ _NO_APPS = frozenset((
     "mailto", "mid", "res", "vbscript", "view-source",
 ))
 # fmt: on
-"""Schemes of the web and of mail, and those that no mail program follows."""
+"""Schemes of the web and of mail, and schemes that mail programs do not follow."""
 
 
 def is_app_url(url: str) -> bool:

@@ -216,7 +216,7 @@ _MATCHED = {
 
 
 OF_SPF = (Area.SPF, Area.RDNS, Area.HELO)
-"""What the check `spf` is about: there are five checks, and these are of the host."""
+"""The areas of the check `spf`: all that concern the sending host."""
 
 
 def summarize(

@@ -19,7 +19,7 @@ from mailcheck.checks.mail_domains import is_local_name, owner_of
 class SenderDomain(Struct, frozen=True):
     """Where mail to a sender goes.
 
-    ``has_zone`` is false if the registered domain does not exist, so that nothing can be
+    ``has_zone`` is false if the registered domain does not exist, so that no record can be
     published for it.
     """
 
@@ -28,7 +28,7 @@ class SenderDomain(Struct, frozen=True):
 
     @property
     def problem(self) -> str:
-        """Say why the sender cannot be answered; empty if it can or if that is not known.
+        """Return why the sender cannot be answered; empty if it can or if that is not known.
 
         A name that only a private network knows is reported by SPF and DMARC.
         """
@@ -56,7 +56,7 @@ def evaluate_sender(domain: str, answers: Answers, *, allow_private: bool) -> Se
 def charge_sender(
     envelope: SenderDomain | None, author: SenderDomain | None
 ) -> Iterator[ChargedFinding]:
-    """Charge a sender that cannot be answered; a domain that is both is charged once."""
+    """Charge senders that cannot be answered; a domain in both roles is charged once."""
     if envelope is not None and envelope.problem:
         yield charge(
             "sender.bounces-undeliverable",
@@ -96,7 +96,7 @@ _TO_PUBLISH = ("spf.result-none", "dmarc.no-record", "dkim.unsigned")
 def without_absent_zones(
     charged: Iterable[ChargedFinding], senders: Iterable[SenderDomain | None]
 ) -> Iterator[ChargedFinding]:
-    """Take advice away that would have a record published in a zone that does not exist."""
+    """Remove advice to publish a record in a zone that does not exist."""
     absent = {owner_of(one.mx.domain) for one in senders if one is not None and not one.has_zone}
     for one in charged:
         zone = next((zone for zone in absent if _is_about(one.finding, zone)), None)

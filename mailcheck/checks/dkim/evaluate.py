@@ -228,7 +228,7 @@ def _revoked(name: str, *, has_usable: bool) -> Finding:
     return Finding("dkim.revoked", Severity.WARNING, meaning, _NEW_KEY)
 
 
-_REPLACE = "Replace it by its corrected text: the key in it is whole, so no new key is needed."
+_REPLACE = "Replace it with its corrected text: the key in it is complete, so no new key is needed."
 
 _PUBLISH_AGAIN = (
     "Publish the whole record again, as your mail server or mail provider shows it, as one TXT"
@@ -238,7 +238,7 @@ _PUBLISH_AGAIN = (
 
 
 def _broken(key: DkimKey, severity: Severity) -> Finding:
-    """Say why no signature can be verified with a key, and how that same key can be."""
+    """Report why no signature can be verified with a key, and how to repair its record."""
     record, name = key.record, key.record_name
     identifier = "dkim.short-key" if record.is_too_short else "dkim.broken-key"
     fix = _NEW_KEY if record.needs_new_key else _PUBLISH_AGAIN
@@ -253,7 +253,7 @@ def _broken(key: DkimKey, severity: Severity) -> Finding:
 
 
 def _repaired(key: DkimKey) -> RecordToPublish | None:
-    """Return the repaired record; a wildcard's own name is not known."""
+    """Return the repaired record, or `None` for a wildcard, whose own name is not known."""
     if not key.record.repaired or key.selector == ANY_SELECTOR:
         return None
     return RecordToPublish(key.record_name, "TXT", key.record.repaired)

@@ -85,7 +85,7 @@ def parse_key_record(text: str) -> KeyRecord:
         bits, problem = _measure(key_type, octets)
     is_private = _PRIVATE in text[:MAX_ARMORED].upper() or _is_private(octets)
     if is_private:
-        bits, problem = None, "has a private key in it, with which anybody can sign now"
+        bits, problem = None, "has a private key in it, so everybody can sign with it now"
     return KeyRecord(
         text=text,
         key_type=key_type,

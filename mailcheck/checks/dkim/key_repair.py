@@ -74,7 +74,7 @@ def read_key_records(texts: Sequence[str]) -> list[KeyRecord]:
 
 def _read_near_miss(texts: Sequence[str]) -> KeyRecord:
     record = parse_key_record(texts[0])
-    problem = record.problem if record.needs_new_key else "is no DKIM key record"
+    problem = record.problem if record.needs_new_key else "is not a DKIM key record"
     record = replace(record, problem=problem, bits=None, is_revoked=False)
     return _with_repair(record, texts, repair_key_record(texts))
 
@@ -101,7 +101,7 @@ def _same_key(record: KeyRecord, found: Sequence[KeyRecord]) -> str:
 
 
 def name_key_mistake(text: str) -> str:
-    """Return a few words about why a text is no key record, or an empty string."""
+    """Return in a few words why a text is not a key record, or an empty string."""
     if _ARMOR.search(text[:MAX_TEXT]):
         return "it has the lines of a PEM file in it"
     named = name_mistake(text.strip())

@@ -336,7 +336,7 @@ def _describe_fault(
 
 
 def _fix_broken(key: KeyRecord) -> str:
-    """Say what to do about a broken key record that need not be copied anew, else nothing."""
+    """Return advice about an unusable key record; empty if it has to be published again."""
     if key.needs_new_key:
         return _FIXES[SignatureFault.KEY_TOO_SHORT]
     if key.repaired:

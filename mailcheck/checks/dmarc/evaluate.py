@@ -217,10 +217,10 @@ def _say_unreadable(domain: str, texts: Sequence[str]) -> Finding:
         Severity.ERROR,
         f'The record at {PREFIX}{domain} ("{texts[0][:40]}") does not begin exactly with'
         f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so receivers ignore it.',
-        f"Replace that TXT record by one that begins with v={VERSION}; and a policy, and keep the"
+        f"Replace that TXT record with one beginning with v={VERSION}; and a policy, and keep the"
         " addresses and the policy that you mean."
         if repaired is None
-        else f"Replace that TXT record by one that begins with v={VERSION}; and a policy.",
+        else f"Replace that TXT record with one beginning with v={VERSION}; and a policy.",
         None if repaired is None else _publish(domain, repaired),
     )
 
@@ -459,7 +459,7 @@ def evaluate_dmarc(domain: str, answers: Answers, report_to: str = "") -> DmarcV
 
 
 def _dangling(walk: TreeWalk, answers: Answers) -> Iterator[Finding]:
-    """Say that a CNAME stands where the record belongs and leads to no record."""
+    """Report a CNAME at the name of the record that leads to no record."""
     name = PREFIX + walk.start
     answer = look_up(answers, name, "TXT")
     if not is_dangling(answer):
@@ -478,7 +478,7 @@ def _dangling(walk: TreeWalk, answers: Answers) -> Iterator[Finding]:
 def _publishable(
     findings: Iterable[Finding], walk: TreeWalk, texts: Sequence[str]
 ) -> tuple[Finding, ...]:
-    """Return findings with records that stand where they can, and that lose no address.
+    """Return findings whose records can be published and keep every report address.
 
     :param texts: the published records that are replaced.
     """

@@ -94,9 +94,9 @@ def parse_mta_sts_policy(text: str) -> MtaStsPolicy:
 
 
 def _kind_of(pattern: str) -> str:
-    """Say what a pattern is that is no host name."""
+    """Return in words what an invalid pattern is."""
     is_address = parse_ip_address(pattern.strip("[]")) is not None
-    return "an IP address, not a host name" if is_address else "no host name"
+    return "an IP address, not a host name" if is_address else "not a host name"
 
 
 def _read_mode(text: str, problems: list[str]) -> PolicyMode | None:
@@ -120,7 +120,9 @@ SHORT_MAX_AGE = 7 * 86_400  # seconds; RFC 8461 3.2 advises weeks
 MAX_ID = 32  # letters and digits, RFC 8461 3.1
 
 _ID = re.compile(rf"[A-Za-z0-9]{{1,{MAX_ID}}}", re.ASCII)
-_NEAR_MISS = re.compile(r"sts-?v?1|^v[=:]?sts|^id[=:]", re.ASCII)  # of what `start_of` gives
+_NEAR_MISS = re.compile(
+    r"sts-?v?1|^v[=:]?sts|^id[=:]", re.ASCII
+)  # matched against the result of `start_of`
 
 
 class FetchOutcome(Enum):
@@ -290,7 +292,7 @@ def _unreadable(domain: str, text: str) -> Finding:
         Severity.ERROR,
         f'The record at {PREFIX}{domain} ("{text[:40]}") does not begin exactly with'
         f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so senders ignore it.',
-        f'Replace that TXT record by one that begins with "v={VERSION};".',
+        f'Replace that TXT record with one beginning with "v={VERSION};".',
         RecordToPublish(PREFIX + domain, "TXT", _with_id(text)),
     )
 

@@ -98,7 +98,7 @@ def _absent(domain: str, report_to: str) -> Finding:
 
 
 def _several(domain: str, texts: Sequence[str]) -> Finding:
-    """Say that there is more than one; the record to keep has the addresses of all."""
+    """Report several records; the proposed record has the addresses of all."""
     uris = dict.fromkeys(uri for text in texts for uri in _meant_uris(text))
     kept = propose_tls_rpt(domain, uris)
     record = kept or RecordToPublish(PREFIX + domain, "TXT", texts[0])
@@ -112,13 +112,13 @@ def _unreadable(domain: str, texts: Sequence[str]) -> Finding:
         Severity.WARNING,
         f'The record at {PREFIX}{domain} ("{texts[0][:40]}") does not begin exactly with'
         f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so senders ignore it.',
-        f"Replace that TXT record by one that begins with v={VERSION}; and keep the addresses.",
+        f"Replace that TXT record with one beginning with v={VERSION}; and keep the addresses.",
         propose_tls_rpt(domain, _meant_uris(" ; ".join(texts))),
     )
 
 
 def _meant_uris(text: str) -> list[str]:
-    """Return the report addresses that a record means; none where one of them is not clear."""
+    """Return the report addresses that a record means, or none if one of them is unclear."""
     meant = [
         uri
         for name, written in find_tags(clean_uris(text[:MAX_REPAIRED]), ("v", "rua"))

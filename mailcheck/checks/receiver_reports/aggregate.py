@@ -132,7 +132,7 @@ def parse_aggregate_report(document: bytes) -> AggregateReport:
         return _read_whole(document)
     except expat.ExpatError as error:
         what = expat.errors.messages.get(error.code, "") or error
-        fault = f"it is no well-formed XML: line {error.lineno}: {what}"
+        fault = f"it is not well-formed XML: line {error.lineno}: {what}"
     except (LookupError, ValueError):
         fault = "its character set is unknown"
     except _Misbuilt as error:
@@ -169,13 +169,13 @@ def _refuse_entities(*_: object) -> None:
 
 
 class _Misbuilt(Exception):
-    """Elements do not stand as those of a report do; elements that were not closed do that too."""
+    """The elements are not nested as in a report, for instance because one is not closed."""
 
 
 class _Reading:
-    """What was read so far; ``path`` are the names of the open elements.
+    """A report as far as it has been read; ``path`` are the names of the open elements.
 
-    :param fault: what is wrong with the document as XML, and empty where nothing is.
+    :param fault: what is wrong with the document as XML; empty if it is well-formed.
     """
 
     def __init__(self, fault: str = "") -> None:
@@ -225,7 +225,7 @@ class _Reading:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of a report was found."""
+        """Whether no part of a report was found."""
         return not self._head and not self._record_count
 
     def end(self, _: str) -> None:
@@ -422,7 +422,7 @@ def _reason_of(text: str) -> dict[str, str]:
 
 @lru_cache(maxsize=4_096)
 def _read_name(text: str) -> str:
-    """Return a domain in lower-case A-labels; a text that is no domain as it is."""
+    """Return a domain in lower-case A-labels; any other text is returned unchanged."""
     name = text.lower().rstrip(".")
     return name if name.isascii() else read_mail_domain(name) or name
 

@@ -30,7 +30,7 @@ MAX_COUNT = 10**9
 
 MAX_SUM = 10**10
 """Messages, or sessions, of one report. Sums of many reports count no report with more: 64 bits
-then hold the sum of 900 million rows, whatever was stored by an earlier version."""
+then hold the sum of 900 million rows, also of rows that an earlier version stored."""
 
 MAX_PROBLEMS = 20
 """Sentences about rows that were left out."""

@@ -21,7 +21,7 @@ from mailcheck.core.errors import ReportRefused
 Report = AggregateReport | TlsReport
 
 _MARKS = b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"
-"""Octets of a byte order mark, and of what may stand before the first character."""
+"""Octets before the first character: a byte order mark and blanks."""
 
 _DOMAIN_FIELD = "tls-report-domain"
 _REPORT_NAME = re.compile(r"[^!]{1,255}!([^!]{1,255})![0-9]+![0-9]+")
@@ -56,7 +56,7 @@ def read_report_files(data: bytes, name: str = "") -> list[Report | Refused]:
 
 
 def split_mailbox(data: bytes) -> list[bytes]:
-    """Return the mails of an mbox file (RFC 4155); empty where it is none."""
+    """Return the mails of an mbox file (RFC 4155); empty for any other file."""
     if _FROM_LINE.match(data) is None:
         return []
     starts = [match.end() for match in _FROM_LINE.finditer(data)]
@@ -120,7 +120,7 @@ def _parse(document: bytes, domain: str) -> Report | Refused:
 
 
 def _enclosed(raw_message: bytes, root: Entity) -> Iterator[tuple[str, bytes]]:
-    """Yield what may be a report, with its name: what begins like one, and what is packed."""
+    """Yield each possible report with its name: data that begins like a report, and packed data."""
     for leaf in _leaves(root):
         if leaf.content_type == "text/html":
             continue

@@ -1,8 +1,7 @@
 """Reading a DMARC report that is not well-formed XML: a fault costs its field or its row.
 
-The text is cut into tags by one pass; nothing is looked at twice, and no entity but XML's own
-five is read. What the cutting gives is handed to the reader of whole reports, which has the
-limits.
+The text is split into tags in one pass, and only XML's own five entities are read. The tags go to
+the reader of whole reports, which applies the limits.
 """
 
 import re
@@ -55,13 +54,13 @@ _FORBIDDEN = ("<!doctype", "<!entity")
 def recover(document: bytes, reader: Reader, refuse_entities: Callable[[], None]) -> None:
     """Hand the elements of a document to a reader, as far as they can be told apart.
 
-    Without anything of a DMARC report in the document the reader gets nothing.
+    If the document has no element of a DMARC report, the reader is not called.
     """
     _Recovery(_decode(document), reader, refuse_entities).run()
 
 
 def _decode(document: bytes) -> str:
-    """Decode whatever the declaration says: by the mark at the start, else as UTF-8."""
+    """Decode by the byte order mark, else as UTF-8, without regard to the declaration."""
     if document.startswith((b"\xff\xfe", b"\xfe\xff")):
         return document.decode("utf-16", "replace")
     if document[1:2] == b"\0" or document[:1] == b"\0":
@@ -92,7 +91,7 @@ class _Recovery:
             self._close()
 
     def _cut(self, begin: int) -> int:
-        """Read what begins at a ``<``, and return where it ends."""
+        """Read the tag, comment or text that begins at a ``<``, and return where it ends."""
         text = self._text
         if text.startswith(_CDATA, begin):
             end = self._find(_CDATA_END, begin)
@@ -111,7 +110,7 @@ class _Recovery:
         return tag.end()
 
     def _find(self, closing: str, begin: int) -> int:
-        """Return where a mark is, or the end of its opening; one that is missing is sought once."""
+        """Return the position of a closing mark, or the end of the opening if it is missing."""
         end = -1 if closing in self._missing else self._text.find(closing, begin)
         if end < 0:
             self._missing.add(closing)

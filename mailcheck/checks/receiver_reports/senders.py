@@ -60,7 +60,7 @@ class Cause(Enum):
     FORWARDED = "forwarded"
     """Somebody has passed it on, which breaks SPF, and often the signature."""
     UNSIGNED = "unsigned"
-    """Nothing vouches for it, and a receiver says that it is not signed (none)."""
+    """Neither SPF nor DKIM passes, and a receiver says that it is not signed (none)."""
     NOTHING = "nothing"
     """Nothing vouches for it."""
 
@@ -192,7 +192,7 @@ def find_cause(row: Row) -> Cause:
 
 _TEMPERROR, _NONE = AuthResult.TEMPERROR.value, AuthResult.NONE.value
 
-# Results that say what is wrong, the plainest first; temperror says nothing of the domain.
+# Results that name a cause, the clearest first; temperror is not a statement about the domain.
 _OF_SIGNATURES = {
     "fail": Cause.OWN_SIGNATURE,
     "policy": Cause.OWN_SIGNATURE,
@@ -248,7 +248,7 @@ def _own_broken_signatures(row: Row) -> list[tuple[str, str]]:
 
 
 def _own_envelope_domains(row: Row) -> list[str]:
-    """Return the domains for which SPF was asked in vain."""
+    """Return the own domains for which SPF did not pass."""
     return [one.domain for one in _own_checks(row) if one.result not in (PASS, "")]
 
 
@@ -447,7 +447,7 @@ _SENTENCES: Mapping[Cause, tuple[str, str]] = {
         "{failing} came signed for {domain}, but receivers cannot use the key at {keys}.",
         (
             "If {name} sends for you, publish its DKIM key at {key} again, whole: the domain check"
-            f" shows what is wrong with the one that stands there. {_STOPPED}"
+            f" shows the mistake in the present one. {_STOPPED}"
         ),
     ),
     Cause.OWN_SPF: (
@@ -460,8 +460,8 @@ _SENTENCES: Mapping[Cause, tuple[str, str]] = {
     Cause.OWN_SPF_BROKEN: (
         "{failing} failed because receivers cannot use the SPF record of {envelopes}.",
         (
-            "Mend the SPF record of {envelope}, whoever sends: the domain check shows what is wrong"
-            " with it. Until then no mail of {envelope} passes SPF."
+            "Repair the SPF record of {envelope}; the domain check shows the mistake. Until then no"
+            " mail of {envelope} passes SPF."
         ),
     ),
     Cause.OWN_SPF_ABSENT: (
@@ -474,7 +474,7 @@ _SENTENCES: Mapping[Cause, tuple[str, str]] = {
     Cause.NO_ANSWER: (
         "{failing} could not be verified: receivers got no answer from DNS about {asked}.",
         (
-            "Nothing is to be published. If this goes on for days, check that all name servers of"
+            "No record needs a change. If this lasts for days, check that all name servers of"
             " {domain} answer."
         ),
     ),

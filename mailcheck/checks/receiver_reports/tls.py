@@ -111,7 +111,7 @@ def parse_tls_report(document: bytes, domain: str = "") -> TlsReport:
     except ValueError:
         raise ReportRefused("it is no JSON") from None
     if not isinstance(known, dict):
-        raise ReportRefused("it is JSON, but no TLS report: it is no object")
+        raise ReportRefused("it is JSON, but not a TLS report: it is not an object")
     return _Reading(domain).read(known)
 
 
@@ -162,7 +162,7 @@ class _Reading:
             if self._failure_count > MAX_ROWS:
                 raise ReportRefused(f"it has over {MAX_ROWS} policies and failures")
             if not isinstance(one, dict):
-                self._leave_out(f"policy {number}", "it is no object")
+                self._leave_out(f"policy {number}", "it is not an object")
                 continue
             policy = _object(one, "policy")
             text = _text(policy, "policy-domain")
@@ -207,10 +207,10 @@ class _Reading:
             )
 
     def _count(self, what: str, known: dict[str, Any], name: str) -> int | None:
-        """Return a number of sessions, or None where it is no number: then it is left out.
+        """Return a number of sessions, or `None` for a value that is not a number.
 
-        Some reporters write numbers as text, or with a fraction of zero. A count that is missing
-        is 0, and one that is null as well, which is said.
+        Some reporters write numbers as text, or with a fraction of zero. A missing count and a
+        count of null are 0; null is reported as a problem.
         """
         found = known.get(name, 0)
         if found is None:

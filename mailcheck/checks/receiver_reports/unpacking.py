@@ -53,7 +53,7 @@ class Unpacking:
         self._members = MAX_MEMBERS
 
     def documents(self, data: bytes) -> list[bytes]:
-        """Return the documents that were packed; one that was not packed is returned as it is.
+        """Return the unpacked documents; a document that was not packed is returned unchanged.
 
         :raises ReportRefused: it can't be unpacked, or exceeds the room.
         """
@@ -99,7 +99,7 @@ class Unpacking:
             raise ReportRefused(f"it is packed in over {MAX_MEMBERS} pieces")
 
     def _unzip(self, data: bytes) -> Iterator[bytes]:
-        # zipfile makes an object of each entry before anybody can count them.
+        # zipfile makes an object for each entry before the entries can be counted.
         self._count_members(data.count(_ENTRY_OF_ZIP))
         try:
             with zipfile.ZipFile(BytesIO(data)) as archive:

@@ -61,7 +61,7 @@ AWARDS: Mapping[Outcome, Award] = {
     SpfOutcome.CLOSED: Award(15, PASS),
     SpfOutcome.UNENDED: Award(9, WARN),
     SpfOutcome.UNDETERMINED: undetermined_award(FactorName.SPF),
-    SpfOutcome.WIDE: Award(6, WARN),  # a pass shows little, but not nothing
+    SpfOutcome.WIDE: Award(6, WARN),  # a pass still shows a little
     SpfOutcome.BROKEN: Award(3, FAIL),
     SpfOutcome.OPEN: Award(0, FAIL),
     SpfOutcome.ABSENT: Award(0, FAIL),

@@ -1,4 +1,4 @@
-"""Advice for a domain that sends no mail: it says so everywhere, and points nothing at a server.
+"""Advice for a domain that sends no mail: to say so in every record, without naming a server.
 
 A domain whose SPF record is ``v=spf1 -all`` and that has no mail host needs a null MX (RFC 7505),
 ``p=reject`` (RFC 9989), and at most an empty DKIM key for every selector (RFC 6376 3.6.1).
@@ -39,7 +39,7 @@ def advise_silence(
     dmarc: DmarcVerdict,
     dkim: DkimVerdict | None,
 ) -> tuple[MxVerdict, DmarcVerdict, DkimVerdict | None]:
-    """Return the verdicts with advice for a domain that sends nothing, where it does so."""
+    """Return the verdicts, with this advice if the domain sends no mail."""
     if not sends_nothing(spf, mx):
         return mx, dmarc, dkim
     of_mx = (_say_no_null_mx(domain, one) for one in mx.findings)
@@ -64,8 +64,8 @@ def _say_no_null_mx(domain: str, finding: Finding) -> Finding:
         "mx.no-null",
         Severity.WARNING,
         f"{domain} sends no mail (v=spf1 -all) but does not say that it receives none: {where}.",
-        "Publish a null MX (RFC 7505) if the domain has nothing to do with mail; otherwise publish"
-        " an MX record that names its mail server.",
+        "Publish a null MX (RFC 7505) if the domain does not use mail; otherwise publish an MX"
+        " record that names its mail server.",
         RecordToPublish(domain, "MX", NULL_MX),
     )
 

@@ -105,7 +105,7 @@ def judge_dns(evidence: Evidence) -> Judgements:
     of_keys = evidence.dkim.findings
     of_name = () if reverse_dns is None else reverse_dns.findings
     if evidence.sends_nothing:
-        # Neither is needed once the domain says everywhere that it has nothing to do with mail.
+        # Neither is needed once all records say that the domain does not use mail.
         of_keys = of_name = () if is_parked else (*evidence.mx.findings, *evidence.dmarc.findings)
     findings = {
         FactorName.SPF: evidence.spf.findings,

@@ -1,4 +1,4 @@
-"""The SPF record to publish: what the published texts were meant to say, and nothing less.
+"""The SPF record to publish: the intended meaning of the published texts.
 
 Each sender that a text names in any reading is in the record, or is left out with a reason
 (`NamedSender`). Where the meaning of a word is not certain, there is no record.
@@ -30,8 +30,8 @@ from mailcheck.checks.spf_texts import VERSION
 from mailcheck.core.network_addresses import IpAddress
 
 ASK_WHO_FAILS = "~all"
-"""What is put in for a missing or open ``all``: it marks other hosts, and no forgotten sender is
-refused."""
+"""Replaces a missing or open ``all``. It marks other hosts, and a forgotten sender is not
+rejected."""
 
 INCLUDE = "include:"
 
@@ -42,7 +42,7 @@ def propose_new_record() -> str:
 
 
 def mend_text(text: str) -> str:
-    """Return a record as it was meant, from its text alone; empty where that is not certain."""
+    """Return the intended record, from its text alone; empty if the intention is not certain."""
     return compose([find_meaning((text,))])
 
 
@@ -53,7 +53,7 @@ def compose(
     *,
     addresses_first: bool = False,
 ) -> str:
-    """Return one record that says what all of them say; empty where that is not certain.
+    """Return one record with the meaning of all; empty if that is not certain.
 
     :param trees: what DNS has for the records as receivers read them.
     :param left_out: terms that are not wanted, with the reasons.
@@ -110,7 +110,7 @@ def _end_of(meaning: Meaning) -> Qualifier:
 
 
 def has_senders(text: str) -> bool:
-    """Return whether a record lets anybody send."""
+    """Return whether a record lets any host send."""
     record = parse_spf_record(text)
     return bool(record.redirect) or any(
         one.name is not MechanismName.ALL and one.qualifier is Qualifier.PASS
@@ -119,7 +119,7 @@ def has_senders(text: str) -> bool:
 
 
 def find_left_out(trees: Iterable[SpfNode]) -> dict[str, str]:
-    """Return the terms that nobody can pass by, with the reason: they only cost lookups."""
+    """Return the terms that let no host pass and only cost lookups, each with the reason."""
     found: dict[str, str] = {}
     for tree in trees:
         found.update(dict.fromkeys(tree.voids, "leads to a name that does not exist"))
@@ -129,7 +129,7 @@ def find_left_out(trees: Iterable[SpfNode]) -> dict[str, str]:
             elif child.problem is NodeProblem.ABSENT and not child.has_near_miss:
                 found[child.term] = f"leads to {child.domain}, which has no SPF record"
             elif _is_doomed(child) and child.lets_nobody_send:
-                found[child.term] = f"leads to {child.domain}, whose record lets nobody send"
+                found[child.term] = f"leads to {child.domain}, whose record lets no host send"
             else:
                 found.pop(child.term, None)
     return found
@@ -173,7 +173,7 @@ def find_glued(
 
 @lru_cache(maxsize=512)
 def read_sender(term: str) -> NamedSender | None:
-    """Return the sender that a term names; `None` for what is none."""
+    """Return the sender that a term names, or `None` for a text that is not a term."""
     if term.startswith(REDIRECT):
         return read_sender(INCLUDE + term.removeprefix(REDIRECT))
     parsed = parse_term(term)

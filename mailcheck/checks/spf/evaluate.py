@@ -68,7 +68,7 @@ def _say_unreadable(
     :param is_beside: there is a record besides.
     """
     which = "also has a TXT record" if is_beside else "has a TXT record"
-    fix = "Replace that TXT record by one that begins with v=spf1 and one space."
+    fix = "Replace that TXT record with one beginning with v=spf1 and one space."
     if is_beside:
         fix = "Publish one SPF record that names the senders of both, and remove the other one."
     return Finding(
@@ -117,7 +117,7 @@ def _say_several(domain: str, records: Sequence[str], proposed: RecordToPublish 
         Severity.ERROR,
         f"{domain} has {len(records)} SPF records but may have one only,"
         f" {_BROKEN.format(domain=domain)}.",
-        "Replace all SPF records by one that holds what each of them says."
+        "Replace all SPF records with a single one that has the terms of all."
         + ("" if proposed is not None else f" {_NO_RECORD}"),
         proposed,
     )
@@ -157,7 +157,7 @@ _MOST_QUOTED = 6
 
 
 def _voids_of_some(verdict: SpfVerdict, reordered: RecordToPublish | None) -> Iterator[Finding]:
-    """Say that some clients meet more void lookups than are allowed (RFC 7208 4.6.4)."""
+    """Report clients that meet more void lookups than are allowed (RFC 7208 4.6.4)."""
     assert verdict.tree is not None
     met = {version: _meet(verdict.tree, version) for version in IP_VERSIONS}
     crowded = [version for version in IP_VERSIONS if len(met[version][0]) > MAX_VOIDS]
@@ -298,7 +298,7 @@ def _branch(
 
 
 def _mend_include(node: SpfNode) -> str:
-    """Say what to do about an own term that leads to no record."""
+    """Return the advice for a term of the domain's own record that leads to no record."""
     meant = find_meaning((node.term,), frozenset((node.term,)))
     if meant.words and not meant.unclear and meant.words != (node.term,):
         return f'Write "{" ".join(meant.words)}".'
@@ -375,7 +375,7 @@ def _ending(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[F
 
 
 def _say_glued(term: str, words: str, proposed: RecordToPublish | None) -> Finding:
-    """Say that a term is allowed by the grammar, but was meant otherwise."""
+    """Report a term that the grammar allows but that was meant as something else."""
     return Finding(
         "spf.glued-terms",
         Severity.WARNING,
@@ -387,14 +387,14 @@ def _say_glued(term: str, words: str, proposed: RecordToPublish | None) -> Findi
 
 
 def _say_open(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Finding:
-    """Say that practically everybody may send."""
+    """Report that practically every host may send."""
     terms = _quoted(verdict.wide_terms)
     return Finding(
         "spf.open",
         Severity.ERROR,
         f"The SPF record lets {verdict.reach} send mail as {verdict.domain} ({terms}), so a pass"
-        " of SPF shows nothing.",
-        f"Replace {terms} by the servers that really send, and end the record with ~all or -all.",
+        " of SPF proves nothing.",
+        f"Replace {terms} with the servers that really send, and end the record with ~all or -all.",
         proposed,
     )
 
@@ -485,7 +485,7 @@ def _find_all(
     near_misses: Sequence[str],
     reordered: str,
 ) -> Iterator[Finding]:
-    """Say everything about the records and about the texts beside them."""
+    """Yield all findings about the records and about the texts beside them."""
     domain, tree, useless = verdict.domain, verdict.tree, frozenset(left_out)
     proposed = _offer(verdict, verdict.mended)
     if len(verdict.records) > 1:
@@ -502,7 +502,7 @@ def _find_all(
 def _meanings(
     answer: DnsAnswer, texts: Sequence[str], useless: frozenset[str] = frozenset()
 ) -> list[Meaning]:
-    """Return what each text was meant to say."""
+    """Return the intended meaning of each text."""
     strings = {
         text: record.strings
         for text, record in zip(txt_values(answer), _txt_records(answer), strict=True)
@@ -515,7 +515,7 @@ def _txt_records(answer: DnsAnswer) -> list[TXT]:
 
 
 def _decode(octets: bytes) -> str:
-    """Decode a string; what is not UTF-8 was typed on an old system."""
+    """Decode a string; octets that are not UTF-8 come from an old system."""
     try:
         return octets.decode()
     except UnicodeDecodeError:
@@ -523,7 +523,7 @@ def _decode(octets: bytes) -> str:
 
 
 def _offer(verdict: SpfVerdict, value: str) -> RecordToPublish | None:
-    """Return a record to try: never one with which nobody or everybody could send."""
+    """Return a record to try, unless it would let no host or every host send."""
     if not value or [value] == list(verdict.records):
         return None
     says_nobody = verdict.all_qualifier is Qualifier.FAIL or value.endswith("-all")

@@ -14,11 +14,11 @@ _MACRO = re.compile(
 _PLAIN = {"%": "%", "_": " ", "-": "%20"}
 _MAX_DIGITS = 4  # of a number of labels; nothing has a thousand
 _OF_DOMAIN = frozenset("dDoO")
-"""Letters that stand for the domain itself, whatever the mail."""
+"""Letters that stand for the domain itself in every mail."""
 
 
 def depends_on_mail(text: str) -> bool:
-    """Return whether what a domain-spec stands for differs from mail to mail."""
+    """Return whether the value of a domain-spec depends on the mail."""
     return any(found["letter"] not in _OF_DOMAIN for found in _letters(text))
 
 
@@ -53,7 +53,7 @@ def cut_to_name(text: str) -> str:
 
 
 def name_to_ask(text: str) -> str | None:
-    """Return the name as a question of DNS has it; `None` for one that DNS can't hold.
+    """Return the name in the form of a DNS question, or `None` if DNS can't hold it.
 
     A backslash in a record is a character like any other; in a question it escapes.
     """

@@ -355,7 +355,7 @@ def _broken(verdict: SpfOfMail, domain_verdict: SpfVerdict | None, *, is_own_hos
     if known is not None:
         fix, record = known.fix, known.proposed
         if record is None and is_own_host and domain_verdict is not None and domain_verdict.mended:
-            # Without the client the record would let nobody send.
+            # Without the client the record would let no host send.
             record = RecordToPublish(identity.domain, "TXT", domain_verdict.mended)
     elif domain_verdict is None and identity.record is not None:
         mended = mend_text(identity.record)

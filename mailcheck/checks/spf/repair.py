@@ -1,4 +1,4 @@
-"""What the text of an SPF record was meant to say, where it can be meant in one way only.
+"""The intended meaning of the text of an SPF record, if only one meaning is possible.
 
 A term that receivers can read stays as it is. Other words are cut and corrected: characters that
 look like ASCII, terms without a space between them, names that are misspelt, addresses without
@@ -35,7 +35,7 @@ from mailcheck.checks.spf_texts import JOINT, VERSION_AT_START, normalize
 
 
 class Meaning(Struct, frozen=True):
-    """What a text was meant to say.
+    """The intended meaning of a text.
 
     ``terms`` are the mechanisms in their order, without ``all``; ``ends`` are the qualifiers of
     each ``all``; ``modifiers`` are those besides ``redirect``. ``unclear`` are the words that
@@ -50,7 +50,7 @@ class Meaning(Struct, frozen=True):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Return what to write in the place of the text."""
+        """Return the words to write instead of the text."""
         ends = tuple(f"{end.value}all" for end in self.ends)
         redirect = (f"redirect={self.redirect}",) if self.redirect else ()
         return (*self.terms, *self.modifiers, *redirect, *ends)
@@ -58,10 +58,10 @@ class Meaning(Struct, frozen=True):
 
 @lru_cache(maxsize=512)
 def find_meaning(strings: tuple[str, ...], useless: frozenset[str] = frozenset()) -> Meaning:
-    """Return what a record was meant to say.
+    """Return the intended meaning of a record.
 
-    :param strings: those of the TXT record; whether a space is missing between two is not known.
-    :param useless: terms that are read, but find nothing in DNS: they may be glued ones.
+    :param strings: the strings of the TXT record; a space may be missing between two of them.
+    :param useless: valid terms for which DNS has no answer: they may be two terms glued together.
     """
     text = "".join(strings)
     if len(text) > MAX_RECORD or text.count(" ") > MAX_TERMS:
@@ -110,7 +110,7 @@ class _Reading:
         pieces = [one for one in _SEPARATORS.split(word) if one.strip(JOINT)]
         found = [self._read(piece) for piece in pieces]
         if None in found and plain not in self._useless and not isinstance(_parse(plain), str):
-            found = [(plain,)]  # odd, but it is a term, and nothing is known against it
+            found = [(plain,)]  # unusual, but a valid term
         for piece, terms in zip(pieces, found, strict=False):
             if terms is None:
                 self._unclear.append(piece.replace(JOINT, "")[:MAX_SHOWN])
@@ -146,7 +146,7 @@ class _Reading:
     def _read(self, piece: str) -> tuple[str, ...] | None:
         """Return the terms that a piece was meant as; `None` if that is not certain."""
         if not any(map(str.isalnum, piece)):
-            # A lone qualifier could belong to what follows; other marks mean nothing.
+            # A lone qualifier could belong to the next word; other marks have no meaning.
             return None if set(piece) & set("-~?") else ()
         if re.fullmatch(r"v[=:]?spf[12.0]*", piece.strip(_STRAY), re.IGNORECASE):
             return ()
@@ -201,7 +201,7 @@ _MACRO = re.compile(r"%(?:\{[^}]*\}|[%_-])")
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether a text is a term with nothing in it that a name or an address has not."""
+    """Return whether a text is a term in which only characters of names and addresses occur."""
     term = _parse(text)
     if isinstance(term, str):
         return False
@@ -223,7 +223,7 @@ _NAMED = re.compile(r"(?P<name>[a-z][a-z0-9-]*)(?P<sign>[:=])(?P<value>.*)", re.
 
 @lru_cache(maxsize=512)
 def _read_one(text: str, useless: frozenset[str] = frozenset()) -> tuple[str, ...] | None:
-    """Return the terms that a text without separators was meant as; `None` if it is not certain."""
+    """Return the intended terms of a text without separators, or `None` if that is not certain."""
     text = (text if text.startswith("::") else text.lstrip(_STRAY)).rstrip(_STRAY + "/")
     every = _ALL.fullmatch(text)
     if every is not None:
@@ -239,7 +239,7 @@ def _read_one(text: str, useless: frozenset[str] = frozenset()) -> tuple[str, ..
 
 
 def _read_qualifier(before: str, behind: str) -> str:
-    """Return the qualifier of an ``all``; one that is not certain only marks other hosts."""
+    """Return the qualifier of an ``all``, or ``~`` if it is not certain."""
     if not before and not behind:
         return Qualifier.PASS.value
     marks = set(before)
@@ -293,7 +293,7 @@ _QUAD = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
 _RANGE = re.compile(rf"({_QUAD})-({_QUAD}|[0-9]{{1,3}})")
 _STARS = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){0,2})((?:\.\*){1,3})")
 _OF_RANGE = 16
-"""Networks that a range of addresses may need; a longer list is not what anybody meant."""
+"""Maximum number of networks for a range of addresses; more are not a plausible meaning."""
 
 
 def _read_networks(text: str) -> tuple[str, ...] | None:

@@ -76,8 +76,8 @@ class NodeProblem(Enum):
 class Step(Struct, frozen=True):
     """One term of a record, as receivers come to it.
 
-    ``networks`` are those that match it; ``void_for`` the IP versions of the clients for which
-    DNS has nothing there (RFC 7208 4.6.4). A term ``depends_on_mail`` if its macros or ``ptr``
+    ``networks`` are the matching networks. ``void_for`` are the IP versions of the clients for
+    which its lookup is void (RFC 7208 4.6.4). A term ``depends_on_mail`` if its macros or ``ptr``
     make it find something for some mails only.
     """
 
@@ -90,7 +90,7 @@ class Step(Struct, frozen=True):
 
     @property
     def permitted(self) -> Iterator[Network]:
-        """Return the networks that pass by it."""
+        """Return the networks that pass because of this term."""
         if self.qualifier is not Qualifier.PASS:
             return iter(())
         return iter(self.networks) if self.child is None else self.child.permitted
@@ -121,7 +121,7 @@ class SpfNode(Struct, frozen=True):
 
     @property
     def voids(self) -> tuple[str, ...]:
-        """Return the terms that find nothing, whatever the client."""
+        """Return the terms that are void for every client."""
         return tuple(step.term for step in self.steps if len(step.void_for) == len(IP_VERSIONS))
 
     @property
@@ -171,14 +171,14 @@ _OPEN_PROBLEMS = (
     NodeProblem.MACRO,
     NodeProblem.NOT_FOLLOWED,
 )
-"""With these it is not known whom a record was meant to let send."""
+"""Problems that leave unknown which hosts a record was meant to let send."""
 
 
 def count_voids(node: SpfNode, version: int, *, may: bool = False) -> list[str]:
-    """List the terms that are void for a client that matches nothing, in a receiver's order.
+    """List the terms that are void for a client that no term matches, in a receiver's order.
 
     :param version: of IP, 4 or 6.
-    :param may: also list the terms that may be void, by what the mail is.
+    :param may: also list the terms that are void for some mails only.
     """
     found: list[str] = []
     for step in node.steps:
@@ -216,12 +216,12 @@ class SpfVerdict(Struct, frozen=True):
     wide_terms: tuple[str, ...] = ()
 
     def voids_for(self, version: int, *, may: bool = False) -> list[str]:
-        """List the terms that find nothing for a client, as `count_voids` says."""
+        """List the terms that are void for a client, see `count_voids`."""
         return [] if self.tree is None else count_voids(self.tree, version, may=may)
 
     @property
     def void_count(self) -> int:
-        """Return the number of void lookups that every client meets that matches nothing."""
+        """Return the number of void lookups for every client that no term matches."""
         return min(len(self.voids_for(version)) for version in IP_VERSIONS)
 
     @property
@@ -374,7 +374,7 @@ class TreeWalk:
 
 
 class Found(Struct, frozen=True):
-    """What DNS has for a term; ``exists`` is of terms that only ask whether there is something."""
+    """The answer of DNS to a term; ``exists`` is for terms that only test for a record."""
 
     addresses: tuple[IpAddress, ...] = ()
     void_for: tuple[int, ...] = ()

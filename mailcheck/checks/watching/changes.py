@@ -292,7 +292,7 @@ class _Comparing:
         return has_risen and any(one.rank == severity.rank for one in ended)
 
     def _ended_in(self, topic: str) -> Iterator[Severity]:
-        """Yield how bad the problems of a topic were that this run does not find any more."""
+        """Yield the severities of the problems of a topic that have ended."""
         seen, now = self._state.topics.get(topic), self._facts.topics.get(topic)
         if seen is None or now is None or not now.is_complete:
             return
@@ -328,11 +328,11 @@ class _Comparing:
 
 
 _FACTORS = {"MX": FactorName.MX.value, "reverse DNS": FactorName.REVERSE_DNS.value}
-"""Topics that the score has another name for."""
+"""Topics with another name in the score."""
 
 
 def _severity_of(name: str, before: Fact | None, after: Fact | None) -> Severity:
-    """Return how a change is marked: a record that is gone or asks for less is a warning."""
+    """Return the severity of a change: a lost record or a weaker policy is a warning."""
     if after is not None and after.severity is not None:
         return after.severity
     is_gone = after is None and name == RECORD

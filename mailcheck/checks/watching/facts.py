@@ -53,7 +53,7 @@ _PROBLEMS = (Severity.ERROR, Severity.WARNING)
 
 
 class Fact(Struct, frozen=True, omit_defaults=True):
-    """A value, and where it is a problem how bad that is and what it means.
+    """A value; for a problem also its severity and its meaning.
 
     ``strength`` orders the policies that records of one kind ask for.
     """

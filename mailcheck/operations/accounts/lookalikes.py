@@ -1,7 +1,7 @@
 """Names that people take for each other: by case, by their form, by letters of another alphabet.
 
-Unicode's security standard calls what such names have in common a skeleton (UTS 39, 4): each
-character is replaced by the one that it is confused with. The table of these characters is that of
+Such names have the same skeleton (Unicode Technical Standard 39, section 4), in which each
+character is replaced by its prototype. The table of prototypes is that of
 ``confusable_homoglyphs``.
 """
 
@@ -32,7 +32,7 @@ def look_alike(one: str, other: str) -> bool:
 def appearances(name: str) -> frozenset[str]:
     """Return what a name looks like; names that look alike have one of these in common.
 
-    A capital I looks like a small l, and is a small i for who does not mind the case.
+    A capital I looks like a small l, and is a small i if case is ignored.
     """
     return frozenset({_skeleton(name), _skeleton(name.casefold())})
 
@@ -49,7 +49,7 @@ def _skeleton(name: str) -> str:
 
 @cache
 def _prototypes() -> dict[str, str]:
-    """Return the characters that are confused with others, and what each is replaced by.
+    """Return the prototype of each character that is confused with others.
 
     The table lists for each character all others that it is confused with: many for a prototype,
     its prototype alone for any other.
@@ -69,7 +69,7 @@ def _prototypes() -> dict[str, str]:
 
 
 def _is_prototype(text: str, other: str, table: dict[str, list[str]]) -> bool:
-    """Return whether a text is the prototype of another one: of two alone the longer, or lesser."""
+    """Return whether a text is the prototype of another: of only two, the longer or the lesser."""
     return len(table.get(text, ())) > 1 or (-len(text), text) < (-len(other), other)
 
 

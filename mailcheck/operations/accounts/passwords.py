@@ -25,7 +25,7 @@ MAX_UNDER_WAY = 16
 """Hashes that the worker has at a time: each needs 32 MiB and a tenth of a second or more."""
 
 OF_CLIENT = 4
-"""Maximum number of those that one client causes. What else it asks for waits for its turn."""
+"""Maximum number of hashes for one client at a time. Its next hashes wait for their turn."""
 
 WAITING = 200
 """Maximum number of waiting hashes. When it is reached, the client that has most loses one."""
@@ -110,9 +110,9 @@ def require_fit(password: str, name: str) -> None:
 
 
 class PasswordHasher:
-    """Hashes and compares, in a worker of its own; clients take turns.
+    """Hash and compare passwords in a worker of its own; clients take turns.
 
-    ``client`` is whoever causes the work: the address that signs in; empty for a command.
+    ``client`` is the address that signs in, and empty for a command.
     """
 
     def __init__(

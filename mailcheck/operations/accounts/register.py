@@ -31,9 +31,9 @@ class Registration(StrEnum):
 
 
 class RegistrationRules(Struct, frozen=True):
-    """Who may make an account, and how many one client address may make in a UTC day.
+    """The rule for new accounts, and how many a client address may make in a UTC day.
 
-    Nobody can sign up with a name that looks like a ``reserved`` one: the operator gives them away.
+    Names that look like a ``reserved`` one are refused: only the operator adds such accounts.
     """
 
     mode: Registration

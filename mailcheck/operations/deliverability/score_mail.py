@@ -129,7 +129,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 Senders = tuple[SenderDomain | None, SenderDomain | None]
-"""Where mail to the envelope sender and to the author goes; `None` where there is no domain."""
+"""Where mail to the envelope sender and to the author goes; `None` without a domain."""
 
 PATIENCE = 100.0
 """Seconds for work on a mail's bytes, behind that on others': less than an analysis may take, so
@@ -293,7 +293,7 @@ class ScoreMail:
         return reading, authentication, arc, senders, listings
 
     async def _ask_about_senders(self, inquiry: MailInquiry, facts: MailFacts) -> Senders:
-        """Find where bounces and answers go; no answers without a single author."""
+        """Find where bounces and answers go; answers need exactly one author."""
         authors = facts.author_domains
         author = next(iter(authors)) if len(authors) == 1 else ""
         envelope, of_author = await run_all(
@@ -357,7 +357,7 @@ async def _judge_helo(inquiry: MailInquiry) -> HeloVerdict | None:
 
 
 async def _look_at_record(inquiry: MailInquiry, spf: SpfOfMail) -> SpfVerdict | None:
-    """Judge the record of a domain from end to end: what is wrong, and how much a pass is worth."""
+    """Judge the whole record of a domain: its faults, and how much a pass is worth."""
     domain = spf.mail_from.domain
     name = read_mail_domain(domain) or ""
     if spf.mail_from.result is AuthResult.TEMPERROR or is_local_name(name):

@@ -66,7 +66,7 @@ class ShownSender(Struct, frozen=True):
 
 
 class ShownOverview(Struct, frozen=True):
-    """An overview with what is said about each sender of a page, in its order.
+    """An overview with the texts about each sender of a page, in its order.
 
     ``total`` counts the senders of all pages.
     """
@@ -105,7 +105,7 @@ class LookAtSenders:
         account_id: str = "",
         span: tuple[int, int] = (0, MAX_SENDERS),
     ) -> ShownOverview:
-        """Put together what was told of a domain, with what is known about who sent it.
+        """Return the report results of a domain, with the known facts about each sender.
 
         :param account_id: the account that asks; empty for a command.
         :param span: the index of the first sender to show, and of the first one after the page.

@@ -64,7 +64,7 @@ class SumOfRows(Struct, frozen=True):
 
 
 class TlsRows(Struct, frozen=True):
-    """Sessions with one result, whoever reported them; ``reporters`` are those of most of them."""
+    """Sessions with one result, of all reporters; ``reporters`` are the largest of them."""
 
     result: str
     amount: int
@@ -81,7 +81,7 @@ class TlsSource(Struct, frozen=True):
 
 
 class TlsPage(Struct, frozen=True):
-    """A page of different results; the sums and ``total`` are those of all pages."""
+    """A page of different results; the sums and ``total`` cover all pages."""
 
     successful: int
     failed: int
@@ -120,7 +120,7 @@ class ReportPage(Struct, frozen=True):
 
 
 class Removed(Struct, frozen=True):
-    """What one transaction deleted: reports, and rows that reports count."""
+    """Numbers of reports and counted rows that one transaction deleted."""
 
     reports: int
     rows: int
@@ -158,13 +158,13 @@ class ReportStore(Protocol):
         """Count the rows that an account has, up to a limit."""
 
     def admit(self, claim: Claim) -> Deferred[Admission]:
-        """Say how much of a report may be stored, and count that against the quotas."""
+        """Return how much of a report may be stored, and count that against the quotas."""
 
     def tally(self, account_id: AccountId, tally: Tally) -> Deferred[None]:
         """Count reports that were not kept."""
 
     def refused(self, account_id: AccountId, limit: int) -> Deferred[list[Tally]]:
-        """List what was not kept, the newest days first."""
+        """List the tallies of reports that were not kept, the newest days first."""
 
     def finish(
         self, report_id: ReportId, holder: str, found: Sequence[ReceiverReport]
@@ -191,10 +191,10 @@ class ReportStore(Protocol):
     def sources(
         self, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
     ) -> Deferred[list[ReportSource]]:
-        """List who sent the reports that were counted, those with most messages first."""
+        """List the reporters of counted reports, those with most messages first."""
 
     def policy(self, account_id: AccountId, domain: str) -> Deferred[str]:
-        """Return the DMARC policy that receivers found last; empty where none was reported."""
+        """Return the DMARC policy that receivers found last; empty if none was reported."""
 
     def tls_page(
         self, account_id: AccountId, domain: str, since: Instant, limit: int, offset: int

@@ -41,7 +41,7 @@ MOST_UNWATCHED = 5
 
 
 class Outcome(Enum):
-    """The outcome of a report in the tally; the values are those of the API."""
+    """The outcome of a report in the tally; the API shows the values."""
 
     KEPT = "kept"
     OVER_QUOTA = "over-quota"

@@ -37,10 +37,10 @@ class TlsSum(Struct, frozen=True):
 
 
 class TlsOverview(Struct, frozen=True):
-    """What TLS reports say about a domain: what failed first, the most first.
+    """Results of TLS reports about a domain: failures first, then the most frequent.
 
-    ``results`` are a page of ``total``; the sums are those of all pages, and ``sources`` say
-    what each reporter contributed to them.
+    ``results`` are a page of ``total``; the sums cover all pages, and ``sources`` are the sums
+    of each reporter.
     """
 
     domain: str
@@ -95,7 +95,7 @@ class ShowReports:
         return await self._store.sources(account_id)
 
     async def refused(self, account_id: AccountId) -> Sequence[Tally]:
-        """List what was not kept, because of a quota or as foreign, the newest days first."""
+        """List tallies of reports over a quota or about foreign domains, the newest days first."""
         return await self._store.refused(account_id, LARGEST_REPORT_PAGE)
 
     async def reports(self, account_id: AccountId, limit: int, page: int) -> ReportPage:
@@ -110,7 +110,7 @@ class ShowReports:
         limit: int = LARGEST_REPORT_PAGE,
         page: int = 1,
     ) -> ShownOverview:
-        """Say who sends as a domain, of the last days: a page of the senders."""
+        """Return a page of the senders that used a domain in the last days."""
         kind, since = ReportKind.DMARC, self._since(days)
         found = await self._store.sums(account_id, kind, domain, since, MOST_ROWS)
         told = [

@@ -85,10 +85,10 @@ class NotKnownYet(Exception):
 
 
 class _Judged(Struct, frozen=True):
-    """A document as it is to be kept, and the rows that it counts.
+    """A document to be stored, and the rows that it counts.
 
-    ``sender`` is the organization that vouches for it, empty where none does. A foreign one is
-    about no domain of the account, and is only counted.
+    ``sender`` is the organization that authenticates it; empty without one. A foreign document
+    is not about a domain of the account, and only its number is stored.
     """
 
     kept: ReceiverReport
@@ -157,7 +157,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
             self._must_look = True
 
     async def _read(self, job: WaitingReport) -> None:
-        """Read a report, count what is believed, and record the outcome."""
+        """Read a report, count its authenticated rows, and record the outcome."""
         why = ""
         try:
             judged = await self._judge(job)
@@ -377,7 +377,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
 
 
 def _own_part(document: Report | Refused, known: ReportDomains) -> Report | Refused | None:
-    """Return what of a document is about domains of the account; ``None`` where nothing is."""
+    """Return the part of a document about domains of the account, or `None` without one."""
     if isinstance(document, AggregateReport):
         return document if known.take(document.domain) else None
     if isinstance(document, TlsReport):

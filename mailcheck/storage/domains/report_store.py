@@ -214,7 +214,7 @@ class SqlReportStore:
         return self._engine.read(lambda t: int(t.rows(sql, (account_id, limit))[0][0]))
 
     def admit(self, claim: Claim) -> Deferred[Admission]:
-        """Say how much of a report may be stored, and count that against the quotas."""
+        """Return how much of a report may be stored, and count that against the quotas."""
         return self._engine.write(admit, claim)
 
     def tally(self, account_id: AccountId, tally: Tally) -> Deferred[None]:
@@ -222,7 +222,7 @@ class SqlReportStore:
         return self._engine.write(add_tally, (account_id, tally))
 
     def refused(self, account_id: AccountId, limit: int) -> Deferred[list[Tally]]:
-        """List what was not kept, the newest days first."""
+        """List the tallies of reports that were not kept, the newest days first."""
         return self._engine.read(lambda t: refused(t, account_id, limit))
 
     def finish(
@@ -278,7 +278,7 @@ class SqlReportStore:
     def sources(
         self, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
     ) -> Deferred[list[ReportSource]]:
-        """List who sent the reports that were counted."""
+        """List the reporters of counted reports."""
         return self._engine.read(
             lambda t: [
                 ReportSource(ReportKind(kind), *facts)
@@ -564,7 +564,7 @@ def _remove(
 
 
 def _reports_in(selection: ReportSelection) -> Condition:
-    """Write which reports are selected; a report that waits has no reporter yet."""
+    """Return the SQL condition of a selection; a waiting report has no reporter yet."""
     conditions: list[Condition] = [("TRUE", ())]
     if selection.report_id is not None:
         conditions.append(("id = ?", (selection.report_id,)))
@@ -597,7 +597,7 @@ def _remove_counts(
 def _remove_counts_of_report(
     transaction: Transaction, account_id: AccountId, report_id: ReportId, limit: int
 ) -> int:
-    """Delete the rows that a report counts; their digests tell them from those of others."""
+    """Delete the rows that a report counts, found by their digests."""
     row = transaction.row(
         f"SELECT {_FACTS} FROM receiver_report "
         "WHERE account_id = ? AND id = ? AND state = 'counted'",

@@ -99,7 +99,7 @@ def add_tally(transaction: Transaction, item: tuple[AccountId, Tally]) -> None:
 
 @for_each_in(lambda _, item: (item.report.account_id,))
 def admit(transaction: Transaction, item: Claim) -> Admission:
-    """Say how much of a report may be stored, and count that against the quotas."""
+    """Return how much of a report may be stored, and count that against the quotas."""
     report, account_id = item.report, item.report.account_id
     lock_inboxes(transaction, (account_id,))
     keys = (account_id, report.kind.value, report.domain, report.reporter, report.report_id)
@@ -120,7 +120,7 @@ def admit(transaction: Transaction, item: Claim) -> Admission:
 
 
 def _has_room(transaction: Transaction, claim: Claim, rows: int, octets: int) -> bool:
-    """Return whether so much fits into the quotas of the account and of the sender."""
+    """Return whether the quotas of the account and of the sender have room for a claim."""
     day = (claim.report.account_id, claim.day)
     for quota, condition, values in (
         (OF_ACCOUNT, "", day),

@@ -123,7 +123,7 @@ def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str])
 
 
 def note_fault(request: Request, reply: Reply) -> None:
-    """Note what the log is to say of a request that fails by a fault of ours."""
+    """Set the cause that the log names for a request that fails by an internal error."""
     if isinstance(request, PacedRequest) and reply.status in FAULTS:
         request.problem = reply.problem or request.problem
         request.reference = reply.reference or request.reference

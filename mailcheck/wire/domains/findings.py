@@ -40,7 +40,7 @@ class LeftOutTerm(Shape):
     """a term of a published SPF record that the record to publish does not have"""
 
     term: str
-    reason: Annotated[str, said("why nobody passes by it")]
+    reason: Annotated[str, said("why it lets no host pass")]
 
 
 LeavesOut = Annotated[

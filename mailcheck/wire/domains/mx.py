@@ -46,7 +46,7 @@ class MxCheck(Shape):
         str | Absent, said("where the record was found (RFC 9989 tree walk)")
     ] = ABSENT
     dmarc_problems: Annotated[
-        Texts | Absent, said("what is wrong with DMARC; absent when nothing is")
+        Texts | Absent, said("problems of the DMARC record; absent if there are none")
     ] = ABSENT
     spf_ignored: Annotated[
         Texts | Absent, said("texts that were meant as the SPF record and that receivers ignore")

@@ -323,7 +323,7 @@ class KeptReport(Shape):
 
 
 class SourceOfReports(Shape):
-    """who sent counted reports, and what they add up to"""
+    """a reporter of counted reports, with the sums of them"""
 
     kind: ReportKind
     reporter: Annotated[str, said("deletes them: `DELETE /reports?reporter=...`")]
@@ -359,10 +359,11 @@ class KeptReports(Shape):
     total: Count
     sources: Annotated[
         tuple[SourceOfReports, ...],
-        said("sums of all counted reports, by who sent them: those with most, at most 200"),
+        said("sums of all counted reports for each reporter: the 200 with most messages"),
     ]
     refused: Annotated[
-        tuple[RefusedReports, ...], said("what was not kept, the newest days first, at most 200")
+        tuple[RefusedReports, ...],
+        said("reports that were not kept, the newest days first, at most 200"),
     ]
 
 

@@ -50,12 +50,12 @@ class SpfReport(Shape):
     presence: Found
     records: Texts
     lookups: Annotated[int, said("10 are allowed (RFC 7208 4.6.4)", ge=0)]
-    void_lookups: Annotated[int, said("2 are allowed; those of every client", ge=0)]
+    void_lookups: Annotated[int, said("void lookups for every client; 2 are allowed", ge=0)]
     void_lookups_ipv4: Annotated[
-        int, said("those of a client with an IPv4 address that is not named", ge=0)
+        int, said("void lookups for a client whose IPv4 address no term names", ge=0)
     ]
     void_lookups_ipv6: Annotated[
-        int, said("those of a client with an IPv6 address that is not named", ge=0)
+        int, said("void lookups for a client whose IPv6 address no term names", ge=0)
     ]
     complete: Annotated[bool, said("false: not all of the tree could be looked up")]
     all: Annotated[Qualifier | None, said("what is said of all other hosts")]

@@ -99,7 +99,7 @@ class Watch(Shape):
     next_run_at: Annotated[Timestamp | None, said("null while it is paused")]
     problem_count: Annotated[
         Count | None,
-        said("problems that the last run found, those of the first run too; null before it"),
+        said("problems that the last run found, also in a first run; null before it"),
     ]
 
 

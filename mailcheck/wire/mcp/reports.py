@@ -1,7 +1,7 @@
-"""What reports of receivers say as an agent gets it: REST's shapes, made inert and short.
+"""Results of receivers' reports for agents: REST's shapes, made inert and short.
 
 Reporters choose every text of a report. A domain or host name is shown as a name only where it
-can be one. All other text of theirs stands within the call's fence, as that of a mail does.
+can be one. All their other text is within the fence of the call, like the text of a mail.
 """
 
 import re
@@ -49,7 +49,7 @@ class ReportedForAgent(Shape):
 
 
 class ReportsFrom(Shape):
-    """Who reported, and how much of it."""
+    """A reporter, with the number of its reports and messages."""
 
     name: str
     messages: int

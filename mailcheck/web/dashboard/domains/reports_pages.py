@@ -34,7 +34,7 @@ SPANS = {7: "a week", 30: "a month", 90: "three months", 365: "a year"}
 
 
 class ReportsPages:
-    """What reports say, and how to delete them."""
+    """The pages about reports: their results, and their deletion."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class ReportsPages:
         return redirect(visit, "/reports", done="report-deleted")
 
     async def delete_all(self, visit: Visit) -> Reply:
-        """POST /reports/delete: reporter, day. An empty field selects nothing."""
+        """POST /reports/delete: reporter, day. An empty field is not a condition."""
         reporter = (visit.form.text("reporter") or "").strip() or None
         day = visit.form.day("day") if visit.form.text("day") else None
         if reporter is None and day is None:

@@ -128,7 +128,7 @@ def in_order_of_fixing(factors: Sequence[Any]) -> list[Any]:
 
 
 def gain_shown(factor: Any) -> int:
-    """Return the points that the row of a factor shows: those of its proven record, else all."""
+    """Return the points in the row of a factor: the gain of its proven record, or all."""
     proven: int = (factor["fix"] or {}).get("gain", 0)
     return proven if proven > 0 else int(factor["gain"])
 
