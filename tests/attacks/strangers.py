@@ -26,9 +26,17 @@ from tests.house import House, config_in_memory, result_of, run
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.mcp.agent import Agent
+from tests.web.raw_http import RawHttp, request
+from tests.web.reporting import store_report
 
 DOMAIN = "hostile.example"
 NONSENSE = "x" * 39
+
+OPTIONAL = ("q", "refresh", "reporter")
+"""Parameters that are sent though they need not be."""
+
+SPENDING = ("delete", "revoke", "sign", "account", "deliverability", "v1/watches", "post /watches")
+"""Words of entry points that end something which other calls need, or leave work behind."""
 
 _MANY = range(10)
 _ZONE: Mapping[str, Mapping[str, list[str]]] = {
@@ -49,11 +57,12 @@ _LINKS = b"".join(
     b'<a href="https://%d.hostile.example/?token=%d">x</a>\r\n' % (n, n) for n in _MANY
 )
 MAIL = (
-    b"From: a@hostile.example\r\nSubject: hello\r\nContent-Type: text/html\r\n"
+    b"From: a@hostile.example\r\nSubject: hello\r\nContent-Type: multipart/mixed; boundary=b\r\n"
     + b"".join(_SIGNATURE % n for n in range(20))
-    + b"\r\n<p>code 123456</p>"
+    + b"\r\n--b\r\nContent-Type: text/html\r\n\r\n<p>code 123456</p>"
     + _LINKS * 20
-    + b"\r\n"
+    + b"\r\n--b\r\nContent-Type: text/plain\r\n"
+    + b"Content-Disposition: attachment; filename=a.txt\r\n\r\nx\r\n--b--\r\n"
 )
 
 
@@ -87,9 +96,12 @@ class Target:
         self.house = House(config, workers, zone=MemoryZone(_ZONE))
         self.browser = Browser(self.house)
         self.browser.sign_up("mallory")
+        accounts = run(self.house.assembly.accounts.accounts())
+        (self.house.account,) = (one for one in accounts if one.name == "mallory")
+        self.house.key = self.house.issue_key(self.house.account)
+        self._calls = 0
         self.restore()
         self.addresses = self.house.get("/reports").json["addresses"]
-        self._calls = 0
         run(self.house.assembly.reports.runner.start())
         run(self.house.assembly.tests.runner.start())
         self.description = self.house.get("/openapi.json").json
@@ -97,15 +109,42 @@ class Target:
         self.house.pass_time(1)
 
     def restore(self) -> None:
-        """Have a message, a test that waits for its mail, and a session; let a minute pass."""
-        self.house.pass_time(61)
-        self.house.receive(raw=MAIL)
-        self.message = self.house.get("/inbox/messages").json["messages"][0]["id"]
-        self.test = self.house.ask("POST", "/test/generate").answer().json
+        """Have one of all that an account can have, and a session; let a minute pass."""
+        house = self.house
+        house.pass_time(61)
+        house.receive(raw=MAIL)
+        self.message = house.get("/inbox/messages").json["messages"][0]["id"]
+        scored = house.ask("POST", "/test/generate").answer().json
+        house.receive(scored["email"], raw=MAIL)
+        self.test = house.ask("POST", "/test/generate").answer().json
         if not self.browser.is_signed_in:
-            self.browser = Browser(self.house)
+            self.browser = Browser(house)
             self.browser.sign_in("mallory")
         self._settle()
+        message = house.get(f"/inbox/messages/{self.message}").json
+        self._calls += 1
+        self.is_whole = True
+        self._names = {
+            "message_id": self.message,
+            "attachment_id": message["attachments"][0]["id"],
+            "token": message["shareUrl"].rpartition("/")[2],
+            "test_id": scored["testId"],
+            "other_id": scored["testId"],
+            "webhook_id": self._first("webhooks", "/inbox/webhooks", url=f"https://{DOMAIN}/"),
+            "watch_id": self._first("watches", "/watches", target=DOMAIN),
+            "key_id": run(house.assembly.accounts.issue_key(house.account, "")).key.id,
+            "report_id": store_report(house, f"report {self._calls}").id,
+            "name": "x",
+        }
+
+    def _first(self, kind: str, path: str, **wanted: str) -> str:
+        """Return the id of the first one of a kind; make it where there is none."""
+        found = self.house.get(path).json[kind]
+        if not found:
+            headers = {"Content-Type": "application/json"}
+            data = json.dumps(wanted).encode()
+            found = [self.house.ask("POST", path, data=data, headers=headers).answer().json]
+        return str(found[0]["id"])
 
     # Everything that can be reached.
 
@@ -147,6 +186,7 @@ class Target:
     def call(self, entry: str) -> None:
         """Call an entry point once, as expensive as can be."""
         self._calls += 1
+        self.is_whole = self.is_whole and not any(word in entry.lower() for word in SPENDING)
         kind, _, name = entry.partition(" ")
         if kind == "tool":
             Agent(self.house).call(name, self._arguments(self.tools[name]["inputSchema"]))
@@ -177,7 +217,7 @@ class Target:
         query = {
             one["name"]: self._value(one["name"], one.get("schema", {}), one.get("example"))
             for one in described.get("parameters", ())
-            if one["in"] == "query" and (one.get("required") or one["name"] in ("q", "refresh"))
+            if one["in"] == "query" and (one.get("required") or one["name"] in OPTIONAL)
         }
         options: dict[str, Any] = {"params": {k: str(v) for k, v in query.items()}}
         content = described.get("requestBody", {}).get("content", {}).get("application/json", {})
@@ -189,9 +229,11 @@ class Target:
     def _browse(self, method: str, path: str) -> None:
         path = self._filled(path)
         if method == "GET":
-            if "live" in path:
-                return
-            self.browser.open(f"{path}?domain={DOMAIN}&q=x")
+            cookies = "; ".join("=".join(one) for one in self.browser.cookies.items())
+            visit = RawHttp(self.house, self.browser.peer)
+            visit.send(request(f"{path}?domain={DOMAIN}&q=x", f"Cookie: {cookies}"))
+            self.house.pass_time(0.1)
+            visit.hang_up()
             return
         if path.startswith("/tls-reports"):
             self._post_report()
@@ -200,8 +242,12 @@ class Target:
         form = {"domain": DOMAIN, "url": f"https://{DOMAIN}/{self._calls}", "tag": "x"}
         form |= {"watch": DOMAIN, "address": f"a{self._calls}@{DOMAIN}"}
         form |= {"password": "correct horse", "name": f"mallory {self._calls}"}
+        form |= {"target": f"n{self._calls}.{DOMAIN}", "reporter": "google.com"}
+        if path == "/sign-in":
+            Browser(self.house).sign_in("mallory")
+            return
         self.browser.submit(path, **form)
-        if path in ("/sign-out", "/sign-in", "/account/password"):
+        if path in ("/sign-out", "/account/password"):
             self.browser = Browser(self.house)
             self.browser.sign_in("mallory")
 
@@ -233,8 +279,7 @@ class Target:
             return
 
     def _filled(self, path: str) -> str:
-        known = {"message_id": self.message, "test_id": self.test["testId"], "name": "x"}
-        return re.sub(r"{(\w+)}", lambda found: known.get(found[1], NONSENSE), path)
+        return re.sub(r"{(\w+)}", lambda found: self._names.get(found[1], NONSENSE), path)
 
     def _arguments(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         wanted = schema.get("required", ())

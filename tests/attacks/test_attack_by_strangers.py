@@ -13,10 +13,6 @@ SLACK = 65_536
 """Octets that a store may grow by in whole pages, however little is written."""
 
 
-RESTORED = ("{message_id}", "{test_id}", "tool", "address", "POST /sign", "POST /account")
-"""What needs a message, a test or a session that another call may have ended."""
-
-
 ENTRIES = sorted(read_costs())
 OVER_HTTP = [
     one for one in ENTRIES if one.split(" ")[0] in ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -45,7 +41,7 @@ def too_much(declared: Cost, spent: Cost, times: int) -> list[str]:
 
 def attacked(target: Target, entry: str, times: int) -> list[str]:
     """Call an entry point so many times with an account; return what has cost too much."""
-    if any(word in entry for word in RESTORED):
+    if not target.is_whole:
         target.restore()
     return too_much(read_costs()[entry], target.cost(target.call, entry, times), times)
 
