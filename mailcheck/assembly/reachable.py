@@ -1,7 +1,7 @@
-"""What strangers can reach, and what one call may cost: the table in ``reachable.toml``.
+"""The cost of each call that strangers can make: the table in ``reachable.toml``.
 
-A route, tool, command or address that is not in the table fails a test, and so does a call that
-costs more than is said there.
+A test fails for a route, tool, command or address that is not in the table, and for a call that
+costs more than the table declares.
 """
 
 import tomllib
@@ -12,11 +12,11 @@ from msgspec import Struct
 
 
 class Cost(Struct, frozen=True):
-    """What one call may cost at most.
+    """The maximum cost of one call.
 
-    ``rows`` and ``octets`` are what the store grows by, ``questions`` those to name servers. All
-    else is how many pieces of work a process or its threads get: ``content``, ``passwords``,
-    ``analysis`` and ``large``. A call that costs nothing is answered by the daemon's main process,
+    ``rows`` and ``octets`` are the growth of the store, ``questions`` are DNS questions. The other
+    fields count pieces of work for a process or its threads: ``content``, ``passwords``,
+    ``analysis`` and ``large``. A call without costs is answered by the daemon's main process,
     from memory and by reads of the store.
     """
 

@@ -6,7 +6,7 @@ import unicodedata
 
 VERSION = "v=spf1"
 
-_OF_START = 160  # characters that tell what a text was meant as
+_OF_START = 160  # characters at the start that show the intention of a text
 
 
 def is_spf_record(text: str) -> bool:

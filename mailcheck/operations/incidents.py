@@ -21,9 +21,9 @@ REFERENCE_BYTES = 6
 
 
 def shown(failure: ExpectedFailure) -> ExpectedFailure:
-    """Return what may be shown of a failure; one that did not come from the engine is logged now.
+    """Return the public form of a failure; a failure outside the engine is logged now.
 
-    So a child process fails, which reads the database by itself or has died.
+    A child process fails outside the engine: it reads the database by itself or has died.
     """
     if isinstance(failure, StoreUnavailable):
         return Incidents(time.monotonic, os.urandom).public(failure)

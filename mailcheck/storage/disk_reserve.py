@@ -115,7 +115,7 @@ class FileRoom:
         if size < octets + kept:
             # What another process has cut off at this moment is covered again.
             start = max(0, size - 2 * self.kept)
-            # As much more as can be had: blocks are not asked for at each commit.
+            # Take as much more as possible, so that most commits need no new blocks.
             wanted = octets + kept - start
             more = (self.kept, self.kept // 2, self.kept // 4, 0)
             if not any(_has_allocated(self._file, start, wanted + one) for one in more):

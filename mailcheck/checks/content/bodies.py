@@ -201,7 +201,7 @@ _NOT_IN_FILENAMES = dict.fromkeys(
 class Attachment(Struct, frozen=True):
     """One attached part with its decoded bytes; ``filename`` is safe to show and to offer.
 
-    ``opened`` is what an attached mail says, as text; empty for any other part.
+    ``opened`` is the text of an attached mail; empty for any other part.
     """
 
     filename: str
@@ -243,7 +243,7 @@ MAX_OPENED = 128 * 1024
 
 
 def open_mail(raw_message: bytes) -> str:
-    """Return what an attached mail says: its fields, its text and the names of its attachments."""
+    """Return an attached mail as text: its fields, its text and the names of its attachments."""
     raw_message = end_lines(raw_message)
     structure = scan_structure(raw_message)
     lines = [

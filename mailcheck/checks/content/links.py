@@ -55,7 +55,7 @@ class Links(Struct, frozen=True):
 def collect_links(text: str, page: VisibleText) -> Links:
     """Collect every place of every link.
 
-    Links of the text come first, then those of the HTML. A ``<base>`` is
+    Links of the text come first, then links of the HTML. A ``<base>`` is
     ignored: web mail drops it, so a relative link leads nowhere.
     """
     links = _links_of_text(text)

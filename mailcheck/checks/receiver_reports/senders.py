@@ -430,7 +430,7 @@ _STOPPED = "If it does not, p=reject stops them."
 _SENTENCES: Mapping[Cause, tuple[str, str]] = {
     Cause.PASSES: ("All of its {all} pass.", "Nothing is to be done."),
     Cause.FORWARDED: (
-        "{failing} came through somebody who passed them on, which breaks SPF and DKIM.",
+        "{failing} were forwarded on the way, which breaks SPF and DKIM.",
         (
             "Nothing is to be done at your side; mail that is signed for your domain survives most"
             " forwarding."
@@ -492,8 +492,8 @@ _SENTENCES: Mapping[Cause, tuple[str, str]] = {
     Cause.NOTHING: (
         "Nothing vouches for {failing}: no SPF and no DKIM passes.",
         (
-            "If {name} is yours, set up DKIM for {domain} there. If you don't know it, somebody"
-            " forges your mail: p=reject stops them."
+            "If {name} is yours, set up DKIM for {domain} there. If you don't know it, your mail"
+            " is forged: p=reject stops that."
         ),
     ),
 }

@@ -1,7 +1,7 @@
 """The SPF record to publish: the intended meaning of the published texts.
 
 Each sender that a text names in any reading is in the record, or is left out with a reason
-(`NamedSender`). Where the meaning of a word is not certain, there is no record.
+(`NamedSender`). If the meaning of a word is not certain, no record is proposed.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence

@@ -12,7 +12,7 @@ _MACRO = re.compile(
     re.ASCII,
 )
 _PLAIN = {"%": "%", "_": " ", "-": "%20"}
-_MAX_DIGITS = 4  # of a number of labels; nothing has a thousand
+_MAX_DIGITS = 4  # of a number of labels; no name has a thousand
 _OF_DOMAIN = frozenset("dDoO")
 """Letters that stand for the domain itself in every mail."""
 
