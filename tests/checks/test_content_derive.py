@@ -295,6 +295,8 @@ SEPARATORS = [
     ",",
     ", ",
     " , ",
+    ":",
+    ": ",
 ]
 """What stands between a media type and its parameters; RFC 2045 5.1 has the semicolon."""
 
@@ -336,6 +338,10 @@ Content-Type: text/html{separator}charset=koi8-r{separator}name=x
         ("text/html charset=utf-8", "Content-Type"),
         ("text/html, charset=utf-8", "Content-Type"),
         ('text/html; charset="utf-8', "Content-Type"),
+        ("text / html; charset=utf-8", "Content-Type"),
+        ("text/html/; charset=utf-8", "Content-Type"),
+        ("text/html\\; charset=utf-8", "Content-Type"),
+        ("<text/html>; charset=utf-8", "Content-Type"),
     ],
 )
 def test_a_media_type_is_read_in_every_spelling(content_type: str, problem: str | None) -> None:
@@ -356,6 +362,14 @@ def test_every_token_character_may_stand_in_a_type(character: str) -> None:
     )
     assert content.text == "text"
     assert [one.content_type for one in content.attachments] == [f"x-a/{character}".lower()]
+
+
+@pytest.mark.parametrize("content_type", ["multipart", "multipart/", "/mixed", "mixed", ""])
+def test_parts_are_found_where_the_type_is_not_one(content_type: str) -> None:
+    """A boundary tells that the mail has parts."""
+    body = "--b\nContent-Type: text/html\n\n<p>x</p>\n--b\n\ntext\n--b--\n"
+    content = derive_content(_mail(f"Content-Type: {content_type}; boundary=b", body=body))
+    assert (content.text, content.html) == ("text", "<p>x</p>")
 
 
 @pytest.mark.parametrize("content_type", ["multipart/mixed", "multipart/mixed; boundary=other"])
@@ -382,6 +396,15 @@ def test_uuencoded_files_in_a_text_are_attachments() -> None:
         attachment = find_attachment(raw, number)
         assert attachment is not None
         assert attachment.data == b"a,b\n1,2\n"
+
+
+@pytest.mark.parametrize("last", ["`\n", " \n", "\n", "", "\n\n"])
+def test_the_last_line_of_a_uuencoded_file_may_have_lost_its_blank(last: str) -> None:
+    """The line without octets is a blank, which programs write as another sign or remove."""
+    body = UUENCODED.format(name="t.csv").replace("`\n", last)
+    content = derive_content(_mail("Subject: file", body=f"text\n{body}"))
+    assert content.text.strip() == "text"
+    assert [(one.filename, one.size) for one in content.attachments] == [("t.csv", 8)]
 
 
 @pytest.mark.parametrize(
@@ -455,6 +478,13 @@ def test_a_forwarded_mail_is_an_attachment() -> None:
         ('filename="a.pdf', "a.pdf"),
         ('size=1 filename="a;b, c=d.pdf"', "a;b, c=d.pdf"),
         (f'filename="{"a" * 400}.pdf"', "a" * 251 + ".pdf"),
+        ('filename*0="utf-8\'\'%C3%BC"; filename*1="ber.pdf"', "über.pdf"),
+        ("filename: a.pdf", "a.pdf"),
+        ('filename=a.pdf"', "a.pdf"),
+        ('filename=""a.pdf""', "a.pdf"),
+        ('filename=""; size="3"', ""),
+        ("name=a.pdf", "a.pdf"),
+        ("name=a.pdf; filename=b.pdf", "b.pdf"),
     ],
 )
 def test_a_filename_is_decoded_and_safe(parameter: str, filename: str) -> None:
@@ -567,6 +597,19 @@ def test_transfer_encodings_are_undone_as_far_as_they_go(
     """Damaged encodings give what can be saved."""
     raw = _mail("Content-Type: text/plain", f"Content-Transfer-Encoding: {encoding}", body=body)
     assert derive_content(raw).text.startswith(text)
+
+
+@pytest.mark.parametrize(
+    "footer",
+    ["-- added by a list", "____\nlist\nhttps://list.example/", "Sent by the list of Ann", "> x="],
+)
+@pytest.mark.parametrize("end", ["=\n", "=\n\n", "= \n"])
+def test_text_behind_the_end_of_base64_is_left_out(end: str, footer: str) -> None:
+    """A footer that a list or a scanner appended is not decoded to noise, and is named."""
+    raw = _mail("Content-Transfer-Encoding: base64", body=f"aGVsbG8{end}{footer}\n")
+    content = derive_content(raw)
+    assert content.text == "hello"
+    assert "a base64 body has text behind its end" in content.problems
 
 
 def test_a_header_that_ends_in_text_keeps_the_text() -> None:

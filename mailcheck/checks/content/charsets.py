@@ -512,7 +512,7 @@ def find_declared_in_html(data: bytes) -> str:
     return "utf-8" if codec.startswith(("utf-16", "utf-32")) else label
 
 
-_PARAMETER = re.compile(rb"\bcharset\*?\s*+=\s*+[\"']?([!#-&(-:<-~]{1,64})", re.IGNORECASE)
+_PARAMETER = re.compile(rb"\bcharset\*?\s*+[=:]\s*+[\"']?([!#-&(-:<-~]{1,64})", re.IGNORECASE)
 _SEARCHED_FOR_CHARSET = 64 * 1024
 _MAX_PARAMETERS = 20
 

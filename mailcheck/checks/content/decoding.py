@@ -193,18 +193,24 @@ def _decode_quoted_printable(data: bytes) -> Decoded:
 
 
 _PLAIN = "a body that is said to be base64 is plain text"
+_FOLLOWED = "a base64 body has text behind its end"
 _MAX_JUDGED = 2_048
+_FOOTER = re.compile(rb"[^A-Za-z0-9+/=_\s-]|[^\s=][ \t]++[^\s=]")
+"""What a line of text has and a line of base64 does not."""
 
 
 def _decode_base64(data: bytes) -> Decoded:
     """Decode piece by piece: encoders that are run twice leave padding in the middle."""
     if _is_plain_text(data[:_MAX_JUDGED]):
         return data, _PLAIN
+    end = data.find(b"=")
+    problem = None
+    if end >= 0 and _FOOTER.search(data, end):
+        data, problem = data[:end], _FOLLOWED
     digits = data.translate(None, _NOT_BASE64).translate(_TO_STANDARD)
     body, _, rest = digits.partition(b"=")
     if rest.strip(b"="):
         return _decode_padded_pieces(digits)
-    problem = None
     if len(body) % 4 == 1:
         body, problem = body[:-1], "a base64 body is cut off"
     return binascii.a2b_base64(body + b"=" * (-len(body) % 4)), problem

@@ -14,6 +14,7 @@ _WORD = re.compile(
     r"=\?\s*+([^?\s]{0,64})\s*+\?\s*+([bBqQ])\s*+\?"
     r"([^?]*+(?:(?<!=)\?(?!\s?=)[^?]*+){0,8}+)\?\s?="
 )
+_TO_STANDARD = str.maketrans("-_", "+/")
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]+")
 _REPLACEMENT = "\ufffd"
 
@@ -118,7 +119,7 @@ def _decode_q(text: str) -> bytes:
 
 def decode_base64(text: str) -> bytes:
     """Decode base64 and ignore other characters in it; an incomplete end is cut off."""
-    digits = _NOT_BASE64.sub("", text)
+    digits = _NOT_BASE64.sub("", text.translate(_TO_STANDARD))
     if len(digits) % 4 == 1:
         digits = digits[:-1]
     return binascii.a2b_base64(digits + "=" * (-len(digits) % 4))

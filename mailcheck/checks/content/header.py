@@ -192,7 +192,7 @@ _TOKEN = re.compile(
     r'"(?P<quoted>(?:[^"\\]|\\.)*+)"?'
     r"|\((?P<comment>(?:[^()\\]|\\.|\((?:[^()\\]|\\.)*+\))*+)\)?"
     r"|<(?P<angle>[^<>]*+)>?"
-    r"|(?P<text>[^\"(<,;:]++)"
+    r"|(?P<text>(?:[^\"(<,;:@]++|@(?:\[[0-9A-Za-z:.]*+\])?+)++)"
     r"|(?P<mark>[,;:])",
     re.DOTALL,
 )
@@ -201,7 +201,10 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 _ADDRESS_BEHIND = re.compile(r"\s*+(?:<|[^\s<>,;:@\"]++@[^\s<>,;:@]++)")
 _WHOLE_ADDRESS = re.compile(r"[^@]++@[^@]++")
-_ROUTE = re.compile(r"^@[^<>:]++:(?=[^@]*+@)")  # RFC 5322 4.4
+# A route (RFC 5322 4.4) or the scheme of a link.
+_BEFORE_ADDRESS = re.compile(r"^(?:@[^<>:]++:(?=[^@]*+@)|mailto:)", re.IGNORECASE)
+_Q_WORD = re.compile(r"=\?[^?\s]{1,64}\?[qQ]\?[^?]*+\?=")
+_MARKS = re.compile(r"[<>@,;:()]")
 
 
 def parse_first_mailbox(body: str) -> tuple[str, str]:
@@ -215,7 +218,7 @@ def parse_first_mailbox(body: str) -> tuple[str, str]:
 
 @lru_cache(REMEMBERED)
 def _first_mailbox(body: str) -> tuple[str, str]:
-    body = flatten_controls(body)
+    body = _prepare(body)
     address, name, _ = _parse(body, 0)
     if "@" not in address and "=?" in body:
         # Some senders encode the whole field, address included.
@@ -228,7 +231,7 @@ def parse_mailboxes(body: str, limit: int = MAX_MAILBOX_LIST) -> list[tuple[str,
 
     :param limit: characters of the field that are read.
     """
-    body = flatten_controls(body[:limit])
+    body = _prepare(body[:limit])
     if "@" not in body:
         body = decode_words(body)
     mailboxes: list[tuple[str, str]] = []
@@ -236,8 +239,26 @@ def parse_mailboxes(body: str, limit: int = MAX_MAILBOX_LIST) -> list[tuple[str,
     while position < len(body):
         address, name, position = _parse(body, position)
         if address:
-            mailboxes.append((address.strip(), _clean_name(name.lstrip(" ,"))))
+            mailboxes.append((address.strip(), _clean_name(name)))
     return mailboxes
+
+
+def _prepare(body: str) -> str:
+    """Return a list of mailboxes whose marks can be trusted.
+
+    A quote without a second one is left out. Marks that stand bare in an encoded word are
+    encoded, as RFC 2047 5 requires.
+    """
+    body = flatten_controls(body)
+    if body.count('"') == 1:
+        body = body.replace('"', "")
+    if "=?" in body:
+        body = _Q_WORD.sub(lambda word: _MARKS.sub(_encode_mark, word[0]), body)
+    return body
+
+
+def _encode_mark(mark: re.Match[str]) -> str:
+    return f"={ord(mark[0]):02X}"
 
 
 def _clean_name(name: str) -> str:
@@ -257,8 +278,8 @@ def _parse(body: str, position: int) -> tuple[str, str, int]:
                 # Some senders put the brackets around the name: <Ann Bee>ann@example.com
                 name = token["angle"].strip()
                 continue
-            address = _ROUTE.sub("", token["angle"].strip())
-            return address, "".join(phrase).strip(), token.end()
+            address = _BEFORE_ADDRESS.sub("", token["angle"].strip())
+            return address, "".join(phrase).strip().lstrip(" ,;"), token.end()
         if kind == "comment":
             comment = comment or token["comment"]
             continue
@@ -266,12 +287,12 @@ def _parse(body: str, position: int) -> tuple[str, str, int]:
             if "@" in "".join(written):
                 end = token.end()
                 break
-            # A comma before any address belongs to the name; ":" ends a group's name.
+            # ":" ends a group's name; other marks before any address belong to the name.
             written.clear()
-            if token["mark"] == ",":
-                phrase.append(",")
-            else:
+            if token["mark"] == ":":
                 phrase.clear()
+            else:
+                phrase.append(token["mark"])
             continue
         phrase.append(_ESCAPED.sub(r"\1", token["quoted"]) if kind == "quoted" else token["text"])
         written.append(token.group())
@@ -279,25 +300,33 @@ def _parse(body: str, position: int) -> tuple[str, str, int]:
     if "@" in address:
         words = address.split() if '"' not in address else [address]
         whole = [word for word in words if _WHOLE_ADDRESS.fullmatch(word)]
-        if len(whole) != 1:
+        if not whole:
             return "".join(words), name or comment.strip(), end
         words.remove(whole[0])
-        return whole[0].strip("[]<>"), name or comment.strip() or " ".join(words), end
-    return "", "".join(phrase).strip(" ,"), end
+        return _strip_brackets(whole[0]), name or comment.strip() or " ".join(words), end
+    return "", "".join(phrase).strip(" ,;"), end
+
+
+def _strip_brackets(address: str) -> str:
+    """Return an address without the brackets around it. The brackets of a literal stay."""
+    return address.strip("<>") if "@[" in address else address.strip("[]<>")
 
 
 # Comments may stand anywhere (RFC 2045 5.1), and the separator of parameters may be any character
 # or missing. All loops are possessive, and a quote that is not closed runs to the end instead of
 # being tried again.
 _NAME = r"[^\s=;,*\"()]++(?:\*[0-9]{1,3}+)?+\*?+\s*+="
+_WORD = r"[^\s;,:=/\\<>\"()]++"
 _VALUE = re.compile(
-    r"(?:[\s\"]|\([^()]*+\))*+(?P<value>[^\s;,=/\"()]++(?:/[^\s;,=/\"()]++)?+)(?!\s*+=)"
-    rf"(?=[ \t\r\n;(\"]|\Z|,\s*+{_NAME})"
+    rf"(?:[\s\"<]|\([^()]*+\))*+(?P<value>{_WORD}(?:\s*+/\s*+{_WORD})?+)(?!\s*+=)"
+    rf"(?=[\s;:/\\>(\"]|\Z|,\s*+{_NAME})"
 )
 _PARAMETER = re.compile(
     r"(?:[;,\s]|\([^()]*+\))*+"
-    r"(?P<name>[^\s=;,*\"()]++)(?P<piece>\*[0-9]{1,3}+)?(?P<extended>\*)?\s*+=(?:\s|\([^()]*+\))*+"
-    rf"(?:\"(?P<quoted>(?:[^\"\\]|\\.)*+)\"?|(?P<token>(?:[^;,\s]|,(?!\s*+{_NAME}))*+))",
+    r"(?P<name>[^\s=:;,*\"()]++)(?P<piece>\*[0-9]{1,3}+)?(?P<extended>\*)?\s*+[=:]"
+    r"(?:\s|\([^()]*+\))*+"
+    r"(?:(?:\"(?=\"[^\s;,\"]))?+\"(?P<quoted>(?:[^\"\\]|\\.)*+)\"?"
+    rf"|(?P<token>(?:[^;,\s]|,(?!\s*+{_NAME}))*+))",
     re.DOTALL,
 )
 _SKIP = re.compile(r"\"(?:[^\"\\]|\\.)*+\"?|[^;,\s\"]++|[;,\s]++", re.DOTALL)
@@ -325,8 +354,8 @@ def _parse_value(body: str) -> tuple[str, Mapping[str, str]]:
     value = "".join(found["value"].split()).lower() if found else ""
     pieces: dict[str, list[_Piece]] = {}
     for match, more in _find_parameters(body, found.end() if found else 0):
-        quoted = match["quoted"]
-        text = match["token"] + more if quoted is None else _ESCAPED.sub(r"\1", quoted)
+        token, quoted = match["token"], match["quoted"]
+        text = (token + more).rstrip('"') if quoted is None else _ESCAPED.sub(r"\1", quoted)
         number = int(match["piece"][1:]) if match["piece"] else -1
         piece = _Piece(number, match["extended"] is not None, text)
         pieces.setdefault(match["name"].lower(), []).append(piece)
@@ -360,6 +389,8 @@ def _join(found: list[_Piece]) -> str:
     if not numbered and not extended:
         return decode_words(_undo_extended_form(found[0].text))
     chosen = numbered or extended[:1]
+    if not any(piece.is_extended for piece in chosen):
+        return decode_words(_undo_extended_form("".join(piece.text for piece in chosen)))
     charset, data = "", b""
     if chosen[0].is_extended:
         # charset'language'text; some senders leave the first two out.

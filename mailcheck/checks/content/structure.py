@@ -26,14 +26,15 @@ from mailcheck.checks.content.limits import (
 _MEDIA_TYPE = re.compile(r"[\w!#$%&'*+.^`{|}~-]+/[\w!#$%&'*+.^`{|}~-]+", re.ASCII)  # RFC 2045 5.1
 _DELIMITER_LINE = re.compile(rb"\n--([^\s]{1,70})[ \t]*+\r?\n(?=content-[a-z-]+:)", re.IGNORECASE)
 _WELL_FORMED = re.compile(
-    r"[^\s;,/\"=]++(?:/[^\s;,/\"=]++)?+"
+    r"[^\s;,:/\\<>\"=]++(?:/[^\s;,:/\\<>\"=]++)?+"
     r"(?:\s*+;\s*+[^\s;,\"=]++\s*+=\s*+(?:\"(?:[^\"\\]|\\.)*+\"|[^\s;,\"]++))*+\s*+;?\s*+",
     re.DOTALL,
 )
 _DEFAULT_TYPE = "text/plain"
 _NOT_ENCODED = ("", "7bit", "8bit", "binary")
 _UUENCODED = re.compile(
-    rb"\nbegin [0-7]{3,4} ([^\r\n]{1,255})\r?\n(?:[ -`]{1,90}\r?\n)++end[ \t]*+(?:\r?\n|\Z)"
+    rb"\nbegin [0-7]{3,4} ([^\r\n]{1,255})\r?\n(?:[ -`]{1,90}\r?\n)++"
+    rb"(?:\r?\n){0,2}end[ \t]*+(?:\r?\n|\Z)"
 )
 
 
@@ -59,6 +60,16 @@ def _is_text(entity: Entity) -> bool:
     """Return whether an entity is text that is not encoded and has no name."""
     is_plain = entity.content_type == "text/plain" and entity.disposition != "attachment"
     return is_plain and entity.encoding in _NOT_ENCODED and not entity.filename
+
+
+def _choose_filename(disposition: Mapping[str, str], content_type: Mapping[str, str]) -> str:
+    """Return the file name of a part; some programs use the parameter name of the other field."""
+    return (
+        disposition.get("filename")
+        or content_type.get("name")
+        or disposition.get("name")
+        or content_type.get("filename", "")
+    )
 
 
 def _describe_file(name: str, file: slice) -> Entity:
@@ -103,7 +114,7 @@ class _Scan:
         start, end = bounds
         content_type, parameters = self._parse_field(section, "Content-Type")
         if _MEDIA_TYPE.fullmatch(content_type) is None:
-            content_type = default_type
+            content_type = "multipart/mixed" if parameters.get("boundary") else default_type
         disposition, names = self._parse_field(section, "Content-Disposition")
         encoding, _ = self._parse_field(section, "Content-Transfer-Encoding")
         content_id = section.find("content-id")
@@ -117,7 +128,7 @@ class _Scan:
             content_type=content_type,
             parameters=parameters,
             disposition=disposition,
-            filename=names.get("filename") or parameters.get("name", ""),
+            filename=_choose_filename(names, parameters),
             encoding=encoding,
             content_id=content_id.decode().strip("<> ") or None if content_id else None,
             body=body,
