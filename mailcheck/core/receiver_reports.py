@@ -128,7 +128,11 @@ class ReportSelection(Struct, frozen=True):
     day: Instant | None = None
 
 
-def row_digest(reporter: str, report_id: str, result: str) -> str:
-    """Return the digest that identifies a counted row of a report among all rows."""
-    text = "\0".join((reporter, report_id, result))
+def row_digest(reporter: str, report_id: str, result: str, reason: str = "") -> str:
+    """Return the digest that identifies a counted row of a report among all rows.
+
+    :param reason: that of the report. A posted report has one, an authenticated report has none:
+        so their rows differ, whatever the posted one claims.
+    """
+    text = "\0".join((reporter, report_id, result, *((reason,) if reason else ())))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

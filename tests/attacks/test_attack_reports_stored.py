@@ -125,6 +125,28 @@ def test_a_report_page_survives_anonymous_claims() -> None:
     assert house.get(f"/reports/dmarc?domain={DOMAIN}").status == 200
 
 
+def test_a_posted_report_takes_the_place_of_no_authenticated_one() -> None:
+    """A report that is posted in advance in a receiver's name suppresses nothing of its own."""
+    house = reporting_house(reports_zone())
+    ask_for_tls(house)
+    real = tls_report(successful=100, failures=(("mx", 50),)).replace(
+        b"evil.example", b"google.com"
+    )
+    mail = signed_report("google.xml", address(house, "tls"), data=gzip.compress(real, mtime=0))
+    forged = tls_report(failures=(("mx", 1),)).replace(b"evil.example", b"google.com")
+    for _ in range(2):
+        post(house, forged)
+    for _ in range(2):
+        send(house, mail, "tls")
+    assert house.get(f"/reports/tls?domain={DOMAIN}").json["failed"] == 51
+    reports = house.get("/reports").json["reports"]
+    assert sorted(one["state"] for one in reports) == ["counted", "counted", "repeated", "repeated"]
+    (posted,) = (one["id"] for one in reports if one["reason"].startswith("it was posted"))
+    house.ask("DELETE", f"/reports/{posted}").answer()
+    shown = house.get(f"/reports/tls?domain={DOMAIN}").json
+    assert (shown["successful"], shown["failed"]) == (100, 50)
+
+
 def test_other_accounts_reports_are_read_while_a_name_server_is_silent() -> None:
     """A reporter with a silent name server delays the reports of the account that it writes to."""
     house = reporting_house(reports_zone())

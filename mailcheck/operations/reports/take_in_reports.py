@@ -419,7 +419,7 @@ def _rows(
     kept: ReceiverReport, day: Instant, found: Iterator[tuple[str, int]]
 ) -> Iterator[CountedRow]:
     for result, count in found:
-        digest = row_digest(kept.reporter, kept.report_id, result)
+        digest = row_digest(kept.reporter, kept.report_id, result, kept.reason)
         yield CountedRow(
             kept.account_id, kept.kind, kept.domain, day, digest, kept.reporter, result, count
         )

@@ -474,6 +474,7 @@ def _finish(
             report.domain,
             report.reporter,
             report.report_id,
+            report.reason,
         )
         if report.state is ReportState.COUNTED and transaction.row(IS_COUNTED, keys) is not None:
             state, reason = ReportState.REPEATED.value, "the same report was counted before"
@@ -611,7 +612,7 @@ def _remove_counts_of_report(
     own = [
         (account_id, kind, domain, day, digest)
         for domain, digest, result in found
-        if digest == row_digest(report.reporter, report.report_id, result)
+        if digest == row_digest(report.reporter, report.report_id, result, report.reason)
     ]
     transaction.execute_over(_REMOVE_COUNT, own[:limit])
     return len(own[:limit])

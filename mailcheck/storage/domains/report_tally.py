@@ -63,9 +63,10 @@ _COUNTED = """
     SELECT domain FROM found WHERE domain IS NOT NULL LIMIT ?
 """
 
+# A posted report has a reason, an authenticated report has none: neither is a copy of the other.
 IS_COUNTED = """
     SELECT 1 FROM receiver_report WHERE account_id = ? AND kind = ? AND domain = ?
-    AND reporter = ? AND report_key = ? AND state = 'counted'
+    AND reporter = ? AND report_key = ? AND reason = ? AND state = 'counted'
 """
 
 
@@ -102,7 +103,14 @@ def admit(transaction: Transaction, item: Claim) -> Admission:
     """Return how much of a report may be stored, and count that against the quotas."""
     report, account_id = item.report, item.report.account_id
     lock_inboxes(transaction, (account_id,))
-    keys = (account_id, report.kind.value, report.domain, report.reporter, report.report_id)
+    keys = (
+        account_id,
+        report.kind.value,
+        report.domain,
+        report.reporter,
+        report.report_id,
+        report.reason,
+    )
     is_repeated = item.rows > 0 and transaction.row(IS_COUNTED, keys) is not None
     if not is_repeated and _has_room(transaction, item, item.rows + 1, item.octets):
         _note(transaction, item, Outcome.KEPT, item.rows + 1, item.octets)
