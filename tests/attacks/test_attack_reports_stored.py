@@ -339,7 +339,7 @@ def test_strangers_share_a_quota_that_reporters_do_not_use() -> None:
     assert refused["reports"] >= 6
     assert refused["rows"] == 401 * refused["reports"]
     apart = [one for one in listed["reports"] if one["state"] == "apart"]
-    assert "used up the room" in apart[0]["reason"]
+    assert "exceeded their quota" in apart[0]["reason"]
     send(house, signed_report("yahoo.xml", address(house)))
     assert house.get(f"/reports/dmarc?domain={DOMAIN}").json["messages"] == 41
     house.pass_time(DAY / SECOND)

@@ -205,8 +205,8 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
             return None
         if admission is Admission.REPEATED:
             return replace(judged, rows=())
-        who = judged.sender or "senders that no domain vouches for"
-        reason = f"reports of {who} have used up the room that they have in a day"
+        who = judged.sender or "unauthenticated senders"
+        reason = f"reports of {who} exceeded their quota for a day"
         kept = replace(kept, state=ReportState.APART, reason=reason)
         return replace(judged, kept=kept, rows=())
 

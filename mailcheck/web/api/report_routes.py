@@ -80,7 +80,7 @@ REPORT_DELETE = Operation(
     "deleteReport",
     _TAG,
     "Delete a report",
-    "With all that it counts, and the mail that brought it.",
+    "Its counts and the mail that brought it are deleted too.",
     {
         200: Answer("It is deleted.", [json_body("report deleted", DeletedReport)]),
         404: missing("report"),
@@ -95,8 +95,8 @@ REPORTS_DELETE = Operation(
     "deleteReports",
     _TAG,
     "Delete the reports of a reporter, or of a day",
-    "With all that they count. With both parameters: the reports of the reporter about the day. "
-    "One of the two is required. A report that is being read stays.",
+    "Their counts are deleted too. With both parameters: the reports of the reporter about the "
+    "day. One of the two is required. A report that is being read is not deleted.",
     {200: Answer("How many were deleted.", [json_body("reports deleted", DeletedReports)])},
     (parameters.REPORTER, parameters.REPORT_DAY),
 )

@@ -340,7 +340,7 @@ class RefusedReports(Shape):
         Outcome,
         said("over-quota: rows were not counted; foreign: the account does not own the domain"),
     ]
-    reporter: Annotated[str, said("the organization that vouches for them; empty: none does")]
+    reporter: Annotated[str, said("the organization that authenticates them; empty: none")]
     reports: Count
     rows: Annotated[int, said("rows that were not stored; 0 for foreign reports", ge=0)]
     bytes: Annotated[int, said("of these rows", ge=0)]
@@ -353,7 +353,7 @@ class KeptReports(Shape):
     """reports, newest first, and where they go"""
 
     addresses: ReportAddresses
-    domains: Annotated[tuple[ReportedDomain, ...], said("those with most messages, at most 200")]
+    domains: Annotated[tuple[ReportedDomain, ...], said("the 200 with most messages")]
     reports: tuple[KeptReport, ...]
     next_page: int | None
     total: Count
@@ -429,7 +429,7 @@ class TlsOverview(Shape):
     total: Annotated[int, said("results of all pages", ge=0)]
     sources: Annotated[
         tuple[TlsReporter, ...],
-        said("what each reporter reported on all pages, those with most sessions, at most 200"),
+        said("sums of each reporter over all pages: the 200 with most sessions"),
     ]
 
 
@@ -468,7 +468,7 @@ def render_kept_reports(
 
 
 def _refused(tally: Tally) -> RefusedReports:
-    who = tally.sender or "senders that no domain vouches for"
+    who = tally.sender or "unauthenticated senders"
     number = "1 report" if tally.reports == 1 else f"{tally.reports} reports"
     was = "was" if tally.reports == 1 else "were"
     if tally.outcome is Outcome.FOREIGN:
@@ -478,7 +478,7 @@ def _refused(tally: Tally) -> RefusedReports:
         )
         fix = "Watch a domain to have reports about it counted."
     else:
-        meaning = f"{number} of {who} used up the room that reports have in a day."
+        meaning = f"{number} of {who} exceeded the quota of reports for a day."
         fix = "If you do not know the sender, delete its reports."
     return RefusedReports(
         day=format_day(tally.day),

@@ -111,18 +111,18 @@ def test_reports_are_deleted_by_their_owner(owner: Browser, zone: MemoryZone) ->
     newest = next(one for one in owner.page.addresses if re.fullmatch("/reports/.+/delete", one))
     gone = owner.submit(newest)
     assert (gone.status, gone.headers["location"]) == (303, "/reports?done=report-deleted")
-    assert "What has come (2)" in words(owner, "/reports?done=report-deleted")
+    assert "Received reports (2)" in words(owner, "/reports?done=report-deleted")
     assert owner.submit("/reports/delete", reporter=" ", day="").status == 400
     assert owner.submit("/reports/delete", reporter="google.com", day="").status == 303
-    assert "What has come (1)" in words(owner, "/reports")
+    assert "Received reports (1)" in words(owner, "/reports")
     assert owner.submit("/reports/delete", reporter="", day="2026-11-19").status == 303
-    assert "What has come (0)" in words(owner, "/reports")
+    assert "Received reports (0)" in words(owner, "/reports")
 
 
 def test_what_was_not_kept_is_said(owner: Browser, zone: MemoryZone) -> None:
     """A report about a domain that the account neither watches nor owns is a line of its own."""
     local = address(owner)
-    assert "What was not kept" not in words(owner, "/reports")
+    assert "Reports that were not kept" not in words(owner, "/reports")
     run(owner.house.assembly.reports.runner.start())
     data = document("google.xml").replace(b"<domain>example.org<", b"<domain>x.wild.example<")
     raw = signed_report("google.xml", local, data=gzipped(data))
@@ -131,4 +131,4 @@ def test_what_was_not_kept_is_said(owner: Browser, zone: MemoryZone) -> None:
     page = words(owner, "/reports")
     assert "1 report were about domains" not in page
     assert "neither watch nor own, the last about x.wild.example. Watch a domain" in page
-    assert "What has come (0)" in page
+    assert "Received reports (0)" in page
