@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from mailcheck.core.folded_text import fold_text
 
-DERIVATION = 6
+DERIVATION = 7
 """Number of the rules by which content is derived; who changes what they find counts it up.
 
 What an earlier version has derived is derived again when it is read.

@@ -270,6 +270,15 @@ def test_a_boundary_that_begins_like_another_is_another() -> None:
     assert content.text == "one\n--b-x\ntwo"
 
 
+@pytest.mark.parametrize("line_end", ["\r\n", "\r\r\n", " \t\r\n", " \r\r\n"])
+def test_a_delimiter_may_be_followed_by_blanks_and_carriage_returns(line_end: str) -> None:
+    """Line ends that were converted twice, and blanks of transport, do not hide a part."""
+    lines = ["--b", "Content-Type: text/html", "", "<p>x</p>", "--b", "", "text", "--b--", ""]
+    raw = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n" + line_end.join(lines).encode()
+    content = derive_content(raw)
+    assert (content.text.strip(), content.html.strip()) == ("text", "<p>x</p>")
+
+
 @pytest.mark.parametrize(
     "content_type",
     ["multipart/mixed", "multipart/mixed; boundary=other", "multipart/mixed; boundary=''"],

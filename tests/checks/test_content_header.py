@@ -56,6 +56,7 @@ def test_author_and_subject_are_read_from_an_ordinary_header() -> None:
         ("From: <John Do>a@b.example", "a@b.example", "John Do"),
         ("From: <John Do> a@b.example", "a@b.example", "John Do"),
         ("From: John Do a@b.example", "a@b.example", "John Do"),
+        ("From: <John Do> <a@b.example>", "a@b.example", "John Do"),
         ("From: <<a@b.example>>", "a@b.example", ""),
         ("From: John <>", "", "John"),
         ("From: a @ b.example", "a@b.example", ""),
@@ -67,6 +68,13 @@ def test_author_and_subject_are_read_from_an_ordinary_header() -> None:
         ("From: a@[192.0.2.1]", "a@[192.0.2.1]", ""),
         ("From: a@[IPv6:2001:db8::1] (Ann)", "a@[IPv6:2001:db8::1]", "Ann"),
         ("From: Ann <mailto:a@b.example>", "a@b.example", "Ann"),
+        ("From: <a@b.example> (Ann)", "a@b.example", "Ann"),
+        ("From: (Ann) <a@b.example>", "a@b.example", "Ann"),
+        ("From: Ann <a@b.example> (at work)", "a@b.example", "Ann"),
+        ('From: "a@b.example"', "a@b.example", ""),
+        ("From: 'a@b.example'", "a@b.example", ""),
+        ("From: Ann <'a@b.example'>", "a@b.example", "Ann"),
+        ('From: "a" <"b c"@d.example>', '"b c"@d.example', "a"),
         ('From: "Ann <a@b.example>', "a@b.example", "Ann"),
         ('From: Ann" <a@b.example>', "a@b.example", "Ann"),
         ("From: Shop; Deals <a@b.example>", "a@b.example", "Shop; Deals"),
@@ -185,9 +193,11 @@ def test_raw_octets_are_in_the_charset_that_the_mail_declares(charset: str, plac
     name = word.encode(charset)
     raw = b"From: " + name + b" <a@b.example>\r\nSubject: " + name + b" 1\r\n" + end.encode()
     raw += b'"' + name + b'.pdf"\r\n\r\nx\r\n--b--\r\n'
+    raw = b"To: " + name + b" <c@d.example>\r\n" + raw
     assert summarize_header(raw) == HeaderSummary("a@b.example", word, f"{word} 1")
     content = derive_content(raw)
     assert dict(content.header_list)["Subject"] == f"{word} 1"
+    assert [person.name for person in content.people] == [word]
     if place != "root":
         assert content.attachments[0].filename == f"{word}.pdf"
 

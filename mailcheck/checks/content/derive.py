@@ -9,7 +9,7 @@ from mailcheck.checks.content.bodies import (
     unflow,
 )
 from mailcheck.checks.content.codes import find_codes
-from mailcheck.checks.content.decoding import decode_header_bytes, end_lines
+from mailcheck.checks.content.decoding import end_lines
 from mailcheck.checks.content.header import parse_mailboxes
 from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import (
@@ -94,9 +94,7 @@ def _list_people(structure: Structure) -> tuple[Person, ...]:
         Person(name, address, display_name)
         for field in structure.fields
         if (name := field.name.lower()) in PEOPLE
-        for address, display_name in parse_mailboxes(
-            decode_header_bytes(field.body), MAX_HEADER_BYTES
-        )
+        for address, display_name in parse_mailboxes(field.as_text(), MAX_HEADER_BYTES)
     )
 
 

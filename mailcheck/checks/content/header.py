@@ -204,6 +204,7 @@ _WHOLE_ADDRESS = re.compile(r"[^@]++@[^@]++")
 # A route (RFC 5322 4.4) or the scheme of a link.
 _BEFORE_ADDRESS = re.compile(r"^(?:@[^<>:]++:(?=[^@]*+@)|mailto:)", re.IGNORECASE)
 _Q_WORD = re.compile(r"=\?[^?\s]{1,64}\?[qQ]\?[^?]*+\?=")
+_COMMENT_BEHIND = re.compile(r"\s*+\(([^()\\]*+)\)")
 _MARKS = re.compile(r"[<>@,;:()]")
 
 
@@ -278,8 +279,10 @@ def _parse(body: str, position: int) -> tuple[str, str, int]:
                 # Some senders put the brackets around the name: <Ann Bee>ann@example.com
                 name = token["angle"].strip()
                 continue
-            address = _BEFORE_ADDRESS.sub("", token["angle"].strip())
-            return address, "".join(phrase).strip().lstrip(" ,;"), token.end()
+            address = _strip_quotes(_BEFORE_ADDRESS.sub("", token["angle"].strip()))
+            name = "".join(phrase).strip().lstrip(" ,;") or name or comment.strip()
+            behind = None if name else _COMMENT_BEHIND.match(body, token.end())
+            return (address, behind[1], behind.end()) if behind else (address, name, token.end())
         if kind == "comment":
             comment = comment or token["comment"]
             continue
@@ -298,17 +301,28 @@ def _parse(body: str, position: int) -> tuple[str, str, int]:
         written.append(token.group())
     address = "".join(written).strip()
     if "@" in address:
-        words = address.split() if '"' not in address else [address]
-        whole = [word for word in words if _WHOLE_ADDRESS.fullmatch(word)]
-        if not whole:
-            return "".join(words), name or comment.strip(), end
-        words.remove(whole[0])
-        return _strip_brackets(whole[0]), name or comment.strip() or " ".join(words), end
+        return *_read_bare_address(address, name or comment.strip()), end
     return "", "".join(phrase).strip(" ,;"), end
 
 
+def _read_bare_address(text: str, name: str) -> tuple[str, str]:
+    """Return the address in a text without brackets, and its name: the words around it."""
+    words = text.split() if '"' not in text else [text]
+    whole = [word for word in words if _WHOLE_ADDRESS.fullmatch(word)]
+    if not whole:
+        return "".join(words), name
+    words.remove(whole[0])
+    return _strip_brackets(whole[0]), name or " ".join(words)
+
+
+def _strip_quotes(address: str) -> str:
+    """Return an address without quotes around the whole."""
+    return address[1:-1] if address[:1] == address[-1:] and address[:1] in "\"'" else address
+
+
 def _strip_brackets(address: str) -> str:
-    """Return an address without the brackets around it. The brackets of a literal stay."""
+    """Return an address without what is around it. The brackets of a literal stay."""
+    address = _strip_quotes(address)
     return address.strip("<>") if "@[" in address else address.strip("[]<>")
 
 

@@ -207,7 +207,7 @@ class _Scan:
         """Yield the range of each part; text before the first and after the last is none."""
         # The line break belongs to the delimiter (RFC 2046 5.1.1), so the
         # search begins at the one that ends the header section.
-        line = re.compile(rb"\n--" + re.escape(delimiter) + rb"(--)?[ \t]*+(?:\r?\n|\Z)")
+        line = re.compile(rb"\n--" + re.escape(delimiter) + rb"(--)?[ \t\r]*+(?:\n|\Z)")
         position, end = max(0, body[0] - 1), body[1]
         start: int | None = None
         while match := line.search(self.raw_message, position, end):
