@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
+from mailcheck.checks.mail_domains import read_mail_domain
+
 MAX_REPAIRED = 4_096
 """Characters of a text that is repaired; a record in use has 500."""
 
@@ -50,15 +52,23 @@ def _tag_pattern(names: tuple[str, ...], ends: tuple[str, ...]) -> re.Pattern[st
 
 
 _ADDRESS = re.compile(r"[^\s,;:<>()=|]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*", re.ASCII)
-_MAILTO = re.compile(r"mailto[ \t]*[:=;]?[ \t]*(?:mailto:)?(?=\S)", re.ASCII | re.IGNORECASE)
+_MAILTO = re.compile(
+    r"(?<![\w.+-])mailto[ \t]*[:=;]?[ \t]*(?:mailto:)?(?://)?(?=[^\s@])", re.ASCII | re.IGNORECASE
+)
 _MAILTO_URI = re.compile(rf"mailto:{_ADDRESS.pattern}(?:[!?]\S*)?", re.ASCII | re.IGNORECASE)
 _WEB_URI = re.compile(r"https?://\S+", re.ASCII | re.IGNORECASE)
+_OTHER_DOMAIN = re.compile(r"(?<=@)[\w.-]*[^\W\x00-\x7f][\w.-]*")
 _GLUED_URIS = re.compile(r"(?<=\w)(?=ru[af]=mailto:)", re.ASCII | re.IGNORECASE)
 
 
 def clean_uris(text: str) -> str:
-    """Return a text without look-alikes, in which ``mailto:`` stands right before its address."""
-    return _GLUED_URIS.sub(";", _MAILTO.sub("mailto:", without_look_alikes(text)))
+    """Return a text without look-alikes and angle brackets, with domains in A-labels.
+
+    ``mailto:`` stands right before its address.
+    """
+    plain = re.sub("[<>]", "", without_look_alikes(text))
+    plain = _OTHER_DOMAIN.sub(lambda found: read_mail_domain(found[0]) or found[0], plain)
+    return _GLUED_URIS.sub(";", _MAILTO.sub("mailto:", plain))
 
 
 def read_report_uris(written: str) -> list[str]:
@@ -115,5 +125,6 @@ _MISTAKES = tuple(
         (r"^[ \t]*[Vv]=[^;]*,", "its tags are separated by commas"),
         (r"^[ \t]*[Vv]=[^ ;]+[ \t]+[^;]*=", "its tags are separated by blanks"),
         (r"^[ \t]*[Vv]:", "it has a colon in place of the equals sign"),
+        (r"^[ \t]*V[ \t]*=", "its tags are in capital letters"),
     )
 )

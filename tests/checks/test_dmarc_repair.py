@@ -32,6 +32,8 @@ SPOILT = [
     "v=DMARC1; p=reject; rua=d@x.example",
     "v=DMARC1; p=reject; rua=mailto: d@x.example",
     "v=DMARC1; p=reject; rua=<mailto:d@x.example>",
+    "v=DMARC1; p=reject; rua=mailto:<d@x.example>",
+    "v=DMARC1; p=reject; rua=mailto://d@x.example",
     "v=DMARC1; p=rejct; rua=mailto:d@x.example",
     "p=reject; rua=mailto:d@x.example; v=DMARC1",
     "p=reject; rua=mailto:d@x.example",
@@ -66,6 +68,7 @@ def test_addresses_of_a_tag_that_stands_twice_are_kept() -> None:
         "v=DMARC1 p=none reject",
         "v=DMARC1, p=none, p=reject",
         "v=DMARC1 strictly reject",
+        "v=DMARC1 p=block rua=mailto:d@x.example",
         "v=dmarc1; p=reject; rua=mailto:d@x.example.comp=none",
         "v=DMARC1 " + "p=reject " * 1_000,
     ],
@@ -89,6 +92,7 @@ def test_what_can_be_meant_in_two_ways_is_told_in_words(text: str) -> None:
         ("v=DMARC1, p=none", "commas"),
         ("v=DMARC1 p=none", "blanks"),
         ("\ufeffv=DMARC1; p=none", "invisible"),
+        ("V=DMARC1; p=none", "capital letters"),
     ],
 )
 def test_the_mistake_is_named(text: str, mistake: str) -> None:
@@ -98,6 +102,28 @@ def test_the_mistake_is_named(text: str, mistake: str) -> None:
     (finding,) = settle(zone, lambda answers: evaluate_dmarc("x.example", answers)).findings
     assert finding.id == "dmarc.unreadable"
     assert mistake in finding.meaning
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("adkim=strict; aspf=Relaxed", "adkim=s; aspf=r"),
+        ("rua=mailto:d@ex\u00e4mple.example", "rua=mailto:d@xn--exmple-cua.example"),
+        ("rua=mailto:mailto@x.example", "rua=mailto:mailto@x.example"),
+    ],
+)
+def test_values_are_written_as_receivers_read_them(written: str, meant: str) -> None:
+    """Words for the modes get their letters, and domains of other scripts their A-labels."""
+    assert repair_policy_record(f"v=DMARC1; p=reject; {written}") == f"v=DMARC1; p=reject; {meant}"
+
+
+@pytest.mark.parametrize("rua", ["mailto://d@x.example", "d@x.example", "mailto:<d@x.example>"])
+def test_an_offered_address_takes_no_place_of_a_misspelt_one(rua: str) -> None:
+    """A record whose address receivers cannot read is offered with that address, corrected."""
+    zone = MemoryZone({"_dmarc.x.example": {"TXT": [f'"v=DMARC1; p=reject; rua={rua}"']}})
+    verdict = settle(zone, lambda answers: evaluate_dmarc("x.example", answers, "r@here.example"))
+    offered = {one.id: one.proposed and one.proposed.value for one in verdict.findings}
+    assert offered == {"dmarc.no-reports": MEANT, "dmarc.syntax": MEANT}
 
 
 TAGS = st.permutations(

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -113,7 +114,7 @@ def _decode(tags: TagList) -> tuple[bytes, str]:
     if text is None:
         return b"", "has no key (no p=)"
     try:
-        octets = base64.b64decode("".join(text.split()), validate=True)
+        octets = base64.b64decode(re.sub("[ \t\r\n]", "", text), validate=True)
     except (binascii.Error, ValueError):
         return b"", "has a key that is not Base64: it was cut off or altered when it was pasted"
     if len(octets) > MAX_KEY_OCTETS:

@@ -34,7 +34,7 @@ MAX_PIECES = 4
 _NAMES = ("v", "k", "p", "t", "h", "s", "n", "g")
 _ENDS = ("(?<=dkim1)", "(?<==rsa)", "(?<==ed25519)")
 _ARMOR = re.compile(r"-{2,}[ \t]*(?:BEGIN|END)[A-Z0-9 ]*-{2,}", re.ASCII | re.IGNORECASE)
-_ESCAPED_BLANKS = re.compile(r"\\+[nrt]", re.ASCII)
+_ESCAPED_BLANKS = re.compile(r"\\+[nrt]|<[bB][rR][ \t]*/?>", re.ASCII)
 _KEY_TAG = re.compile(r"(?:^|[\s;,:|])[pP]\s*[=:]\s*[\"']?[A-Za-z0-9+/]{16}", re.ASCII)
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/]{60}", re.ASCII)
 

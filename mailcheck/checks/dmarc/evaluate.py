@@ -341,13 +341,15 @@ def _reports(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[
     assert record is not None
     assert place is not None
     if not record.asks_for_reports:
+        mended = change_tags(record.text, **changes)
+        asks_then = parse_policy_record(mended).asks_for_reports
         yield Finding(
             "dmarc.no-reports",
             Severity.WARNING,
             "The DMARC record names no address for reports, so you never learn which of your mail"
             " fails and who forges your name.",
             "Add an address for reports (rua=mailto: and an address) to the DMARC record.",
-            _publish(place, change_tags(record.text, **changes)) if changes.get("rua") else None,
+            _publish(place, mended) if asks_then else None,
         )
     for authorization in verdict.authorizations:
         if authorization.presence is Presence.ABSENT:
@@ -508,7 +510,7 @@ def _describe_all(
 ) -> Iterator[Finding]:
     """Describe the record that applies, with an address for reports where it asks nobody."""
     assert step.record is not None
-    is_silent = not step.record.asks_for_reports
+    is_silent = not _meant(step.record).asks_for_reports
     offer = offer_reports(step.domain, report_to, found.walk, answers) if is_silent else None
     yield from (_with_agreement(one, step.domain, offer) for one in _describe(found, offer))
     yield from _policy_in_doubt(found.domain, step, answers)

@@ -38,7 +38,7 @@ _MAX_URIS = 20  # more are not looked at; receivers must support two (RFC 7489 6
 # scheme ":" ...; a comma or exclamation mark must be percent-encoded
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>[!-~]+)", re.ASCII)
 _SIZE_LIMIT = re.compile(r"![0-9]+[kmgt]?\Z", re.ASCII | re.IGNORECASE)
-_MAILTO_HOST = re.compile(r"[^@\s]+@(?P<host>[A-Za-z0-9._-]+)", re.ASCII)
+_MAILTO_HOST = re.compile(r"(?!//)[^@\s]+@(?P<host>[A-Za-z0-9._-]+)", re.ASCII)
 
 
 class Policy(Enum):

@@ -26,6 +26,7 @@ from mailcheck.checks.tag_repair import (
 )
 
 _ALIASES = {"policy": "p"}
+_MODES = {"strict": "s", "relaxed": "r"}
 
 _NAMES = (*KNOWN_TAGS, *OBSOLETE_TAGS, *_ALIASES)
 
@@ -38,6 +39,8 @@ _ENDS = (
 )
 
 _POLICY_WORDS = re.compile("|".join(policy.value for policy in Policy), re.ASCII | re.IGNORECASE)
+
+_LIKE_NONE = ("monitor", "monitoring", "no", "off")
 
 _CLOSE = 0.8
 """Likeness from which a word is a misspelt policy: `quarentine`, `rejct`."""
@@ -57,6 +60,8 @@ def repair_policy_record(text: str) -> str | None:
     for found, written in find_tags(clean, _NAMES, _ENDS):
         name = _ALIASES.get(found, found)
         value = _read_value(name, written)
+        if written and not value and name in POLICY_TAGS:
+            return None
         if name == "v" or name in OBSOLETE_TAGS or not value:
             continue
         known = meant.get(name)
@@ -97,8 +102,11 @@ def _read_value(name: str, written: str) -> str:
         return ",".join(read_report_uris(written))
     word = re.split(r"[\s,;|]", written, maxsplit=1)[0].lower()
     if name in POLICY_TAGS:
+        if word in _LIKE_NONE:
+            return Policy.NONE.value
         return next(iter(get_close_matches(word, [one.value for one in Policy], 1, _CLOSE)), "")
     if name == "fo":
         options = dict.fromkeys(one for one in word.split(":") if one in FAILURE_OPTIONS)
         return ":".join(options) if not {"0", "1"} <= options.keys() else ""
-    return word if word in VALUES.get(name, ()) else ""
+    value = _MODES.get(word, word)
+    return value if value in VALUES.get(name, ()) else ""

@@ -29,7 +29,7 @@ VERSION = "TLSRPTv1"
 PREFIX = "_smtp._tls."
 MAX_URIS = 20
 
-_URI = re.compile(r"mailto:[^@\s,!;]+@[A-Za-z0-9.-]+|https://[^\s,!;]+", re.ASCII)
+_URI = re.compile(r"mailto:(?!//)[^@\s,!;]+@[A-Za-z0-9.-]+|https://[^\s,!;]+", re.ASCII)
 
 
 class TlsRptVerdict(Struct, frozen=True):
