@@ -39,13 +39,14 @@ def normalize(text: str) -> str:
     text = _DASH_OF_A_TERM.sub(_UNREADABLE, text).translate(_LOOK_ALIKES)
     text = _ENTITY.sub(lambda found: html.unescape(found.group()), text)
     text = _DECIMAL_ESCAPE.sub(lambda found: chr(int(found[1])), text)
+    text = re.sub(r"(?<=[0-9])\\(?=[0-9])", _UNREADABLE, text)  # "\32" may be "/32"
     text = re.sub(r"\\(?!\s|$)", "", text)
     text = "".join(JOINT if unicodedata.category(one) == "Cf" else one for one in text)
     return unicodedata.normalize("NFKC", text)
 
 
 VERSION_AT_START = re.compile(
-    rf"[\W_]*(?:v[\s={JOINT}:.-]*)?s(?:pf|fp)[\s{JOINT}]*(?:1(?:\.?0)?|2\.0)?(?:/[a-z,]+)?(?![0-9.])",
+    rf"[\W_]*(?:v[\s={JOINT}:.-]*)?s(?:pf|fp)[\s{JOINT}]*(?:1(?:\.?0)?|2\.0)?(?:/(?:pra|mfrom)(?:,(?:pra|mfrom))?)?(?![0-9.])",
     re.IGNORECASE,
 )
 
@@ -58,7 +59,10 @@ def looks_like_spf(text: str) -> bool:
     compact = "".join(start.lower().split()).lstrip("\"'=([{<`*")
     if compact.startswith(("v=spf", "v:spf", "spf1", "v-spf", "vspf", "v=sfp1", "v.spf")):
         return True
-    return _has_terms_only(text)
+    return _VERSION_WITHIN.search(compact) is not None or _has_terms_only(text)
+
+
+_VERSION_WITHIN = re.compile("v=+spf1")
 
 
 def is_sender_id(text: str) -> bool:
@@ -73,8 +77,11 @@ _TERM = re.compile(
 
 
 def _has_terms_only(text: str) -> bool:
-    """Return whether a text holds terms of SPF and an ``all`` at its end, but no version."""
+    """Return whether a text holds terms of SPF and an ``all`` at its end.
+
+    The first of three words or more may be anything: a version that nobody can read.
+    """
     words = text.split()
     if len(words) < 2 or words[-1].lstrip("+-~?").lower() != "all":
         return False
-    return all(_TERM.fullmatch(word) is not None for word in words)
+    return all(_TERM.fullmatch(word) is not None for word in words[len(words) > 2 :])

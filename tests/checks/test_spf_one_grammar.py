@@ -15,6 +15,7 @@ from mailcheck.checks.spf.record import (
 )
 from mailcheck.checks.spf.tree import MAX_VOIDS
 from mailcheck.core.network_addresses import IpAddress
+from tests.checks.test_dkim_repair import quote
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 
@@ -113,10 +114,7 @@ RECORDS = st.lists(TERMS, max_size=6).map(lambda terms: " ".join(["v=spf1", *ter
 
 def judge(text: str) -> tuple[AuthResult, str]:
     """Give the result for a mail when only the record itself is known, and its explanation."""
-    zone = MemoryZone({})
-    octets = "".join(f"\\{octet:03d}" for octet in text.encode())
-    cut = [octets[start : start + 800] for start in range(0, len(octets), 800)]
-    zone.publish("d.example", "TXT", " ".join(f'"{piece}"' for piece in cut))
+    zone = MemoryZone({"d.example": {"TXT": [quote(text)]}})
     answers = Answers()
     zone.lookup(DnsQuestion("d.example", "TXT")).addCallback(
         lambda answer: answers.known.update({answer.question: answer})
@@ -246,8 +244,7 @@ def test_domain_and_mail_agree_on_every_record(terms: list[str], end: str) -> No
     """A mail that matches nothing is permerror just where the check of the domain says so."""
     zone = MemoryZone(HOSTS | OF_ONE_PROTOCOL)
     text = " ".join(["v=spf1", *(one for one in terms if not one.startswith("exists:h")), end])
-    octets = "".join(f"\\{octet:03d}" for octet in text.encode())
-    zone.publish("d.example", "TXT", f'"{octets}"')
+    zone.publish("d.example", "TXT", quote(text))
     domain = settle(zone, lambda answers: evaluate_spf("d.example", answers))
     for client in (STRANGER, ip_address("2001:db8:9::9")):
         mail = judge_stranger(zone, client)

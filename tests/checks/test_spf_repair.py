@@ -70,6 +70,9 @@ ONE_MEANING = [
     # URLs, ports and names of other scripts.
     ("v=spf1 include:https://p.example/spf a:h.example:25 -all", None),
     ("v=spf1 include:ex\u00e4mple.example -all", "include:xn--exmple-cua.example -all"),
+    ("v=spf1 ip4::192.0.2.9 -all", "ip4:192.0.2.9 -all"),
+    ("v=spf1 include::p.example -all", "include:p.example -all"),
+    ("v=spf1 include:@p.example -all", "include:p.example -all"),
     # Characters that look like others, and invisible ones.
     ("v=spf1 mx \u2013all", "mx -all"),
     ("v=spf1 \u201cmx\u201d ip4\uff1a192.0.2.9 \uff0dall", "mx ip4:192.0.2.9 -all"),
@@ -88,6 +91,9 @@ ONE_MEANING = [
     ("v=spf mx -all", "mx -all"),
     ('"v=spf1 mx -all"', "mx -all"),
     ("v=spf1 v=spf1 mx -all", "mx -all"),
+    ("v==spf1 mx -all", "mx -all"),
+    ("SPF: v=spf1 mx -all", "mx -all"),
+    ("txt=v=spf1 mx -all", "mx -all"),
     ("mx ip4:192.0.2.9 -all", "mx ip4:192.0.2.9 -all"),
 ]
 """Each text, and what it was meant to say; `None` for those of `WITH_TWO_WRITINGS`."""
@@ -121,7 +127,12 @@ WITH_TWO_WRITINGS = [
 )
 def test_what_can_only_be_meant_one_way_is_repaired(text: str, meant: str) -> None:
     """The record that was meant keeps every sender, and has no fault itself."""
-    useless = ("include:p.example-all", "include:https://p.example/spf")
+    useless = (
+        "include:p.example-all",
+        "include:https://p.example/spf",
+        "include::p.example",
+        "include:@p.example",
+    )
     record = mend(text, useless=useless)
     assert record == f"v=spf1 {meant}"
     assert parse_spf_record(record).problems == ()
@@ -136,6 +147,11 @@ def test_what_can_only_be_meant_one_way_is_repaired(text: str, meant: str) -> No
         "v=spf1 ip4:192.0.2.256 -all",
         "v=spf1 ip4:010.1.1.1 -all",
         "v=spf1 ip4: -all",
+        "v=spf1/mx -all",
+        "v=spf1 ip4:192.0.2.1\\32 -all",
+        "v=spf1 ip6:2001:db8::1%eth0 -all",
+        "@ IN TXT v=spf1 mx -all",
+        "spf=v1 mx -all",
         "v=spf1 mx - ip4:192.0.2.9 -all",
         "v=spf1 mx \u2013ip4:192.0.2.9 \u2013all",
         "v=spf1 mx-ip4:192.0.2.9 -all",

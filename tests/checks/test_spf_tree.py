@@ -241,6 +241,39 @@ def test_no_record_is_told_apart_from_a_spoilt_one(
     assert verdict.findings[0].proposed.value == value
 
 
+@pytest.mark.parametrize(
+    ("node", "value"),
+    [
+        ({"A": ["8.8.8.8"]}, "v=spf1 a ~all"),
+        ({"A": ["8.8.8.8"], "MX": ["0 ."]}, None),
+        ({"TXT": ["hello"]}, None),
+    ],
+)
+def test_a_first_record_names_hosts_that_are_there(
+    node: dict[str, list[str]], value: str | None
+) -> None:
+    """Without a mail host no record with "mx" is proposed: nobody would pass by it."""
+    zone = MemoryZone({"d.example": node})
+    (finding,) = settle(zone, lambda answers: evaluate_spf("d.example", answers)).findings
+    assert finding.id == "spf.absent"
+    assert (finding.proposed and finding.proposed.value) == value
+    assert ("v=spf1 -all" in finding.fix) == (value is None)
+
+
+@pytest.mark.parametrize("term", ["include:ok.example,x.example", "a:x.example,y.example"])
+def test_a_term_that_may_stand_for_senders_is_not_to_be_removed(term: str) -> None:
+    """A name that no host can have is to be corrected: removing it could cost a sender."""
+    verdict = judge(f"v=spf1 {term} -all")
+    assert ids(verdict)
+    assert all(one.fix.startswith("Correct") for one in verdict.findings)
+    assert not any(one.proposed for one in verdict.findings)
+
+
+def test_private_networks_are_not_counted() -> None:
+    """Nobody outside can send from a private network, so a record with one is not wide."""
+    assert ids(judge("v=spf1 mx ip4:10.0.0.0/8 ip6:fc00::/7 -all")) == []
+
+
 def test_a_record_at_the_wrong_name_is_found() -> None:
     """A zone editor that appended the zone's name is the commonest way to lose a record."""
     zone = MemoryZone(HOSTS | {"d.example.d.example": {"TXT": ["v=spf1 mx -all"]}})

@@ -98,6 +98,9 @@ def aliased(name: str, text: str) -> Case:
 
 CASES: dict[str, Case] = {
     "spf.absent": spf(senders=(HOST,)),
+    "spf.absent without a mail host": Case(
+        {(DOMAIN, "TXT"): (), (DOMAIN, "MX"): (), (DOMAIN, "A"): (OTHER,)}, (OTHER,)
+    ),
     "spf.unreadable": spf(" v=spf1 mx ip4:8.8.5.0/24 -all"),
     "spf.misplaced": Case({(DOMAIN, "TXT"): (), ("spf.d.example", "TXT"): (SPF,)}),
     "spf.several": spf("v=spf1 mx ~all", "v=spf1 ip4:8.8.5.0/24 -all"),
@@ -106,6 +109,7 @@ CASES: dict[str, Case] = {
     "spf.too-many-voids": spf(
         "v=spf1 mx ip4:8.8.5.0/24 a:no1.d.example a:no2.d.example a:no3.d.example -all"
     ),
+    "spf.too-many-lookups": spf("v=spf1 mx ip4:8.8.5.0/24" + " a:mx.d.example" * 10 + " -all"),
     "spf.void": spf("v=spf1 mx ip4:8.8.5.0/24 a:no.d.example -all"),
     "spf.include-absent": spf("v=spf1 mx ip4:8.8.5.0/24 include:gone.example -all"),
     "spf.include-loop": spf("v=spf1 mx ip4:8.8.5.0/24 include:d.example -all"),

@@ -36,9 +36,9 @@ rejected."""
 INCLUDE = "include:"
 
 
-def propose_new_record() -> str:
+def propose_new_record(sender: str = "mx") -> str:
     """Return a first record: the hosts that receive mail also send it."""
-    return f"{VERSION} mx {ASK_WHO_FAILS}"
+    return f"{VERSION} {sender} {ASK_WHO_FAILS}"
 
 
 def mend_text(text: str) -> str:
@@ -151,7 +151,7 @@ def find_named(
     read = [term for term in read if read_sender(term) is not None]
     reasons = dict(left_out)
     for term, words in find_glued(read, meanings, left_out).items():
-        reasons[term] = f'is read as "{words}"'
+        reasons[term] = f'nobody passes by it; "{words}" is in its place'
     of_senders = {read_sender(term): reason for term, reason in reasons.items()}
     senders = dict.fromkeys(read_sender(term) for term in (*read, *meant))
     return tuple(replace(one, reason=of_senders.get(one, "")) for one in senders if one is not None)

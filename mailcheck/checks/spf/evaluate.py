@@ -5,7 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dns.rdtypes.ANY.TXT import TXT
 from msgspec.structs import replace
 
-from mailcheck.checks.dns_answers import Answers, DnsAnswer, Presence, look_up, txt_values
+from mailcheck.checks.dns_answers import (
+    Answers,
+    DnsAnswer,
+    Presence,
+    look_up,
+    look_up_addresses,
+    mx_records,
+    txt_values,
+)
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
 from mailcheck.checks.spf.advice import (
     compose,
@@ -25,6 +33,7 @@ from mailcheck.checks.spf.record import (
 from mailcheck.checks.spf.repair import (
     Meaning,
     find_meaning,
+    is_plain,
 )
 from mailcheck.checks.spf.tree import (
     IP_VERSIONS,
@@ -48,16 +57,30 @@ _NO_RECORD = (
 _BROKEN = "so receivers give up (permerror) and no mail of {domain} passes SPF"
 
 
-def _say_absent(domain: str, proposed: str) -> Finding:
-    """Say that there is no record."""
+def _say_absent(domain: str, sender: str) -> Finding:
+    """Say that there is no record.
+
+    :param sender: the term of a first record; empty where no host of the domain is known.
+    """
+    fix = "Publish an SPF record that names every server and service that sends for the domain"
     return Finding(
         "spf.absent",
         Severity.ERROR,
         f"{domain} does not say which servers may send its mail (no SPF record): Google, Yahoo"
         " and Microsoft refuse or distrust such mail.",
-        "Publish an SPF record that names every server and service that sends for the domain.",
-        RecordToPublish(domain, "TXT", proposed),
+        f"{fix}." if sender else f'{fix}, or "v=spf1 -all" if none does.',
+        RecordToPublish(domain, "TXT", propose_new_record(sender)) if sender else None,
     )
+
+
+def _find_own_term(domain: str, answers: Answers) -> str:
+    """Return the term for the hosts that receive mail of a domain; empty where there is none."""
+    answer = look_up(answers, domain, "MX")
+    if not answer.status.is_determined or any(host for _, host in mx_records(answer)):
+        return "mx"
+    if answer.records:
+        return ""  # a null MX
+    return "a" if look_up_addresses(answers, domain).addresses else ""
 
 
 def _say_unreadable(
@@ -133,6 +156,7 @@ def _limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[F
             f"The SPF record needs {count} DNS lookups and {MAX_LOOKUPS} are allowed, {broken}.",
             "Remove the services that no longer send for the domain, move some to a subdomain of"
             " their own, or replace a, mx and include by the ip4 and ip6 networks behind them.",
+            proposed,
         )
     if verdict.void_count > MAX_VOIDS:
         terms = min((verdict.voids_for(version) for version in IP_VERSIONS), key=len)
@@ -241,7 +265,7 @@ def _node(
             Severity.WARNING,
             f'"{term}" in {place} leads to a name that does not exist; it lets nobody send and'
             " counts against a limit of two.",
-            f'Remove "{term}" from the SPF record.' if top is None else _ask_owner(node, top),
+            _mend_void(term) if top is None else _ask_owner(node, top),
             proposed if is_own else None,
         )
     for term in node.crowded:
@@ -255,6 +279,10 @@ def _node(
             else _ask_owner(node, top),
             None if top is None else proposed,
         )
+
+
+def _mend_void(term: str) -> str:
+    return f'Remove "{term}" from the SPF record.' if is_plain(term) else _correct(term)
 
 
 def _ask_owner(node: SpfNode, top: SpfNode) -> str:
@@ -302,7 +330,14 @@ def _mend_include(node: SpfNode) -> str:
     meant = find_meaning((node.term,), frozenset((node.term,)))
     if meant.words and not meant.unclear and meant.words != (node.term,):
         return f'Write "{" ".join(meant.words)}".'
+    if not is_plain(node.term):
+        return _correct(node.term)
     return f'Remove "{node.term}", or have a record published at {node.domain}.'
+
+
+def _correct(term: str) -> str:
+    """Say what to do about a term whose name no host can have: it may stand for a sender."""
+    return f'Correct "{term}": only one domain name may stand behind the colon.'
 
 
 def _term(
@@ -572,4 +607,5 @@ def _explain_absence(
         if found:
             finding = _say_misplaced(domain, elsewhere, found[0])
             return _without_record(domain, Presence.ABSENT, finding)
-    return _without_record(domain, Presence.ABSENT, _say_absent(domain, propose_new_record()))
+    finding = _say_absent(domain, _find_own_term(domain, answers))
+    return _without_record(domain, Presence.ABSENT, finding)

@@ -56,8 +56,8 @@ NOBODY = Reach()
 
 
 def count_addresses(networks: Iterable[Network]) -> Reach:
-    """Count the addresses in networks, each once."""
-    distinct = set(networks)
+    """Count the public addresses in networks, each once."""
+    distinct = {one for one in networks if one.is_global}
     ipv4 = collapse_addresses(one for one in distinct if isinstance(one, IPv4Network))
     ipv6 = collapse_addresses(one for one in distinct if isinstance(one, IPv6Network))
     return Reach(sum(one.num_addresses for one in ipv4), sum(one.num_addresses for one in ipv6))

@@ -240,6 +240,8 @@ def _read_network(name: MechanismName, rest: str) -> IPv4Network | IPv6Network:
     network, slash, length = rest[1:].partition("/")
     if not rest.startswith(":") or not network:
         raise ValueError("has no address")
+    if "%" in network:
+        raise ValueError("has the name of a network interface behind its address")
     if slash and re.fullmatch(_LENGTH, length, re.ASCII) is None:
         raise ValueError("has no valid length behind the slash")
     family = IPv4Network if name is MechanismName.IP4 else IPv6Network

@@ -137,11 +137,15 @@ class _Reading:
             self._ends.append(term.qualifier)
         elif isinstance(term, Mechanism):
             self._terms.append(text)
-        elif isinstance(term, Modifier) and term.name != "v":
+        elif (
+            isinstance(term, Modifier)
+            and term.name != "v"
+            and VERSION_AT_START.fullmatch(term.value) is None
+        ):
             self._modifiers.append(text)
 
     def _is_good(self, text: str) -> bool:
-        return text not in self._useless and _is_plain(text)
+        return text not in self._useless and is_plain(text)
 
     def _read(self, piece: str) -> tuple[str, ...] | None:
         """Return the terms that a piece was meant as; `None` if that is not certain."""
@@ -200,7 +204,7 @@ _TOP = re.compile(r"(?:[a-z]{2,63}|xn--[a-z0-9-]{1,59})\.?", re.IGNORECASE)
 _MACRO = re.compile(r"%(?:\{[^}]*\}|[%_-])")
 
 
-def _is_plain(text: str) -> bool:
+def is_plain(text: str) -> bool:
     """Return whether a text is a term in which only characters of names and addresses occur."""
     term = _parse(text)
     if isinstance(term, str):
@@ -230,12 +234,12 @@ def _read_one(text: str, useless: frozenset[str] = frozenset()) -> tuple[str, ..
         return (f"{_read_qualifier(every[1], every[2])}all",)
     if text in useless:
         return None
-    if _is_plain(text) and not _is_misspelt(text):
+    if is_plain(text) and not _is_misspelt(text):
         return (text,)
     qualifier = text[:1] if text[:1] in set("+~?-") else ""
     terms = _read_value(text[len(qualifier) :])
     found = tuple(f"{qualifier}{one}" for one in terms or ())
-    return found if found and not set(found) & useless and all(map(_is_plain, found)) else None
+    return found if found and not set(found) & useless and all(map(is_plain, found)) else None
 
 
 def _read_qualifier(before: str, behind: str) -> str:
@@ -281,7 +285,7 @@ _PORT = re.compile(r"(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.[a-z]{2,63}\.?):[0-
 
 def _without_address(value: str) -> str:
     """Return what is left of a URL or of host and port: the host."""
-    value = value.strip("\"'`<>()")
+    value = re.sub("^[@:](?!:)", "", value.strip("\"'`<>()"))
     url = _URL.fullmatch(value)
     value = url["host"] if url is not None else value
     port = _PORT.fullmatch(value)
