@@ -167,6 +167,17 @@ def test_equal_rows_are_counted_together() -> None:
     assert len(read_report_file(zipped(gzipped(twice), "report.xml.gz"))) == 1
 
 
+@pytest.mark.parametrize("between", [b"", b"\n", b"\n\n<?xml version='1.0'?>\n"])
+def test_reports_behind_each_other_are_read_apart(between: bytes) -> None:
+    """A file with two reports has two, each with the rows of its own; too many are refused."""
+    one = document("seznam.xml").strip()
+    body = one[one.index(b"<feedback") :]
+    alone = parse_aggregate_report(one)
+    assert read_report_file(one + between + body) == [alone, alone]
+    with pytest.raises(ReportRefused, match="over 10 reports"):
+        read_report_file(one + (between + body) * 10)
+
+
 @pytest.mark.parametrize(
     ("written", "read"),
     [

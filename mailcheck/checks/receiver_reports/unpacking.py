@@ -4,6 +4,7 @@ The type that the mail says is not asked: reporters write ``application/octet-st
 ``application/x-zip-compressed``, ``text/xml`` and worse for all three.
 """
 
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -63,7 +64,7 @@ class Unpacking:
         if not looks_packed(data):
             if len(data) > MAX_UNPACKED:
                 raise _too_large()
-            yield data.strip(_JUNK) if data[:2] not in _MARKS else data
+            yield from _split(data.strip(_JUNK) if data[:2] not in _MARKS else data)
             return
         if not layers:
             raise ReportRefused(f"it is packed more than {MAX_LAYERS} times over")
@@ -124,6 +125,23 @@ class Unpacking:
             raise _too_large()
         self._room -= len(unpacked)
         return unpacked
+
+
+_END = b"</feedback>"
+_BETWEEN = re.compile(rb"(?<=</feedback>)\s*(?=<\?xml|<feedback)")
+
+
+def _split(document: bytes) -> list[bytes]:
+    """Return the DMARC reports of a document in which one follows the other.
+
+    :raises ReportRefused: there are more than `MAX_DOCUMENTS`.
+    """
+    if document.count(_END) < 2:
+        return [document]
+    reports = _BETWEEN.split(document, MAX_DOCUMENTS)
+    if len(reports) > MAX_DOCUMENTS:
+        raise ReportRefused(f"it holds over {MAX_DOCUMENTS} reports")
+    return reports
 
 
 def _is_beside(name: str) -> bool:
