@@ -90,6 +90,21 @@ def test_the_fix_lets_the_client_send(
     assert str(client) in finding.fix
 
 
+@pytest.mark.parametrize(
+    ("node", "value"),
+    [
+        ({"A": ["192.0.2.9"]}, "v=spf1 a ip4:192.0.2.1 ~all"),
+        ({"MX": ["0 ."]}, "v=spf1 ip4:192.0.2.1 ~all"),
+    ],
+)
+def test_a_first_record_names_hosts_that_are_there(node: dict[str, list[str]], value: str) -> None:
+    """The record for a domain without a mail host has no "mx", as its own check says."""
+    finding = describe(MemoryZone({"d.example": node}))
+    assert finding is not None
+    assert finding.proposed is not None
+    assert finding.proposed.value == value
+
+
 @pytest.mark.parametrize("text", ["v=spf1 mx -all", "v=spf1 mx -all nonsense", "nothing"])
 def test_a_stranger_is_not_let_in(text: str) -> None:
     """No record names a client that the domain does not vouch for: the words say how to do it."""

@@ -38,7 +38,7 @@ INCLUDE = "include:"
 
 def propose_new_record(sender: str = "mx") -> str:
     """Return a first record: the hosts that receive mail also send it."""
-    return f"{VERSION} {sender} {ASK_WHO_FAILS}"
+    return " ".join(filter(None, (VERSION, sender, ASK_WHO_FAILS)))
 
 
 def mend_text(text: str) -> str:

@@ -317,11 +317,23 @@ def propose_for_address(
     """
     if domain_verdict is not None and domain_verdict.records:
         text = domain_verdict.mended
+    elif identity.record is None:
+        text = _first_record(domain_verdict)
     else:
-        text = propose_new_record() if identity.record is None else mend_text(identity.record)
+        text = mend_text(identity.record)
     name = identity.mechanism.lstrip("+-~?").lower()
     is_kept_out = name not in ("", "all")
     return add_term(text, term_for(address), is_kept_out=is_kept_out) if text else ""
+
+
+def _first_record(verdict: SpfVerdict | None) -> str:
+    """Return a first record, with the hosts that the domain's check has found."""
+    absent = (
+        next((one for one in verdict.findings if one.id == "spf.absent"), None) if verdict else None
+    )
+    if absent is None:
+        return propose_new_record()
+    return absent.proposed.value if absent.proposed is not None else propose_new_record("")
 
 
 def _without_name(verdict: SpfOfMail) -> Finding:
