@@ -69,7 +69,10 @@ class DashboardAssembly:
         self.sign_in = SignIn(passwords, hasher, self.sessions, attempts, journal, time_and_chance)
         self.register = Register(
             RegistrationRules(
-                Registration(options.registration), options.per_address, reserved_names(config)
+                Registration(options.registration),
+                options.per_address,
+                reserved_names(config),
+                is_first_ours=options.bootstrap,
             ),
             accounts,
             passwords,

@@ -35,6 +35,7 @@ from mailcheck.ops.watch import (
     Look,
     State,
     Watch,
+    look_at_damage,
     look_at_disk,
     look_at_lists,
     look_at_resolvers,
@@ -187,6 +188,7 @@ def daemon_watch(
 
     looks: Sequence[Look] = (
         look_at_disk(engine.free_bytes, min_free),
+        look_at_damage(lambda: engine.damage),
         look_at_lists(checks.catalogue.blocklists, checks.health),
         look_at_resolvers(servers, silent),
         certificates.look,

@@ -105,6 +105,7 @@ class SupervisedService(Service):
         self._watchdog = LoopingCall(supervisor.tell, ALIVE)
         self._watchdog.clock = reactor
         self._before: Any = None
+        self._is_ready = False
 
     def privilegedStartService(self) -> None:
         """Take SIGHUP, from now on: it would end the process."""
@@ -137,15 +138,19 @@ class SupervisedService(Service):
 
     def _tell_ready(self) -> None:
         if self.running:
+            self._is_ready = True
             self._supervisor.tell(READY, f"STATUS={self._status()}")
 
     def _hang_up(self, *_: object) -> None:
         self._reactor.callFromThread(self._read_again)
 
     def _read_again(self) -> None:
-        self._supervisor.tell(RELOADING, f"MONOTONIC_USEC={time.monotonic_ns() // 1_000}")
+        # Before the daemon is ready, systemd must not hear that it is.
+        if self._is_ready:
+            self._supervisor.tell(RELOADING, f"MONOTONIC_USEC={time.monotonic_ns() // 1_000}")
         try:
             self._reload()
         except Exception:
             self._log.failure("reloading failed")
-        self._supervisor.tell(READY)
+        if self._is_ready:
+            self._supervisor.tell(READY)

@@ -15,6 +15,7 @@ MEBIBYTE = 1024 * 1024
 
 DISK = "disk"
 LISTS = "blocklists"
+DATABASE = "database"
 
 State = tuple[str, str]
 """What was looked at, and what is wrong with it; empty where nothing is."""
@@ -59,6 +60,14 @@ def look_at_disk(free_bytes: Callable[[], int | None], min_free: int) -> Look:
         return [(DISK, f"{left} MiB are free, of {wanted} MiB that mail must leave: refused")]
 
     return look
+
+
+def look_at_damage(damage: Callable[[], str]) -> Look:
+    """Look whether a damaged page of the database was met.
+
+    The daemon stays ready: what the heartbeat reads is what every call reads.
+    """
+    return lambda: [(DATABASE, damage())]
 
 
 def look_at_lists(blocklists: Sequence[Blocklist], health: KnownHealth) -> Look:

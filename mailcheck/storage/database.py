@@ -24,6 +24,8 @@ from mailcheck.storage.committing import (
 from mailcheck.storage.engine import Item, Result, Transaction, Work
 from mailcheck.storage.group_commit import GroupCommit
 
+DAMAGED = "a read or write has met a damaged page: restore a backup"
+
 
 class WriterConnection(GroupConnection, Protocol):
     """The writer's connection; pickled it becomes that of the process it comes to."""
@@ -47,7 +49,7 @@ class DatabaseEngine:
         self._reader_worker = reader_worker
         self._writer: WriterConnection | None = None
         self._is_open = False
-        self._damage: StoreDamaged | None = None
+        self.damage = ""
         self._group_commit = GroupCommit(self._commit, soon)
 
     def open(self) -> None:
@@ -87,13 +89,7 @@ class DatabaseEngine:
         return None
 
     def beat(self) -> Deferred[None]:
-        """See that the store takes a write, and is read: fires when both went well.
-
-        Damage that any read or write has met is met again: it goes by a restore and a restart.
-        """
-        if self._damage is not None:
-            damaged: Deferred[None] = fail(self._damage)
-            return damaged.addErrback(self._hide_cause)
+        """See that the store takes a write, and is read: fires when both went well."""
         return self.write(touch, None).addCallback(lambda _: self.read(_look))
 
     def free_bytes(self) -> int | None:
@@ -136,7 +132,7 @@ class DatabaseEngine:
 
     def _hide_cause(self, failure: Failure) -> Failure:
         if isinstance(failure.value, StoreDamaged):
-            self._damage = failure.value
+            self.damage = DAMAGED
         if self.incidents is not None and isinstance(failure.value, StoreUnavailable):
             return Failure(self.incidents.public(failure.value))
         return failure

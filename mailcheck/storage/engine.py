@@ -166,6 +166,10 @@ class Engine(Protocol):
         There it raises what `read` fails with.
         """
 
+    @property
+    def damage(self) -> str:
+        """What damage a read or write has met since the start, or an empty string."""
+
     def free_bytes(self) -> int | None:
         """Say how much more the disk can hold; nothing when that is not ours to know."""
 

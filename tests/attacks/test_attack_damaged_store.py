@@ -8,13 +8,15 @@ import pytest
 from mailcheck.assembly.storage import database_engine
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config, StorageOptions
+from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreDamaged
+from mailcheck.ops.watch import Watch, look_at_damage
 from mailcheck.storage.accounts.account_store import SqlAccountStore
-from mailcheck.storage.database import DatabaseEngine
+from mailcheck.storage.database import DAMAGED, DatabaseEngine
 from mailcheck.storage.engine import Transaction
 from mailcheck.storage.group_commit import at_once
 from mailcheck.workers.direct import DirectWorker
-from tests.house import result_of
+from tests.house import result_of, run
 from tests.storage.deliveries import account
 
 pytestmark = pytest.mark.attack
@@ -69,7 +71,7 @@ def test_a_damaged_page_is_not_ready(tmp_path: Path, table: str) -> None:
 
 
 def test_damage_that_a_call_has_met_is_remembered(tmp_path: Path) -> None:
-    """The store is not well from the first call on that meets damage, wherever it is."""
+    """The daemon says from the first call on that meets damage, wherever it is, and stays ready."""
     filled(tmp_path)
     damage(tmp_path, "watch")
     engine = engine_of(tmp_path)
@@ -77,9 +79,10 @@ def test_damage_that_a_call_has_met_is_remembered(tmp_path: Path) -> None:
     result_of(engine.beat())
     with pytest.raises(StoreDamaged):
         result_of(engine.read(lambda t: t.rows("SELECT * FROM watch")))
-    for _ in range(2):
-        with pytest.raises(StoreDamaged):
-            result_of(engine.beat())
+    conditions = Conditions()
+    run(Watch(conditions, [look_at_damage(lambda: engine.damage)]).look())
+    assert conditions.problems == {"database": DAMAGED}
+    result_of(engine.beat())
     result_of(engine.close())
 
 

@@ -128,13 +128,20 @@ def test_ready_alive_and_stopping(address: str, listener: Listener) -> None:
 
 @pytest.mark.usefixtures("before")
 def test_ready_when_all_is_made(address: str, listener: Listener) -> None:
-    """It says that it is ready when all is there that it makes; the watchdog is fed before."""
+    """It says that it is ready when all is there that it makes, and not when SIGHUP comes before.
+
+    The watchdog is fed from the beginning.
+    """
     made: Deferred[None] = Deferred()
+    reactor, read = Reactor(), []
     reading, writing = os.pipe()
     environment = environment_of(
         address, **{WATCHDOG_MICROSECONDS: "20000000", READY_FD: str(writing)}
     )
-    service = supervised(Supervisor(environment), lambda: None, Reactor(), lambda: made)
+    service = supervised(Supervisor(environment), lambda: read.append(1), reactor, lambda: made)
+    signal.raise_signal(signal.SIGHUP)
+    reactor.look()
+    assert read == [1]
     assert listener.heard() == [[ALIVE]]
     made.callback(None)
     assert listener.heard() == [[READY, "STATUS=all is well"]]

@@ -34,11 +34,13 @@ class RegistrationRules(Struct, frozen=True):
     """The rule for new accounts, and how many a client address may make in a UTC day.
 
     Names that look like a ``reserved`` one are refused: only the operator adds such accounts.
+    With ``is_first_ours`` the daemon itself creates the first account, and issues a key to it.
     """
 
     mode: Registration
     per_address: int
     reserved: tuple[str, ...] = ()
+    is_first_ours: bool = False
 
 
 class Register:
@@ -67,9 +69,11 @@ class Register:
     async def require_open(self, invitation: str) -> None:
         """Look whether one who holds this invitation (or none: empty) may make an account.
 
-        :raises RegistrationClosed: nobody may, or nobody without an invitation.
+        :raises RegistrationClosed: nobody may, or nobody without an invitation, or not yet.
         :raises InvitationInvalid: it can't be used (any more).
         """
+        if self.rules.is_first_ours and not await self._accounts.accounts():
+            raise RegistrationClosed("the service is starting: try again in a moment")
         if self.rules.mode is Registration.CLOSED:
             raise RegistrationClosed("accounts are made by the operator of this service alone")
         if self.rules.mode is Registration.INVITE:

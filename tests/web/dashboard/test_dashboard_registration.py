@@ -153,6 +153,17 @@ def test_nobody_signs_up_as_the_operator() -> None:
     house.close()
 
 
+def test_nobody_signs_up_before_the_account_of_the_daemon() -> None:
+    """The daemon issues a key to the first account: a stranger's cannot be the first."""
+    house = EmptyHouse(config_in_memory(accounts=replace(CHEAP, bootstrap=True)))
+    browser = Browser(house)
+    assert browser.open("/sign-up").status == 403
+    assert "service is starting" in browser.page.text
+    run(house.assembly.accounts.add("developer"))
+    assert browser.sign_up("ann").status == 200
+    house.close()
+
+
 class EmptyHouse(House):
     """A house without accounts."""
 
