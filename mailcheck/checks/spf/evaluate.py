@@ -578,8 +578,8 @@ def _find_wide(verdict: SpfVerdict) -> tuple[str, ...]:
     reached = [(step.term, count_addresses(step.permitted)) for step in verdict.tree.steps]
     open_ones = [term for term, reach in reached if reach.is_open]
     wide_ones = [term for term, reach in reached if reach.is_wide]
-    most = max(max(reach.ipv4, reach.ipv6 >> 96) for _, reach in reached)
-    widest = [term for term, reach in reached if max(reach.ipv4, reach.ipv6 >> 96) == most]
+    most = max(max(reach.ipv4, reach.ipv6 / 2**96) for _, reach in reached)
+    widest = [term for term, reach in reached if max(reach.ipv4, reach.ipv6 / 2**96) == most]
     return tuple((open_ones if verdict.reach.is_open else []) or wide_ones or widest)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses
+from math import log2
 
 from msgspec import Struct
 
@@ -19,10 +20,13 @@ largest mail services come to a /13 and a /29."""
 
 
 class Reach(Struct, frozen=True):
-    """Numbers of addresses that pass."""
+    """Numbers of addresses that pass.
+
+    The one of IPv6 is rounded: kept values have no integers of more than 64 bits.
+    """
 
     ipv4: int = 0
-    ipv6: int = 0
+    ipv6: float = 0
 
     @property
     def is_open(self) -> bool:
@@ -48,7 +52,7 @@ class Reach(Struct, frozen=True):
         if self.ipv6 == 2**128:
             parts.append(every.format("IPv6"))
         elif self.ipv6 > 1 << (128 - WIDE_LENGTHS[1]):
-            parts.append(f"about 2^{self.ipv6.bit_length() - 1} IPv6 addresses")
+            parts.append(f"about 2^{int(log2(self.ipv6))} IPv6 addresses")
         return " and ".join(parts)
 
 
@@ -60,4 +64,5 @@ def count_addresses(networks: Iterable[Network]) -> Reach:
     distinct = {one for one in networks if one.is_global}
     ipv4 = collapse_addresses(one for one in distinct if isinstance(one, IPv4Network))
     ipv6 = collapse_addresses(one for one in distinct if isinstance(one, IPv6Network))
-    return Reach(sum(one.num_addresses for one in ipv4), sum(one.num_addresses for one in ipv6))
+    every_ipv6 = float(sum(one.num_addresses for one in ipv6))
+    return Reach(sum(one.num_addresses for one in ipv4), every_ipv6)
