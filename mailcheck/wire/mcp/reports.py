@@ -45,11 +45,11 @@ class ReportedForAgent(Shape):
     failing: int
     meaning: str
     fix: str
-    reporters_wrote: Annotated[str, said("what reporters wrote about it, within the fence")]
+    reporters_wrote: Annotated[str, said("what reporters wrote about it")]
 
 
 class ReportsFrom(Shape):
-    """A reporter, with the number of its reports and messages."""
+    """A reporter, with the number of its messages."""
 
     name: str
     messages: int
