@@ -36,7 +36,7 @@ _UNTRUSTED = (
 NEW_ADDRESS = (
     "Take a fresh mail address with the cursor to wait from. Call this first, before the mail is "
     "triggered; then call wait_for_message with the returned tag and "
-    "after=<cursor>. Without a tag a unique one is made, so that parallel tests do not meet."
+    "after=<cursor>. Without a tag a unique one is made, for parallel tests."
 )
 
 WAIT_FOR_MESSAGE = (
