@@ -36,7 +36,7 @@ FAULTY = Sender(
     "faulty",
     publishes={
         "{domain}": {
-            "TXT": ["v=spf1 include:gone.example ptr a:old.{domain}", "v=spf1 ?all", "hello"],
+            "TXT": ["v=spf1 include:gone.example mx,a a:old.example", "v=spf1 ?all", "hello"],
         },
         "mx.{domain}": {"TXT": ["v=spf1 -all"]},
         "{address}.in-addr.arpa": {"PTR": ["li982-157.members.linode.example."]},
@@ -46,7 +46,7 @@ FAULTY = Sender(
     helo="smtp",
     number=77,
 )
-"""Two SPF records, an include and an a into nothing, ptr, ?all; a reverse name of the provider's;
+"""Two SPF records, an include and an a into nothing, a comma, ?all; a reverse name of the provider's;
 a HELO name without an address; a DMARC policy that is none, sp, pct, no reports; a test key."""
 
 _RECORD = re.compile(r'<dl class="dns-record">(.*?)</dl>', re.DOTALL)
