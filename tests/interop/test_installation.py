@@ -39,7 +39,7 @@ FILES = (
     *("setup.cfg", "pyproject.toml", "MANIFEST.in", "README.md", "NEWS.md", "LICENSE"),
     *("Dockerfile", ".dockerignore", "compose.yaml"),
 )
-MADE = {"PKG-INFO", "mailcheck.egg-info"}
+MADE = {"PKG-INFO", "mailcheck_daemon.egg-info"}
 CLIENTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 INSTALL_DEADLINE = 300.0  # seconds
 KEY = "key-of-tests-that-ends-with-the-job"
