@@ -46,7 +46,7 @@ FAULTY = Sender(
     helo="smtp",
     number=77,
 )
-"""Two SPF records, an include and an a into nothing, a comma, ?all; a reverse name of the provider's;
+"""Two SPF records, an include and an a into nothing, a comma, ?all; a provider's reverse name;
 a HELO name without an address; a DMARC policy that is none, sp, pct, no reports; a test key."""
 
 _RECORD = re.compile(r'<dl class="dns-record">(.*?)</dl>', re.DOTALL)
