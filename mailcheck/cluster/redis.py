@@ -97,7 +97,7 @@ class Redis(Service):
         self._away_since: float | None = 0.0
         self._is_said = False
         self._reason = "no connection"
-        self._refused: dict[str, str] = {}
+        self._refused: set[str] = set()
         self._count = 0
         self._heard: dict[str, Callable[[str], None]] = {}
         self._lost: list[Callable[[], None]] = []
@@ -176,8 +176,10 @@ class Redis(Service):
 
     def _measure(self, result: Any, began: float, name: str) -> Any:
         self._figures.answers.observe(self._clock.seconds() - began)
-        if self._refused.pop(name, None) and not self._refused:
-            self._note("", "")
+        if name in self._refused:
+            self._refused.remove(name)
+            if not self._refused:
+                self._note("", "")
         return result
 
     def _explain(self, failure: Failure, connection: Any, name: str) -> Any:
@@ -190,7 +192,7 @@ class Redis(Service):
         reason = failure.getErrorMessage()
         if failure.check(ConnectionLost):
             raise RedisAway(reason)
-        self._refused[name] = reason
+        self._refused.add(name)
         problem = f"refuses {name}: {_name(reason)}. Meanwhile this daemon counts limits alone"
         self._note(problem, reason)
         raise RedisAway(reason)
