@@ -22,6 +22,9 @@ from typing import Any
 from twisted.internet.task import react
 from twisted.web.http_headers import Headers
 
+from mailcheck.api.deliverability.report import render_report
+from mailcheck.api.parameters import Query
+from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.scoring import ScoringAssembly, assemble_filter
 from mailcheck.checks.proofs import NO_PROOFS, Proofs
@@ -38,9 +41,6 @@ from mailcheck.web.dashboard.domains.pages import view_check
 from mailcheck.web.dashboard.domains.view import WORDS, DomainForm
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.static_files import StaticFiles
-from mailcheck.wire.deliverability.report import render_report
-from mailcheck.wire.parameters import Query
-from mailcheck.wire.shapes import as_json
 from mailcheck.workers.direct import DirectWorker
 from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.living_lists import publish_living_lists

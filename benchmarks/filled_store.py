@@ -22,8 +22,8 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Session
-from mailcheck.storage.content_store import SqlContentStore
-from mailcheck.storage.mail_store import SqlMailStore
+from mailcheck.store.content_store import SqlContentStore
+from mailcheck.store.mail_store import SqlMailStore
 from mailcheck.workers.direct import DirectWorker
 
 NO_LIMIT = 10**15

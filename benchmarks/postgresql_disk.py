@@ -33,11 +33,11 @@ from mailcheck.core.accounts import Account, Quota
 from mailcheck.core.content import MessageContent
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.storage.accounts.account_store import SqlAccountStore
-from mailcheck.storage.content_store import SqlContentStore
-from mailcheck.storage.mail_store import SqlMailStore
-from mailcheck.storage.postgresql import PostgresqlEngine
-from mailcheck.storage.removing import SqlExpiryStore
+from mailcheck.engines.postgresql import PostgresqlEngine
+from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.content_store import SqlContentStore
+from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.removing import SqlExpiryStore
 from mailcheck.workers.direct import DirectWorker
 from tests.servers.postgresql import PostgresqlServer, own_server
 

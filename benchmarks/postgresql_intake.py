@@ -49,20 +49,20 @@ from benchmarks.smtp_intake import send
 from mailcheck.core.accounts import Account, Quota
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, SECOND, Instant
-from mailcheck.storage.accounts.account_store import SqlAccountStore
-from mailcheck.storage.committing import Write, commit_group
-from mailcheck.storage.database import DatabaseEngine
-from mailcheck.storage.delivering import DeliverMails
-from mailcheck.storage.postgresql import PostgresqlEngine, prepare_database
-from mailcheck.storage.postgresql_connection import (
+from mailcheck.engines.committing import Write, commit_group
+from mailcheck.engines.database import DatabaseEngine
+from mailcheck.engines.postgresql import PostgresqlEngine, prepare_database
+from mailcheck.engines.postgresql_connection import (
     BY_INDEX,
     COPY_PIECE,
     PostgresqlTransaction,
     PostgresqlWriter,
     connect,
 )
-from mailcheck.storage.removing import _expire
-from mailcheck.storage.sqlite import SqliteEngine
+from mailcheck.engines.sqlite import SqliteEngine
+from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.delivering import DeliverMails
+from mailcheck.store.removing import _expire
 from mailcheck.workers.direct import DirectWorker
 from tests.servers.daemon import Daemon, running_daemon
 from tests.servers.postgresql import PostgresqlServer, own_server

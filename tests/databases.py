@@ -8,10 +8,10 @@ from typing import Any
 import psycopg2
 import pytest
 
-from mailcheck.storage import sqlite
-from mailcheck.storage.schema_upgrade import SchemaStep, schema_steps, upgrade_schema
-from mailcheck.storage.sqlite import IN_MEMORY
-from mailcheck.storage.sqlite_writer import SqliteWriter
+from mailcheck.engines import sqlite
+from mailcheck.engines.schema_upgrade import SchemaStep, schema_steps, upgrade_schema
+from mailcheck.engines.sqlite import IN_MEMORY
+from mailcheck.engines.sqlite_writer import SqliteWriter
 from tests.servers.postgresql import TEMPLATE, PostgresqlServer, require_installed, shared_server
 
 _numbers = count(1)

@@ -20,11 +20,11 @@ from mailcheck.core.addresses import join_subaddress, parse_mailbox
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.daemon.services import OrderedServices
+from mailcheck.engines.group_commit import at_once
+from mailcheck.engines.sqlite_writer import SqliteWriter
 from mailcheck.operations.deliverability.ports import Analyse
 from mailcheck.operations.inbox.feeds import HandOver, InboxFeeds
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
-from mailcheck.storage.group_commit import at_once
-from mailcheck.storage.sqlite_writer import SqliteWriter
 from mailcheck.workers.direct import DirectWorker
 from tests.fakes.analyst import Analyst
 from tests.fakes.known_hosts import KnownHosts

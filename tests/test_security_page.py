@@ -15,6 +15,7 @@ from mailcheck.core.deliverability_tests import MAX_PENDING
 from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.daemon.short_turns import TURN
 from mailcheck.dns import exchange, wire_format
+from mailcheck.engines.disk_reserve import LARGEST_LOG
 from mailcheck.operations import ask, places
 from mailcheck.operations.accounts import passwords
 from mailcheck.operations.accounts.sign_in import (
@@ -28,7 +29,6 @@ from mailcheck.operations.inbox.deliver_webhooks import AT_ONCE
 from mailcheck.operations.reports.quotas import OF_ACCOUNT
 from mailcheck.probes.webhook_posts import MAX_OCTETS, MOST_A_MINUTE, SECONDS
 from mailcheck.smtp.settings import Limits
-from mailcheck.storage.disk_reserve import LARGEST_LOG
 from mailcheck.web.site.requests import MAX_BODY
 
 PAGE = (Path(__file__).parents[1] / "docs" / "security.md").read_text()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TextIO
 from twisted.application.service import IService, MultiService, Service
 from twisted.internet.ssl import CertificateOptions
 
+from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.assembly.cluster import Lasting, open_cluster
 from mailcheck.assembly.dashboard import DashboardAssembly
@@ -114,10 +115,10 @@ from mailcheck.ops.watch import DISK
 from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.settings import TlsPolicy, offer_to_all
 from mailcheck.smtp.verbs import VERBS
-from mailcheck.storage.accounts.account_store import SqlAccountStore
-from mailcheck.storage.content_store import SqlContentStore
-from mailcheck.storage.mail_store import SqlMailStore
-from mailcheck.storage.removing import SqlExpiryStore
+from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.content_store import SqlContentStore
+from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.removing import SqlExpiryStore
 from mailcheck.web.api.admission import Gate
 from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
 from mailcheck.web.dashboard.rendering import Renderer
@@ -128,7 +129,6 @@ from mailcheck.web.site.open_pages import OpenPages
 from mailcheck.web.site.proxy_protocol import BehindProxies
 from mailcheck.web.site.requests import ClientAddresses, RequestUrls
 from mailcheck.web.site.server import BoundedSite, build_site
-from mailcheck.wire.urls import PublicUrls
 
 KEY_USE_INTERVAL = 30.0
 """Seconds between writes of when keys were last used."""

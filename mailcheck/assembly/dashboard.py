@@ -19,9 +19,9 @@ from mailcheck.operations.accounts.register import Register, Registration, Regis
 from mailcheck.operations.accounts.sign_in import SignIn
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.ports import AccessJournal, TimeAndChance, Worker
-from mailcheck.storage.accounts.password_store import SqlPasswordStore
-from mailcheck.storage.accounts.session_store import SqlSessionStore
-from mailcheck.storage.engine import Engine
+from mailcheck.store.accounts.password_store import SqlPasswordStore
+from mailcheck.store.accounts.session_store import SqlSessionStore
+from mailcheck.store.engine import Engine
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
 from mailcheck.web.dashboard.accounts.pages import AccountPages, ServerNames
 from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages

@@ -25,8 +25,8 @@ from mailcheck.operations.deliverability.share_test import ShareTest
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds, WaitForTest
 from mailcheck.operations.places import WaitSlots
 from mailcheck.operations.ports import TimeAndChance
-from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
-from mailcheck.storage.engine import Engine
+from mailcheck.store.deliverability_store import SqlDeliverabilityStore
+from mailcheck.store.engine import Engine
 
 
 class DeliverabilityAssembly:

@@ -17,6 +17,7 @@ from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.core.instants import Instant
 from mailcheck.core.network_addresses import parse_ip_address, parse_listen_address
 from mailcheck.daemon.listening import half_of_files, real_address
+from mailcheck.engines.sqlite import IN_MEMORY
 from mailcheck.operations.domains.watches.tell import SENDER
 from mailcheck.operations.inbox.receive_mail import ReceiveSettings
 from mailcheck.smtp.certificates import WatchedCertificate, ensure_self_signed
@@ -28,7 +29,6 @@ from mailcheck.smtp.settings import (
     offer_to_all,
     offer_to_public,
 )
-from mailcheck.storage.sqlite import IN_MEMORY
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 

@@ -21,6 +21,7 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE
 from mailcheck.core.network_addresses import IpAddress, why_not_public
 from mailcheck.daemon.spamd_folder import find_spamd
+from mailcheck.engines.backup import require_database
 from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.doctor import Advice, Doctor, Examine, not_found_out
 from mailcheck.operations.domains.probe_hosts import OutboundPort
@@ -36,7 +37,6 @@ from mailcheck.probes.own_machine import (
 from mailcheck.probes.spamd_address import parse_spamd_address
 from mailcheck.probes.spamd_client import SpamdClient
 from mailcheck.probes.spamd_filter import USUAL_PLACES
-from mailcheck.storage.safekeeping.backup import require_database
 
 REDIS_SECONDS = 3.0
 REDIS_LOOKS = 0.1

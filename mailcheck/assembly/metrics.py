@@ -11,6 +11,7 @@ from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instruments import Distribution, Kind, Labels, Metric, Tally
 from mailcheck.core.version import installed_version
+from mailcheck.engines.database import DatabaseEngine
 from mailcheck.operations.deliverability.run_test_checks import RunTestChecks
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds
 from mailcheck.operations.domains.watches.run import RunWatches
@@ -20,7 +21,6 @@ from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.ops.journal import MailJournal
 from mailcheck.ops.log import LogWriter
-from mailcheck.storage.database import DatabaseEngine
 
 PREFIX = "mailcheck_"
 

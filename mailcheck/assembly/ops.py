@@ -41,7 +41,7 @@ from mailcheck.ops.watch import (
     look_at_resolvers,
 )
 from mailcheck.smtp.settings import TlsPolicy
-from mailcheck.storage.engine import Engine
+from mailcheck.store.engine import Engine
 
 MINUTE = 60.0
 """Seconds."""

@@ -22,8 +22,8 @@ from mailcheck.operations.reports.post_report import PostReport
 from mailcheck.operations.reports.receive_reports import ReceiveReports
 from mailcheck.operations.reports.show_reports import ShowReports
 from mailcheck.operations.reports.take_in_reports import TakeInReports
-from mailcheck.storage.domains.report_store import SqlReportStore
-from mailcheck.storage.engine import Engine
+from mailcheck.store.domains.report_store import SqlReportStore
+from mailcheck.store.engine import Engine
 
 LOOK_INTERVAL = 30.0
 """Seconds between looks without a hint: one that was put off waits for ten minutes anyway."""

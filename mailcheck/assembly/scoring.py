@@ -7,6 +7,7 @@ from msgspec import Struct
 from twisted.application.service import IService
 from twisted.internet.interfaces import IReactorTime
 
+from mailcheck.api.deliverability.report import store_report
 from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.findings import RecordToPublish
@@ -36,7 +37,6 @@ from mailcheck.probes.spamd_filter import (
     SpamdFilter,
     SpamdFinder,
 )
-from mailcheck.wire.deliverability.report import store_report
 
 
 class FilterAssembly(Struct, frozen=True):

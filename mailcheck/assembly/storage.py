@@ -12,10 +12,10 @@ from mailcheck.config.options import Config
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE, RandomBytes
 from mailcheck.daemon.presence import Presence
+from mailcheck.engines.database import DatabaseEngine
+from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine, SqlitePresence
 from mailcheck.operations.ports import Memory, Now, RateCounters, SelectorStore, Soon
-from mailcheck.storage.database import DatabaseEngine
-from mailcheck.storage.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
-from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine, SqlitePresence
+from mailcheck.store.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
 
 
 def database_engine(config: Config, workers: Workers, gather: Soon) -> DatabaseEngine:
@@ -27,7 +27,7 @@ def database_engine(config: Config, workers: Workers, gather: Soon) -> DatabaseE
     url, writer, reader = config.storage.url, workers.writer, workers.reader
     if config.storage.is_shared:
         # Loaded where it is used alone: psycopg2 takes a while, and memory.
-        from mailcheck.storage.postgresql import PostgresqlEngine
+        from mailcheck.engines.postgresql import PostgresqlEngine
 
         return PostgresqlEngine(url, writer, reader, gather)
     path = config.storage.file
@@ -44,7 +44,7 @@ def daemon_presence(config: Config, name: str) -> Presence | None:
     if not config.storage.is_shared:
         path = config.storage.file
         return None if path == IN_MEMORY else SqlitePresence(path)
-    from mailcheck.storage.postgresql_presence import DaemonPresence
+    from mailcheck.engines.postgresql_presence import DaemonPresence
 
     return DaemonPresence(config.storage.url, name=name, is_alone=not config.cluster.redis)
 

@@ -16,8 +16,8 @@ from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendToOwn
 from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ports import Memory, TimeAndChance
-from mailcheck.storage.domains.watch_store import SqlWatchStore
-from mailcheck.storage.engine import Engine
+from mailcheck.store.domains.watch_store import SqlWatchStore
+from mailcheck.store.engine import Engine
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.watch_routes import WatchRoutes
 from mailcheck.web.mcp.tools import Tool

@@ -4,6 +4,9 @@ from functools import partial
 
 from twisted.application.service import Service
 
+from mailcheck.api.inbox.messages import render_listed_message
+from mailcheck.api.shapes import dump_json
+from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.cluster import Cluster
 from mailcheck.assembly.probes import EventDialer
 from mailcheck.core.messages import ListedMessage
@@ -18,11 +21,8 @@ from mailcheck.operations.inbox.deliver_webhooks import RENEWAL, DeliverWebhooks
 from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
 from mailcheck.operations.ports import MessageStore, TimeAndChance, WakeUps
-from mailcheck.storage.accounts.webhook_store import SqlWebhookStore
-from mailcheck.storage.engine import Engine
-from mailcheck.wire.inbox.messages import render_listed_message
-from mailcheck.wire.shapes import dump_json
-from mailcheck.wire.urls import PublicUrls
+from mailcheck.store.accounts.webhook_store import SqlWebhookStore
+from mailcheck.store.engine import Engine
 
 
 def write_event(

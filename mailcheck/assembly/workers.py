@@ -12,13 +12,13 @@ from msgspec import Struct, field
 from twisted.internet.interfaces import IReactorFDSet
 from twisted.logger import Logger
 
+from mailcheck.engines.group_commit import at_once
 from mailcheck.operations.in_children import (
     change_dkimpy,
     derive_content,
     read_mail_for_score,
 )
 from mailcheck.operations.ports import Soon, Worker
-from mailcheck.storage.group_commit import at_once
 from mailcheck.workers.child import load, lower_priority, may_lower_priority
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.measured import MeasuredWorker
@@ -48,8 +48,8 @@ NICENESS = 10
 have large mails read, use the processor that nobody else wants."""
 
 WRITTEN_BY = {
-    False: ("mailcheck.storage.delivering", "mailcheck.storage.sqlite_writer"),
-    True: ("mailcheck.storage.delivering", "mailcheck.storage.postgresql_connection"),
+    False: ("mailcheck.store.delivering", "mailcheck.engines.sqlite_writer"),
+    True: ("mailcheck.store.delivering", "mailcheck.engines.postgresql_connection"),
 }
 """What the process that writes needs for a mail, by whether the database is shared."""
 

@@ -8,6 +8,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from mailcheck.api.domains.blocklists import render_blocklist_check, render_no_answer
+from mailcheck.api.domains.mx import render_mx_check, render_mx_undetermined
+from mailcheck.api.domains.report import render_domain_report
+from mailcheck.api.domains.reputation import render_reputation, render_ungradable
+from mailcheck.api.shapes import JsonObject, as_json
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.probes import Probes
 from mailcheck.checks.dnsbl.listings import describe_listings
@@ -37,11 +42,6 @@ from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.check_mx import MxCheck
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
 from mailcheck.operations.domains.describe_domain import DomainReport
-from mailcheck.wire.domains.blocklists import render_blocklist_check, render_no_answer
-from mailcheck.wire.domains.mx import render_mx_check, render_mx_undetermined
-from mailcheck.wire.domains.report import render_domain_report
-from mailcheck.wire.domains.reputation import render_reputation, render_ungradable
-from mailcheck.wire.shapes import JsonObject, as_json
 
 FAIL_ON = ("error", "warning", "never")
 """What ``--fail-on`` may be; ``never`` still tells what could not be determined."""

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any
 
+from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.daemon import Assembly
 from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import url_here
@@ -14,7 +15,6 @@ from mailcheck.cli.store_access import with_store
 from mailcheck.core.identifiers import new_password
 from mailcheck.operations.accounts.invitations import INVITATION_DAYS
 from mailcheck.operations.accounts.register import Registration
-from mailcheck.wire.urls import PublicUrls
 
 
 def add_dashboard_commands(commands: Any) -> None:

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from mailcheck.api.domains.doctor import render_diagnosis, worst_health
+from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.doctor import DoctorAssembly
 from mailcheck.assembly.probes import Probes
@@ -18,8 +20,6 @@ from mailcheck.cli.on_reactor import set_work
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.doctor import Examination, Health
-from mailcheck.wire.domains.doctor import render_diagnosis, worst_health
-from mailcheck.wire.shapes import as_json
 
 STATUSES = {
     Health.FINE: EXIT_FINE,

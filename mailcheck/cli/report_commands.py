@@ -10,6 +10,12 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from mailcheck.api.domains.receiver_reports import (
+    RefusedFile,
+    render_dmarc_files,
+    render_tls_files,
+)
+from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import open_resolvers
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.reading import Refused, read_report_files
@@ -27,12 +33,6 @@ from mailcheck.operations.reports.look_at_senders import (
     ShownSender,
     show_sender,
 )
-from mailcheck.wire.domains.receiver_reports import (
-    RefusedFile,
-    render_dmarc_files,
-    render_tls_files,
-)
-from mailcheck.wire.shapes import as_json
 from mailcheck.workers.direct import DirectWorker
 
 MOST_LARGE = 64 * 1024 * 1024

@@ -12,6 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from twisted.internet.defer import maybeDeferred
 
+from mailcheck.api.deliverability.report import render_report
+from mailcheck.api.inbox.checks import render_html_checks
+from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.scoring import ScoringAssembly, assemble_filter, scoring_settings
@@ -35,9 +38,6 @@ from mailcheck.daemon.wall_clock import of_the_system, time_of_day
 from mailcheck.operations.deliverability.check_progress import CheckProgress
 from mailcheck.operations.deliverability.proposed_records import check_records, parse_record
 from mailcheck.operations.in_children import check_raw_mail
-from mailcheck.wire.deliverability.report import render_report
-from mailcheck.wire.inbox.checks import render_html_checks
-from mailcheck.wire.shapes import as_json
 
 STANDARD_INPUT = "-"
 

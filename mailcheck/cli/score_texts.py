@@ -17,7 +17,7 @@ _NO_MAIL_TELLS = ".spam-rate"
 """The end of the ids of rules that no single mail can tell anything about."""
 
 Shape = Mapping[str, Any]
-"""A report as `mailcheck.wire.deliverability.report` renders it."""
+"""A report as `mailcheck.api.deliverability.report` renders it."""
 
 
 def describe_report(report: Shape) -> list[Line]:

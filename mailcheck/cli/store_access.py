@@ -12,7 +12,7 @@ from twisted.internet.task import Clock
 from mailcheck.assembly.daemon import Assembly, Workers, time_and_chance_of
 from mailcheck.config.options import Config
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.storage.sqlite import IN_MEMORY
+from mailcheck.engines.sqlite import IN_MEMORY
 from mailcheck.workers.direct import DirectWorker
 
 Result = TypeVar("Result")

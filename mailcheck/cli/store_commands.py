@@ -41,7 +41,7 @@ def add_store_commands(store: argparse.ArgumentParser) -> None:
 
 def back_up_store(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck store backup PATH``: the state at one moment, whatever the daemon does."""
-    from mailcheck.storage.safekeeping.backup import back_up
+    from mailcheck.engines.backup import back_up
 
     database = _sqlite_path(console, "pg_dump --format=custom --file={path} {url}", options.path)
     back_up(database, options.path)
@@ -51,7 +51,7 @@ def back_up_store(options: argparse.Namespace, console: Console) -> int:
 
 def restore_store(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck store restore PATH``: what was there is kept beside it."""
-    from mailcheck.storage.safekeeping.backup import restore
+    from mailcheck.engines.backup import restore
 
     database = _sqlite_path(console, "pg_restore --clean --dbname={url} {path}", options.path)
     aside = restore(options.path, database)
@@ -65,7 +65,7 @@ def check_store(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck store check``: a line for each problem; status 1 where there is one."""
     from mailcheck.assembly.daemon import Assembly
     from mailcheck.cli.store_access import with_store
-    from mailcheck.storage.safekeeping.backup import check_file, check_rows
+    from mailcheck.engines.backup import check_file, check_rows
 
     async def check(assembly: Assembly) -> list[str]:
         return await assembly.engine.read(check_rows)
@@ -99,7 +99,7 @@ def copy_to_postgresql(options: argparse.Namespace, console: Console) -> int:
         raise ConfigError("[storage] url is no SQLite file: what is copied is the file of sqlite:")
     url = read_url(options.to)
     # Loaded where it is used alone: psycopg2 takes a while, and memory.
-    from mailcheck.storage.safekeeping.store_copy import CopyUndetermined, copy_store
+    from mailcheck.engines.store_copy import CopyUndetermined, copy_store
 
     try:
         copied = copy_store(console.config.storage.file, url, Progress(console).tell)

@@ -5,9 +5,9 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from mailcheck.api.urls import PublicUrls
 from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.daemon.first_start import Shown
-from mailcheck.wire.urls import PublicUrls
 
 _TEXT = """
 mailcheck is ready.

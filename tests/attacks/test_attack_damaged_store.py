@@ -10,14 +10,14 @@ from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreDamaged
+from mailcheck.engines.database import DAMAGED, DatabaseEngine
+from mailcheck.engines.group_commit import at_once
 from mailcheck.ops.watch import Watch, look_at_damage
-from mailcheck.storage.accounts.account_store import SqlAccountStore
-from mailcheck.storage.database import DAMAGED, DatabaseEngine
-from mailcheck.storage.engine import Transaction
-from mailcheck.storage.group_commit import at_once
+from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.engine import Transaction
 from mailcheck.workers.direct import DirectWorker
+from tests.engines.deliveries import account
 from tests.house import result_of, run
-from tests.storage.deliveries import account
 
 pytestmark = pytest.mark.attack
 

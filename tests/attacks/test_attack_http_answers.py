@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from mailcheck.api.shapes import PIECE
 from mailcheck.operations.concurrency import REST
 from mailcheck.web.site.sending import HELD_BYTES, HELD_BYTES_OF_CLIENT
 from mailcheck.web.site.server import IDLE_TIMEOUT
-from mailcheck.wire.shapes import PIECE
 from tests.house import House, mail
 from tests.web.raw_http import RawHttp, request
 from tests.web.slow_reader import FULL, MOST_UNREAD, SlowReader

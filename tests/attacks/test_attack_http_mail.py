@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mailcheck.api.shapes import PIECE
 from mailcheck.operations.concurrency import REST
-from mailcheck.wire.shapes import PIECE
 from tests.house import Answer, House, mail
 from tests.web.raw_http import RawHttp, request
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mailcheck.wire.inbox.messages import MAX_LINK_CHARACTERS, MAX_LISTED_LINKS
+from mailcheck.api.inbox.messages import MAX_LINK_CHARACTERS, MAX_LISTED_LINKS
 from tests.house import House, mail
 from tests.web.mcp.agent import Agent
 

@@ -12,7 +12,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import BEGINNING
 from mailcheck.core.messages import Recipient, Refusal, Session
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
-from mailcheck.storage.mail_store import MAX_REFUSALS
+from mailcheck.store.mail_store import MAX_REFUSALS
 from tests.house import House, config_in_memory, result_of
 
 pytestmark = pytest.mark.attack

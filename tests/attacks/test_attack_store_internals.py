@@ -14,7 +14,7 @@ from mailcheck.core.accounts import Account
 from mailcheck.core.errors import StoreFull, StoreUnavailable, WorkerDied
 from mailcheck.core.filters import MessageFilter
 from mailcheck.smtp.settings import offer_no_tls
-from mailcheck.storage.engine import Repeatable
+from mailcheck.store.engine import Repeatable
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, result_of, run
 from tests.smtp.talk import Talk

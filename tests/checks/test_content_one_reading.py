@@ -2,10 +2,10 @@
 
 import pytest
 
+from mailcheck.api.mcp.views import view_content
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.checks.content.safe_html import sanitise_html
 from mailcheck.checks.quality.reading import read_mail
-from mailcheck.wire.mcp.views import view_content
 
 CODE = "482913"
 LINK = "https://acme.example/verify"

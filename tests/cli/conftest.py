@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mailcheck.storage.sqlite import SqliteEngine
+from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.workers.direct import DirectWorker
 from tests.cli.command_line import Mailcheck, Outcome, run_command
 

@@ -21,8 +21,8 @@ from mailcheck.assembly.probes import Probes
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import ProbeOptions, SpamassassinOptions
 from mailcheck.dns.servers import Server
+from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.operations.domains.probe_hosts import OutboundPort
-from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.workers.direct import DirectWorker
 from tests.cli.command_line import run_work
 from tests.fakes.living_lists import publish_living_lists

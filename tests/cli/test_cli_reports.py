@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 
-from mailcheck.wire.domains.receiver_reports import DmarcFiles, TlsFiles
+from mailcheck.api.domains.receiver_reports import DmarcFiles, TlsFiles
 from tests.cli.command_line import Outcome, run_command, run_work
 from tests.corpus.report_files import FOLDER, document, gzipped, report_mail
 from tests.fakes.memory_zone import MemoryZone

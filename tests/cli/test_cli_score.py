@@ -15,6 +15,9 @@ import pytest_twisted
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mailcheck.api.deliverability.report import render_report
+from mailcheck.api.inbox.checks import render_html_checks
+from mailcheck.api.shapes import as_json
 from mailcheck.checks.deliverability.content_filter import FilterProblem, unavailable
 from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trace
 from mailcheck.checks.dns_answers import DnsStatus
@@ -24,9 +27,6 @@ from mailcheck.cli.score_commands import judge_report, read_mail_of_file, read_r
 from mailcheck.cli.score_texts import describe_checks, describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, parse_instant
-from mailcheck.wire.deliverability.report import render_report
-from mailcheck.wire.inbox.checks import render_html_checks
-from mailcheck.wire.shapes import as_json
 from tests.cli.command_line import Outcome, Screen, plain, run_command, run_work
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.mail_signer import RSA

@@ -16,6 +16,10 @@ from mailcheck.cluster.shared import RedisCluster, SharedRateCounters
 from mailcheck.core.accounts import Quota
 from mailcheck.core.content import DERIVATION
 from mailcheck.core.instants import instant_of
+from mailcheck.engines.database import DatabaseEngine
+from mailcheck.engines.postgresql import PostgresqlEngine
+from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
+from mailcheck.engines.sqlite_writer import writer_at
 from mailcheck.operations.accounts.dashboard_ports import PasswordStore, SessionStore
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
 from mailcheck.operations.domains.watches.ports import WatchStore
@@ -31,21 +35,17 @@ from mailcheck.operations.ports import (
     SelectorStore,
 )
 from mailcheck.operations.reports.ports import ReportStore
-from mailcheck.storage.accounts.account_store import SqlAccountStore
-from mailcheck.storage.accounts.password_store import SqlPasswordStore
-from mailcheck.storage.accounts.session_store import SqlSessionStore
-from mailcheck.storage.accounts.webhook_store import SqlWebhookStore
-from mailcheck.storage.content_store import SqlContentStore
-from mailcheck.storage.database import DatabaseEngine
-from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
-from mailcheck.storage.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
-from mailcheck.storage.domains.report_store import SqlReportStore
-from mailcheck.storage.domains.watch_store import SqlWatchStore
-from mailcheck.storage.mail_store import SqlMailStore
-from mailcheck.storage.postgresql import PostgresqlEngine
-from mailcheck.storage.removing import SqlExpiryStore
-from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
-from mailcheck.storage.sqlite_writer import writer_at
+from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.accounts.password_store import SqlPasswordStore
+from mailcheck.store.accounts.session_store import SqlSessionStore
+from mailcheck.store.accounts.webhook_store import SqlWebhookStore
+from mailcheck.store.content_store import SqlContentStore
+from mailcheck.store.deliverability_store import SqlDeliverabilityStore
+from mailcheck.store.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
+from mailcheck.store.domains.report_store import SqlReportStore
+from mailcheck.store.domains.watch_store import SqlWatchStore
+from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.removing import SqlExpiryStore
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.servers.redis import RedisServer, connected

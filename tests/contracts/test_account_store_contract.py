@@ -7,7 +7,7 @@ from mailcheck.core.accounts import ApiKey
 from mailcheck.core.errors import AccountNameTaken
 from mailcheck.core.identifiers import AccountId, KeyId
 from tests.contracts.conftest import Stores
-from tests.storage.deliveries import NOON, account, at
+from tests.engines.deliveries import NOON, account, at
 
 
 def key(name: str, owner: str = "ann", **facts: object) -> ApiKey:

@@ -9,7 +9,7 @@ from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from tests.contracts.conftest import Stores
-from tests.storage.deliveries import account, at, content, delivery, recipient
+from tests.engines.deliveries import account, at, content, delivery, recipient
 
 WHOLE = content(
     "Grüße 🎉",

@@ -33,7 +33,7 @@ from mailcheck.core.messages import Delivery, MessageSummary
 from mailcheck.operations.deliverability.ports import Claimed
 from mailcheck.operations.ports import Lease
 from tests.contracts.conftest import Stores
-from tests.storage.deliveries import (
+from tests.engines.deliveries import (
     NOON,
     RETENTION,
     SESSION,

@@ -10,7 +10,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.messages import MessageSummary, Session
 from tests.contracts.conftest import DEFAULT_QUOTA, Stores
-from tests.storage.deliveries import NOON, account, at, delivery, mail, recipient, refusal
+from tests.engines.deliveries import NOON, account, at, delivery, mail, recipient, refusal
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 

@@ -4,7 +4,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from tests.contracts.conftest import Stores
-from tests.storage.deliveries import (
+from tests.engines.deliveries import (
     NOON,
     RETENTION,
     account,

@@ -15,14 +15,13 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, MessageSummary
 from mailcheck.core.search import Field, Search, Term
+from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.operations.ports import AccountStore, ContentStore, DeliveryStore, MessageStore
-from mailcheck.storage.accounts.account_store import SqlAccountStore
-from mailcheck.storage.content_store import SqlContentStore
-from mailcheck.storage.mail_store import SqlMailStore
-from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
+from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.content_store import SqlContentStore
+from mailcheck.store.mail_store import SqlMailStore
 from mailcheck.workers.direct import DirectWorker
-from tests.house import result_of
-from tests.storage.deliveries import (
+from tests.engines.deliveries import (
     NOON,
     RETENTION,
     account,
@@ -32,6 +31,7 @@ from tests.storage.deliveries import (
     mail,
     recipient,
 )
+from tests.house import result_of
 
 ANN = AccountId("ann")
 

@@ -15,7 +15,7 @@ from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import Delivery, TagCount
 from mailcheck.core.search import parse_search
 from tests.contracts.conftest import DEFAULT_QUOTA, Stores
-from tests.storage.deliveries import (
+from tests.engines.deliveries import (
     NOON,
     RETENTION,
     account,

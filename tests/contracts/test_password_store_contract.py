@@ -8,7 +8,7 @@ from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId
 from mailcheck.operations.accounts.dashboard_ports import KeptPassword
 from tests.contracts.conftest import Stores
-from tests.storage.deliveries import NOON, account, at
+from tests.engines.deliveries import NOON, account, at
 
 ANN = AccountId("ann")
 

@@ -15,7 +15,7 @@ from mailcheck.operations.reports.quotas import (
     Outcome,
     Tally,
 )
-from mailcheck.storage.domains.report_tally import MOST_SENDERS
+from mailcheck.store.domains.report_tally import MOST_SENDERS
 from tests.contracts.conftest import Stores
 from tests.contracts.test_report_store_contract import (
     ANN,

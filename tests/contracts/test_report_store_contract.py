@@ -26,7 +26,7 @@ from mailcheck.core.receiver_reports import (
 from mailcheck.operations.ports import Lease
 from mailcheck.operations.reports.ports import CountedRow, Removed, WaitingReport
 from tests.contracts.conftest import Stores
-from tests.storage.deliveries import (
+from tests.engines.deliveries import (
     NOON,
     SESSION,
     account,

@@ -9,7 +9,7 @@ from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery
 from mailcheck.core.search import parse_search
 from tests.contracts.conftest import Stores
-from tests.storage.deliveries import NOON, account, at, content, delivery, mail, recipient
+from tests.engines.deliveries import NOON, account, at, content, delivery, mail, recipient
 
 PEOPLE = (
     Person("to", "first@team.example", "Erster Größer"),

@@ -3,7 +3,7 @@
 from mailcheck.core.identifiers import AccountId
 from mailcheck.operations.accounts.dashboard_ports import SessionRow
 from tests.contracts.conftest import Stores
-from tests.storage.deliveries import NOON, account, at
+from tests.engines.deliveries import NOON, account, at
 
 ANN = AccountId("ann")
 FIRST, SECOND = b"1" * 32, b"2" * 32

@@ -42,21 +42,21 @@ from mailcheck.core.messages import Delivery
 from mailcheck.core.receiver_reports import ReceiverReport, ReportId, ReportKind, ReportState
 from mailcheck.core.watches import WatchSettings
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt, WebhookDelivery
+from mailcheck.engines.database import DatabaseEngine, WriterConnection
+from mailcheck.engines.postgresql import PostgresqlEngine
+from mailcheck.engines.postgresql_connection import PostgresqlWriter
+from mailcheck.engines.sqlite import SqliteEngine
+from mailcheck.engines.sqlite_writer import SqliteWriter
 from mailcheck.operations.domains.watches.ports import Recorded
 from mailcheck.operations.ports import Hit, Lease
 from mailcheck.operations.reports.ports import CountedRow
-from mailcheck.storage.content_store import SqlContentStore
-from mailcheck.storage.database import DatabaseEngine, WriterConnection
-from mailcheck.storage.delivering import DeliverMails
-from mailcheck.storage.engine import Transaction
-from mailcheck.storage.postgresql import PostgresqlEngine
-from mailcheck.storage.postgresql_connection import PostgresqlWriter
-from mailcheck.storage.sqlite import SqliteEngine
-from mailcheck.storage.sqlite_writer import SqliteWriter
+from mailcheck.store.content_store import SqlContentStore
+from mailcheck.store.delivering import DeliverMails
+from mailcheck.store.engine import Transaction
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.contracts.conftest import DEFAULT_QUOTA, Stores, stores_on
-from tests.storage.deliveries import (
+from tests.engines.deliveries import (
     NOON,
     RETENTION,
     account,

@@ -20,7 +20,7 @@ from mailcheck.core.watches import (
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Webhook
 from mailcheck.operations.domains.watches.ports import History, Recorded
 from tests.contracts.conftest import Stores
-from tests.storage.deliveries import NOON, account, at, watch, webhook
+from tests.engines.deliveries import NOON, account, at, watch, webhook
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 MINE, OTHER = "this daemon", "another one"
@@ -81,7 +81,7 @@ async def test_a_target_is_watched_once(stores: Stores) -> None:
 async def test_an_account_has_so_many(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
     """One more is refused, until one is deleted."""
     assert MOST_WATCHES > 1_000
-    monkeypatch.setattr("mailcheck.storage.domains.watch_store.MOST_WATCHES", 2)
+    monkeypatch.setattr("mailcheck.store.domains.watch_store.MOST_WATCHES", 2)
     await prepared(stores, "one", "two")
     with pytest.raises(TooManyWatches):
         await stores.watches.add(watch("three"))

@@ -18,7 +18,7 @@ from mailcheck.core.webhooks import (
     told,
 )
 from tests.contracts.conftest import Stores
-from tests.storage.deliveries import NOON, account, at, delivery, recipient, webhook
+from tests.engines.deliveries import NOON, account, at, delivery, recipient, webhook
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 MINE, OTHER = "this daemon", "another one"

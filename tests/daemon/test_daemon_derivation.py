@@ -11,13 +11,13 @@ from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.core.search import parse_search
 from mailcheck.daemon.derivation import LONGEST_PUT_OFF, REST_SHARE, Derivation
+from mailcheck.engines.group_commit import at_once
 from mailcheck.operations.concurrency import QUIET, MailTraffic
 from mailcheck.operations.inbox.contents import Contents
-from mailcheck.storage.engine import Transaction, for_each
-from mailcheck.storage.group_commit import at_once
+from mailcheck.store.engine import Transaction, for_each
 from mailcheck.workers.direct import DirectWorker
+from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, result_of, run
-from tests.storage.held_worker import HeldWorker
 
 
 class Workshop(House):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from twisted.internet.testing import MemoryReactorClock
 
+from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.daemon import Workers
 from mailcheck.config.options import AccountsOptions
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE
@@ -18,11 +19,10 @@ from mailcheck.daemon.first_start import (
     Shown,
 )
 from mailcheck.daemon.first_steps import FirstSteps
-from mailcheck.wire.urls import PublicUrls
 from mailcheck.workers.direct import DirectWorker
+from tests.engines.held_worker import HeldWorker
 from tests.fakes.time_and_chance import counted_bytes
 from tests.house import House, config_in_memory, result_of, run
-from tests.storage.held_worker import HeldWorker
 
 STEPS = FirstSteps(
     mail=("127.0.0.1:2525",),

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.storage import postgresql_presence
-from mailcheck.storage.postgresql_presence import DaemonPresence
+from mailcheck.engines import postgresql_presence
+from mailcheck.engines.postgresql_presence import DaemonPresence
 from tests.servers.postgresql import PostgresqlServer
 
 

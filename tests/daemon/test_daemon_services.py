@@ -18,7 +18,7 @@ from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.daemon.listening import CannotStart, ListeningService, raise_file_limit
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.services import OrderedServices, ParkedWaits, StoreService
-from mailcheck.storage.sqlite import SqliteEngine
+from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, result_of
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.dnsbl.catalogue import Blocklist, packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.quality.topics import load_topics
 from mailcheck.checks.weights import COSTS, LISTING_TIERS, MEASURED
@@ -25,7 +26,6 @@ from mailcheck.config.reading import FILE_SUFFIX, variable_name
 from mailcheck.core.instruments import Kind
 from mailcheck.web.dashboard.api_reference.types import list_fields, name_bounds, name_type
 from mailcheck.web.dashboard.snippets import write_snippets
-from mailcheck.wire.urls import PublicUrls
 from tests.docs.blocks import list_pages, read_blocks, with_snippets
 from tests.docs.findings import KnownFinding, read_findings
 from tests.house import House, config_in_memory
@@ -256,7 +256,7 @@ def write_shapes(document: Mapping[str, Any]) -> str:
     for name, schema in sorted(document["components"]["schemas"].items()):
         fields = table(head, _field_rows(schema)) or f"{_kind(schema)}\n"
         parts.append(f"## {name}\n\n{schema.get('description', '')}\n\n{fields}")
-    return page("JSON shapes", "`mailcheck/wire/`, by the OpenAPI document", *parts)
+    return page("JSON shapes", "`mailcheck/api/`, by the OpenAPI document", *parts)
 
 
 def write_tools(house: House) -> str:

@@ -17,10 +17,10 @@ from mailcheck.core.errors import (
     StoreUnavailable,
 )
 from mailcheck.core.instants import Instant, instant_of
-from mailcheck.storage.engine import Transaction, for_each
+from mailcheck.store.engine import Transaction, for_each
 from mailcheck.workers.direct import DirectWorker
+from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, result_of, run
-from tests.storage.held_worker import HeldWorker
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from mailcheck.core.deliverability_tests import (
 from mailcheck.core.errors import StoreUnavailable, WorkTooSlow
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND, instant_of
+from mailcheck.engines.group_commit import at_once
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.ports import Analyse
 from mailcheck.operations.deliverability.run_test_checks import (
@@ -29,8 +30,7 @@ from mailcheck.operations.deliverability.run_test_checks import (
     RunTestChecks,
 )
 from mailcheck.operations.ports import Lease
-from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
-from mailcheck.storage.group_commit import at_once
+from mailcheck.store.deliverability_store import SqlDeliverabilityStore
 from tests.fakes.analyst import REPORT, Analyst
 from tests.house import HouseWithAnalyst, config_in_memory, mail, result_of, run
 

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 from twisted.internet.task import Clock
 
+from mailcheck.engines.group_commit import at_once
 from mailcheck.operations.concurrency import GATHERING, QUIET, STEP, MailTraffic
-from mailcheck.storage.group_commit import at_once
 
 
 @pytest.fixture

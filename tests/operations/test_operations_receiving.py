@@ -24,10 +24,10 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import HOUR, instant_of
 from mailcheck.core.messages import Envelope, Recipient, Session
-from mailcheck.storage.engine import Transaction, for_each
+from mailcheck.store.engine import Transaction, for_each
 from mailcheck.workers.direct import DirectWorker
+from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, mail, result_of, run
-from tests.storage.held_worker import HeldWorker
 
 STRANGER = Session("192.0.2.7", "mx.example.com", True)
 

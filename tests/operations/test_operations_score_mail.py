@@ -7,6 +7,7 @@ import pytest
 from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.internet.task import Clock
 
+from mailcheck.api.deliverability.report import store_report
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.content_filter import (
     FilterProblem,
@@ -18,7 +19,6 @@ from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.checks.findings import Area
 from mailcheck.checks.quality.topics import topic_of
 from mailcheck.core.deliverability_tests import ReceivedMail
-from mailcheck.wire.deliverability.report import store_report
 from tests.fakes.mail_signer import RSA, RSA_768, RSA_1024
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.scripted_filter import ScriptedFilter

@@ -12,9 +12,9 @@ from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.watches import ALERT_TAG, Alert, AlertId, WatchId, parse_quiet_time
 from mailcheck.core.webhooks import Attempt
 from mailcheck.operations.domains.watches.tell import MOST_IN_MAIL, PAUSE, MailHead, write_mail
+from tests.engines.deliveries import NOON, at
 from tests.fakes.scripted_receivers import ScriptedReceivers
 from tests.house import run
-from tests.storage.deliveries import NOON, at
 from tests.web.test_web_watches import Watching
 
 NOBODY = "nobody@example.com"

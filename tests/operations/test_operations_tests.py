@@ -35,9 +35,9 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import DAY, HOUR
 from mailcheck.workers.direct import DirectWorker
+from tests.engines.held_worker import HeldWorker
 from tests.fakes.analyst import REPORT
 from tests.house import HouseWithAnalyst, config_in_memory, mail, result_of, run
-from tests.storage.held_worker import HeldWorker
 
 UNKNOWN = ["aaaaaaaaaaaaa", "", "x", "a" * 13 + "\n", "AAAAAAAAAAAAA", "\udcff" * 13, "'; --"]
 

@@ -28,9 +28,9 @@ from mailcheck.operations.inbox.deliver_webhooks import (
     TROUBLE,
 )
 from mailcheck.workers.direct import DirectWorker
+from tests.engines.deliveries import delivery
 from tests.fakes.scripted_receivers import BROKEN, TAKEN, body_of
 from tests.house import House, config_in_memory, mail, result_of, run
-from tests.storage.deliveries import delivery
 from tests.web.workers import FaultyWorker
 
 URL = "https://ci.example.com/mail"

@@ -9,11 +9,11 @@ from twisted.internet.task import Clock
 
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreUnavailable
+from mailcheck.engines.database import DatabaseEngine
+from mailcheck.engines.postgresql import PostgresqlEngine
+from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.ops.heartbeat import INTERVAL, LONGEST_SILENCE, NOT_MADE, NOT_THERE, Heartbeat
-from mailcheck.storage.database import DatabaseEngine
-from mailcheck.storage.engine import Transaction
-from mailcheck.storage.postgresql import PostgresqlEngine
-from mailcheck.storage.sqlite import SqliteEngine
+from mailcheck.store.engine import Transaction
 from mailcheck.workers.direct import DirectWorker
 from tests.house import result_of, run
 

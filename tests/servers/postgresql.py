@@ -20,8 +20,8 @@ from typing import Any
 import psycopg2
 import pytest
 
-from mailcheck.storage.postgresql import upgrade_schema
-from mailcheck.storage.schema_upgrade import schema_steps
+from mailcheck.engines.postgresql import upgrade_schema
+from mailcheck.engines.schema_upgrade import schema_steps
 
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 """Where Debian has them; elsewhere they are on the path."""

@@ -11,19 +11,19 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
 
+from mailcheck.api.deliverability.preflight_bodies import EXAMPLE as PREFLIGHT_RECORDS
+from mailcheck.api.domains.watches import CHANGE_EXAMPLE as WATCH_CHANGE
+from mailcheck.api.domains.watches import MANY_EXAMPLE as NEW_WATCHES
+from mailcheck.api.domains.watches import NEW_EXAMPLE as NEW_WATCH
+from mailcheck.api.inbox.checks import EXAMPLE as LINKS_TO_CHECK
+from mailcheck.api.inbox.faults import EXAMPLE as KEY_FAULT
+from mailcheck.api.inbox.webhooks import NEW_EXAMPLE, REPLAY_EXAMPLE
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.config.options import InboxOptions, WebOptions
 from mailcheck.core.instants import Instant
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt
 from mailcheck.operations.ports import Lease
-from mailcheck.wire.deliverability.preflight_bodies import EXAMPLE as PREFLIGHT_RECORDS
-from mailcheck.wire.domains.watches import CHANGE_EXAMPLE as WATCH_CHANGE
-from mailcheck.wire.domains.watches import MANY_EXAMPLE as NEW_WATCHES
-from mailcheck.wire.domains.watches import NEW_EXAMPLE as NEW_WATCH
-from mailcheck.wire.inbox.checks import EXAMPLE as LINKS_TO_CHECK
-from mailcheck.wire.inbox.faults import EXAMPLE as KEY_FAULT
-from mailcheck.wire.inbox.webhooks import NEW_EXAMPLE, REPLAY_EXAMPLE
 from tests.corpus.report_files import document, gzipped
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import DOMAIN, ask_for_reports, reports_zone, signed_report

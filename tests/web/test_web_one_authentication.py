@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from twisted.internet.defer import maybeDeferred
 
+from mailcheck.api.authentication import render_authentication
+from mailcheck.api.deliverability.report import render_report
+from mailcheck.api.shapes import as_json
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.dnsbl.catalogue import packaged_catalogue_text, parse_catalogue
 from mailcheck.config.options import BlocklistOptions
@@ -15,9 +18,6 @@ from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.messages import Envelope
-from mailcheck.wire.authentication import render_authentication
-from mailcheck.wire.deliverability.report import render_report
-from mailcheck.wire.shapes import as_json
 from tests.corpus.corpus_mails import load_part
 from tests.fakes.mail_signer import RSA
 from tests.house import config_in_memory, result_of, run

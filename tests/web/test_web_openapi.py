@@ -12,15 +12,15 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from twisted.internet.defer import Deferred
 
+from mailcheck.api.openapi.document import load_examples
+from mailcheck.api.parameters import Query
+from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.rest_and_mcp import BuiltOperations, RestAndMcp
 from mailcheck.config.options import WebOptions
 from mailcheck.core.accounts import Caller
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import MAX_KEPT, ApiDescription
 from mailcheck.web.dashboard.api_reference.view import write_command
-from mailcheck.wire.openapi.document import load_examples
-from mailcheck.wire.parameters import Query
-from mailcheck.wire.urls import PublicUrls
 from tests.house import Answer, House, config_in_memory, run
 from tests.spec.description import (
     FORMATS,

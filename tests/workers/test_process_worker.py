@@ -15,21 +15,21 @@ from twisted.internet.defer import gatherResults
 from twisted.internet.task import deferLater
 from twisted.logger import LogEvent
 
-import mailcheck.storage
+import mailcheck.store
 from mailcheck.assembly.workers import WRITTEN_BY
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter, StoreUnavailable, WorkerDied
 from mailcheck.operations.in_children import ByName, derive_content
-from mailcheck.storage.mail_store import _delete_message
+from mailcheck.store.mail_store import _delete_message
 from mailcheck.workers.child import load
 from mailcheck.workers.process import LAST_GRACE, LOOK, ProcessWorker
 from tests.workers.stepped_reactor import SteppedReactor
 
-STORAGE = Path(mailcheck.storage.__path__[0])
+STORAGE = Path(mailcheck.store.__path__[0])
 
 WRITES = sorted(
-    ".".join(("mailcheck", "storage", *path.relative_to(STORAGE).with_suffix("").parts))
+    ".".join(("mailcheck", "store", *path.relative_to(STORAGE).with_suffix("").parts))
     for path in STORAGE.rglob("*.py")
     if "@for_each" in path.read_text()
 )
@@ -66,7 +66,7 @@ async def test_children_load_what_they_do_and_no_more(worker: ProcessWorker) -> 
     assert await worker.run(partial(derive_content, b"\r\ncode 482913"))
     loaded = await worker.run(loaded_modules)
     assert "mailcheck.checks.content.derive" in loaded
-    assert "mailcheck.storage.mail_store" in loaded
+    assert "mailcheck.store.mail_store" in loaded
     assert not {"twisted", "dns", "cryptography"} & {*loaded}
 
 

@@ -11,6 +11,8 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request
 from werkzeug.exceptions import MethodNotAllowed
 
+from mailcheck.api.parameters import parse_query
+from mailcheck.api.urls import API_PATH
 from mailcheck.core.accounts import Caller
 from mailcheck.operations.ports import Now
 from mailcheck.web.api.admission import Gate, Refused, usage_headers
@@ -21,8 +23,6 @@ from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import MoreHeaders, Reply, answer, error_reply, reply_to_failure
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, RequestUrls, header_values
 from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
-from mailcheck.wire.parameters import parse_query
-from mailcheck.wire.urls import API_PATH
 
 _DOCUMENT = Path("GET", DOCUMENT_PATH)
 

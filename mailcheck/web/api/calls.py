@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct
 
+from mailcheck.api.openapi.operations import Described, Operation
+from mailcheck.api.parameters import Query
+from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply
-from mailcheck.wire.openapi.operations import Described, Operation
-from mailcheck.wire.parameters import Query
-from mailcheck.wire.urls import PublicUrls
 
 
 class Call(Struct, frozen=True):

@@ -1,25 +1,7 @@
 """The routes of deliverability tests (SPEC.md section 4, DECISIONS.md section 3)."""
 
-from mailcheck.core.deliverability_tests import DeliverabilityResult
-from mailcheck.operations.concurrency import Turns
-from mailcheck.operations.deliverability.offered import DeliverabilityOperations
-from mailcheck.operations.deliverability.preflight import Preflight
-from mailcheck.operations.ranges import (
-    DEFAULT_PAGE,
-    DEFAULT_WAIT,
-    LARGEST_PAGE,
-    LAST_PAGE,
-    LONGEST_WAIT,
-    SHORTEST_WAIT,
-)
-from mailcheck.web.api import described_parameters as parameters
-from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.api.described_answers import missing
-from mailcheck.web.site.downloads import download_reply
-from mailcheck.web.site.errors import WAIT_OVER
-from mailcheck.web.site.replies import Reply, json_reply, large_json_reply
-from mailcheck.wire.deliverability.preflight_bodies import parse_preflight
-from mailcheck.wire.deliverability.tests import (
+from mailcheck.api.deliverability.preflight_bodies import parse_preflight
+from mailcheck.api.deliverability.tests import (
     WHOLE_TEST,
     DeletedTest,
     NewTest,
@@ -38,10 +20,28 @@ from mailcheck.wire.deliverability.tests import (
     render_tested,
     render_wait_over,
 )
-from mailcheck.wire.deliverability.tests import (
+from mailcheck.api.deliverability.tests import (
     Preflight as PreflightShape,
 )
-from mailcheck.wire.openapi.operations import Answer, Body, Link, Operation, json_body
+from mailcheck.api.openapi.operations import Answer, Body, Link, Operation, json_body
+from mailcheck.core.deliverability_tests import DeliverabilityResult
+from mailcheck.operations.concurrency import Turns
+from mailcheck.operations.deliverability.offered import DeliverabilityOperations
+from mailcheck.operations.deliverability.preflight import Preflight
+from mailcheck.operations.ranges import (
+    DEFAULT_PAGE,
+    DEFAULT_WAIT,
+    LARGEST_PAGE,
+    LAST_PAGE,
+    LONGEST_WAIT,
+    SHORTEST_WAIT,
+)
+from mailcheck.web.api import described_parameters as parameters
+from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.api.described_answers import missing
+from mailcheck.web.site.downloads import download_reply
+from mailcheck.web.site.errors import WAIT_OVER
+from mailcheck.web.site.replies import Reply, json_reply, large_json_reply
 
 _TAG = "Deliverability tests"
 

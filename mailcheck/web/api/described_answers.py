@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from mailcheck.api.errors import Crash, Error
+from mailcheck.api.openapi.operations import Answer, json_body
+from mailcheck.api.schemas import Schema, text, whole_number
 from mailcheck.web.site.errors import TRY_AGAIN
 from mailcheck.web.site.requests import MAX_BODY
-from mailcheck.wire.errors import Crash, Error
-from mailcheck.wire.openapi.operations import Answer, json_body
-from mailcheck.wire.schemas import Schema, text, whole_number
 
 TAGS: Mapping[str, str] = {
     "Inbox": "Mail that your software sent: take an address, wait for what comes, read it. "

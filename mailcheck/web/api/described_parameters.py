@@ -1,5 +1,10 @@
 """The parameters of the routes, described by the limits that they are read with."""
 
+from mailcheck.api.deliverability.tests import NameOfTest
+from mailcheck.api.inbox.overview import MessageName
+from mailcheck.api.openapi.operations import Parameter
+from mailcheck.api.parameters import FIELD_NAME_PATTERN, MAX_HEADERS, MAX_TEXT
+from mailcheck.api.schemas import Schema, array_of, boolean, like, number, text, whole_number
 from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
 from mailcheck.core.addresses import DOT_ATOM_PATTERN, MAX_TAG
 from mailcheck.core.identifiers import SHORT_ID_LENGTH
@@ -18,11 +23,6 @@ from mailcheck.operations.ranges import (
     MOST_WAITED_FOR,
     SHORTEST_WAIT,
 )
-from mailcheck.wire.deliverability.tests import NameOfTest
-from mailcheck.wire.inbox.overview import MessageName
-from mailcheck.wire.openapi.operations import Parameter
-from mailcheck.wire.parameters import FIELD_NAME_PATTERN, MAX_HEADERS, MAX_TEXT
-from mailcheck.wire.schemas import Schema, array_of, boolean, like, number, text, whole_number
 
 EXAMPLE_MESSAGE = "01a1fc41-0219-76dd-ac7e-95beebac7c40"
 EXAMPLE_TEST = "k5m2c7qxw4h3a"

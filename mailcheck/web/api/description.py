@@ -8,22 +8,22 @@ from functools import cached_property
 from msgspec import Struct
 from twisted.web.server import Request
 
+from mailcheck.api.openapi.document import (
+    DocumentWriter,
+    Frame,
+    OpenApiDocument,
+    load_examples,
+)
+from mailcheck.api.openapi.operations import Answer, Described, Operation, json_body
+from mailcheck.api.schemas import Schema, text
+from mailcheck.api.shapes import JsonObject, dump_json
+from mailcheck.api.urls import PublicUrls
 from mailcheck.core.version import installed_version
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.described_answers import ELSEWHERE, LIMIT_HEADERS, REFUSALS, TAGS
 from mailcheck.web.site.compression import VARY, accepts_gzip
 from mailcheck.web.site.replies import Reply
 from mailcheck.web.site.requests import header_values
-from mailcheck.wire.openapi.document import (
-    DocumentWriter,
-    Frame,
-    OpenApiDocument,
-    load_examples,
-)
-from mailcheck.wire.openapi.operations import Answer, Described, Operation, json_body
-from mailcheck.wire.schemas import Schema, text
-from mailcheck.wire.shapes import JsonObject, dump_json
-from mailcheck.wire.urls import PublicUrls
 
 DOCUMENT_PATH = "/openapi.json"
 

@@ -6,6 +6,11 @@ from weakref import WeakKeyDictionary
 from msgspec.structs import replace
 from twisted.internet.interfaces import IReactorTime
 
+from mailcheck.api.errors import Interrupted
+from mailcheck.api.inbox.messages import render_listed_message, render_refusal
+from mailcheck.api.openapi.operations import Answer, Body, Operation, Parameter, json_body
+from mailcheck.api.schemas import number, text
+from mailcheck.api.urls import PublicUrls
 from mailcheck.core.cursors import CURSOR_PATTERN, format_cursor
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.messages import ListedMessage, StoredMessage
@@ -15,11 +20,6 @@ from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.described_answers import REFUSALS
 from mailcheck.web.site.event_streams import Stream, stream_of, write_event
-from mailcheck.wire.errors import Interrupted
-from mailcheck.wire.inbox.messages import render_listed_message, render_refusal
-from mailcheck.wire.openapi.operations import Answer, Body, Operation, Parameter, json_body
-from mailcheck.wire.schemas import number, text
-from mailcheck.wire.urls import PublicUrls
 
 _LAST_EVENT_ID = Parameter(
     "Last-Event-ID",

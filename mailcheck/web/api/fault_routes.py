@@ -1,11 +1,11 @@
 """The routes of the faults that are met on request."""
 
+from mailcheck.api.inbox.faults import Faults, KeyFault, parse_key_fault, render_faults
+from mailcheck.api.openapi.operations import Answer, Operation, json_body
 from mailcheck.core.errors import InvalidCredentials, KeyNotFound
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.site.replies import Reply, json_reply
-from mailcheck.wire.inbox.faults import Faults, KeyFault, parse_key_fault, render_faults
-from mailcheck.wire.openapi.operations import Answer, Operation, json_body
 
 _TAG = "Inbox"
 

@@ -2,6 +2,44 @@
 
 from weakref import WeakKeyDictionary
 
+from mailcheck.api.errors import Interrupted
+from mailcheck.api.inbox.checks import (
+    CheckedLinks,
+    LinksToCheck,
+    MessageChecks,
+    parse_links_to_check,
+    render_checked_links,
+    render_checks,
+)
+from mailcheck.api.inbox.messages import Message, render_message
+from mailcheck.api.inbox.overview import (
+    Deleted,
+    DeletedMany,
+    Inbox,
+    InboxAddress,
+    Messages,
+    RawMessage,
+    Share,
+    render_address,
+    render_list,
+    render_overview,
+    render_raw_message,
+    render_share,
+)
+from mailcheck.api.inbox.waits import (
+    GatheredMessages,
+    ManyTimedOut,
+    NoMessage,
+    TimedOut,
+    UnwantedMessage,
+    render_disturbed,
+    render_gathered,
+    render_many_timed_out,
+    render_quiet,
+    render_timed_out,
+)
+from mailcheck.api.openapi.operations import Answer, Body, Link, Operation, json_body
+from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.core.addresses import MAX_TAG, explain_bad_tag
 from mailcheck.core.errors import InvalidParameter
@@ -28,44 +66,6 @@ from mailcheck.web.api.described_answers import DOWNLOAD, REFUSALS, missing
 from mailcheck.web.site.downloads import download_reply
 from mailcheck.web.site.errors import NOT_NONE, WAIT_OVER
 from mailcheck.web.site.replies import Reply, json_reply, large_json_reply
-from mailcheck.wire.errors import Interrupted
-from mailcheck.wire.inbox.checks import (
-    CheckedLinks,
-    LinksToCheck,
-    MessageChecks,
-    parse_links_to_check,
-    render_checked_links,
-    render_checks,
-)
-from mailcheck.wire.inbox.messages import Message, render_message
-from mailcheck.wire.inbox.overview import (
-    Deleted,
-    DeletedMany,
-    Inbox,
-    InboxAddress,
-    Messages,
-    RawMessage,
-    Share,
-    render_address,
-    render_list,
-    render_overview,
-    render_raw_message,
-    render_share,
-)
-from mailcheck.wire.inbox.waits import (
-    GatheredMessages,
-    ManyTimedOut,
-    NoMessage,
-    TimedOut,
-    UnwantedMessage,
-    render_disturbed,
-    render_gathered,
-    render_many_timed_out,
-    render_quiet,
-    render_timed_out,
-)
-from mailcheck.wire.openapi.operations import Answer, Body, Link, Operation, json_body
-from mailcheck.wire.urls import PublicUrls
 
 _TAG = "Inbox"
 

@@ -1,5 +1,19 @@
 """The routes of receivers' reports."""
 
+from mailcheck.api.domains.receiver_reports import (
+    DeletedReport,
+    DeletedReports,
+    DmarcOverview,
+    KeptReports,
+    TlsOverview,
+    parse_selection,
+    render_kept_reports,
+    render_overview,
+    render_tls_overview,
+)
+from mailcheck.api.errors import Error
+from mailcheck.api.openapi.operations import Answer, Operation, Parameter, json_body
+from mailcheck.api.schemas import text
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.receiver_reports import ReportId
 from mailcheck.operations.places import CheckTurns
@@ -16,20 +30,6 @@ from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.described_answers import missing
 from mailcheck.web.site.replies import Reply, json_reply
-from mailcheck.wire.domains.receiver_reports import (
-    DeletedReport,
-    DeletedReports,
-    DmarcOverview,
-    KeptReports,
-    TlsOverview,
-    parse_selection,
-    render_kept_reports,
-    render_overview,
-    render_tls_overview,
-)
-from mailcheck.wire.errors import Error
-from mailcheck.wire.openapi.operations import Answer, Operation, Parameter, json_body
-from mailcheck.wire.schemas import text
 
 _TAG = "Reports of receivers"
 

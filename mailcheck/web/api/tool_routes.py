@@ -4,6 +4,30 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
+from mailcheck.api.domains.blocklists import (
+    BlacklistCheck,
+    Blacklists,
+    BlacklistsUnanswered,
+    render_blocklist_check,
+    render_catalogue,
+    render_no_answer,
+)
+from mailcheck.api.domains.mx import (
+    MxCheck,
+    MxUndetermined,
+    render_mx_check,
+    render_mx_undetermined,
+)
+from mailcheck.api.domains.report import DomainReport, render_domain_report
+from mailcheck.api.domains.reputation import (
+    Reputation,
+    ReputationUndetermined,
+    render_reputation,
+    render_ungradable,
+)
+from mailcheck.api.errors import Crash
+from mailcheck.api.openapi.operations import Answer, Operation, json_body
+from mailcheck.api.shapes import Shape
 from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
 from mailcheck.core.domain_names import (
     parse_blocklist_query,
@@ -23,30 +47,6 @@ from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.site.errors import UNDETERMINED
 from mailcheck.web.site.replies import Reply, json_reply
-from mailcheck.wire.domains.blocklists import (
-    BlacklistCheck,
-    Blacklists,
-    BlacklistsUnanswered,
-    render_blocklist_check,
-    render_catalogue,
-    render_no_answer,
-)
-from mailcheck.wire.domains.mx import (
-    MxCheck,
-    MxUndetermined,
-    render_mx_check,
-    render_mx_undetermined,
-)
-from mailcheck.wire.domains.report import DomainReport, render_domain_report
-from mailcheck.wire.domains.reputation import (
-    Reputation,
-    ReputationUndetermined,
-    render_reputation,
-    render_ungradable,
-)
-from mailcheck.wire.errors import Crash
-from mailcheck.wire.openapi.operations import Answer, Operation, json_body
-from mailcheck.wire.shapes import Shape
 
 _TAG = "Domain tools"
 

@@ -1,17 +1,6 @@
 """The routes of watches."""
 
-from mailcheck.core.identifiers import SHORT_ID_LENGTH
-from mailcheck.core.watches import HISTORY_KEPT, MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
-from mailcheck.core.webhooks import MOST_WEBHOOKS
-from mailcheck.operations.domains.watches.keep import KeepWatches
-from mailcheck.operations.places import CheckTurns
-from mailcheck.operations.ranges import DEFAULT_PAGE, LARGEST_PAGE, LAST_PAGE
-from mailcheck.web.api import described_parameters as parameters
-from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.api.described_answers import DOWNLOAD, missing
-from mailcheck.web.site.downloads import download_reply
-from mailcheck.web.site.replies import Reply, json_reply
-from mailcheck.wire.domains.watches import (
+from mailcheck.api.domains.watches import (
     DeletedWatch,
     KeptWatch,
     MadeWatches,
@@ -33,8 +22,8 @@ from mailcheck.wire.domains.watches import (
     render_shown,
     write_csv,
 )
-from mailcheck.wire.errors import Error
-from mailcheck.wire.openapi.operations import (
+from mailcheck.api.errors import Error
+from mailcheck.api.openapi.operations import (
     Answer,
     Body,
     Link,
@@ -42,7 +31,18 @@ from mailcheck.wire.openapi.operations import (
     Parameter,
     json_body,
 )
-from mailcheck.wire.schemas import text
+from mailcheck.api.schemas import text
+from mailcheck.core.identifiers import SHORT_ID_LENGTH
+from mailcheck.core.watches import HISTORY_KEPT, MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
+from mailcheck.core.webhooks import MOST_WEBHOOKS
+from mailcheck.operations.domains.watches.keep import KeepWatches
+from mailcheck.operations.places import CheckTurns
+from mailcheck.operations.ranges import DEFAULT_PAGE, LARGEST_PAGE, LAST_PAGE
+from mailcheck.web.api import described_parameters as parameters
+from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.api.described_answers import DOWNLOAD, missing
+from mailcheck.web.site.downloads import download_reply
+from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Watches"
 

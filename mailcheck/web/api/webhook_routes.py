@@ -1,13 +1,7 @@
 """The routes of webhooks (DECISIONS.md section 4)."""
 
-from mailcheck.core.identifiers import SHORT_ID_LENGTH
-from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS
-from mailcheck.operations.inbox.webhooks import KeepWebhooks
-from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.api.described_answers import missing
-from mailcheck.web.site.replies import Reply, json_reply
-from mailcheck.wire.errors import Error
-from mailcheck.wire.inbox.webhooks import (
+from mailcheck.api.errors import Error
+from mailcheck.api.inbox.webhooks import (
     DeletedWebhook,
     NewWebhook,
     RotatedWebhook,
@@ -26,8 +20,14 @@ from mailcheck.wire.inbox.webhooks import (
     render_webhook,
     render_webhooks,
 )
-from mailcheck.wire.openapi.operations import Answer, Link, Operation, Parameter, json_body
-from mailcheck.wire.schemas import text
+from mailcheck.api.openapi.operations import Answer, Link, Operation, Parameter, json_body
+from mailcheck.api.schemas import text
+from mailcheck.core.identifiers import SHORT_ID_LENGTH
+from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS
+from mailcheck.operations.inbox.webhooks import KeepWebhooks
+from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.api.described_answers import missing
+from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Webhooks"
 

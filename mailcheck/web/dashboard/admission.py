@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 from twisted.web.server import Request
 
+from mailcheck.api.parameters import Query, parse_query
 from mailcheck.core.errors import FormExpired
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
@@ -14,7 +15,6 @@ from mailcheck.web.dashboard.form_tokens import FormSecret
 from mailcheck.web.dashboard.rendering import FORM_TOKEN
 from mailcheck.web.dashboard.visits import Visit
 from mailcheck.web.site.requests import ClientAddresses, RequestUrls, header_values
-from mailcheck.wire.parameters import Query, parse_query
 
 OWN_SITES = frozenset({"same-origin", "none"})
 """What Sec-Fetch-Site says of a form of ours."""

@@ -5,7 +5,7 @@ import shlex
 
 from msgspec import Struct
 
-from mailcheck.wire.urls import PublicUrls
+from mailcheck.api.urls import PublicUrls
 
 
 class Snippet(Struct, frozen=True):

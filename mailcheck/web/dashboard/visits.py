@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from twisted.web.server import Request
 
+from mailcheck.api.parameters import Query
+from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Account
 from mailcheck.core.instants import Instant
 from mailcheck.web.dashboard.form_tokens import FormSecret
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply
-from mailcheck.wire.parameters import Query
-from mailcheck.wire.urls import PublicUrls
 
 _OWN_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,400}")
 """A path of this site: a browser reads ``//host`` and ``/\\host`` as another one."""

@@ -1,5 +1,14 @@
 """The tools for deliverability tests, on the operations that REST uses."""
 
+from mailcheck.api.mcp.arguments import arguments_schema
+from mailcheck.api.mcp.deliverability import (
+    GenerateResult,
+    ReportResult,
+    describe_test_wait,
+    render_generated,
+    render_test_wait,
+)
+from mailcheck.api.schemas import number, text
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
 from mailcheck.operations.ports import Now
@@ -7,15 +16,6 @@ from mailcheck.operations.ranges import DEFAULT_WAIT, LONGEST_WAIT, SHORTEST_WAI
 from mailcheck.web.mcp import tool_texts
 from mailcheck.web.mcp.inbox_tools import ANSWERED_BY
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
-from mailcheck.wire.mcp.arguments import arguments_schema
-from mailcheck.wire.mcp.deliverability import (
-    GenerateResult,
-    ReportResult,
-    describe_test_wait,
-    render_generated,
-    render_test_wait,
-)
-from mailcheck.wire.schemas import number, text
 
 _GENERATE_INPUT = arguments_schema({})
 

@@ -6,6 +6,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from mailcheck.api.mcp.arguments import read_arguments
+from mailcheck.api.mcp.untrusted import new_fence
+from mailcheck.api.shapes import JsonObject, dump_json
+from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import RandomBytes
@@ -30,10 +34,6 @@ from mailcheck.web.mcp.tools import (
     render_tool_failure,
     render_tool_result,
 )
-from mailcheck.wire.mcp.arguments import read_arguments
-from mailcheck.wire.mcp.untrusted import new_fence
-from mailcheck.wire.shapes import JsonObject, dump_json
-from mailcheck.wire.urls import PublicUrls
 
 TOOL_CALL = "tools/call"
 

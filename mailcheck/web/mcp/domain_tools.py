@@ -1,5 +1,15 @@
 """The tools that check domains and blocklists, on the operations that REST uses."""
 
+from mailcheck.api.mcp.arguments import arguments_schema
+from mailcheck.api.mcp.domains import (
+    BlocklistsResult,
+    DomainResult,
+    MxResult,
+    render_domain_check,
+    render_listings,
+    render_mx,
+)
+from mailcheck.api.schemas import text
 from mailcheck.core.domain_names import (
     parse_blocklist_query,
     parse_domain,
@@ -12,16 +22,6 @@ from mailcheck.operations.places import CheckTurns
 from mailcheck.web.api.tool_routes import DomainTools
 from mailcheck.web.mcp import tool_texts
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
-from mailcheck.wire.mcp.arguments import arguments_schema
-from mailcheck.wire.mcp.domains import (
-    BlocklistsResult,
-    DomainResult,
-    MxResult,
-    render_domain_check,
-    render_listings,
-    render_mx,
-)
-from mailcheck.wire.schemas import text
 
 _FROM_OUTSIDE = Annotations(is_open_world=True)
 

@@ -13,6 +13,7 @@ from enum import Enum
 
 from msgspec import Struct
 
+from mailcheck.api.shapes import JsonObject, JsonValue
 from mailcheck.web.mcp.json_rpc import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -25,7 +26,6 @@ from mailcheck.web.mcp.json_rpc import (
     RpcError,
     shorten,
 )
-from mailcheck.wire.shapes import JsonObject, JsonValue
 
 STATELESS_REVISIONS = ("2026-07-28",)
 HANDSHAKE_REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")

@@ -3,6 +3,42 @@
 The limits of what they take are those of REST.
 """
 
+from mailcheck.api.inbox.overview import InboxAddress, Share, render_address, render_share
+from mailcheck.api.mcp import inbox as results
+from mailcheck.api.mcp.arguments import arguments_schema
+from mailcheck.api.mcp.checks import ChecksInShort, render_checks_in_short
+from mailcheck.api.mcp.inbox import (
+    render_arrival,
+    render_arrivals,
+    render_disturbance,
+    render_extraction,
+    render_message_list,
+    render_silence,
+    render_wait_in_vain,
+    render_whole_message,
+    shorten,
+)
+from mailcheck.api.mcp.texts import (
+    describe_arrival,
+    describe_arrivals,
+    describe_disturbance,
+    describe_extraction,
+    describe_list,
+    describe_message,
+    describe_silence,
+    describe_wait_in_vain,
+)
+from mailcheck.api.parameters import MAX_TEXT
+from mailcheck.api.schemas import (
+    Schema,
+    array_of,
+    boolean,
+    number,
+    text,
+    whole_number,
+    without_description,
+)
+from mailcheck.api.shapes import ABSENT, Absent
 from mailcheck.core.addresses import MAX_TAG
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import MessageFilter
@@ -26,42 +62,6 @@ from mailcheck.operations.ranges import (
 from mailcheck.web.mcp import tool_texts
 from mailcheck.web.mcp.message_views import MessageViews
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
-from mailcheck.wire.inbox.overview import InboxAddress, Share, render_address, render_share
-from mailcheck.wire.mcp import inbox as results
-from mailcheck.wire.mcp.arguments import arguments_schema
-from mailcheck.wire.mcp.checks import ChecksInShort, render_checks_in_short
-from mailcheck.wire.mcp.inbox import (
-    render_arrival,
-    render_arrivals,
-    render_disturbance,
-    render_extraction,
-    render_message_list,
-    render_silence,
-    render_wait_in_vain,
-    render_whole_message,
-    shorten,
-)
-from mailcheck.wire.mcp.texts import (
-    describe_arrival,
-    describe_arrivals,
-    describe_disturbance,
-    describe_extraction,
-    describe_list,
-    describe_message,
-    describe_silence,
-    describe_wait_in_vain,
-)
-from mailcheck.wire.parameters import MAX_TEXT
-from mailcheck.wire.schemas import (
-    Schema,
-    array_of,
-    boolean,
-    number,
-    text,
-    whole_number,
-    without_description,
-)
-from mailcheck.wire.shapes import ABSENT, Absent
 
 DEFAULT_PAGE = 20
 """Messages of a list: fewer than REST's, since a model reads every one."""

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeGuard
 
 from msgspec import Struct
 
-from mailcheck.wire.shapes import JsonObject, JsonValue, dump_json
+from mailcheck.api.shapes import JsonObject, JsonValue, dump_json
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600

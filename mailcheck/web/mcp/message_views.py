@@ -3,10 +3,10 @@
 from functools import partial
 from weakref import WeakKeyDictionary
 
+from mailcheck.api.mcp.views import MessageView, trim_content, view_content
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.ports import Worker
-from mailcheck.wire.mcp.views import MessageView, trim_content, view_content
 
 
 class MessageViews:

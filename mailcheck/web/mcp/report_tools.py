@@ -1,14 +1,14 @@
 """The tool that tells what receivers report, on the operations that REST uses."""
 
+from mailcheck.api.mcp.arguments import arguments_schema
+from mailcheck.api.mcp.reports import MOST_SENDERS, ReportsResult, render_reports
+from mailcheck.api.schemas import text, whole_number
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ranges import DEFAULT_REPORT_DAYS, LAST_PAGE
 from mailcheck.operations.reports.show_reports import ShowReports
 from mailcheck.web.mcp import tool_texts
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
-from mailcheck.wire.mcp.arguments import arguments_schema
-from mailcheck.wire.mcp.reports import MOST_SENDERS, ReportsResult, render_reports
-from mailcheck.wire.schemas import text, whole_number
 
 _INPUT = arguments_schema(
     {

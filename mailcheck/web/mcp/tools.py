@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 
+from mailcheck.api.mcp.untrusted import Fence
+from mailcheck.api.parameters import Query
+from mailcheck.api.shapes import JsonObject, JsonValue, Shape, as_json, dump_json, outline_of
+from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller
 from mailcheck.core.instants import Instant
-from mailcheck.wire.mcp.untrusted import Fence
-from mailcheck.wire.parameters import Query
-from mailcheck.wire.shapes import JsonObject, JsonValue, Shape, as_json, dump_json, outline_of
-from mailcheck.wire.urls import PublicUrls
 
 
 class ToolCall(Struct, frozen=True):

@@ -1,12 +1,12 @@
 """The tools that show watches, on the operations that REST uses."""
 
+from mailcheck.api.mcp.arguments import arguments_schema
+from mailcheck.api.mcp.watches import WatchesResult, WatchResult, render_one, render_watches
+from mailcheck.api.schemas import text
 from mailcheck.operations.domains.watches.keep import KeepWatches
 from mailcheck.operations.ranges import LARGEST_PAGE
 from mailcheck.web.mcp import tool_texts
 from mailcheck.web.mcp.tools import Tool, ToolCall, ToolResult, as_json_text
-from mailcheck.wire.mcp.arguments import arguments_schema
-from mailcheck.wire.mcp.watches import WatchesResult, WatchResult, render_one, render_watches
-from mailcheck.wire.schemas import text
 
 _LIST_INPUT = arguments_schema({})
 

@@ -12,8 +12,8 @@ from twisted.web.http_headers import Headers
 from twisted.web.server import Request
 from zope.interface import implementer
 
+from mailcheck.api.shapes import dump_json
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.wire.shapes import dump_json
 
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 

@@ -16,6 +16,8 @@ from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 from twisted.web.server import Request
 
+from mailcheck.api.errors import Error
+from mailcheck.api.shapes import Shape, dump_json, dump_json_in_pieces
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded, WaitInterrupted
 from mailcheck.operations.concurrency import Turns
 from mailcheck.operations.incidents import shown
@@ -30,8 +32,6 @@ from mailcheck.web.site.errors import (
 )
 from mailcheck.web.site.event_streams import Stream, send_stream
 from mailcheck.web.site.requests import PacedRequest, shown_path
-from mailcheck.wire.errors import Error
-from mailcheck.wire.shapes import Shape, dump_json, dump_json_in_pieces
 
 COMMON_HEADERS = {
     # Nothing here is for a browser to guess at, to frame or to keep.

@@ -12,6 +12,7 @@ from twisted.python.failure import Failure
 from twisted.web.http import NO_BODY_CODES
 from twisted.web.server import Request
 
+from mailcheck.api.urls import PublicUrls
 from mailcheck.core.network_addresses import (
     IpAddress,
     counting_key,
@@ -20,7 +21,6 @@ from mailcheck.core.network_addresses import (
 )
 from mailcheck.operations.ports import WebFault
 from mailcheck.web.site.sending import PIECE, AnswerRoom, PacedBody
-from mailcheck.wire.urls import PublicUrls
 
 
 def header_values(request: Request, name: bytes) -> list[str]:

@@ -24,6 +24,7 @@ from twisted.web.http_headers import Headers
 from twisted.web.resource import IResource, Resource
 from twisted.web.server import Request, Site
 
+from mailcheck.api.urls import API_PATH, MCP_PATH
 from mailcheck.core.client_limits import ConnectionCounts, ConnectionLimits
 from mailcheck.core.instruments import Tally
 from mailcheck.operations.ports import WebJournal
@@ -31,7 +32,6 @@ from mailcheck.web.site.errors import FAULTS, NO_REQUEST, TOO_MANY_CONNECTIONS, 
 from mailcheck.web.site.replies import error_reply, reply_as_bytes
 from mailcheck.web.site.requests import LOCAL_PEER, ClientAddresses, PacedRequest
 from mailcheck.web.site.sending import AnswerRoom
-from mailcheck.wire.urls import API_PATH, MCP_PATH
 
 SERVER = b"mailcheck"
 """What we call ourselves; of which version is nobody's business."""

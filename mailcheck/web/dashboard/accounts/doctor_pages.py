@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
+from mailcheck.api.domains.doctor import render_diagnosis
+from mailcheck.api.shapes import as_json
 from mailcheck.core.errors import NotOperator
 from mailcheck.operations.doctor import Doctor
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
-from mailcheck.wire.domains.doctor import render_diagnosis
-from mailcheck.wire.shapes import as_json
 
 
 class DoctorPages:

@@ -1,5 +1,6 @@
 """API keys: created, shown once, looked at, revoked; and what is used of all limits."""
 
+from mailcheck.api.inbox.webhooks import describe_filter
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.webhooks import LONGEST_URL
@@ -12,7 +13,6 @@ from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_snippets
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
-from mailcheck.wire.inbox.webhooks import describe_filter
 
 
 class KeyPages:

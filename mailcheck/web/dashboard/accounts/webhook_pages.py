@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
+from mailcheck.api.parameters import Query
 from mailcheck.core.cursors import START
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.webhooks import Webhook
@@ -12,7 +13,6 @@ from mailcheck.operations.inbox.webhooks import KeepWebhooks
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
-from mailcheck.wire.parameters import Query
 
 PLACE = "/keys"
 """The page that they are listed on."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 
+from mailcheck.api.parameters import parse_query
 from mailcheck.core.errors import InvalidParameter, MessageNotFound
 from mailcheck.core.filters import MessageFilter
 from mailcheck.operations.deliverability.find_test import FindTest
@@ -12,7 +13,6 @@ from mailcheck.web.dashboard.inbox.live import live_caller
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply, json_reply
-from mailcheck.wire.parameters import parse_query
 
 ANSWERS_PATH = "/api/answers"
 

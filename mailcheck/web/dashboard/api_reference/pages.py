@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
+from mailcheck.api.urls import API_PAGE_PATH, API_PATH, PublicUrls
 from mailcheck.web.api.description import DOCUMENT_PATH, MAX_KEPT, ApiDescription
 from mailcheck.web.dashboard.api_reference.answers import ANSWERS_PATH
 from mailcheck.web.dashboard.api_reference.view import (
@@ -18,7 +19,6 @@ from mailcheck.web.dashboard.api_reference.view import (
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
-from mailcheck.wire.urls import API_PAGE_PATH, API_PATH, PublicUrls
 
 
 class ApiPages:

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from mailcheck.api.deliverability.findings import points
 from mailcheck.core.deliverability_tests import DeliverabilityResult, ListedTest
 from mailcheck.core.errors import NoMailYet
 from mailcheck.operations.deliverability.find_test import FindTest
@@ -17,7 +18,6 @@ from mailcheck.web.dashboard.deliverability.report_view import (
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
-from mailcheck.wire.deliverability.findings import points
 
 MOST = 30
 """Tests that a plot shows: the newest."""

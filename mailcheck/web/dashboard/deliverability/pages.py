@@ -2,6 +2,8 @@
 
 from urllib.parse import urlencode
 
+from mailcheck.api.deliverability.findings import TENTHS
+from mailcheck.api.deliverability.tests import address_of
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.identifiers import MessageId
 from mailcheck.operations.accounts.check_budget import CheckBudget
@@ -15,8 +17,6 @@ from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.downloads import download_reply
 from mailcheck.web.site.replies import Reply
-from mailcheck.wire.deliverability.findings import TENTHS
-from mailcheck.wire.deliverability.tests import address_of
 
 TESTS_PER_PAGE = 25
 LAST_PAGE = 1_000_000

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
+from mailcheck.api.deliverability.report import render_report
+from mailcheck.api.parameters import Query
+from mailcheck.api.shapes import as_json
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.errors import InvalidParameter, NoMailYet
 from mailcheck.operations.accounts.check_budget import CheckBudget
@@ -24,9 +27,6 @@ from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
-from mailcheck.wire.deliverability.report import render_report
-from mailcheck.wire.parameters import Query
-from mailcheck.wire.shapes import as_json
 
 PATH = "/tests/<test_id>/preflight"
 

@@ -1,5 +1,7 @@
 """A report to take away: one HTML file that needs nothing else, and JSON."""
 
+from mailcheck.api.deliverability.tests import render_tested
+from mailcheck.api.shapes import dump_json
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.errors import NoMailYet
 from mailcheck.operations.deliverability.find_test import FindTest
@@ -9,8 +11,6 @@ from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.downloads import download_reply
 from mailcheck.web.site.replies import Reply
-from mailcheck.wire.deliverability.tests import render_tested
-from mailcheck.wire.shapes import dump_json
 
 BASE = "/tests/<test_id>/report"
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mailcheck.api.deliverability.tests import render_tested
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.identifiers import SHARE_SECRET_LENGTH, SHORT_ID_LENGTH
 from mailcheck.operations.deliverability.share_test import ShareTest
@@ -14,7 +15,6 @@ from mailcheck.web.dashboard.inbox.share_pages import UNLISTED
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply, json_reply
-from mailcheck.wire.deliverability.tests import render_tested
 
 TOKEN_LENGTH = SHORT_ID_LENGTH + SHARE_SECRET_LENGTH
 """That of a message's share link is longer: the two never meet."""

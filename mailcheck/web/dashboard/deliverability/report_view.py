@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from mailcheck.api.deliverability.findings import points
+from mailcheck.api.shapes import JsonObject
 from mailcheck.core.deliverability_tests import StoredReport
 from mailcheck.web.dashboard.domains.view import score_level
-from mailcheck.wire.deliverability.findings import points
-from mailcheck.wire.shapes import JsonObject
 
 BEST = 10
 """Points of a mail nobody finds fault with."""

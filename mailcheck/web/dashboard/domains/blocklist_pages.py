@@ -5,6 +5,8 @@ from urllib.parse import urlencode
 
 from twisted.web.server import Request
 
+from mailcheck.api.domains.blocklists import render_listing
+from mailcheck.api.shapes import JsonObject, as_json, dump_json
 from mailcheck.checks.dnsbl.listings import Listing
 from mailcheck.core.domain_names import parse_blocklist_query
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
@@ -25,8 +27,6 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply
-from mailcheck.wire.domains.blocklists import render_listing
-from mailcheck.wire.shapes import JsonObject, as_json, dump_json
 
 
 class BlocklistPages:

@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from mailcheck.api.domains.blocklists import explain_silence, render_blocklist_check
+from mailcheck.api.shapes import as_json
 from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
-from mailcheck.wire.domains.blocklists import explain_silence, render_blocklist_check
-from mailcheck.wire.shapes import as_json
 
 ORDER = ("listed", "unknown", "clean", "unsupported", "disabled")
 """What matters most comes first; within that, the order of the catalogue."""

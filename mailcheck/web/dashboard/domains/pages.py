@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from mailcheck.api.domains.report import render_domain_report
+from mailcheck.api.domains.reputation import render_reputation
+from mailcheck.api.shapes import as_json
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.receiver_reports import Offer, ReportPlaces
 from mailcheck.operations.accounts.check_budget import CheckBudget
@@ -29,9 +32,6 @@ from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
-from mailcheck.wire.domains.report import render_domain_report
-from mailcheck.wire.domains.reputation import render_reputation
-from mailcheck.wire.shapes import as_json
 
 
 class DomainPages:

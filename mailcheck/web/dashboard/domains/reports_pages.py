@@ -3,6 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mailcheck.api.domains.findings import render_record
+from mailcheck.api.domains.receiver_reports import (
+    render_kept_reports,
+    render_overview,
+    render_tls_overview,
+)
+from mailcheck.api.shapes import as_json
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.receiver_reports import ReportId, ReportKind, ReportPlaces, ReportSelection
@@ -16,13 +23,6 @@ from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
-from mailcheck.wire.domains.findings import render_record
-from mailcheck.wire.domains.receiver_reports import (
-    render_kept_reports,
-    render_overview,
-    render_tls_overview,
-)
-from mailcheck.wire.shapes import as_json
 
 NEWEST = 20
 """Reports that are listed below what they say."""

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
+from mailcheck.api.parameters import Query
 from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
 from mailcheck.core.domain_names import (
     domain_meant,
@@ -19,7 +20,6 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
 from mailcheck.operations.ranges import MAX_SELECTORS
-from mailcheck.wire.parameters import Query
 
 SEPARATORS = re.compile(r"[\s,;]+")
 

@@ -5,6 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mailcheck.api.domains.watches import host_uptimes, render_history, render_shown, write_csv
+from mailcheck.api.parameters import Query
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter, TooManyWebhooks
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.watches import (
@@ -25,8 +27,6 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.downloads import download_reply
 from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply, json_reply
-from mailcheck.wire.domains.watches import host_uptimes, render_history, render_shown, write_csv
-from mailcheck.wire.parameters import Query
 
 MOST_DAYS = HISTORY_KEPT // DAY
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from mailcheck.api.inbox.checks import FEATURE_PAGE
 from mailcheck.checks.link_checks import Hop, LinkCheck, LinkVerdict
 from mailcheck.checks.mail_checks import Compatibility, MailChecks, MailLink, Support
-from mailcheck.wire.inbox.checks import FEATURE_PAGE
 
 MAX_LINKS_SHOWN = 100
 """Links of a mail that a page offers to ask for: as many as one request may."""

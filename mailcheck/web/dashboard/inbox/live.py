@@ -5,6 +5,8 @@ from functools import partial
 from twisted.internet.interfaces import IReactorTime
 from twisted.web.server import Request
 
+from mailcheck.api.inbox.messages import render_refusal
+from mailcheck.api.shapes import JsonObject
 from mailcheck.core.accounts import Account, Caller, RequestLimits
 from mailcheck.core.cursors import START, format_cursor
 from mailcheck.core.errors import ExpectedFailure
@@ -27,8 +29,6 @@ from mailcheck.web.site.event_streams import (
     write_event,
 )
 from mailcheck.web.site.requests import header_values
-from mailcheck.wire.inbox.messages import render_refusal
-from mailcheck.wire.shapes import JsonObject
 
 KEEP_ALIVE = 20.0
 """Seconds after which something is sent, so that proxies and browsers keep the connection."""

@@ -1,5 +1,6 @@
 """Mail that somebody shared: a page for people, JSON for programs; no login for either."""
 
+from mailcheck.api.inbox.messages import render_message
 from mailcheck.checks.content.bodies import Attachment
 from mailcheck.operations.concurrency import Turns
 from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
@@ -14,7 +15,6 @@ from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.downloads import download_reply
 from mailcheck.web.site.replies import Reply, large_json_reply
-from mailcheck.wire.inbox.messages import render_message
 
 BASE = "/share/<token>"
 

@@ -5,13 +5,13 @@ from urllib.parse import urlencode
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mailcheck.api.parameters import Query
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant
 from mailcheck.core.search import EXAMPLES, Field, split_terms
 from mailcheck.operations.inbox.read_inbox import MessageList
 from mailcheck.operations.ports import InboxOverview
-from mailcheck.wire.parameters import Query
 
 SHORTCUTS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("j", "k"), "next and previous mail"),

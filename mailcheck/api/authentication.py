@@ -1,0 +1,153 @@
+"""SPF, DKIM and DMARC of a mail as JSON, wherever it is shown (RFC 8601 2.7)."""
+
+from typing import Annotated, Any
+
+from mailcheck.api.shapes import Count, Shape, Texts, said
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.deliverability import authentication
+from mailcheck.checks.dkim.mail import SignatureOfMail
+from mailcheck.checks.dmarc.mail import DmarcOfMail
+from mailcheck.checks.dmarc.record import Policy
+from mailcheck.checks.spf.mail import SpfIdentity, SpfOfIdentity, SpfOfMail
+
+Result = Annotated[AuthResult, said("RFC 8601 2.7; temperror: could not be found out now")]
+
+Detail = Annotated[str, said("one sentence")]
+
+Determined = Annotated[bool, said("false: not judged or not found out, which costs nothing")]
+
+
+class SpfOfHelo(Shape):
+    """SPF of the HELO name."""
+
+    domain: Annotated[str, said("whose record was read")]
+    identity: SpfIdentity
+    record: Annotated[str | None, said("the SPF record")]
+    mechanism: Annotated[str | None, said("the term that matched")]
+    result: Result
+
+
+class SpfVerdict(SpfOfHelo):
+    """SPF of the envelope sender."""
+
+    detail: Detail
+    determined: Determined
+    ip: Annotated[str, said("the address that the mail came from")]
+    helo: SpfOfHelo
+
+
+class Signature(Shape):
+    """A DKIM signature of a mail."""
+
+    domain: Annotated[str, said("d=")]
+    selector: Annotated[str, said("s=")]
+    algorithm: Annotated[str, said("a=")]
+    key_type: str | None
+    key_bits: Count | None
+    result: Result
+    detail: Detail
+    aligned: Annotated[bool | None, said("whether it counts for DMARC; null: not known")]
+    identity: Annotated[str | None, said("i=")]
+    canonicalization: Annotated[str | None, said("c=")]
+    signed_fields: Annotated[Texts, said("h=")]
+    body_length: Annotated[Count | None, said("l=, octets that are signed; null: all")]
+    record_name: Annotated[str | None, said("where the key stands in DNS")]
+
+
+class DmarcVerdict(Shape):
+    """DMARC (RFC 9989) of the author's domain."""
+
+    result: Result
+    detail: Detail
+    determined: Determined
+    domain: Annotated[str | None, said("the author's")]
+    policy: Annotated[Policy | None, said("what receivers are asked to do with failing mail")]
+    organizational_domain: str | None
+    record: str | None
+    record_domain: Annotated[str | None, said("where it was found")]
+    spf_aligned: Annotated[bool | None, said("null: not known")]
+    dkim_aligned: Annotated[bool | None, said("null: not known")]
+
+
+class Authentication(Shape):
+    """Whether SPF, DKIM and DMARC vouch for the sender; nobody knows SPF of a private address."""
+
+    spf: SpfVerdict
+    dkim: Annotated[tuple[Signature, ...], said("one for each signature")]
+    dmarc: DmarcVerdict
+
+
+def render_authentication(found: authentication.Authentication) -> Authentication:
+    """Give the results of an inbox message: like the checks of a report, without points."""
+    return Authentication(
+        SpfVerdict(**spf_fields(found.spf, found.origin.client_ip)),
+        tuple(render_signature(one, found.dmarc) for one in found.dkim.signatures),
+        DmarcVerdict(**dmarc_fields(found.dmarc)),
+    )
+
+
+def spf_fields(spf: SpfOfMail, client_ip: str) -> dict[str, Any]:
+    """Give the fields of a `SpfVerdict`; ``client_ip`` as the session had it."""
+    return {
+        **_identity(spf.mail_from),
+        "detail": spf.mail_from.explanation,
+        "determined": spf.mail_from.result.is_determined,
+        "ip": client_ip,
+        "helo": SpfOfHelo(**_identity(spf.helo)),
+    }
+
+
+def _identity(identity: SpfOfIdentity) -> dict[str, Any]:
+    return {
+        "domain": identity.domain,
+        "identity": identity.identity,
+        "record": identity.record,
+        "mechanism": identity.mechanism or None,
+        "result": identity.result,
+    }
+
+
+def render_signature(signature: SignatureOfMail, dmarc: DmarcOfMail) -> Signature:
+    """Give a signature with its result, and whether it counts for DMARC."""
+    header, key = signature.header, signature.key
+    return Signature(
+        domain=header.signing_domain,
+        selector=header.selector,
+        algorithm=header.algorithm,
+        key_type=None if key is None else key.key_type,
+        key_bits=None if key is None else key.bits,
+        result=signature.result,
+        detail=signature.explanation,
+        aligned=_is_aligned(signature, dmarc),
+        identity=header.agent_id or None,
+        canonicalization=header.canonicalization or None,
+        signed_fields=tuple(header.signed_fields),
+        body_length=header.body_length,
+        record_name=header.key_name if header.selector else None,
+    )
+
+
+def _is_aligned(signature: SignatureOfMail, dmarc: DmarcOfMail) -> bool | None:
+    """Tell whether it counts for DMARC; null where that could not be determined."""
+    if signature.header.index in dmarc.aligned_signatures:
+        return True
+    is_open = dmarc.author_domain is not None and dmarc.is_dkim_aligned is None
+    return None if is_open else False
+
+
+def dmarc_fields(dmarc: DmarcOfMail) -> dict[str, Any]:
+    """Give the fields of a `DmarcVerdict`."""
+    verdict = dmarc.verdict
+    record = verdict.record if verdict is not None else None
+    return {
+        "result": dmarc.result,
+        "detail": dmarc.explanation,
+        "determined": dmarc.result.is_determined,
+        "domain": dmarc.author_domain,
+        "policy": dmarc.policy,
+        "organizational_domain": dmarc.organizational_domain,
+        "record": None if record is None else record.text,
+        "record_domain": None if verdict is None else verdict.found_at,
+        "spf_aligned": dmarc.is_spf_aligned,
+        "dkim_aligned": dmarc.is_dkim_aligned,
+    }

@@ -1,0 +1,414 @@
+"""The ``report`` of a deliverability test as JSON: what the five checks do not show."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from mailcheck.api.deliverability.findings import MailFinding, MailFindings, render_area
+from mailcheck.api.inbox.messages import Tls
+from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, said
+from mailcheck.checks.arc import reading as arc_verdicts
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.deliverability.score import DeliverabilityReport
+from mailcheck.checks.dns_answers import Presence
+from mailcheck.checks.findings import Area
+from mailcheck.checks.quality import facts as found
+from mailcheck.checks.quality import receivers
+from mailcheck.core.instants import format_instant
+
+MAX_SHOWN = 200
+"""Entries of a list that the report repeats: a mail may have a thousand of anything."""
+
+MAX_TEXT = 1000
+"""Characters of a text of the mail that the report repeats."""
+
+
+class ReverseDns(Shape):
+    """The names of the address that the mail came from."""
+
+    ip: str
+    names: Texts
+    validated_names: Annotated[Texts, said("names that lead back to the address")]
+    confirmed: Annotated[bool | None, said("null: not known")]
+    generic: Annotated[bool | None, said("the name of a dial-up line or the like")]
+
+
+class Helo(Shape):
+    """The name that the client gave itself."""
+
+    name: str | None
+    resolves: Annotated[bool | None, said("null: not known")]
+    addresses: Texts
+    leads_to_client: bool | None
+
+
+class Transport(Shape):
+    """How the mail came in."""
+
+    tls: Tls | None
+    extended: Annotated[bool, said("EHLO was said")]
+    transcript: Annotated[Texts, said("what was said on the connection")]
+    findings: MailFindings
+
+
+class ReportedAuthor(Shape):
+    """An author of the mail."""
+
+    address: str
+    name: str
+    domain: str
+
+
+class Headers(Shape):
+    """The header section."""
+
+    size: Annotated[int, said("octets", ge=0)]
+    fields: Annotated[Texts, said("names of all fields, in order, lower case")]
+    repeated: Annotated[Texts, said("fields that occur more than once though they may not")]
+    from_: tuple[ReportedAuthor, ...]
+    sender: str | None
+    reply_to: str | None
+    date: Annotated[str | None, said("as it was written")]
+    date_utc: Annotated[Timestamp | None, said("null: it can't be read")]
+    message_id: str | None
+    received: Annotated[int, said("Received fields", ge=0)]
+    list_fields: Texts
+    precedence: str | None
+    auto_submitted: str | None
+    findings: MailFindings
+
+
+class Part(Shape):
+    """A part of the mail."""
+
+    content_type: str
+    charset: str
+    encoding: str
+    disposition: str
+    filename: str
+    size: Annotated[int, said("octets as sent", ge=0)]
+    depth: Annotated[int, said("0: the mail itself", ge=0)]
+
+
+class Mime(Shape):
+    """How the mail is put together."""
+
+    size: Annotated[int, said("octets", ge=0)]
+    content_type: str
+    has_text: bool
+    has_html: bool
+    text_size: Count
+    overlap: Annotated[Count | None, said("how much of the HTML's words the text has, in percent")]
+    long_lines: Annotated[int, said("lines that are longer than allowed", ge=0)]
+    longest_line: Annotated[int, said("octets", ge=0)]
+    placeholders: Annotated[Texts, said("template variables that were not filled in")]
+    risky_attachments: Texts
+    problems: Annotated[Texts, said("what could not be read")]
+    parts: tuple[Part, ...]
+    findings: MailFindings
+
+
+class Html(Shape):
+    """The HTML of the mail."""
+
+    size: Annotated[int, said("octets of UTF-8", ge=0)]
+    is_base64: bool
+    visible_length: Annotated[int, said("characters", ge=0)]
+    hidden_length: Annotated[int, said("characters", ge=0)]
+    hidden_sample: str
+    preheader: Annotated[str, said("what lists of mails show behind the subject")]
+    has_hidden_preheader: bool
+    image_count: Count
+    images_without_alt: Count
+    insecure_images: Annotated[int, said("over http", ge=0)]
+    inline_data_images: Count
+    tracking_pixels: Count
+    form_count: Count
+    active_elements: Annotated[Texts, said("scripts, frames and the like")]
+    event_handlers: Count
+    external_styles: Count
+    style_blocks: Count
+    styled_elements: Count
+    unclosed: Annotated[Texts, said("elements left open")]
+    has_unclosed_comment: bool
+
+
+class Disguise(Shape):
+    """Words of a link that show another host than it leads to."""
+
+    shown: str
+    leads_to: str
+
+
+class Links(Shape):
+    """The links of the mail."""
+
+    urls: Annotated[Texts, said("never looked up")]
+    hosts: Texts
+    count: Count
+    insecure: Annotated[Texts, said("over http")]
+    shortened: Texts
+    address_hosts: Annotated[Texts, said("with an IP address for a host")]
+    punycode_hosts: Texts
+    mixed_script_hosts: Texts
+    disguised: tuple[Disguise, ...]
+    with_user: Texts
+    with_port: Texts
+    script_links: Count
+    relative: Annotated[int, said("links that lead nowhere in a mail", ge=0)]
+    findings: MailFindings
+
+
+class Unsubscribe(Shape):
+    """How one gets off the list."""
+
+    list_unsubscribe: Texts | None
+    list_unsubscribe_post: str | None
+    body_links: Annotated[int, said("links whose words offer to unsubscribe", ge=0)]
+    findings: MailFindings
+
+
+class Seal(Shape):
+    """Who sealed the mail on its way."""
+
+    instance: Count
+    domain: str
+    selector: str
+    chain: Annotated[str, said("what came of the seals before")]
+
+
+class Arc(Shape):
+    """The ARC chain (RFC 8617)."""
+
+    result: AuthResult
+    detail: str | None
+    count: Annotated[int, said("seals", ge=0)]
+    seals: tuple[Seal, ...]
+    findings: MailFindings
+
+
+class Rule(Shape):
+    """A rule of a receiver."""
+
+    id: Annotated[str, said("stable")]
+    text: str
+    result: receivers.RuleResult
+
+
+class Checklist(Shape):
+    """The published rules of a receiver, one by one."""
+
+    receiver: Annotated[str, said("google, yahoo, microsoft")]
+    name: str
+    source: Annotated[str, said("where the rules are published")]
+    met: bool
+    rules: tuple[Rule, ...]
+
+
+class Report(Shape):
+    """How the mail came and how it is made."""
+
+    reverse_dns: ReverseDns
+    helo: Helo
+    transport: Transport
+    headers: Headers
+    mime: Mime
+    html: Html | None
+    links: Links
+    unsubscribe: Unsubscribe
+    arc: Arc
+    checklists: tuple[Checklist, ...]
+
+
+def render_details(report: DeliverabilityReport) -> Report:
+    """Give reverse DNS, HELO, transport, and how the mail is made, each with its findings."""
+    facts = report.facts
+    return Report(
+        reverse_dns=_reverse_dns(report),
+        helo=_helo(report),
+        transport=_transport(report),
+        headers=_headers(facts, _findings(report, Area.HEADERS)),
+        mime=_mime(facts, _findings(report, Area.CONTENT)),
+        html=None if facts.html is None else _html(facts.html),
+        links=_links(facts, _findings(report, Area.LINKS)),
+        unsubscribe=_unsubscribe(facts.unsubscribe, _findings(report, Area.UNSUBSCRIBE)),
+        arc=_arc(report),
+        checklists=tuple(map(_checklist, report.checklists)),
+    )
+
+
+def _findings(report: DeliverabilityReport, area: Area) -> tuple[MailFinding, ...]:
+    return render_area(report.score.charged, area, report.proofs)
+
+
+def _reverse_dns(report: DeliverabilityReport) -> ReverseDns:
+    verdict = report.evidence.reverse_dns
+    ip = report.evidence.authentication.origin.client_ip
+    if verdict is None:
+        return ReverseDns(ip, (), (), None, None)
+    is_known = verdict.presence is not Presence.UNDETERMINED
+    return ReverseDns(
+        ip=ip,
+        names=tuple(verdict.ptr_names),
+        validated_names=tuple(verdict.validated_names),
+        confirmed=verdict.is_confirmed if is_known else None,
+        generic=verdict.is_generic if is_known else None,
+    )
+
+
+def _helo(report: DeliverabilityReport) -> Helo:
+    verdict = report.evidence.helo
+    name = report.evidence.authentication.origin.helo_name or None
+    if verdict is None:
+        return Helo(name, None, (), None)
+    addresses = tuple(map(str, verdict.addresses))
+    return Helo(name, verdict.is_resolvable, addresses, verdict.leads_to_client)
+
+
+def _transport(report: DeliverabilityReport) -> Transport:
+    session = report.mail.session
+    return Transport(
+        tls=None if session.tls is None else Tls(session.tls.version, session.tls.cipher),
+        extended=session.is_extended,
+        transcript=tuple(report.mail.transcript),
+        findings=_findings(report, Area.TRANSPORT),
+    )
+
+
+def _headers(facts: found.MailFacts, findings: tuple[MailFinding, ...]) -> Headers:
+    date, message_id = facts.date, facts.message_id
+    instant = None if date is None else date.instant
+    return Headers(
+        size=facts.header_size,
+        fields=_cut(facts.field_names),
+        repeated=_cut(facts.repeated_fields),
+        from_=tuple(
+            ReportedAuthor(
+                one.address[:MAX_TEXT], one.display_name[:MAX_TEXT], one.domain[:MAX_TEXT]
+            )
+            for one in facts.authors
+        ),
+        sender=facts.sender_address or None,
+        reply_to=facts.reply_to_address or None,
+        date=None if date is None else date.text,
+        date_utc=None if instant is None else format_instant(instant),
+        message_id=None if message_id is None else message_id.text,
+        received=facts.received_fields,
+        list_fields=_cut(facts.bulk.list_fields),
+        precedence=facts.bulk.precedence or None,
+        auto_submitted=facts.bulk.auto_submitted or None,
+        findings=findings,
+    )
+
+
+def _mime(facts: found.MailFacts, findings: tuple[MailFinding, ...]) -> Mime:
+    return Mime(
+        size=facts.size,
+        content_type=facts.content_type,
+        has_text=facts.has_text,
+        has_html=facts.html is not None,
+        text_size=facts.text_size,
+        overlap=facts.overlap,
+        long_lines=facts.long_lines,
+        longest_line=facts.longest_line,
+        placeholders=tuple(facts.placeholders),
+        risky_attachments=tuple(facts.risky_attachments),
+        problems=tuple(facts.problems),
+        parts=tuple(map(_part, facts.parts[:MAX_SHOWN])),
+        findings=findings,
+    )
+
+
+def _part(part: found.PartFacts) -> Part:
+    return Part(
+        content_type=part.content_type[:MAX_TEXT],
+        charset=part.charset[:MAX_TEXT],
+        encoding=part.encoding[:MAX_TEXT],
+        disposition=part.disposition[:MAX_TEXT],
+        filename=part.filename[:MAX_TEXT],
+        size=part.size,
+        depth=part.depth,
+    )
+
+
+def _html(html: found.HtmlFacts) -> Html:
+    return Html(
+        size=html.size,
+        is_base64=html.is_base64,
+        visible_length=html.visible_length,
+        hidden_length=html.hidden_length,
+        hidden_sample=html.hidden_sample[:MAX_TEXT],
+        preheader=html.preheader[:MAX_TEXT],
+        has_hidden_preheader=html.has_hidden_preheader,
+        image_count=html.image_count,
+        images_without_alt=html.images_without_alt,
+        insecure_images=html.insecure_images,
+        inline_data_images=html.inline_data_images,
+        tracking_pixels=html.tracking_pixels,
+        form_count=html.form_count,
+        active_elements=_cut(html.active_elements),
+        event_handlers=html.event_handlers,
+        external_styles=html.external_styles,
+        style_blocks=html.style_blocks,
+        styled_elements=html.styled_elements,
+        unclosed=_cut(html.unclosed),
+        has_unclosed_comment=html.has_unclosed_comment,
+    )
+
+
+def _links(facts: found.MailFacts, findings: tuple[MailFinding, ...]) -> Links:
+    links = facts.link_facts
+    return Links(
+        urls=_cut(facts.links),
+        hosts=_cut(facts.link_hosts),
+        count=links.count,
+        insecure=_cut(links.insecure),
+        shortened=_cut(links.shortened),
+        address_hosts=_cut(links.address_hosts),
+        punycode_hosts=_cut(links.punycode_hosts),
+        mixed_script_hosts=_cut(links.mixed_script_hosts),
+        disguised=tuple(
+            Disguise(words[:MAX_TEXT], host[:MAX_TEXT])
+            for words, host in links.disguised[:MAX_SHOWN]
+        ),
+        with_user=_cut(links.with_user),
+        with_port=_cut(links.with_port),
+        script_links=links.script_links,
+        relative=links.relative,
+        findings=findings,
+    )
+
+
+def _unsubscribe(facts: found.UnsubscribeFacts, findings: tuple[MailFinding, ...]) -> Unsubscribe:
+    uris = _cut(facts.uris) if facts.is_present else None
+    return Unsubscribe(uris, facts.post, facts.body_links, findings)
+
+
+def _arc(report: DeliverabilityReport) -> Arc:
+    arc = report.evidence.arc
+    return Arc(
+        result=arc.result,
+        detail=arc.explanation or None,
+        count=arc.count,
+        seals=tuple(map(_seal, arc.seals)),
+        findings=_findings(report, Area.ARC),
+    )
+
+
+def _seal(seal: arc_verdicts.ArcSeal) -> Seal:
+    return Seal(
+        seal.instance, seal.domain[:MAX_TEXT], seal.selector[:MAX_TEXT], seal.chain[:MAX_TEXT]
+    )
+
+
+def _checklist(checklist: receivers.Checklist) -> Checklist:
+    return Checklist(
+        receiver=checklist.id,
+        name=checklist.name,
+        source=checklist.source,
+        met=checklist.is_met,
+        rules=tuple(Rule(rule.id, rule.text, rule.result) for rule in checklist.rules),
+    )
+
+
+def _cut(texts: Sequence[str]) -> Texts:
+    return tuple(text[:MAX_TEXT] for text in texts[:MAX_SHOWN])

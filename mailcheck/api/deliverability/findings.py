@@ -1,0 +1,113 @@
+"""Findings about a mail as JSON, with what each takes off."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from mailcheck.api.domains.findings import (
+    Beside,
+    LeavesOut,
+    ProvenRecord,
+    Replaces,
+    render_fix,
+)
+from mailcheck.api.shapes import ABSENT, Absent, Shape, said
+from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity, in_order
+from mailcheck.checks.proofs import Proofs, proof_of
+
+TENTHS = 10
+"""Tenths of a point are counted, points are shown."""
+
+
+Gain = Annotated[float, said("points that the record brings", ge=0)]
+
+ScoreAfter = Annotated[float, said("the score with the record", ge=0, le=10)]
+
+
+class MailFinding(Shape):
+    """Something about a mail that is wrong, unknown or good to know."""
+
+    area: Area
+    id: Annotated[str, said("stable, like dkim.unsigned")]
+    severity: Severity
+    meaning: Annotated[str, said("one sentence")]
+    fix: Annotated[str, said("what to do")]
+    points: Annotated[float, said("what it takes off; 0.0 for what is good to know", ge=0)]
+    record: ProvenRecord = ABSENT
+    replaces: Replaces = ABSENT
+    beside: Beside = ABSENT
+    leaves_out: LeavesOut = ABSENT
+    gain: Gain | Absent = ABSENT
+    score_after: ScoreAfter | Absent = ABSENT
+
+
+class Deduction(Shape):
+    """What takes points off the score."""
+
+    check: Area
+    id: Annotated[str, said("stable, like dkim.unsigned")]
+    points: Annotated[float, said("what it takes off", ge=0)]
+    meaning: Annotated[str, said("one sentence")]
+    fix: Annotated[str, said("what to do")]
+    record: ProvenRecord = ABSENT
+    replaces: Replaces = ABSENT
+    beside: Beside = ABSENT
+    leaves_out: LeavesOut = ABSENT
+    gain: Gain | Absent = ABSENT
+    score_after: ScoreAfter | Absent = ABSENT
+
+
+MailFindings = Annotated[tuple[MailFinding, ...], said("what costs most first")]
+
+
+def points(tenths: int) -> float:
+    """Give points with one decimal."""
+    return tenths / TENTHS
+
+
+def render_charged(one: ChargedFinding, proofs: Proofs) -> MailFinding:
+    """Give a finding, with the record that is proven to mend it."""
+    finding = one.finding
+    return MailFinding(
+        area=one.area,
+        id=finding.id,
+        severity=finding.severity,
+        meaning=finding.meaning,
+        fix=finding.fix,
+        points=points(one.tenths),
+        **_render_fix(finding, proofs),
+    )
+
+
+def render_area(
+    findings: Iterable[ChargedFinding], area: Area, proofs: Proofs
+) -> tuple[MailFinding, ...]:
+    """Give the findings of one area, the worst first."""
+    return render_all((one for one in findings if one.area is area), proofs)
+
+
+def render_all(findings: Iterable[ChargedFinding], proofs: Proofs) -> tuple[MailFinding, ...]:
+    """Give findings: what costs most first, then the gravest."""
+    return tuple(render_charged(one, proofs) for one in in_order(findings))
+
+
+def render_deduction(one: ChargedFinding, proofs: Proofs) -> Deduction:
+    """Give a deduction: from what, how much, and what to do."""
+    finding = one.finding
+    return Deduction(
+        check=one.area,
+        id=finding.id,
+        points=points(one.tenths),
+        meaning=finding.meaning,
+        fix=finding.fix,
+        **_render_fix(finding, proofs),
+    )
+
+
+def _render_fix(finding: Finding, proofs: Proofs) -> dict[str, Any]:
+    fix = proof_of(finding, proofs)
+    if fix is None:
+        return {}
+    return render_fix(fix) | {
+        "gain": points(fix.gain),
+        "score_after": points(max(0, fix.score_after)),
+    }

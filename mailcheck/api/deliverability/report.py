@@ -1,0 +1,276 @@
+"""The report of a deliverability test as JSON (SPEC.md 2.5, DECISIONS.md section 3)."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from mailcheck.api.authentication import (
+    Detail,
+    Determined,
+    DmarcVerdict,
+    Result,
+    Signature,
+    SpfVerdict,
+    dmarc_fields,
+    render_signature,
+    spf_fields,
+)
+from mailcheck.api.deliverability.details import Report, render_details
+from mailcheck.api.deliverability.findings import (
+    Deduction,
+    MailFindings,
+    points,
+    render_all,
+    render_charged,
+    render_deduction,
+)
+from mailcheck.api.domains.blocklists import Listing, render_listing
+from mailcheck.api.domains.findings import DnsRecord, render_record
+from mailcheck.api.shapes import Always, Count, Shape, Texts, dump_json, said
+from mailcheck.checks.deliverability.content_filter import FilterProblem, FilterUnavailable
+from mailcheck.checks.deliverability.score import CheckSummary, DeliverabilityReport
+from mailcheck.checks.dnsbl.listings import ListingStatus, count
+from mailcheck.checks.findings import Area, CheckStatus
+from mailcheck.checks.proofs import Proofs, proof_of
+from mailcheck.checks.weights import SCORING_VERSION
+from mailcheck.core.deliverability_tests import StoredReport
+from mailcheck.core.messages import NULL_REVERSE_PATH
+
+YesOrNo = Annotated[Literal["pass", "fail", "unknown"], said("unknown: could not be found out")]
+
+# What every check says. A struct has one base: the two that also stand in an inbox message
+# inherit their own fields from there, and name these again.
+Taken = Annotated[float, said("points that the findings of this check take off", ge=0)]
+Reason = Annotated[str | None, said("why points are taken off")]
+Fix = Annotated[str | None, said("what to do first")]
+
+
+class Judged(Shape):
+    """What every check says."""
+
+    status: CheckStatus
+    detail: Detail
+    deduction: Taken
+    reason: Reason
+    fix: Fix
+    publish: DnsRecord | None
+    determined: Determined
+    findings: MailFindings
+
+
+class SpfCheck(SpfVerdict):
+    """SPF of the envelope sender, reverse DNS and HELO."""
+
+    status: CheckStatus
+    deduction: Taken
+    reason: Reason
+    fix: Fix
+    publish: DnsRecord | None
+    findings: MailFindings
+
+
+class DkimCheck(Judged):
+    """DKIM, signature by signature."""
+
+    result: Result
+    signatures: tuple[Signature, ...]
+    unchecked: Annotated[int, said("signatures beyond those that are verified", ge=0)]
+
+
+class DmarcCheck(DmarcVerdict):
+    """DMARC (RFC 9989) of the author's domain, with what it costs."""
+
+    status: CheckStatus
+    deduction: Taken
+    reason: Reason
+    fix: Fix
+    publish: DnsRecord | None
+    findings: MailFindings
+
+
+class BlacklistMailCheck(Judged):
+    """The sending address, and the domains of author, envelope and links."""
+
+    result: YesOrNo
+    checked: Annotated[int, said("lists that answered", ge=0)]
+    listed: Count
+    unknown: Annotated[int, said("lists of which nothing is known", ge=0)]
+    listings: tuple[Listing, ...]
+
+
+class FilterRule(Shape):
+    """A rule of the content filter that matched."""
+
+    name: str
+    points: float
+    description: str
+    counted: bool
+    not_counted: Annotated[str | None, said("why not: a check of ours says the same")]
+
+
+class ContentCheck(Judged):
+    """The content filter: SpamAssassin."""
+
+    result: YesOrNo
+    score: Annotated[float | None, said("the filter's points")]
+    threshold: float | None
+    counted_score: Annotated[float | None, said("without rules that repeat a check of ours")]
+    spam: Annotated[bool | None, said("what the filter itself says")]
+    engine: Annotated[str | None, said("program and version")]
+    rules: tuple[FilterRule, ...]
+    problem: Annotated[FilterProblem | None, said("why there is no verdict")]
+
+
+class Checks(Shape):
+    """The five checks."""
+
+    spf: SpfCheck
+    dkim: DkimCheck
+    dmarc: DmarcCheck
+    blacklist: BlacklistMailCheck
+    spamassassin: ContentCheck
+
+
+def render_checks(report: DeliverabilityReport) -> Checks:
+    """Give the five checks, each with its own fields."""
+    found = report.evidence.authentication
+    judged = {check.area: _judged(check, report.proofs) for check in report.score.checks}
+    return Checks(
+        spf=SpfCheck(
+            **{**spf_fields(found.spf, found.origin.client_ip), **judged[Area.SPF]},
+        ),
+        dkim=DkimCheck(
+            **judged[Area.DKIM],
+            signatures=tuple(render_signature(one, found.dmarc) for one in found.dkim.signatures),
+            unchecked=found.dkim.unchecked,
+        ),
+        dmarc=DmarcCheck(**{**dmarc_fields(found.dmarc), **judged[Area.DMARC]}),
+        blacklist=_blacklist(report, judged[Area.BLACKLIST]),
+        spamassassin=_spamassassin(report, judged[Area.SPAMASSASSIN]),
+    )
+
+
+def _judged(check: CheckSummary, proofs: Proofs) -> dict[str, Any]:
+    proven = None if check.first is None else proof_of(check.first, proofs)
+    return {
+        "status": check.status,
+        "result": check.result,
+        "detail": check.detail,
+        "deduction": points(check.tenths),
+        "reason": check.reason or None,
+        "fix": check.fix or None,
+        "publish": None if proven is None else render_record(proven.record),
+        "determined": check.is_determined,
+        "findings": tuple(render_charged(one, proofs) for one in check.findings),
+    }
+
+
+def _blacklist(report: DeliverabilityReport, judged: dict[str, Any]) -> BlacklistMailCheck:
+    listings = report.evidence.listings
+    listed = count(listings, ListingStatus.LISTED)
+    return BlacklistMailCheck(
+        **judged,
+        checked=listed + count(listings, ListingStatus.CLEAN),
+        listed=listed,
+        unknown=count(listings, ListingStatus.UNKNOWN),
+        listings=tuple(map(render_listing, listings)),
+    )
+
+
+def _spamassassin(report: DeliverabilityReport, judged: dict[str, Any]) -> ContentCheck:
+    outcome = report.evidence.content_filter
+    if isinstance(outcome, FilterUnavailable):
+        return ContentCheck(
+            **judged,
+            score=None,
+            threshold=None,
+            counted_score=None,
+            spam=None,
+            engine=None,
+            rules=(),
+            problem=outcome.problem,
+        )
+    return ContentCheck(
+        **judged,
+        score=outcome.points,
+        threshold=outcome.threshold,
+        counted_score=outcome.counted_points,
+        spam=outcome.is_spam,
+        engine=outcome.engine,
+        rules=tuple(
+            FilterRule(
+                rule.name, rule.points, rule.description, rule.counts, rule.not_counted or None
+            )
+            for rule in outcome.rules
+        ),
+        problem=None,
+    )
+
+
+Score = Annotated[float, said("0.0 to 10.0, one decimal", ge=0, le=10)]
+
+
+class ReportedMail(Shape):
+    """The mail that came in."""
+
+    component_name: ClassVar[str] = "TestedMail"
+    from_: Annotated[str, said("the author's address")]
+    subject: str
+    bounce_address: Annotated[str | None, said("the envelope sender; null for none")]
+
+
+class MailReport(Shape):
+    """What was found out about a mail."""
+
+    score: Score
+    email: ReportedMail
+    notes: Annotated[Texts, said("what to know before reading on")]
+    checks: Checks
+    deductions: Annotated[
+        tuple[Deduction, ...], said("their sum is 10 - score, or more where the score is 0")
+    ]
+    scoring_version: Annotated[str, said("changes when points change")]
+    undetermined: Annotated[tuple[Area, ...], said("checks that could not be determined")]
+    content_only: Annotated[
+        bool, said("the mail came from an address that no receiver sees: no prediction")
+    ]
+    report: Report
+    findings: MailFindings
+
+
+class PreflightReport(MailReport):
+    """What a mail would get if some records were published."""
+
+    preflight: Annotated[Always, said("what would be, not what is")]
+    records: Annotated[tuple[DnsRecord, ...], said("the records it was judged with")]
+
+
+def render_report(report: DeliverabilityReport) -> MailReport:
+    """Give score, email, checks and everything behind them."""
+    score = report.score
+    fields: dict[str, Any] = {
+        "score": points(score.tenths),
+        "email": render_email(
+            report.facts.author_address, report.facts.subject, report.mail.envelope_sender
+        ),
+        "notes": tuple(report.notes),
+        "checks": render_checks(report),
+        "deductions": tuple(render_deduction(one, report.proofs) for one in score.deductions),
+        "scoring_version": SCORING_VERSION,
+        "undetermined": tuple(check.area for check in score.undetermined),
+        "content_only": bool(report.evidence.authentication.origin.problem),
+        "report": render_details(report),
+        "findings": render_all(score.charged, report.proofs),
+    }
+    if not report.is_preflight:
+        return MailReport(**fields)
+    records = tuple(map(render_record, report.records))
+    return PreflightReport(**fields, preflight=True, records=records)
+
+
+def store_report(report: DeliverabilityReport) -> StoredReport:
+    """Give the report as it is kept: the very JSON that is shown."""
+    return StoredReport(report.score.tenths, dump_json(render_report(report)).decode("utf-8"))
+
+
+def render_email(author: str, subject: str, sender: str) -> ReportedMail:
+    """Give what identifies the mail; ``sender`` is the envelope's."""
+    return ReportedMail(author, subject, None if sender == NULL_REVERSE_PATH else sender)

@@ -1,0 +1,257 @@
+"""JSON shapes of deliverability tests (SPEC.md 2.4 to 2.6, DECISIONS.md section 3)."""
+
+import json
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+
+from mailcheck.api.deliverability.findings import points
+from mailcheck.api.deliverability.report import (
+    MailReport,
+    PreflightReport,
+    ReportedMail,
+    Score,
+    render_email,
+    render_report,
+)
+from mailcheck.api.inbox.overview import NextPage, encode_raw
+from mailcheck.api.shapes import (
+    ABSENT,
+    Absent,
+    Always,
+    Count,
+    JsonObject,
+    Shape,
+    Timestamp,
+    as_json,
+    combined,
+    said,
+    spelled,
+)
+from mailcheck.api.urls import PublicUrls
+from mailcheck.checks.deliverability.score import DeliverabilityReport
+from mailcheck.core import deliverability_tests as tests
+from mailcheck.core.deliverability_tests import DeliverabilityResult, State, local_part_of
+from mailcheck.core.domain_names import MAX_INPUT
+from mailcheck.core.instants import format_instant
+from mailcheck.operations.deliverability.ports import ListedTestPage
+from mailcheck.operations.deliverability.proposed_records import MAX_RECORDS, MAX_VALUE, TYPES
+
+NameOfTest = Annotated[str, said("names a test", pattern="^[a-z2-7]{13}$")]
+
+CheckUrl = Annotated[str, said("path of the test, relative to the base of the API")]
+
+
+class NewTest(Shape):
+    """A test that was just made."""
+
+    test_id: NameOfTest
+    email: Annotated[str, said("send one mail to it, from the server under test")]
+    address: Annotated[str, said("the same")]
+    expires_at: Annotated[Timestamp, said("one hour after creation")]
+    check_url: CheckUrl
+
+
+class StateOfTest(Shape):
+    """How a test stands."""
+
+    test_id: NameOfTest
+    status: Annotated[State, said("final: completed, expired, error")]
+    created_at: Timestamp
+    expires_at: Annotated[Timestamp, said("of the address")]
+    check_url: CheckUrl
+    share_url: Annotated[str, said("public page of the report")]
+    received_at: Annotated[Timestamp | Absent, said("when the mail arrived; absent before")] = (
+        ABSENT
+    )
+    address: Annotated[str | Absent, said("where the mail is to go; while pending")] = ABSENT
+    failure: Annotated[str | Absent, said("why there is no result; with the status error")] = ABSENT
+
+
+WHOLE_TEST = combined(
+    "Test",
+    "What is not known yet is absent: score, checks and the rest come with the status completed.",
+    StateOfTest,
+    optional=MailReport,
+)
+"""How a test stands, with the report: kept and shown as the JSON that it was first."""
+
+
+class ListedTest(StateOfTest):
+    """A test of a list."""
+
+    score: Score | Absent = ABSENT
+    email: ReportedMail | Absent = ABSENT
+
+
+class PageOfTests(Shape):
+    """A page of tests."""
+
+    component_name: ClassVar[str] = "Tests"
+    tests: Annotated[tuple[ListedTest, ...], said("newest first")]
+    next_page: NextPage
+    total: Count
+
+
+class WaitOver(StateOfTest, kw_only=True):
+    """Not finished in time: wait again."""
+
+    component_name: ClassVar[str] = "TestWaitOver"
+    error: Annotated[str, said("how the test stands")]
+
+
+class Recheck(Shape):
+    """The answer to a recheck (SPEC.md 2.6)."""
+
+    success: bool
+    test_id: NameOfTest
+    message: str
+
+
+class DeletedTest(Shape):
+    """A test was deleted."""
+
+    success: Always
+    test_id: NameOfTest
+
+
+class ReportShare(Shape):
+    """The share link of a report."""
+
+    component_name: ClassVar[str] = "TestShare"
+    test_id: NameOfTest
+    share_url: Annotated[str, said("public, needs no key")]
+
+
+class RawTestMail(Shape):
+    """The bytes of the mail: as text where they are UTF-8, else in base64."""
+
+    id: NameOfTest
+    raw: Annotated[str, said("the mail")]
+    encoding: Literal["utf-8", "base64"]
+
+
+class ProposedRecord(Shape):
+    """A DNS record that is not published yet."""
+
+    name: Annotated[str, said("domain name", min_length=1, max_length=MAX_INPUT)]
+    type: Annotated[str, spelled(enum=list(TYPES))]
+    value: Annotated[
+        str,
+        said(
+            "as in a zone file; the text of a TXT record without quotes",
+            min_length=1,
+            max_length=MAX_VALUE,
+        ),
+    ]
+
+
+class PreflightRecords(Shape):
+    """DNS records that are not published yet."""
+
+    records: Annotated[
+        tuple[ProposedRecord, ...],
+        said("judge the mail with these", min_length=1, max_length=MAX_RECORDS),
+    ]
+
+
+class Preflight(PreflightReport):
+    """The result that the same mail would get."""
+
+    test_id: NameOfTest
+
+
+def render_new_address(test: tests.DeliverabilityTest, domain: str) -> NewTest:
+    """Give the address of a test that was just made (SPEC.md 2.4)."""
+    address = address_of(test, domain)
+    return NewTest(test.id, address, address, format_instant(test.expires_at), _path(test))
+
+
+def render_tested(result: DeliverabilityResult, domain: str, urls: PublicUrls) -> JsonObject:
+    """Give a test with what is known of it; what is not known yet is absent (SPEC.md 2.5)."""
+    shape: dict[str, Any] = as_json(StateOfTest(**_state(result.test, domain, urls)))
+    if result.failure:
+        shape["failure"] = result.failure
+    if result.report is not None:
+        shape |= {"score": points(result.report.tenths), **json.loads(result.report.document)}
+    return shape
+
+
+def render_test_page(
+    found: ListedTestPage, page: int, limit: int, domain: str, urls: PublicUrls
+) -> PageOfTests:
+    """Give a page of tests."""
+    has_more = bool(found.entries) and (page - 1) * limit + len(found.entries) < found.total
+    entries = tuple(_listed(one, domain, urls) for one in found.entries)
+    return PageOfTests(entries, page + 1 if has_more else None, found.total)
+
+
+def render_wait_over(result: DeliverabilityResult, domain: str, urls: PublicUrls) -> WaitOver:
+    """Give a test that was waited for in vain, and say how it stands."""
+    test = result.test
+    return WaitOver(**_state(test, domain, urls), error=explain_wait(test, domain))
+
+
+def explain_wait(test: tests.DeliverabilityTest, domain: str) -> str:
+    """Say what a test is waiting for."""
+    if test.state is State.PENDING:
+        return (
+            f"no mail has come in for {address_of(test, domain)} yet: send one, and wait again "
+            f"until {format_instant(test.expires_at)}"
+        )
+    return "the mail has come in and is being analysed: wait again"
+
+
+def render_recheck(test_id: str, *, is_started: bool) -> Recheck:
+    """Give the answer to a recheck."""
+    started = "all checks run again: wait for the test to be completed"
+    running = "the checks are running already: nothing was started twice"
+    return Recheck(success=True, test_id=test_id, message=started if is_started else running)
+
+
+def render_report_share(test: tests.DeliverabilityTest, urls: PublicUrls) -> ReportShare:
+    """Give the share link of a test."""
+    return ReportShare(test.id, urls.report_url(test.id, test.share_token))
+
+
+def render_raw_mail(test_id: str, raw_message: bytes) -> RawTestMail:
+    """Render the bytes of a test's mail."""
+    return RawTestMail(test_id, *encode_raw(raw_message))
+
+
+def render_preflight(test_id: str, report: DeliverabilityReport) -> Preflight:
+    """Give what a test's mail would get if some records were published."""
+    return Preflight(**msgspec.structs.asdict(render_report(report)), test_id=test_id)
+
+
+def address_of(test: tests.DeliverabilityTest, domain: str) -> str:
+    """Give the address of a test."""
+    return f"{local_part_of(test.id)}@{domain}"
+
+
+def _path(test: tests.DeliverabilityTest) -> str:
+    return f"/test/{test.id}"
+
+
+def _listed(one: tests.ListedTest, domain: str, urls: PublicUrls) -> ListedTest:
+    header, is_completed = one.header, one.test.state is State.COMPLETED
+    return ListedTest(
+        **_state(one.test, domain, urls),
+        score=points(one.tenths) if one.tenths is not None and is_completed else ABSENT,
+        email=ABSENT
+        if header is None
+        else render_email(header.author_address, header.subject, one.envelope_sender),
+    )
+
+
+def _state(test: tests.DeliverabilityTest, domain: str, urls: PublicUrls) -> dict[str, Any]:
+    return {
+        "test_id": test.id,
+        "status": test.state,
+        "created_at": format_instant(test.created_at),
+        "expires_at": format_instant(test.expires_at),
+        "check_url": _path(test),
+        "share_url": urls.report_url(test.id, test.share_token),
+        "address": address_of(test, domain) if test.state is State.PENDING else ABSENT,
+        "received_at": ABSENT if test.received_at is None else format_instant(test.received_at),
+    }

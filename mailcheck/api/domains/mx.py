@@ -1,0 +1,142 @@
+"""The MX check as JSON (SPEC.md 2.1, DECISIONS.md section 2)."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from mailcheck.api.domains.findings import problem_texts
+from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, partly, said, spell
+from mailcheck.checks.dns_answers import Presence
+from mailcheck.checks.hosts import mx as verdicts
+from mailcheck.operations.domains import check_mx
+
+
+class MailHost(Shape):
+    """A host that takes mail for a domain."""
+
+    exchange: Annotated[str, said("host name")]
+    priority: Annotated[int, said("the lowest is tried first", ge=0, le=65_535)]
+    ip: Annotated[Texts, said("its addresses, IPv4 first")]
+    problem: Annotated[
+        verdicts.HostProblem | Absent, said("why mail does not, or not everywhere, reach it")
+    ] = ABSENT
+
+
+class MxCheck(Shape):
+    """MX, SPF and DMARC of a domain; all of it is known."""
+
+    domain: Annotated[str, said("the domain checked, lower case, in A-labels")]
+    has_mx: Annotated[bool, said("whether MX records exist")]
+    records: Annotated[tuple[MailHost, ...], said("by priority, then name")]
+    null_mx: Annotated[bool, said("the domain says that it takes no mail (RFC 7505)")]
+    implicit_mx: Annotated[bool, said("no MX, but an address: mail goes there (RFC 5321 5.1)")]
+    has_spf: bool
+    has_dmarc: bool
+    exists: Annotated[bool, said("false: there is no such name (NXDOMAIN)")]
+    note: Annotated[
+        str | Absent, said("in a sentence: that the domain takes no mail, or does not exist")
+    ] = ABSENT
+    spf_record: Annotated[
+        str | Absent, said("present when hasSpf is true; of several the first")
+    ] = ABSENT
+    spf_problems: Annotated[
+        Texts | Absent, said("what is wrong with SPF; absent when nothing is")
+    ] = ABSENT
+    dmarc_record: Annotated[str | Absent, said("present when hasDmarc is true")] = ABSENT
+    dmarc_domain: Annotated[
+        str | Absent, said("where the record was found (RFC 9989 tree walk)")
+    ] = ABSENT
+    dmarc_problems: Annotated[
+        Texts | Absent, said("problems of the DMARC record; absent if there are none")
+    ] = ABSENT
+    spf_ignored: Annotated[
+        Texts | Absent, said("texts that were meant as the SPF record and that receivers ignore")
+    ] = ABSENT
+    dmarc_ignored: Annotated[
+        Texts | Absent, said("texts that were meant as the DMARC record and that receivers ignore")
+    ] = ABSENT
+
+
+class MxUndetermined(Shape):
+    """MX, SPF or DMARC could not be determined; `partial` has the rest."""
+
+    error: str
+    partial: Annotated[dict[str, Any], partly(MxCheck, "domain")]
+
+
+def render_mx_check(check: check_mx.MxCheck) -> MxCheck:
+    """Give the whole result."""
+    return MxCheck(check.domain, **_mx(check), **_spf(check), **_dmarc(check))
+
+
+def render_mx_undetermined(check: check_mx.MxCheck) -> MxUndetermined:
+    """Give the error for a check of which something is not known, and what is known beside."""
+    names = " and ".join(filter(None, (", ".join(check.undetermined[:-1]), check.undetermined[-1])))
+    parts = {"MX": _mx, "SPF": _spf, "DMARC": _dmarc}
+    known: dict[str, Any] = {"domain": check.domain}
+    for name, render in parts.items():
+        if name not in check.undetermined:
+            known |= render(check)
+    error = (
+        f"{names} of {check.domain} could not be determined: DNS gave no usable answer;"
+        " try again in a minute"
+    )
+    return MxUndetermined(error, spell(MxCheck, known))
+
+
+def _mx(check: check_mx.MxCheck) -> dict[str, Any]:
+    return {
+        "has_mx": bool(check.mx.hosts),
+        "records": render_hosts(check.mx.hosts),
+        "null_mx": check.mx.is_null_mx,
+        "implicit_mx": check.mx.is_implicit_mx,
+        "exists": check.exists,
+        "note": _note(check),
+    }
+
+
+def _note(check: check_mx.MxCheck) -> str | Absent:
+    """Say what `hasMx` alone would not tell."""
+    if not check.exists:
+        return f"{check.domain} does not exist in DNS."
+    if check.mx.is_null_mx:
+        return f"{check.domain} says that it takes no mail (null MX, RFC 7505)."
+    return ABSENT
+
+
+def render_hosts(hosts: Iterable[verdicts.MailHost]) -> tuple[MailHost, ...]:
+    """Give the MX records; ``problem`` says why ``ip`` is empty or mail may not arrive."""
+    return tuple(
+        MailHost(
+            host.exchange,
+            host.preference,
+            tuple(map(str, host.addresses)),
+            ABSENT if host.problem is None else host.problem,
+        )
+        for host in hosts
+    )
+
+
+def _spf(check: check_mx.MxCheck) -> dict[str, Any]:
+    record, problems = check.spf.record, tuple(problem_texts(check.spf.findings))
+    if not check.exists:
+        problems = ()
+    return {
+        "has_spf": record is not None,
+        "spf_record": ABSENT if record is None else record,
+        "spf_problems": problems or ABSENT,
+        "spf_ignored": check.spf.broken_texts or ABSENT,
+    }
+
+
+def _dmarc(check: check_mx.MxCheck) -> dict[str, Any]:
+    dmarc = check.dmarc
+    problems = tuple(problem_texts(dmarc.findings)) if check.exists else ()
+    said = {
+        "has_dmarc": False,
+        "dmarc_problems": problems or ABSENT,
+        "dmarc_ignored": dmarc.broken_texts or ABSENT,
+    }
+    if dmarc.presence is not Presence.FOUND or dmarc.record is None:
+        return said
+    found = {"dmarc_record": dmarc.record.text, "dmarc_domain": dmarc.found_at}
+    return said | found | {"has_dmarc": True}

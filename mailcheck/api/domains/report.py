@@ -1,0 +1,333 @@
+"""Everything about a domain as JSON (`GET /tools/domain`, DECISIONS.md section 2)."""
+
+from typing import Annotated
+
+from mailcheck.api.domains.findings import DomainFinding, render_findings
+from mailcheck.api.domains.mx import MailHost, render_hosts
+from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, said
+from mailcheck.checks.dkim import evaluate as dkim_verdicts
+from mailcheck.checks.dmarc.record import Policy
+from mailcheck.checks.dns_answers import Presence
+from mailcheck.checks.hosts.dane import DnssecStatus, HostTlsa
+from mailcheck.checks.hosts.mta_sts import PolicyMode
+from mailcheck.checks.spf import tree as spf_verdicts
+from mailcheck.checks.spf.record import (
+    Qualifier,
+)
+from mailcheck.core.instants import format_instant
+from mailcheck.operations.domains import describe_domain
+
+Found = Annotated[Presence, said("undetermined: could not be found out, which is not absent")]
+
+Findings = Annotated[tuple[DomainFinding, ...], said("the worst first")]
+
+
+class MxReport(Shape):
+    """The MX records."""
+
+    presence: Found
+    records: tuple[MailHost, ...]
+    null_mx: bool
+    implicit_mx: bool
+    findings: Findings
+
+
+class SpfNode(Shape):
+    """An SPF record, with those that it includes."""
+
+    domain: Annotated[str, said("where the record stands")]
+    term: Annotated[str | None, said("the term that leads here; null at the top")]
+    record: str | None
+    problem: spf_verdicts.NodeProblem | None
+    lookups: Annotated[int, said("here and below", ge=0)]
+    void_terms: Annotated[Texts, said("terms that lead to nothing")]
+    children: "tuple[SpfNode, ...]"
+
+
+class SpfReport(Shape):
+    """The SPF record with all that it includes."""
+
+    presence: Found
+    records: Texts
+    lookups: Annotated[int, said("10 are allowed (RFC 7208 4.6.4)", ge=0)]
+    void_lookups: Annotated[int, said("void lookups for every client; 2 are allowed", ge=0)]
+    void_lookups_ipv4: Annotated[
+        int, said("void lookups for a client whose IPv4 address no term names", ge=0)
+    ]
+    void_lookups_ipv6: Annotated[
+        int, said("void lookups for a client whose IPv6 address no term names", ge=0)
+    ]
+    complete: Annotated[bool, said("false: not all of the tree could be looked up")]
+    all: Annotated[Qualifier | None, said("what is said of all other hosts")]
+    tree: SpfNode | None
+    findings: Findings
+
+
+class DkimKey(Shape):
+    """A DKIM key that was found."""
+
+    selector: str
+    name: Annotated[str, said("where the record stands")]
+    type: Annotated[str, said("rsa, ed25519")]
+    bits: Count | None
+    usable: bool
+    testing: Annotated[bool, said("t=y")]
+    revoked: Annotated[bool, said("an empty p=")]
+    record: str
+    alias_of: Annotated[str | None, said("what a CNAME leads to")]
+
+
+class DkimReport(Shape):
+    """The DKIM keys."""
+
+    presence: Found
+    hidden: Annotated[bool, said("there are keys, under names that nobody can guess")]
+    keys: tuple[DkimKey, ...]
+    tried: Annotated[Texts, said("selectors that were tried")]
+    findings: Findings
+
+
+class ReportAuthorization(Shape):
+    """Whether another domain takes the reports about this one."""
+
+    uri: str
+    name: str
+    presence: Found
+
+
+class DmarcReport(Shape):
+    """The DMARC record that holds for the domain."""
+
+    presence: Found
+    found_at: Annotated[str | None, said("where the tree walk found it")]
+    record: str | None
+    policy: Annotated[Policy | None, said("what holds for this domain")]
+    policy_tag: Annotated[str | None, said("p, sp or np")]
+    testing: Annotated[bool, said("t=y")]
+    organizational_domain: str | None
+    rua: Annotated[Texts, said("where reports go")]
+    report_authorizations: Annotated[
+        tuple[ReportAuthorization, ...], said("whether other domains take the reports (RFC 9990)")
+    ]
+    findings: Findings
+
+
+class MtaStsPolicy(Shape):
+    """The policy file of MTA-STS."""
+
+    mode: PolicyMode | None
+    max_age: Annotated[int | None, said("seconds")]
+    mx: Texts
+    valid: bool
+
+
+class MtaStsReport(Shape):
+    """The MTA-STS record and policy (RFC 8461)."""
+
+    presence: Found
+    record: str | None
+    policy: MtaStsPolicy | None
+    findings: Findings
+
+
+class TlsRptReport(Shape):
+    """The TLS reporting record (RFC 8460)."""
+
+    presence: Found
+    record: str | None
+    rua: Texts
+    findings: Findings
+
+
+class DaneHost(Shape):
+    """The TLSA records of a mail host."""
+
+    exchange: str
+    name: Annotated[str, said("where the records stand")]
+    presence: Found
+    records: Texts
+    secure: Annotated[bool | None, said("signed; null: no validating resolver")]
+
+
+class DaneReport(Shape):
+    """DANE of the mail hosts (RFC 7672)."""
+
+    presence: Found
+    protecting: Annotated[bool, said("every mail host has usable, signed TLSA records")]
+    hosts: tuple[DaneHost, ...]
+    findings: Findings
+
+
+class DnssecReport(Shape):
+    """Whether the domain is signed."""
+
+    status: Annotated[DnssecStatus, said("undetermined without a validating resolver")]
+    findings: Findings
+
+
+class DomainReport(Shape):
+    """Everything that is known about a domain's mail set-up."""
+
+    domain: str
+    exists: Annotated[bool, said("false: there is no such name (NXDOMAIN)")]
+    checked_at: Timestamp
+    mx: MxReport
+    spf: SpfReport
+    dkim: DkimReport
+    dmarc: DmarcReport
+    mta_sts: MtaStsReport
+    tls_rpt: TlsRptReport
+    dane: DaneReport
+    dnssec: DnssecReport
+
+
+def render_domain_report(report: describe_domain.DomainReport) -> DomainReport:
+    """Give each mechanism with its findings; ``presence`` tells absent from undetermined."""
+    return DomainReport(
+        domain=report.domain,
+        exists=report.records.mx.exists,
+        checked_at=format_instant(report.checked_at),
+        mx=_mx(report),
+        spf=_spf(report),
+        dkim=_dkim(report),
+        dmarc=_dmarc(report),
+        mta_sts=_mta_sts(report),
+        tls_rpt=_tls_rpt(report),
+        dane=_dane(report),
+        dnssec=DnssecReport(report.records.dnssec.status, _findings(report, "dnssec")),
+    )
+
+
+def _findings(report: describe_domain.DomainReport, topic: str) -> tuple[DomainFinding, ...]:
+    return render_findings(report.findings[topic], report.proofs)
+
+
+def _mx(report: describe_domain.DomainReport) -> MxReport:
+    mx = report.records.mx
+    return MxReport(
+        presence=mx.presence,
+        records=render_hosts(mx.hosts),
+        null_mx=mx.is_null_mx,
+        implicit_mx=mx.is_implicit_mx,
+        findings=_findings(report, "mx"),
+    )
+
+
+def _spf(report: describe_domain.DomainReport) -> SpfReport:
+    spf = report.records.spf
+    return SpfReport(
+        presence=spf.presence,
+        records=tuple(spf.records),
+        lookups=spf.lookup_count,
+        void_lookups=spf.void_count,
+        void_lookups_ipv4=len(spf.voids_for(4)),
+        void_lookups_ipv6=len(spf.voids_for(6)),
+        complete=spf.is_complete and not spf.is_truncated,
+        all=spf.all_qualifier,
+        tree=None if spf.tree is None else _spf_node(spf.tree),
+        findings=_findings(report, "spf"),
+    )
+
+
+def _spf_node(node: spf_verdicts.SpfNode) -> SpfNode:
+    return SpfNode(
+        domain=node.domain,
+        term=node.term or None,
+        record=None if node.record is None else node.record.text,
+        problem=node.problem,
+        lookups=node.lookups,
+        void_terms=tuple(node.voids),
+        children=tuple(map(_spf_node, node.children)),
+    )
+
+
+def _dkim(report: describe_domain.DomainReport) -> DkimReport:
+    dkim = report.records.dkim
+    return DkimReport(
+        presence=dkim.presence,
+        hidden=dkim.is_hidden,
+        keys=tuple(map(_key, dkim.keys)),
+        tried=tuple(dkim.tried),
+        findings=_findings(report, "dkim"),
+    )
+
+
+def _key(key: dkim_verdicts.DkimKey) -> DkimKey:
+    return DkimKey(
+        selector=key.selector,
+        name=key.record_name,
+        type=key.record.key_type,
+        bits=key.record.bits,
+        usable=key.is_usable,
+        testing=key.record.is_testing,
+        revoked=key.record.is_revoked,
+        record=key.record.text,
+        alias_of=key.alias_of or None,
+    )
+
+
+def _dmarc(report: describe_domain.DomainReport) -> DmarcReport:
+    dmarc = report.records.dmarc
+    record = dmarc.record
+    return DmarcReport(
+        presence=dmarc.presence,
+        found_at=dmarc.found_at,
+        record=None if record is None else record.text,
+        policy=dmarc.policy,
+        policy_tag=dmarc.policy_tag or None,
+        testing=record is not None and record.is_testing,
+        organizational_domain=dmarc.organizational_domain,
+        rua=() if record is None else tuple(uri.text for uri in record.rua),
+        report_authorizations=tuple(
+            ReportAuthorization(one.uri.text, one.record_name, one.presence)
+            for one in dmarc.authorizations
+        ),
+        findings=_findings(report, "dmarc"),
+    )
+
+
+def _mta_sts(report: describe_domain.DomainReport) -> MtaStsReport:
+    verdict = report.mta_sts
+    policy = verdict.policy
+    return MtaStsReport(
+        presence=verdict.record.presence,
+        record=verdict.record.text or None,
+        policy=None
+        if policy is None
+        else MtaStsPolicy(policy.mode, policy.max_age, tuple(policy.mx_patterns), policy.is_valid),
+        findings=_findings(report, "mtaSts"),
+    )
+
+
+def _tls_rpt(report: describe_domain.DomainReport) -> TlsRptReport:
+    found = report.records.tls_rpt
+    return TlsRptReport(
+        found.presence, found.text or None, tuple(found.rua), _findings(report, "tlsRpt")
+    )
+
+
+def _dane(report: describe_domain.DomainReport) -> DaneReport:
+    dane = report.records.dane
+    return DaneReport(
+        presence=_dane_presence(dane.hosts),
+        protecting=dane.is_protecting,
+        hosts=tuple(
+            DaneHost(
+                exchange=host.exchange,
+                name=host.record_name,
+                presence=host.presence,
+                records=tuple(host.records),
+                secure=host.is_secure,
+            )
+            for host in dane.hosts
+        ),
+        findings=_findings(report, "dane"),
+    )
+
+
+def _dane_presence(hosts: tuple[HostTlsa, ...]) -> Presence:
+    found = {host.presence for host in hosts}
+    for presence in (Presence.FOUND, Presence.UNDETERMINED):
+        if presence in found:
+            return presence
+    return Presence.ABSENT

@@ -1,0 +1,263 @@
+"""A reputation as JSON (SPEC.md 2.3, DECISIONS.md section 2)."""
+
+from typing import Annotated, Any, Literal
+
+from mailcheck.api.domains.findings import DomainFinding, render_finding
+from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, said, spelled
+from mailcheck.checks.dns_answers import Presence
+from mailcheck.checks.dnsbl.listings import ListingStatus, count
+from mailcheck.checks.findings import Severity
+from mailcheck.checks.hosts.starttls import StarttlsGrade
+from mailcheck.checks.proofs import Proofs, proof_of
+from mailcheck.checks.quality.topics import topic_of
+from mailcheck.checks.scoring import score as scoring
+from mailcheck.checks.scoring.awards import GRADES, MAXIMA, SCORING_VERSION
+from mailcheck.checks.scoring.evidence import Evidence
+from mailcheck.checks.scoring.outcomes import FactorName, Status
+from mailcheck.core.instants import format_instant
+from mailcheck.operations.domains import compute_reputation
+
+FACTORS = len(FactorName)
+
+Determined = Annotated[bool, said("false: could not be found out, which is not a no")]
+
+
+class Factor(Shape):
+    """One factor of a reputation."""
+
+    name: FactorName
+    status: Annotated[Status, said("read any other value as failing")]
+    detail: Annotated[str, said("for people")]
+    impact: Annotated[int, said("points it contributes; they sum to the score")]
+    determined: Determined
+    maximum: Annotated[int, said("points it could give", ge=0, le=max(MAXIMA.values()))]
+    gain: Annotated[int, said("points that its record brings, or all that it lacks", ge=0)]
+    fix: DomainFinding | None
+
+
+class MxDetails(Shape):
+    """The mail hosts."""
+
+    valid: bool
+    count: Count
+    primary: Annotated[str, said("host name, or empty")]
+    determined: Determined
+
+
+class SpfDetails(Shape):
+    """The SPF record."""
+
+    valid: bool
+    record: Annotated[str, said("empty without one")]
+    determined: Determined
+
+
+class DkimDetails(Shape):
+    """The DKIM keys that were found."""
+
+    valid: bool
+    selectors: Texts
+    determined: Determined
+
+
+class DmarcDetails(Shape):
+    """The DMARC policy."""
+
+    valid: bool
+    policy: Literal["none", "quarantine", "reject", ""]
+    rua: Texts
+    determined: Determined
+
+
+class BlacklistDetails(Shape):
+    """What the blocklists say."""
+
+    checked: Annotated[int, said("lists that answered", ge=0)]
+    listed: Count
+    clean: bool
+
+
+class TlsDetails(Shape):
+    """Encryption of mail on its way in."""
+
+    valid: bool
+    starttls: Annotated[bool, said("whether any mail host offers it")]
+    determined: Determined
+
+
+class AgeDetails(Shape):
+    """The registration of the domain."""
+
+    valid: bool
+    determined: Determined
+    years: Annotated[float, said("since its registration", ge=0)] | Absent = ABSENT
+    registration_date: Annotated[str | Absent, spelled(format="date")] = ABSENT
+
+
+class ReverseDnsDetails(Shape):
+    """The name of the address that sends the mail."""
+
+    valid: bool
+    hostname: Annotated[str, said("empty without one")]
+    ip: Annotated[str | Absent, said("the address it is about")] = ABSENT
+    determined: Determined | Absent = ABSENT
+
+
+class ReputationDetails(Shape):
+    """What was found, by check."""
+
+    mx: MxDetails
+    spf: SpfDetails
+    dkim: DkimDetails
+    dmarc: DmarcDetails
+    blacklists: BlacklistDetails
+    tls: TlsDetails
+    domain_age: AgeDetails
+    rdns: ReverseDnsDetails
+
+
+class UngradedReputation(Shape):
+    """What is known where it is too little for a grade."""
+
+    domain: str
+    ip: Annotated[str, said("of the domain, else of its best mail host; empty without one")]
+    factors: Annotated[
+        tuple[Factor, ...], said("always the same eight", min_length=FACTORS, max_length=FACTORS)
+    ]
+    details: ReputationDetails
+    exists: Annotated[bool, said("false: there is no such name (NXDOMAIN)")]
+    checked_at: Timestamp
+    cached: Annotated[bool, said("whether it came from the cache, with its checkedAt")]
+    scoring_version: Annotated[str, said("changes when points change")]
+    undetermined: Annotated[tuple[FactorName, ...], said("factors that could not be determined")]
+
+
+class Reputation(UngradedReputation):
+    """The score of a domain with its factors."""
+
+    score: Annotated[int, said("the sum of all impacts", ge=0, le=100)]
+    grade: Annotated[str, spelled(enum=[grade for _, grade in GRADES])]
+
+
+class ReputationUndetermined(Shape):
+    """Too much is unknown to give a grade; `partial` has what is known."""
+
+    error: str
+    partial: UngradedReputation
+
+
+def render_reputation(found: compute_reputation.Reputation) -> Reputation:
+    """Give the score with its factors and details."""
+    return Reputation(**_fields(found), score=found.score.score, grade=found.score.grade)
+
+
+def render_ungradable(found: compute_reputation.Reputation) -> ReputationUndetermined:
+    """Give the error for a check of which too little is known to give a grade."""
+    names = ", ".join(topic_of(name.value).title for name in found.score.undetermined)
+    return ReputationUndetermined(
+        f"too much about {found.domain} could not be determined to give a grade"
+        f" ({names}); try again in a minute",
+        UngradedReputation(**_fields(found)),
+    )
+
+
+def _fields(found: compute_reputation.Reputation) -> dict[str, Any]:
+    first = found.hosts.first_address
+    return {
+        "domain": found.domain,
+        "ip": "" if first is None else str(first),
+        "factors": tuple(_factor(one, found.proofs) for one in found.score.factors),
+        "details": _details(found.evidence),
+        "exists": found.evidence.mx.exists,
+        "checked_at": format_instant(found.checked_at),
+        "cached": found.is_cached,
+        "scoring_version": SCORING_VERSION,
+        "undetermined": tuple(found.score.undetermined),
+    }
+
+
+def _factor(factor: scoring.Factor, proofs: Proofs) -> Factor:
+    """Give a factor: what its record is proven to bring, else what there is to gain at most."""
+    proven = None if factor.fix is None else proof_of(factor.fix, proofs)
+    return Factor(
+        name=factor.name,
+        status=factor.status,
+        detail=factor.detail,
+        impact=factor.impact,
+        determined=factor.is_determined,
+        maximum=factor.maximum,
+        gain=factor.gain if proven is None else proven.gain,
+        fix=None if factor.fix is None else render_finding(factor.fix, proofs),
+    )
+
+
+def _details(evidence: Evidence) -> ReputationDetails:
+    """Give what was found; ``determined`` tells "no" from "could not be found out"."""
+    spf, dkim = evidence.spf, evidence.dkim
+    return ReputationDetails(
+        mx=_mx(evidence),
+        spf=SpfDetails(
+            spf.record is not None and not spf.is_broken, spf.record or "", spf.is_complete
+        ),
+        dkim=DkimDetails(
+            bool(dkim.usable_keys),
+            tuple(key.selector for key in dkim.keys),
+            dkim.presence is not Presence.UNDETERMINED,
+        ),
+        dmarc=_dmarc(evidence),
+        blacklists=_blacklists(evidence),
+        tls=TlsDetails(
+            evidence.starttls.grade is StarttlsGrade.VERIFIED,
+            evidence.starttls.is_offered,
+            evidence.starttls.grade is not StarttlsGrade.UNDETERMINED,
+        ),
+        domain_age=_age(evidence),
+        rdns=_reverse_dns(evidence),
+    )
+
+
+def _mx(evidence: Evidence) -> MxDetails:
+    mx = evidence.mx
+    return MxDetails(
+        valid=any(host.is_usable for host in mx.hosts),
+        count=len(mx.hosts),
+        primary=mx.hosts[0].exchange if mx.hosts else "",
+        determined=mx.presence is not Presence.UNDETERMINED,
+    )
+
+
+def _dmarc(evidence: Evidence) -> DmarcDetails:
+    dmarc = evidence.dmarc
+    return DmarcDetails(
+        valid=dmarc.presence is Presence.FOUND,
+        policy="" if dmarc.policy is None else dmarc.policy.value,
+        rua=() if dmarc.record is None else tuple(uri.text for uri in dmarc.record.rua),
+        determined=dmarc.presence is not Presence.UNDETERMINED,
+    )
+
+
+def _blacklists(evidence: Evidence) -> BlacklistDetails:
+    listed = count(evidence.listings, ListingStatus.LISTED)
+    clean = count(evidence.listings, ListingStatus.CLEAN)
+    return BlacklistDetails(listed + clean, listed, clean > 0 and listed == 0)
+
+
+def _age(evidence: Evidence) -> AgeDetails:
+    registration = evidence.registration
+    date, is_known = registration.registration_date, registration.registered_at is not None
+    determined = registration.presence is not Presence.UNDETERMINED
+    if date is None or registration.years is None:
+        return AgeDetails(is_known, determined)
+    return AgeDetails(is_known, determined, registration.years, date.isoformat())
+
+
+def _reverse_dns(evidence: Evidence) -> ReverseDnsDetails:
+    found = evidence.reverse_dns
+    if found is None:
+        return ReverseDnsDetails(valid=False, hostname="")
+    return ReverseDnsDetails(
+        valid=found.is_confirmed is True,
+        hostname=found.host_name or "",
+        ip=str(found.address),
+        determined=all(one.severity is not Severity.UNDETERMINED for one in found.findings),
+    )

@@ -1,0 +1,549 @@
+"""JSON shapes of watches, their alerts and their history."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from mailcheck.api.inbox.webhooks import Secret
+from mailcheck.api.request_bodies import is_whole_number, parse_object, refuse_unknown, text_in
+from mailcheck.api.shapes import ABSENT, Absent, Always, Count, Shape, Texts, Timestamp, said
+from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
+from mailcheck.checks.findings import Severity
+from mailcheck.checks.scoring.score import grade_of
+from mailcheck.checks.watching.changes import State, read_state
+from mailcheck.checks.watching.facts import ANSWERS, CERTIFICATE_ENDS, host_of
+from mailcheck.checks.watching.uptime import uptime
+from mailcheck.core import watches
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.instants import DAY, MINUTE, Instant, format_instant, parse_instant
+from mailcheck.core.watches import WatchKind, WatchSettings, parse_quiet_time
+from mailcheck.core.webhooks import ALERT_TO, Webhook, WebhookState, address_of
+from mailcheck.operations.domains.watches import keep
+from mailcheck.operations.domains.watches.keep import SHOWN_ALERTS, ShownWatch
+from mailcheck.operations.domains.watches.ports import History, WatchPage
+from mailcheck.operations.ranges import MAX_SELECTORS
+
+NEW_EXAMPLE = '{"target": "example.com", "everyMinutes": 60, "selectors": ["s1"]}'
+MANY_EXAMPLE = '{"watches": [{"target": "example.com"}, {"target": "192.0.2.25"}]}'
+CHANGE_EXAMPLE = '{"everyMinutes": 15, "quiet": "22:00-06:00"}'
+
+Minutes = Annotated[
+    int,
+    said(
+        "minutes between two runs",
+        ge=watches.SHORTEST_INTERVAL // MINUTE,
+        le=watches.LONGEST_INTERVAL // MINUTE,
+    ),
+]
+Selectors = Annotated[
+    Texts, said("DKIM selectors that the domain signs with", max_length=MAX_SELECTORS)
+]
+Addresses = Annotated[Texts, said("addresses that the domain sends from", max_length=MAX_ADDRESSES)]
+
+
+AlertTo = Annotated[
+    Texts,
+    said(
+        "who is told of alerts beside your own inbox: URLs, as webhooks, and addresses of mail",
+        max_length=watches.MOST_RECEIVERS,
+    ),
+]
+
+
+class WatchChoice(Shape, forbid_unknown_fields=True):
+    """What the owner of a watch chooses."""
+
+    every_minutes: Minutes | Absent = ABSENT
+    selectors: Selectors | Absent = ABSENT
+    addresses: Addresses | Absent = ABSENT
+    quiet: (
+        Annotated[str, said("times of the day (UTC) without alerts, like 22:00-06:00; or empty")]
+        | Absent
+    ) = ABSENT
+    paused: bool | Absent = ABSENT
+    alert_to: AlertTo | Absent = ABSENT
+
+
+class NewWatch(WatchChoice, kw_only=True, forbid_unknown_fields=True):
+    """A watch to be made."""
+
+    target: Annotated[str, said("a domain or an IP address")]
+
+
+class NewWatches(Shape, forbid_unknown_fields=True):
+    """Watches to be made."""
+
+    watches: Annotated[
+        tuple[NewWatch, ...], said("at once", min_length=1, max_length=watches.MOST_AT_ONCE)
+    ]
+
+
+class Watch(Shape):
+    """A domain or an address that is looked at again and again."""
+
+    id: str
+    target: str
+    kind: WatchKind
+    every_minutes: Minutes
+    selectors: Selectors
+    addresses: Addresses
+    quiet: Annotated[str | None, said("times of the day (UTC) without alerts")]
+    paused: bool
+    alert_to: AlertTo
+    created_at: Timestamp
+    last_run_at: Annotated[Timestamp | None, said("null before the first run")]
+    next_run_at: Annotated[Timestamp | None, said("null while it is paused")]
+    problem_count: Annotated[
+        Count | None,
+        said("problems that the last run found, also in a first run; null before it"),
+    ]
+
+
+class NewReceiver(Shape):
+    """A webhook that was made for alerts."""
+
+    id: Annotated[str, said("the webhook's")]
+    url: str
+    secret: Secret
+
+
+class KeptWatch(Watch):
+    """A watch as it was made or changed."""
+
+    new_webhooks: Annotated[
+        tuple[NewReceiver, ...], said("that were made for it, since there was none of their URL")
+    ]
+
+
+class AlertReceiver(Shape):
+    """Who is told of alerts, and how that goes: more of it with the webhooks."""
+
+    to: Annotated[str, said("a URL, or an address of mail")]
+    webhook_id: str
+    state: Annotated[
+        WebhookState, said("active; paused: tried less often, or not at all; ended by its receiver")
+    ]
+    failing_since: Annotated[Timestamp | None, said("the first failure since the last success")]
+    problem: Annotated[str, said("what was wrong last; empty where all is well")]
+    next_attempt_at: Annotated[
+        Timestamp | None, said("null where nothing failed, or it is tried no more")
+    ]
+
+
+class WatchAlert(Shape):
+    """A problem that came up while it was watched; there is one for each, with its end."""
+
+    id: str
+    watch_id: str
+    target: str
+    severity: Severity
+    sentence: str
+    opened_at: Timestamp
+    ended_at: Annotated[Timestamp | None, said("null while it lasts")]
+    ending: Annotated[str, said("how it ended; empty while it lasts")]
+    acknowledged_at: Timestamp | None
+
+
+class WatchProblem(Shape):
+    """What is wrong, whether or not it was so when the watch was made."""
+
+    about: str
+    severity: Severity
+    sentence: str
+
+
+class WatchedHost(Shape):
+    """A mail host as it was seen last."""
+
+    host: str
+    answers: Annotated[bool | None, said("takes connections; null: could not be found out")]
+    certificate_ends_on: Annotated[str | None, said("the day (UTC)")]
+    certificate_days: Annotated[int | None, said("days until then; negative behind it")]
+
+
+class WatchWithState(Watch):
+    """A watch, what was found out last, and its alerts."""
+
+    score: Annotated[int | None, said("0 to 100; null for an address, and before the first run")]
+    grade: str | None
+    problems: tuple[WatchProblem, ...]
+    undetermined: Annotated[
+        Texts, said("what could not be found out in three runs in a row or more")
+    ]
+    hosts: tuple[WatchedHost, ...]
+    alerts: Annotated[
+        tuple[WatchAlert, ...], said("those that last first", max_length=SHOWN_ALERTS)
+    ]
+    receivers: tuple[AlertReceiver, ...]
+
+
+class Watches(Shape):
+    """Watches of an account."""
+
+    watches: Annotated[tuple[Watch, ...], said("by their targets")]
+    total: Annotated[Count, said("all that the account has")]
+    open_alerts: Annotated[tuple[WatchAlert, ...], said("newest first", max_length=SHOWN_ALERTS)]
+
+
+class RefusedWatch(Shape):
+    """A watch that was not made."""
+
+    target: str
+    error: str
+
+
+class MadeWatches(Shape):
+    """What came of watches that were to be made."""
+
+    made: tuple[Watch, ...]
+    refused: tuple[RefusedWatch, ...]
+    new_webhooks: Annotated[tuple[NewReceiver, ...], said("that were made for their alerts")]
+
+
+class DeletedWatch(Shape):
+    """A watch that was deleted."""
+
+    success: Always
+    id: str
+
+
+class WatchChangeShape(Shape):
+    """Something that was otherwise in the run before."""
+
+    component_name = "WatchChange"
+
+    at: Timestamp
+    topic: str
+    name: str
+    before: Annotated[str | None, said("null: there was none, or it was not known")]
+    after: str | None
+    severity: Severity
+    sentence: str
+
+
+class WatchScoreShape(Shape):
+    """The score from a moment on, until the next."""
+
+    component_name = "WatchScore"
+
+    at: Timestamp
+    score: int
+    grade: str
+    factors: Annotated[dict[str, int], said("what each contributes")]
+
+
+class HostUptime(Shape):
+    """For how much of the time a mail host took connections."""
+
+    host: str
+    uptime: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None, said("0 to 1; null: it is not known")
+    ]
+
+
+class WatchHistory(Shape):
+    """What changed, oldest first."""
+
+    id: str
+    target: str
+    since: Timestamp
+    changes: tuple[WatchChangeShape, ...]
+    scores: tuple[WatchScoreShape, ...]
+    hosts: tuple[HostUptime, ...]
+    truncated: Annotated[bool, said("there are older changes: ask for a shorter time")]
+
+
+def render_watch(watch: watches.Watch) -> Watch:
+    """Render a watch."""
+    return Watch(**_fields(watch))
+
+
+def render_kept(kept: keep.KeptWatch) -> KeptWatch:
+    """Render a watch that was made or changed."""
+    return KeptWatch(**_fields(kept.watch), new_webhooks=_new_webhooks(kept))
+
+
+def _new_webhooks(kept: keep.KeptWatch) -> tuple[NewReceiver, ...]:
+    # A mail is signed by nobody.
+    signing = (one for one in kept.new_receivers if not one.is_mail)
+    return tuple(NewReceiver(one.id, one.url, one.secret) for one in signing)
+
+
+def render_page(page: WatchPage, alerts: Sequence[watches.Alert]) -> Watches:
+    """Render some watches of an account."""
+    shown = tuple(map(render_watch, page.watches))
+    return Watches(shown, page.total, tuple(map(render_alert, alerts)))
+
+
+def render_shown(shown: ShownWatch, now: Instant) -> WatchWithState:
+    """Render a watch with what is known of it."""
+    state = read_state(shown.watch.state)
+    has_score = state is not None and bool(state.points)
+    return WatchWithState(
+        **_fields(shown.watch),
+        score=state.score if state is not None and has_score else None,
+        grade=grade_of(state.score) if state is not None and has_score else None,
+        problems=() if state is None else _problems(state),
+        undetermined=() if state is None else state.lost,
+        hosts=() if state is None else _hosts(state, now),
+        alerts=tuple(map(render_alert, shown.alerts)),
+        receivers=tuple(map(_receiver, shown.receivers)),
+    )
+
+
+def _receiver(webhook: Webhook) -> AlertReceiver:
+    return AlertReceiver(
+        webhook.address,
+        webhook.id,
+        webhook.state,
+        _moment(webhook.failing_since),
+        webhook.problem,
+        _moment(webhook.retry_at),
+    )
+
+
+def render_alert(alert: watches.Alert) -> WatchAlert:
+    """Render an alert."""
+    return WatchAlert(
+        alert.id,
+        alert.watch_id,
+        alert.target,
+        Severity(alert.severity),
+        alert.sentence,
+        format_instant(alert.opened_at),
+        _moment(alert.ended_at),
+        alert.ending,
+        _moment(alert.acknowledged_at),
+    )
+
+
+def render_made(
+    targets: Sequence[str], outcomes: Sequence[keep.KeptWatch | ExpectedFailure]
+) -> MadeWatches:
+    """Render what came of watches that were to be made."""
+    kept = [one for one in outcomes if isinstance(one, keep.KeptWatch)]
+    return MadeWatches(
+        tuple(render_watch(one.watch) for one in kept),
+        tuple(
+            RefusedWatch(target, str(one))
+            for target, one in zip(targets, outcomes, strict=True)
+            if isinstance(one, ExpectedFailure)
+        ),
+        tuple(made for one in kept for made in _new_webhooks(one)),
+    )
+
+
+def render_history(
+    watch: watches.Watch, history: History, since: Instant | None, now: Instant
+) -> WatchHistory:
+    """Render what changed since a moment, or since it is watched."""
+    begins = max(since or watch.created_at, Instant(now - watches.HISTORY_KEPT))
+    return WatchHistory(
+        watch.id,
+        watch.target,
+        format_instant(Instant(begins)),
+        tuple(map(_change, history.changes)),
+        tuple(
+            WatchScoreShape(format_instant(one.at), one.score, one.grade, one.points)
+            for one in history.scores
+        ),
+        host_uptimes(watch, history, Instant(begins)),
+        history.is_cut,
+    )
+
+
+def host_uptimes(watch: watches.Watch, history: History, begins: Instant) -> tuple[HostUptime, ...]:
+    """Say for how much of the time each mail host took connections, until the last run."""
+    state = read_state(watch.state)
+    ends = watch.last_run_at
+    if state is None or ends is None:
+        return ()
+    return tuple(
+        HostUptime(host, uptime(host, history.changes, answers, begins, ends))
+        for host, answers in _answering(state).items()
+    )
+
+
+def write_csv(watch: watches.Watch, history: History) -> bytes:
+    """Write changes and scores as a table (RFC 4180), oldest first."""
+    rows = [
+        (one.at, "change", one.topic, one.name, one.before, one.after, one.severity, one.sentence)
+        for one in history.changes
+    ]
+    rows += [
+        (one.at, "score", name, "", None, str(points), "", "")
+        for one in history.scores
+        for name, points in {"score": one.score, **one.points}.items()
+    ]
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(
+        ("target", "at", "kind", "topic", "name", "before", "after", "severity", "sentence")
+    )
+    for at, *rest in sorted(rows, key=lambda row: row[0]):
+        table.writerow((watch.target, format_instant(at), *map(_cell, rest)))
+    return text.getvalue().encode()
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def _cell(value: str | None) -> str:
+    """Keep a record that others publish from being a formula where the table is opened."""
+    text = value or ""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _change(one: watches.WatchChange) -> WatchChangeShape:
+    return WatchChangeShape(
+        format_instant(one.at),
+        one.topic,
+        one.name,
+        one.before,
+        one.after,
+        Severity(one.severity),
+        one.sentence,
+    )
+
+
+def _fields(watch: watches.Watch) -> dict[str, Any]:
+    settings = watch.settings
+    return {
+        "id": watch.id,
+        "target": watch.target,
+        "kind": watch.kind,
+        "every_minutes": settings.interval // MINUTE,
+        "selectors": settings.selectors,
+        "addresses": settings.addresses,
+        "quiet": None if settings.quiet is None else str(settings.quiet),
+        "paused": settings.is_paused,
+        "alert_to": tuple(map(address_of, settings.alert_to)),
+        "created_at": format_instant(watch.created_at),
+        "last_run_at": _moment(watch.last_run_at),
+        "problem_count": watch.problem_count,
+        "next_run_at": None if settings.is_paused else format_instant(watch.next_run_at),
+    }
+
+
+def _moment(instant: Instant | None) -> str | None:
+    return None if instant is None else format_instant(instant)
+
+
+def _problems(state: State) -> tuple[WatchProblem, ...]:
+    found = [
+        WatchProblem(key, fact.severity, fact.says)
+        for key, fact in state.problems
+        if fact.severity is not None
+    ]
+    return tuple(sorted(found, key=lambda one: one.severity.rank))
+
+
+def _answering(state: State) -> dict[str, str | None]:
+    found = {}
+    for topic, seen in state.topics.items():
+        host = host_of(topic)
+        if host is not None:
+            fact = seen.facts.get(ANSWERS)
+            found[host] = None if fact is None or seen.is_lost else fact.value
+    return found
+
+
+def _hosts(state: State, now: Instant) -> tuple[WatchedHost, ...]:
+    hosts = []
+    for topic, seen in state.topics.items():
+        host = host_of(topic)
+        if host is None:
+            continue
+        answers, ends = _answering(state)[host], seen.facts.get(CERTIFICATE_ENDS)
+        days = None
+        if ends is not None:
+            days = (parse_instant(f"{ends.value}T00:00:00Z") - now) // DAY
+        is_there = None if answers is None else answers == "yes"
+        hosts.append(WatchedHost(host, is_there, None if ends is None else ends.value, days))
+    return tuple(hosts)
+
+
+Choose = Callable[[WatchSettings], WatchSettings]
+
+_CHOICES = frozenset(WatchChoice.__struct_encode_fields__)
+_KNOWN = frozenset(NewWatch.__struct_encode_fields__)
+
+
+def parse_new_watch(body: bytes) -> tuple[str, WatchSettings]:
+    """Read what is to be watched, and how.
+
+    :raises InvalidParameter: something in it is missing, unknown or can't be read.
+    """
+    return _new_watch(parse_object(body, NEW_EXAMPLE), NEW_EXAMPLE)
+
+
+def parse_new_watches(body: bytes) -> list[tuple[str, WatchSettings]]:
+    """Read what is to be watched of many.
+
+    :raises InvalidParameter: something in it is missing, unknown or can't be read.
+    """
+    given = parse_object(body, MANY_EXAMPLE)
+    refuse_unknown(given, frozenset({"watches"}), MANY_EXAMPLE)
+    wanted = given.get("watches")
+    if not isinstance(wanted, list) or not 1 <= len(wanted) <= watches.MOST_AT_ONCE:
+        raise InvalidParameter(
+            "watches", f"watches are 1 to {watches.MOST_AT_ONCE} at once: send {MANY_EXAMPLE}"
+        )
+    found = []
+    for number, one in enumerate(wanted, 1):
+        if not isinstance(one, dict):
+            raise InvalidParameter("watches", f"number {number} is no object: send {MANY_EXAMPLE}")
+        try:
+            found.append(_new_watch(one, MANY_EXAMPLE))
+        except InvalidParameter as failure:
+            raise InvalidParameter("watches", f"number {number}: {failure}") from None
+    return found
+
+
+def parse_choice(body: bytes) -> Choose:
+    """Read what is to be otherwise of a watch.
+
+    :raises InvalidParameter: something in it is unknown or can't be read.
+    """
+    given = parse_object(body, CHANGE_EXAMPLE)
+    refuse_unknown(given, _CHOICES, CHANGE_EXAMPLE)
+    chosen = _chosen(given, CHANGE_EXAMPLE)
+    return lambda settings: replace(settings, **chosen)
+
+
+def _new_watch(given: Mapping[str, Any], example: str) -> tuple[str, WatchSettings]:
+    refuse_unknown(given, _KNOWN, example)
+    target = text_in(given.get("target"), "target", example)
+    return target, WatchSettings(**_chosen(given, example))
+
+
+def _chosen(given: Mapping[str, Any], example: str) -> dict[str, Any]:
+    chosen: dict[str, Any] = {}
+    if "everyMinutes" in given:
+        minutes = given["everyMinutes"]
+        if not is_whole_number(minutes):
+            raise InvalidParameter("everyMinutes", "everyMinutes is a whole number")
+        chosen["interval"] = int(minutes) * MINUTE
+    for name in ("selectors", "addresses"):
+        if name in given:
+            chosen[name] = _texts(given[name], name, example)
+    if "quiet" in given:
+        quiet = text_in(given["quiet"], "quiet", example)
+        chosen["quiet"] = parse_quiet_time(quiet) if quiet else None
+    if "paused" in given:
+        if not isinstance(given["paused"], bool):
+            raise InvalidParameter("paused", "paused is true or false")
+        chosen["is_paused"] = given["paused"]
+    if ALERT_TO in given:
+        chosen["alert_to"] = _texts(given[ALERT_TO], ALERT_TO, example)
+    return chosen
+
+
+def _texts(value: object, name: str, example: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise InvalidParameter(name, f"{name} is a list of strings")
+    return tuple(text_in(one, name, example) for one in value)

@@ -1,0 +1,25 @@
+"""Errors as JSON (SPEC.md section 7)."""
+
+from typing import Annotated
+
+from mailcheck.api.shapes import ABSENT, Absent, Shape, said
+
+
+class Error(Shape):
+    """What went wrong."""
+
+    error: Annotated[str, said("one readable sentence that names the parameter")]
+
+
+class Crash(Shape):
+    """The service failed."""
+
+    error: str
+    reference: Annotated[str, said("stands in the log of the service too")]
+
+
+class Interrupted(Shape):
+    """The service is busy or stops, or its store does not answer."""
+
+    error: str
+    cursor: Annotated[str | Absent, said("where a wait goes on")] = ABSENT

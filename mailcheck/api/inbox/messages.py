@@ -1,0 +1,304 @@
+"""JSON shapes of messages (SPEC.md 2.7 and what DECISIONS.md section 4 adds)."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from mailcheck.api.authentication import Authentication, render_authentication
+from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, said
+from mailcheck.api.urls import PublicUrls
+from mailcheck.checks.deliverability import authentication as verdicts
+from mailcheck.core import content, messages
+from mailcheck.core.cursors import format_cursor
+from mailcheck.core.identifiers import MessageId
+from mailcheck.core.instants import format_instant
+
+Cursor = Annotated[str, said("arrival position; pass it back unchanged as after")]
+
+Pair = Annotated[tuple[str, ...], msgspec.Meta(min_length=2, max_length=2)]
+
+
+class Author(Shape):
+    """Who the mail says it is from."""
+
+    address: str
+    name: str
+
+
+MAX_LISTED_LINKS, MAX_LINK_CHARACTERS = 200, 20_000
+"""Links of one message in a list, and characters of them: a page of a list has 100 messages."""
+
+
+class Addresses(Shape):
+    """The addresses of the header, beside its author: all of each field, in order."""
+
+    to: tuple[Author, ...]
+    cc: tuple[Author, ...]
+    bcc: tuple[Author, ...]
+    reply_to: tuple[Author, ...]
+
+
+class SummarizedMessage(Shape):
+    """What every view of a message shows."""
+
+    id: Annotated[str, said("names the message in other calls")]
+    to: Annotated[str, said("recipient address")]
+    tag: Annotated[str, said("+tag of the recipient address; empty without one")]
+    from_: Author
+    subject: str
+    received_at: Timestamp
+    expires_at: Timestamp
+    links: Annotated[Texts, said("http(s) links, in order")]
+    best_link: Annotated[str | None, said("the link a person would click, null without one")]
+    codes: Annotated[Texts, said("one-time codes, best first")]
+    share_url: Annotated[str, said("public page of the message; dies with it")]
+    size: Annotated[int, said("bytes of the raw mail")]
+    cursor: Cursor
+    delivery_id: Annotated[str, said("the same for all recipients of one mail")]
+
+
+class ListedMessage(SummarizedMessage):
+    """A message without its text, HTML and headers."""
+
+    is_read: Annotated[bool, said("somebody has opened it on the dashboard; no call marks it")]
+    links_left_out: Annotated[
+        Count | Absent, said("links of the message beyond those here; absent: none")
+    ] = ABSENT
+
+
+class Attachment(Shape):
+    """A file in a message."""
+
+    id: str
+    filename: str
+    content_type: str
+    size: Annotated[int, said("bytes, decoded")]
+    content_id: str | None
+    url: Annotated[str, said("download; needs the API key")]
+
+
+class Tls(Shape):
+    """How a connection was encrypted."""
+
+    version: str
+    cipher: str
+
+
+class Envelope(Shape):
+    """What the SMTP client said."""
+
+    mail_from: Annotated[str, said("MAIL FROM; empty for bounces")]
+    rcpt_to: str
+    helo: str
+    client_address: str
+    tls: Tls | None
+
+
+class Candidate(Shape):
+    """Something that might be a code or a link, and why it was taken or not."""
+
+    kind: content.CandidateKind
+    value: str
+    score: float
+    accepted: bool
+    reasons: Texts
+
+
+class Message(SummarizedMessage):
+    """A message with everything; `authentication` where it is asked for by its id."""
+
+    text: Annotated[str, said("plain-text body; empty without one")]
+    html: Annotated[str, said("HTML body as it was sent, never made safe; empty without one")]
+    headers: Annotated[
+        dict[str, str], said("by lower-case name; a repeated field is joined by newlines, in order")
+    ]
+    header_list: Annotated[tuple[Pair, ...], said("name and value of each header field, in order")]
+    addresses: Annotated[
+        Addresses, said("of To, Cc, Bcc and Reply-To; `to` is the recipient alone")
+    ]
+    attachments: tuple[Attachment, ...]
+    envelope: Envelope
+    extraction: Annotated[
+        tuple[Candidate, ...], said("all that might be a code or a link, with reasons")
+    ]
+    problems: Annotated[Texts, said("what was broken in the mail")]
+    authentication: Authentication | Absent = ABSENT
+
+
+class SeenMessage(Shape):
+    """A message that arrived but was not the one waited for."""
+
+    id: str
+    to: str
+    tag: str
+    from_: Author
+    subject: str
+    received_at: Timestamp
+    cursor: Cursor
+    reasons: Annotated[Texts, said("why it is not the one waited for")]
+
+
+class RefusedMail(Shape):
+    """A mail for this inbox that was refused."""
+
+    to: str
+    from_: str
+    client: str
+    reason: str
+    refused_at: Timestamp
+    count: Annotated[
+        int | Absent,
+        said("how many were refused for this tag in the same minute, if more than one"),
+    ] = ABSENT
+
+
+def render_message(
+    message: messages.StoredMessage,
+    urls: PublicUrls,
+    authentication: verdicts.Authentication | None = None,
+) -> Message:
+    """Render a whole message; what is not known of its sender is absent."""
+    found = message.content
+    return Message(
+        **_summary(message.summary, found.extracted, urls),
+        text=found.text,
+        html=found.html,
+        headers=join_headers(found.header_list),
+        header_list=found.header_list,
+        addresses=_addresses(found),
+        attachments=tuple(
+            _attachment(message.summary.id, facts, urls) for facts in found.attachments
+        ),
+        envelope=_envelope(message),
+        extraction=tuple(map(render_candidate, found.candidates)),
+        problems=tuple(found.problems),
+        authentication=ABSENT if authentication is None else render_authentication(authentication),
+    )
+
+
+def render_listed_message(message: messages.ListedMessage, urls: PublicUrls) -> ListedMessage:
+    """Render a message of a list, with its first links: a mail may have half a megabyte of them."""
+    fields = _summary(message.summary, message.extracted, urls)
+    links = bound_links(fields["links"], MAX_LISTED_LINKS)
+    left_out = len(fields["links"]) - len(links)
+    return ListedMessage(
+        **{**fields, "links": links},
+        is_read=message.summary.is_read,
+        links_left_out=left_out or ABSENT,
+    )
+
+
+def bound_links(links: Texts, most: int, left: int = MAX_LINK_CHARACTERS) -> Texts:
+    """Return the first links that fit into so many characters."""
+    shown: list[str] = []
+    for link in links[:most]:
+        left -= len(link)
+        if left < 0:
+            break
+        shown.append(link)
+    return tuple(shown)
+
+
+def render_seen_message(message: messages.MessageSummary, reasons: tuple[str, ...]) -> SeenMessage:
+    """Render a message that arrived but was not the one waited for."""
+    return SeenMessage(
+        id=message.id,
+        to=message.recipient,
+        tag=message.tag,
+        from_=_author(message.header),
+        subject=message.header.subject,
+        received_at=format_instant(message.received_at),
+        cursor=format_cursor(message.position),
+        reasons=reasons,
+    )
+
+
+def render_refusal(refusal: messages.Refusal) -> RefusedMail:
+    """Render a mail that was refused for the inbox."""
+    return RefusedMail(
+        to=refusal.recipient,
+        from_=refusal.envelope_sender,
+        client=refusal.client_ip,
+        reason=refusal.reason,
+        refused_at=format_instant(refusal.refused_at),
+        count=refusal.count if refusal.count > 1 else ABSENT,
+    )
+
+
+def render_candidate(candidate: content.Candidate) -> Candidate:
+    """Render what might be a code or a link."""
+    return Candidate(
+        candidate.kind,
+        candidate.value,
+        candidate.score,
+        candidate.is_accepted,
+        tuple(candidate.reasons),
+    )
+
+
+def join_headers(header_list: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Key the header fields by lower-case name; a repeated one is joined by newlines, in order."""
+    headers: dict[str, str] = {}
+    for name, value in header_list:
+        key = name.lower()
+        headers[key] = f"{headers[key]}\n{value}" if key in headers else value
+    return headers
+
+
+def _summary(
+    message: messages.MessageSummary, extracted: content.Extracted, urls: PublicUrls
+) -> dict[str, Any]:
+    return {
+        "id": message.id,
+        "to": message.recipient,
+        "tag": message.tag,
+        "from_": _author(message.header),
+        "subject": message.header.subject,
+        "received_at": format_instant(message.received_at),
+        "expires_at": format_instant(message.expires_at),
+        "links": tuple(extracted.links),
+        "best_link": extracted.best_link,
+        "codes": tuple(extracted.codes),
+        "share_url": urls.share_url(message.id, message.share_token),
+        "size": message.size,
+        "cursor": format_cursor(message.position),
+        "delivery_id": message.delivery_id,
+    }
+
+
+def _addresses(found: content.MessageContent) -> Addresses:
+    fields = ("to", "cc", "bcc", "reply-to")
+    return Addresses(
+        *(
+            tuple(Author(one.address, one.name) for one in found.people_in(field))
+            for field in fields
+        )
+    )
+
+
+def _author(header: content.HeaderSummary) -> Author:
+    return Author(header.author_address, header.author_name)
+
+
+def _attachment(
+    message_id: MessageId, facts: content.AttachmentFacts, urls: PublicUrls
+) -> Attachment:
+    return Attachment(
+        id=facts.id,
+        filename=facts.filename,
+        content_type=facts.content_type,
+        size=facts.size,
+        content_id=facts.content_id,
+        url=urls.attachment_url(message_id, facts.id),
+    )
+
+
+def _envelope(message: messages.StoredMessage) -> Envelope:
+    session = message.session
+    return Envelope(
+        mail_from=message.envelope_sender,
+        rcpt_to=message.summary.recipient,
+        helo=session.helo_name,
+        client_address=session.client_ip,
+        tls=None if session.tls is None else Tls(session.tls.version, session.tls.cipher),
+    )

@@ -1,0 +1,171 @@
+"""Deliverability tests as an agent gets them: the score, what it is made of, what to do.
+
+The sentences are ours; addresses, subject, names and records in them were
+written by whoever sent the mail or owns a domain.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from mailcheck.api.deliverability.tests import address_of, explain_wait, render_tested
+from mailcheck.api.domains.findings import LeftOutTerm
+from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean, inert
+from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, Timestamp, said
+from mailcheck.api.urls import PublicUrls
+from mailcheck.core.deliverability_tests import DeliverabilityResult, DeliverabilityTest, State
+from mailcheck.core.instants import format_instant
+
+MAX_DEDUCTIONS = 40
+"""Deductions that are shown, the dearest first; a mail with so many has a score of 0."""
+
+
+class GenerateResult(Shape):
+    """A test that was just made."""
+
+    test_id: Annotated[str, said("pass it to wait_for_test")]
+    address: Annotated[str, said("send one real mail to it, from the server under test")]
+    email: Annotated[str, said("the same")]
+    expires_at: Timestamp
+
+
+class ShownEmail(Shape):
+    """The mail that came in."""
+
+    from_: str
+    subject: str
+    bounce_address: str | None
+
+
+class ShownCheck(Shape):
+    """A check of the mail."""
+
+    name: Annotated[str, said("spf, dkim, dmarc, blacklist or spamassassin")]
+    status: Annotated[str, said("pass, warn or fail")]
+    result: Annotated[str, said("temperror and unknown: could not be found out, not a no")]
+    detail: str
+    deduction: Annotated[float, said("points it takes off")]
+
+
+class ShownRecord(Shape):
+    """The DNS record to publish."""
+
+    name: str
+    type: str
+    value: str
+
+
+class ShownDeduction(Shape):
+    """What takes points off."""
+
+    check: str
+    id: Annotated[str, said("stable, like dkim.unsigned")]
+    points: Annotated[float, said("points it takes off")]
+    meaning: str
+    fix: Annotated[str, said("what to do")]
+    record: ShownRecord | Absent = ABSENT
+    replaces: Texts | Absent = ABSENT
+    beside: tuple[ShownRecord, ...] | Absent = ABSENT
+    leaves_out: tuple[LeftOutTerm, ...] | Absent = ABSENT
+    gain: Annotated[float, said("points that the record brings")] | Absent = ABSENT
+    score_after: Annotated[float, said("the score with the record")] | Absent = ABSENT
+
+
+class ReportResult(Shape):
+    """The end of a wait for a report; of the report what an agent acts on."""
+
+    untrusted: Untrusted
+    timed_out: Annotated[bool, said("true: not finished in time; call again with the same testId")]
+    test_id: str
+    status: Annotated[str, said("pending, processing, completed, expired or error")]
+    hint: Annotated[str | None, said("what to do next; null when the test is completed")]
+    score: Annotated[float | None, said("0 to 10; null until it is completed")]
+    email: ShownEmail | None
+    notes: Annotated[Texts, said("what to know before reading the rest")]
+    checks: tuple[ShownCheck, ...]
+    deductions: Annotated[
+        tuple[ShownDeduction, ...], said("what takes points off, the dearest first")
+    ]
+    undetermined: Annotated[Texts, said("checks that cost nothing: they could not be found out")]
+    share_url: Annotated[str, said("the whole report; public, needs no key")]
+    waited: Annotated[float, said("seconds")]
+
+
+def render_generated(test: DeliverabilityTest, domain: str) -> GenerateResult:
+    """Render a test that was just made."""
+    address = address_of(test, domain)
+    return GenerateResult(test.id, address, address, format_instant(test.expires_at))
+
+
+def render_test_wait(
+    result: DeliverabilityResult, waited: float, domain: str, fence: Fence, urls: PublicUrls
+) -> ReportResult:
+    """Render the end of a wait, in vain or not, from the very JSON that was kept."""
+    test = result.test
+    shape: Mapping[str, Any] = render_tested(result, domain, urls)
+    email = shape.get("email")
+    return ReportResult(
+        untrusted=fence.shown,
+        timed_out=not test.state.is_final,
+        test_id=test.id,
+        status=test.state.value,
+        hint=_hint(result, domain),
+        score=shape.get("score"),
+        email=None if email is None else clean(msgspec.convert(email, ShownEmail)),
+        notes=inert(tuple(shape.get("notes", ()))),
+        checks=_checks(shape.get("checks", {})),
+        deductions=_deductions(shape.get("deductions", ())),
+        undetermined=tuple(shape.get("undetermined", ())),
+        share_url=shape["shareUrl"],
+        waited=waited,
+    )
+
+
+def describe_test_wait(result: ReportResult, fence: Fence) -> list[str]:
+    """Describe the same in words; what the sender wrote comes in a block of its own."""
+    ours = f"Deliverability test {result.test_id} is {result.status}."
+    if result.hint is not None:
+        ours += f" {result.hint}."
+    if result.score is None or result.email is None:
+        return [ours]
+    lines = [f"{ours} Score: {result.score} of 10."]
+    lines += [f"Note: {note}" for note in result.notes]
+    for check in result.checks:
+        lines.append(f"{check.name}: {check.result} (-{check.deduction}). {check.detail}")
+    for one in result.deductions:
+        lines.append(f"-{one.points} {one.id}: {one.meaning} Fix: {one.fix}")
+        if isinstance(one.record, ShownRecord):
+            publish = one.record
+            lines.append(f"  publish {publish.name} {publish.type} {publish.value}")
+            if not isinstance(one.replaces, Absent):
+                lines += [f"    in place of {value}" for value in one.replaces]
+            if not isinstance(one.leaves_out, Absent):
+                lines += [f"    without {left.term}: {left.reason}" for left in one.leaves_out]
+    lines.append(f"The whole report: {result.share_url}")
+    mail = f"From: {result.email.from_}\nSubject: {result.email.subject}"
+    return ["\n".join(lines), f"{fence.notice}\n{fence.around(mail)}"]
+
+
+def _hint(result: DeliverabilityResult, domain: str) -> str | None:
+    state = result.test.state
+    if state is State.COMPLETED:
+        return None
+    if state is State.EXPIRED:
+        return "no mail came in while the address was valid: call generate_test for a new one"
+    if state is State.ERROR:
+        return f"the analysis failed ({result.failure}); a recheck over the API tries again"
+    return explain_wait(result.test, domain)
+
+
+def _checks(checks: Mapping[str, Mapping[str, Any]]) -> tuple[ShownCheck, ...]:
+    return tuple(
+        inert(msgspec.convert({"name": name, **check}, ShownCheck))
+        for name, check in checks.items()
+    )
+
+
+def _deductions(deductions: Sequence[Mapping[str, Any]]) -> tuple[ShownDeduction, ...]:
+    rows = msgspec.convert(deductions, tuple[ShownDeduction, ...])
+    dearest = sorted(rows, key=lambda one: one.points, reverse=True)
+    return inert(tuple(dearest[:MAX_DEDUCTIONS]))

@@ -1,0 +1,335 @@
+"""What the tools of the inbox give back as structured content (DECISIONS.md section 5).
+
+The fields are those of REST. What a sender wrote is cleaned, unless a program
+needs it exactly (links, codes); text and HTML stand within the call's fence.
+"""
+
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from mailcheck.api.authentication import Authentication, render_authentication
+from mailcheck.api.inbox.messages import (
+    Attachment,
+    Candidate,
+    Cursor,
+    Envelope,
+    ListedMessage,
+    Message,
+    RefusedMail,
+    SeenMessage,
+    SummarizedMessage,
+    bound_links,
+    render_candidate,
+    render_listed_message,
+    render_message,
+)
+from mailcheck.api.inbox.overview import NotSearched, render_list
+from mailcheck.api.inbox.waits import render_disturbed, render_timed_out
+from mailcheck.api.mcp.checks import ChecksInShort
+from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean
+from mailcheck.api.mcp.views import FEW_LINKS, MAX_LINKS, MessageView, view_html
+from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, dump_json, fields_of, said
+from mailcheck.api.urls import PublicUrls
+from mailcheck.checks.deliverability import authentication as verdicts
+from mailcheck.core.cursors import Position, format_cursor
+from mailcheck.core.messages import StoredMessage
+from mailcheck.operations.inbox.explain_wait import TimedOut
+from mailcheck.operations.inbox.read_inbox import MessageList
+from mailcheck.operations.inbox.wait_for_message import Disturbed, Gathered, Quiet
+
+MAX_HEADERS = 60
+"""Header fields shown of a message; one with four relays and three signatures has about 40."""
+
+MAX_CANDIDATE_CHARACTERS = 40_000
+"""Characters of all candidates' values; they come best first."""
+
+
+FEW_PEOPLE = 10
+"""Addresses of a field that the text for a model names."""
+
+FEW_SEEN = 3
+"""Messages that a wait in vain tells a model about."""
+
+BRIEF_TEXT, BRIEF_LINKS, BRIEF_HTML = 4_000, 2_000, 2_000
+BRIEF_HEADERS, BRIEF_ATTACHMENTS, BRIEF_PROBLEMS = 2_500, 1_500, 800
+"""Octets of each that are shown of a message unless all of it is asked for."""
+
+Value = TypeVar("Value")
+
+
+class ReceivedMessage(SummarizedMessage):
+    """A message as an agent reads it."""
+
+    attachments: tuple[Attachment, ...]
+    text: Annotated[
+        str, said("what a person reads, within the untrusted marker; empty without any")
+    ]
+    hides_text: Annotated[bool, said("the mail holds text that people do not see")]
+    warnings: Annotated[Texts, said("about hidden text and what was cut")]
+
+
+class WholeMessage(ReceivedMessage):
+    """A message with everything that is shown of it."""
+
+    html: Annotated[
+        str, said("within the untrusted marker, images and scripts inert; empty without any")
+    ]
+    headers: Annotated[dict[str, str], said("header fields by lower-case name")]
+    envelope: Envelope
+    problems: Annotated[Texts, said("what was broken in the mail")]
+    authentication: Authentication
+
+
+class WaitResult(Shape):
+    """The end of a wait, in vain or not."""
+
+    untrusted: Untrusted
+    timed_out: Annotated[
+        bool, said("true: nothing that matches came in time; call again with the cursor")
+    ]
+    message: ReceivedMessage | None
+    cursor: Cursor
+    waited: Annotated[float, said("seconds")]
+    hint: Annotated[str | None, said("why nothing came and what to do, null when a message came")]
+    seen: Annotated[tuple[SeenMessage, ...], said("messages that came but did not match")]
+    rejected: Annotated[tuple[RefusedMail, ...], said("mail for this inbox that was refused")]
+    other_tags: Annotated[int | Absent, said("messages that came to other tags")] = ABSENT
+    messages: Annotated[
+        tuple[ListedMessage, ...] | Absent, said("with count: so many, oldest first")
+    ] = ABSENT
+    none: Annotated[bool | Absent, said("with none: whether no such mail came")] = ABSENT
+
+
+class ListResult(Shape):
+    """A page of messages."""
+
+    untrusted: Untrusted
+    messages: Annotated[
+        tuple[ListedMessage, ...], said("newest first; of many links only the first ten")
+    ]
+    next_page: int | None
+    total: Annotated[int, said("all that match")]
+    cursor: Cursor
+    not_searched: NotSearched = ABSENT
+
+
+class MessageResult(Shape):
+    """A message."""
+
+    untrusted: Untrusted
+    message: WholeMessage
+    checks: ChecksInShort | Absent = ABSENT
+
+
+class ExtractResult(Shape):
+    """Codes and links of a message, and how they were judged."""
+
+    untrusted: Untrusted
+    id: str
+    links: Annotated[Texts, said("http(s) links, in order")]
+    best_link: Annotated[str | None, said("the link a person would click, null without one")]
+    codes: Annotated[Texts, said("one-time codes, best first")]
+    candidates: Annotated[tuple[Candidate, ...], said("best first, rejected ones too")]
+
+
+class DeleteResult(Shape):
+    """A message was deleted."""
+
+    id: str
+    deleted: bool
+
+
+def render_arrival(
+    message: StoredMessage, view: MessageView, waited: float, fence: Fence, urls: PublicUrls
+) -> WaitResult:
+    """Render a wait that was not in vain."""
+    return WaitResult(
+        **_ended(fence, message.summary.position, waited),
+        message=ReceivedMessage(**_received(render_message(message, urls), view, fence)),
+        hint=None,
+    )
+
+
+def render_arrivals(found: Gathered, waited: float, fence: Fence, urls: PublicUrls) -> WaitResult:
+    """Render all the messages that were waited for; of many links only the first are shown."""
+    return WaitResult(
+        **_ended(fence, found.cursor, waited),
+        message=None,
+        hint=None,
+        messages=tuple(
+            _in_short(render_listed_message(message, urls)) for message in found.messages
+        ),
+    )
+
+
+def render_silence(outcome: Quiet, fence: Fence) -> WaitResult:
+    """Render that no message came where none was expected."""
+    return WaitResult(
+        **_ended(fence, outcome.cursor, outcome.waited), message=None, hint=None, none=True
+    )
+
+
+def render_disturbance(
+    outcome: Disturbed, view: MessageView | None, fence: Fence, urls: PublicUrls
+) -> WaitResult:
+    """Render what came where nothing was expected, or was refused."""
+    shape = render_disturbed(outcome, urls)
+    received = None
+    if shape.message is not None and view is not None:
+        received = ReceivedMessage(**_received(shape.message, view, fence))
+    ended = {**_ended(fence, outcome.cursor, outcome.waited), "rejected": clean(shape.rejected)}
+    return WaitResult(**ended, message=received, hint=shape.error, none=False)
+
+
+def _ended(fence: Fence, cursor: Position, waited: float) -> dict[str, Any]:
+    """Give what every wait says that has not timed out."""
+    return {
+        "untrusted": fence.shown,
+        "timed_out": False,
+        "cursor": format_cursor(cursor),
+        "waited": waited,
+        "seen": (),
+        "rejected": (),
+    }
+
+
+def render_wait_in_vain(outcome: TimedOut, fence: Fence) -> WaitResult:
+    """Render a wait in vain: data, not a failure."""
+    shape = render_timed_out(outcome)
+    return WaitResult(
+        untrusted=fence.shown,
+        timed_out=True,
+        message=None,
+        cursor=shape.cursor,
+        waited=shape.waited,
+        hint=shape.error,
+        seen=clean(shape.seen[:FEW_SEEN]),
+        rejected=clean(shape.rejected),
+        other_tags=shape.other_tags,
+    )
+
+
+def render_whole_message(
+    message: StoredMessage,
+    view: MessageView,
+    authentication: verdicts.Authentication,
+    fence: Fence,
+    urls: PublicUrls,
+    checks: ChecksInShort | Absent = ABSENT,
+) -> MessageResult:
+    """Render a message with everything that is shown of it, and its checks if they are there."""
+    shape = render_message(message, urls)
+    whole = WholeMessage(
+        **_received(shape, view, fence),
+        html=fence.around(view_html(shape.html)) if shape.html else "",
+        headers=clean(dict(list(shape.headers.items())[:MAX_HEADERS])),
+        envelope=clean(shape.envelope),
+        problems=clean(shape.problems),
+        authentication=clean(render_authentication(authentication)),
+    )
+    return MessageResult(fence.shown, whole, checks)
+
+
+def render_message_list(found: MessageList, fence: Fence, urls: PublicUrls) -> ListResult:
+    """Render a page of messages; of many links only the first are shown."""
+    page = render_list(found, urls)
+    messages = tuple(map(_in_short, page.messages))
+    return ListResult(
+        fence.shown, messages, page.next_page, page.total, page.cursor, page.not_searched
+    )
+
+
+def _in_short(message: ListedMessage) -> ListedMessage:
+    links = bound_links(message.links, FEW_LINKS)
+    return msgspec.structs.replace(clean(message), links=links)
+
+
+def shorten(
+    whole: MessageResult, view: MessageView, fence: Fence
+) -> tuple[MessageResult, MessageView]:
+    """Leave out of a long message what is rarely needed, and say what and how to get it.
+
+    Under 24 KB of JSON come of it, with the text once more in the block that is shown.
+    """
+    message, left_out = whole.message, []
+    text = _cut(view.text, BRIEF_TEXT)
+    if len(text) < len(view.text):
+        left_out.append(f"{len(view.text) - len(text)} characters of text")
+    links = bound_links(view.links, MAX_LINKS, BRIEF_LINKS)
+    left_out += _rest("links", len(view.links) - len(links))
+    html = message.html
+    if len(html.encode()) > BRIEF_HTML:
+        left_out.append("the HTML")
+        html = ""
+    headers = _first(message.headers.items(), BRIEF_HEADERS)
+    left_out += _rest("header fields", len(message.headers) - len(headers))
+    attachments = _first(message.attachments, BRIEF_ATTACHMENTS)
+    left_out += _rest("attachments", len(message.attachments) - len(attachments))
+    problems = _first(message.problems, BRIEF_PROBLEMS)
+    left_out += _rest("problems", len(message.problems) - len(problems))
+    if not left_out:
+        return whole, view
+    warning = f"left out: {', '.join(left_out)}; call get_message with full=true to get more"
+    view = replace(view, text=text, links=links, warnings=(*view.warnings, warning))
+    shown = msgspec.structs.replace(
+        message,
+        text=fence.around(text) if text else "",
+        links=links,
+        html=html,
+        headers=dict(headers),
+        attachments=tuple(attachments),
+        problems=tuple(problems),
+        warnings=view.warnings,
+    )
+    return MessageResult(whole.untrusted, shown, whole.checks), view
+
+
+def _cut(text: str, octets: int) -> str:
+    return text.encode()[:octets].decode("utf-8", "ignore")
+
+
+def _rest(name: str, number: int) -> list[str]:
+    return [f"{number} {name}"] if number else []
+
+
+def _first(items: Iterable[Value], octets: int) -> list[Value]:
+    """Give the first of some items that together fit into so many octets of JSON."""
+    found = []
+    for item in items:
+        octets -= len(dump_json(item))
+        if octets < 0:
+            break
+        found.append(item)
+    return found
+
+
+def render_extraction(message: StoredMessage, view: MessageView, fence: Fence) -> ExtractResult:
+    """Render what was extracted, with every candidate and the reasons for or against it."""
+    left = MAX_CANDIDATE_CHARACTERS
+    candidates = []
+    for candidate in message.content.candidates:
+        left -= len(candidate.value)
+        if left >= 0:
+            candidates.append(clean(render_candidate(candidate)))
+    return ExtractResult(
+        untrusted=fence.shown,
+        id=message.summary.id,
+        links=tuple(view.links),
+        best_link=message.content.best_link,
+        codes=tuple(message.content.codes),
+        candidates=tuple(candidates),
+    )
+
+
+def _received(shape: Message, view: MessageView, fence: Fence) -> dict[str, Any]:
+    return {
+        **msgspec.structs.asdict(clean(SummarizedMessage(**fields_of(shape, SummarizedMessage)))),
+        "links": tuple(view.links),
+        "attachments": clean(shape.attachments),
+        "text": fence.around(view.text) if view.text else "",
+        "hides_text": view.hides_text,
+        "warnings": tuple(view.warnings),
+    }

@@ -1,0 +1,191 @@
+"""The same results as text, for clients that show a model nothing else.
+
+The first block is ours; what a sender wrote comes in a second one, all of it
+within the call's fence.
+"""
+
+from collections.abc import Sequence
+
+from mailcheck.api.inbox.messages import bound_links
+from mailcheck.api.inbox.waits import explain_disturbed, render_timed_out
+from mailcheck.api.mcp.checks import ChecksInShort, list_checks
+from mailcheck.api.mcp.inbox import FEW_PEOPLE, FEW_SEEN
+from mailcheck.api.mcp.untrusted import Fence, clean_line
+from mailcheck.api.mcp.views import FEW_LINKS, MessageView
+from mailcheck.api.shapes import ABSENT, Absent
+from mailcheck.checks.deliverability.authentication import Authentication
+from mailcheck.core.cursors import format_cursor
+from mailcheck.core.instants import format_instant
+from mailcheck.core.messages import ListedMessage, MessageSummary, Refusal, StoredMessage
+from mailcheck.operations.inbox.explain_wait import TimedOut
+from mailcheck.operations.inbox.read_inbox import MessageList
+from mailcheck.operations.inbox.wait_for_message import Disturbed, Gathered, Quiet
+
+
+def describe_arrival(
+    message: StoredMessage, view: MessageView, waited: float, fence: Fence
+) -> list[str]:
+    """Describe a wait that was not in vain."""
+    summary = message.summary
+    ours = (
+        f"A message arrived after {waited:.1f} s: id {summary.id}. "
+        f"To wait for the next one pass after={format_cursor(summary.position)}."
+    )
+    return [ours, _fenced_message(message, view, fence)]
+
+
+def describe_arrivals(found: Gathered, waited: float, fence: Fence) -> list[str]:
+    """Describe all the messages that were waited for."""
+    ours = (
+        f"All {len(found.messages)} messages are there after {waited:.1f} s, oldest first. "
+        f"To wait for more pass after={format_cursor(found.cursor)}."
+    )
+    return [ours, _fenced([_listed_line(message) for message in found.messages], fence)]
+
+
+def describe_silence(outcome: Quiet) -> str:
+    """Describe that no message came where none was expected."""
+    return (
+        f"No matching message came within {outcome.waited:.1f} s, none up to "
+        f"cursor {format_cursor(outcome.cursor)}."
+    )
+
+
+def describe_disturbance(outcome: Disturbed, view: MessageView | None, fence: Fence) -> list[str]:
+    """Describe what came where nothing was expected, or was refused."""
+    message, refusal = outcome.message, outcome.refusal
+    ours = f"Not none: {explain_disturbed(outcome)}."
+    if message is not None and view is not None:
+        return [f"{ours} Its id is {message.summary.id}.", _fenced_message(message, view, fence)]
+    return [ours] if refusal is None else [ours, _fenced([_refused_line(refusal)], fence)]
+
+
+def describe_wait_in_vain(outcome: TimedOut, fence: Fence) -> list[str]:
+    """Describe a wait in vain, and how to go on."""
+    hint = render_timed_out(outcome).error
+    ours = f"Timed out after {outcome.waited:.1f} s: {hint}."
+    if outcome.missed is None:
+        ours += f" To go on waiting pass after={format_cursor(outcome.cursor)}."
+    others = [
+        f"{_one_line(seen.message)} - not this one: {clean_line('; '.join(seen.reasons))}"
+        for seen in outcome.seen[:FEW_SEEN]
+    ] + [_refused_line(refusal) for refusal in outcome.rejected]
+    return [ours, _fenced(others, fence)] if others else [ours]
+
+
+def describe_message(
+    message: StoredMessage,
+    view: MessageView,
+    authentication: Authentication,
+    fence: Fence,
+    checks: ChecksInShort | Absent = ABSENT,
+) -> list[str]:
+    """Describe a whole message, with its checks if they are there."""
+    summary = message.summary
+    signatures = [one.result.value for one in authentication.dkim.signatures]
+    ours = (
+        f"Message {summary.id}, received {format_instant(summary.received_at)}, "
+        f"kept until {format_instant(summary.expires_at)}. "
+        f"SPF {authentication.spf.mail_from.result.value}, "
+        f"DKIM {' '.join(signatures) or 'none'}, DMARC {authentication.dmarc.result.value}."
+    )
+    texts = [ours, _fenced_message(message, view, fence)]
+    return texts if isinstance(checks, Absent) else [*texts, _fenced([*list_checks(checks)], fence)]
+
+
+def describe_list(messages: MessageList, fence: Fence) -> list[str]:
+    """Describe a page of messages."""
+    match = "message matches" if messages.total == 1 else "messages match"
+    more = f", more on page {messages.next_page}" if messages.next_page else ""
+    ours = (
+        f"{messages.total} {match}; {len(messages.messages)} on this page, newest first{more}. "
+        f"To wait for mail after these pass after={format_cursor(messages.cursor)}."
+    )
+    if messages.not_searched:
+        ours += (
+            f" {messages.not_searched} more have just come and were not searched yet: ask again."
+        )
+    if not messages.messages:
+        return [ours]
+    return [ours, _fenced([_listed_line(message) for message in messages.messages], fence)]
+
+
+def describe_extraction(message: StoredMessage, view: MessageView, fence: Fence) -> list[str]:
+    """Describe codes and links, and how they were judged."""
+    candidates = [
+        f"{'taken' if candidate.is_accepted else 'not taken'}: {candidate.kind.value} "
+        f"{candidate.value} ({clean_line('; '.join(candidate.reasons))})"
+        for candidate in message.content.candidates[:FEW_LINKS]
+    ]
+    ours = f"Codes and links of message {message.summary.id}, best first."
+    lines = [*_found_lines(message, view.links), *candidates]
+    return [ours, _fenced(lines, fence)] if lines else [f"{ours} None were found."]
+
+
+def _fenced(lines: Sequence[str], fence: Fence) -> str:
+    body = "\n".join(lines)
+    return f"{fence.notice}\n{fence.around(body)}"
+
+
+def _fenced_message(message: StoredMessage, view: MessageView, fence: Fence) -> str:
+    header = message.summary.header
+    lines = [
+        f"From: {clean_line(header.author_text)}",
+        f"To: {clean_line(message.summary.recipient)}",
+        *_other_addresses(message),
+        f"Subject: {clean_line(header.subject)}",
+        *_found_lines(message, view.links[:FEW_LINKS]),
+        *(f"Attachment: {clean_line(facts.filename)}" for facts in message.content.attachments),
+        "",
+        view.text,
+    ]
+    warned = "".join(f"Warning: {warning}.\n" for warning in view.warnings)
+    return warned + _fenced(lines, fence)
+
+
+def _other_addresses(message: StoredMessage) -> list[str]:
+    """Write the fields that name more people than the recipient; of many only the first."""
+    titles = {"to": "Named in To", "cc": "Cc", "bcc": "Bcc", "reply-to": "Reply-To"}
+    found = {
+        title: ", ".join(one.address for one in message.content.people_in(field)[:FEW_PEOPLE])
+        for field, title in titles.items()
+    }
+    known = message.summary.recipient.casefold()
+    return [
+        f"{title}: {clean_line(text)}"
+        for title, text in found.items()
+        if text and text.casefold() != known
+    ]
+
+
+def _found_lines(message: StoredMessage, links: Sequence[str]) -> list[str]:
+    content = message.content
+    lines = [f"Code: {code}" for code in content.codes]
+    if content.best_link is not None:
+        lines.append(f"Best link: {content.best_link}")
+    return lines + [f"Link: {link}" for link in links if link != content.best_link]
+
+
+def _one_line(message: MessageSummary) -> str:
+    header = message.header
+    return (
+        f"{message.id} {format_instant(message.received_at)} tag {message.tag or '(none)'} "
+        f"from {clean_line(header.author_text)}: {clean_line(header.subject)}"
+    )
+
+
+def _refused_line(refusal: Refusal) -> str:
+    return (
+        f"refused: mail from {clean_line(refusal.envelope_sender) or '<>'} "
+        f"to {clean_line(refusal.recipient)}: {clean_line(refusal.reason)}"
+    )
+
+
+def _listed_line(message: ListedMessage) -> str:
+    line = _one_line(message.summary)
+    extracted = message.extracted
+    if extracted.codes:
+        line += f" - codes {', '.join(extracted.codes)}"
+    if extracted.best_link and bound_links((extracted.best_link,), 1):
+        line += f" - link {extracted.best_link}"
+    return line

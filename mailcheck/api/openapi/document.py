@@ -1,0 +1,216 @@
+"""The OpenAPI 3.1 document, written from the descriptions of the routes."""
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from msgspec import Struct
+
+from mailcheck.api.openapi.operations import Answer, Body, Described, Link, Operation, Parameter
+from mailcheck.api.schemas import Schema
+from mailcheck.api.shapes import JsonObject, JsonValue, Shape, component_schemas, reference_to
+
+OPENAPI_VERSION = "3.1.1"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+SECURITY_SCHEMES: JsonObject = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "`Authorization: Bearer <key>`; keys are made on the dashboard",
+    },
+    "apiKey": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-API-Key",
+        "description": "the same key in a header of its own; one of both is enough",
+    },
+}
+
+SECURITY: JsonValue = [{"bearer": []}, {"apiKey": []}]
+
+
+class OpenApiDocument(Shape):
+    """A document as the OpenAPI Specification 3.1 defines it."""
+
+    openapi: str
+    info: dict[str, Any]
+    json_schema_dialect: str
+    servers: tuple[dict[str, Any], ...]
+    external_docs: dict[str, Any]
+    security: tuple[dict[str, Any], ...]
+    tags: tuple[dict[str, Any], ...]
+    paths: dict[str, Any]
+    components: dict[str, Any]
+
+
+class Frame(Struct, frozen=True):
+    """What is the same for all operations: prose, groups, refusals, examples."""
+
+    title: str
+    version: str
+    description: str
+    tags: Mapping[str, str]
+    refusals: Mapping[int, Answer]
+    elsewhere: Mapping[int, Answer]
+    headers: Mapping[str, Schema]
+    examples: Mapping[str, JsonValue]
+
+
+class DocumentWriter:
+    """Writes documents; the parts that operations share become components."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    def write_head(self, base_url: str, page: str) -> JsonObject:
+        """Write what differs by where the service is reached; ``page`` is where people read it."""
+        frame = self._frame
+        return {
+            "openapi": OPENAPI_VERSION,
+            "info": {
+                "title": frame.title,
+                "version": frame.version,
+                "description": frame.description,
+            },
+            "jsonSchemaDialect": DIALECT,
+            "servers": [{"url": base_url}],
+            "externalDocs": {"url": page, "description": "the same, to read"},
+        }
+
+    def write_rest(self, operations: Iterable[Described]) -> JsonObject:
+        """Write what is the same for everybody; both together are the document."""
+        frame = self._frame
+        described = list(operations)
+        answers = {**frame.refusals, **frame.elsewhere}
+        paths: dict[str, dict[str, JsonValue]] = {}
+        for one in described:
+            paths.setdefault(one.path, {})[one.method.lower()] = self._operation(one.operation)
+        return {
+            "security": SECURITY,
+            "tags": [{"name": name, "description": text} for name, text in frame.tags.items()],
+            "paths": paths,
+            "components": {
+                "securitySchemes": SECURITY_SCHEMES,
+                "headers": {name: _header(schema) for name, schema in frame.headers.items()},
+                "responses": {
+                    _response_name(status): self._answer(answer)
+                    for status, answer in answers.items()
+                },
+                "schemas": component_schemas(_shapes_of(answers, described)),
+            },
+        }
+
+    def _operation(self, operation: Operation) -> JsonObject:
+        refusals = self._frame.refusals if operation.needs_key else {}
+        answers: dict[int, JsonValue] = {
+            status: {"$ref": f"#/components/responses/{_response_name(status)}"}
+            for status in refusals
+        }
+        answers |= {status: self._answer(answer) for status, answer in operation.answers.items()}
+        shown: dict[str, JsonValue] = {
+            "operationId": operation.id,
+            "tags": [operation.tag],
+            "summary": operation.summary,
+            "description": operation.description,
+        }
+        if operation.parameters:
+            shown["parameters"] = [_parameter(one) for one in operation.parameters]
+        if operation.body is not None:
+            shown["requestBody"] = {"required": True, "content": self._content([operation.body])}
+        if not operation.needs_key:
+            shown["security"] = []
+        return {**shown, "responses": {str(status): answers[status] for status in sorted(answers)}}
+
+    def _answer(self, answer: Answer) -> JsonObject:
+        common = {name: {"$ref": f"#/components/headers/{name}"} for name in self._frame.headers}
+        own = {name: _header(schema) for name, schema in answer.headers.items()}
+        shown: dict[str, JsonValue] = {
+            "description": answer.description,
+            "headers": {**common, **own},
+        }
+        if answer.bodies:
+            shown["content"] = self._content(answer.bodies)
+        if answer.links:
+            shown["links"] = {name: _link(link) for name, link in answer.links.items()}
+        return shown
+
+    def _content(self, bodies: Iterable[Body]) -> JsonObject:
+        return {body.media_type: self._media_type(body) for body in bodies}
+
+    def _media_type(self, body: Body) -> JsonObject:
+        if not body.shapes:
+            return {}
+        references = [reference_to(shape) for shape in body.shapes]
+        shown: dict[str, JsonValue] = {
+            "schema": references[0] if len(references) == 1 else {"anyOf": references}
+        }
+        if body.example in self._frame.examples:
+            shown["example"] = self._frame.examples[body.example]
+        return shown
+
+
+def _shapes_of(
+    shared: Mapping[int, Answer], described: Iterable[Described]
+) -> Iterable[type[Shape]]:
+    """List the shapes of all bodies, each once."""
+    answers = [*shared.values()]
+    bodies = []
+    for one in described:
+        answers += one.operation.answers.values()
+        bodies += [] if one.operation.body is None else [one.operation.body]
+    bodies += [body for answer in answers for body in answer.bodies]
+    return dict.fromkeys(shape for body in bodies for shape in body.shapes)
+
+
+def _parameter(parameter: Parameter) -> JsonObject:
+    shown: dict[str, JsonValue] = {
+        "name": parameter.name,
+        "in": parameter.place,
+        "description": parameter.description,
+        "required": parameter.is_required,
+        "schema": parameter.schema,
+    }
+    if parameter.example is not None:
+        shown["example"] = parameter.example
+    return shown
+
+
+def _header(schema: Schema) -> JsonObject:
+    description = schema.get("description", "")
+    bare = {name: value for name, value in schema.items() if name != "description"}
+    return {"description": description, "required": True, "schema": bare}
+
+
+def _link(link: Link) -> JsonObject:
+    return {
+        "operationId": link.operation,
+        "parameters": link.parameters,
+        "description": link.description,
+    }
+
+
+_RESPONSE_NAMES = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    413: "ContentTooLarge",
+    429: "TooManyRequests",
+    500: "InternalServerError",
+    503: "ServiceUnavailable",
+}
+
+
+def _response_name(status: int) -> str:
+    return _RESPONSE_NAMES[status]
+
+
+@cache
+def load_examples() -> Mapping[str, JsonValue]:
+    """Read the bodies as the service has really answered them, by name."""
+    text = files("mailcheck.api.openapi").joinpath("examples.json").read_text("utf-8")
+    found: Mapping[str, JsonValue] = json.loads(text)
+    return found

@@ -1,0 +1,1 @@
+"""The databases below the stores: SQLite and PostgreSQL, their upgrades and copies."""

@@ -1,0 +1,200 @@
+"""Keeping a store safe: is what is stored whole, does it add up, and copies of it.
+
+A copy of a SQLite database is made while the daemon runs, and put back while it is stopped.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.engines.schema_upgrade import schema_steps
+from mailcheck.engines.sqlite_writer import as_unavailable
+from mailcheck.store.engine import Transaction
+
+MAX_SHOWN = 20
+"""Problems of one kind that are told; a broken file has thousands."""
+
+_INBOXES = (
+    "SELECT i.mailbox_name, i.message_count, i.byte_count, i.last_position,"
+    " COUNT(m.id), COALESCE(SUM(m.size), 0), COALESCE(MAX(m.position), 0), i.tag_count,"
+    " (SELECT COUNT(*) FROM inbox_tag t WHERE t.account_id = i.account_id)"
+    " FROM inbox i LEFT JOIN message m ON m.account_id = i.account_id"
+    " GROUP BY i.account_id, i.mailbox_name, i.message_count, i.byte_count, i.last_position,"
+    " i.tag_count"
+)
+_TAGS = (
+    "SELECT i.mailbox_name, t.tag, t.message_count, COUNT(m.id)"
+    " FROM inbox_tag t JOIN inbox i ON i.account_id = t.account_id"
+    " LEFT JOIN message m ON m.account_id = t.account_id AND m.tag_key = t.tag_key"
+    " GROUP BY i.mailbox_name, t.account_id, t.tag_key, t.tag, t.message_count"
+    " HAVING t.message_count <> COUNT(m.id)"
+)
+_UNOWNED = (
+    "SELECT COUNT(*) FROM delivery d"
+    " WHERE NOT EXISTS (SELECT 1 FROM message m WHERE m.delivery_id = d.id)"
+    " AND NOT EXISTS (SELECT 1 FROM deliverability_test t WHERE t.delivery_id = d.id)"
+    " AND NOT EXISTS (SELECT 1 FROM receiver_report r WHERE r.delivery_id = d.id)"
+)
+
+
+def check_rows(transaction: Transaction) -> list[str]:
+    """List what does not fit together, a sentence each, on one snapshot of any database."""
+    problems = [*_inbox_problems(transaction)]
+    for mailbox, tag, counted, there in transaction.rows(_TAGS):
+        problems.append(
+            f"inbox {mailbox}: tag {tag!r} counts {counted} messages, {there} are there"
+        )
+    (unowned,) = transaction.row(_UNOWNED) or (0,)
+    if unowned:
+        problems.append(f"{unowned} mails belong to no message, no test and no report")
+    return problems
+
+
+def _inbox_problems(transaction: Transaction) -> Iterator[str]:
+    for row in transaction.rows(_INBOXES):
+        mailbox, count, size, last, there, bytes_there, newest, tags, tags_there = row
+        if count != there:
+            yield f"inbox {mailbox}: counts {count} messages, {there} are there"
+        if size != bytes_there:
+            yield f"inbox {mailbox}: counts {size} bytes, {bytes_there} are there"
+        if tags != tags_there:
+            yield f"inbox {mailbox}: counts {tags} tags, {tags_there} are there"
+        if newest > last:
+            yield f"inbox {mailbox}: a message has position {newest}, behind the newest, {last}"
+
+
+def check_file(path: Path) -> list[str]:
+    """List what SQLite finds wrong with a database file; reads it and changes nothing.
+
+    :raises StoreUnavailable: it is no database of ours, or can't be read.
+    """
+    with as_unavailable(), closing(open_to_read(path)) as connection:
+        rows = connection.execute(f"PRAGMA integrity_check({MAX_SHOWN})").fetchall()
+        problems = [text for (text,) in rows if text != "ok"]
+        strangers = connection.execute("PRAGMA foreign_key_check").fetchmany(MAX_SHOWN)
+        problems += [
+            f"a row of {table} refers to a missing {other}" for table, _, other, _ in strangers
+        ]
+    return problems
+
+
+def require_database(url: str) -> None:
+    """See that the database of a URL is there and takes connections; blocks until it knows.
+
+    :raises StoreUnavailable: it does not; says why.
+    """
+    kind, _, path = url.partition(":")
+    if kind == "sqlite":
+        open_to_read(Path(path)).close()
+        return
+    # Loaded where it is used: psycopg2 takes a while.
+    from mailcheck.engines.postgresql_connection import require_sessions
+
+    require_sessions(url)
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """Open a database file that must be there, and must be ours; nothing is created.
+
+    :raises StoreUnavailable: there is none, or it is something else.
+    """
+    if not path.is_file():
+        raise StoreUnavailable(f"there is no database {path}")
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        has_inbox = connection.execute(
+            "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'inbox'"
+        ).fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise StoreUnavailable(f"{path} can't be read as a database: {error}") from error
+    if not has_inbox or not 1 <= version <= schema_steps()[-1].version:
+        connection.close()
+        raise StoreUnavailable(f"{path} is no database of this mailcheck (version {version})")
+    return connection
+
+
+def back_up(database: Path, copy: Path) -> None:
+    """Copy a database, as it is at the end, to a file of mode 0600 that is whole or not there.
+
+    :raises StoreUnavailable: there is no database, the file is there already, or the disk is full.
+    """
+    if copy.exists():
+        raise StoreUnavailable(f"{copy} is there already")
+    _copy(database, copy)
+
+
+def restore(copy: Path, database: Path) -> Path | None:
+    """Put a copy in the place of a stopped daemon's database; gives where the old one went.
+
+    :raises StoreUnavailable: the copy is broken, or a daemon holds the database.
+    """
+    problems = check_file(copy)
+    if problems:
+        raise StoreUnavailable(f"{copy} is broken: {problems[0]}")
+    database.parent.mkdir(parents=True, exist_ok=True)
+    aside: Path | None = None
+    if database.exists():
+        _require_unused(database)
+        aside = _unused_name(database)
+    part = database.with_name(database.name + ".restored")
+    part.unlink(missing_ok=True)
+    _copy(copy, part)
+    if aside is not None:
+        database.rename(aside)
+    for companion in ("-wal", "-shm"):
+        database.with_name(database.name + companion).unlink(missing_ok=True)
+    part.rename(database)
+    return aside
+
+
+def _copy(source: Path, target: Path) -> None:
+    part = target.with_name(target.name + ".part")
+    part.unlink(missing_ok=True)
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        with (
+            as_unavailable(),
+            closing(open_to_read(source)) as reading,
+            closing(sqlite3.connect(part)) as writing,
+        ):
+            # In one step, which reads one snapshot: between steps each mail would begin it anew.
+            reading.backup(writing)
+        _flush(part)
+        part.rename(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """Have the disk write it: a copy that is said to be made survives a power cut."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _require_unused(database: Path) -> None:
+    """See that nobody has the database open: WAL mode can only be left alone.
+
+    :raises StoreUnavailable: a daemon holds it.
+    """
+    with closing(sqlite3.connect(database, timeout=0, isolation_level=None)) as connection:
+        try:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("COMMIT")
+            connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+        except sqlite3.OperationalError as error:
+            raise StoreUnavailable(f"stop the daemon first: {database} is in use") from error
+        except sqlite3.DatabaseError:
+            return  # broken: that may be why a copy is put back
+
+
+def _unused_name(database: Path) -> Path:
+    number = 1
+    while (aside := database.with_name(f"{database.name}.replaced-{number}")).exists():
+        number += 1
+    return aside

@@ -1,0 +1,190 @@
+"""What the engines have in common: writes go in groups to one worker, reads to others."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+from twisted.internet.defer import Deferred, fail, maybeDeferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from mailcheck.core.errors import StoreDamaged, StoreUnavailable, WorkerDied
+from mailcheck.core.instruments import Distribution
+from mailcheck.engines.committing import (
+    GroupConnection,
+    Outcome,
+    Plain,
+    Write,
+    commit_group,
+    settle_group,
+    touch,
+)
+from mailcheck.engines.group_commit import GroupCommit
+from mailcheck.operations.incidents import Incidents
+from mailcheck.operations.ports import Soon, Worker
+from mailcheck.store.engine import Item, Result, Transaction, Work
+
+DAMAGED = "a read or write has met a damaged page: restore a backup"
+
+
+class WriterConnection(GroupConnection, Protocol):
+    """The writer's connection; pickled it becomes that of the process it comes to."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class DatabaseEngine:
+    """An engine on one database; a subclass says how that is opened and read.
+
+    With ``incidents`` the messages of failures are public, and the log has the cause.
+    """
+
+    _log = Logger()
+    incidents: Incidents | None = None
+
+    def __init__(self, writer_worker: Worker, reader_worker: Worker, soon: Soon) -> None:
+        """Prepare; nothing is opened yet. ``soon`` gathers writes, see `GroupCommit`."""
+        self._writer_worker = writer_worker
+        self._reader_worker = reader_worker
+        self._writer: WriterConnection | None = None
+        self._is_open = False
+        self.damage = ""
+        self._group_commit = GroupCommit(self._commit, soon)
+
+    def open(self) -> None:
+        """Open the database, bring its schema up to date, start the workers.
+
+        :raises StoreUnavailable: it can't be opened.
+        :raises SchemaTooNew: a newer mailcheck wrote it.
+        """
+        self._writer = self._open_writer()
+        self._writer_worker.start()
+        self._reader_worker.start()
+        self._is_open = True
+
+    def close(self) -> Deferred[None]:
+        """Take nothing more, finish what was given to write, then close the database."""
+        self._is_open = False
+        return Deferred.fromCoroutine(self._close())
+
+    @property
+    def group_sizes(self) -> Distribution:
+        """How many writes shared each commit."""
+        return self._group_commit.sizes
+
+    def write(self, work: Work[Item, Result], item: Item) -> Deferred[Result]:
+        """Run ``work`` for the item in the next group commit."""
+        return self._group_commit.submit(work, item).addErrback(self._hide_cause)
+
+    def read(self, query: Callable[[Transaction], Result]) -> Deferred[Result]:
+        """Run a query on one consistent snapshot."""
+        if not self._is_open:
+            closed: Deferred[Result] = fail(StoreUnavailable("the database is not open"))
+            return closed.addErrback(self._hide_cause)
+        return self._reader_worker.run(lambda: self._query(query)).addErrback(self._hide_cause)
+
+    def elsewhere(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
+        """Give nothing: each process would need a connection of its own."""
+        return None
+
+    def beat(self) -> Deferred[None]:
+        """See that the store takes a write, and is read: fires when both went well."""
+        return self.write(touch, None).addCallback(lambda _: self.read(_look))
+
+    def free_bytes(self) -> int | None:
+        """Return the free space of the disk, or `None` if the engine cannot know it.
+
+        :raises StoreUnavailable: the disk can't be asked.
+        """
+        try:
+            return self._free_bytes()
+        except StoreUnavailable as failure:
+            if self.incidents is None:
+                raise
+            raise self.incidents.public(failure) from failure
+
+    def freeable(self) -> Deferred[dict[str, int]]:
+        """Say what would make how many bytes of room on the disk."""
+        return self.read(self._freeable)
+
+    def give_back_space(self) -> Deferred[None]:
+        """Give some of the space that expired mail left back to the disk."""
+        raise NotImplementedError
+
+    def _free_bytes(self) -> int | None:
+        raise NotImplementedError
+
+    def _open_writer(self) -> WriterConnection:
+        raise NotImplementedError
+
+    def _query(self, query: Callable[[Transaction], Result]) -> Result:
+        raise NotImplementedError
+
+    def _freeable(self, transaction: Transaction) -> dict[str, int]:
+        ((stored,),) = transaction.rows(
+            "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM delivery"
+        )
+        return {"deleting all mail": stored}
+
+    def _close_readers(self) -> None:
+        raise NotImplementedError
+
+    def _hide_cause(self, failure: Failure) -> Failure:
+        if isinstance(failure.value, StoreDamaged):
+            self.damage = DAMAGED
+        if self.incidents is not None and isinstance(failure.value, StoreUnavailable):
+            return Failure(self.incidents.public(failure.value))
+        return failure
+
+    async def _close(self) -> None:
+        await self._group_commit.close()
+        for worker in (self._writer_worker, self._reader_worker):
+            await maybeDeferred(worker.stop)
+        self._close_readers()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _commit(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
+        if self._writer is None:
+            raise StoreUnavailable("the database is not open")
+        # Plain tuples are pickled without the name of a class for each.
+        plain = [(write.work, write.item) for write in group]
+        committed = self._writer_worker.run(partial(commit_group, self._writer, plain))
+        return committed.addErrback(self._settle, plain)
+
+    def _settle(self, failure: Failure, group: Sequence[Plain]) -> Deferred[list[Outcome]]:
+        """Where the writer has died tell of each mail of its group whether it is stored.
+
+        A sender is told to try again with those that are not, and with no other: nothing
+        is stored twice.
+        """
+        failure.trap(WorkerDied)
+        self._group_commit.give_up(failure)
+        return self._find_outcomes(group).addCallbacks(
+            self._tell_settled, lambda _: failure, callbackArgs=(failure,)
+        )
+
+    def _tell_settled(self, outcomes: list[Outcome], failure: Failure) -> list[Outcome]:
+        stored = sum(not isinstance(outcome, WorkerDied) for outcome in outcomes)
+        self._log.warn(
+            "{reason}; of {count} writes that it had, {stored} mails are stored",
+            reason=failure.getErrorMessage(),
+            count=len(outcomes),
+            stored=stored,
+        )
+        return outcomes
+
+    def _find_outcomes(self, group: Sequence[Plain]) -> Deferred[list[Outcome]]:
+        """Look which mails of a dead writer's group are stored, once it can write no more."""
+        if self._writer is None:
+            raise StoreUnavailable("the database is not open")
+        return self._writer_worker.run(partial(settle_group, self._writer, group))
+
+
+def _look(transaction: Transaction) -> None:
+    """Read all data that each call of a client reads, since a page of it may be damaged."""
+    transaction.row("SELECT MAX(LENGTH(digest)), MAX(revoked_at) FROM api_key")
+    transaction.row("SELECT MAX(last_position) FROM inbox")
+    transaction.row("SELECT MAX(created_at) FROM account")

@@ -1,0 +1,82 @@
+"""Statements over rows as PostgreSQL prepares them: an array for each column.
+
+The statement is the same for one row and for many, so that it is parsed and
+planned once. There are no octets among them: those come in by COPY.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+
+from mailcheck.store.engine import Value
+
+BIGINT, TEXT, NOTHING = "bigint", "text", "nothing"
+
+_AMONG_ROWS = "IN ({rows})"
+
+
+def fit_text(text: str) -> str:
+    """Make a text such as PostgreSQL can hold: it has no NUL."""
+    return text.replace("\0", "\ufffd") if "\0" in text else text
+
+
+def over_arrays(sql: str, rows: Sequence[Sequence[Value]]) -> tuple[str, list[bytes]]:
+    """Give what to prepare for the seam's statement over rows, and the arguments as literals."""
+    columns = list(zip(*rows, strict=True))
+    kinds = tuple(map(_kind, columns))
+    given = zip(columns, kinds, strict=True)
+    return _statement(sql, kinds), [
+        _array(column, kind) for column, kind in given if kind != NOTHING
+    ]
+
+
+def _kind(column: Sequence[Value]) -> str:
+    for value in column:
+        if value is not None:
+            return BIGINT if isinstance(value, int) else TEXT
+    return NOTHING
+
+
+@cache
+def _statement(sql: str, kinds: tuple[str, ...]) -> str:
+    if len(kinds) == 1 and _AMONG_ROWS in sql:
+        # An index is read in its order for an array, which saves sorting and joining.
+        return sql.replace(_AMONG_ROWS, f"= ANY ($1::{kinds[0]}[])")
+    names = [f"column{number}" for number in range(1, len(kinds) + 1)]
+    typed = [name for name, kind in zip(names, kinds, strict=True) if kind != NOTHING]
+    arrays = [f"${n}::{kind}[]" for n, kind in enumerate((k for k in kinds if k != NOTHING), 1)]
+    chosen = [name if name in typed else f"NULL AS {name}" for name in names]
+    given = f"unnest({', '.join(arrays)}) AS given ({', '.join(typed)})"
+    return sql.format(rows=f"SELECT {', '.join(chosen)} FROM {given}")
+
+
+def _array(values: Sequence[Value], kind: str) -> bytes:
+    """Write values as the literal of an array."""
+    try:
+        if kind == TEXT:
+            written = f'{{"{_plain_texts(values)}"}}'
+        else:
+            written = f"{{{','.join(map(int.__repr__, values))}}}"
+    except (TypeError, ValueError):
+        written = f"{{{','.join(map(_element, values))}}}"
+    written = written.replace("'", "''")
+    return f"'{written}'".encode()
+
+
+def _plain_texts(values: Sequence[Value]) -> str:
+    """Write texts between quotes, all at once: there is seldom anything special in one.
+
+    :raises TypeError: one is no text.
+    :raises ValueError: one has something special.
+    """
+    joined = '","'.join(values)  # type: ignore[arg-type]
+    quotes = 2 * (len(values) - 1)
+    if joined.count('"') != quotes or "\\" in joined or "\0" in joined:
+        raise ValueError
+    return joined
+
+
+def _element(value: Value) -> str:
+    if isinstance(value, str):
+        escaped = fit_text(value).replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return "NULL" if value is None else str(int(value))

@@ -1,0 +1,279 @@
+"""The SQLite engine: WAL, ``synchronous=FULL``, one writer with group commit, many readers.
+
+In WAL mode readers work on a snapshot and never wait for the writer. One daemon
+at a time works on a file; commands work beside it.
+"""
+
+import fcntl
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from mailcheck.core.errors import StoreDamaged, StoreFull, StoreUnavailable
+from mailcheck.engines.committing import Outcome, Plain, Write, find_outcomes
+from mailcheck.engines.database import DatabaseEngine
+from mailcheck.engines.disk_reserve import DiskReserve
+from mailcheck.engines.group_commit import at_once
+from mailcheck.engines.schema_upgrade import schema_steps, upgrade_schema
+from mailcheck.engines.sqlite_writer import (
+    READER_PRAGMAS,
+    VACUUM_PAGES,
+    SqliteWriter,
+    as_unavailable,
+    commit_in_need,
+    connect,
+    query_file,
+    run_query,
+    vacuum,
+)
+from mailcheck.operations.batches import fewer
+from mailcheck.operations.ports import Soon, Worker
+from mailcheck.store.engine import MailWork, Result, Transaction, is_to_make_room
+
+IN_MEMORY = ":memory:"
+
+PATIENCE = 2.0
+"""Seconds: a daemon that is started again must not stumble over the one that is ending."""
+
+POLL = 0.1
+
+
+class SqlitePresence:
+    """The lock of the daemon that works on a file, whose waits nobody else could wake.
+
+    It is a POSIX lock, as SQLite's own are, on a file beside the database: to close
+    a second descriptor of the database itself would take away SQLite's. It goes with
+    the process, however that ends; the file stays.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._database = path
+        self._path = f"{path}.lock"
+        self._file: int | None = None
+
+    def begin(self) -> None:
+        """Take the lock.
+
+        :raises StoreUnavailable: which daemon has it, or why the file can't be locked.
+        """
+        deadline = time.monotonic() + PATIENCE
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            while not self._take():
+                if time.monotonic() > deadline:
+                    raise StoreUnavailable(self._refusal())
+                time.sleep(POLL)
+        except OSError as error:
+            raise StoreUnavailable(f"{self._path} can't be locked: {error.strerror}") from error
+        with suppress(OSError):  # a full disk: then the refusal names no process
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, b"%d" % os.getpid(), 0)
+
+    def keep(self) -> None:
+        """Have nothing to do: nobody can take it from us."""
+
+    def end(self) -> None:
+        """Let go."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _take(self) -> bool:
+        assert self._file is not None
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):  # POSIX allows EAGAIN and EACCES
+            return False
+        return True
+
+    def _refusal(self) -> str:
+        assert self._file is not None
+        pid = os.pread(self._file, 20, 0).decode("ascii", "replace")
+        which = f"another daemon (process {pid})" if pid.isdigit() else "another daemon"
+        return (
+            f"{which} works on {self._database}: stop it, or give this one a [storage] url of its "
+            "own"
+        )
+
+
+class SqliteEngine(DatabaseEngine):
+    """A database file (or `IN_MEMORY`, for tests) behind the engine seam."""
+
+    def __init__(
+        self,
+        path: str,
+        writer_worker: Worker,
+        reader_worker: Worker,
+        soon: Soon = at_once,
+        state_files: Sequence[Path] = (),
+    ) -> None:
+        """Prepare, without opening a file. ``soon`` groups writes, see `GroupCommit`.
+
+        :param state_files: are made by a daemon that has opened its database.
+        """
+        super().__init__(writer_worker, reader_worker, soon)
+        self._path = path
+        self._state_files = (Path(f"{path}.reserve"), Path(f"{path}-wal"), *state_files)
+        self._reserve = DiskReserve(path)
+        self._readers = threading.local()
+        self._open_readers: list[sqlite3.Connection] = []
+
+    def elsewhere(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
+        """Give what opens the file and runs a query."""
+        return None if self._path == IN_MEMORY else partial(query_file, self._path, query)
+
+    def _free_bytes(self) -> int | None:
+        """Say how much more the disk holds; nothing for a database in memory."""
+        if self._path == IN_MEMORY:
+            return None
+        return self._reserve.free_for_mail()
+
+    def give_back_space(self) -> Deferred[None]:
+        """Shrink the file by some of the space that expired mail left."""
+        return Deferred.fromCoroutine(self._give_back(VACUUM_PAGES))
+
+    async def _give_back(self, most: int) -> None:
+        try:
+            given = await self.write(vacuum, most)
+        except StoreFull:
+            if most == 1:
+                raise
+            await self._give_back(fewer(most))
+            return
+        if given:
+            # Only when its log is moved there the file gets shorter.
+            await self._writer_worker.run(self._opened_writer().move_log)
+
+    def _open_writer(self) -> SqliteWriter:
+        if self._path != IN_MEMORY:
+            self._require_whole()
+            self._reserve.make_way()
+            _make_private(Path(self._path))
+        with as_unavailable():
+            writer = SqliteWriter(self._path)
+            try:
+                upgrade_schema(writer.connection, self._path, schema_steps())
+            except BaseException:
+                writer.close()
+                raise
+        return writer
+
+    def _require_whole(self) -> None:
+        """Refuse a database file that has become empty: SQLite would create a new database in it.
+
+        A missing file, or an empty file without other files beside it, is a first start.
+
+        :raises StoreDamaged: the database has been lost.
+        """
+        path = Path(self._path)
+        if not path.is_file() or path.stat().st_size:
+            return
+        left = [str(one) for one in self._state_files if one.is_file() and one.stat().st_size]
+        if left:
+            raise StoreDamaged(
+                f"{path} has 0 bytes, but a database was in it: {left[0]} is still there. Restore "
+                f"{path} from a backup, or delete it to start without its accounts and mail"
+            )
+
+    def _commit(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
+        return (
+            super()
+            ._commit(group)
+            .addErrback(
+                lambda failure: Deferred.fromCoroutine(self._commit_in_need(failure, group))
+            )
+        )
+
+    async def _commit_in_need(self, failure: Failure, group: Sequence[Write]) -> list[Outcome]:
+        """On a full disk refuse the mails of a group, and do all else in what is in reserve."""
+        failure.trap(StoreFull)
+        if self._reserve.note_full():
+            self._log.error(
+                "the disk is full: mail is refused until there is room; what is kept in "
+                "reserve goes to deleting and expiry"
+            )
+        writer = self._opened_writer()
+        with suppress(StoreUnavailable):  # for the next mail, if the file has room for that
+            await self._writer_worker.run(writer.begin_log_anew)
+        others = [(work, item) for work, item in group if not isinstance(work, MailWork)]
+        done = iter(await self._commit_others(writer, others))
+        return [
+            failure.value if isinstance(write.work, MailWork) else next(done) for write in group
+        ]
+
+    async def _commit_others(self, writer: SqliteWriter, group: Sequence[Plain]) -> list[Outcome]:
+        """Commit them together where they fit into the log, as refusals of many mails do.
+
+        Else one by one: what the log has room for at least is one transaction.
+        """
+        if len(group) > 1:
+            with suppress(StoreUnavailable):
+                return await self._writer_worker.run(_in_need(writer, group))
+        outcomes: list[Outcome] = []
+        for one in group:
+            try:
+                outcomes += await self._writer_worker.run(_in_need(writer, [one]))
+            except StoreUnavailable as refused:
+                outcomes.append(refused)
+        return outcomes
+
+    def _find_outcomes(self, group: Sequence[Plain]) -> Deferred[list[Outcome]]:
+        # The dead writer's locks have gone with it: what it committed a reader sees at once.
+        return self._reader_worker.run(
+            lambda: self._query(lambda transaction: find_outcomes(transaction, group))
+        )
+
+    def _freeable(self, transaction: Transaction) -> dict[str, int]:
+        ((pages,),) = transaction.rows("PRAGMA freelist_count")
+        ((page_size,),) = transaction.rows("PRAGMA page_size")
+        return {
+            **super()._freeable(transaction),
+            "mail that is deleted already, within minutes": pages * page_size,
+        }
+
+    def _close_readers(self) -> None:
+        for connection in self._open_readers:
+            connection.close()
+
+    async def _close(self) -> None:
+        await super()._close()
+        if self._path != IN_MEMORY:
+            self._reserve.keep_for_start()
+
+    def _query(self, query: Callable[[Transaction], Result]) -> Result:
+        with as_unavailable():
+            return run_query(self._reader(), query)
+
+    def _opened_writer(self) -> SqliteWriter:
+        if not isinstance(self._writer, SqliteWriter):
+            raise StoreUnavailable("the database is not open")
+        return self._writer
+
+    def _reader(self) -> sqlite3.Connection:
+        if self._path == IN_MEMORY:
+            return self._opened_writer().connection
+        connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
+        if connection is None:
+            self._opened_writer()
+            connection = self._readers.connection = connect(self._path, *READER_PRAGMAS)
+            self._open_readers.append(connection)
+        return connection
+
+
+def _make_private(path: Path) -> None:
+    """Make the file where it is not there: it is mail, and nobody else's, whoever makes it."""
+    with suppress(OSError):  # it is there, or can't be: opening it will tell
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def _in_need(writer: SqliteWriter, group: Sequence[Plain]) -> Callable[[], list[Outcome]]:
+    makes_room = all(is_to_make_room(work) for work, _ in group)
+    return partial(commit_in_need, writer, group, makes_room=makes_room)

@@ -1,0 +1,243 @@
+"""Copying a SQLite file that no daemon works on into an empty PostgreSQL database.
+
+All or nothing: it is one transaction of the target, and the file is only read. Whatever
+interrupts it leaves the target as empty as it was, to begin anew.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from graphlib import TopologicalSorter
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from mailcheck.core.errors import ExpectedFailure, StoreFull, StoreUnavailable
+from mailcheck.engines.postgresql import prepare_database
+from mailcheck.engines.postgresql_connection import Connection, PostgresqlTransaction
+from mailcheck.engines.postgresql_presence import DaemonPresence
+from mailcheck.engines.postgresql_rows import fit_text
+from mailcheck.engines.schema_upgrade import schema_steps, upgrade_schema
+from mailcheck.engines.sqlite_writer import as_unavailable, connect
+from mailcheck.store.engine import Row, Transaction, Value
+
+PATIENCE = 1.0
+"""Seconds that another program may still work on the file: a command that has just begun, say."""
+
+LONGEST_STEP = 3_600.0
+"""Seconds that the target may take for one step: many gigabytes are committed at once."""
+
+MAX_ROWS, MAX_OCTETS = 500, 8 * 2**20
+"""Of what is read before it is written; a single row may be larger."""
+
+READ_BACK = 2_000
+"""Digested rows read from the target at a time."""
+
+TEXT, BYTES = "TEXT", "BYTEA"
+"""Types of the columns whose values are digested where they lie; all others hold numbers."""
+
+Tell = Callable[[str, int, int], None]
+"""Is told how far it is: the table, how many of its rows are copied, how many there are."""
+
+
+class StoreInUse(ExpectedFailure):
+    """A daemon, or another program, works on the file."""
+
+
+class TargetNotEmpty(ExpectedFailure):
+    """There is something in the database that a store is to be copied into."""
+
+
+class CopyDiffers(ExpectedFailure):
+    """What the target gives back is not what it was given; it has kept nothing."""
+
+
+class CopyUndetermined(ExpectedFailure):
+    """The target did not say whether it has kept the copy."""
+
+
+class Table(NamedTuple):
+    """A table, and the types of its columns in their order."""
+
+    name: str
+    columns: Mapping[str, str]
+
+
+class Summary(NamedTuple):
+    """How many rows a table has, and the sum of their digests: it knows no order."""
+
+    rows: int
+    digest: int
+
+
+def copy_store(path: str, url: str, tell: Tell) -> dict[str, Summary]:
+    """Copy everything, compare both sides by counts and digests, and only then commit.
+
+    The file is first brought to the newest schema, as the daemon's start does. Gives what
+    was copied, by table.
+
+    :raises StoreUnavailable: one of the two can't be opened, read or written, or a daemon
+        works on the target.
+    :raises SchemaTooNew: a newer mailcheck wrote one of them.
+    :raises StoreInUse: somebody works on the file.
+    :raises TargetNotEmpty: the target holds something.
+    :raises CopyDiffers: the target gives back something else.
+    :raises CopyUndetermined: its answer to the commit was lost.
+    """
+    with as_unavailable(), closing(open_alone(path)) as source:
+        presence = DaemonPresence(url, is_alone=True)
+        presence.begin()
+        connection = Connection(url, longest_call=LONGEST_STEP)
+        try:
+            prepare_database(url)
+            return _copy(source, connection, tell)
+        finally:
+            connection.close()
+            presence.end()
+
+
+def _copy(source: sqlite3.Connection, connection: Connection, tell: Tell) -> dict[str, Summary]:
+    tables = list_tables(source)
+    target = PostgresqlTransaction(
+        connection,
+        b"BEGIN; SET LOCAL statement_timeout = 0; "
+        b"SET LOCAL idle_in_transaction_session_timeout = 0",
+    )
+    _require_empty(target, tables)
+    copied = {table.name: _copy_table(source, target, table, tell) for table in tables}
+    for table in tables:
+        found, given = summarize_target(target, table), copied[table.name]
+        if found != given:
+            raise CopyDiffers(
+                f"the copy of {table.name} is not the same ({found.rows} rows of {given.rows}): "
+                f"nothing was kept of it"
+            )
+    _commit(target)
+    return copied
+
+
+def open_alone(path: str) -> sqlite3.Connection:
+    """Open a file such that nobody else can, and bring it to the newest schema.
+
+    :raises StoreUnavailable: there is none.
+    :raises StoreInUse: somebody has it open.
+    """
+    if not Path(path).is_file():
+        raise StoreUnavailable(f"there is no database {path}")
+    # In WAL mode everybody who has the file open holds a shared lock on it, so that an
+    # exclusive one is given to who is alone. It is held until the connection is closed.
+    connection = connect(
+        path, f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}", "PRAGMA locking_mode = EXCLUSIVE"
+    )
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("COMMIT")
+        upgrade_schema(connection, path, schema_steps())
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, sqlite3.OperationalError) and _is_busy(error):
+            raise StoreInUse(f"something works on {path}: stop the daemon first") from error
+        raise
+    return connection
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def list_tables(source: sqlite3.Connection) -> list[Table]:
+    """List all tables of a SQLite database, each behind those that its rows refer to."""
+    rows = source.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+    names = [name for (name,) in rows if not name.startswith("sqlite_")]
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for name in names:
+        order.add(name, *(row[2] for row in source.execute(f"PRAGMA foreign_key_list({name})")))
+    return [
+        Table(name, {row[1]: row[2] for row in source.execute(f"PRAGMA table_info({name})")})
+        for name in order.static_order()
+    ]
+
+
+def _require_empty(target: Transaction, tables: Sequence[Table]) -> None:
+    """Keep everybody else out of the tables until the end, and see that nothing is in them."""
+    target.execute(f"LOCK TABLE {', '.join(table.name for table in tables)}")
+    for table in tables:
+        if target.row(f"SELECT 1 FROM {table.name} LIMIT 1") is not None:
+            raise TargetNotEmpty(
+                f"there is something in the target already (in its table {table.name}): "
+                f"copy into a new database"
+            )
+
+
+def _copy_table(
+    source: sqlite3.Connection, target: Transaction, table: Table, tell: Tell
+) -> Summary:
+    columns = ", ".join(table.columns)
+    (total,) = source.execute(f"SELECT COUNT(*) FROM {table.name}").fetchone()
+    copied = Summary(0, 0)
+    for rows in _in_pieces(source.execute(f"SELECT {columns} FROM {table.name}")):
+        target.insert(f"{table.name} ({columns})", rows)
+        copied = _add(copied, ([_digested(value) for value in row] for row in rows))
+        tell(table.name, copied.rows, total)
+    return copied
+
+
+def _in_pieces(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    piece: list[Row] = []
+    octets = 0
+    for row in rows:
+        piece.append(row)
+        octets += sum(len(value) for value in row if isinstance(value, str | bytes))
+        if len(piece) == MAX_ROWS or octets >= MAX_OCTETS:
+            yield piece
+            piece, octets = [], 0
+    if piece:
+        yield piece
+
+
+def summarize_target(target: Transaction, table: Table) -> Summary:
+    """Sum up what the target holds; it digests texts and bytes itself, so that none travels."""
+    columns = ", ".join(_digest_sql(column, kind) for column, kind in table.columns.items())
+    target.execute(f"DECLARE copied NO SCROLL CURSOR FOR SELECT {columns} FROM {table.name}")
+    found = Summary(0, 0)
+    while rows := target.rows(f"FETCH {READ_BACK} FROM copied"):
+        found = _add(found, rows)
+    target.execute("CLOSE copied")
+    return found
+
+
+def _digest_sql(column: str, kind: str) -> str:
+    if kind == TEXT:
+        return f"sha256(convert_to({column}, 'UTF8'))"
+    return f"sha256({column})" if kind == BYTES else column
+
+
+def _digested(value: Value) -> Value:
+    """Give what `_digest_sql` gives for the value once it is in the target."""
+    if isinstance(value, str):
+        return sha256(fit_text(value).encode()).digest()
+    return sha256(value).digest() if isinstance(value, bytes) else value
+
+
+def _add(summary: Summary, rows: Iterable[Sequence[Value]]) -> Summary:
+    count, total = summary
+    for row in rows:
+        count += 1
+        # Digests have one length and numbers end with a blank: no two rows are written alike.
+        written = b"".join(
+            value if isinstance(value, bytes) else f"{value} ".encode() for value in row
+        )
+        total += int.from_bytes(sha256(written).digest())
+    return Summary(count, total % 2**256)
+
+
+def _commit(target: PostgresqlTransaction) -> None:
+    try:
+        target.send(b"COMMIT", is_repeatable=False)
+    except StoreFull:
+        raise
+    except StoreUnavailable as failure:
+        raise CopyUndetermined(
+            f"{failure}; nobody knows whether it has kept the copy: copy again, a copy that was "
+            f"kept is then in the way"
+        ) from failure

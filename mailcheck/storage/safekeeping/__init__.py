@@ -1,1 +1,0 @@
-"""A store as a whole: backed up, put back, checked, copied to another engine."""

@@ -1,0 +1,224 @@
+"""Accounts and API keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mailcheck.core.accounts import Account, ApiKey
+from mailcheck.core.cursors import Position
+from mailcheck.core.errors import AccountNameTaken
+from mailcheck.core.identifiers import AccountId, KeyId
+from mailcheck.core.instants import Instant
+from mailcheck.operations.accounts.lookalikes import look_alike
+from mailcheck.store.engine import Engine, Transaction, for_each
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+ACCOUNT_COLUMNS = """
+    account.id, account.name, inbox.mailbox_name, account.is_operator,
+    account.created_at, account.max_messages, account.max_bytes
+"""
+
+ACCOUNTS = 0x6D61_6961
+"""The work of adding accounts: of several daemons one does it at a time."""
+
+ACCOUNT_TABLES = "account JOIN inbox ON inbox.account_id = account.id"
+
+
+def account_of(row: Sequence[Any]) -> Account:
+    """Make an account of the values of `ACCOUNT_COLUMNS`."""
+    account_id, name, mailbox_name, is_operator, *rest = row
+    return Account(account_id, name, mailbox_name, bool(is_operator), *rest)
+
+
+def insert_account(transaction: Transaction, account: Account) -> AccountNameTaken | None:
+    """Insert an account and its empty inbox; the operator's role moves to it where it has it."""
+    # Names, the operator and invitations are looked at before they are given away.
+    transaction.lock(ACCOUNTS)
+    names = [name for (name,) in transaction.rows("SELECT name FROM account", ())]
+    if account.name in names:
+        return AccountNameTaken(f"there is an account named {account.name!r} already")
+    if any(look_alike(account.name, name) for name in names):
+        problem = (
+            f"the name {account.name!r} looks like that of another account: choose another one"
+        )
+        return AccountNameTaken(problem)
+    if account.is_operator:
+        transaction.execute("UPDATE account SET is_operator = 0 WHERE is_operator = 1")
+    transaction.execute(
+        "INSERT INTO account (id, name, is_operator, created_at, max_messages, max_bytes) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            account.id,
+            account.name,
+            int(account.is_operator),
+            account.created_at,
+            account.max_messages,
+            account.max_bytes,
+        ),
+    )
+    transaction.execute(
+        "INSERT INTO inbox (account_id, mailbox_name, last_position, message_count, byte_count) "
+        "VALUES (?, ?, 0, 0, 0)",
+        (account.id, account.mailbox_name),
+    )
+    return None
+
+
+_ACCOUNT = f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES}"
+
+_KEY_COLUMNS = """
+    id, account_id, name, hint, created_at, last_used_at, revoked_at, per_minute, per_day,
+    fails_every
+"""
+
+
+class SqlAccountStore:
+    """Fills the port `AccountStore` on any engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add_account(self, account: Account) -> Deferred[None]:
+        """Add an account and its empty inbox; the operator's role moves to it where it has it.
+
+        :raises AccountNameTaken: there is one of this name.
+        """
+        return self._engine.write(_add_account, account)
+
+    def find_account(self, name: str) -> Deferred[Account | None]:
+        """Find an account by name."""
+
+        def query(transaction: Transaction) -> Account | None:
+            row = transaction.row(f"{_ACCOUNT} WHERE account.name = ?", (name,))
+            return None if row is None else account_of(row)
+
+        return self._engine.read(query)
+
+    def list_accounts(self) -> Deferred[list[Account]]:
+        """List all accounts, oldest first."""
+        return self._engine.read(
+            lambda t: [
+                account_of(row)
+                for row in t.rows(f"{_ACCOUNT} ORDER BY account.created_at, account.id")
+            ]
+        )
+
+    def add_key(self, key: ApiKey, digest: bytes) -> Deferred[None]:
+        """Add an API key by its digest; nothing happens when there is one of this digest."""
+        return self._engine.write(_add_key, (key, digest))
+
+    def find_key(self, digest: bytes) -> Deferred[ApiKey | None]:
+        """Find a key by the digest of its secret, a revoked one too."""
+
+        def query(transaction: Transaction) -> ApiKey | None:
+            row = transaction.row(
+                f"SELECT {_KEY_COLUMNS} FROM api_key WHERE digest = ?",
+                (digest,),
+            )
+            return None if row is None else ApiKey(*row)
+
+        return self._engine.read(query)
+
+    def find_caller(self, digest: bytes) -> Deferred[tuple[ApiKey, Position] | None]:
+        """Find a key as `find_key` does, and the newest position of its inbox at that moment."""
+
+        def query(transaction: Transaction) -> tuple[ApiKey, Position] | None:
+            row = transaction.row(
+                f"SELECT {_KEY_COLUMNS}, last_position FROM api_key "
+                "JOIN inbox USING (account_id) WHERE digest = ?",
+                (digest,),
+            )
+            return None if row is None else (ApiKey(*row[:-1]), Position(row[-1]))
+
+        return self._engine.read(query)
+
+    def list_keys(self, account_id: AccountId) -> Deferred[list[ApiKey]]:
+        """List the keys of an account, oldest first."""
+        return self._engine.read(
+            lambda t: [
+                ApiKey(*row)
+                for row in t.rows(
+                    f"SELECT {_KEY_COLUMNS} FROM api_key WHERE account_id = ? "
+                    "ORDER BY created_at, id",
+                    (account_id,),
+                )
+            ]
+        )
+
+    def revoke_key(self, key_id: KeyId, now: Instant) -> Deferred[bool]:
+        """Revoke a key for good; false when there is none (left) to revoke."""
+        return self._engine.write(_revoke_key, (now, key_id))
+
+    def revoked_of(self, key_ids: Sequence[KeyId]) -> Deferred[list[KeyId]]:
+        """Give those of these keys that have been revoked."""
+        query = "SELECT id FROM api_key WHERE revoked_at IS NOT NULL AND id IN ({rows})"
+        return self._engine.read(
+            lambda t: [KeyId(row[0]) for row in t.rows_over(query, [(one,) for one in key_ids])]
+        )
+
+    def set_key_fault(self, key_id: KeyId, every: int | None) -> Deferred[bool]:
+        """Let every so manieth mail of a valid key fail, or none; false where there is no such."""
+        return self._engine.write(_set_key_fault, (every, key_id))
+
+    def note_key_use(self, uses: Sequence[tuple[KeyId, Instant]]) -> Deferred[None]:
+        """Remember when keys were last used."""
+        return self._engine.write(_note_key_use, uses)
+
+
+@for_each
+def _add_account(transaction: Transaction, account: Account) -> AccountNameTaken | None:
+    return insert_account(transaction, account)
+
+
+@for_each
+def _add_key(transaction: Transaction, item: tuple[ApiKey, bytes]) -> None:
+    key, digest = item
+    transaction.execute(
+        f"INSERT INTO api_key ({_KEY_COLUMNS}, digest) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (digest) DO NOTHING",
+        (
+            key.id,
+            key.account_id,
+            key.name,
+            key.hint,
+            key.created_at,
+            key.last_used_at,
+            key.revoked_at,
+            key.per_minute,
+            key.per_day,
+            key.fails_every,
+            digest,
+        ),
+    )
+
+
+@for_each
+def _revoke_key(transaction: Transaction, item: tuple[Instant, KeyId]) -> bool:
+    return bool(
+        transaction.execute(
+            "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", item
+        )
+    )
+
+
+@for_each
+def _set_key_fault(transaction: Transaction, item: tuple[int | None, KeyId]) -> bool:
+    return bool(
+        transaction.execute(
+            "UPDATE api_key SET fails_every = ? WHERE id = ? AND revoked_at IS NULL", item
+        )
+    )
+
+
+@for_each
+def _note_key_use(transaction: Transaction, uses: Sequence[tuple[KeyId, Instant]]) -> None:
+    # In one order for everybody; a later use that another daemon has noted stays.
+    transaction.execute_many(
+        "UPDATE api_key SET last_used_at = ? "
+        "WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
+        [(moment, key, moment) for key, moment in sorted(uses)],
+    )

@@ -1,0 +1,233 @@
+"""The store of derived content, and the bytes it is derived from."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mailcheck.core.content import (
+    DERIVATION,
+    AttachmentFacts,
+    Candidate,
+    CandidateKind,
+    MessageContent,
+    Person,
+)
+from mailcheck.core.errors import MessageNotFound
+from mailcheck.core.folded_text import fold_text
+from mailcheck.core.identifiers import DeliveryId, first_id_of
+from mailcheck.core.instants import BEGINNING, END, Instant
+from mailcheck.store.engine import Engine, Transaction
+from mailcheck.store.filter_sql import header_key
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+CONTENT_COLUMNS = (
+    "attachment_count, codes, signature, links, best_link, snippet, address_key, file_key, "
+    "header_key, text_key, document"
+)
+
+
+SIGNED_FROM = 1_024
+"""Characters of a text from which its signature is kept: a shorter one is as soon read itself."""
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def dump_content(
+    content: MessageContent,
+) -> tuple[int, str, str, str, str | None, str, str, str, str, str, str]:
+    """Give the values of `CONTENT_COLUMNS`."""
+    document: dict[str, object] = {
+        "headers": content.header_list,
+        "text": content.text,
+        "html": content.html,
+        "attachments": [
+            (fact.id, fact.filename, fact.content_type, fact.size, fact.content_id)
+            for fact in content.attachments
+        ],
+        "candidates": [
+            (one.kind.value, one.value, one.score, one.is_accepted, one.reasons)
+            for one in content.candidates
+        ],
+        "problems": content.problems,
+        "people": [(one.field, one.address, one.name) for one in content.people],
+    }
+    text_key = fold_text(content.searched)
+    return (
+        len(content.files),
+        _dump(content.codes),
+        content.signature if len(text_key) >= SIGNED_FROM else "",
+        _dump(content.links),
+        content.best_link,
+        content.snippet,
+        fold_text("\n".join(f"{one.address} {one.name}" for one in content.people)),
+        fold_text("\n".join(one.filename for one in content.attachments)),
+        header_key(content.header_list),
+        text_key,
+        _dump(document),
+    )
+
+
+def _dump(value: object) -> str:
+    """Write JSON in few bytes; half of a surrogate pair has no UTF-8, and is escaped."""
+    text = _COMPACT.encode(value)
+    return json.dumps(value) if _SURROGATE.search(text) else text
+
+
+def load_content(
+    text_key: str, links: str, codes: str, best_link: str | None, snippet: str, document_text: str
+) -> MessageContent:
+    """Make the value of a ``content`` row again; what is searched comes as it is compared."""
+    document = json.loads(document_text)
+    return MessageContent(
+        header_list=tuple((name, value) for name, value in document["headers"]),
+        text=document["text"],
+        html=document["html"],
+        attachments=tuple(AttachmentFacts(*facts) for facts in document["attachments"]),
+        links=load_list(links),
+        best_link=best_link,
+        codes=load_list(codes),
+        candidates=tuple(
+            Candidate(CandidateKind(kind), value, score, is_accepted, tuple(reasons))
+            for kind, value, score, is_accepted, reasons in document["candidates"]
+        ),
+        problems=tuple(document["problems"]),
+        snippet=snippet,
+        people=tuple(Person(*person) for person in document.get("people", ())),
+        searched=text_key,
+    )
+
+
+def load_list(text: str) -> tuple[str, ...]:
+    """Read a JSON array of strings."""
+    return tuple(json.loads(text))
+
+
+_DERIVED = "FROM content WHERE delivery_id = ? AND derivation >= ?"
+
+
+def read_packed_content(
+    transaction: Transaction, delivery_id: DeliveryId, derivation: int = DERIVATION
+) -> Callable[[], MessageContent] | None:
+    """Read what was derived earlier, and give what unpacks it."""
+    row = transaction.row(
+        f"SELECT text_key, links, codes, best_link, snippet, document {_DERIVED}",
+        (delivery_id, derivation),
+    )
+    return None if row is None else partial(load_content, *row)
+
+
+def unpack_content(
+    delivery_id: DeliveryId, derivation: int, transaction: Transaction
+) -> MessageContent:
+    """Read what was derived earlier, where it is unpacked: a query of another process.
+
+    :raises MessageNotFound: it has been deleted meanwhile.
+    """
+    unpack = read_packed_content(transaction, delivery_id, derivation)
+    if unpack is None:
+        raise MessageNotFound
+    return unpack()
+
+
+def read_content(
+    transaction: Transaction,
+    delivery_id: DeliveryId,
+    or_bytes: int,
+    derivation: int = DERIVATION,
+) -> MessageContent | bytes | None:
+    """Read what was derived earlier; else the mail itself, if it has less than ``or_bytes``."""
+    unpack = read_packed_content(transaction, delivery_id, derivation)
+    if unpack is not None:
+        return unpack()
+    if not or_bytes:
+        return None
+    row = transaction.row(
+        "SELECT raw_message FROM delivery WHERE id = ? AND size < ?", (delivery_id, or_bytes)
+    )
+    return None if row is None else bytes(row[0])
+
+
+class SqlContentStore:
+    """Fills the port `ContentStore` on any engine.
+
+    What was derived by the rules of an earlier ``derivation`` counts as not derived.
+    """
+
+    def __init__(self, engine: Engine, derivation: int = DERIVATION) -> None:
+        self._engine = engine
+        self._derivation = derivation
+
+    def raw_message(self, delivery_id: DeliveryId) -> Deferred[bytes | None]:
+        """Read the bytes of a delivery."""
+
+        def query(transaction: Transaction) -> bytes | None:
+            row = transaction.row("SELECT raw_message FROM delivery WHERE id = ?", (delivery_id,))
+            return None if row is None else bytes(row[0])
+
+        return self._engine.read(query)
+
+    def find_content(
+        self, delivery_id: DeliveryId, or_bytes: int = 0
+    ) -> Deferred[MessageContent | bytes | None]:
+        """Read what was derived earlier; else the mail itself, if it has less than ``or_bytes``."""
+        return self._engine.read(lambda t: read_content(t, delivery_id, or_bytes, self._derivation))
+
+    def packed_content(
+        self, delivery_id: DeliveryId
+    ) -> Deferred[Callable[[], MessageContent] | None]:
+        """Find what was derived earlier, and give what reads and unpacks it."""
+        key = delivery_id, self._derivation
+        unpack = self._engine.elsewhere(partial(unpack_content, *key))
+        if unpack is None:
+            return self._engine.read(lambda t: read_packed_content(t, *key))
+        return self._engine.read(lambda t: unpack if t.row(f"SELECT 1 {_DERIVED}", key) else None)
+
+    def save_content(self, delivery_id: DeliveryId, content: MessageContent) -> Deferred[None]:
+        """Keep what was derived; nothing happens when the delivery has gone."""
+        return self._engine.write(_save_contents, (delivery_id, content, self._derivation))
+
+    def underived(
+        self, limit: int, *, since: Instant = BEGINNING, before: Instant = END
+    ) -> Deferred[list[DeliveryId]]:
+        """List deliveries of these moments nothing was derived of yet, oldest first."""
+        first, last = (first_id_of(moment) for moment in (since, before))
+        return self._engine.read(
+            lambda t: [
+                DeliveryId(row[0])
+                for row in t.rows(
+                    "SELECT id FROM delivery WHERE id >= ? AND id < ? AND NOT EXISTS "
+                    "(SELECT 1 FROM content WHERE content.delivery_id = delivery.id "
+                    "AND content.derivation >= ?) "
+                    "ORDER BY id LIMIT ?",
+                    (first, last, self._derivation, limit),
+                )
+            ]
+        )
+
+
+_COLUMNS = f"{CONTENT_COLUMNS}, derivation"
+_MARKS = ", ".join("?" for _ in _COLUMNS.split(", "))
+_NEWER = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS.split(", "))
+
+
+def _save_contents(
+    transaction: Transaction, items: Sequence[tuple[DeliveryId, MessageContent, int]]
+) -> list[None]:
+    transaction.execute_many(
+        f"INSERT INTO content (delivery_id, {_COLUMNS}) "
+        f"SELECT ?, {_MARKS} WHERE EXISTS (SELECT 1 FROM delivery WHERE id = ?) "
+        f"ON CONFLICT (delivery_id) DO UPDATE SET {_NEWER} "
+        "WHERE content.derivation < excluded.derivation",
+        [
+            (delivery_id, *dump_content(content), derivation, delivery_id)
+            for delivery_id, content, derivation in items
+        ],
+    )
+    return [None] * len(items)

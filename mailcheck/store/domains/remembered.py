@@ -1,0 +1,189 @@
+"""What a daemon without Redis has counted and found out: kept in the store, over restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from mailcheck.core.keys import Key
+from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, Now
+from mailcheck.store.engine import Engine, Transaction, for_each
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+Result = TypeVar("Result")
+
+COUNTING, SELECTORS = 0x6D61_6963, 0x6D61_6973
+"""Works of which one daemon does each at a time: what they write follows from what they read."""
+
+
+class SqlRateCounters:
+    """Fills the port `RateCounters` on any engine: a write for each call, so for what is rare."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def hit(self, *hits: Hit) -> Deferred[list[list[int]]]:
+        """Count requests where no window goes over its limit; gives the counts with them."""
+        if any(hit.amount for hit in hits):
+            return self._engine.write(_count, hits)
+
+        def look(transaction: Transaction) -> list[list[int]]:
+            known = _known(transaction, hits)
+            return [_counts_with(known, hit) for hit in hits]
+
+        return self._engine.read(look)
+
+
+class SqlMemory:
+    """Fills the port `Memory` on any engine, for the one daemon that works on it."""
+
+    def __init__(self, engine: Engine, now: Now) -> None:
+        self._engine = engine
+        self._now = now
+
+    def recall(self, name: Key) -> Deferred[str | None]:
+        """Give what is kept under a name."""
+        now = self._now()
+
+        def query(transaction: Transaction) -> str | None:
+            row = transaction.row(
+                "SELECT text FROM remembered WHERE name = ? AND ends_at > ?", (name, now)
+            )
+            return None if row is None else row[0]
+
+        return self._engine.read(query)
+
+    def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
+        """Keep a text so long, in place of the one that was there."""
+        now = self._now()
+        return self._engine.write(_keep, (name, text, now + milliseconds, now))
+
+    def claim(self, work: Key, milliseconds: int) -> Deferred[bool]:
+        """Take work on: there is nobody else."""
+        return _at_once(True)
+
+    def give_up(self, work: Key) -> Deferred[None]:
+        """End a claim early."""
+        return _at_once(None)
+
+
+def _at_once(result: Result) -> Deferred[Result]:
+    # Here: the writer's process, which takes its work from this module, has no need of Twisted.
+    from twisted.internet.defer import succeed
+
+    return succeed(result)
+
+
+class SqlSelectors:
+    """Fills the port `SelectorStore` on any engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> Deferred[bool]:
+        """Note domains and selectors, oldest first."""
+        return self._engine.write(_note_selectors, tuple(pairs))
+
+    def selectors_of(self, domain: str) -> Deferred[tuple[str, ...]]:
+        """Give the selectors of a domain, the newest first."""
+
+        def query(transaction: Transaction) -> tuple[str, ...]:
+            rows = transaction.rows(
+                "SELECT selector FROM known_selector WHERE domain = ? ORDER BY number DESC",
+                (domain,),
+            )
+            return tuple(selector for (selector,) in rows)
+
+        return self._engine.read(query)
+
+
+@for_each
+def _count(transaction: Transaction, hits: Sequence[Hit]) -> list[list[int]]:
+    transaction.lock(COUNTING)
+    known = _known(transaction, hits)
+    counted: dict[tuple[str, str], tuple[int, int]] = {}
+    results = []
+    for hit in hits:
+        counts = _counts_with(known, hit)
+        limits = [limit for _, _, limit in hit.windows]
+        if hit.amount and all(map(int.__le__, counts, limits)):
+            for count, (window, index, _) in zip(counts, hit.windows, strict=True):
+                known[hit.subject, window.name, index] = count
+                counted[hit.subject, window.name] = (index, count)
+        results.append(counts)
+    transaction.execute_over(_SET_COUNT, [(*key, *value) for key, value in counted.items()])
+    return results
+
+
+_SET_COUNT = """
+    INSERT INTO request_count (subject, window_name, window_index, requests) {rows}
+    ON CONFLICT (subject, window_name) DO UPDATE
+    SET window_index = excluded.window_index, requests = excluded.requests
+"""
+
+_KNOWN_COUNTS = """
+    SELECT subject, window_name, window_index, requests FROM request_count
+    WHERE subject IN ({rows})
+"""
+
+_Counts = dict[tuple[str, str, int], int]
+
+
+def _known(transaction: Transaction, hits: Sequence[Hit]) -> _Counts:
+    """Give the counts of the subjects, by window and its index."""
+    rows = transaction.rows_over(_KNOWN_COUNTS, [(name,) for name in {hit.subject for hit in hits}])
+    return {(subject, name, index): requests for subject, name, index, requests in rows}
+
+
+def _counts_with(known: _Counts, hit: Hit) -> list[int]:
+    """Give the counts as they would be with this hit."""
+    return [
+        known.get((hit.subject, window.name, index), 0) + hit.amount
+        for window, index, _ in hit.windows
+    ]
+
+
+@for_each
+def _keep(transaction: Transaction, item: tuple[str, str, int, int]) -> None:
+    name, text, ends_at, now = item
+    transaction.execute("DELETE FROM remembered WHERE ends_at <= ?", (now,))
+    transaction.execute(
+        "INSERT INTO remembered (name, text, ends_at) VALUES (?, ?, ?) ON CONFLICT (name) "
+        "DO UPDATE SET text = excluded.text, ends_at = excluded.ends_at",
+        (name, text, ends_at),
+    )
+
+
+# The newest of each of these domains stay.
+_DROP_OLD = """
+    DELETE FROM known_selector WHERE (domain, number) IN (
+        SELECT domain, number FROM (
+            SELECT domain, number, column2 AS kept,
+                ROW_NUMBER() OVER (PARTITION BY domain ORDER BY number DESC) AS place
+            FROM known_selector JOIN ({rows}) AS changed ON domain = changed.column1
+        ) AS ranked WHERE place > kept
+    )
+"""
+
+
+@for_each
+def _note_selectors(transaction: Transaction, pairs: Sequence[tuple[str, str]]) -> bool:
+    transaction.lock(SELECTORS)
+    row = transaction.row("SELECT COALESCE(MAX(number), 0) FROM known_selector")
+    newest = row[0] if row is not None else 0
+    numbers = {pair: number for number, pair in enumerate(pairs, newest + 1)}
+    transaction.execute_over(
+        "INSERT INTO known_selector (domain, selector, number) {rows} "
+        "ON CONFLICT (domain, selector) DO UPDATE SET number = excluded.number",
+        [(*pair, number) for pair, number in numbers.items()],
+    )
+    transaction.execute_over(_DROP_OLD, [(domain, KNOWN_SELECTORS) for domain in {*dict(pairs)}])
+    # So many altogether, whichever domains they are of.
+    transaction.execute(
+        "DELETE FROM known_selector WHERE number <= "
+        "(SELECT number FROM known_selector ORDER BY number DESC LIMIT 1 OFFSET ?)",
+        (KNOWN_DOMAINS,),
+    )
+    return True

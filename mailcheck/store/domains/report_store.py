@@ -1,0 +1,659 @@
+"""Reports of receivers in the store: taken in, read by lease, counted, forgotten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from mailcheck.checks.receiver_reports.limits import MAX_KEPT, MAX_SUM
+from mailcheck.checks.receiver_reports.tls import SUCCESS_PATTERN
+from mailcheck.core.deliverability_tests import ReceivedMail
+from mailcheck.core.errors import InboxFull
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.receiver_reports import (
+    MAX_RAW,
+    MAX_RAW_SIZE,
+    RAW_KEPT,
+    REPORTS_KEPT,
+    ReceiverReport,
+    ReportId,
+    ReportKind,
+    ReportSelection,
+    ReportState,
+    day_of,
+    row_digest,
+)
+from mailcheck.operations.ports import Lease
+from mailcheck.operations.ranges import LARGEST_REPORT_PAGE
+from mailcheck.operations.reports.ports import (
+    CountedRow,
+    Removed,
+    ReportedDomain,
+    ReportPage,
+    ReportSource,
+    SumOfRows,
+    TlsPage,
+    TlsRows,
+    TlsSource,
+    WaitingReport,
+)
+from mailcheck.operations.reports.quotas import Admission, Claim, ReportDomains, Tally
+from mailcheck.store.deliverability_mails import FULL, INTO_REPORT, is_full
+from mailcheck.store.domains.report_tally import (
+    IS_COUNTED,
+    add_tally,
+    admit,
+    domains_of,
+    forget_tallies,
+    refused,
+)
+from mailcheck.store.engine import (
+    Condition,
+    Engine,
+    Row,
+    Transaction,
+    Value,
+    for_each,
+    for_each_in,
+    makes_room,
+)
+from mailcheck.store.inbox_rows import SESSION_COLUMNS, lock_inboxes, session_of
+from mailcheck.store.removing import drop_unshared
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+_FACTS = """
+    id, account_id, kind, state, received_at, reason, domain, reporter, organisation, report_key,
+    begins_at, ends_at, policy, messages, failing, problems
+"""
+
+# Each account's first, then each one's second, those under way counted: who sends a thousand
+# reports does not hold up another's one.
+_IS_FREE = "(lease_until IS NULL OR lease_until <= ?)"
+
+# ``{busy}`` chooses the accounts.
+_WAITING = f"""
+    SELECT id FROM (
+        SELECT id, lease_until, received_at, ROW_NUMBER() OVER (
+            PARTITION BY account_id
+            ORDER BY CASE WHEN {_IS_FREE} THEN 1 ELSE 0 END, received_at, id
+        ) AS turn
+        FROM receiver_report WHERE state = 'waiting' AND account_id NOT IN ({{busy}})
+    ) AS waiting WHERE {_IS_FREE} ORDER BY turn, received_at, id LIMIT 1
+"""
+
+_CLAIM = """
+    UPDATE receiver_report SET lease_holder = ?, lease_until = ?, attempts = attempts + 1
+    WHERE id = ? AND state = 'waiting' AND (lease_until IS NULL OR lease_until <= ?)
+"""
+
+_READ = f"""
+    SELECT receiver_report.account_id, inbox.mailbox_name, receiver_report.kind,
+    receiver_report.received_at, receiver_report.attempts, receiver_report.body, delivery.id,
+    delivery.envelope_sender, delivery.raw_message, {SESSION_COLUMNS}
+    FROM receiver_report JOIN inbox ON inbox.account_id = receiver_report.account_id
+    LEFT JOIN delivery ON delivery.id = receiver_report.delivery_id
+    WHERE receiver_report.id = ?
+"""
+
+_COUNT = """
+    INSERT INTO report_count (account_id, kind, domain, day, digest, reporter, result, amount)
+    SELECT column1, column2, column3, column4, column5, column6, column7, column8
+    FROM ({rows}) AS given WHERE TRUE
+    ON CONFLICT (account_id, kind, domain, day, digest) DO NOTHING
+"""
+
+
+def _sum(column: str) -> str:
+    """Return SQL that adds up a column, counting no report with more than it may claim.
+
+    The sum cannot overflow: SQLite fails the query where it does, PostgreSQL the conversion.
+    """
+    return f"CAST(SUM(CASE WHEN {column} < {MAX_SUM} THEN {column} ELSE {MAX_SUM} END) AS BIGINT)"
+
+
+_DOMAINS = f"""
+    SELECT kind, domain, COUNT(*), {_sum("messages")}, {_sum("failing")},
+    MAX(COALESCE(ends_at, received_at))
+    FROM receiver_report WHERE account_id = ? AND state = 'counted' GROUP BY kind, domain
+    ORDER BY 4 DESC, 2, 1 LIMIT ?
+"""
+
+_SOURCES = f"""
+    SELECT kind, reporter, COUNT(*), {_sum("messages")}, {_sum("failing")}
+    FROM receiver_report WHERE account_id = ? AND state = 'counted' GROUP BY kind, reporter
+    ORDER BY 4 DESC, 2, 1 LIMIT ?
+"""
+
+_NEWEST_POLICY = """
+    SELECT policy FROM receiver_report
+    WHERE account_id = ? AND kind = ? AND domain = ? AND state = 'counted'
+    ORDER BY begins_at DESC, id DESC LIMIT 1
+"""
+
+_SUMS = f"""
+    SELECT reporter, result, {_sum("amount")}, MIN(day), MAX(day) FROM report_count
+    WHERE account_id = ? AND kind = ? AND domain = ? AND day >= ?
+    GROUP BY reporter, result ORDER BY 3 DESC, 2, 1 LIMIT ?
+"""
+
+_TLS = "FROM report_count WHERE account_id = ? AND kind = 'tls' AND domain = ? AND day >= ?"
+
+_FAILS = f"result NOT LIKE '{SUCCESS_PATTERN}'"
+
+_FAILED = f"COALESCE({_sum(f'CASE WHEN {_FAILS} THEN amount ELSE 0 END')}, 0)"
+
+_TLS_SUMS = f"SELECT COALESCE({_sum('amount')}, 0), {_FAILED}, COUNT(DISTINCT result) {_TLS}"
+
+_TLS_ROWS = f"""
+    SELECT result, {_sum("amount")}, MAX(day) {_TLS} GROUP BY result
+    ORDER BY CASE WHEN {_FAILS} THEN 0 ELSE 1 END, 2 DESC, 1 LIMIT ? OFFSET ?
+"""
+
+_TLS_SOURCES = f"""
+    SELECT reporter, {_sum("amount")}, {_FAILED} {_TLS} GROUP BY reporter
+    ORDER BY 2 DESC, 1 LIMIT ?
+"""
+
+_TLS_REPORTERS = f"""
+    SELECT result, reporter FROM (
+        SELECT result, reporter, ROW_NUMBER() OVER (
+            PARTITION BY result ORDER BY SUM(amount) DESC, reporter
+        ) AS place {_TLS} AND result IN ({{results}}) GROUP BY result, reporter
+    ) AS told WHERE place <= {MAX_KEPT} ORDER BY place
+"""
+
+
+class SqlReportStore:
+    """Fills the port `ReportStore` on any engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def post(self, report: ReceiverReport, body: bytes) -> Deferred[None]:
+        """Add a waiting report that was posted."""
+        return self._engine.write(_post, (report, body))
+
+    def claim(
+        self, lease: Lease, now: Instant, busy: Collection[AccountId] = ()
+    ) -> Deferred[WaitingReport | None]:
+        """Claim the report that has waited longest."""
+        return self._engine.write(_claim, (lease, now, tuple(busy)))
+
+    def count(self, rows: Sequence[CountedRow]) -> Deferred[None]:
+        """Count rows."""
+        return self._engine.write(_count, tuple(map(_counted, rows)))
+
+    def count_rows(
+        self, account_id: AccountId, kind: ReportKind, domain: str, day: Instant
+    ) -> Deferred[int]:
+        """Say how many different rows a day has."""
+
+        def query(transaction: Transaction) -> int:
+            sql = (
+                "SELECT COUNT(*) FROM report_count "
+                "WHERE account_id = ? AND kind = ? AND domain = ? AND day = ?"
+            )
+            ((number,),) = transaction.rows(sql, (account_id, kind.value, domain, day))
+            return int(number)
+
+        return self._engine.read(query)
+
+    def domains_of(self, account_id: AccountId) -> Deferred[ReportDomains]:
+        """Return the domains that an account watches, and those reports were counted about."""
+        return self._engine.read(lambda t: domains_of(t, account_id))
+
+    def count_all_rows(self, account_id: AccountId, limit: int) -> Deferred[int]:
+        """Count the rows that an account has, up to a limit."""
+        sql = (
+            "SELECT COUNT(*) FROM (SELECT 1 FROM report_count WHERE account_id = ? LIMIT ?) AS one"
+        )
+        return self._engine.read(lambda t: int(t.rows(sql, (account_id, limit))[0][0]))
+
+    def admit(self, claim: Claim) -> Deferred[Admission]:
+        """Return how much of a report may be stored, and count that against the quotas."""
+        return self._engine.write(admit, claim)
+
+    def tally(self, account_id: AccountId, tally: Tally) -> Deferred[None]:
+        """Count reports that were not kept."""
+        return self._engine.write(add_tally, (account_id, tally))
+
+    def refused(self, account_id: AccountId, limit: int) -> Deferred[list[Tally]]:
+        """List the tallies of reports that were not kept, the newest days first."""
+        return self._engine.read(lambda t: refused(t, account_id, limit))
+
+    def finish(
+        self, report_id: ReportId, holder: str, found: Sequence[ReceiverReport]
+    ) -> Deferred[bool]:
+        """Put what was read in the place of the report that waited."""
+        return self._engine.write(_finish, (report_id, holder, tuple(found)))
+
+    def put_off(self, report_id: ReportId, holder: str, retry_at: Instant) -> Deferred[None]:
+        """Let go of a report until a moment."""
+        return self._engine.write(_put_off, (report_id, holder, retry_at))
+
+    def release(self, holder: str) -> Deferred[None]:
+        """Let go of all that a holder has."""
+        return self._engine.write(_release, holder)
+
+    def of_account(self, account_id: AccountId, limit: int, offset: int) -> Deferred[ReportPage]:
+        """List the reports of an account, newest first."""
+
+        def query(transaction: Transaction) -> ReportPage:
+            sql = (
+                f"SELECT {_FACTS} FROM receiver_report WHERE account_id = ? "
+                "ORDER BY received_at DESC, id DESC LIMIT ? OFFSET ?"
+            )
+            rows = transaction.rows(sql, (account_id, limit, offset))
+            ((total,),) = transaction.rows(
+                "SELECT COUNT(*) FROM receiver_report WHERE account_id = ?", (account_id,)
+            )
+            return ReportPage(tuple(map(_report_of, rows)), total)
+
+        return self._engine.read(query)
+
+    def domains(
+        self, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
+    ) -> Deferred[list[ReportedDomain]]:
+        """List the domains that reports were counted about."""
+
+        def query(transaction: Transaction) -> list[ReportedDomain]:
+            found = []
+            for row in transaction.rows(_DOMAINS, (account_id, limit)):
+                kind, domain, reports, messages, failing, last_at = row
+                newest = transaction.row(_NEWEST_POLICY, (account_id, kind, domain))
+                policy = "" if newest is None else newest[0]
+                found.append(
+                    ReportedDomain(
+                        ReportKind(kind), domain, reports, messages, failing, last_at, policy
+                    )
+                )
+            return found
+
+        return self._engine.read(query)
+
+    def sources(
+        self, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
+    ) -> Deferred[list[ReportSource]]:
+        """List the reporters of counted reports."""
+        return self._engine.read(
+            lambda t: [
+                ReportSource(ReportKind(kind), *facts)
+                for kind, *facts in t.rows(_SOURCES, (account_id, limit))
+            ]
+        )
+
+    def policy(self, account_id: AccountId, domain: str) -> Deferred[str]:
+        """Return the DMARC policy that receivers found last."""
+        values = (account_id, ReportKind.DMARC.value, domain)
+
+        def query(transaction: Transaction) -> str:
+            newest = transaction.row(_NEWEST_POLICY, values)
+            return "" if newest is None else str(newest[0])
+
+        return self._engine.read(query)
+
+    def tls_page(
+        self, account_id: AccountId, domain: str, since: Instant, limit: int, offset: int
+    ) -> Deferred[TlsPage]:
+        """Sum up the TLS sessions since a day."""
+        return self._engine.read(lambda t: _tls_page(t, (account_id, domain, since), limit, offset))
+
+    def sums(
+        self, account_id: AccountId, kind: ReportKind, domain: str, since: Instant, limit: int
+    ) -> Deferred[list[SumOfRows]]:
+        """Sum up what was counted since a day."""
+        return self._engine.read(
+            lambda t: [
+                SumOfRows(*row)
+                for row in t.rows(_SUMS, (account_id, kind.value, domain, since, limit))
+            ]
+        )
+
+    def has_report(self, account_id: AccountId, report_id: ReportId) -> Deferred[bool]:
+        """Return whether an account has a report."""
+        sql = "SELECT 1 FROM receiver_report WHERE account_id = ? AND id = ?"
+        return self._engine.read(lambda t: t.row(sql, (account_id, report_id)) is not None)
+
+    def remove(
+        self, account_id: AccountId, selection: ReportSelection, now: Instant, limit: int
+    ) -> Deferred[Removed]:
+        """Delete reports of a selection, and the rows that they count."""
+        return self._engine.write(_remove, (account_id, selection, now, limit))
+
+    def forget(self, now: Instant, limit: int) -> Deferred[int]:
+        """Delete what is older than it is kept."""
+        return self._engine.write(_forget, (now, limit))
+
+
+def _tls_page(
+    transaction: Transaction, asked: tuple[Value, ...], limit: int, offset: int
+) -> TlsPage:
+    ((amount, failed, total),) = transaction.rows(_TLS_SUMS, asked)
+    rows = transaction.rows(_TLS_ROWS, (*asked, limit, offset))
+    results = [result for result, *_ in rows]
+    reporters: dict[str, list[str]] = {result: [] for result in results}
+    if results:
+        sql = _TLS_REPORTERS.format(results=", ".join("?" * len(results)))
+        for result, reporter in transaction.rows(sql, (*asked, *results)):
+            reporters[result].append(reporter)
+    sources = transaction.rows(_TLS_SOURCES, (*asked, LARGEST_REPORT_PAGE))
+    return TlsPage(
+        amount - failed,
+        failed,
+        total,
+        tuple(
+            TlsRows(result, count, last_day, tuple(reporters[result]))
+            for result, count, last_day in rows
+        ),
+        tuple(TlsSource(name, all_ - lost, lost) for name, all_, lost in sources),
+    )
+
+
+def _facts(report: ReceiverReport) -> tuple[Value, ...]:
+    return (
+        report.id,
+        report.account_id,
+        report.kind.value,
+        report.state.value,
+        report.received_at,
+        report.reason,
+        report.domain,
+        report.reporter,
+        report.organisation,
+        report.report_id,
+        report.begins_at,
+        report.ends_at,
+        report.policy,
+        report.messages,
+        report.failing,
+        json.dumps(report.problems),
+    )
+
+
+def _report_of(row: Row) -> ReceiverReport:
+    known = dict(zip(ReceiverReport.__struct_fields__, row, strict=True))
+    known["kind"], known["state"] = ReportKind(known["kind"]), ReportState(known["state"])
+    known["problems"] = tuple(json.loads(known["problems"]))
+    return ReceiverReport(**known)
+
+
+def _counted(row: CountedRow) -> tuple[Value, ...]:
+    return (
+        row.account_id,
+        row.kind.value,
+        row.domain,
+        row.day,
+        row.digest,
+        row.reporter,
+        row.result,
+        row.amount,
+    )
+
+
+@for_each_in(lambda _, item: (item[0].account_id,))
+def _post(transaction: Transaction, item: tuple[ReceiverReport, bytes]) -> InboxFull | None:
+    report, body = item
+    lock_inboxes(transaction, (report.account_id,))
+    if is_full(transaction, report.account_id):
+        return InboxFull(FULL)
+    transaction.insert(INTO_REPORT, [(*_facts(report), 0, None, body)])
+    return None
+
+
+@for_each
+def _claim(
+    transaction: Transaction, item: tuple[Lease, Instant, tuple[AccountId, ...]]
+) -> WaitingReport | None:
+    lease, own_now, busy = item
+    offset = transaction.clock_offset()
+    now = own_now + offset
+    waiting = _WAITING.format(busy=", ".join("?" * len(busy)) or "''")
+    row = transaction.row(waiting, (now, *busy, now))
+    if row is None:
+        return None
+    report_id = ReportId(row[0])
+    if not transaction.execute(_CLAIM, (lease.holder, lease.until + offset, report_id, now)):
+        return None
+    found = transaction.row(_READ, (report_id,))
+    if found is None:
+        return None
+    account_id, mailbox_name, kind, received_at, attempts, body, delivery_id, sender, raw = found[
+        :9
+    ]
+    mail = None
+    if delivery_id is not None:
+        mail = ReceivedMail(
+            session_of(found[9:]),
+            sender,
+            received_at,
+            bytes(raw),
+            delivery_id=delivery_id,
+            account_id=account_id,
+        )
+    return WaitingReport(
+        report_id,
+        account_id,
+        mailbox_name,
+        ReportKind(kind),
+        received_at,
+        attempts,
+        mail,
+        b"" if body is None else bytes(body),
+    )
+
+
+@for_each
+def _count(transaction: Transaction, rows: tuple[tuple[Value, ...], ...]) -> None:
+    transaction.execute_over(_COUNT, rows)
+
+
+@for_each_in(lambda _, item: {one.account_id for one in item[2]})
+def _finish(
+    transaction: Transaction, item: tuple[ReportId, str, tuple[ReceiverReport, ...]]
+) -> bool:
+    report_id, holder, found = item
+    # Two daemons that finish the same report see each other.
+    lock_inboxes(transaction, {one.account_id for one in found})
+    gone = transaction.rows(
+        "DELETE FROM receiver_report WHERE id = ? AND state = 'waiting' AND lease_holder = ? "
+        "RETURNING delivery_id, account_id",
+        (report_id, holder),
+    )
+    if not gone:
+        return False
+    mail = _mail_to_keep(transaction, *gone[0])
+    for report in found:
+        state, reason = report.state.value, report.reason
+        keys = (
+            report.account_id,
+            report.kind.value,
+            report.domain,
+            report.reporter,
+            report.report_id,
+            report.reason,
+        )
+        if report.state is ReportState.COUNTED and transaction.row(IS_COUNTED, keys) is not None:
+            state, reason = ReportState.REPEATED.value, "the same report was counted before"
+        facts = list(_facts(report))
+        facts[3], facts[5] = state, reason
+        kept_mail = None if state in _WITHOUT_MAIL else mail
+        transaction.insert(INTO_REPORT, [(*facts, 0, kept_mail, None)])
+    drop_unshared(transaction, {row[0] for row in gone if row[0] is not None})
+    return True
+
+
+_WITHOUT_MAIL = (ReportState.COUNTED.value, ReportState.REPEATED.value)
+
+_MAY_KEEP = """
+    SELECT id FROM delivery WHERE id = ? AND size <= ? AND ? > (
+        SELECT COUNT(*) FROM receiver_report WHERE account_id = ? AND delivery_id IS NOT NULL
+    )
+"""
+
+
+def _mail_to_keep(
+    transaction: Transaction, delivery_id: str | None, account_id: AccountId
+) -> str | None:
+    """Give the mail of a report that is not counted, where there is room for it."""
+    values = (delivery_id, MAX_RAW_SIZE, MAX_RAW, account_id)
+    return None if transaction.row(_MAY_KEEP, values) is None else delivery_id
+
+
+@for_each
+def _put_off(transaction: Transaction, item: tuple[ReportId, str, Instant]) -> None:
+    report_id, holder, retry_at = item
+    transaction.execute(
+        "UPDATE receiver_report SET lease_holder = NULL, lease_until = ? "
+        "WHERE id = ? AND lease_holder = ?",
+        (retry_at + transaction.clock_offset(), report_id, holder),
+    )
+
+
+@for_each
+def _release(transaction: Transaction, holder: str) -> None:
+    transaction.execute(
+        "UPDATE receiver_report SET lease_holder = NULL, lease_until = NULL, "
+        "attempts = attempts - 1 WHERE state = 'waiting' AND lease_holder = ?",
+        (holder,),
+    )
+
+
+_REMOVE_REPORTS = """
+    DELETE FROM receiver_report WHERE id IN (
+        SELECT id FROM receiver_report WHERE account_id = ? AND {condition}
+        AND NOT (state = 'waiting' AND lease_holder IS NOT NULL AND lease_until > ?)
+        ORDER BY received_at, id LIMIT ?
+    ) RETURNING delivery_id
+"""
+
+_REMOVE_COUNTS = """
+    DELETE FROM report_count WHERE (account_id, kind, domain, day, digest) IN (
+        SELECT account_id, kind, domain, day, digest FROM report_count
+        WHERE account_id = ? AND {condition} LIMIT ?
+    )
+"""
+
+_REMOVE_COUNT = "DELETE FROM report_count WHERE (account_id, kind, domain, day, digest) IN ({rows})"
+
+_COUNTS_OF_REPORTER = """
+    SELECT domain, digest, result FROM report_count
+    WHERE account_id = ? AND reporter = ? AND day = ? AND kind = ?
+"""
+
+
+@makes_room
+@for_each_in(lambda _, item: (item[0],))
+def _remove(
+    transaction: Transaction, item: tuple[AccountId, ReportSelection, Instant, int]
+) -> Removed:
+    account_id, selection, own_now, limit = item
+    lock_inboxes(transaction, (account_id,))
+    now = own_now + transaction.clock_offset()
+    if selection.report_id is None:
+        rows = _remove_counts(transaction, account_id, selection, limit)
+    else:
+        rows = _remove_counts_of_report(transaction, account_id, selection.report_id, limit)
+    condition, values = _reports_in(selection)
+    sql = _REMOVE_REPORTS.format(condition=condition)
+    gone = transaction.rows(sql, (account_id, *values, now, limit - rows))
+    drop_unshared(transaction, {row[0] for row in gone if row[0] is not None})
+    return Removed(len(gone), rows)
+
+
+def _reports_in(selection: ReportSelection) -> Condition:
+    """Return the SQL condition of a selection; a waiting report has no reporter yet."""
+    conditions: list[Condition] = [("TRUE", ())]
+    if selection.report_id is not None:
+        conditions.append(("id = ?", (selection.report_id,)))
+    if selection.reporter is not None:
+        conditions.append(("reporter = ? AND state <> 'waiting'", (selection.reporter,)))
+    if selection.day is not None:
+        span = (selection.day, selection.day + DAY)
+        began = "COALESCE(begins_at, received_at)"
+        conditions.append((f"{began} >= ? AND {began} < ?", span))
+    return _all_of(conditions)
+
+
+def _all_of(conditions: Sequence[Condition]) -> Condition:
+    text = " AND ".join(text for text, _ in conditions)
+    return text, tuple(value for _, values in conditions for value in values)
+
+
+def _remove_counts(
+    transaction: Transaction, account_id: AccountId, selection: ReportSelection, limit: int
+) -> int:
+    wanted: dict[str, Value] = {"reporter": selection.reporter, "day": selection.day}
+    conditions: list[Condition] = [
+        (f"{name} = ?", (value,)) for name, value in wanted.items() if value is not None
+    ]
+    condition, values = _all_of([("TRUE", ()), *conditions])
+    sql = _REMOVE_COUNTS.format(condition=condition)
+    return transaction.execute(sql, (account_id, *values, limit))
+
+
+def _remove_counts_of_report(
+    transaction: Transaction, account_id: AccountId, report_id: ReportId, limit: int
+) -> int:
+    """Delete the rows that a report counts, found by their digests."""
+    row = transaction.row(
+        f"SELECT {_FACTS} FROM receiver_report "
+        "WHERE account_id = ? AND id = ? AND state = 'counted'",
+        (account_id, report_id),
+    )
+    report = None if row is None else _report_of(row)
+    if report is None or report.begins_at is None:
+        return 0
+    day, kind = day_of(report.begins_at), report.kind.value
+    found = transaction.rows(_COUNTS_OF_REPORTER, (account_id, report.reporter, day, kind))
+    own = [
+        (account_id, kind, domain, day, digest)
+        for domain, digest, result in found
+        if digest == row_digest(report.reporter, report.report_id, result, report.reason)
+    ]
+    transaction.execute_over(_REMOVE_COUNT, own[:limit])
+    return len(own[:limit])
+
+
+SWEEPING = 0x6D61_6972
+"""The work of forgetting reports: of several daemons one does it at a time."""
+
+_OLD_REPORTS = """
+    DELETE FROM receiver_report WHERE id IN (
+        SELECT id FROM receiver_report WHERE received_at <= ? ORDER BY received_at LIMIT ?
+    ) RETURNING delivery_id
+"""
+
+_OLD_MAILS = """
+    SELECT id, delivery_id FROM receiver_report
+    WHERE delivery_id IS NOT NULL AND state <> 'waiting' AND received_at <= ?
+    ORDER BY received_at LIMIT ?
+"""
+
+_OLD_COUNTS = """
+    DELETE FROM report_count WHERE (account_id, kind, domain, day, digest) IN (
+        SELECT account_id, kind, domain, day, digest FROM report_count WHERE day <= ? LIMIT ?
+    )
+"""
+
+
+@makes_room
+@for_each
+def _forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
+    now, limit = item
+    if not transaction.is_only_one(SWEEPING):
+        return 0
+    oldest = Instant(now - REPORTS_KEPT)
+    reports = transaction.rows(_OLD_REPORTS, (oldest, limit))
+    mails = transaction.rows(_OLD_MAILS, (now - RAW_KEPT, limit))
+    for report_id, _ in mails:
+        transaction.execute(
+            "UPDATE receiver_report SET delivery_id = NULL WHERE id = ?", (report_id,)
+        )
+    drop_unshared(transaction, {row[-1] for row in (*reports, *mails) if row[-1] is not None})
+    counts = transaction.execute(_OLD_COUNTS, (oldest, limit))
+    tallies = forget_tallies(transaction, oldest, limit)
+    return max(len(reports), len(mails), counts, tallies)

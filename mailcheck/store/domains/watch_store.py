@@ -1,0 +1,496 @@
+"""Watches: what is watched, by whom it is run, what changed, and the alerts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mailcheck.core.errors import ExpectedFailure, TooManyWatches, WatchExists
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import Instant
+from mailcheck.core.watches import (
+    MOST_WATCHES,
+    Alert,
+    AlertId,
+    Ended,
+    Raised,
+    Watch,
+    WatchChange,
+    WatchId,
+    WatchKind,
+    WatchScore,
+    WatchSettings,
+)
+from mailcheck.core.webhooks import Webhook
+from mailcheck.operations.domains.watches.ports import History, Recorded, UntoldAlert, WatchPage
+from mailcheck.store.accounts.webhook_store import add_receivers, delete_receivers
+from mailcheck.store.engine import (
+    Engine,
+    Row,
+    Transaction,
+    Value,
+    for_each,
+    for_each_in,
+    makes_room,
+)
+from mailcheck.store.inbox_rows import lock_inboxes
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+_COLUMNS = """
+    id, account_id, kind, target, settings, created_at, next_run_at, last_run_at, state, changes,
+    problem_count
+"""
+
+_WITHOUT_STATE = _COLUMNS.replace("state", "''")
+
+_OF_ACCOUNT = f"""
+    SELECT {_WITHOUT_STATE} FROM watch WHERE account_id = ? ORDER BY target LIMIT ? OFFSET ?
+"""
+
+_IS_FREE = "(held_until IS NULL OR held_until <= ?)"
+
+_DUE = f"""
+    SELECT id FROM watch WHERE is_paused = 0 AND next_run_at <= ? AND {_IS_FREE}
+    ORDER BY next_run_at, id LIMIT ?
+"""
+
+_TAKE = f"UPDATE watch SET holder = ?, held_until = ? WHERE id = ? AND {_IS_FREE}"
+
+# Where its owner has changed the interval meanwhile, that holds.
+_RECORD = """
+    UPDATE watch SET last_run_at = ?, state = ?, changes = changes + ?, problem_count = ?,
+    next_run_at = CASE WHEN next_run_at = ? THEN ? ELSE next_run_at END,
+    holder = NULL, held_until = NULL WHERE id = ? AND holder = ?
+"""
+
+_ALERT_COLUMNS = """
+    watch_alert.id, watch_id, target, problem, severity, sentence, opened_at, ended_at, ending,
+    acknowledged_at
+"""
+
+_ALERTS = f"SELECT {_ALERT_COLUMNS} FROM watch_alert JOIN watch ON watch.id = watch_id"
+
+_OPEN_FIRST = "CASE WHEN ended_at IS NULL THEN 0 ELSE 1 END, opened_at DESC, watch_alert.id"
+
+_UNTOLD = f"""
+    SELECT mailbox_name, settings, {_ALERT_COLUMNS} FROM watch_alert
+    JOIN watch ON watch.id = watch_id JOIN inbox ON inbox.account_id = watch.account_id
+    WHERE is_untold = 1 ORDER BY opened_at, watch_alert.id LIMIT ?
+"""
+
+_TOLD = """
+    UPDATE watch_alert SET is_untold = 0
+    WHERE id = ? AND severity = ? AND COALESCE(ended_at, 0) = ?
+"""
+
+_OLD = (
+    ("watch_change", "watch_id, number", "at < ?"),
+    ("watch_score", "watch_id, number", "at < ?"),
+    ("watch_alert", "id", "ended_at < ?"),
+)
+"""Tables, the columns that name a row, and which rows are forgotten."""
+
+FORGETTING = 0x6D61_6977
+"""The work of forgetting: of several daemons one does it at a time."""
+
+
+class SqlWatchStore:
+    """Fills the port `WatchStore` on any engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, watch: Watch, receivers: Sequence[Webhook] = ()) -> Deferred[Watch]:
+        """Add one, and those that its alerts go to."""
+        return self._engine.write(_add, (watch, receivers))
+
+    def of_account(self, account_id: AccountId, limit: int, offset: int = 0) -> Deferred[WatchPage]:
+        """List the watches of an account by their targets; without their states."""
+
+        def query(transaction: Transaction) -> WatchPage:
+            rows = transaction.rows(_OF_ACCOUNT, (account_id, limit, offset))
+            return WatchPage(list(map(_watch_of, rows)), _count(transaction, account_id))
+
+        return self._engine.read(query)
+
+    def find(self, account_id: AccountId, watch_id: WatchId) -> Deferred[Watch | None]:
+        """Find a watch of an account."""
+        return self._engine.read(lambda t: _find(t, account_id, watch_id))
+
+    def change(
+        self,
+        account_id: AccountId,
+        watch_id: WatchId,
+        settings: WatchSettings,
+        next_run_at: Instant,
+        receivers: Sequence[Webhook] = (),
+    ) -> Deferred[Watch | None]:
+        """Let its owner choose otherwise; nothing where there is none."""
+        return self._engine.write(_change, (account_id, watch_id, settings, next_run_at, receivers))
+
+    def delete(self, account_id: AccountId, watch_id: WatchId) -> Deferred[bool]:
+        """Delete a watch with all that was kept of it; false where there is none."""
+        return self._engine.write(_delete, (watch_id, account_id))
+
+    def claim(
+        self, holder: str, now: Instant, milliseconds: int, limit: int
+    ) -> Deferred[list[Watch]]:
+        """Take so many watches that are due, those that wait longest first, for so long."""
+        return self._engine.write(_claim, (holder, now, milliseconds, limit))
+
+    def claim_one(
+        self, account_id: AccountId, watch_id: WatchId, holder: str, now: Instant, milliseconds: int
+    ) -> Deferred[Watch | None]:
+        """Take one, due or not; nothing where it is taken, or there is none."""
+        return self._engine.write(_claim_one, (account_id, watch_id, holder, now, milliseconds))
+
+    def release(self, holder: str) -> Deferred[None]:
+        """Let go of all that a holder has taken; they are due as before."""
+        return self._engine.write(_release, holder)
+
+    def put_off(self, holder: str, watch_id: WatchId, until: Instant) -> Deferred[None]:
+        """Let go of one that could not be run."""
+        return self._engine.write(_put_off, (until, watch_id, holder))
+
+    def record(self, holder: str, recorded: Recorded) -> Deferred[bool]:
+        """Keep what came of a run, and let go of its watch."""
+        return self._engine.write(_record, (holder, recorded))
+
+    def history(self, watch_id: WatchId, since: Instant, limit: int) -> Deferred[History]:
+        """Give what was kept since a moment: of changes the newest ones."""
+        return self._engine.read(lambda t: _history(t, watch_id, since, limit))
+
+    def alerts(self, account_id: AccountId, watch_id: WatchId, limit: int) -> Deferred[list[Alert]]:
+        """List the alerts of a watch: those that are open first, then the newest."""
+        sql = f"{_ALERTS} WHERE account_id = ? AND watch_id = ? ORDER BY {_OPEN_FIRST} LIMIT ?"
+        return self._engine.read(
+            lambda t: [_alert_of(row) for row in t.rows(sql, (account_id, watch_id, limit))]
+        )
+
+    def open_alerts(self, account_id: AccountId, limit: int) -> Deferred[list[Alert]]:
+        """List the open alerts of an account, the newest first."""
+        sql = f"{_ALERTS} WHERE account_id = ? AND ended_at IS NULL ORDER BY {_OPEN_FIRST} LIMIT ?"
+        return self._engine.read(
+            lambda t: [_alert_of(row) for row in t.rows(sql, (account_id, limit))]
+        )
+
+    def acknowledge(
+        self, account_id: AccountId, watch_id: WatchId, alert_id: AlertId, now: Instant
+    ) -> Deferred[Alert | None]:
+        """Note that its owner knows: that it is open is told no more."""
+        return self._engine.write(_acknowledge, (account_id, watch_id, alert_id, now))
+
+    def untold(self, limit: int) -> Deferred[list[UntoldAlert]]:
+        """List alerts of which there is something to tell, oldest first."""
+        return self._engine.read(
+            lambda t: [
+                UntoldAlert(name, chosen.quiet, _alert_of(tuple(row)), chosen.alert_to)
+                for name, settings, *row in t.rows(_UNTOLD, (limit,))
+                for chosen in [_settings_of(settings)]
+            ]
+        )
+
+    def note_told(self, alerts: Sequence[Alert]) -> Deferred[None]:
+        """Note that all was told of alerts as they are here; what came since is still to tell."""
+        told = [(alert.id, alert.severity, alert.ended_at or 0) for alert in alerts]
+        return self._engine.write(_note_told, told)
+
+    def forget(self, before: Instant, limit: int) -> Deferred[int]:
+        """Delete at most so many changes, scores and ended alerts from before a moment."""
+        return self._engine.write(_forget, (before, limit))
+
+
+def _text_of(settings: WatchSettings) -> str:
+    return msgspec.json.encode(settings).decode()
+
+
+def _settings_of(text: str) -> WatchSettings:
+    return msgspec.json.decode(text, type=WatchSettings)
+
+
+def _watch_of(row: Row) -> Watch:
+    values = dict(zip(Watch.__struct_fields__, row, strict=True))
+    kind, settings = WatchKind(values["kind"]), _settings_of(values["settings"])
+    return Watch(**{**values, "kind": kind, "settings": settings})
+
+
+def _alert_of(row: Row) -> Alert:
+    return Alert(*row)
+
+
+def _count(transaction: Transaction, account_id: AccountId) -> int:
+    ((count,),) = transaction.rows("SELECT COUNT(*) FROM watch WHERE account_id = ?", (account_id,))
+    return int(count)
+
+
+def _find(transaction: Transaction, account_id: AccountId, watch_id: WatchId) -> Watch | None:
+    row = transaction.row(
+        f"SELECT {_COLUMNS} FROM watch WHERE account_id = ? AND id = ?", (account_id, watch_id)
+    )
+    return None if row is None else _watch_of(row)
+
+
+def _urls_named(transaction: Transaction, account_id: AccountId) -> set[str]:
+    rows = transaction.rows("SELECT settings FROM watch WHERE account_id = ?", (account_id,))
+    return {url for (settings,) in rows for url in _settings_of(settings).alert_to}
+
+
+def _delete_unnamed(transaction: Transaction, account_id: AccountId) -> None:
+    delete_receivers(transaction, account_id, lambda: _urls_named(transaction, account_id))
+
+
+@for_each_in(lambda _, item: (item[0].account_id,))
+def _add(
+    transaction: Transaction, item: tuple[Watch, Sequence[Webhook]]
+) -> Watch | ExpectedFailure:
+    watch, receivers = item
+    account_id = watch.account_id
+    # Two that are added at a time see each other.
+    lock_inboxes(transaction, (account_id,))
+    if _count(transaction, account_id) >= MOST_WATCHES:
+        return TooManyWatches(f"an account has at most {MOST_WATCHES} watches: delete one first")
+    same = "SELECT id FROM watch WHERE account_id = ? AND target = ?"
+    row = transaction.row(same, (account_id, watch.target))
+    if row is not None:
+        return WatchExists(f"{watch.target} is watched already, by {row[0]}")
+    failure = add_receivers(transaction, receivers)
+    if failure is not None:
+        return failure
+    transaction.insert(
+        "watch (id, account_id, kind, target, settings, is_paused, created_at, next_run_at, "
+        "state, changes)",
+        [
+            (
+                watch.id,
+                account_id,
+                watch.kind.value,
+                watch.target,
+                _text_of(watch.settings),
+                int(watch.settings.is_paused),
+                watch.created_at,
+                watch.next_run_at,
+                watch.state,
+                watch.changes,
+            )
+        ],
+    )
+    return watch
+
+
+@for_each_in(lambda _, item: (item[0],))
+def _change(
+    transaction: Transaction,
+    item: tuple[AccountId, WatchId, WatchSettings, Instant, Sequence[Webhook]],
+) -> Watch | ExpectedFailure | None:
+    account_id, watch_id, settings, next_run_at, receivers = item
+    lock_inboxes(transaction, (account_id,))
+    if _find(transaction, account_id, watch_id) is None:
+        return None
+    failure = add_receivers(transaction, receivers)
+    if failure is not None:
+        return failure
+    transaction.execute(
+        "UPDATE watch SET settings = ?, is_paused = ?, next_run_at = ? "
+        "WHERE id = ? AND account_id = ?",
+        (_text_of(settings), int(settings.is_paused), next_run_at, watch_id, account_id),
+    )
+    _delete_unnamed(transaction, account_id)
+    return _find(transaction, account_id, watch_id)
+
+
+@makes_room
+@for_each_in(lambda _, item: (item[1],))
+def _delete(transaction: Transaction, item: tuple[WatchId, AccountId]) -> bool:
+    lock_inboxes(transaction, item[1:])
+    if not transaction.execute("DELETE FROM watch WHERE id = ? AND account_id = ?", item):
+        return False
+    _delete_unnamed(transaction, item[1])
+    return True
+
+
+@for_each
+def _claim(transaction: Transaction, item: tuple[str, Instant, int, int]) -> list[Watch]:
+    holder, own_now, milliseconds, limit = item
+    now = own_now + transaction.clock_offset()
+    taken = [
+        watch_id
+        for (watch_id,) in transaction.rows(_DUE, (own_now, now, limit))
+        if transaction.execute(_TAKE, (holder, now + milliseconds, watch_id, now))
+    ]
+    rows = [transaction.row(f"SELECT {_COLUMNS} FROM watch WHERE id = ?", (one,)) for one in taken]
+    return [_watch_of(row) for row in rows if row is not None]
+
+
+@for_each
+def _claim_one(
+    transaction: Transaction, item: tuple[AccountId, WatchId, str, Instant, int]
+) -> Watch | None:
+    account_id, watch_id, holder, own_now, milliseconds = item
+    now = own_now + transaction.clock_offset()
+    watch = _find(transaction, account_id, watch_id)
+    if watch is None or not transaction.execute(_TAKE, (holder, now + milliseconds, watch_id, now)):
+        return None
+    return _find(transaction, account_id, watch_id)
+
+
+@for_each
+def _release(transaction: Transaction, holder: str) -> None:
+    transaction.execute(
+        "UPDATE watch SET holder = NULL, held_until = NULL WHERE holder = ?", (holder,)
+    )
+
+
+@for_each
+def _put_off(transaction: Transaction, item: tuple[Instant, WatchId, str]) -> None:
+    transaction.execute(
+        "UPDATE watch SET next_run_at = ?, holder = NULL, held_until = NULL "
+        "WHERE id = ? AND holder = ?",
+        item,
+    )
+
+
+@for_each
+def _record(transaction: Transaction, item: tuple[str, Recorded]) -> bool:
+    holder, recorded = item
+    watch = recorded.watch
+    numbers = len(recorded.changes) + (recorded.score is not None)
+    kept = (
+        recorded.at,
+        recorded.state,
+        numbers,
+        recorded.problem_count,
+        watch.next_run_at,
+        recorded.next_run_at,
+        watch.id,
+        holder,
+    )
+    if not transaction.execute(_RECORD, kept):
+        return False
+    _keep_changes(transaction, watch, recorded)
+    for alert_id, raised in recorded.raised:
+        _raise(transaction, watch.id, alert_id, raised, recorded.at)
+    for ended in recorded.ended:
+        _end(transaction, watch.id, ended, recorded.at)
+    return True
+
+
+def _keep_changes(transaction: Transaction, watch: Watch, recorded: Recorded) -> None:
+    rows: list[Sequence[Value]] = [
+        (
+            watch.id,
+            number,
+            one.at,
+            one.topic,
+            one.name,
+            one.before,
+            one.after,
+            one.sentence,
+            one.severity,
+        )
+        for number, one in enumerate(recorded.changes, watch.changes)
+    ]
+    if rows:
+        transaction.insert(
+            "watch_change (watch_id, number, at, topic, name, value_before, value_after, "
+            "sentence, severity)",
+            rows,
+        )
+    score = recorded.score
+    if score is not None:
+        number = watch.changes + len(recorded.changes)
+        points = json.dumps(score.points)
+        transaction.insert(
+            "watch_score (watch_id, number, at, score, grade, points)",
+            [(watch.id, number, score.at, score.score, score.grade, points)],
+        )
+
+
+def _raise(
+    transaction: Transaction, watch_id: WatchId, alert_id: AlertId, raised: Raised, at: Instant
+) -> None:
+    is_untold = int(raised.is_new)
+    is_open = transaction.execute(
+        "UPDATE watch_alert SET severity = ?, sentence = ?, "
+        "is_untold = CASE WHEN ? = 1 AND acknowledged_at IS NULL THEN 1 ELSE is_untold END "
+        "WHERE watch_id = ? AND problem = ? AND ended_at IS NULL",
+        (raised.severity, raised.sentence, is_untold, watch_id, raised.key),
+    )
+    if not is_open:
+        transaction.insert(
+            "watch_alert (id, watch_id, problem, severity, sentence, opened_at, ending, is_untold)",
+            [(alert_id, watch_id, raised.key, raised.severity, raised.sentence, at, "", 1)],
+        )
+
+
+def _end(transaction: Transaction, watch_id: WatchId, ended: Ended, at: Instant) -> None:
+    transaction.execute(
+        "UPDATE watch_alert SET ended_at = ?, ending = ?, is_untold = 1 "
+        "WHERE watch_id = ? AND problem = ? AND ended_at IS NULL",
+        (at, ended.sentence, watch_id, ended.key),
+    )
+
+
+def _history(transaction: Transaction, watch_id: WatchId, since: Instant, limit: int) -> History:
+    rows = transaction.rows(
+        "SELECT at, topic, name, value_before, value_after, sentence, severity FROM watch_change "
+        "WHERE watch_id = ? AND at >= ? ORDER BY number DESC LIMIT ?",
+        (watch_id, since, limit + 1),
+    )
+    scores = transaction.rows(
+        "SELECT at, score, grade, points FROM watch_score "
+        "WHERE watch_id = ? AND at >= ? ORDER BY number DESC LIMIT ?",
+        (watch_id, since, limit),
+    )
+    changes = tuple(WatchChange(*row) for row in reversed(rows[:limit]))
+    return History(
+        changes,
+        tuple(
+            WatchScore(at, score, grade, json.loads(points))
+            for at, score, grade, points in reversed(scores)
+        ),
+        is_cut=len(rows) > limit,
+    )
+
+
+@for_each
+def _acknowledge(
+    transaction: Transaction, item: tuple[AccountId, WatchId, AlertId, Instant]
+) -> Alert | None:
+    account_id, watch_id, alert_id, now = item
+    transaction.execute(
+        "UPDATE watch_alert SET acknowledged_at = COALESCE(acknowledged_at, ?), "
+        "is_untold = CASE WHEN ended_at IS NULL THEN 0 ELSE is_untold END "
+        "WHERE id = ? AND watch_id IN (SELECT id FROM watch WHERE id = ? AND account_id = ?)",
+        (now, alert_id, watch_id, account_id),
+    )
+    row = transaction.row(
+        f"{_ALERTS} WHERE account_id = ? AND watch_id = ? AND watch_alert.id = ?",
+        (account_id, watch_id, alert_id),
+    )
+    return None if row is None else _alert_of(row)
+
+
+@for_each
+def _note_told(transaction: Transaction, told: Sequence[tuple[str, str, int]]) -> None:
+    transaction.execute_many(_TOLD, told)
+
+
+@makes_room
+@for_each
+def _forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
+    if not transaction.is_only_one(FORGETTING):
+        return 0
+    before, limit = item
+    left = limit
+    for table, named, is_old in _OLD:
+        left -= transaction.execute(
+            f"DELETE FROM {table} WHERE ({named}) IN "
+            f"(SELECT {named} FROM {table} WHERE {is_old} LIMIT ?)",
+            (before, max(0, left)),
+        )
+    return limit - left

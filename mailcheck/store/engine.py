@@ -1,0 +1,254 @@
+"""The engine seam: what a store needs of a database, whichever it is.
+
+A store writes SQL once, with ``?`` for parameters, in the dialect that SQLite
+and PostgreSQL share. One store method is one named transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+
+from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
+from mailcheck.core.identifiers import AccountId
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+    from mailcheck.store.inbox_rows import KnownInboxes
+
+
+class Repeatable(StoreUnavailable):
+    """Nothing was done, and the same may go well at once: a deadlock, a connection was lost."""
+
+
+class RowLocked(StoreUnavailable):
+    """The work was not done: another writer kept a row locked for too long."""
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Value = str | int | bytes | None
+Row = tuple[Any, ...]
+
+Condition = tuple[str, tuple[Value, ...]]
+"""A part of a WHERE clause, and its parameters."""
+
+
+class Transaction(Protocol):
+    """A transaction under way, used in a thread of its own.
+
+    ``locks_rows``: other writers work beside it, kept from single rows; else from everything.
+    ``code_of``: the function that gives a character's code.
+    """
+
+    locks_rows: ClassVar[bool]
+    code_of: ClassVar[str]
+
+    @property
+    def known_inboxes(self) -> KnownInboxes | None:
+        """What this connection's commits have left, where to read it again takes a round trip."""
+
+    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+        """Run a statement; gives the number of rows it changed."""
+
+    def execute_many(self, sql: str, parameters: Iterable[Sequence[Value]]) -> None:
+        """Run a statement once for each set of parameters."""
+
+    def execute_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
+        """Run a statement over a table: ``{rows}`` in it is ``VALUES (?, ...), ...``.
+
+        Its columns are ``column1``, ``column2`` and so on. Nothing is run for no rows.
+        """
+
+    def rows_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[Row]:
+        """As `execute_over`, and give the rows that the statement returns."""
+
+    def insert(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
+        """Insert all rows with few statements; ``into`` is ``table (column, ...)``."""
+
+    def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """Run a query and give all its rows."""
+
+    def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
+        """Run a query and give its first row."""
+
+    def containing(self, column: str, part: str) -> Condition:
+        """Write that a text has a part, as this database finds out soonest."""
+
+    def is_only_one(self, work: int) -> bool:
+        """Tell whether no other daemon does this work now; none begins it before the commit."""
+
+    def locked_rows(self, sql: str, parameters: Sequence[Value], table: str) -> list[Row]:
+        """Run a query and keep its rows of a table from other writers until the end.
+
+        They are locked in the order of the query, and given as they are by then.
+        """
+
+    def locked_rows_over(self, sql: str, rows: Sequence[Sequence[Value]], table: str) -> list[Row]:
+        """As `locked_rows`, over a table of rows as `execute_over` has it."""
+
+    def lock(self, work: int) -> None:
+        """Wait until no other daemon does this work; none begins it before the commit."""
+
+    def touch(self) -> None:
+        """Write something that changes nothing: the commit has to reach the disk all the same."""
+
+    def clock_offset(self) -> int:
+        """Say by how many milliseconds the clock that all daemons share is ahead of ours."""
+
+
+Work = Callable[[Transaction, Sequence[Item]], Sequence[Result | ExpectedFailure]]
+"""A write over all the items that wait for it: one result, or expected failure, for each.
+
+It may be run again, item by item, when the run over all of them failed, and in
+another process: it and its items can be pickled.
+"""
+
+
+@runtime_checkable
+class InboxWork(Protocol):
+    """A write that moves counters of inboxes, which it locks before anything else.
+
+    A group of several writes locks the inboxes of all of them first: groups that
+    locked as they went would wait for each other. ``locks_all_first``: it does so itself
+    for all its items, which saves a group of nothing else the question.
+
+    An item of which an inbox stays locked by another writer fails, and the rest of its group is
+    committed. A work that has ``without_lock`` does that instead.
+    """
+
+    locks_all_first: ClassVar[bool]
+
+    def accounts(self, transaction: Transaction, items: Sequence[Any]) -> Iterable[AccountId]:
+        """Say whose inboxes are to be locked."""
+
+
+@runtime_checkable
+class MailWork(InboxWork, Protocol):
+    """A write of whole mails, of which it can be found out later whether it was done."""
+
+    def octets(self, item: Any) -> int:
+        """Say how much an item is to write."""
+
+    def find_outcomes(self, transaction: Transaction, items: Sequence[Any]) -> Sequence[Any]:
+        """Give the outcome of each item that is stored, nothing for the others."""
+
+
+def values_of(rows: Sequence[Sequence[Value]]) -> str:
+    """Write ``VALUES (?, ...), ...`` for some rows."""
+    marks = f"({', '.join('?' * len(rows[0]))})"
+    return f"VALUES {', '.join([marks] * len(rows))}"
+
+
+def escape_like(text: str) -> str:
+    """Write a text so that it stands for itself in LIKE with ESCAPE '!'."""
+    for special in "!%_":
+        text = text.replace(special, "!" + special)
+    return text
+
+
+class Engine(Protocol):
+    """A database. Any failure of its own arrives as `StoreUnavailable`."""
+
+    def write(self, work: Work[Item, Result], item: Item) -> Deferred[Result]:
+        """Run ``work`` for the item in the next group commit; fires when that is on disk.
+
+        Items given while a commit runs are committed together in the next one.
+        """
+
+    def read(self, query: Callable[[Transaction], Result]) -> Deferred[Result]:
+        """Run a query on one consistent snapshot; never waits for a writer."""
+
+    def elsewhere(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
+        """Give what runs a query in another process, if both can be pickled; else nothing.
+
+        There it raises what `read` fails with.
+        """
+
+    @property
+    def damage(self) -> str:
+        """What damage a read or write has met since the start, or an empty string."""
+
+    def free_bytes(self) -> int | None:
+        """Say how much more the disk can hold; nothing when that is not ours to know."""
+
+
+Made = TypeVar("Made", bound="for_each[Any, Any]")
+
+
+def makes_room(work: Made) -> Made:
+    """Say of a write that it deletes: on a full disk it may use the last of what is in reserve.
+
+    A decorator.
+    """
+    work.makes_room = True
+    return work
+
+
+def is_to_make_room(work: Work[Any, Any]) -> bool:
+    """Tell whether a write was said to make room."""
+    return isinstance(work, for_each) and work.makes_room
+
+
+class for_each(Generic[Item, Result]):  # noqa: N801
+    """Turn a write of one item into one over many: each runs by itself. A decorator.
+
+    Pickled it is its name, so that a writer in another process finds it.
+    """
+
+    makes_room = False
+
+    def __init__(self, work: Callable[[Transaction, Item], Result | ExpectedFailure]) -> None:
+        self._work: Callable[[Transaction, Item], Result | ExpectedFailure] = work
+        self.__module__ = work.__module__
+        self.__doc__ = work.__doc__
+
+    def __reduce__(self) -> str:
+        return self._work.__name__
+
+    def __call__(
+        self, transaction: Transaction, items: Sequence[Item]
+    ) -> list[Result | ExpectedFailure]:
+        """Run the work for each item."""
+        return [self._work(transaction, item) for item in items]
+
+
+class for_each_in:  # noqa: N801
+    """As `for_each`, for a write of one item that moves counters of inboxes. A decorator.
+
+    :param accounts: says whose inboxes an item is about.
+    :param without_lock: writes an item whose inbox stays locked by another writer.
+    """
+
+    def __init__(
+        self,
+        accounts: Callable[[Transaction, Any], Iterable[AccountId]],
+        without_lock: Callable[[Transaction, Any], Any] | None = None,
+    ) -> None:
+        self._accounts = accounts
+        self._without_lock = without_lock
+
+    def __call__(
+        self, work: Callable[[Transaction, Item], Result | ExpectedFailure]
+    ) -> _EachInInboxes[Item, Result]:
+        """Decorate."""
+        return _EachInInboxes(work, self._accounts, self._without_lock)
+
+
+class _EachInInboxes(for_each[Item, Result]):
+    locks_all_first: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        work: Callable[[Transaction, Item], Result | ExpectedFailure],
+        accounts: Callable[[Transaction, Item], Iterable[AccountId]],
+        without_lock: Callable[[Transaction, Item], Result] | None,
+    ) -> None:
+        super().__init__(work)
+        self._accounts = accounts
+        self.without_lock = without_lock
+
+    def accounts(self, transaction: Transaction, items: Sequence[Item]) -> set[AccountId]:
+        """Say whose inboxes the items are about."""
+        return {account for item in items for account in self._accounts(transaction, item)}

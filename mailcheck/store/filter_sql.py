@@ -1,0 +1,272 @@
+"""A `MessageFilter` as SQL; the same rule as `MessageFilter.mismatches`, in the store.
+
+Keys are folded before they are stored and what is looked for before it is asked, so
+that every database compares the same characters, whatever its collation.
+"""
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from mailcheck.core.addresses import fold_tag
+from mailcheck.core.content import DERIVATION
+from mailcheck.core.cursors import START
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.folded_text import fold_text, signs_within
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import Instant
+from mailcheck.core.search import ATTACHMENT, CODE, READ, UNREAD, Field, Search, Term
+from mailcheck.store.engine import Condition, Transaction, Value, escape_like
+
+# The first part bounds the range of positions to read, the second decides: positions
+# and moments run together but where a clock was set back, or two daemons' clocks differ.
+# The sum keeps the planner from walking the positions from the first on: it reads what
+# came since the moment.
+_SINCE = """
+    message.position >= (
+        SELECT MIN(first.position + 0) FROM message AS first
+        WHERE first.account_id = ? AND first.received_at >= ?
+    ) AND message.received_at >= ?
+"""
+
+_AUTHOR, _SUBJECT = "delivery.author_key", "delivery.subject_key"
+_RECIPIENT = "message.recipient_key"
+_ADDRESSES, _FILES = "content.address_key", "content.file_key"
+_TEXT, _SIGNATURE = "content.text_key", "content.signature"
+# What earlier rules have derived is derived again: that it does not match is not known.
+UNDERIVED = f"(content.derivation IS NULL OR content.derivation < {DERIVATION})"
+
+_LOOKED_IN = {
+    Field.FROM: (_AUTHOR,),
+    Field.TO: (_RECIPIENT, _ADDRESSES),
+    Field.SUBJECT: (_SUBJECT,),
+    Field.TEXT: (_TEXT,),
+    # The text comes last: it is the longest.
+    Field.ANYWHERE: (_SUBJECT, _AUTHOR, _RECIPIENT, _ADDRESSES, _FILES, _TEXT),
+}
+_DERIVED = frozenset({Field.TO, Field.TEXT, Field.ANYWHERE, Field.HAS})
+_COMPARED = {Field.OLDER: "message.received_at < ?", Field.LARGER: "message.size > ?"}
+_CHOSEN = {
+    Field.HAS: {
+        ATTACHMENT: "content.attachment_count > 0",
+        CODE: "content.codes <> '[]'",
+    },
+    Field.IS: {UNREAD: "message.is_read = 0", READ: "message.is_read = 1"},
+}
+
+
+def filter_sql(
+    transaction: Transaction,
+    account_id: AccountId,
+    wanted: MessageFilter,
+    now: Instant,
+    *,
+    or_underived: bool = False,
+) -> tuple[str, list[Value]]:
+    """Write the condition over what `FROM_CONTENT` joins, and its parameters.
+
+    ``or_underived``: of a mail that was not taken apart yet its content is not asked, but for
+    what a search asks.
+    """
+    # The plus keeps the planner from walking all accounts' mail by expiry.
+    parts: list[Condition] = [
+        ("message.account_id = ?", (account_id,)),
+        ("+message.expires_at > ?", (now,)),
+    ]
+    parts += address_parts(wanted, "message")
+    if wanted.start > START:
+        parts.append(("message.position > ?", (wanted.start,)))
+    if wanted.up_to is not None:
+        parts.append(("message.position <= ?", (wanted.up_to,)))
+    if wanted.since is not None:
+        parts.append(_since(account_id, wanted.since))
+    if wanted.author is not None:
+        parts.append(transaction.containing(_AUTHOR, fold_text(wanted.author)))
+    if wanted.subject is not None:
+        parts.append(transaction.containing(_SUBJECT, fold_text(wanted.subject)))
+    if wanted.asks_content:
+        condition, asked = _joined(" AND ", _content_parts(transaction, wanted))
+        parts.append((f"({condition} OR {UNDERIVED})" if or_underived else condition, asked))
+    parts += _terms_sql(transaction, account_id, wanted)
+    return " AND ".join(part for part, _ in parts), [one for _, some in parts for one in some]
+
+
+def derived_sql(
+    transaction: Transaction, account_id: AccountId, wanted: MessageFilter
+) -> Condition:
+    """Write what `without_derived` leaves out, which must be something."""
+    asked = only_derived(wanted)
+    parts = _content_parts(transaction, asked) + _terms_sql(transaction, account_id, asked)
+    return _joined(" AND ", parts)
+
+
+def address_parts(wanted: MessageFilter, table: str) -> list[Condition]:
+    """Write the conditions of to whom a mail is, over a table that has their keys."""
+    parts: list[Condition] = []
+    if wanted.tag is not None:
+        parts.append(_tagged(wanted.tag, table))
+    if wanted.tag_prefix is not None:
+        key = fold_tag(wanted.tag_prefix)
+        parts.append((f"substr({table}.tag_key, 1, {len(key)}) = ?", (key,)))
+    if wanted.recipient is not None:
+        parts.append((f"{table}.recipient_key = ?", (wanted.recipient.casefold(),)))
+    return parts
+
+
+def is_counted_by_tag(wanted: MessageFilter) -> bool:
+    """Tell whether the counters of the inbox and its tags can answer "how many"."""
+    return replace(wanted, after=wanted.after or None) == MessageFilter(tag=wanted.tag)
+
+
+def is_counted_by_recipient(wanted: MessageFilter) -> bool:
+    """Tell whether nothing but an address is asked for."""
+    asked = replace(wanted, after=wanted.after or None)
+    return wanted.recipient is not None and asked == MessageFilter(recipient=wanted.recipient)
+
+
+def looks_into_mails(wanted: MessageFilter) -> bool:
+    """Tell whether mails must be read to know which ones match: no index leads there."""
+    asked = (wanted.search, wanted.author, wanted.subject)
+    return wanted.asks_content or asked != (None, None, None)
+
+
+def asks_derived(wanted: MessageFilter) -> bool:
+    """Tell whether something is asked that is only known of a mail that was taken apart."""
+    return without_derived(wanted) != wanted
+
+
+def without_derived(wanted: MessageFilter) -> MessageFilter:
+    """Give what is asked of a mail beside that."""
+    search = _only(wanted.search, derived=False)
+    return replace(wanted, headers=(), text=None, has_attachment=None, search=search)
+
+
+def only_derived(wanted: MessageFilter) -> MessageFilter:
+    """Give what is asked that is only known of a mail that was taken apart."""
+    return MessageFilter(
+        headers=wanted.headers,
+        text=wanted.text,
+        has_attachment=wanted.has_attachment,
+        search=_only(wanted.search, derived=True),
+    )
+
+
+def _only(search: Search | None, *, derived: bool) -> Search | None:
+    if search is None:
+        return None
+    terms = tuple(term for term in search.terms if (term.field in _DERIVED) is derived)
+    return replace(search, terms=terms)
+
+
+def _content_parts(transaction: Transaction, wanted: MessageFilter) -> list[Condition]:
+    parts: list[Condition] = [
+        ("content.header_key LIKE ? ESCAPE '!'", (_field_containing(name, part),))
+        for name, part in wanted.headers
+    ]
+    if wanted.has_attachment is not None:
+        comparison = "> 0" if wanted.has_attachment else "= 0"
+        parts.append((f"content.attachment_count {comparison}", ()))
+    if wanted.text is not None:
+        parts.append(_text_containing(transaction, fold_text(wanted.text)))
+    return parts
+
+
+FIELD_BEGINS, FIELD_ENDS = "\x01", "\x02"
+"""Stand before a field's name where all that the header says of it begins, and where it ends."""
+
+
+def header_key(header_list: Sequence[tuple[str, str]]) -> str:
+    """Give the text in which header fields are looked for.
+
+    All values of one name stand together between a beginning and an end that there is one of:
+    what lies between the two is of this name.
+    """
+    values: dict[str, list[str]] = {}
+    for name, value in header_list:
+        values.setdefault(name.lower(), []).append(_without_marks(fold_text(value)))
+    return "".join(
+        f"{FIELD_BEGINS}{name}:{chr(10).join(some)}{FIELD_ENDS}{name}:"
+        for name, some in values.items()
+    )
+
+
+def _field_containing(name: str, part: str) -> str:
+    key, looked_for = escape_like(name.lower()), escape_like(_without_marks(fold_text(part)))
+    return f"%{FIELD_BEGINS}{key}:%{looked_for}%{FIELD_ENDS}{key}:%"
+
+
+def _without_marks(key: str) -> str:
+    return key.replace(FIELD_BEGINS, " ").replace(FIELD_ENDS, " ")
+
+
+def _terms_sql(
+    transaction: Transaction, account_id: AccountId, wanted: MessageFilter
+) -> list[Condition]:
+    terms = () if wanted.search is None else sorted(wanted.search.terms, key=_turn)
+    asked = [_term_sql(transaction, account_id, term) for term in terms]
+    in_texts = [term for term in terms if _TEXT in _LOOKED_IN.get(term.field, ())]
+    if len(in_texts) < 2:
+        return asked
+    # No text is read for one word before the signature was asked for all of them.
+    by_signature = [_contained_sql(transaction, term, _may_contain) for term in in_texts]
+    first = len(terms) - len(in_texts)
+    return asked[:first] + by_signature + asked[first:]
+
+
+def _turn(term: Term) -> tuple[bool, int]:
+    """Put texts last, and long words before short ones: few mails have them to go on with."""
+    return term.field in _LOOKED_IN, -len(str(term.value))
+
+
+def _term_sql(transaction: Transaction, account_id: AccountId, term: Term) -> Condition:
+    field, value = term
+    if isinstance(value, int):
+        if field is Field.NEWER:
+            return _since(account_id, Instant(value))
+        return _COMPARED[field], (value,)
+    if field in _CHOSEN:
+        return _CHOSEN[field][value], ()
+    if field is Field.TAG:
+        return _tagged(value)
+    return _contained_sql(transaction, term, _text_containing)
+
+
+def _contained_sql(
+    transaction: Transaction, term: Term, in_text: Callable[[Transaction, str], Condition]
+) -> Condition:
+    """Write that something has what a term looks for; ``in_text`` writes it of the text."""
+    asked: list[Condition] = []
+    for column in _LOOKED_IN[term.field]:
+        value = str(term.value)
+        part = value.casefold() if column is _RECIPIENT else fold_text(value)
+        is_text = column is _TEXT
+        asked.append(
+            in_text(transaction, part) if is_text else transaction.containing(column, part)
+        )
+    return _joined(" OR ", asked)
+
+
+def _text_containing(transaction: Transaction, part: str) -> Condition:
+    """Write that the text has a part: its signature is asked first."""
+    return _joined(" AND ", [_may_contain(transaction, part), transaction.containing(_TEXT, part)])
+
+
+def _may_contain(transaction: Transaction, part: str) -> Condition:
+    code = f"{transaction.code_of}(substr({_SIGNATURE}, ?, 1))"
+    signs = [(f"{code} & ? = ?", (at, bits, bits)) for at, bits in signs_within(part)]
+    if not signs:
+        return "1 = 1", ()
+    return _joined(" OR ", [(f"{_SIGNATURE} = ''", ()), _joined(" AND ", signs)])
+
+
+def _joined(by: str, parts: Sequence[Condition]) -> Condition:
+    condition = by.join(part for part, _ in parts)
+    return f"({condition})", tuple(value for _, some in parts for value in some)
+
+
+def _tagged(tag: str, table: str = "message") -> Condition:
+    return f"{table}.tag_key = ?", (fold_tag(tag),)
+
+
+def _since(account_id: AccountId, moment: Instant) -> Condition:
+    return _SINCE, (account_id, moment, moment)

@@ -1,0 +1,436 @@
+"""Lists and overviews of an inbox: their cost does not grow with what is stored.
+
+From and subject of large inboxes are held in memory, and a list looks through them there. A
+database reads a row of each mail to compare two short texts of it: for 200,000 mails that
+takes a hundred times as long as all the rest of a list. An index of parts of words would cost
+each mail on its way in; this costs nothing before somebody asks.
+"""
+
+import threading
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from msgspec.structs import replace
+
+from mailcheck.core.accounts import Quota
+from mailcheck.core.addresses import fold_tag
+from mailcheck.core.content import DERIVATION, Extracted
+from mailcheck.core.cursors import START, Position
+from mailcheck.core.filters import ANY, MessageFilter
+from mailcheck.core.folded_text import fold_text
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import BEGINNING, Instant
+from mailcheck.core.messages import TagCount
+from mailcheck.operations.ports import InboxOverview, MessagePage, NewestMessages
+from mailcheck.operations.recent import RecentlyUsed
+from mailcheck.store.content_store import load_list
+from mailcheck.store.engine import Row, Transaction, Value
+from mailcheck.store.filter_sql import (
+    UNDERIVED,
+    asks_derived,
+    derived_sql,
+    filter_sql,
+    is_counted_by_recipient,
+    is_counted_by_tag,
+    looks_into_mails,
+    without_derived,
+)
+from mailcheck.store.inbox_rows import (
+    FROM_CONTENT,
+    FROM_MESSAGE,
+    SUMMARY_COLUMNS,
+    SUMMARY_WIDTH,
+    read_inboxes,
+    summary_of,
+)
+
+MOST_HELD = 500_000
+"""Messages of all inboxes together, about 100 bytes each; those asked for last stay."""
+
+WORTH_HOLDING = 2_000
+"""Messages of an inbox: of fewer the database answers as soon."""
+
+READ_AT_ONCE = 10_000
+
+BLOCK = 64
+"""Texts that are looked through as one."""
+
+FEW = 16
+"""Finds in a block, up to which each is sooner looked up than all texts are gone through."""
+
+MOST_ANSWERS = 8
+"""Of an inbox: pages of the same list, and who asks again, go on from the answer before."""
+
+_END = "\n"
+"""Stands between two texts: folded ones, and what is looked for in them, have none."""
+
+_STATE = """
+    SELECT message_count, last_position, (
+        SELECT MIN(message.position) FROM message WHERE message.account_id = inbox.account_id
+    ) FROM inbox WHERE account_id = ?
+"""
+
+_NEWER = f"""
+    SELECT message.position, delivery.author_key, delivery.subject_key {FROM_MESSAGE}
+    WHERE message.account_id = ? AND message.position > ? ORDER BY message.position LIMIT ?
+"""
+
+# Not swept away yet, of all inboxes: never more than a few rows.
+_EXPIRED = "SELECT position FROM message WHERE expires_at <= ? AND account_id || '' = ?"
+
+_NEWEST = "ORDER BY message.position DESC LIMIT ? OFFSET ?"
+
+
+def read_page(
+    transaction: Transaction,
+    account_id: AccountId,
+    wanted: MessageFilter,
+    now: Instant,
+    limit: int,
+    offset: int,
+    headers: "HeldHeaders",
+) -> MessagePage:
+    """Read a page of the messages that match, newest first."""
+    not_searched = 0
+    if looks_into_mails(wanted):
+        # Mails are looked into once, for the page, the total and what is not known alike.
+        found = headers.page(transaction, account_id, wanted, now, limit, offset)
+        if found is None:
+            matches, not_searched = _look_into_mails(transaction, account_id, wanted, now)
+            found = matches[offset : offset + limit], len(matches)
+        positions, total = found
+        rows = _read_positions(transaction, account_id, positions)
+    else:
+        condition, values = filter_sql(transaction, account_id, wanted, now)
+        rows = _read_rows(transaction, f"{condition} {_NEWEST}", [*values, limit, offset])
+        total = _count(transaction, account_id, wanted, now)
+    entries = tuple((summary_of(row), _extracted(row[SUMMARY_WIDTH:])) for row in rows)
+    return MessagePage(entries, total, _last_position(transaction, account_id), not_searched)
+
+
+def read_newest(
+    transaction: Transaction,
+    account_id: AccountId,
+    wanted: MessageFilter,
+    now: Instant,
+    limit: int,
+    looked_through: int,
+) -> NewestMessages:
+    """Read the newest messages that match; by moment they are chosen from those alone.
+
+    :param wanted: says to whom and when; what is in a message is not asked.
+    """
+    condition, values = filter_sql(transaction, account_id, replace(wanted, since=None), now)
+    query = f"SELECT position, received_at FROM message WHERE {condition} {_NEWEST}"
+    newest = transaction.rows(query, [*values, looked_through, 0])
+    since = BEGINNING if wanted.since is None else wanted.since
+    positions = tuple(
+        Position(position) for position, received_at in newest if received_at >= since
+    )
+    rows = _read_positions(transaction, account_id, positions[:limit])
+    return NewestMessages(tuple(map(summary_of, rows)), positions)
+
+
+def count_unread(
+    transaction: Transaction,
+    account_id: AccountId,
+    wanted: MessageFilter,
+    now: Instant,
+    looked_through: int,
+) -> int:
+    """Count the unread ones of the newest messages that match.
+
+    :param wanted: says to whom and when; what is in a message is not asked.
+    """
+    condition, values = filter_sql(transaction, account_id, wanted, now)
+    newest = f"SELECT message.is_read FROM message WHERE {condition} {_NEWEST}"
+    query = f"SELECT COUNT(*) FROM ({newest}) AS newest WHERE is_read = 0"
+    return _number(transaction, query, *values, looked_through, 0)
+
+
+def read_overview(
+    transaction: Transaction, account_id: AccountId, now: Instant, tags: int, quota: Quota
+) -> InboxOverview:
+    """Sum an inbox up. The caller's account exists: keys die with their account."""
+    state = read_inboxes(transaction, [account_id], quota)[account_id]
+    expired = _expired_by_tag(transaction, account_id, now)
+    rows = transaction.rows(
+        "SELECT tag_key, tag, message_count, latest_at FROM inbox_tag WHERE account_id = ? "
+        "ORDER BY latest_at DESC, tag_key DESC LIMIT ?",
+        (account_id, tags),
+    )
+    counts = [
+        TagCount(tag, count - expired.get(key, 0), Instant(latest))
+        for key, tag, count, latest in rows
+        if count > expired.get(key, 0)
+    ]
+    state = replace(state, message_count=state.message_count - sum(expired.values()))
+    total = len(counts)
+    if len(rows) == tags:  # there may be more
+        total = _count_tags(transaction, account_id, expired)
+    return InboxOverview(state, tuple(counts), total)
+
+
+def _extracted(row: Row) -> Extracted | None:
+    derivation, links, best_link, codes, snippet, attachment_count = row
+    if derivation is None or derivation < DERIVATION:
+        return None
+    return Extracted(load_list(links), best_link, load_list(codes), snippet, attachment_count)
+
+
+def _read_rows(transaction: Transaction, condition: str, values: Sequence[Value]) -> list[Row]:
+    return transaction.rows(
+        f"SELECT {SUMMARY_COLUMNS}, content.derivation, content.links, content.best_link, "
+        f"content.codes, content.snippet, content.attachment_count {FROM_CONTENT} "
+        f"WHERE {condition}",
+        values,
+    )
+
+
+def _read_positions(
+    transaction: Transaction, account_id: AccountId, positions: Sequence[int]
+) -> list[Row]:
+    if not positions:
+        return []
+    marks = ", ".join("?" * len(positions))
+    return _read_rows(
+        transaction,
+        f"message.account_id = ? AND message.position IN ({marks}) {_NEWEST}",
+        [account_id, *positions, len(positions), 0],
+    )
+
+
+def _look_into_mails(
+    transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
+) -> tuple[list[int], int]:
+    """List the positions of those that match, newest first.
+
+    Also counts those that may match but for their content, which is not known yet.
+    """
+    known, values = filter_sql(transaction, account_id, without_derived(wanted), now)
+    if not asks_derived(wanted):
+        found = transaction.rows(f"SELECT message.position {FROM_CONTENT} WHERE {known}", values)
+        return sorted((position for (position,) in found), reverse=True), 0
+    derived, asked = derived_sql(transaction, account_id, wanted)
+    rows = transaction.rows(
+        f"SELECT message.position, {UNDERIVED}, CASE WHEN {UNDERIVED} THEN {derived} ELSE 1 = 1 END"
+        f" {FROM_CONTENT} WHERE {known} AND ({UNDERIVED} OR {derived})",
+        [*asked, *values, *asked],
+    )
+    positions = sorted((position for position, _, is_match in rows if is_match), reverse=True)
+    return positions, sum(1 for _, is_underived, _ in rows if is_underived)
+
+
+def _count(
+    transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
+) -> int:
+    if is_counted_by_recipient(wanted):
+        return _count_recipient(transaction, account_id, str(wanted.recipient), now)
+    if not is_counted_by_tag(wanted):
+        condition, values = filter_sql(transaction, account_id, wanted, now)
+        query = f"SELECT COUNT(*) FROM message WHERE {condition}"
+        return _number(transaction, query, *values)
+    expired = _expired_by_tag(transaction, account_id, now)
+    if wanted.tag is None:
+        query = "SELECT message_count FROM inbox WHERE account_id = ?"
+        return _number(transaction, query, account_id) - sum(expired.values())
+    key = fold_tag(wanted.tag)
+    query = "SELECT message_count FROM inbox_tag WHERE account_id = ? AND tag_key = ?"
+    return _number(transaction, query, account_id, key) - expired.get(key, 0)
+
+
+def _count_recipient(
+    transaction: Transaction, account_id: AccountId, recipient: str, now: Instant
+) -> int:
+    """Count the messages to an address: in the index alone, without a look at their expiry."""
+    count, key = "SELECT COUNT(*) FROM message WHERE", recipient.casefold()
+    stored = _number(transaction, f"{count} account_id = ? AND recipient_key = ?", account_id, key)
+    # Not swept away yet: never more than a few rows.
+    expired = f"{count} expires_at <= ? AND account_id || '' = ? AND recipient_key || '' = ?"
+    return stored - _number(transaction, expired, now, account_id, key)
+
+
+def _count_tags(transaction: Transaction, account_id: AccountId, expired: dict[str, int]) -> int:
+    count_gone = (
+        "SELECT COUNT(*) FROM inbox_tag WHERE account_id = ? AND tag_key = ? AND message_count <= ?"
+    )
+    counted = _number(transaction, "SELECT tag_count FROM inbox WHERE account_id = ?", account_id)
+    return counted - sum(
+        _number(transaction, count_gone, account_id, key, number) for key, number in expired.items()
+    )
+
+
+def _expired_by_tag(
+    transaction: Transaction, account_id: AccountId, now: Instant
+) -> dict[str, int]:
+    """Count what has expired and was not swept away yet: never more than a few rows."""
+    return dict(
+        transaction.rows(
+            "SELECT tag_key, COUNT(*) FROM message "
+            "WHERE expires_at <= ? AND account_id || '' = ? GROUP BY tag_key",
+            (now, account_id),
+        )
+    )
+
+
+def _last_position(transaction: Transaction, account_id: AccountId) -> Position:
+    query = "SELECT last_position FROM inbox WHERE account_id = ?"
+    return Position(_number(transaction, query, account_id))
+
+
+def _number(transaction: Transaction, query: str, *values: str | int | bytes | None) -> int:
+    row = transaction.row(query, values)
+    return 0 if row is None else int(row[0])
+
+
+class HeldHeaders:
+    """Finds messages by From and subject, as `MessageFilter` compares them.
+
+    :param worth_holding: messages of an inbox, at least one.
+    """
+
+    def __init__(self, worth_holding: int = WORTH_HOLDING) -> None:
+        self._worth_holding = worth_holding
+        # Several threads read at a time, each from a snapshot of its own.
+        self._lock = threading.Lock()
+        self._held: RecentlyUsed[AccountId, _Headers] = RecentlyUsed(MOST_HELD, len)
+
+    def page(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        wanted: MessageFilter,
+        now: Instant,
+        limit: int,
+        offset: int,
+    ) -> tuple[list[int], int] | None:
+        """List the positions of a page of those that match, newest first, and count all.
+
+        Nothing when more is asked for than From and subject, or the inbox is not of the size.
+        """
+        asked = MessageFilter(author=wanted.author, subject=wanted.subject)
+        if asked == ANY or wanted != asked:
+            return None
+        state = transaction.row(_STATE, (account_id,))
+        if state is None or not self._worth_holding <= state[0] <= MOST_HELD:
+            return None
+        _, newest, oldest = state
+        author, subject = (
+            part if part is None else fold_text(part) for part in (wanted.author, wanted.subject)
+        )
+        expired = [position for (position,) in transaction.rows(_EXPIRED, (now, account_id))]
+        with self._lock:
+            headers = self._current(transaction, account_id, state)
+            marks = headers.containing(author, subject)
+            headers.unmark(marks, oldest, newest, expired)
+            return headers.newest_marked(marks, limit, offset), marks.count(1)
+
+    def _current(self, transaction: Transaction, account_id: AccountId, state: Row) -> "_Headers":
+        """Give what is held of an inbox, as it is in the transaction's snapshot.
+
+        Positions only grow: what came since is behind the last one. The oldest go first:
+        where there are as many from the oldest on as there should be, no other has gone.
+        """
+        count, newest, oldest = state
+        headers = self._held.get(account_id) or _Headers()
+        headers.read_newer(transaction, account_id)
+        if not headers.count_between(oldest, newest) == count > len(headers) // 2:
+            headers = _Headers()
+            headers.read_newer(transaction, account_id)
+        self._held.put(account_id, headers)
+        return headers
+
+
+class _Headers:
+    """Those of one inbox, by position."""
+
+    def __init__(self) -> None:
+        self._positions = array("q")
+        self._authors: list[str] = []
+        self._subjects: list[str] = []
+        # Of what was looked for in one of them: which ones have it, as far as was looked.
+        self._answers: RecentlyUsed[tuple[bool, str], bytearray] = RecentlyUsed(MOST_ANSWERS)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def count_between(self, oldest: int, newest: int) -> int:
+        first, end = self._between(oldest, newest)
+        return end - first
+
+    def _between(self, oldest: int, newest: int) -> tuple[int, int]:
+        return bisect_left(self._positions, oldest), bisect_right(self._positions, newest)
+
+    def read_newer(self, transaction: Transaction, account_id: AccountId) -> None:
+        is_more = True
+        while is_more:
+            newest = self._positions[-1] if self._positions else START
+            rows = transaction.rows(_NEWER, (account_id, newest, READ_AT_ONCE))
+            _append(self._authors, len(self), [row[1] for row in rows])
+            _append(self._subjects, len(self), [row[2] for row in rows])
+            self._positions.extend(row[0] for row in rows)
+            is_more = len(rows) == READ_AT_ONCE
+
+    def containing(self, author: str | None, subject: str | None) -> bytearray:
+        """Mark those that have both parts: a byte for each, in their order; ``None`` is in all."""
+        marks = [
+            self._look(part, in_subject=in_subject)
+            for part, in_subject in ((author, False), (subject, True))
+            if part is not None
+        ]
+        # As numbers they are compared at once.
+        number, *others = (int.from_bytes(some, "little") for some in marks)
+        for other in others:
+            number &= other
+        return bytearray(number.to_bytes(len(self), "little"))
+
+    def unmark(self, marks: bytearray, oldest: int, newest: int, gone: Iterable[int]) -> None:
+        """Take the marks from those that are older or newer, or are gone."""
+        first, end = self._between(oldest, newest)
+        marks[:first] = bytes(first)
+        marks[end:] = bytes(len(marks) - end)
+        for position in gone:
+            first, end = self._between(position, position)
+            marks[first:end] = bytes(end - first)
+
+    def newest_marked(self, marks: bytearray, limit: int, offset: int) -> list[int]:
+        """List the positions of so many that are marked, newest first."""
+        found: list[int] = []
+        at = len(marks)
+        while len(found) < offset + limit and (at := marks.rfind(1, 0, at)) >= 0:
+            found.append(self._positions[at])
+        return found[offset:]
+
+    def _look(self, part: str, *, in_subject: bool) -> bytearray:
+        key = in_subject, part
+        marks = self._answers.get(key) or bytearray()
+        blocks = self._subjects if in_subject else self._authors
+        first = len(marks) // BLOCK
+        del marks[first * BLOCK :]  # the last block may have grown since
+        marks.extend(bytes(len(self) - len(marks)))
+        for number, block in enumerate(islice(blocks, first, None), first):
+            if part in block:
+                _mark(marks, number * BLOCK, block, part)
+        self._answers.put(key, marks)
+        return marks
+
+
+def _mark(marks: bytearray, start: int, block: str, part: str) -> None:
+    """Mark the texts of a block that have a part; ``start`` is the first one's."""
+    if block.count(part) > FEW:
+        found = bytes(part in text for text in block.split(_END))
+        marks[start : start + len(found)] = found
+        return
+    at = block.find(part)
+    while at >= 0:
+        marks[start + block.count(_END, 0, at)] = 1
+        end = block.find(_END, at)
+        at = block.find(part, end + 1) if end >= 0 else -1
+
+
+def _append(blocks: list[str], held: int, texts: list[str]) -> None:
+    if held % BLOCK:
+        texts = blocks.pop().split(_END) + texts
+    blocks += [_END.join(texts[start : start + BLOCK]) for start in range(0, len(texts), BLOCK)]

@@ -1,0 +1,252 @@
+"""Copying a SQLite file to PostgreSQL: all of it, the same, or nothing."""
+
+import sqlite3
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from mailcheck.core.accounts import ApiKey, Quota
+from mailcheck.core.client_limits import DAY_WINDOW
+from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId, KeyId
+from mailcheck.core.keys import key_of
+from mailcheck.core.receiver_reports import ReportKind
+from mailcheck.core.watches import AlertId, Raised, WatchChange, WatchScore
+from mailcheck.core.webhooks import Attempt, WebhookDelivery
+from mailcheck.engines import store_copy
+from mailcheck.engines.database import DatabaseEngine
+from mailcheck.engines.postgresql import PostgresqlEngine
+from mailcheck.engines.sqlite import SqliteEngine
+from mailcheck.engines.store_copy import (
+    CopyDiffers,
+    StoreInUse,
+    TargetNotEmpty,
+    copy_store,
+    list_tables,
+)
+from mailcheck.operations.domains.watches.ports import Recorded
+from mailcheck.operations.ports import Hit, MessagePage
+from mailcheck.operations.reports.ports import CountedRow
+from mailcheck.operations.reports.quotas import Outcome, Tally
+from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.accounts.password_store import SqlPasswordStore
+from mailcheck.store.accounts.session_store import SqlSessionStore
+from mailcheck.store.accounts.webhook_store import SqlWebhookStore
+from mailcheck.store.content_store import SqlContentStore
+from mailcheck.store.deliverability_store import SqlDeliverabilityStore
+from mailcheck.store.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
+from mailcheck.store.domains.report_store import SqlReportStore
+from mailcheck.store.domains.watch_store import SqlWatchStore
+from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.workers.direct import DirectWorker
+from tests.engines.deliveries import (
+    NOON,
+    account,
+    addressed,
+    at,
+    content,
+    deliverability_test,
+    delivery,
+    mail,
+    recipient,
+    refusal,
+    report_recipient,
+    watch,
+    webhook,
+)
+from tests.house import result_of
+
+ANN = AccountId("ann")
+KEY = ApiKey(KeyId("k"), ANN, "CI", "mc_abc", NOON, at(5), None, 6_000, None)
+QUOTA = Quota(10_000, 2**40)
+RAW = mail("Grüße", "x\x00\r\n.\r\n" * 9) + bytes(range(256))
+
+
+def tell_nobody(table: str, done: int, total: int) -> None:
+    """Show no progress."""
+
+
+def fill(path: str) -> None:
+    """Make a database with something in each of its tables, and close it."""
+    engine = SqliteEngine(path, DirectWorker(), DirectWorker())
+    engine.open()
+    accounts, mails, passwords = (
+        SqlAccountStore(engine),
+        SqlMailStore(engine, QUOTA),
+        SqlPasswordStore(engine),
+    )
+    for one in (account("ann", is_operator=True, max_messages=9_999), account("bob")):
+        result_of(accounts.add_account(one))
+    result_of(accounts.add_key(KEY, b"\x00digest\xff"))
+    result_of(passwords.set_password(ANN, "$scrypt$hash", NOON))
+    result_of(passwords.add_invitation(b"invitation", NOON, at(60)))
+    result_of(SqlSessionStore(engine).open_session(b"session", ANN, NOON, at(60)))
+    test = deliverability_test("report")
+    result_of(SqlDeliverabilityStore(engine).add(test, at(9_999)))
+    many = [recipient("ann", f"t{number}") for number in range(1_200)]
+    result_of(mails.deliver(delivery(*many)))
+    odd = delivery(recipient("ann", "a"), recipient("bob"), raw=RAW, sender="nul\x00@example.com")
+    result_of(mails.deliver(odd))
+    result_of(mails.deliver(delivery(addressed(test), raw=mail("Judge me"))))
+    result_of(SqlContentStore(engine).save_content(odd.id, content("Grüße \x00", ["482913"])))
+    result_of(mails.mark_read(ANN, odd.message_ids[0]))
+    result_of(mails.note_refusal(refusal("bob", 1)))
+    result_of(SqlRateCounters(engine).hit(Hit(key_of("list", "a"), ((DAY_WINDOW, 1, 9),))))
+    result_of(SqlMemory(engine, lambda: NOON).keep(key_of("health"), "{}", 60_000))
+    result_of(SqlSelectors(engine).note_selectors([("a.example", "s")]))
+    webhooks = SqlWebhookStore(engine)
+    made = result_of(webhooks.add(webhook("ci"), is_from_now=True))
+    result_of(webhooks.note(made.id, WebhookDelivery("test_1", NOON, Attempt(), 7)))
+    assert result_of(webhooks.claim("daemon", NOON, 15_000))
+    watches = SqlWatchStore(engine)
+    watched = result_of(watches.add(watch("one")))
+    result_of(watches.claim("daemon", NOON, 15_000, 1))
+    change = WatchChange(NOON, "SPF", "record", None, "v=spf1 \x00 -all", "It is new.", "note")
+    raised = Raised("SPF: record", "error", "It is bad.", is_new=True)
+    score = WatchScore(NOON, 90, "A", {"SPF": 20})
+    recorded = Recorded(
+        watched, NOON, at(60), "{}", (change,), ((AlertId("a1"), raised),), (), score
+    )
+    assert result_of(watches.record("daemon", recorded))
+    reports = SqlReportStore(engine)
+    result_of(mails.deliver(delivery(report_recipient("ann"), raw=mail("Report"))))
+    row = CountedRow(
+        ANN, ReportKind.DMARC, "example.org", NOON, "digest", "google.com", '{"row": "\x00"}', 2
+    )
+    result_of(reports.count([row]))
+    tally = Tally(NOON, "google.com", Outcome.OVER_QUOTA, 1, 2, 3, "example.org")
+    result_of(reports.tally(AccountId("ann"), tally))
+    result_of(engine.close())
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The path of a full database, which no test changes."""
+    path = str(tmp_path_factory.mktemp("full") / "mail.db")
+    fill(path)
+    return path
+
+
+def newest(engine: DatabaseEngine) -> MessagePage:
+    """List the newest of ann's mail."""
+    page: MessagePage = result_of(
+        SqlMailStore(engine, QUOTA).page(ANN, MessageFilter(), NOON, 100, 0)
+    )
+    return page
+
+
+def counts(url: str, path: str) -> dict[str, int]:
+    """Say how many rows each table of a PostgreSQL database has."""
+    with sqlite3.connect(path) as source:
+        names = [table.name for table in list_tables(source)]
+    source.close()
+    connection = psycopg2.connect(url)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            " UNION ALL ".join(f"SELECT '{name}', COUNT(*) FROM {name}" for name in names)
+        )
+        found = dict(cursor.fetchall())
+    connection.close()
+    return found
+
+
+def test_everything_is_copied(full: str, postgresql_url: str) -> None:
+    """Each row of each table arrives; a reader sees the same mail, key and cursor, and goes on."""
+    told: dict[str, tuple[int, int]] = {}
+    copied = copy_store(full, postgresql_url, lambda name, *how: told.update({name: how}))
+    assert {name: summary.rows for name, summary in copied.items()} == counts(postgresql_url, full)
+    assert min(counts(postgresql_url, full).values()) > 0
+    assert told == {name: (one.rows, one.rows) for name, one in copied.items()}
+    before = SqliteEngine(full, DirectWorker(), DirectWorker())
+    after = PostgresqlEngine(postgresql_url, DirectWorker(), DirectWorker())
+    for engine in (before, after):
+        engine.open()
+    assert newest(after) == newest(before)
+    odd = newest(after).entries[0][0]
+    assert odd.is_read
+    for engine in (before, after):
+        assert result_of(SqlContentStore(engine).raw_message(odd.delivery_id)) == RAW
+    assert result_of(SqlAccountStore(after).find_key(b"\x00digest\xff")) == KEY
+    result_of(SqlMailStore(after, QUOTA).deliver(delivery(recipient("ann"))))
+    assert newest(after).last_position == newest(before).last_position + 1
+    for engine in (before, after):
+        result_of(engine.close())
+
+
+def test_a_target_with_something_in_it(full: str, postgresql_url: str) -> None:
+    """What is in the target already is left alone."""
+    copy_store(full, postgresql_url, tell_nobody)
+    before = counts(postgresql_url, full)
+    with pytest.raises(TargetNotEmpty, match="account"):
+        copy_store(full, postgresql_url, tell_nobody)
+    assert counts(postgresql_url, full) == before
+
+
+def test_a_file_in_use(full: str, postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that somebody has open is not copied; once it is closed, it is."""
+    monkeypatch.setattr(store_copy, "PATIENCE", 0.0)
+    engine = SqliteEngine(full, DirectWorker(), DirectWorker())
+    engine.open()
+    with pytest.raises(StoreInUse, match="stop the daemon"):
+        copy_store(full, postgresql_url, tell_nobody)
+    newest(engine)
+    result_of(engine.close())
+    assert set(counts(postgresql_url, full).values()) == {0}
+    copy_store(full, postgresql_url, tell_nobody)
+
+
+def test_no_file(tmp_path: Path, postgresql_url: str) -> None:
+    """Where there is no file none is made."""
+    missing = tmp_path / "none.db"
+    with pytest.raises(StoreUnavailable, match="there is no database"):
+        copy_store(str(missing), postgresql_url, tell_nobody)
+    assert not missing.exists()
+
+
+def test_an_interrupted_copy(full: str, postgresql_url: str) -> None:
+    """A copy that ends in the middle leaves nothing behind, and begins anew the next time."""
+
+    class Interrupted(ExpectedFailure):
+        pass
+
+    def interrupt(table: str, done: int, total: int) -> None:
+        if table == "message":
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        copy_store(full, postgresql_url, interrupt)
+    assert set(counts(postgresql_url, full).values()) == {0}
+    copy_store(full, postgresql_url, tell_nobody)
+    assert counts(postgresql_url, full)["message"] == 1_202
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("inbox", "NEW.last_position := NEW.last_position + 1"),
+        ("account", "NEW.max_bytes := 0"),
+        ("message", "NEW.tag := upper(NEW.tag)"),
+        ("delivery", "NEW.raw_message := substr(NEW.raw_message, 2)"),
+        ("invitation", "RETURN NULL"),
+    ],
+)
+def test_a_target_that_keeps_something_else(
+    full: str, postgresql_database: str, table: str, change: str
+) -> None:
+    """A number, a text, bytes or a row that does not come back is found out, and nothing kept."""
+    connection = psycopg2.connect(postgresql_database)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN {change}; RETURN NEW; END $$"
+        )
+        cursor.execute(
+            f"CREATE TRIGGER change BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION change()"
+        )
+    with pytest.raises(CopyDiffers, match=table):
+        copy_store(full, postgresql_database, tell_nobody)
+    connection.close()
+    assert set(counts(postgresql_database, full).values()) == {0}

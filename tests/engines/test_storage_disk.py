@@ -1,0 +1,95 @@
+"""What mail takes of PostgreSQL's disk, and that what docs/disk.md says can be run."""
+
+import re
+from pathlib import Path
+
+import psycopg2
+import pytest
+from msgspec.structs import replace
+
+from benchmarks.postgresql_disk import SIZES, TARGET, Writer
+from mailcheck.checks.content.derive import derive_content
+from mailcheck.core.accounts import Quota
+from mailcheck.core.content import MessageContent
+from mailcheck.core.folded_text import fold_text
+from mailcheck.engines.postgresql import PostgresqlEngine
+from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.content_store import (
+    SIGNED_FROM,
+    SqlContentStore,
+    dump_content,
+    load_content,
+)
+from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.workers.direct import DirectWorker
+from tests.engines.deliveries import account, content, delivery, recipient
+from tests.house import result_of
+
+PAGE = (Path(__file__).parents[2] / "docs" / "disk.md").read_text("utf-8")
+
+
+def sizes(connection: psycopg2.extensions.connection) -> int:
+    """Give the bytes of all tables with all that belongs to them."""
+    with connection.cursor() as cursor:
+        cursor.execute(SIZES)
+        return sum(sum(row[1:]) for row in cursor.fetchall())
+
+
+def test_notifications_take_little(postgresql_database: str) -> None:
+    """Notifications as software sends them take at most 2.5 bytes for each of theirs."""
+    engine = PostgresqlEngine(postgresql_database, DirectWorker(), DirectWorker())
+    engine.open()
+    result_of(SqlAccountStore(engine).add_account(account("ann")))
+    mails, contents = SqlMailStore(engine, Quota(10**9, 10**12)), SqlContentStore(engine)
+    writer, total = Writer(7), 0
+    connection = psycopg2.connect(postgresql_database)
+    connection.autocommit = True
+    before = sizes(connection)
+    for _ in range(150):
+        raw = writer.notification().replace("\n", "\r\n").encode()
+        total += len(raw)
+        sent = replace(delivery(recipient("ann")), raw_message=raw)
+        result_of(mails.deliver(sent))
+        result_of(contents.save_content(sent.id, derive_content(raw)))
+        assert result_of(contents.raw_message(sent.id)) == raw
+    assert (sizes(connection) - before) / total <= TARGET
+    connection.close()
+    result_of(engine.close())
+
+
+def derived(text: str) -> MessageContent:
+    """Make what was derived of a text."""
+    return content(text, signature="x" * 383)
+
+
+def test_short_texts_have_no_signature() -> None:
+    """A text that is as soon read has none; a long one keeps its own."""
+    short, long = (dump_content(derived("a" * n))[2] for n in (SIGNED_FROM - 1, SIGNED_FROM))
+    assert (short, long) == ("", "x" * 383)
+
+
+@pytest.mark.parametrize(
+    "text", ["日本語のメール", "half \ud83d of a pair", 'quotes " and \\', "\0\r\n"]
+)
+def test_documents_come_back(text: str) -> None:
+    """What is kept in few bytes is read as it was, whatever the text; it always has an encoding."""
+    one = content(text)
+    (_, codes, _, links, best_link, snippet, *_, document) = dump_content(one)
+    document.encode()
+    found = load_content(fold_text(text), links, codes, best_link, snippet, document)
+    assert (found.text, found.html, found.header_list) == (one.text, one.html, one.header_list)
+
+
+def test_the_statements_of_the_page(postgresql_database: str) -> None:
+    """Each statement of the page runs on a database of ours."""
+    blocks = re.findall(r"^```sql\n(.*?)^```", PAGE, re.S | re.M)
+    connection = psycopg2.connect(postgresql_database)
+    connection.autocommit = True
+    ran = 0
+    with connection.cursor() as cursor:
+        for statement in "".join(blocks).split(";\n"):
+            if statement.strip():
+                cursor.execute(statement)
+                ran += 1
+    connection.close()
+    assert ran == 8

@@ -1,0 +1,206 @@
+"""A disk that others fill to the last byte: what deletes works all the same, for ever."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from mailcheck.core.accounts import Quota
+from mailcheck.core.errors import StoreFull
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.messages import Delivery
+from mailcheck.daemon.retention import Retention
+from mailcheck.engines.sqlite import SqliteEngine
+from mailcheck.operations.inbox.delete_messages import DeleteMessages
+from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.content_store import SqlContentStore
+from mailcheck.store.engine import Transaction
+from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.removing import SqlExpiryStore
+from mailcheck.workers.direct import DirectWorker
+from tests.engines.deliveries import NOON, account, at, content, delivery, recipient, refusal
+from tests.house import result_of
+from tests.small_disk import SmallDisk, mounted
+
+ANN = AccountId("ann")
+KIBIBYTE = 1024
+DISK_SIZE = 12 * KIBIBYTE * KIBIBYTE
+
+
+class Store:
+    """The stores of one engine on a folder, with an inbox."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "mail.db"
+        self.engine = SqliteEngine(str(self.file), DirectWorker(), DirectWorker())
+        self.engine.open()
+        self.mails = SqlMailStore(self.engine, Quota(10**6, 10**12))
+        self.contents = SqlContentStore(self.engine)
+        self.expiry = SqlExpiryStore(self.engine, self.engine.give_back_space)
+
+    def deliver(self, octets: int) -> Delivery:
+        """Store a mail of Ann's; the room for mail is asked for before each, as the daemon does."""
+        self.engine.free_bytes()
+        one = delivery(recipient("ann", "full"), raw=bytes(octets), expires_at=at(60))
+        result_of(self.mails.deliver(one))
+        return one
+
+    def deliver_until_full(self, octets: int, most: int) -> list[Delivery]:
+        """Store mails until the disk is full, or so many of them."""
+        sent = []
+        for _ in range(most):
+            try:
+                sent.append(self.deliver(octets))
+            except StoreFull:
+                break
+        return sent
+
+    def delete(self, sent: Sequence[Delivery]) -> None:
+        """Delete mails, one after the other."""
+        for one in sent:
+            assert result_of(self.mails.delete_message(ANN, one.message_ids[0], NOON))
+
+    def pages(self) -> tuple[int, int]:
+        """Say how many bytes of pages the file has, and how many of them are free."""
+
+        def query(transaction: Transaction) -> tuple[int, int]:
+            page_count, free, size = (
+                transaction.rows(f"PRAGMA {name}")[0][0]
+                for name in ("page_count", "freelist_count", "page_size")
+            )
+            return page_count * size, free * size
+
+        found: tuple[int, int] = result_of(self.engine.read(query))
+        return found
+
+    def blocks(self) -> int:
+        """Say how many bytes the file has blocks for."""
+        return self.file.stat().st_blocks * 512
+
+    def close(self) -> None:
+        """Close it."""
+        result_of(self.engine.close())
+
+
+def new_store(folder: Path) -> Store:
+    """Make a store with Ann's inbox."""
+    store = Store(folder)
+    result_of(SqlAccountStore(store.engine).add_account(account("ann")))
+    return store
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """A disk that can be filled."""
+    with mounted(tmp_path / "small", DISK_SIZE) as disk:
+        if disk is None:
+            pytest.skip("nobody may mount a filesystem here")
+        yield disk
+
+
+def test_pages_have_blocks(tmp_path: Path) -> None:
+    """The file has blocks for all pages that were committed: a checkpoint never needs more."""
+    store = new_store(tmp_path)
+    for number in range(60):
+        store.deliver(400 * KIBIBYTE if number % 3 else KIBIBYTE)
+        pages, _ = store.pages()
+        assert store.blocks() >= pages > number * 256 * KIBIBYTE
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("octets", "most"),
+    [
+        (70 * KIBIBYTE, 20),  # more than the log keeps
+        (70 * KIBIBYTE, 1_000),  # all that goes in
+        (4 * KIBIBYTE, 300),
+        (3_000 * KIBIBYTE, 1),
+    ],
+)
+def test_deleting(disk: SmallDisk, octets: int, most: int) -> None:
+    """Each mail can be deleted, however much of it is in the log when the disk fills up."""
+    store = new_store(disk.folder)
+    sent = store.deliver_until_full(octets, most)
+    disk.fill_up()
+    assert store.engine.free_bytes() == 0
+    store.delete(sent)
+    assert store.engine.free_bytes() == 0
+    disk.make_room()
+    store.deliver(octets)
+    store.close()
+
+
+def test_deleting_after_all_else(disk: SmallDisk) -> None:
+    """What else is written on a full disk is refused before it takes what deleting may need."""
+    store = new_store(disk.folder)
+    sent = store.deliver_until_full(70 * KIBIBYTE, 20)
+    disk.fill_up()
+    contents = [store.contents.save_content(one.id, content("x" * 10 * KIBIBYTE)) for one in sent]
+    saved = [result_of(one.addErrback(lambda failure: failure.trap(StoreFull))) for one in contents]
+    assert None in saved
+    assert StoreFull in saved
+    for number in range(300):
+        result_of(store.mails.note_refusal(refusal("ann", number)).addErrback(lambda _: None))
+    pages, _ = store.pages()
+    assert store.blocks() > pages
+    store.delete(sent)
+    store.close()
+
+
+def test_refusals(disk: SmallDisk) -> None:
+    """On a full disk it is noted all the same that a mail was refused."""
+    store = new_store(disk.folder)
+    store.deliver_until_full(70 * KIBIBYTE, 1_000)
+    disk.fill_up()
+    for number in range(100):
+        result_of(store.mails.note_refusal(refusal("ann", number)))
+    assert len(result_of(store.mails.recent_refusals(ANN, NOON, 1_000))) == 100
+    store.close()
+
+
+def test_much_at_once(disk: SmallDisk) -> None:
+    """An inbox of more mails than one transaction could delete is emptied in smaller ones."""
+    store = new_store(disk.folder)
+    sent = store.deliver_until_full(KIBIBYTE, 2_500)
+    disk.fill_up()
+    in_one = store.mails.delete_matches(ANN, MessageFilter(), NOON, len(sent))
+    with pytest.raises(StoreFull):
+        result_of(in_one)
+    deleting = DeleteMessages(store.mails, lambda: NOON, lambda _: None)
+    emptied = Deferred.fromCoroutine(deleting.matching(ANN, MessageFilter()))
+    assert result_of(emptied) == len(sent)
+    store.close()
+
+
+def test_expiry(disk: SmallDisk) -> None:
+    """Expiry goes on, and its space goes back to the disk, until mail is taken again."""
+    store = new_store(disk.folder)
+    sent = store.deliver_until_full(70 * KIBIBYTE, 1_000)
+    disk.fill_up()
+    size = store.file.stat().st_size
+    sweep = Retention(store.expiry, lambda: at(61)).sweep
+    for _ in range(20):
+        result_of(Deferred.fromCoroutine(sweep()))
+    assert result_of(store.mails.find_message(ANN, sent[0].message_ids[0], NOON)) is None
+    assert store.pages()[1] == 0
+    assert store.file.stat().st_size < size // 4
+    assert (store.engine.free_bytes() or 0) > size // 2
+    store.deliver(70 * KIBIBYTE)
+    store.close()
+
+
+@pytest.mark.parametrize("most", [8, 20])
+def test_starting(disk: SmallDisk, most: int) -> None:
+    """It starts on a disk that was filled while it was not there, and deletes then; each time."""
+    store = new_store(disk.folder)
+    sent = store.deliver_until_full(70 * KIBIBYTE, most)
+    for one in sent[:-1]:
+        store.close()
+        disk.fill_up()
+        store = Store(disk.folder)
+        assert store.engine.free_bytes() == 0
+        store.delete([one])
+    store.delete(sent[-1:])
+    store.close()

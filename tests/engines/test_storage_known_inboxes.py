@@ -1,0 +1,204 @@
+"""A writer to PostgreSQL knows how it has left an inbox; the server has the last word."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import psycopg2
+import pytest
+
+from mailcheck.core.accounts import Quota
+from mailcheck.core.cursors import Position
+from mailcheck.core.errors import InboxFull, RecipientUnknown, StoreUnavailable
+from mailcheck.engines.committing import Outcome, Write, commit_group
+from mailcheck.engines.postgresql import PostgresqlEngine
+from mailcheck.engines.postgresql_connection import PostgresqlWriter, _CopiedRows
+from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.delivering import DeliverMails
+from mailcheck.store.inbox_rows import DISTRUST, KnownInboxes
+from mailcheck.workers.direct import DirectWorker
+from tests.engines.deliveries import account, delivery, recipient
+from tests.house import result_of
+from tests.servers.postgresql import PostgresqlServer
+
+QUOTA = Quota(4, 10**9)
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+class RecordingWriter(PostgresqlWriter):
+    """A writer that keeps what it asks; ``before_commit`` is called before each COMMIT."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.now = 0.0
+        self._known_inboxes = KnownInboxes(lambda: self.now)
+        self.asked: list[bytes] = []
+        self.before_commit: Callable[[], None] = nothing
+
+    def commit(self) -> None:
+        """Commit, after what is to be done before it."""
+        self.before_commit()
+        super().commit()
+
+    def begin(self) -> Any:
+        """Begin, and keep what is sent."""
+        transaction: Any = super().begin()
+        send = transaction.send
+
+        def keep(statement: bytes, **given: bool) -> None:
+            self.asked.append(statement)
+            send(statement, **given)
+
+        transaction.send = keep
+        return transaction
+
+    def deliver(self, *names: str) -> list[Outcome]:
+        """Commit a mail for each name, in one group; ``asked`` is what that took."""
+        self.asked = []
+        work = DeliverMails(QUOTA)
+        return commit_group(self, [Write(work, delivery(recipient(name))) for name in names])
+
+
+@pytest.fixture
+def url(postgresql_url: str) -> str:
+    """A database with the accounts ann and bob."""
+    engine = PostgresqlEngine(postgresql_url, DirectWorker(), DirectWorker())
+    engine.open()
+    for name in ("ann", "bob"):
+        result_of(SqlAccountStore(engine).add_account(account(name)))
+    result_of(engine.close())
+    return postgresql_url
+
+
+@pytest.fixture
+def writers(url: str) -> Iterator[tuple[RecordingWriter, RecordingWriter]]:
+    """The writers of two daemons."""
+    one, other = RecordingWriter(url), RecordingWriter(url)
+    yield one, other
+    one.close()
+    other.close()
+
+
+def change(url: str, sql: str) -> None:
+    """Change something, as another process."""
+    connection = psycopg2.connect(url)
+    with connection, connection.cursor() as cursor:
+        cursor.execute(sql)
+    connection.close()
+
+
+def positions(*numbers: int) -> list[Outcome]:
+    """Give the outcomes of mails that are stored at these positions."""
+    return [(Position(number),) for number in numbers]
+
+
+def test_a_group_after_another_is_one_question(
+    writers: tuple[RecordingWriter, RecordingWriter],
+) -> None:
+    """The first group reads its inboxes; the next one to them is sent whole, with its COMMIT."""
+    writer, _ = writers
+    assert writer.deliver("ann", "bob", "ann") == positions(1, 1, 2)
+    assert len(writer.asked) == 2
+    assert writer.deliver("bob", "ann") == positions(2, 3)
+    assert writer.asked == [b"COMMIT"]
+
+
+def test_an_inbox_that_another_daemon_has_moved_on(
+    writers: tuple[RecordingWriter, RecordingWriter],
+) -> None:
+    """Positions go on from what is stored, and for a while the inboxes are read."""
+    one, other = writers
+    assert one.deliver("ann", "bob") == positions(1, 1)
+    assert other.deliver("ann") == positions(2)
+    assert one.deliver("bob", "ann") == positions(2, 3)
+    assert one.deliver("bob") == positions(3)
+    assert len(one.asked) == 2
+    one.now += DISTRUST
+    assert one.deliver("bob") == positions(4)
+    assert len(one.asked) == 1
+
+
+def test_a_quota_that_was_changed(
+    url: str, writers: tuple[RecordingWriter, RecordingWriter]
+) -> None:
+    """A quota holds from the moment on at which it is set, and no longer."""
+    writer, _ = writers
+    assert writer.deliver("ann") == positions(1)
+    change(url, "UPDATE account SET max_messages = 1 WHERE id = 'ann'")
+    (outcome,) = writer.deliver("ann")
+    assert isinstance(outcome, InboxFull)
+    change(url, "UPDATE account SET max_messages = NULL")
+    writer.now += DISTRUST
+    assert writer.deliver("ann") == positions(2)
+
+
+def test_room_that_others_have_made(
+    url: str, writers: tuple[RecordingWriter, RecordingWriter]
+) -> None:
+    """An inbox that is known to be full is read before a mail to it is refused."""
+    writer, _ = writers
+    assert writer.deliver(*["ann"] * 4) == positions(1, 2, 3, 4)
+    change(url, "UPDATE inbox SET message_count = 0")
+    assert writer.deliver("ann") == positions(5)
+    assert isinstance(writer.deliver(*["ann"] * 4)[3], InboxFull)
+
+
+def test_an_inbox_that_was_removed(
+    url: str, writers: tuple[RecordingWriter, RecordingWriter]
+) -> None:
+    """Mail to an account that was removed is refused, and its neighbours' is stored."""
+    writer, _ = writers
+    assert writer.deliver("ann", "bob") == positions(1, 1)
+    change(url, "DELETE FROM message; DELETE FROM account WHERE id = 'ann'")
+    gone, stored = writer.deliver("ann", "bob")
+    assert isinstance(gone, RecipientUnknown)
+    assert [stored] == positions(2)
+
+
+def test_a_connection_that_is_lost_before_the_mails_are_sent(
+    writers: tuple[RecordingWriter, RecordingWriter], postgresql_server: PostgresqlServer
+) -> None:
+    """A group that found its connection dead is stored on the next one, once."""
+    writer, _ = writers
+    assert writer.deliver("ann") == positions(1)
+    pid = writer._connection.opened().info.backend_pid
+    postgresql_server.run(f"SELECT pg_terminate_backend({pid}, 5000)")
+    assert writer.deliver("ann") == positions(2)
+
+
+class RowsBeforeTheEnd(_CopiedRows):
+    """Rows behind whose last octet the connection ends."""
+
+    end: Callable[[], object]
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Give what is sent next."""
+        piece = super().read(size)
+        if not piece:
+            self.end()
+        return piece
+
+
+def test_a_connection_that_is_lost_with_the_commit(
+    writers: tuple[RecordingWriter, RecordingWriter], postgresql_server: PostgresqlServer
+) -> None:
+    """A group whose mails were sent whole is not written again: it may be stored."""
+    writer, _ = writers
+    assert writer.deliver("ann") == positions(1)
+    pid = writer._connection.opened().info.backend_pid
+
+    def end_behind_mails() -> None:
+        transaction = writer._begun()
+        assert transaction._copied is not None
+        rows = RowsBeforeTheEnd(transaction._copied.getvalue())
+        rows.end = partial(postgresql_server.run, f"SELECT pg_terminate_backend({pid}, 5000)")
+        transaction._copied = rows
+
+    writer.before_commit = end_behind_mails
+    with pytest.raises(StoreUnavailable, match="was lost"):
+        writer.deliver("ann")
+    writer.before_commit = nothing
+    assert writer.deliver("ann") == positions(2)

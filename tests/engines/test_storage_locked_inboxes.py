@@ -1,0 +1,172 @@
+"""An inbox that another writer keeps locked: its mail is put off, and nobody else's."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psycopg2
+import pytest
+
+from mailcheck.core.accounts import Quota
+from mailcheck.core.cursors import Position
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.engines.committing import Outcome, Write, commit_group, touch
+from mailcheck.engines.postgresql import PostgresqlEngine
+from mailcheck.engines.postgresql_connection import PostgresqlWriter
+from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.delivering import DeliverMails
+from mailcheck.store.inbox_rows import PASSED_BY, KnownInboxes
+from mailcheck.store.mail_store import _delete_message, _note_refusal
+from mailcheck.store.removing import _expire
+from mailcheck.workers.direct import DirectWorker
+from tests.engines.deliveries import NOON, RETENTION, account, delivery, recipient, refusal
+from tests.house import result_of
+
+DELIVER = DeliverMails(Quota(100, 10**9))
+ANN = AccountId("ann")
+
+
+class Writer(PostgresqlWriter):
+    """A writer whose clock a test turns; it waits a tenth of a second for a lock."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.now = 0.0
+        self.waits = 0
+        self._known_inboxes = KnownInboxes(lambda: self.now)
+        cursor = self._connection.opened().cursor()
+        cursor.execute("SET lock_timeout = 100")
+
+    def rollback(self) -> None:
+        """Undo, and count it."""
+        self.waits += 1
+        super().rollback()
+
+    def deliver(self, *names: str) -> list[Outcome]:
+        """Commit a mail for each name, in one group; several names of one mail have a plus."""
+        return commit_group(
+            self,
+            [Write(DELIVER, delivery(*map(recipient, name.split("+")))) for name in names],
+        )
+
+
+@pytest.fixture
+def url(postgresql_url: str) -> str:
+    """A database with three accounts."""
+    engine = PostgresqlEngine(postgresql_url, DirectWorker(), DirectWorker())
+    engine.open()
+    for name in ("ann", "bob", "cat"):
+        result_of(SqlAccountStore(engine).add_account(account(name)))
+    result_of(engine.close())
+    return postgresql_url
+
+
+@pytest.fixture
+def writer(url: str) -> Iterator[Writer]:
+    """The writer of a daemon."""
+    writer = Writer(url)
+    yield writer
+    writer.close()
+
+
+class Locker:
+    """Somebody else who keeps ann's inbox locked."""
+
+    def __init__(self, url: str, how: str) -> None:
+        self._connection = psycopg2.connect(url)
+        with self._connection.cursor() as cursor:
+            cursor.execute(how)
+
+    def let_go(self) -> None:
+        """Commit."""
+        self._connection.commit()
+
+    def close(self) -> None:
+        """Go."""
+        self._connection.close()
+
+
+LOCKS = (
+    "SELECT FROM inbox WHERE account_id = 'ann' FOR UPDATE",
+    "SELECT FROM inbox WHERE account_id = 'ann' FOR NO KEY UPDATE",
+    "UPDATE inbox SET byte_count = byte_count WHERE account_id = 'ann'",
+)
+
+
+@pytest.fixture(params=LOCKS)
+def locker(request: pytest.FixtureRequest, url: str) -> Iterator[Locker]:
+    """One of the ways to keep an inbox locked."""
+    locker = Locker(url, request.param)
+    yield locker
+    locker.close()
+
+
+def kinds(outcomes: Sequence[Any]) -> list[Any]:
+    """Give positions as numbers, and failures as their types."""
+    return [
+        type(one) if isinstance(one, Exception) else one if one is None else tuple(map(int, one))
+        for one in outcomes
+    ]
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_others_are_committed(writer: Writer, url: str, is_known: bool) -> None:
+    """Mail for others is on disk, mail for the locked inbox is put off, in the same group."""
+    if is_known:
+        writer.deliver("ann", "bob")
+    first = 2 if is_known else 1
+    locker = Locker(url, LOCKS[0])
+    outcomes = writer.deliver("bob", "ann", "cat", "ann+bob", "bob")
+    expected = [(first,), StoreUnavailable, (1,), StoreUnavailable, (first + 1,)]
+    assert kinds(outcomes) == expected
+    assert "locked" in str(outcomes[1])
+    locker.let_go()
+    assert kinds(writer.deliver("ann+bob")) == [(first, first + 2)]
+    locker.close()
+
+
+def test_nobody_waits_twice(writer: Writer, locker: Locker) -> None:
+    """For some seconds no group waits for the inbox again; then one asks."""
+    writer.deliver("ann")
+    assert writer.waits == 1
+    for _ in range(3):
+        assert kinds(writer.deliver("ann", "bob"))[0] is StoreUnavailable
+    assert writer.waits == 1
+    writer.now += PASSED_BY
+    assert kinds(writer.deliver("ann", "bob")) == [StoreUnavailable, (4,)]
+    assert writer.waits == 2
+
+
+def test_an_inbox_that_is_free_again(writer: Writer, locker: Locker) -> None:
+    """The next mail after the end of the lock is stored, at once."""
+    assert kinds(writer.deliver("ann")) == [StoreUnavailable]
+    locker.let_go()
+    assert kinds(writer.deliver("ann", "ann")) == [(1,), (2,)]
+    assert writer.waits == 1
+
+
+def test_a_refusal_is_recorded(writer: Writer, locker: Locker) -> None:
+    """A refusal of the locked inbox is kept, behind all positions that a wait can know of."""
+    group = [Write(_note_refusal, refusal("ann")), Write(DELIVER, delivery(recipient("bob")))]
+    assert kinds(commit_group(writer, group)) == [None, (1,)]
+    transaction = writer.begin()
+    rows = transaction.rows("SELECT account_id, position FROM refusal")
+    writer.rollback()
+    assert rows == [("ann", Position(1))]
+
+
+def test_other_writes(writer: Writer, url: str) -> None:
+    """Deletes of the locked inbox are put off; expiry goes on with the others, and all the rest."""
+    sent = [delivery(recipient(name)) for name in ("ann", "bob")]
+    commit_group(writer, [Write(DELIVER, one) for one in sent])
+    locker = Locker(url, LOCKS[0])
+    item = (ANN, sent[0].message_ids[0], NOON)
+    expiry = (Instant(NOON + RETENTION + DAY), 100)
+    group = [Write(_delete_message, item), Write(_expire, expiry), Write(touch, None)]
+    deleted, expired, touched = commit_group(writer, group)
+    assert isinstance(deleted, StoreUnavailable)
+    assert (expired, touched) == (1, None)
+    locker.let_go()
+    assert commit_group(writer, [Write(_expire, expiry)]) == [1]
+    locker.close()

@@ -1,0 +1,61 @@
+"""What a daemon without Redis still knows when it is started again."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from twisted.internet.task import Clock
+
+from mailcheck.assembly.checks import ChecksAssembly, Resolvers
+from mailcheck.assembly.storage import stored_state
+from mailcheck.cluster.local import LocalCluster
+from mailcheck.engines.sqlite import SqliteEngine
+from mailcheck.workers.direct import DirectWorker
+from tests.fakes.known_hosts import KnownHosts
+from tests.fakes.time_and_chance import time_and_chance_by
+from tests.house import config_in_memory, result_of, run
+from tests.web.checking import zone_with
+
+SIGNED = (("DKIM-Signature", "v=1; a=rsa-sha256; d=good.example; s=june; b=AA=="),)
+
+
+@contextmanager
+def daemon(path: Path, clock: Clock) -> Iterator[ChecksAssembly]:
+    """Run the checks of a daemon on a file."""
+    engine = SqliteEngine(str(path), DirectWorker(), DirectWorker())
+    engine.open()
+    zone = zone_with({})
+    time_and_chance = time_and_chance_by(clock)
+    yield ChecksAssembly(
+        config_in_memory(),
+        time_and_chance,
+        Resolvers(zone, zone, zone),
+        KnownHosts(),
+        LocalCluster(clock),
+        stored_state(engine, time_and_chance.now),
+    )
+    result_of(engine.close())
+
+
+def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
+    """Questions to lists count on, their health and the selectors of domains are known."""
+    clock = Clock()
+    path = tmp_path / "mail.db"
+    with daemon(path, clock) as before:
+        lists = before.catalogue.blocklists
+        run(before.health.look())
+        run(before.budgets.take([(lists[0], 5)]))
+        before.selectors.learn(SIGNED)
+        run(before.selectors.save())
+        asked = run(before.budgets.asked_today(lists))
+        found = [before.health.of(one) for one in lists]
+        assert sum(asked.values()) > len(lists)
+        assert any(found)
+    clock.advance(60)
+    with daemon(path, clock) as after:
+        assert run(after.budgets.asked_today(lists)) == asked
+        assert run(after.selectors.of("good.example")) == ("june",)
+        run(after.health.look())
+        assert after.health.tested_at == before.health.tested_at
+        assert [after.health.of(one) for one in lists] == found
+        assert run(after.budgets.asked_today(lists)) == asked

@@ -1,0 +1,209 @@
+"""The schema: numbered steps, all or none, with a backup before the first."""
+
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.logger import capturedLogs, formatEvent
+
+from mailcheck.engines.schema_upgrade import (
+    SchemaStep,
+    SchemaTooNew,
+    schema_steps,
+    upgrade_schema,
+)
+
+OLD = [SchemaStep(1, "CREATE TABLE a (x);\nINSERT INTO a VALUES (1);\n")]
+
+NEW = [
+    *OLD,
+    SchemaStep(
+        2,
+        """
+        -- A comment; with a semicolon.
+        CREATE TABLE b (
+            y TEXT -- another;
+        );
+        CREATE TRIGGER t AFTER INSERT ON a BEGIN
+            INSERT INTO b VALUES ('a;b');
+        END;
+        """,
+    ),
+    SchemaStep(3, "ALTER TABLE a ADD COLUMN z;\nUPDATE a SET z = 3;\n"),
+]
+
+BROKEN = [*NEW, SchemaStep(4, "CREATE TABLE c (x);\nINSERT INTO nowhere VALUES (1);\n")]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the database lies."""
+    return tmp_path / "mail.db"
+
+
+@pytest.fixture
+def connection(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection as the writer's."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    yield connection
+    connection.close()
+
+
+def state(connection: sqlite3.Connection) -> tuple[int, set[str]]:
+    """Give version and tables."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return version, {name for (name,) in tables}
+
+
+def test_steps_are_numbered_without_gaps() -> None:
+    """The schema files are numbered from 1 on, and every file in the folder is one of them."""
+    steps = schema_steps()
+    assert [step.version for step in steps] == list(range(1, len(steps) + 1))
+
+
+def test_every_statement_of_the_schema_is_run() -> None:
+    """No schema file ends in a statement that lacks its semicolon: that one would be left out."""
+    for step in schema_steps():
+        for script in filter(None, (step.sql, step.postgresql, step.sqlite)):
+            assert re.search(r";\s*(--[^\n]*\s*)*\Z", script)
+            assert sqlite3.complete_statement(script)
+
+
+def test_what_was_derived_outlives_its_table(connection: sqlite3.Connection, path: Path) -> None:
+    """The table of contents is made anew in another order; what is in it stays, and is searched."""
+    steps = schema_steps()
+    upgrade_schema(connection, str(path), steps[:15])
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute(
+        "INSERT INTO content (delivery_id, text_key, links, codes, document, attachment_count, "
+        "header_key, derivation, snippet) VALUES ('d', 'text', '[1]', '[2]', '{}', 3, 'h', 2, 's')"
+    )
+    upgrade_schema(connection, str(path), steps)
+    (row,) = connection.execute(
+        "SELECT delivery_id, text_key, links, codes, document, attachment_count, header_key, "
+        "derivation, snippet, best_link, signature FROM content"
+    )
+    assert row == ("d", "text", "[1]", "[2]", "{}", 3, "h", 2, "s", None, "")
+
+
+def test_a_fresh_database(connection: sqlite3.Connection, path: Path) -> None:
+    """A fresh database gets all steps, and there is nothing to back up."""
+    upgrade_schema(connection, str(path), NEW)
+    assert state(connection) == (3, {"a", "b"})
+    connection.execute("INSERT INTO a (x) VALUES (2)")
+    assert connection.execute("SELECT y FROM b").fetchall() == [("a;b",)]
+    assert [file.name for file in path.parent.iterdir()] == ["mail.db"]
+
+
+def test_an_upgrade(connection: sqlite3.Connection, path: Path) -> None:
+    """An older database gets the steps it lacks, keeps what it holds, and is copied first.
+
+    The log says so before: a start that takes long must not look like one that hangs.
+    """
+    upgrade_schema(connection, str(path), OLD)
+    with capturedLogs() as logged:
+        upgrade_schema(connection, str(path), NEW)
+        upgrade_schema(connection, str(path), NEW)
+    (line,) = map(formatEvent, logged)
+    assert line == f"{path}: schema version 1 becomes 3; a large one takes a while"
+    assert state(connection) == (3, {"a", "b"})
+    assert connection.execute("SELECT x, z FROM a").fetchall() == [(1, 3)]
+    backup = sqlite3.connect(path.parent / "mail.db.v1.backup")
+    assert state(backup) == (1, {"a"})
+    assert backup.execute("SELECT x FROM a").fetchall() == [(1,)]
+    backup.close()
+
+
+def test_nothing_to_do(connection: sqlite3.Connection, path: Path) -> None:
+    """A database of this version is left as it is."""
+    upgrade_schema(connection, str(path), NEW)
+    before = path.read_bytes()
+    upgrade_schema(connection, str(path), NEW)
+    assert path.read_bytes() == before
+    assert len(list(path.parent.iterdir())) == 1
+
+
+def test_a_newer_database(connection: sqlite3.Connection, path: Path) -> None:
+    """A database of a newer version is refused, named with both versions, and left as it is."""
+    upgrade_schema(connection, str(path), NEW)
+    before = path.read_bytes()
+    with pytest.raises(SchemaTooNew, match=r"mail\.db has schema version 3.*knows up to 1"):
+        upgrade_schema(connection, str(path), OLD)
+    assert path.read_bytes() == before
+
+
+def test_a_step_that_fails(connection: sqlite3.Connection, path: Path) -> None:
+    """When a step fails, the database stays at its old version, as a whole."""
+    upgrade_schema(connection, str(path), OLD)
+    for _ in range(2):
+        with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+            upgrade_schema(connection, str(path), BROKEN)
+        assert state(connection) == (1, {"a"})
+        assert not connection.in_transaction
+    upgrade_schema(connection, str(path), NEW)
+    assert state(connection) == (3, {"a", "b"})
+
+
+CRASH = """
+import os, sqlite3, sys
+from mailcheck.engines.schema_upgrade import SchemaStep, upgrade_schema
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA journal_mode = WAL")
+connection.execute("PRAGMA cache_size = 1")
+connection.create_function("crash", 0, lambda: os._exit(9))
+fill = ["INSERT INTO b VALUES (zeroblob(100000));"] * 20
+step = "\\n".join(["CREATE TABLE b (y);", *fill, "SELECT crash();"])
+upgrade_schema(connection, sys.argv[1], [SchemaStep(1, ""), SchemaStep(2, step)])
+"""
+
+
+def test_power_fails_in_the_middle(connection: sqlite3.Connection, path: Path) -> None:
+    """When the process dies in the middle of an upgrade, the old version is there, whole."""
+    upgrade_schema(connection, str(path), OLD)
+    connection.close()
+    died = subprocess.run([sys.executable, "-c", CRASH, str(path)], timeout=60)
+    assert died.returncode == 9
+    again = sqlite3.connect(path, isolation_level=None)
+    assert state(again) == (1, {"a"})
+    assert again.execute("SELECT x FROM a").fetchall() == [(1,)]
+    upgrade_schema(again, str(path), NEW)
+    assert state(again) == (3, {"a", "b"})
+    again.close()
+
+
+class OvertakenConnection(sqlite3.Connection):
+    """Another process upgrades the database while this one makes its backup."""
+
+    def backup(self, target: sqlite3.Connection, **options: Any) -> None:
+        """Make the backup, too late."""
+        super().backup(target, **options)
+        (path,) = (file for _, name, file in self.execute("PRAGMA database_list") if name == "main")
+        other = sqlite3.connect(path, isolation_level=None)
+        upgrade_schema(other, path, NEW)
+        other.close()
+
+
+def test_two_processes_upgrade(path: Path) -> None:
+    """Of two processes that start together one upgrades, and the other finds it done."""
+    first = sqlite3.connect(path, isolation_level=None)
+    upgrade_schema(first, str(path), OLD)
+    first.close()
+    second = sqlite3.connect(path, isolation_level=None, factory=OvertakenConnection)
+    upgrade_schema(second, str(path), NEW)
+    assert state(second) == (3, {"a", "b"})
+    second.close()
+
+
+def test_each_number_is_given_once() -> None:
+    """Of two steps with the same number one would never run; they count up without a gap."""
+    names = [file.name for file in files("mailcheck.store.schema").iterdir()]
+    # A step may have a file for one engine alone.
+    steps = sorted({name.partition(".")[0] for name in names if re.match(r"\d{4}_", name)})
+    assert [int(step[:4]) for step in steps] == list(range(1, len(steps) + 1))
