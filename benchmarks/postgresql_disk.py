@@ -36,8 +36,8 @@ from mailcheck.core.instants import DAY, Instant
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.store.accounts.account_store import SqlAccountStore
 from mailcheck.store.content_store import SqlContentStore
+from mailcheck.store.inbox_rows import SqlExpiryStore
 from mailcheck.store.mail_store import SqlMailStore
-from mailcheck.store.removing import SqlExpiryStore
 from mailcheck.workers.direct import DirectWorker
 from tests.servers.postgresql import PostgresqlServer, own_server
 

@@ -62,7 +62,7 @@ from mailcheck.engines.postgresql_connection import (
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.store.accounts.account_store import SqlAccountStore
 from mailcheck.store.delivering import DeliverMails
-from mailcheck.store.removing import _expire
+from mailcheck.store.inbox_rows import _expire
 from mailcheck.workers.direct import DirectWorker
 from tests.servers.daemon import Daemon, running_daemon
 from tests.servers.postgresql import PostgresqlServer, own_server

@@ -117,8 +117,8 @@ from mailcheck.smtp.settings import TlsPolicy, offer_to_all
 from mailcheck.smtp.verbs import VERBS
 from mailcheck.store.accounts.account_store import SqlAccountStore
 from mailcheck.store.content_store import SqlContentStore
+from mailcheck.store.inbox_rows import SqlExpiryStore
 from mailcheck.store.mail_store import SqlMailStore
-from mailcheck.store.removing import SqlExpiryStore
 from mailcheck.web.api.admission import Gate
 from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
 from mailcheck.web.dashboard.rendering import Renderer

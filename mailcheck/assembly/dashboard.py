@@ -19,8 +19,7 @@ from mailcheck.operations.accounts.register import Register, Registration, Regis
 from mailcheck.operations.accounts.sign_in import SignIn
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.ports import AccessJournal, TimeAndChance, Worker
-from mailcheck.store.accounts.password_store import SqlPasswordStore
-from mailcheck.store.accounts.session_store import SqlSessionStore
+from mailcheck.store.accounts.account_store import SqlPasswordStore, SqlSessionStore
 from mailcheck.store.engine import Engine
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
 from mailcheck.web.dashboard.accounts.pages import AccountPages, ServerNames

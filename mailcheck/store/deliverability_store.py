@@ -1,40 +1,411 @@
-"""The store of deliverability tests. One method is one transaction."""
+"""Deliverability tests: added, analysed by lease, rechecked, shared, expired, forgotten.
+
+A lease lets several daemons share the work: its holder analyses a test, and when the lease
+ends another daemon may take over. All writes of an analysis ask whether the lease still holds.
+Moments of leases are those of the clock that all daemons share, the database's.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mailcheck.core.addresses import UNTAGGED
 from mailcheck.core.content import HeaderSummary
 from mailcheck.core.cursors import START
 from mailcheck.core.deliverability_tests import (
+    MAX_ATTEMPTS,
+    MAX_HELD_BYTES,
+    MAX_PENDING,
+    TRANSITIONS,
     DeliverabilityResult,
     DeliverabilityTest,
     ListedTest,
     ReceivedMail,
     State,
     StoredReport,
+    Trigger,
     local_part_of,
+    next_state,
 )
+from mailcheck.core.errors import LimitExceeded, TooManyPendingTests, TooMuchHeldMail
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId, MessageId
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import MessageSummary
 from mailcheck.operations.deliverability.ports import Claimed, ListedTestPage
 from mailcheck.operations.ports import Lease, MessageRow
-from mailcheck.store import deliverability_analysis as analysis
-from mailcheck.store import deliverability_life as life
-from mailcheck.store.deliverability_rows import (
-    DELIVERABILITY_COLUMNS,
-    DELIVERABILITY_WIDTH,
-    deliverability_test_of,
+from mailcheck.store.engine import (
+    Engine,
+    Row,
+    Transaction,
+    Value,
+    escape_like,
+    for_each,
+    for_each_in,
+    makes_room,
 )
-from mailcheck.store.engine import Engine, Row, Transaction, Value, escape_like
-from mailcheck.store.inbox_rows import SESSION_COLUMNS, session_of
+from mailcheck.store.inbox_rows import SESSION_COLUMNS, drop_unshared, lock_inboxes, session_of
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
+
+
+DELIVERABILITY_COLUMNS = """
+    deliverability_test.id, deliverability_test.account_id, deliverability_test.state,
+    deliverability_test.created_at, deliverability_test.expires_at,
+    deliverability_test.share_token, deliverability_test.received_at,
+    deliverability_test.delivery_id, deliverability_test.attempts
+"""
+DELIVERABILITY_WIDTH = 9
+
+
+def deliverability_test_of(row: Row, now: Instant) -> DeliverabilityTest:
+    """Make a test of a row that begins with `DELIVERABILITY_COLUMNS`, as it stands now."""
+    state = State(row[2])
+    if state is State.PENDING and row[4] <= now:
+        state = next_state(state, Trigger.ADDRESS_EXPIRED)
+    return DeliverabilityTest(
+        id=DeliverabilityTestId(row[0]),
+        account_id=AccountId(row[1]),
+        state=state,
+        created_at=Instant(row[3]),
+        expires_at=Instant(row[4]),
+        share_token=row[5],
+        received_at=None if row[6] is None else Instant(row[6]),
+        delivery_id=None if row[7] is None else DeliveryId(row[7]),
+        attempts=row[8],
+    )
+
+
+def move(
+    transaction: Transaction,
+    test_id: DeliverabilityTestId,
+    state: State,
+    trigger: Trigger,
+    changes: Mapping[str, Value],
+    holder: str | None = None,
+) -> bool:
+    """Move a test by a trigger, and change further columns with it: the only way there is.
+
+    False, and nothing is changed, when the test is not in this state (any
+    more), or, where a holder is given, not the holder's.
+
+    :raises IllegalTransition: there is no such move.
+    """
+    columns: dict[str, Value] = {"state": next_state(state, trigger).value, **changes}
+    settings = ", ".join(f"{column} = ?" for column in columns)
+    condition, values = "id = ? AND state = ?", [*columns.values(), test_id, state.value]
+    if holder is not None:
+        condition, values = f"{condition} AND lease_holder = ?", [*values, holder]
+    moved = transaction.execute(
+        f"UPDATE deliverability_test SET {settings} WHERE {condition}", values
+    )
+    return moved == 1
+
+
+_INTO_TEST = """
+    INSERT INTO deliverability_test (
+        id, account_id, state, created_at, expires_at, forget_at, share_token,
+        attempts, failure, received_at, delivery_id, transcript
+    )
+"""
+
+_ANEW: dict[str, Value] = {"attempts": 0, "failure": "", "tenths": None, "document": None}
+
+
+@for_each_in(lambda _, item: (item[0].account_id,))
+def _add(
+    transaction: Transaction, item: tuple[DeliverabilityTest, Instant]
+) -> LimitExceeded | None:
+    """Add a pending test, unless too many are, or too much mail is held."""
+    test, forget_at = item
+    lock_inboxes(transaction, (test.account_id,))
+    refusal = _refuse_pending(transaction, test) or _refuse_held(transaction, test)
+    if refusal is not None:
+        return refusal
+    transaction.execute(
+        f"{_INTO_TEST} VALUES (?, ?, ?, ?, ?, ?, ?, 0, '', NULL, NULL, NULL)",
+        _known(test, forget_at),
+    )
+    return None
+
+
+@for_each_in(lambda _, item: (item[0].account_id,))
+def _add_of_message(
+    transaction: Transaction, item: tuple[DeliverabilityTest, MessageId, Instant]
+) -> bool | LimitExceeded:
+    """Add a test that shares the mail of a message; false when the account has no such one."""
+    test, message_id, forget_at = item
+    lock_inboxes(transaction, (test.account_id,))
+    refusal = _refuse_held(transaction, test)
+    if refusal is not None:
+        return refusal
+    added = transaction.execute(
+        f"{_INTO_TEST} SELECT ?, ?, ?, ?, ?, ?, ?, 0, '', received_at, delivery_id, ? "
+        "FROM message WHERE id = ? AND account_id = ? AND expires_at > ?",
+        (
+            *_known(test, forget_at),
+            json.dumps(()),
+            message_id,
+            test.account_id,
+            test.created_at,
+        ),
+    )
+    return added == 1
+
+
+def _refuse_pending(transaction: Transaction, test: DeliverabilityTest) -> LimitExceeded | None:
+    ((count, oldest),) = transaction.rows(
+        "SELECT COUNT(*), MIN(expires_at) FROM deliverability_test "
+        "WHERE account_id = ? AND state = ? AND expires_at > ?",
+        (test.account_id, State.PENDING.value, test.created_at),
+    )
+    if count < MAX_PENDING:
+        return None
+    return TooManyPendingTests(
+        f"{count} tests of this account wait for their mail, its limit; "
+        f"use one of them, or wait until the oldest expires",
+        _seconds(test.created_at, oldest),
+    )
+
+
+def _refuse_held(transaction: Transaction, test: DeliverabilityTest) -> LimitExceeded | None:
+    ((size, oldest),) = transaction.rows(
+        "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT), MIN(forget_at) FROM deliverability_test "
+        "JOIN delivery ON delivery.id = delivery_id WHERE account_id = ? AND forget_at > ?",
+        (test.account_id, test.created_at),
+    )
+    if size < MAX_HELD_BYTES:
+        return None
+    return TooMuchHeldMail(
+        f"the mails of this account's tests hold {size} bytes, over its limit; "
+        f"wait until the oldest is forgotten",
+        _seconds(test.created_at, oldest),
+    )
+
+
+def _seconds(now: int, then: int) -> int:
+    """Give whole seconds from now until then, rounded up."""
+    return -((now - then) // SECOND)
+
+
+def _known(test: DeliverabilityTest, forget_at: Instant) -> tuple[str | int, ...]:
+    return (
+        test.id,
+        test.account_id,
+        test.state.value,
+        test.created_at,
+        test.expires_at,
+        forget_at,
+        test.share_token,
+    )
+
+
+@makes_room
+@for_each
+def _delete(
+    transaction: Transaction, item: tuple[DeliverabilityTestId, AccountId, Instant]
+) -> bool:
+    """Delete a test, and its mail where neither a message nor another test needs it."""
+    gone = transaction.rows(
+        "DELETE FROM deliverability_test WHERE id = ? AND account_id = ? AND forget_at > ? "
+        "RETURNING delivery_id",
+        item,
+    )
+    drop_unshared(transaction, {delivery for (delivery,) in gone if delivery is not None})
+    return bool(gone)
+
+
+@for_each
+def _recheck(
+    transaction: Transaction, item: tuple[AccountId, DeliverabilityTestId, Instant]
+) -> State | None:
+    """Put a test that has ended back into processing; gives the state it was in."""
+    account_id, test_id, now = item
+    rows = transaction.locked_rows(
+        "SELECT state FROM deliverability_test WHERE id = ? AND account_id = ? AND forget_at > ?",
+        (test_id, account_id, now),
+        "deliverability_test",
+    )
+    if not rows:
+        return None
+    state = State(rows[0][0])
+    if (state, Trigger.RECHECK) in TRANSITIONS:
+        move(transaction, test_id, state, Trigger.RECHECK, _ANEW)
+    return state
+
+
+@for_each
+def _replace_share_token(
+    transaction: Transaction, item: tuple[str, DeliverabilityTestId, AccountId, Instant]
+) -> bool:
+    """Change the secret of a test's share link."""
+    return bool(
+        transaction.execute(
+            "UPDATE deliverability_test SET share_token = ? "
+            "WHERE id = ? AND account_id = ? AND forget_at > ?",
+            item,
+        )
+    )
+
+
+SWEEPING = 0x6D61_696E
+"""The work of expiring and forgetting tests: of several daemons one does it at a time."""
+
+
+@makes_room
+@for_each
+def _expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
+    """Move tests whose address has expired without a mail."""
+    if not transaction.is_only_one(SWEEPING):
+        return 0
+    rows = transaction.rows(
+        "SELECT id FROM deliverability_test WHERE state = 'pending' AND expires_at <= ? "
+        "ORDER BY expires_at LIMIT ?",
+        item,
+    )
+    moved = [
+        move(transaction, test_id, State.PENDING, Trigger.ADDRESS_EXPIRED, {})
+        for (test_id,) in rows
+    ]
+    return sum(moved)
+
+
+@makes_room
+@for_each
+def _forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
+    """Delete tests, and mails that neither a message nor another test needs."""
+    if not transaction.is_only_one(SWEEPING):
+        return 0
+    gone = transaction.rows(
+        "DELETE FROM deliverability_test WHERE id IN ("
+        "SELECT id FROM deliverability_test WHERE forget_at <= ? ORDER BY forget_at LIMIT ?"
+        ") RETURNING delivery_id",
+        item,
+    )
+    drop_unshared(transaction, {delivery for (delivery,) in gone if delivery is not None})
+    return len(gone)
+
+
+_HAS_NO_LEASE = "(lease_until IS NULL OR lease_until <= ?)"
+
+_IS_FREE = f"state = 'processing' AND {_HAS_NO_LEASE}"
+
+# Each account's first, then each one's second, those under way counted: whoever
+# sends a hundred mails at once does not hold up the one mail of another.
+_WAITING = f"""
+    SELECT id, attempts FROM (
+        SELECT id, attempts, lease_until, received_at, ROW_NUMBER() OVER (
+            PARTITION BY account_id
+            ORDER BY CASE WHEN {_HAS_NO_LEASE} THEN 1 ELSE 0 END, received_at, id
+        ) AS turn
+        FROM deliverability_test WHERE state = 'processing'
+    ) AS waiting WHERE {_HAS_NO_LEASE} ORDER BY turn, received_at, id LIMIT ?
+"""
+
+_CLAIM = f"""
+    UPDATE deliverability_test SET lease_holder = ?, lease_until = ?, attempts = attempts + 1
+    WHERE id = ? AND {_IS_FREE}
+"""
+
+_FREE: dict[str, Value] = {"lease_holder": None, "lease_until": None}
+
+_NO_WORD = "the analysis began {} times and never ended"
+
+
+@for_each
+def _claim(transaction: Transaction, item: tuple[Lease, Instant, int]) -> Claimed:
+    """Take tests that nobody analyses; those that were begun too often end in error."""
+    lease, own_now, limit = item
+    offset = transaction.clock_offset()
+    now = Instant(own_now + offset)
+    rows = transaction.rows(_WAITING, (now, now, limit))
+    claimed, given_up = [], []
+    for test_id, attempts in rows:
+        if attempts >= MAX_ATTEMPTS:
+            changes = {"failure": _NO_WORD.format(attempts), **_FREE}
+            if move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes):
+                given_up.append(test_id)
+        elif transaction.execute(_CLAIM, (lease.holder, lease.until + offset, test_id, now)):
+            claimed.append(test_id)
+    tests = tuple(_read(transaction, test_id, own_now) for test_id in claimed)
+    return Claimed(tests, tuple(given_up))
+
+
+def _read(
+    transaction: Transaction, test_id: DeliverabilityTestId, now: Instant
+) -> DeliverabilityTest:
+    (row,) = transaction.rows(
+        f"SELECT {DELIVERABILITY_COLUMNS} FROM deliverability_test WHERE id = ?", (test_id,)
+    )
+    return deliverability_test_of(row, now)
+
+
+@for_each
+def _renew(
+    transaction: Transaction, item: tuple[Lease, tuple[DeliverabilityTestId, ...]]
+) -> frozenset[DeliverabilityTestId]:
+    """Hold tests for longer; gives those that are still the holder's."""
+    lease, test_ids = item
+    until = lease.until + transaction.clock_offset()
+    return frozenset(
+        test_id
+        for test_id in test_ids
+        if transaction.execute(
+            "UPDATE deliverability_test SET lease_until = ? "
+            "WHERE id = ? AND state = 'processing' AND lease_holder = ?",
+            (until, test_id, lease.holder),
+        )
+    )
+
+
+@for_each
+def _release(transaction: Transaction, item: tuple[str, bool]) -> None:
+    """Let go of all that a holder has."""
+    holder, is_attempt = item
+    transaction.execute(
+        "UPDATE deliverability_test "
+        "SET lease_holder = NULL, lease_until = NULL, attempts = attempts - ? "
+        "WHERE state = 'processing' AND lease_holder = ?",
+        (int(not is_attempt), holder),
+    )
+
+
+@for_each
+def _complete(
+    transaction: Transaction, item: tuple[DeliverabilityTestId, str, StoredReport]
+) -> bool:
+    """Keep the report of the one who holds the lease."""
+    test_id, holder, report = item
+    changes = {"tenths": report.tenths, "document": report.document, "failure": "", **_FREE}
+    return move(transaction, test_id, State.PROCESSING, Trigger.CHECKS_DONE, changes, holder)
+
+
+@for_each
+def _fail_attempt(
+    transaction: Transaction, item: tuple[DeliverabilityTestId, str, str, Instant | None]
+) -> State | None:
+    """Note the failure of the one who holds the lease: error, or again after ``retry_at``."""
+    test_id, holder, failure, retry_at = item
+    rows = transaction.locked_rows(
+        "SELECT attempts FROM deliverability_test "
+        "WHERE id = ? AND state = 'processing' AND lease_holder = ?",
+        (test_id, holder),
+        "deliverability_test",
+    )
+    if not rows:
+        return None
+    if retry_at is None or rows[0][0] >= MAX_ATTEMPTS:
+        changes = {"failure": failure, **_FREE}
+        move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes, holder)
+        return State.ERROR
+    transaction.execute(
+        "UPDATE deliverability_test SET failure = ?, lease_holder = NULL, lease_until = ? "
+        "WHERE id = ? AND lease_holder = ?",
+        (failure, retry_at + transaction.clock_offset(), test_id, holder),
+    )
+    return State.PROCESSING
 
 
 def read_result(
@@ -165,13 +536,13 @@ class SqlDeliverabilityStore:
 
     def add(self, test: DeliverabilityTest, forget_at: Instant) -> Deferred[None]:
         """Add a pending test."""
-        return self._engine.write(life.add, (test, forget_at))
+        return self._engine.write(_add, (test, forget_at))
 
     def add_of_message(
         self, test: DeliverabilityTest, message_id: MessageId, forget_at: Instant
     ) -> Deferred[bool]:
         """Add a test of a stored message, in processing; false when there is no such one."""
-        return self._engine.write(life.add_of_message, (test, message_id, forget_at))
+        return self._engine.write(_add_of_message, (test, message_id, forget_at))
 
     def find(
         self, account_id: AccountId, test_id: DeliverabilityTestId, now: Instant
@@ -210,50 +581,50 @@ class SqlDeliverabilityStore:
         self, account_id: AccountId, test_id: DeliverabilityTestId, now: Instant
     ) -> Deferred[bool]:
         """Delete a test for good, with its mail where nothing else needs that."""
-        return self._engine.write(life.delete, (test_id, account_id, now))
+        return self._engine.write(_delete, (test_id, account_id, now))
 
     def claim(self, lease: Lease, now: Instant, limit: int) -> Deferred[Claimed]:
         """Look at ``limit`` tests at most that wait to be analysed."""
-        return self._engine.write(analysis.claim, (lease, now, limit))
+        return self._engine.write(_claim, (lease, now, limit))
 
     def renew(
         self, lease: Lease, test_ids: Sequence[DeliverabilityTestId]
     ) -> Deferred[frozenset[DeliverabilityTestId]]:
         """Hold tests for longer; gives those that are still the holder's."""
-        return self._engine.write(analysis.renew, (lease, tuple(test_ids)))
+        return self._engine.write(_renew, (lease, tuple(test_ids)))
 
     def release(self, holder: str, *, is_attempt: bool) -> Deferred[None]:
         """Let go of all that a holder has."""
-        return self._engine.write(analysis.release, (holder, is_attempt))
+        return self._engine.write(_release, (holder, is_attempt))
 
     def complete(
         self, test_id: DeliverabilityTestId, holder: str, report: StoredReport
     ) -> Deferred[bool]:
         """Keep the report; false when the test is not the holder's any more."""
-        return self._engine.write(analysis.complete, (test_id, holder, report))
+        return self._engine.write(_complete, (test_id, holder, report))
 
     def fail_attempt(
         self, test_id: DeliverabilityTestId, holder: str, failure: str, retry_at: Instant | None
     ) -> Deferred[State | None]:
         """Note that an analysis has failed."""
-        return self._engine.write(analysis.fail_attempt, (test_id, holder, failure, retry_at))
+        return self._engine.write(_fail_attempt, (test_id, holder, failure, retry_at))
 
     def recheck(
         self, account_id: AccountId, test_id: DeliverabilityTestId, now: Instant
     ) -> Deferred[State | None]:
         """Put a test that is completed or in error back into processing."""
-        return self._engine.write(life.recheck, (account_id, test_id, now))
+        return self._engine.write(_recheck, (account_id, test_id, now))
 
     def replace_share_token(
         self, account_id: AccountId, test_id: DeliverabilityTestId, token: str, now: Instant
     ) -> Deferred[bool]:
         """Give a test a new share token; false when there is no such test."""
-        return self._engine.write(life.replace_share_token, (token, test_id, account_id, now))
+        return self._engine.write(_replace_share_token, (token, test_id, account_id, now))
 
     def expire(self, now: Instant, limit: int) -> Deferred[int]:
         """Move at most ``limit`` tests whose address has expired without a mail."""
-        return self._engine.write(life.expire, (now, limit))
+        return self._engine.write(_expire, (now, limit))
 
     def forget(self, now: Instant, limit: int) -> Deferred[int]:
         """Delete at most ``limit`` tests for good."""
-        return self._engine.write(life.forget, (now, limit))
+        return self._engine.write(_forget, (now, limit))

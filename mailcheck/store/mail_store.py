@@ -43,6 +43,7 @@ from mailcheck.store.inbox_rows import (
     read_inbox_named,
     read_inboxes,
     read_operator_inbox,
+    remove_messages,
     session_of,
     summary_of,
 )
@@ -54,7 +55,6 @@ from mailcheck.store.listing import (
     read_overview,
     read_page,
 )
-from mailcheck.store.removing import remove_messages
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred

@@ -35,17 +35,19 @@ from mailcheck.operations.ports import (
     SelectorStore,
 )
 from mailcheck.operations.reports.ports import ReportStore
-from mailcheck.store.accounts.account_store import SqlAccountStore
-from mailcheck.store.accounts.password_store import SqlPasswordStore
-from mailcheck.store.accounts.session_store import SqlSessionStore
+from mailcheck.store.accounts.account_store import (
+    SqlAccountStore,
+    SqlPasswordStore,
+    SqlSessionStore,
+)
 from mailcheck.store.accounts.webhook_store import SqlWebhookStore
 from mailcheck.store.content_store import SqlContentStore
 from mailcheck.store.deliverability_store import SqlDeliverabilityStore
 from mailcheck.store.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
 from mailcheck.store.domains.report_store import SqlReportStore
 from mailcheck.store.domains.watch_store import SqlWatchStore
+from mailcheck.store.inbox_rows import SqlExpiryStore
 from mailcheck.store.mail_store import SqlMailStore
-from mailcheck.store.removing import SqlExpiryStore
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.servers.redis import RedisServer, connected

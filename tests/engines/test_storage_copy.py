@@ -30,9 +30,11 @@ from mailcheck.operations.domains.watches.ports import Recorded
 from mailcheck.operations.ports import Hit, MessagePage
 from mailcheck.operations.reports.ports import CountedRow
 from mailcheck.operations.reports.quotas import Outcome, Tally
-from mailcheck.store.accounts.account_store import SqlAccountStore
-from mailcheck.store.accounts.password_store import SqlPasswordStore
-from mailcheck.store.accounts.session_store import SqlSessionStore
+from mailcheck.store.accounts.account_store import (
+    SqlAccountStore,
+    SqlPasswordStore,
+    SqlSessionStore,
+)
 from mailcheck.store.accounts.webhook_store import SqlWebhookStore
 from mailcheck.store.content_store import SqlContentStore
 from mailcheck.store.deliverability_store import SqlDeliverabilityStore

@@ -18,8 +18,8 @@ from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.store.accounts.account_store import SqlAccountStore
 from mailcheck.store.content_store import SqlContentStore
 from mailcheck.store.engine import Transaction
+from mailcheck.store.inbox_rows import SqlExpiryStore
 from mailcheck.store.mail_store import SqlMailStore
-from mailcheck.store.removing import SqlExpiryStore
 from mailcheck.workers.direct import DirectWorker
 from tests.engines.deliveries import (
     NOON,

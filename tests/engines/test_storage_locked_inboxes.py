@@ -16,9 +16,8 @@ from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.postgresql_connection import PostgresqlWriter
 from mailcheck.store.accounts.account_store import SqlAccountStore
 from mailcheck.store.delivering import DeliverMails
-from mailcheck.store.inbox_rows import PASSED_BY, KnownInboxes
+from mailcheck.store.inbox_rows import PASSED_BY, KnownInboxes, _expire
 from mailcheck.store.mail_store import _delete_message, _note_refusal
-from mailcheck.store.removing import _expire
 from mailcheck.workers.direct import DirectWorker
 from tests.engines.deliveries import NOON, RETENTION, account, delivery, recipient, refusal
 from tests.house import result_of

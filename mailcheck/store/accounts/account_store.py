@@ -1,4 +1,4 @@
-"""Accounts and API keys."""
+"""Accounts, API keys, passwords, registrations, invitations and sessions of the dashboard."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.cursors import Position
-from mailcheck.core.errors import AccountNameTaken
+from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
+from mailcheck.operations.accounts.dashboard_ports import KeptPassword, SessionRow
 from mailcheck.operations.accounts.lookalikes import look_alike
-from mailcheck.store.engine import Engine, Transaction, for_each
+from mailcheck.store.engine import Engine, Transaction, for_each, makes_room
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
+
 
 ACCOUNT_COLUMNS = """
     account.id, account.name, inbox.mailbox_name, account.is_operator,
@@ -222,3 +224,182 @@ def _note_key_use(transaction: Transaction, uses: Sequence[tuple[KeyId, Instant]
         "WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
         [(moment, key, moment) for key, moment in sorted(uses)],
     )
+
+
+_INTO_PASSWORD = "INSERT INTO account_password (account_id, hash, changed_at) VALUES (?, ?, ?)"  # noqa: S105
+
+
+class SqlPasswordStore:
+    """Fills the port `PasswordStore` on any engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def find_password(self, name: str) -> Deferred[KeptPassword | None]:
+        """Find an account by its name, with the hash of its password."""
+
+        def query(transaction: Transaction) -> KeptPassword | None:
+            row = transaction.row(
+                f"SELECT account_password.hash, {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} "
+                f"LEFT JOIN account_password ON account_password.account_id = account.id "
+                f"WHERE account.name = ?",
+                (name,),
+            )
+            return None if row is None else KeptPassword(account_of(row[1:]), row[0])
+
+        return self._engine.read(query)
+
+    def set_password(
+        self, account_id: AccountId, password_hash: str, now: Instant
+    ) -> Deferred[None]:
+        """Replace a password; all sessions of the account end with it."""
+        return self._engine.write(_set_password, (account_id, password_hash, now))
+
+    def set_first_password(
+        self, account_id: AccountId, password_hash: str, now: Instant
+    ) -> Deferred[bool]:
+        """Set the password of an account that has none; false when it has one."""
+        return self._engine.write(_set_first_password, (account_id, password_hash, now))
+
+    def renew_hash(self, account_id: AccountId, old: str, new: str) -> Deferred[None]:
+        """Replace a hash by another one of the same password, unless it was changed meanwhile."""
+        return self._engine.write(_renew_hash, (new, account_id, old))
+
+    def register(
+        self, account: Account, password_hash: str, invitation: bytes | None, now: Instant
+    ) -> Deferred[None]:
+        """Add an account with a password; an invitation, given by its digest, is used up.
+
+        :raises AccountNameTaken: there is one of this name; the invitation stays.
+        :raises InvitationInvalid: it was used, has expired, or never was; nothing is added.
+        """
+        return self._engine.write(_register, (account, password_hash, invitation, now))
+
+    def add_invitation(
+        self, digest: bytes, created_at: Instant, expires_at: Instant
+    ) -> Deferred[None]:
+        """Keep an invitation; those that have expired are forgotten."""
+        return self._engine.write(_add_invitation, (digest, created_at, expires_at))
+
+    def has_invitation(self, digest: bytes, now: Instant) -> Deferred[bool]:
+        """Tell whether an invitation can still be used."""
+        return self._engine.read(lambda t: _has_invitation(t, digest, now))
+
+
+def _has_invitation(transaction: Transaction, digest: bytes, now: Instant) -> bool:
+    row = transaction.row(
+        "SELECT 1 FROM invitation WHERE digest = ? AND expires_at > ?", (digest, now)
+    )
+    return row is not None
+
+
+@for_each
+def _set_password(transaction: Transaction, item: tuple[AccountId, str, Instant]) -> None:
+    transaction.execute(
+        f"{_INTO_PASSWORD} ON CONFLICT (account_id) DO UPDATE "
+        "SET hash = excluded.hash, changed_at = excluded.changed_at",
+        item,
+    )
+    transaction.execute("DELETE FROM dashboard_session WHERE account_id = ?", item[:1])
+
+
+@for_each
+def _set_first_password(transaction: Transaction, item: tuple[AccountId, str, Instant]) -> bool:
+    return bool(transaction.execute(f"{_INTO_PASSWORD} ON CONFLICT (account_id) DO NOTHING", item))
+
+
+@for_each
+def _renew_hash(transaction: Transaction, item: tuple[str, AccountId, str]) -> None:
+    transaction.execute(
+        "UPDATE account_password SET hash = ? WHERE account_id = ? AND hash = ?", item
+    )
+
+
+@for_each
+def _register(
+    transaction: Transaction, item: tuple[Account, str, bytes | None, Instant]
+) -> AccountNameTaken | InvitationInvalid | None:
+    account, password_hash, invitation, now = item
+    transaction.lock(ACCOUNTS)
+    if invitation is not None and not _has_invitation(transaction, invitation, now):
+        return InvitationInvalid("this invitation was used before, or has expired")
+    taken = insert_account(transaction, account)
+    if taken is not None:
+        return taken
+    transaction.execute(_INTO_PASSWORD, (account.id, password_hash, now))
+    if invitation is not None:
+        transaction.execute("DELETE FROM invitation WHERE digest = ?", (invitation,))
+    return None
+
+
+@for_each
+def _add_invitation(transaction: Transaction, item: tuple[bytes, Instant, Instant]) -> None:
+    transaction.execute("DELETE FROM invitation WHERE expires_at <= ?", (item[1],))
+    transaction.execute(
+        "INSERT INTO invitation (digest, created_at, expires_at) VALUES (?, ?, ?)", item
+    )
+
+
+class SqlSessionStore:
+    """Fills the port `SessionStore` on any engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def open_session(
+        self, digest: bytes, account_id: AccountId, now: Instant, ends_at: Instant
+    ) -> Deferred[None]:
+        """Keep a new session; those that have ended are forgotten."""
+        return self._engine.write(_open_session, (digest, account_id, now, ends_at))
+
+    def find_session(self, digest: bytes, now: Instant) -> Deferred[SessionRow | None]:
+        """Find a session that has not ended."""
+
+        def query(transaction: Transaction) -> SessionRow | None:
+            row = transaction.row(
+                f"SELECT dashboard_session.created_at, dashboard_session.seen_at, "
+                f"{ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} "
+                f"JOIN dashboard_session ON dashboard_session.account_id = account.id "
+                f"WHERE dashboard_session.digest = ? AND dashboard_session.ends_at > ?",
+                (digest, now),
+            )
+            if row is None:
+                return None
+            created_at, seen_at, *account = row
+            return SessionRow(account_of(account), created_at, seen_at)
+
+        return self._engine.read(query)
+
+    def note_session_use(self, digest: bytes, now: Instant, ends_at: Instant) -> Deferred[None]:
+        """Remember when a session was used, and when it ends if it is not used again."""
+        return self._engine.write(_note_session_use, (now, ends_at, digest))
+
+    def end_session(self, digest: bytes) -> Deferred[None]:
+        """End a session; nothing happens when there is none."""
+        return self._engine.write(_end_session, digest)
+
+
+@for_each
+def _open_session(
+    transaction: Transaction, item: tuple[bytes, AccountId, Instant, Instant]
+) -> None:
+    digest, account_id, now, ends_at = item
+    transaction.execute("DELETE FROM dashboard_session WHERE ends_at <= ?", (now,))
+    transaction.execute(
+        "INSERT INTO dashboard_session (digest, account_id, created_at, seen_at, ends_at) "
+        "VALUES (?, ?, ?, ?, ?)",
+        (digest, account_id, now, now, ends_at),
+    )
+
+
+@for_each
+def _note_session_use(transaction: Transaction, item: tuple[Instant, Instant, bytes]) -> None:
+    transaction.execute(
+        "UPDATE dashboard_session SET seen_at = ?, ends_at = ? WHERE digest = ?", item
+    )
+
+
+@makes_room
+@for_each
+def _end_session(transaction: Transaction, digest: bytes) -> None:
+    transaction.execute("DELETE FROM dashboard_session WHERE digest = ?", (digest,))

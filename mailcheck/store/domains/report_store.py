@@ -40,7 +40,7 @@ from mailcheck.operations.reports.ports import (
     WaitingReport,
 )
 from mailcheck.operations.reports.quotas import Admission, Claim, ReportDomains, Tally
-from mailcheck.store.deliverability_mails import FULL, INTO_REPORT, is_full
+from mailcheck.store.delivering import FULL, INTO_REPORT, is_full
 from mailcheck.store.domains.report_tally import (
     IS_COUNTED,
     add_tally,
@@ -59,8 +59,7 @@ from mailcheck.store.engine import (
     for_each_in,
     makes_room,
 )
-from mailcheck.store.inbox_rows import SESSION_COLUMNS, lock_inboxes, session_of
-from mailcheck.store.removing import drop_unshared
+from mailcheck.store.inbox_rows import SESSION_COLUMNS, drop_unshared, lock_inboxes, session_of
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred

@@ -5,7 +5,7 @@ import pytest
 from mailcheck.core.instants import DAY, MINUTE, SECOND
 from mailcheck.operations.accounts.dashboard_sessions import IDLE_LIFE, WHOLE_LIFE
 from mailcheck.operations.accounts.passwords import ScryptCost, write_hash
-from mailcheck.store.accounts.password_store import SqlPasswordStore
+from mailcheck.store.accounts.account_store import SqlPasswordStore
 from tests.house import House, result_of, run
 from tests.web.dashboard.browser import Browser
 
