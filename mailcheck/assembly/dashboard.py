@@ -22,8 +22,7 @@ from mailcheck.operations.ports import AccessJournal, TimeAndChance, Worker
 from mailcheck.store.accounts.account_store import SqlPasswordStore, SqlSessionStore
 from mailcheck.store.engine import Engine
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
-from mailcheck.web.dashboard.accounts.pages import AccountPages, ServerNames
-from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages
+from mailcheck.web.dashboard.accounts.pages import AccountPages, ServerNames, SignInPages
 from mailcheck.web.dashboard.accounts.webhook_pages import WebhookPages
 from mailcheck.web.dashboard.admission import Admission
 from mailcheck.web.dashboard.application import Dashboard

@@ -11,10 +11,9 @@ from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendSample
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.operations.ports import TimeAndChance
-from mailcheck.web.dashboard.inbox.listing import InboxFacts, InboxList
 from mailcheck.web.dashboard.inbox.live import LivePages
 from mailcheck.web.dashboard.inbox.message_pages import MessagePages
-from mailcheck.web.dashboard.inbox.pages import InboxPages
+from mailcheck.web.dashboard.inbox.pages import InboxFacts, InboxList, InboxPages
 from mailcheck.web.dashboard.inbox.share_pages import SharePages
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page

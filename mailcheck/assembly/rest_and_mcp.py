@@ -29,8 +29,7 @@ from mailcheck.web.api.inbox_routes import InboxRoutes
 from mailcheck.web.api.report_routes import ReportRoutes
 from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
 from mailcheck.web.api.webhook_routes import WebhookRoutes
-from mailcheck.web.dashboard.api_reference.answers import AnswerPages
-from mailcheck.web.dashboard.api_reference.pages import ApiPages
+from mailcheck.web.dashboard.api_reference.pages import AnswerPages, ApiPages
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page
 from mailcheck.web.mcp.deliverability_tools import DeliverabilityTools

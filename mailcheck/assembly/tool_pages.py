@@ -17,8 +17,7 @@ from mailcheck.web.dashboard.deliverability.live import DeliverabilityLivePages
 from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
 from mailcheck.web.dashboard.deliverability.pages import DeliverabilityPages
 from mailcheck.web.dashboard.deliverability.preflight import PreflightPages
-from mailcheck.web.dashboard.deliverability.report_files import ReportFiles
-from mailcheck.web.dashboard.deliverability.report_pages import ReportPages
+from mailcheck.web.dashboard.deliverability.report_pages import ReportFiles, ReportPages
 from mailcheck.web.dashboard.domains.blocklist_pages import BlocklistPages
 from mailcheck.web.dashboard.domains.pages import DomainPages
 from mailcheck.web.dashboard.domains.reports_pages import ReportsPages

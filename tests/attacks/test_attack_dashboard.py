@@ -8,8 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from mailcheck.core.accounts import Account
-from mailcheck.web.dashboard.form_tokens import FormSecret
-from mailcheck.web.dashboard.visits import own_path
+from mailcheck.web.dashboard.visits import FormSecret, own_path
 from tests.house import House, run
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import browser as browser

@@ -24,7 +24,7 @@ from mailcheck.cli.main import COMMANDS, make_parser
 from mailcheck.config.options import Config
 from mailcheck.config.reading import FILE_SUFFIX, variable_name
 from mailcheck.core.instruments import Kind
-from mailcheck.web.dashboard.api_reference.types import list_fields, name_bounds, name_type
+from mailcheck.web.dashboard.api_reference.view import list_fields, name_bounds, name_type
 from mailcheck.web.dashboard.snippets import write_snippets
 from tests.docs.blocks import list_pages, read_blocks, with_snippets
 from tests.docs.findings import KnownFinding, read_findings

@@ -11,9 +11,8 @@ from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
 from mailcheck.operations.ports import TimeAndChance
 from mailcheck.web.dashboard.cookies import SESSION, VISITOR, read_cookie
-from mailcheck.web.dashboard.form_tokens import FormSecret
 from mailcheck.web.dashboard.rendering import FORM_TOKEN
-from mailcheck.web.dashboard.visits import Visit
+from mailcheck.web.dashboard.visits import FormSecret, Visit
 from mailcheck.web.site.requests import ClientAddresses, RequestUrls, header_values
 
 OWN_SITES = frozenset({"same-origin", "none"})

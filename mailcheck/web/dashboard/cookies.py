@@ -1,11 +1,10 @@
-"""The cookies of the dashboard: whose session it is, what form tokens derive from, who knows us,
-and in which colours somebody reads.
-"""
+"""Cookies, and the theme that one of them holds."""
 
 import re
 
 from twisted.web.server import Request
 
+from mailcheck.web.dashboard.visits import Visit
 from mailcheck.web.site.requests import header_values
 
 SESSION, VISITOR, DEVICE = "mailcheck-session", "mailcheck-visitor", "mailcheck-device"
@@ -53,3 +52,14 @@ def write_cookie(name: str, value: str, *, is_secure: bool, max_age: int | None 
 
 def _full_name(name: str, *, is_secure: bool) -> str:
     return f"__Host-{name}" if is_secure else name
+
+
+SYSTEM = "system"
+THEMES = {SYSTEM: "System", "light": "Light", "dark": "Dark"}
+"""What can be chosen, and how it is called."""
+
+
+def theme_of(visit: Visit) -> str:
+    """Give what was chosen in this browser; the system's where nothing was."""
+    chosen = read_cookie(visit.request, THEME, is_secure=visit.is_secure)
+    return chosen if chosen in THEMES else SYSTEM

@@ -1,8 +1,8 @@
-"""Pages from templates: escaped, complete, and with the policy that keeps a browser from more."""
+"""Render templates: navigation, notices and what else every page shares."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -10,13 +10,94 @@ from markupsafe import Markup
 from mailcheck.checks.quality.topics import topic_of, topic_of_finding
 from mailcheck.core.addresses import SEPARATOR, split_subaddress
 from mailcheck.core.instants import Instant, format_instant
-from mailcheck.web.dashboard.navigation import MENU, is_current, lines_below
-from mailcheck.web.dashboard.notices import NOTICES
+from mailcheck.web.dashboard.cookies import THEMES, theme_of
 from mailcheck.web.dashboard.static_files import StaticFiles
-from mailcheck.web.dashboard.themes import THEMES, theme_of
 from mailcheck.web.dashboard.visits import Visit
 from mailcheck.web.site.errors import NOWHERE
 from mailcheck.web.site.replies import Reply
+
+Entry = tuple[str, str]
+
+MENU: tuple[Entry, ...] = (
+    ("Overview", "/"),
+    ("Inbox", "/inbox"),
+    ("Deliverability", "/tests"),
+    ("Domains", "/domain"),
+    ("Connect", "/connect"),
+    ("Keys", "/keys"),
+)
+
+BELOW: dict[str, tuple[Entry, ...]] = {
+    "/domain": (
+        ("Domain check", "/domain"),
+        ("Blocklists", "/blocklists"),
+        ("Watches", "/watches"),
+        ("Reports", "/reports"),
+    )
+}
+"""Entry of the menu -> the pages that belong together with it, shown in a line below the menu."""
+
+
+def is_current(entry: str, path: str) -> bool:
+    """Tell whether a path lies at or below an entry of the menu, or of what lies below it."""
+    return any(
+        path == one or (one != "/" and path.startswith(f"{one}/"))
+        for one in (entry, *(below for _, below in BELOW.get(entry, ())))
+    )
+
+
+class Below(NamedTuple):
+    """A line below the menu: the title of its entry, and each page with whether it is shown.
+
+    ``is_open``: the page that is shown is one of them. The others are there for who goes by keys.
+    """
+
+    title: str
+    is_open: bool
+    pages: tuple[tuple[str, str, bool], ...]
+
+
+def lines_below(path: str) -> list[Below]:
+    """Give the lines below the menu."""
+    return [
+        Below(
+            title,
+            is_current(entry, path),
+            tuple((name, one, path == one or path.startswith(f"{one}/")) for name, one in pages),
+        )
+        for title, entry in MENU
+        if (pages := BELOW.get(entry, ()))
+    ]
+
+
+NOTICES: Mapping[str, str] = {
+    "signed-out": "You have signed out.",
+    "signed-up": "Welcome: your account and its inbox are ready.",
+    "password-changed": "Your password has been changed. All other sessions have ended.",
+    "key-fault-set": "What the key's mails meet is set. It holds from its next sign-in on.",
+    "key-revoked": "The key has been revoked: requests with it are refused from now on.",
+    "receivers-chosen": "Alerts go there from now on.",
+    "sample-sent": "A sample mail is on its way to your inbox.",
+    "message-deleted": "The mail has been deleted.",
+    "messages-deleted": "The mails have been deleted.",
+    "messages-read": "The mail of the list is marked as read.",
+    "recheck-started": "All checks run once more.",
+    "report-share-renewed": "The old link to the report is dead. There is a new one.",
+    "test-deleted": "The test has been deleted, with its report and its share link.",
+    "report-deleted": "The report has been deleted, with its counts.",
+    "reports-deleted": "The reports have been deleted, with their counts.",
+    "share-renewed": "The old share link is dead. There is a new one.",
+    "alert-acknowledged": "You know of it: only its end is told.",
+    "watch-deleted": "It is watched no more.",
+    "watch-made": "It is watched from now on. The first check says how it is.",
+    "watch-run": "It has been checked.",
+    "webhook-deleted": "The webhook has been deleted: nothing more is posted.",
+    "webhook-replayed": "All mail that is still in the inbox is posted once more.",
+    "webhook-resumed": "The webhook goes on where it stood.",
+    "webhook-test-failed": "The test was not taken: the last deliveries below say why.",
+    "webhook-test-taken": "The test was taken by your receiver.",
+}
+
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template

@@ -1,5 +1,9 @@
-"""A request as the pages see it, and the table of pages."""
+"""A browser's request to a page, with its session and form token."""
 
+import base64
+import binascii
+import hashlib
+import hmac
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlsplit
@@ -10,10 +14,51 @@ from twisted.web.server import Request
 from mailcheck.api.parameters import Query
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Account
+from mailcheck.core.identifiers import RandomBytes, new_session_secret
 from mailcheck.core.instants import Instant
-from mailcheck.web.dashboard.form_tokens import FormSecret
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply
+
+_PURPOSE = b"mailcheck form token"
+
+
+class FormSecret:
+    """What the tokens of one visitor are derived from: their session, or a cookie of its own."""
+
+    def __init__(self, secret: str, random_bytes: RandomBytes) -> None:
+        self.secret = secret
+        self.is_new = False
+        self._random_bytes = random_bytes
+
+    def token(self) -> str:
+        """Make a token; a visitor who has no cookie yet is to get one."""
+        if not self.secret:
+            self.secret = new_session_secret(self._random_bytes)
+            self.is_new = True
+        mac = _mac(self.secret)
+        mask = self._random_bytes(len(mac))
+        return base64.urlsafe_b64encode(mask + _masked(mac, mask)).decode("ascii").rstrip("=")
+
+    def accepts(self, token: str) -> bool:
+        """Tell whether a token was made for this visitor."""
+        try:
+            data = base64.b64decode(token + "=" * (-len(token) % 4), b"-_", validate=True)
+        except (binascii.Error, ValueError):
+            return False
+        mac = _mac(self.secret)
+        if not self.secret or len(data) != 2 * len(mac):
+            return False
+        mask, masked = data[: len(mac)], data[len(mac) :]
+        return hmac.compare_digest(_masked(masked, mask), mac)
+
+
+def _mac(secret: str) -> bytes:
+    return hmac.digest(secret.encode("utf-8", "replace"), _PURPOSE, hashlib.sha256)
+
+
+def _masked(data: bytes, mask: bytes) -> bytes:
+    return bytes(one ^ other for one, other in zip(data, mask, strict=True))
+
 
 _OWN_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,400}")
 """A path of this site: a browser reads ``//host`` and ``/\\host`` as another one."""

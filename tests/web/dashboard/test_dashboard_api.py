@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mailcheck.web.dashboard.api_reference.types import code_words, list_fields, name_type, shorten
+from mailcheck.web.dashboard.api_reference.view import code_words, list_fields, name_type, shorten
 from tests.house import House, mail, run
 from tests.spec.description import load_document
 from tests.web.dashboard.browser import Browser

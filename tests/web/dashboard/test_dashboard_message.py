@@ -6,7 +6,7 @@ from html import escape
 
 import pytest
 
-from mailcheck.web.dashboard.inbox.attachment_preview import MAX_TEXT
+from mailcheck.web.dashboard.inbox.message_view import MAX_TEXT
 from tests.house import House, mail
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.inbox_visit import fetch, html_mail, receive, share_path, sign_up

@@ -1,22 +1,140 @@
-"""The overview, the password, and invitations."""
+"""Pages for signing in and out, signing up, and the account itself."""
 
 from msgspec import Struct
 
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.filters import MessageFilter
+from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
 from mailcheck.operations.accounts.invitations import INVITATION_DAYS, Invitations
 from mailcheck.operations.accounts.own_keys import OwnKeys
 from mailcheck.operations.accounts.register import Register, Registration
-from mailcheck.operations.accounts.sign_in import SignIn
+from mailcheck.operations.accounts.sign_in import SignedIn, SignIn
 from mailcheck.operations.inbox.read_inbox import ReadInbox
-from mailcheck.web.dashboard.accounts.sign_in_pages import session_cookies
-from mailcheck.web.dashboard.cookies import THEME, THEME_AGE, write_cookie
+from mailcheck.web.dashboard.cookies import (
+    DEVICE,
+    DEVICE_AGE,
+    SESSION,
+    SESSION_AGE,
+    SYSTEM,
+    THEME,
+    THEME_AGE,
+    THEMES,
+    read_cookie,
+    write_cookie,
+)
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.snippets import write_first_mail
-from mailcheck.web.dashboard.themes import SYSTEM, THEMES
 from mailcheck.web.dashboard.visits import Page, Visit, own_path
 from mailcheck.web.site.replies import Reply, reply_to_failure
+
+
+class SignInPages:
+    """The pages of who is not signed in, and the way out."""
+
+    def __init__(
+        self, sign_in: SignIn, register: Register, sessions: DashboardSessions, renderer: Renderer
+    ) -> None:
+        self._sign_in = sign_in
+        self._register = register
+        self._sessions = sessions
+        self._renderer = renderer
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        return [
+            Page("GET", "/sign-in", self.show_sign_in, is_open=True),
+            Page("POST", "/sign-in", self.sign_in, is_open=True),
+            Page("GET", "/sign-up", self.show_sign_up, is_open=True),
+            Page("POST", "/sign-up", self.sign_up, is_open=True),
+            Page("POST", "/sign-out", self.sign_out, is_open=True),
+        ]
+
+    async def show_sign_in(self, visit: Visit) -> Reply:
+        """GET /sign-in?next=<path>."""
+        if visit.owner is not None:
+            return redirect(visit, own_path(visit.query.text("next")))
+        return self._sign_in_form(visit, own_path(visit.query.text("next")))
+
+    async def sign_in(self, visit: Visit) -> Reply:
+        """POST /sign-in: name, password, next."""
+        wanted = own_path(visit.form.text("next"))
+        name, password = visit.form.text("name") or "", visit.form.text("password") or ""
+        try:
+            device = read_cookie(visit.request, DEVICE, is_secure=visit.is_secure)
+            signed_in = await self._sign_in.sign_in(name, password, visit.client, device)
+        except ExpectedFailure as failure:
+            return self._sign_in_form(visit, wanted, name, failure)
+        return await self._welcome(visit, signed_in, wanted)
+
+    async def show_sign_up(self, visit: Visit) -> Reply:
+        """GET /sign-up?invitation=<code>."""
+        invitation = visit.query.text("invitation") or ""
+        await self._register.require_open(invitation)
+        return self._sign_up_form(visit, invitation)
+
+    async def sign_up(self, visit: Visit) -> Reply:
+        """POST /sign-up: name, password, invitation."""
+        invitation, name = visit.form.text("invitation") or "", visit.form.text("name") or ""
+        password = visit.form.text("password") or ""
+        try:
+            signed_in = await self._register.register(name, password, invitation, visit.client)
+        except ExpectedFailure as failure:
+            return self._sign_up_form(visit, invitation, name, failure)
+        return await self._welcome(visit, signed_in, "/", done="signed-up")
+
+    async def sign_out(self, visit: Visit) -> Reply:
+        """POST /sign-out: the session ends here and in the store."""
+        if visit.session:
+            await self._sessions.end(visit.session)
+        gone = write_cookie(SESSION, "", is_secure=visit.is_secure)
+        return redirect(visit, "/sign-in", cookies=[gone], done="signed-out")
+
+    async def _welcome(self, visit: Visit, signed_in: SignedIn, path: str, **query: str) -> Reply:
+        """Give the browser its new session; one that it had before ends."""
+        if visit.session:
+            await self._sessions.end(visit.session)
+        return redirect(visit, path, cookies=session_cookies(visit, signed_in), **query)
+
+    def _sign_in_form(
+        self, visit: Visit, wanted: str, name: str = "", failure: ExpectedFailure | None = None
+    ) -> Reply:
+        return self._form(
+            visit,
+            "sign_in.html",
+            failure,
+            name=name,
+            wanted=wanted,
+            can_register=self._register.rules.mode is Registration.OPEN,
+        )
+
+    def _sign_up_form(
+        self, visit: Visit, invitation: str, name: str = "", failure: ExpectedFailure | None = None
+    ) -> Reply:
+        return self._form(visit, "sign_up.html", failure, name=name, invitation=invitation)
+
+    def _form(
+        self, visit: Visit, template: str, failure: ExpectedFailure | None, **values: object
+    ) -> Reply:
+        """Show a form, again with what was wrong."""
+        status, headers, problem = 200, {}, None
+        if failure is not None:
+            refusal = reply_to_failure(failure)
+            status, headers, problem = refusal.status, dict(refusal.headers), str(failure)
+        return self._renderer.page(
+            visit, template, status=status, headers=headers, problem=problem, **values
+        )
+
+
+def session_cookies(visit: Visit, signed_in: SignedIn) -> list[str]:
+    """Hand a browser its session, and what it is known by when it signs in again."""
+    given = ((SESSION, signed_in.secret, SESSION_AGE), (DEVICE, signed_in.device, DEVICE_AGE))
+    return [
+        write_cookie(name, secret, is_secure=visit.is_secure, max_age=age)
+        for name, secret, age in given
+        if secret
+    ]
+
 
 EXAMPLE_TAG = "signup"
 

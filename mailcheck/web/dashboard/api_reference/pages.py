@@ -1,14 +1,20 @@
-"""The REST API as a page to read, rendered from the very document that programs get."""
+"""The API reference, and the requests that a visitor tries on it."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
+from mailcheck.api.parameters import parse_query
 from mailcheck.api.urls import API_PAGE_PATH, API_PATH, PublicUrls
+from mailcheck.core.errors import InvalidParameter, MessageNotFound
+from mailcheck.core.filters import MessageFilter
+from mailcheck.operations.deliverability.find_test import FindTest
+from mailcheck.operations.inbox.read_inbox import ReadInbox
+from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import DOCUMENT_PATH, MAX_KEPT, ApiDescription
-from mailcheck.web.dashboard.api_reference.answers import ANSWERS_PATH
 from mailcheck.web.dashboard.api_reference.view import (
     list_limits,
     view_groups,
@@ -16,9 +22,88 @@ from mailcheck.web.dashboard.api_reference.view import (
     view_responses,
     view_schemas,
 )
+from mailcheck.web.dashboard.inbox.live import live_caller
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.replies import Reply
+from mailcheck.web.site.event_streams import Stream
+from mailcheck.web.site.replies import Reply, json_reply
+
+ANSWERS_PATH = "/api/answers"
+
+NOT_SHOWN = ("/wait", "/events", "/tools/", "/raw", "/html", "/attachments/")
+"""In paths of calls that wait, ask others, or answer with bytes."""
+
+FEW = b"limit=3"
+"""Entries of a list are as good as all of them, to see how they look."""
+
+
+def is_shown(route: Route) -> bool:
+    """Tell whether a call can be shown: it changes nothing, and answers at once with JSON."""
+    return route.method == "GET" and not any(part in route.path for part in NOT_SHOWN)
+
+
+class AnswerPages:
+    """Runs calls of the API for the account of who is signed in."""
+
+    def __init__(self, routes: Sequence[Route], inbox: ReadInbox, tests: FindTest) -> None:
+        self._routes = {one.operation.id: one for one in routes if is_shown(one)}
+        self._inbox = inbox
+        self._tests = tests
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """Name the calls that can be shown."""
+        return frozenset(self._routes)
+
+    def pages(self) -> list[Page]:
+        """List the one page."""
+        return [Page("GET", f"{ANSWERS_PATH}/<operation_id>", self.answer)]
+
+    async def answer(self, visit: Visit) -> Reply:
+        """GET /api/answers/{operationId}: what was called, the status, and the answer.
+
+        :raises InvalidParameter: there is no such call, or none that can be shown.
+        :raises MessageNotFound: the account has nothing yet that the call could be about.
+        """
+        route = self._routes.get(visit.path["operation_id"])
+        if route is None:
+            raise InvalidParameter("operation_id", "no call of this name can be shown here")
+        path = await self._fill_in(route, visit)
+        query = FEW if "limit" in route.operation.query_names else b""
+        call = Call(
+            live_caller(visit.account),
+            visit.asked_at,
+            parse_query(query),
+            path,
+            "application/json",
+            visit.urls,
+        )
+        reply = await route.handle(call)
+        if isinstance(reply, Stream):
+            raise TypeError(f"{route.path} answers with a stream")
+        called = route.path
+        for name, value in path.items():
+            called = called.replace(f"<{name}>", value)
+        shown = {
+            "called": f"GET {called}{'?' if query else ''}{query.decode('ascii')}",
+            "status": reply.status,
+            "answer": json.loads(reply.body),
+        }
+        return json_reply(shown)
+
+    async def _fill_in(self, route: Route, visit: Visit) -> dict[str, str]:
+        """Name the newest message, or the newest test, where the path wants one."""
+        account_id = visit.account.id
+        if "<message_id>" in route.path:
+            found = await self._inbox.page(account_id, MessageFilter(), 1, 1)
+            for one in found.messages:
+                return {"message_id": one.summary.id}
+            raise MessageNotFound("your inbox has no message yet: send one, and look again")
+        if "<test_id>" in route.path:
+            for listed in (await self._tests.page(account_id, 1, 1)).entries:
+                return {"test_id": listed.test.id}
+            raise MessageNotFound("you have no deliverability test yet: make one, and look again")
+        return {}
 
 
 class ApiPages:

@@ -7,8 +7,7 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.deliverability.find_test import MailOfTest
 from mailcheck.operations.inbox.show_message import ShowMessage
-from mailcheck.web.dashboard.inbox.message_frame import frame_reply
-from mailcheck.web.dashboard.inbox.message_view import asks_for_remote, view_message
+from mailcheck.web.dashboard.inbox.message_view import asks_for_remote, frame_reply, view_message
 from mailcheck.web.dashboard.visits import Visit
 from mailcheck.web.site.replies import Reply
 

@@ -1,11 +1,14 @@
-"""The domain check: a score with its factors, what to mend, and everything that is known."""
+"""The page that checks a domain: reputation, mail hosts, proposed records."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.api.domains.report import render_domain_report
 from mailcheck.api.domains.reputation import render_reputation
 from mailcheck.api.shapes import as_json
+from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, StarttlsVerdict
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.receiver_reports import Offer, ReportPlaces
 from mailcheck.operations.accounts.check_budget import CheckBudget
@@ -17,8 +20,8 @@ from mailcheck.operations.domains.compute_reputation import (
 )
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
 from mailcheck.operations.places import CheckTurns
-from mailcheck.web.dashboard.domains.mail_way import draw_way
 from mailcheck.web.dashboard.domains.view import (
+    HOST_PROBLEMS,
     WORDS,
     DomainForm,
     NameRules,
@@ -32,6 +35,95 @@ from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
+
+Step = tuple[str, str]
+"""Level and words."""
+
+LEVELS = ("bad", "warn", "unknown", "", "good")
+"""What counts for the line to a host: the worst of its steps."""
+
+
+class WayHost(Struct, frozen=True):
+    """A mail host on the way; ``priority`` is nothing for a domain that is its own mail host."""
+
+    exchange: str
+    priority: int | None
+    addresses: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def level(self) -> str:
+        """Say how the way to it is to be read."""
+        return min((level for level, _ in self.steps if level), key=LEVELS.index, default="")
+
+
+class MailWay(Struct, frozen=True):
+    """All hosts in the order in which senders try them, and the domain's word on encryption."""
+
+    hosts: tuple[WayHost, ...]
+    policy: Step
+
+
+def draw_way(report: Mapping[str, Any], starttls: StarttlsVerdict) -> MailWay:
+    """Put together what the report of a domain says of its hosts, and what they showed."""
+    probes = {one.exchange: one for one in starttls.probes}
+    pinned = {one["exchange"]: one for one in report["dane"]["hosts"] if one["records"]}
+    hosts = tuple(
+        WayHost(
+            one["exchange"],
+            one["priority"],
+            tuple(one["ip"]),
+            _steps(one, probes.get(one["exchange"]), pinned.get(one["exchange"])),
+        )
+        for one in report["mx"]["records"]
+    )
+    if report["mx"]["implicitMx"]:
+        own = report["domain"]
+        hosts = (WayHost(own, None, (), _encryption(probes.get(own))),)
+    return MailWay(hosts, _policy(report["mtaSts"]))
+
+
+def _steps(
+    host: Mapping[str, Any], probe: StarttlsProbe | None, pinned: Mapping[str, Any] | None
+) -> tuple[Step, ...]:
+    problem = host.get("problem")
+    steps: list[Step] = []
+    if problem is not None:
+        level = "unknown" if problem == "undetermined" else "bad"
+        steps.append((level, HOST_PROBLEMS.get(problem, problem)))
+    if host["ip"]:
+        steps += _encryption(probe)
+    if pinned is not None:
+        secure = {True: ("good", "DANE"), False: ("warn", "DANE, not signed")}
+        steps.append(secure.get(pinned["secure"], ("unknown", "DANE, signature unknown")))
+    return tuple(steps)
+
+
+def _encryption(probe: StarttlsProbe | None) -> tuple[Step, ...]:
+    if probe is None:
+        return (("unknown", "TLS: not looked at"),)
+    if probe.outcome is ProbeOutcome.NOT_OFFERED:
+        return (("bad", "no STARTTLS"),)
+    if probe.outcome is not ProbeOutcome.ENCRYPTED:
+        return (("unknown", f"TLS: {probe.outcome.value}"),)
+    is_good = probe.is_certificate_trusted and probe.is_name_matching
+    certificate = (
+        ("good", "certificate valid")
+        if is_good
+        else ("warn", "certificate of another name")
+        if probe.is_certificate_trusted
+        else ("warn", "certificate not trusted")
+    )
+    return (("good", probe.tls_version), certificate)
+
+
+def _policy(found: Mapping[str, Any]) -> Step:
+    policy = found["policy"]
+    if found["presence"] == "undetermined":
+        return "unknown", "could not be determined"
+    if policy is None or not policy["valid"]:
+        return "", "none" if found["record"] is None else "not valid"
+    return "good" if policy["mode"] == "enforce" else "", f"mode {policy['mode']}"
 
 
 class DomainPages:

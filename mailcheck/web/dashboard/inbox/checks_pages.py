@@ -1,16 +1,155 @@
-"""The checks of a mail, of the inbox or of a test: beside it when they are asked for."""
+"""The checks of a message's HTML and links, as a page."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from mailcheck.checks.mail_checks import MailChecks
+from msgspec import Struct
+
+from mailcheck.api.inbox.checks import FEATURE_PAGE
+from mailcheck.checks.link_checks import Hop, LinkCheck, LinkVerdict
+from mailcheck.checks.mail_checks import Compatibility, MailChecks, MailLink, Support
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import MessageId
 from mailcheck.operations.deliverability.find_test import FindTest
 from mailcheck.operations.inbox.offered import InboxOperations
-from mailcheck.web.dashboard.inbox.checks_view import MAX_LINKS_SHOWN, view_checks
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
+
+MAX_LINKS_SHOWN = 100
+"""Links of a mail that a page offers to ask for: as many as one request may."""
+
+VERDICTS = {
+    LinkVerdict.WORKS: ("good", "works"),
+    LinkVerdict.BROKEN: ("bad", "broken"),
+    LinkVerdict.UNCLEAR: ("unknown", "unclear"),
+    LinkVerdict.NOT_CHECKED: ("unknown", "not checked"),
+}
+"""What is known of a link -> how it looks, and its words."""
+
+
+class Cell(Struct, frozen=True):
+    """What a family does with something: its look and its words."""
+
+    family: str
+    level: str
+    words: str
+
+
+class ShownLink(Struct, frozen=True):
+    """A link with what came of asking for it, where it was asked for."""
+
+    link: MailLink
+    is_ticked: bool
+    checked: LinkCheck | None = None
+
+    @property
+    def url(self) -> str:
+        """Give its URL."""
+        return self.link.url
+
+    @property
+    def words(self) -> str:
+        """Give what stands on it, where that is not the URL itself."""
+        return "" if self.link.words == self.link.url else self.link.words
+
+    @property
+    def level(self) -> str:
+        """Say how its verdict looks."""
+        return VERDICTS[self.checked.verdict][0] if self.checked else ""
+
+    @property
+    def word(self) -> str:
+        """Name its verdict, with the status."""
+        if self.checked is None:
+            return ""
+        word = VERDICTS[self.checked.verdict][1]
+        return f"{word}, {self.checked.status}" if self.checked.status else word
+
+    @property
+    def hops(self) -> Sequence[Hop]:
+        """List the requests, where there were several."""
+        hops = self.checked.answer.hops if self.checked else ()
+        return hops if len(hops) > 1 else ()
+
+    @property
+    def may_get(self) -> bool:
+        """Tell whether asking by GET could tell more."""
+        found = self.checked
+        return (
+            found is not None
+            and found.answer.method == "HEAD"
+            and found.verdict in (LinkVerdict.UNCLEAR, LinkVerdict.BROKEN)
+        )
+
+
+def view_checks(checks: MailChecks, asked: Sequence[LinkCheck] = ()) -> dict[str, Any]:
+    """Give what the templates need; ``asked`` is what came of asking for links."""
+    found = {one.answer.url: one for one in asked}
+    links = [
+        ShownLink(one, one.url in found if found else one.is_harmless, found.get(one.url))
+        for one in checks.links[:MAX_LINKS_SHOWN]
+    ]
+    return {
+        "checks": checks,
+        "compatibility": _view_compatibility(checks.compatibility),
+        "links": links,
+        "more_links": len(checks.links) - len(links),
+        "notice_of_links": _sum_up(asked),
+    }
+
+
+def _sum_up(asked: Sequence[LinkCheck]) -> str:
+    if not asked:
+        return ""
+    counts = [
+        (sum(one.verdict is verdict for one in asked), words)
+        for verdict, (_, words) in VERDICTS.items()
+    ]
+    told = ", ".join(f"{count} {words}" for count, words in counts if count)
+    return f"{len(asked)} {'link' if len(asked) == 1 else 'links'} asked for: {told}."
+
+
+def _view_compatibility(found: Compatibility | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "date": found.date,
+        "licence": found.licence,
+        "families": [_cell(one) for one in found.clients],
+        "not_judged": found.not_judged,
+        "findings": [
+            {
+                "title": one.title,
+                "url": FEATURE_PAGE.format(slug=one.slug),
+                "lines": ", ".join(str(place.line) for place in one.places),
+                "cells": [_cell(support) for support in one.support],
+                "unsupported": one.unsupported,
+                "partial": one.partial,
+                "notes": one.notes,
+                "places": one.places,
+                "count": one.count,
+            }
+            for one in found.findings
+        ],
+    }
+
+
+def _cell(one: Support) -> Cell:
+    """Write the share of a family's clients that support something."""
+    known = one.supported + one.partial + one.unsupported
+    if not known:
+        return Cell(one.family, "unknown", "not tested")
+    if one.supported == known:
+        return Cell(one.family, "good", "100 %")
+    if one.unsupported == known:
+        return Cell(one.family, "bad", "0 %")
+    share = 100 * one.supported // known
+    if one.unsupported == 0:
+        return Cell(one.family, "warn", f"{share} %, rest in part" if share else "in part")
+    level = "bad" if one.unsupported > known / 2 else "warn"
+    return Cell(one.family, level, f"{share} %")
+
 
 MESSAGE = "/inbox/messages/<message_id>"
 TEST = "/tests/<test_id>"

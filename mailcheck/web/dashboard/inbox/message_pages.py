@@ -10,11 +10,15 @@ from mailcheck.operations.inbox.delete_messages import DeleteMessages
 from mailcheck.operations.inbox.read_inbox import ReadInbox
 from mailcheck.operations.inbox.share_message import ShareMessage
 from mailcheck.operations.inbox.show_message import ShowMessage
-from mailcheck.web.dashboard.inbox.attachment_preview import preview_reply
-from mailcheck.web.dashboard.inbox.authentication_view import ResultRow, list_results
-from mailcheck.web.dashboard.inbox.listing import InboxList
-from mailcheck.web.dashboard.inbox.message_frame import frame_reply
-from mailcheck.web.dashboard.inbox.message_view import asks_for_remote, view_message
+from mailcheck.web.dashboard.inbox.message_view import (
+    ResultRow,
+    asks_for_remote,
+    frame_reply,
+    list_results,
+    preview_reply,
+    view_message,
+)
+from mailcheck.web.dashboard.inbox.pages import InboxList
 from mailcheck.web.dashboard.inbox.view import read_unsearched
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit

@@ -1,19 +1,219 @@
-"""What is shown of a message, on its own page and on the page of its share link."""
+"""A message as a template shows it: body, attachments, authentication."""
 
+from collections.abc import Sequence
+from html import escape
 from typing import Any
 from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from mailcheck.checks.content.safe_html import SafeHtml
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.content.bodies import MAIL_TYPES, Attachment
+from mailcheck.checks.content.decoding import decode_text
+from mailcheck.checks.content.safe_html import PAGE_CLASS, SafeHtml
 from mailcheck.checks.content.urls import TextPiece, cut_at_links
+from mailcheck.checks.deliverability.authentication import Authentication
+from mailcheck.core.content import AttachmentFacts
+from mailcheck.core.errors import AttachmentNotFound
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.inbox.show_message import ShowMessage
-from mailcheck.web.dashboard.inbox.attachment_preview import preview_of
-from mailcheck.web.dashboard.inbox.message_frame import SANDBOX
 from mailcheck.web.dashboard.inbox.view import ListRequest
 from mailcheck.web.dashboard.visits import Visit
+from mailcheck.web.site.replies import Reply
 from mailcheck.web.site.requests import header_values
+
+SANDBOX = "allow-same-origin allow-popups allow-popups-to-escape-sandbox"
+"""What the frame may do: open a link in a new tab, which is an ordinary one then.
+
+Of the same origin, so that the page around it can make it as high as what is in it; never
+``allow-scripts`` beside that: the document could take its own sandbox off.
+"""
+
+_POLICY = (
+    "sandbox {sandbox}; default-src 'none'; img-src {images}; style-src 'unsafe-inline'; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
+)
+
+_OWN_STYLE = (
+    "html{color-scheme:only light;color:#111}html.dark{color-scheme:dark;color:#eee}"
+    "body{margin:12px;font:15px/1.45 system-ui,Arial,sans-serif;overflow-wrap:anywhere}"
+    f"body:has(>.{PAGE_CLASS}){{margin:0}}.{PAGE_CLASS}{{padding:12px;min-height:100vh;"
+    "box-sizing:border-box}"
+    # Without a source they have no size but for this.
+    "img{max-width:100%}:where(img:not([src])){display:inline-block}"
+    "img:not([src]){outline:1px dashed #999;outline-offset:-1px}"
+    "a:focus-visible{outline:2px solid #1f5fbf}"
+)
+
+
+def frame_reply(safe: SafeHtml, title: str, *, allows_remote: bool) -> Reply:
+    """Make the document that is put into a frame."""
+    images = "data: https: http:" if allows_remote else "data:"
+    body = (
+        f"<!doctype html>\n<html{_root_attributes(safe)}><head>"
+        '<meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        '<meta name="referrer" content="no-referrer"><meta name="robots" content="noindex">'
+        f'<link rel="icon" href="data:,"><title>{escape(title)}</title>'
+        f"<style>{_OWN_STYLE}</style><style>{safe.style_sheet}</style></head>"
+        f"<body>{safe.body}</body></html>\n"
+    )
+    return Reply(
+        200,
+        body.encode("utf-8", "replace"),
+        "text/html; charset=utf-8",
+        {
+            "Content-Security-Policy": _POLICY.format(sandbox=SANDBOX, images=images),
+            "X-Robots-Tag": "noindex, nofollow",
+            "Cross-Origin-Resource-Policy": "same-origin",
+        },
+    )
+
+
+def _root_attributes(safe: SafeHtml) -> str:
+    said = {"lang": safe.language, "dir": safe.direction}
+    return "".join(f' {name}="{escape(value)}"' for name, value in said.items() if value)
+
+
+MAX_PICTURE = 5_000_000
+"""Bytes of a picture that is shown; a larger one is for download."""
+
+MAX_TEXT = 1_000_000
+"""Bytes of a text of which the beginning is shown."""
+
+MAX_PREVIEW_TEXT = 65_536
+"""Maximum number of characters of a text attachment in its preview."""
+
+PICTURES = {
+    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/jpeg": (b"\xff\xd8\xff",),
+    "image/gif": (b"GIF87a", b"GIF89a"),
+}
+"""Kinds of pictures, and how their bytes begin; no SVG, which is a document."""
+
+RIFF, WEBP = b"RIFF", b"WEBP"
+"""Bytes 0 and 8 of a WebP picture."""
+
+_TEXTS = {"application/json", "application/xml", "application/x-yaml", *MAIL_TYPES}
+"""Kinds that are text, beside all ``text/``."""
+
+_NO_PICTURE = (
+    b'<svg xmlns="http://www.w3.org/2000/svg" width="140" height="48" fill="#888">'
+    b'<text x="14" y="29" font-family="sans-serif" font-size="15">not a picture</text></svg>'
+)
+"""In place of what is called a picture and is none; an error would only be in the console."""
+
+_PREVIEW_POLICY = (
+    "sandbox; default-src 'none'; {more}form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
+)
+
+_STYLE = (
+    ":root{color-scheme:light dark}body{margin:0;padding:12px;"
+    "font:13px/1.5 ui-monospace,Menlo,Consolas,monospace}"
+    "pre{margin:0;font:inherit;white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:plaintext}"
+)
+
+
+def preview_of(facts: AttachmentFacts) -> str:
+    """Say how an attachment may be shown: ``picture``, ``text``, or not at all."""
+    is_picture = facts.content_type in PICTURES or facts.content_type in ("image/webp", "image/jpg")
+    if is_picture and facts.size <= MAX_PICTURE:
+        return "picture"
+    is_text = facts.content_type.startswith(("text/", "multipart/"))
+    is_text = is_text or facts.content_type in _TEXTS
+    return "text" if is_text and facts.size <= MAX_TEXT else ""
+
+
+def preview_reply(attachment: Attachment) -> Reply:
+    """Show an attachment.
+
+    :raises AttachmentNotFound: it is nothing that can be shown.
+    """
+    facts = AttachmentFacts("", "", attachment.content_type, len(attachment.data), None)
+    kind = preview_of(facts)
+    if kind == "picture":
+        content_type = _picture_type(attachment.data)
+        if content_type is None:
+            return _reply(_NO_PICTURE, "image/svg+xml", "")
+        return _reply(attachment.data, content_type, "")
+    if kind == "text":
+        return _reply(
+            _document(attachment), "text/html; charset=utf-8", "style-src 'unsafe-inline'; "
+        )
+    raise AttachmentNotFound("this attachment can't be shown here: download it")
+
+
+def _picture_type(data: bytes) -> str | None:
+    if data[:4] == RIFF and data[8:12] == WEBP:
+        return "image/webp"
+    return next(
+        (kind for kind, beginnings in PICTURES.items() if data.startswith(beginnings)), None
+    )
+
+
+def _document(attachment: Attachment) -> bytes:
+    text = attachment.opened or decode_text(attachment.data, "")[0]
+    rest = "" if len(text) <= MAX_PREVIEW_TEXT else "\n\n[It goes on: download it.]"
+    return (
+        '<!doctype html>\n<html><head><meta charset="utf-8">'
+        f"<title>{escape(attachment.filename)}</title><style>{_STYLE}</style></head>"
+        f"<body><pre>{escape(text[:MAX_PREVIEW_TEXT])}{rest}</pre></body></html>\n"
+    ).encode("utf-8", "replace")
+
+
+def _reply(body: bytes, content_type: str, more: str) -> Reply:
+    return Reply(
+        200,
+        body,
+        content_type,
+        {
+            "Content-Disposition": "inline",
+            "Content-Security-Policy": _PREVIEW_POLICY.format(more=more),
+            "X-Robots-Tag": "noindex, nofollow",
+            "Cross-Origin-Resource-Policy": "same-origin",
+        },
+    )
+
+
+_LEVELS = {
+    AuthResult.PASS: "good",
+    AuthResult.NONE: "unknown",
+    AuthResult.NEUTRAL: "warn",
+    AuthResult.SOFTFAIL: "warn",
+    AuthResult.TEMPERROR: "unknown",
+}
+"""How a result looks; all others are bad."""
+
+
+class ResultRow(Struct, frozen=True):
+    """One result: of which method, about whom, its look, its word, and why."""
+
+    method: str
+    subject: str
+    level: str
+    word: str
+    explanation: str
+
+
+def list_results(found: Authentication) -> Sequence[ResultRow]:
+    """Give a row for SPF, one for each signature (one for none), and one for DMARC."""
+    spf, dmarc = found.spf.mail_from, found.dmarc
+    signatures = [
+        _row("DKIM", one.header.signing_domain, one.result, one.explanation)
+        for one in found.dkim.signatures
+    ]
+    unsigned = _row("DKIM", "", AuthResult.NONE, "The mail is not signed.")
+    return (
+        _row("SPF", spf.domain, spf.result, spf.explanation),
+        *(signatures or [unsigned]),
+        _row("DMARC", dmarc.author_domain or "", dmarc.result, dmarc.explanation),
+    )
+
+
+def _row(method: str, subject: str, result: AuthResult, explanation: str) -> ResultRow:
+    level = _LEVELS.get(result, "bad")
+    return ResultRow(method, subject, level, result.value, explanation)
+
 
 VIEWS = {
     "html": "HTML",

@@ -1,21 +1,134 @@
-"""The inbox: its address, its messages, and a sample mail for who has none yet."""
+"""The list of an inbox as a page."""
 
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.core.identifiers import MessageId
+from mailcheck.core.addresses import explain_bad_tag, join_subaddress
+from mailcheck.core.cursors import format_cursor
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.identifiers import AccountId, MessageId
+from mailcheck.core.instants import HOUR
+from mailcheck.core.messages import ListedMessage
+from mailcheck.core.search import EXAMPLES
+from mailcheck.core.search import PARAMETER as SEARCH_PARAMETER
 from mailcheck.operations.inbox.delete_messages import DeleteMessages
-from mailcheck.operations.inbox.read_inbox import ReadInbox
+from mailcheck.operations.inbox.read_inbox import LOOKED_THROUGH, MessageList, ReadInbox
 from mailcheck.operations.inbox.send_sample import SendSample
-from mailcheck.web.dashboard.inbox.listing import InboxList
 from mailcheck.web.dashboard.inbox.view import (
     LARGEST_PAGE,
+    SEARCH_OFFERS,
+    SHORTCUTS,
+    SHOWN_TAGS,
     ListRequest,
+    list_tags,
     read_list_request,
     read_unsearched,
+    write_range,
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
+
+
+class InboxFacts(Struct, frozen=True):
+    """``mail_port`` is where mail comes in, if it does; ``retention`` in milliseconds."""
+
+    domain: str
+    mail_port: int | None
+    retention: int
+
+
+class InboxList:
+    """Reads the list, and says what its template names."""
+
+    def __init__(self, read: ReadInbox, facts: InboxFacts) -> None:
+        self._read = read
+        self._facts = facts
+
+    async def values(self, visit: Visit, opened: MessageId | None = None) -> dict[str, Any]:
+        """Read what ``?tag=&to=&q=&limit=&page=&for=<tag of an address>`` asks for.
+
+        :param opened: the message beside the list: what lies before and behind it is named.
+        :returns: also ``status``, the HTTP status of a page that shows nothing else.
+        """
+        account = visit.account
+        overview = await self._read.overview(account.id)
+        search_problem, status = "", 200
+        try:
+            request = read_list_request(visit.query, visit.asked_at)
+            messages = await self._read.page(
+                account.id, request.wanted, request.limit, request.page
+            )
+        except InvalidParameter as failure:
+            if failure.name != SEARCH_PARAMETER:
+                raise
+            search_problem, status = str(failure), status_of(failure)
+            request = read_unsearched(visit.query)
+            messages = MessageList((), None, 0, overview.state.last_position)
+        newer, older = _neighbours(messages.messages, opened)
+        return {
+            "status": status,
+            "request": request,
+            "opened": opened,
+            "newer": newer,
+            "older": older,
+            "search_problem": search_problem,
+            "search_examples": EXAMPLES,
+            "search_offers": SEARCH_OFFERS,
+            "range": write_range(request, messages),
+            "messages": messages,
+            "cursor": format_cursor(messages.cursor),
+            "tags": list_tags(overview, request.wanted),
+            "shown_tags": SHOWN_TAGS,
+            "shortcuts": SHORTCUTS,
+            **self._address(visit, request),
+            **await self._unread(account.id, request),
+        }
+
+    async def _unread(self, account_id: AccountId, request: ListRequest) -> dict[str, Any]:
+        """Count what is unread of the list; of a search that would be too dear."""
+        count = 0
+        if not request.written:
+            count = await self._read.count_unread(account_id, request.wanted)
+        return {"unread": count, "has_more_unread": count == LOOKED_THROUGH}
+
+    def _address(self, visit: Visit, request: ListRequest) -> dict[str, Any]:
+        """Say where mail for this inbox is to be sent, with the tag that is asked about."""
+        mailbox, domain = visit.account.mailbox_name, self._facts.domain
+        tag = visit.query.text("for") or request.wanted.tag or ""
+        problem = explain_bad_tag(tag)
+        return {
+            "mailbox": mailbox,
+            "domain": domain,
+            "tag": tag,
+            "tag_problem": problem,
+            "address": join_subaddress(mailbox, "" if problem else tag, domain),
+            "mail_server": self._mail_server(visit),
+            "retention_hours": f"{self._facts.retention / HOUR:g}",
+        }
+
+    def _mail_server(self, visit: Visit) -> str | None:
+        """Give where to send mail, as this visitor reaches it; nothing where none is received."""
+        if self._facts.mail_port is None:
+            return None
+        host = urlsplit(visit.urls.public_url).hostname or "localhost"
+        return f"{f'[{host}]' if ':' in host else host}:{self._facts.mail_port}"
+
+
+def _neighbours(
+    messages: tuple[ListedMessage, ...], opened: MessageId | None
+) -> tuple[MessageId | None, MessageId | None]:
+    """Give the messages before and behind the opened one, as far as this page of the list goes."""
+    ids = [one.summary.id for one in messages]
+    if opened not in ids:
+        return None, None
+    index = ids.index(opened)
+    newer = ids[index - 1] if index else None
+    return newer, ids[index + 1] if index + 1 < len(ids) else None
 
 
 class InboxPages:

@@ -7,10 +7,13 @@ from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
 from mailcheck.operations.inbox.share_message import ShareMessage
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.dashboard.application import prefers_html
-from mailcheck.web.dashboard.inbox.attachment_preview import preview_reply
-from mailcheck.web.dashboard.inbox.authentication_view import list_results
-from mailcheck.web.dashboard.inbox.message_frame import frame_reply
-from mailcheck.web.dashboard.inbox.message_view import asks_for_remote, view_message
+from mailcheck.web.dashboard.inbox.message_view import (
+    asks_for_remote,
+    frame_reply,
+    list_results,
+    preview_reply,
+    view_message,
+)
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.downloads import download_reply
