@@ -25,8 +25,8 @@ from twisted.internet.task import LoopingCall, react
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row, Signature, SpfCheck
 from mailcheck.checks.receiver_reports.senders import Seen, Told, pack_told, tell
 from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE
 from mailcheck.operations.in_children import find_worth_naming, read_report_mail, sum_up
-from mailcheck.operations.ranges import LARGEST_REPORT_PAGE
 from mailcheck.workers.process import ProcessWorker
 from tests.corpus.report_files import document, gzipped, report_mail
 

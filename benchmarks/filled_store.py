@@ -22,8 +22,8 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Session
-from mailcheck.store.content_store import SqlContentStore
-from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.content_store import ContentStore
+from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.direct import DirectWorker
 
 NO_LIMIT = 10**15
@@ -83,8 +83,8 @@ def fill(
     time_and_chance = time_and_chance_of(config, clock.seconds, clock, os.urandom)
     assembly = Assembly(config, clock, time_and_chance, workers)
     assembly.engine.open()
-    mails = SqlMailStore(assembly.engine, Quota(NO_LIMIT, NO_LIMIT))
-    contents = SqlContentStore(assembly.engine)
+    mails = MailStore(assembly.engine, Quota(NO_LIMIT, NO_LIMIT))
+    contents = ContentStore(assembly.engine)
     raw = RAW + text
     content = derive_content(raw)
     accounts: list[list[Account]] = []

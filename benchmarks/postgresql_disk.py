@@ -34,10 +34,10 @@ from mailcheck.core.content import MessageContent
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.engines.postgresql import PostgresqlEngine
-from mailcheck.store.accounts.account_store import SqlAccountStore
-from mailcheck.store.content_store import SqlContentStore
-from mailcheck.store.inbox_rows import SqlExpiryStore
-from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.accounts.account_store import AccountStore
+from mailcheck.store.content_store import ContentStore
+from mailcheck.store.inbox_rows import ExpiryStore
+from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.direct import DirectWorker
 from tests.servers.postgresql import PostgresqlServer, own_server
 
@@ -158,11 +158,11 @@ class Filled:
         self._worker = BatchWorker()
         self._engine = PostgresqlEngine(server.make_database(name), self._worker, DirectWorker())
         self._engine.open()
-        self._mails = SqlMailStore(self._engine, Quota(NO_LIMIT, NO_LIMIT))
-        self._contents = SqlContentStore(self._engine)
-        self._expiry = SqlExpiryStore(self._engine, self._engine.give_back_space)
+        self._mails = MailStore(self._engine, Quota(NO_LIMIT, NO_LIMIT))
+        self._contents = ContentStore(self._engine)
+        self._expiry = ExpiryStore(self._engine, self._engine.give_back_space)
         self.account = Account(AccountId("a"), "a", "dev-a", False, Instant(START), None, None)
-        SqlAccountStore(self._engine).add_account(self.account)
+        AccountStore(self._engine).add_account(self.account)
         self._worker.run_all()
         self._now = START
 

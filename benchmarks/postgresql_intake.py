@@ -60,7 +60,7 @@ from mailcheck.engines.postgresql_connection import (
     connect,
 )
 from mailcheck.engines.sqlite import SqliteEngine
-from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.delivering import DeliverMails
 from mailcheck.store.inbox_rows import _expire
 from mailcheck.workers.direct import DirectWorker
@@ -234,7 +234,7 @@ def measure_expiry(folder: Path, server: PostgresqlServer, rounds: int, count: i
     runs: dict[tuple[str, bool], list[float]] = {}
     for engine in engines.values():
         engine.open()
-        SqlAccountStore(engine).add_account(account)
+        AccountStore(engine).add_account(account)
     for number in range(rounds):
         for name, engine in engines.items():
             for expires in (False, True):
@@ -354,7 +354,7 @@ def empty_store(server: PostgresqlServer, name: str) -> str:
     prepare_database(url)
     engine = PostgresqlEngine(url, DirectWorker(), DirectWorker())
     engine.open()
-    SqlAccountStore(engine).add_account(ANN)
+    AccountStore(engine).add_account(ANN)
     engine.close()
     return url
 

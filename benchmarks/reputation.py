@@ -43,7 +43,7 @@ from mailcheck.config.options import Config, DnsOptions
 from mailcheck.core.instants import Instant
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
-from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.ports.probes import OutboundPort
 from tests.fakes.memory_zone import MemoryZone
 from tests.web.checking import GOOD
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.measuring import cpu_seconds
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.watches import WatchChange, WatchId, WatchScore
-from mailcheck.operations.domains.watches.ports import Recorded
+from mailcheck.store.domains.watch_store import Recorded
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import result_of

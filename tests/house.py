@@ -22,7 +22,7 @@ from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.daemon.services import OrderedServices
 from mailcheck.engines.group_commit import at_once
 from mailcheck.engines.sqlite_writer import SqliteWriter
-from mailcheck.operations.deliverability.ports import Analyse
+from mailcheck.operations.deliverability.run_test_checks import Analyse
 from mailcheck.operations.inbox.feeds import HandOver, InboxFeeds
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.workers.direct import DirectWorker

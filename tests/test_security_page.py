@@ -26,9 +26,9 @@ from mailcheck.operations.accounts.sign_in import (
 )
 from mailcheck.operations.inbox import contents, mail_bytes
 from mailcheck.operations.inbox.deliver_webhooks import AT_ONCE
-from mailcheck.operations.reports.quotas import OF_ACCOUNT
 from mailcheck.probes.webhook_posts import MAX_OCTETS, MOST_A_MINUTE, SECONDS
 from mailcheck.smtp.settings import Limits
+from mailcheck.store.domains.report_quotas import OF_ACCOUNT
 from mailcheck.web.site.requests import MAX_BODY
 
 PAGE = (Path(__file__).parents[1] / "docs" / "security.md").read_text()

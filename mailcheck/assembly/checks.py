@@ -26,7 +26,6 @@ from mailcheck.dns.reactor import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from mailcheck.dns.servers import parse_server, system_servers
-from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.check_blocklists import AskBlocklists, CheckBlocklists
 from mailcheck.operations.domains.check_mx import CheckMx
 from mailcheck.operations.domains.compute_reputation import (
@@ -36,11 +35,6 @@ from mailcheck.operations.domains.compute_reputation import (
 )
 from mailcheck.operations.domains.describe_domain import DescribeDomain
 from mailcheck.operations.domains.known_selectors import SAVE_INTERVAL, LearnedSelectors
-from mailcheck.operations.domains.probe_hosts import (
-    PolicyFetcher,
-    RegistrationFinder,
-    StarttlsProber,
-)
 from mailcheck.operations.domains.watches.look import (
     LookAtWatched,
     NothingRemembered,
@@ -54,10 +48,11 @@ from mailcheck.operations.domains.zone_health import (
     ListBudgets,
     ZoneHealthCheck,
 )
-from mailcheck.operations.inbox.check_links import LinkProber
 from mailcheck.operations.kept_values import KeptValues
 from mailcheck.operations.places import CheckTurns
-from mailcheck.operations.ports import TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.probes import LinkProber, PolicyFetcher, RegistrationFinder, StarttlsProber
+from mailcheck.ports.resolver import Resolver
 
 
 class OutsideProbes(StarttlsProber, RegistrationFinder, PolicyFetcher, LinkProber, Protocol):

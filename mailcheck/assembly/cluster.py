@@ -18,7 +18,7 @@ from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.core.conditions import Conditions
 from mailcheck.daemon.periodic import PeriodicService
-from mailcheck.operations.ports import HeldPlaces, Memory, RateCounters, SelectorStore, WakeUps
+from mailcheck.ports.cluster import HeldPlaces, Memory, RateCounters, SelectorStore, WakeUps
 from mailcheck.probes.trust import NoAuthorities, find_trust_roots
 
 CONNECT_SECONDS = 2.0

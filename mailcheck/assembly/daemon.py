@@ -86,7 +86,7 @@ from mailcheck.operations.accounts.revoked_keys import RevokedKeys
 from mailcheck.operations.concurrency import MailTraffic, Turns
 from mailcheck.operations.deliverability.check_progress import CheckProgress
 from mailcheck.operations.deliverability.find_test import MailOfTest
-from mailcheck.operations.deliverability.ports import Analyse
+from mailcheck.operations.deliverability.run_test_checks import Analyse
 from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
 from mailcheck.operations.inbox.check_links import CheckLinks
 from mailcheck.operations.inbox.check_mail import CheckMail
@@ -104,7 +104,6 @@ from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.operations.incidents import Incidents
 from mailcheck.operations.places import WaitSlots
-from mailcheck.operations.ports import TimeAndChance
 from mailcheck.ops.heartbeat import Heartbeat
 from mailcheck.ops.journal import ClientJournal, MailJournal, Pace
 from mailcheck.ops.log import LogWriter
@@ -112,13 +111,14 @@ from mailcheck.ops.metrics_site import MetricsSite
 from mailcheck.ops.start_report import Doors
 from mailcheck.ops.supervision import Supervisor
 from mailcheck.ops.watch import DISK
+from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.settings import TlsPolicy, offer_to_all
 from mailcheck.smtp.verbs import VERBS
-from mailcheck.store.accounts.account_store import SqlAccountStore
-from mailcheck.store.content_store import SqlContentStore
-from mailcheck.store.inbox_rows import SqlExpiryStore
-from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.accounts.account_store import AccountStore
+from mailcheck.store.content_store import ContentStore
+from mailcheck.store.inbox_rows import ExpiryStore
+from mailcheck.store.mail_store import MailStore
 from mailcheck.web.api.admission import Gate
 from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
 from mailcheck.web.dashboard.rendering import Renderer
@@ -221,14 +221,14 @@ class Assembly:
         inbox = self.config.inbox
         self.engine = database_engine(self.config, self._workers, self._traffic.gather)
         self.engine.incidents = Incidents(self._reactor.seconds, self.time_and_chance.random_bytes)
-        self._mail_store = SqlMailStore(self.engine, Quota(inbox.max_messages, inbox.max_bytes))
-        self._content_store = SqlContentStore(self.engine)
+        self._mail_store = MailStore(self.engine, Quota(inbox.max_messages, inbox.max_bytes))
+        self._content_store = ContentStore(self.engine)
         self._mail_bytes = MailBytes(
             self._content_store, self._workers.content, self._workers.large, self._reactor
         )
-        self._expiry_store = SqlExpiryStore(self.engine, self.engine.give_back_space)
+        self._expiry_store = ExpiryStore(self.engine, self.engine.give_back_space)
         self._retention = Retention(self._expiry_store, self.time_and_chance.expiry_now)
-        self._account_store = SqlAccountStore(self.engine)
+        self._account_store = AccountStore(self.engine)
         self._keys_in_use = RevokedKeys(self._account_store)
         self.heartbeat = Heartbeat(
             self.conditions,

@@ -18,8 +18,10 @@ from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
 from mailcheck.operations.accounts.register import Register, Registration, RegistrationRules
 from mailcheck.operations.accounts.sign_in import SignIn
 from mailcheck.operations.inbox.offered import InboxOperations
-from mailcheck.operations.ports import AccessJournal, TimeAndChance, Worker
-from mailcheck.store.accounts.account_store import SqlPasswordStore, SqlSessionStore
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.journals import AccessJournal
+from mailcheck.ports.workers import Worker
+from mailcheck.store.accounts.account_store import PasswordStore, SessionStore
 from mailcheck.store.engine import Engine
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
 from mailcheck.web.dashboard.accounts.pages import AccountPages, ServerNames, SignInPages
@@ -58,11 +60,11 @@ class DashboardAssembly:
         self._accounts = accounts
         self._meter = meter
         self._time_and_chance = time_and_chance
-        passwords = SqlPasswordStore(engine)
+        passwords = PasswordStore(engine)
         cost = ScryptCost(options.password_cost)
         hasher = PasswordHasher(worker, cost, time_and_chance.random_bytes, time_and_chance.clock)
         attempts = Attempts(meter, time_and_chance.now)
-        self.sessions = DashboardSessions(SqlSessionStore(engine), time_and_chance)
+        self.sessions = DashboardSessions(SessionStore(engine), time_and_chance)
         self.invitations = Invitations(passwords, time_and_chance)
         self.sign_in = SignIn(passwords, hasher, self.sessions, attempts, journal, time_and_chance)
         self.register = Register(

@@ -16,16 +16,15 @@ from mailcheck.operations.deliverability.delete_test import DeleteTest
 from mailcheck.operations.deliverability.find_test import FindTest
 from mailcheck.operations.deliverability.generate_test import GenerateTest
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
-from mailcheck.operations.deliverability.ports import Analyse
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
 from mailcheck.operations.deliverability.recheck_test import RecheckTest
-from mailcheck.operations.deliverability.run_test_checks import RENEWAL, RunTestChecks
+from mailcheck.operations.deliverability.run_test_checks import RENEWAL, Analyse, RunTestChecks
 from mailcheck.operations.deliverability.score_message import ScoreMessage
 from mailcheck.operations.deliverability.share_test import ShareTest
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds, WaitForTest
 from mailcheck.operations.places import WaitSlots
-from mailcheck.operations.ports import TimeAndChance
-from mailcheck.store.deliverability_store import SqlDeliverabilityStore
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.engine import Engine
 
 
@@ -48,7 +47,7 @@ class DeliverabilityAssembly:
     ) -> None:
         self._time_and_chance = time_and_chance
         expiry_now = time_and_chance.expiry_now
-        self.store = SqlDeliverabilityStore(engine)
+        self.store = DeliverabilityStore(engine)
         self.feeds = DeliverabilityFeeds()
         self.wake_ups = cluster.wake_ups("tests")
         self.wake_ups.listen(self.feeds.hear)

@@ -24,8 +24,8 @@ from mailcheck.daemon.spamd_folder import find_spamd
 from mailcheck.engines.backup import require_database
 from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.doctor import Advice, Doctor, Examine, not_found_out
-from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.operations.prove_fixes import prove_fixes
+from mailcheck.ports.probes import OutboundPort
 from mailcheck.probes.guarded_dialer import is_own_address
 from mailcheck.probes.own_machine import (
     examine_certificate,

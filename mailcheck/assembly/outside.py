@@ -10,7 +10,8 @@ from mailcheck.assembly.probes import EventDialer, Probes
 from mailcheck.assembly.scoring import FilterAssembly, assemble_filter
 from mailcheck.assembly.workers import in_short_turns
 from mailcheck.config.options import Config
-from mailcheck.operations.ports import TimeAndChance, Worker
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.workers import Worker
 
 
 class Outside(Struct, frozen=True):

@@ -16,12 +16,10 @@ from mailcheck.checks.link_checks import LinkAnswer
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.rules import parse_allowed, parse_recipients, parse_relay
-from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.doctor import not_found_out
-from mailcheck.operations.domains.probe_hosts import OutboundPort
-from mailcheck.operations.domains.watches.ports import ReceiverRules
-from mailcheck.operations.inbox.webhook_ports import WebhookDialer, WebhookLine
-from mailcheck.operations.ports import TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.probes import OutboundPort, ReceiverRules, WebhookDialer, WebhookLine
+from mailcheck.ports.resolver import Resolver
 from mailcheck.probes.fetching import GuardedFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
 from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings

@@ -12,7 +12,6 @@ from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import ReportRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.accounts.authenticate import RequestMeter
-from mailcheck.operations.ports import DeliveryStore, TimeAndChance
 from mailcheck.operations.reports.addresses import ReportAddresses
 from mailcheck.operations.reports.delete_reports import DeleteReports
 from mailcheck.operations.reports.look_at_senders import LookAtSenders
@@ -22,8 +21,10 @@ from mailcheck.operations.reports.post_report import PostReport
 from mailcheck.operations.reports.receive_reports import ReceiveReports
 from mailcheck.operations.reports.show_reports import ShowReports
 from mailcheck.operations.reports.take_in_reports import TakeInReports
-from mailcheck.store.domains.report_store import SqlReportStore
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.engine import Engine
+from mailcheck.store.mail_store import MailStore
 
 LOOK_INTERVAL = 30.0
 """Seconds between looks without a hint: one that was put off waits for ten minutes anyway."""
@@ -42,7 +43,7 @@ class ReportsAssembly:
         self,
         config: Config,
         engine: Engine,
-        inboxes: DeliveryStore,
+        inboxes: MailStore,
         cluster: Cluster,
         meter: RequestMeter,
         workers: Workers,
@@ -52,7 +53,7 @@ class ReportsAssembly:
     ) -> None:
         self._clock = time_and_chance.clock
         self._now = time_and_chance.now
-        self.store = SqlReportStore(engine)
+        self.store = ReportStore(engine)
         self.addresses = _addresses(config)
         self.runner = TakeInReports(
             self.store,

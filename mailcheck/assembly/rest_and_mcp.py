@@ -16,8 +16,8 @@ from mailcheck.operations.accounts.keep_accounts import KeepAccounts
 from mailcheck.operations.concurrency import Turns
 from mailcheck.operations.deliverability.preflight import Preflight
 from mailcheck.operations.inbox.offered import InboxOperations
-from mailcheck.operations.ports import TimeAndChance
 from mailcheck.operations.reports.offered import ReportOperations
+from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.web.api.admission import Gate
 from mailcheck.web.api.application import Api
 from mailcheck.web.api.calls import Route

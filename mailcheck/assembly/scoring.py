@@ -20,13 +20,13 @@ from mailcheck.daemon.spamd_folder import SpamdSettings, find_spamd
 from mailcheck.daemon.spamd_service import SpamdService
 from mailcheck.operations.deliverability.authenticate_mail import KnownResults
 from mailcheck.operations.deliverability.check_progress import CheckProgress
-from mailcheck.operations.deliverability.filter_ports import ContentFilter
 from mailcheck.operations.deliverability.score_mail import (
     BlocklistsOfMail,
     ScoreMail,
     ScoringSettings,
 )
-from mailcheck.operations.ports import Worker
+from mailcheck.ports.probes import ContentFilter
+from mailcheck.ports.workers import Worker
 from mailcheck.probes.spamd_address import parse_spamd_address
 from mailcheck.probes.spamd_endpoint import SpamdReactor
 from mailcheck.probes.spamd_filter import (

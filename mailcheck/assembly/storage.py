@@ -14,7 +14,8 @@ from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE, RandomBytes
 from mailcheck.daemon.presence import Presence
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine, SqlitePresence
-from mailcheck.operations.ports import Memory, Now, RateCounters, SelectorStore, Soon
+from mailcheck.ports.clocks import Now, Soon
+from mailcheck.ports.cluster import Memory, RateCounters, SelectorStore
 from mailcheck.store.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
 
 

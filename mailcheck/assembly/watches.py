@@ -15,8 +15,9 @@ from mailcheck.operations.domains.watches.tell import TELL_INTERVAL, TellAlerts
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendToOwn
 from mailcheck.operations.places import CheckTurns
-from mailcheck.operations.ports import Memory, TimeAndChance
-from mailcheck.store.domains.watch_store import SqlWatchStore
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.cluster import Memory
+from mailcheck.store.domains.watch_store import WatchStore
 from mailcheck.store.engine import Engine
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.watch_routes import WatchRoutes
@@ -47,7 +48,7 @@ class WatchAssembly:
         self._clock = time_and_chance.clock
         self._now = time_and_chance.now
         self._turns = turns
-        self.store = SqlWatchStore(engine)
+        self.store = WatchStore(engine)
         self.runner = RunWatches(self.store, look, holder, time_and_chance)
         self.keep = KeepWatches(
             self.store,

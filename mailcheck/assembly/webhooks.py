@@ -20,9 +20,11 @@ from mailcheck.operations.inbox.contents import MessageLoader
 from mailcheck.operations.inbox.deliver_webhooks import RENEWAL, DeliverWebhooks
 from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
-from mailcheck.operations.ports import MessageStore, TimeAndChance, WakeUps
-from mailcheck.store.accounts.webhook_store import SqlWebhookStore
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.cluster import WakeUps
+from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.engine import Engine
+from mailcheck.store.mail_store import MailStore
 
 
 def write_event(
@@ -51,7 +53,7 @@ class WebhookAssembly:
     def __init__(
         self,
         engine: Engine,
-        messages: MessageStore,
+        messages: MailStore,
         feeds: InboxFeeds,
         loader: MessageLoader,
         dialer: EventDialer,
@@ -62,7 +64,7 @@ class WebhookAssembly:
         time_and_chance: TimeAndChance,
     ) -> None:
         write = partial(write_event, alerts_from, urls)
-        store = SqlWebhookStore(engine)
+        store = WebhookStore(engine)
         changes: WakeUps[str] = cluster.wake_ups("webhooks")
         self.receivers = AlertReceivers(store, dialer, changes, time_and_chance)
         self.keep = KeepWebhooks(store, dialer, changes, write, time_and_chance)

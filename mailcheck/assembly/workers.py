@@ -18,7 +18,8 @@ from mailcheck.operations.in_children import (
     derive_content,
     read_mail_for_score,
 )
-from mailcheck.operations.ports import Soon, Worker
+from mailcheck.ports.clocks import Soon
+from mailcheck.ports.workers import Worker
 from mailcheck.workers.child import load, lower_priority, may_lower_priority
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.measured import MeasuredWorker

@@ -7,7 +7,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
 from mailcheck.cli.terminal import CLEAR_LINE, draw
-from mailcheck.operations.dns_ports import Resolver
+from mailcheck.ports.resolver import Resolver
 
 INTERVAL = 0.1  # seconds between two pictures
 

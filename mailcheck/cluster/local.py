@@ -10,15 +10,9 @@ from twisted.python.failure import Failure
 from mailcheck.core.client_limits import Window
 from mailcheck.core.instants import instant_of
 from mailcheck.core.keys import Key
+from mailcheck.core.recent import RecentlyUsed
 from mailcheck.operations.places import Places
-from mailcheck.operations.ports import (
-    KNOWN_DOMAINS,
-    KNOWN_SELECTORS,
-    Hit,
-    RateCounters,
-    Subject,
-)
-from mailcheck.operations.recent import RecentlyUsed
+from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, RateCounters, Subject
 
 KEPT_CHARACTERS = 32 * 2**20
 """Of all texts that are kept: some thousands of reputations, or many more probes."""

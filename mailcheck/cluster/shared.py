@@ -25,7 +25,8 @@ from mailcheck.core.instants import SECOND
 from mailcheck.core.keys import Key
 from mailcheck.core.version import installed_version
 from mailcheck.operations.places import NoPlace, Places
-from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, Result, Subject
+from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, Subject
+from mailcheck.ports.workers import Result
 
 PACE = 0.015
 """Seconds between messages of one kind: under load one tells of all that has come meanwhile, since

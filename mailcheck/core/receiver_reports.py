@@ -12,6 +12,9 @@ from mailcheck.core.addresses import INBOX_PREFIX
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 
+LARGEST_REPORT_PAGE = 200
+"""Maximum and default number of rows on a page of report results, and of each list beside it."""
+
 ReportId = NewType("ReportId", str)
 
 

@@ -16,7 +16,8 @@ from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import BEGINNING, MINUTE, Instant
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.inbox.contents import Contents
-from mailcheck.operations.ports import ContentStore, TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.content_store import ContentStore
 
 REST_SHARE = 3.0
 """Seconds of rest for each second of work: a quarter of one core at most."""

@@ -10,10 +10,11 @@ from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.watches import HISTORY_KEPT
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.operations.batches import remove_all
-from mailcheck.operations.deliverability.ports import DeliverabilityStore
-from mailcheck.operations.domains.watches.ports import WatchStore
-from mailcheck.operations.ports import ExpiryStore, Now
-from mailcheck.operations.reports.ports import ReportStore
+from mailcheck.ports.clocks import Now
+from mailcheck.store.deliverability_store import DeliverabilityStore
+from mailcheck.store.domains.report_store import ReportStore
+from mailcheck.store.domains.watch_store import WatchStore
+from mailcheck.store.inbox_rows import ExpiryStore
 
 INTERVAL = 10.0
 """Seconds between rounds; what has expired is shown so at once, this only makes it last."""

@@ -10,7 +10,7 @@ from twisted.python.components import Componentized
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.daemon.listening import CannotStart
-from mailcheck.operations.ports import Worker
+from mailcheck.ports.workers import Worker
 
 
 class OrderedServices(MultiService):

@@ -18,7 +18,7 @@ from mailcheck.daemon.spamd_folder import (
     user_to_become,
 )
 from mailcheck.daemon.spamd_process import SpamdProcess, SpamdReactor, spawn
-from mailcheck.operations.deliverability.filter_ports import FilterFailed
+from mailcheck.ports.probes import FilterFailed
 
 START_SECONDS = 20.0
 """It listens after 0.4-1.6 s; a busy machine takes longer."""

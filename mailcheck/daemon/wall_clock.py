@@ -12,7 +12,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from mailcheck.core.instants import Instant, instant_of
-from mailcheck.operations.ports import TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
 
 STEP = 1.0
 """Seconds from which on a difference is a clock that was set: NTP slews both clocks alike."""

@@ -11,9 +11,9 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
+from mailcheck.core.recent import RecentlyUsed
 from mailcheck.operations.concurrency import SharedCalls
-from mailcheck.operations.dns_ports import Resolver
-from mailcheck.operations.recent import RecentlyUsed
+from mailcheck.ports.resolver import Resolver
 
 RECORD_WEIGHT = 500  # octets of memory that a record takes beside its data, measured
 ENTRY_WEIGHT = 1000  # likewise question, answer and entry

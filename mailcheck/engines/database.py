@@ -21,7 +21,8 @@ from mailcheck.engines.committing import (
 )
 from mailcheck.engines.group_commit import GroupCommit
 from mailcheck.operations.incidents import Incidents
-from mailcheck.operations.ports import Soon, Worker
+from mailcheck.ports.clocks import Soon
+from mailcheck.ports.workers import Worker
 from mailcheck.store.engine import Item, Result, Transaction, Work
 
 DAMAGED = "a read or write has met a damaged page: restore a backup"

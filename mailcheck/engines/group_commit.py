@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.instruments import SIZES, Distribution
 from mailcheck.engines.committing import Outcome, Write
-from mailcheck.operations.ports import Soon
+from mailcheck.ports.clocks import Soon
 from mailcheck.store.engine import Item, Result, Work
 
 MAX_GROUP = 256

@@ -29,7 +29,8 @@ from mailcheck.engines.schema_upgrade import (
     require_known,
     schema_steps,
 )
-from mailcheck.operations.ports import Soon, Worker
+from mailcheck.ports.clocks import Soon
+from mailcheck.ports.workers import Worker
 from mailcheck.store.engine import Repeatable, Result, Transaction
 
 SCHEMA_LOCK = 0x6D61_696C

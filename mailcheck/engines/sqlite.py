@@ -35,7 +35,8 @@ from mailcheck.engines.sqlite_writer import (
     vacuum,
 )
 from mailcheck.operations.batches import fewer
-from mailcheck.operations.ports import Soon, Worker
+from mailcheck.ports.clocks import Soon
+from mailcheck.ports.workers import Worker
 from mailcheck.store.engine import MailWork, Result, Transaction, is_to_make_room
 
 IN_MEMORY = ":memory:"

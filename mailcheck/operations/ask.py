@@ -17,7 +17,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.checks.overlay import Overlay, ProposedZone, place_of
-from mailcheck.operations.dns_ports import Resolver
+from mailcheck.ports.resolver import Resolver
 
 MAX_QUESTIONS = 250
 """Questions of one request: the fullest honest domain needs about 180, and an SPF tree

@@ -15,7 +15,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.operations.ports import Soon
+from mailcheck.ports.clocks import Soon
 
 
 async def run_all(*coroutines: Coroutine[Any, Any, Any]) -> list[Any]:

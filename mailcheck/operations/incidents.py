@@ -8,7 +8,7 @@ from twisted.logger import Logger
 
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.operations.recent import RecentlyUsed
+from mailcheck.core.recent import RecentlyUsed
 
 SAME_INCIDENT = 60.0
 """Seconds for which the same cause keeps its reference: an outage writes one line a minute,

@@ -24,8 +24,8 @@ from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin, get
 import msgspec
 
 from mailcheck.core.keys import Key, key_of
-from mailcheck.operations.ports import Memory
-from mailcheck.operations.recent import RecentlyUsed
+from mailcheck.core.recent import RecentlyUsed
+from mailcheck.ports.cluster import Memory
 
 READ_BEFORE = 500
 """Values that are not read again while their text is the same: a reputation takes 3 ms."""

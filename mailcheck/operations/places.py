@@ -15,7 +15,7 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import Overloaded, TooManyChecks, TooManyWaits
 from mailcheck.core.identifiers import AccountId
-from mailcheck.operations.ports import HeldPlaces
+from mailcheck.ports.cluster import HeldPlaces
 
 Owner = TypeVar("Owner")
 

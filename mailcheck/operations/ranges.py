@@ -17,9 +17,6 @@ LARGEST_PAGE, DEFAULT_PAGE = 100, 50
 
 LAST_PAGE = 1_000_000
 
-LARGEST_REPORT_PAGE = 200
-"""Maximum and default number of rows on a page of report results, and of each list beside it."""
-
 MOST_REPORT_DAYS, DEFAULT_REPORT_DAYS = 400, 30
 """Days that an overview of reports is about."""
 

@@ -14,7 +14,7 @@ from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instruments import Tally
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import counting_key
-from mailcheck.operations.ports import WebFault
+from mailcheck.ports.journals import WebFault
 
 LINES_PER_MINUTE = 10
 """Refusals of one client that have a line each; what comes above that is counted."""
@@ -60,7 +60,7 @@ class Pace:
 
 
 class MailJournal:
-    """Fills the port `mailcheck.smtp.ports.MailJournal` for one listening port."""
+    """Fills the port `MailJournal` for one listening port."""
 
     _log = Logger()
 
@@ -125,7 +125,7 @@ def _is_enhanced(status: str) -> bool:
 
 
 class ClientJournal:
-    """Fills the ports `AccessJournal` and `WebJournal` of `mailcheck.operations.ports`."""
+    """Fills the ports `AccessJournal` and `WebJournal`."""
 
     _log = Logger()
 

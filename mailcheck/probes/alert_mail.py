@@ -27,8 +27,9 @@ from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.keys import key_of
 from mailcheck.core.webhooks import ALERT_TO, MAILTO, Attempt, address_of
-from mailcheck.operations.inbox.webhook_ports import Post, WebhookLine
-from mailcheck.operations.ports import Hit, Now, RateCounters
+from mailcheck.ports.clocks import Now
+from mailcheck.ports.cluster import Hit, RateCounters
+from mailcheck.ports.probes import Post, WebhookLine
 from mailcheck.probes.reactor import ProbeReactor
 from mailcheck.probes.trust import TrustRoots
 from mailcheck.probes.webhook_posts import WebhookPosts

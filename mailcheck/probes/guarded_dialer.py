@@ -31,7 +31,7 @@ from mailcheck.core.network_addresses import (
     why_not_public,
 )
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
-from mailcheck.operations.dns_ports import Resolver
+from mailcheck.ports.resolver import Resolver
 from mailcheck.probes.reactor import ProbeReactor
 
 

@@ -16,7 +16,7 @@ from mailcheck.checks.content.limits import MAX_URL
 from mailcheck.checks.link_checks import MAX_REDIRECTS, Hop, LinkAnswer, LinkProblem
 from mailcheck.core.instants import MINUTE
 from mailcheck.operations.kept_values import KeptValues
-from mailcheck.operations.ports import Memory
+from mailcheck.ports.cluster import Memory
 from mailcheck.probes.fetching import (
     BREAKDOWNS,
     HEADER_ALLOWANCE,

@@ -39,9 +39,10 @@ from mailcheck.core.client_limits import Window
 from mailcheck.core.instants import MINUTE, Instant, instant_of
 from mailcheck.core.keys import Key, key_of
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
-from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.operations.kept_values import KeptValues
-from mailcheck.operations.ports import Hit, Memory, Now, RateCounters
+from mailcheck.ports.clocks import Now
+from mailcheck.ports.cluster import Hit, Memory, RateCounters
+from mailcheck.ports.probes import OutboundPort
 from mailcheck.probes.guarded_dialer import DialFailed, GuardedDialer, NotConnected
 from mailcheck.probes.outbound_port import OutboundPortCheck
 from mailcheck.probes.reactor import ProbeReactor

@@ -16,9 +16,9 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.protocol import Factory, Protocol
 
 from mailcheck.core.instants import MINUTE, instant_of
+from mailcheck.core.recent import Recent
 from mailcheck.operations.concurrency import SharedCalls
-from mailcheck.operations.domains.probe_hosts import OutboundPort
-from mailcheck.operations.recent import Recent
+from mailcheck.ports.probes import OutboundPort
 from mailcheck.probes.guarded_dialer import DialFailed, GuardedDialer, NotConnected
 
 REFERENCE_HOSTS = (

@@ -17,7 +17,7 @@ from mailcheck.checks.findings import Finding, Severity
 from mailcheck.core.instants import SECOND
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.doctor import not_found_out
-from mailcheck.operations.ports import Now
+from mailcheck.ports.clocks import Now
 from mailcheck.probes.fetching import FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import FetchFailed, NotConnected, Refused, connect_first
 from mailcheck.probes.reactor import ProbeReactor

@@ -6,7 +6,7 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.checks.hosts.mta_sts import MAX_POLICY_OCTETS, FetchOutcome, PolicyFetch, policy_url
 from mailcheck.core.instants import MINUTE
 from mailcheck.operations.kept_values import KeptValues
-from mailcheck.operations.ports import Memory
+from mailcheck.ports.cluster import Memory
 from mailcheck.probes.fetching import FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import FetchFailed, FetchProblem
 from mailcheck.probes.shared_probes import Bounds, SharedProbes, Worth

@@ -24,7 +24,8 @@ from mailcheck.checks.hosts.registration import (
 from mailcheck.core.instants import DAY, HOUR, SECOND
 from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.kept_values import KeptValues
-from mailcheck.operations.ports import Memory, TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.cluster import Memory
 from mailcheck.probes.fetching import Fetched, FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import FetchFailed
 from mailcheck.probes.shared_probes import Bounds, SharedProbes, Worth

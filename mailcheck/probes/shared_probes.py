@@ -9,9 +9,9 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 
 from mailcheck.core.instants import SECOND, instant_of
+from mailcheck.core.recent import Recent
 from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.kept_values import KeptValues
-from mailcheck.operations.recent import Recent
 
 Value = TypeVar("Value")
 

@@ -28,7 +28,7 @@ from mailcheck.checks.deliverability.content_filter import (
     ReportUnreadable,
     read_verdict,
 )
-from mailcheck.operations.deliverability.filter_ports import FilterFailed
+from mailcheck.ports.probes import FilterFailed
 from mailcheck.probes.spamd_address import SpamdAddress
 from mailcheck.probes.spamd_endpoint import SpamdReactor, spamd_endpoint
 

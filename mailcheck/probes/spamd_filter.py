@@ -20,9 +20,9 @@ from mailcheck.checks.deliverability.content_filter import (
 )
 from mailcheck.checks.deliverability.filtered_mail import MAX_FILTERED, FilteredMail, fit_for_filter
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.operations.deliverability.filter_ports import FilterFailed, PrivateSpamd
 from mailcheck.operations.places import NoPlace, Places
-from mailcheck.operations.ports import Worker
+from mailcheck.ports.probes import FilterFailed, PrivateSpamd
+from mailcheck.ports.workers import Worker
 from mailcheck.probes.spamd_address import SpamdAddress
 from mailcheck.probes.spamd_client import SpamdClient
 from mailcheck.probes.spamd_endpoint import SpamdReactor

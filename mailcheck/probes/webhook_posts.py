@@ -26,8 +26,9 @@ from mailcheck.core.instants import SECOND
 from mailcheck.core.keys import key_of
 from mailcheck.core.network_addresses import IpAddress, IpNetwork, counting_key, parse_ip_address
 from mailcheck.core.webhooks import Attempt
-from mailcheck.operations.inbox.webhook_ports import Post
-from mailcheck.operations.ports import Hit, Now, RateCounters
+from mailcheck.ports.clocks import Now
+from mailcheck.ports.cluster import Hit, RateCounters
+from mailcheck.ports.probes import Post
 from mailcheck.probes.fetching import BREAKDOWNS, USER_AGENT, WebConnections, problem_of
 from mailcheck.probes.guarded_dialer import (
     AddressRefused,

@@ -21,10 +21,10 @@ from zope.interface import implementer
 from mailcheck.core.client_limits import ConnectionCounts
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.network_addresses import is_local_client
+from mailcheck.ports.mail_receiver import MailJournal, MailReceiver
 from mailcheck.smtp import replies
 from mailcheck.smtp.client import Client, ProxyHeaderReader
 from mailcheck.smtp.commands import CommandError
-from mailcheck.smtp.ports import MailJournal, MailReceiver
 from mailcheck.smtp.receive_path import ReceivePath
 from mailcheck.smtp.replies import FailureTable, reply_to_failure
 from mailcheck.smtp.settings import SmtpSettings, client_ip_of, is_in_networks

@@ -154,8 +154,8 @@ def read_content(
     return None if row is None else bytes(row[0])
 
 
-class SqlContentStore:
-    """Fills the port `ContentStore` on any engine.
+class ContentStore:
+    """What was derived from the bytes of mails.
 
     What was derived by the rules of an earlier ``derivation`` counts as not derived.
     """
@@ -182,7 +182,11 @@ class SqlContentStore:
     def packed_content(
         self, delivery_id: DeliveryId
     ) -> Deferred[Callable[[], MessageContent] | None]:
-        """Find what was derived earlier, and give what reads and unpacks it."""
+        """Read what was derived earlier, and leave it packed: for a worker, who calls what comes.
+
+        A large one takes a while to unpack. The call can be pickled; where it reads what it unpacks
+        only then, it raises `MessageNotFound` for what has been deleted meanwhile.
+        """
         key = delivery_id, self._derivation
         unpack = self._engine.elsewhere(partial(unpack_content, *key))
         if unpack is None:

@@ -11,6 +11,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from mailcheck.core.addresses import UNTAGGED
 from mailcheck.core.content import HeaderSummary
 from mailcheck.core.cursors import START
@@ -33,8 +35,7 @@ from mailcheck.core.errors import LimitExceeded, TooManyPendingTests, TooMuchHel
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId, MessageId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import MessageSummary
-from mailcheck.operations.deliverability.ports import Claimed, ListedTestPage
-from mailcheck.operations.ports import Lease, MessageRow
+from mailcheck.ports.workers import Lease
 from mailcheck.store.engine import (
     Engine,
     Row,
@@ -46,9 +47,24 @@ from mailcheck.store.engine import (
     makes_room,
 )
 from mailcheck.store.inbox_rows import SESSION_COLUMNS, drop_unshared, lock_inboxes, session_of
+from mailcheck.store.messages import MessageRow
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
+
+
+class ListedTestPage(Struct, frozen=True):
+    """A page of tests, newest first; ``total`` counts all there are."""
+
+    entries: tuple[ListedTest, ...]
+    total: int
+
+
+class Claimed(Struct, frozen=True):
+    """What a claim has found: ``tests`` are the holder's now, ``given_up`` went into error."""
+
+    tests: tuple[DeliverabilityTest, ...] = ()
+    given_up: tuple[DeliverabilityTestId, ...] = ()
 
 
 DELIVERABILITY_COLUMNS = """
@@ -528,20 +544,33 @@ def read_mail(transaction: Transaction, test_id: DeliverabilityTestId) -> Receiv
     )
 
 
-class SqlDeliverabilityStore:
-    """Fills the port `DeliverabilityStore` on any engine."""
+class DeliverabilityStore:
+    """Deliverability tests.
+
+    A test that is pending past its ``expires_at`` is returned as expired, whether
+    `expire` has come to it or not.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def add(self, test: DeliverabilityTest, forget_at: Instant) -> Deferred[None]:
-        """Add a pending test."""
+        """Add a pending test.
+
+        :raises TooManyPendingTests: the account has `MAX_PENDING` of them.
+        :raises TooMuchHeldMail: its tests hold `MAX_HELD_BYTES`.
+        """
         return self._engine.write(_add, (test, forget_at))
 
     def add_of_message(
         self, test: DeliverabilityTest, message_id: MessageId, forget_at: Instant
     ) -> Deferred[bool]:
-        """Add a test of a stored message, in processing; false when there is no such one."""
+        """Add a test of a stored message, in processing; false when the account has no such one.
+
+        The mail's bytes are shared. ``received_at`` and ``delivery_id`` are the message's.
+
+        :raises TooMuchHeldMail: the account's tests hold `MAX_HELD_BYTES`.
+        """
         return self._engine.write(_add_of_message, (test, message_id, forget_at))
 
     def find(
@@ -554,7 +583,7 @@ class SqlDeliverabilityStore:
     def find_any(
         self, test_id: DeliverabilityTestId, now: Instant
     ) -> Deferred[DeliverabilityResult | None]:
-        """Find a test whosever it is."""
+        """Find a test whosever it is: for mail, and for share links, which prove their right."""
         return self._engine.read(lambda t: read_result(t, "id = ?", (test_id,), now))
 
     def page(
@@ -568,23 +597,38 @@ class SqlDeliverabilityStore:
         return self._engine.read(lambda t: read_mail(t, test_id))
 
     def find_message(self, test_id: DeliverabilityTestId) -> Deferred[MessageRow | None]:
-        """Give the mail of a test as a message of no inbox; nothing when there is none."""
+        """Give the mail of a test as a message of no inbox; nothing when there is none.
+
+        Its recipient is the test's address without the domain; it expires when the test is
+        forgotten, and its share token is the test's.
+        """
         return self._engine.read(lambda t: read_message(t, test_id))
 
     def of_domain(
         self, account_id: AccountId, domain: str, now: Instant, limit: int
     ) -> Deferred[Sequence[ListedTest]]:
-        """List the account's newest completed tests of mails by an author of a domain."""
+        """List the account's newest completed tests of mails by an author of a domain.
+
+        :param domain: lower case, as it stands in the mails' From.
+        """
         return self._engine.read(lambda t: read_tests_of_domain(t, account_id, domain, now, limit))
 
     def delete(
         self, account_id: AccountId, test_id: DeliverabilityTestId, now: Instant
     ) -> Deferred[bool]:
-        """Delete a test for good, with its mail where nothing else needs that."""
+        """Delete a test for good, with its mail where nothing else needs that.
+
+        False when the account has no such test.
+        """
         return self._engine.write(_delete, (test_id, account_id, now))
 
     def claim(self, lease: Lease, now: Instant, limit: int) -> Deferred[Claimed]:
-        """Look at ``limit`` tests at most that wait to be analysed."""
+        """Look at ``limit`` tests at most that wait to be analysed, the oldest mail first.
+
+        Accounts take turns: one that has fewer under way and before it comes first.
+        Each claim is an attempt. A test whose `MAX_ATTEMPTS` have all ended
+        without a word goes into error instead.
+        """
         return self._engine.write(_claim, (lease, now, limit))
 
     def renew(
@@ -594,7 +638,7 @@ class SqlDeliverabilityStore:
         return self._engine.write(_renew, (lease, tuple(test_ids)))
 
     def release(self, holder: str, *, is_attempt: bool) -> Deferred[None]:
-        """Let go of all that a holder has."""
+        """Let go of all that a holder has; without ``is_attempt`` it was as good as not begun."""
         return self._engine.write(_release, (holder, is_attempt))
 
     def complete(
@@ -606,13 +650,21 @@ class SqlDeliverabilityStore:
     def fail_attempt(
         self, test_id: DeliverabilityTestId, holder: str, failure: str, retry_at: Instant | None
     ) -> Deferred[State | None]:
-        """Note that an analysis has failed."""
+        """Note that an analysis has failed: error after `MAX_ATTEMPTS`, else again later.
+
+        It is an error at once where ``retry_at`` is `None`.
+
+        Gives the state it is in now; nothing when the test is not the holder's any more.
+        """
         return self._engine.write(_fail_attempt, (test_id, holder, failure, retry_at))
 
     def recheck(
         self, account_id: AccountId, test_id: DeliverabilityTestId, now: Instant
     ) -> Deferred[State | None]:
-        """Put a test that is completed or in error back into processing."""
+        """Put a test that is completed or in error back into processing; others stay.
+
+        Gives the state that it was in; nothing when the account has no such test.
+        """
         return self._engine.write(_recheck, (account_id, test_id, now))
 
     def replace_share_token(
@@ -622,9 +674,9 @@ class SqlDeliverabilityStore:
         return self._engine.write(_replace_share_token, (token, test_id, account_id, now))
 
     def expire(self, now: Instant, limit: int) -> Deferred[int]:
-        """Move at most ``limit`` tests whose address has expired without a mail."""
+        """Move at most ``limit`` tests whose address has expired without a mail; gives how many."""
         return self._engine.write(_expire, (now, limit))
 
     def forget(self, now: Instant, limit: int) -> Deferred[int]:
-        """Delete at most ``limit`` tests for good."""
+        """Delete at most ``limit`` tests for good, and mails that nothing else needs."""
         return self._engine.write(_forget, (now, limit))

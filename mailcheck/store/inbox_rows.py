@@ -13,7 +13,7 @@ from mailcheck.core.cursors import Position
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary, Session, TlsFacts
-from mailcheck.operations.recent import RecentlyUsed
+from mailcheck.core.recent import RecentlyUsed
 from mailcheck.store.engine import Engine, Row, Transaction, for_each, for_each_in, makes_room
 
 if TYPE_CHECKING:
@@ -352,8 +352,8 @@ def drop_unshared(transaction: Transaction, deliveries: Iterable[str]) -> None:
     transaction.execute_over(_DROP_UNSHARED, ids)
 
 
-class SqlExpiryStore:
-    """Fills the port `ExpiryStore` on any engine."""
+class ExpiryStore:
+    """Deletion of what is too old."""
 
     def __init__(self, engine: Engine, give_back_space: Callable[[], Deferred[None]]) -> None:
         self._engine = engine

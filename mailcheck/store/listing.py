@@ -23,8 +23,7 @@ from mailcheck.core.folded_text import fold_text
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import BEGINNING, Instant
 from mailcheck.core.messages import TagCount
-from mailcheck.operations.ports import InboxOverview, MessagePage, NewestMessages
-from mailcheck.operations.recent import RecentlyUsed
+from mailcheck.core.recent import RecentlyUsed
 from mailcheck.store.content_store import load_list
 from mailcheck.store.engine import Row, Transaction, Value
 from mailcheck.store.filter_sql import (
@@ -45,6 +44,7 @@ from mailcheck.store.inbox_rows import (
     read_inboxes,
     summary_of,
 )
+from mailcheck.store.messages import InboxOverview, MessagePage, NewestMessages
 
 MOST_HELD = 500_000
 """Messages of all inboxes together, about 100 bytes each; those asked for last stay."""

@@ -14,13 +14,6 @@ from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.core.messages import Delivery, Refusal
-from mailcheck.operations.ports import (
-    InboxOverview,
-    MessagePage,
-    MessageRow,
-    NewestMessages,
-    ReadAlong,
-)
 from mailcheck.store.content_store import read_content
 from mailcheck.store.delivering import DeliverMails
 from mailcheck.store.engine import (
@@ -55,6 +48,13 @@ from mailcheck.store.listing import (
     read_overview,
     read_page,
 )
+from mailcheck.store.messages import (
+    InboxOverview,
+    MessagePage,
+    MessageRow,
+    NewestMessages,
+    ReadAlong,
+)
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -65,8 +65,8 @@ MOST_IN_QUERY = 10_000
 _ROW_COLUMNS = f"{SUMMARY_COLUMNS}, delivery.envelope_sender, {SESSION_COLUMNS}"
 
 
-class SqlMailStore:
-    """Fills the ports `DeliveryStore` and `MessageStore` on any engine.
+class MailStore:
+    """Stored mails, and the messages of one account. ``now`` hides what has expired.
 
     :param worth_holding: see `HeldHeaders`.
     """
@@ -98,7 +98,11 @@ class SqlMailStore:
         return self._engine.read(lambda t: read_operator_inbox(t, self._quota))
 
     def deliver(self, delivery: Delivery) -> Deferred[tuple[Position, ...]]:
-        """Store a mail; fires when it is on disk, with the position for each recipient."""
+        """Store a mail; fires when it is on disk, with the position for each recipient.
+
+        :raises RecipientUnknown: an inbox has gone; nothing was stored.
+        :raises InboxFull: an inbox has no room; nothing was stored.
+        """
         return self._engine.write(self._deliver, delivery)
 
     def note_refusal(self, refusal: Refusal) -> Deferred[None]:
@@ -113,7 +117,10 @@ class SqlMailStore:
         limit: int,
         along: ReadAlong | None = None,
     ) -> Deferred[tuple[tuple[MessageRow, ...], Position]]:
-        """List the oldest messages that match, or may match, and the inbox's newest position."""
+        """List the oldest messages that match, and the inbox's newest position.
+
+        One that was not taken apart yet is among them whatever is asked of its content.
+        """
 
         def query(transaction: Transaction) -> tuple[tuple[MessageRow, ...], Position]:
             row = transaction.row(
@@ -172,7 +179,11 @@ class SqlMailStore:
         limit: int,
         looked_through: int,
     ) -> Deferred[NewestMessages]:
-        """Give those that came ``since``, of so many newest ones that match all else."""
+        """Give those that came ``since``, of so many newest ones that match all else.
+
+        Its cost does not grow with what came. ``limit`` of them are given whole. ``wanted``
+        says to whom and when, and asks for nothing that is in a message.
+        """
         return self._engine.read(
             lambda t: read_newest(t, account_id, wanted, now, limit, looked_through)
         )
@@ -191,7 +202,7 @@ class SqlMailStore:
         )
 
     def find_any_message(self, message_id: MessageId, now: Instant) -> Deferred[MessageRow | None]:
-        """Find a message whosever it is."""
+        """Find a message whosever it is: for share links, which prove their right themselves."""
         condition = "message.id = ? AND message.expires_at > ?"
         return self._engine.read(lambda t: _read_message(t, condition, (message_id, now)))
 
@@ -214,7 +225,11 @@ class SqlMailStore:
     def count_unread(
         self, account_id: AccountId, wanted: MessageFilter, now: Instant, looked_through: int
     ) -> Deferred[int]:
-        """Count the unread ones of so many newest messages that match."""
+        """Count the unread ones of so many newest messages that match.
+
+        Its cost does not grow with what came. ``wanted`` says to whom and when, and asks for
+        nothing that is in a message.
+        """
         return self._engine.read(lambda t: count_unread(t, account_id, wanted, now, looked_through))
 
     def delete_message(
@@ -232,7 +247,11 @@ class SqlMailStore:
     def recent_refusals(
         self, account_id: AccountId, since: Instant, limit: int, wanted: MessageFilter = ANY
     ) -> Deferred[list[Refusal]]:
-        """List the newest refusals since a moment, newest first; of wanted mail before others."""
+        """List the newest refusals since a moment, newest first.
+
+        Only those between the positions of the filter; of mail to whom it asks for
+        come before all others.
+        """
         condition = "account_id = ? AND refused_at >= ? AND position > ?"
         values: list[Value] = [account_id, since, wanted.start]
         if wanted.up_to is not None:

@@ -7,7 +7,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.instruments import SECONDS, Distribution
-from mailcheck.operations.ports import Worker
+from mailcheck.ports.workers import Worker
 
 Result = TypeVar("Result")
 

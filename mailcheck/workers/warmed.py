@@ -8,7 +8,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mailcheck.operations.ports import Worker
+from mailcheck.ports.workers import Worker
 
 Result = TypeVar("Result")
 

@@ -9,8 +9,8 @@ from twisted.logger import capturedLogs, formatEvent
 from mailcheck.assembly.deployment import named_accounts
 from mailcheck.config.options import AlertOptions, WebhookOptions
 from mailcheck.daemon.reserved_names import MissingAccounts
-from mailcheck.operations.accounts.lookalikes import look_alike
 from mailcheck.operations.accounts.sign_in import PER_NAME_AND_ADDRESS
+from mailcheck.store.accounts.lookalikes import look_alike
 from tests.house import House, config_in_memory, run
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP

@@ -13,7 +13,7 @@ from mailcheck.core.errors import StoreDamaged
 from mailcheck.engines.database import DAMAGED, DatabaseEngine
 from mailcheck.engines.group_commit import at_once
 from mailcheck.ops.watch import Watch, look_at_damage
-from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.engine import Transaction
 from mailcheck.workers.direct import DirectWorker
 from tests.engines.deliveries import account
@@ -33,7 +33,7 @@ def filled(folder: Path) -> None:
     """Make a database with hundreds of accounts."""
     engine = engine_of(folder)
     engine.open()
-    store = SqlAccountStore(engine)
+    store = AccountStore(engine)
     for number in range(300):
         result_of(store.add_account(account(f"account {number} {'x' * 200}")))
     result_of(engine.close())

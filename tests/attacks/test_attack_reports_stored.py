@@ -14,8 +14,8 @@ from mailcheck.checks.receiver_reports.tls import TlsSessions, parse_tls_report,
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.instants import DAY, SECOND, Instant
 from mailcheck.core.receiver_reports import ReportKind
-from mailcheck.operations.reports.ports import CountedRow
-from mailcheck.operations.reports.quotas import MOST_UNWATCHED, OF_STRANGERS
+from mailcheck.store.domains.report_quotas import MOST_UNWATCHED, OF_STRANGERS
+from mailcheck.store.domains.report_store import CountedRow
 from tests.corpus.report_files import document
 from tests.fakes.report_senders import DOMAIN, reports_zone, signed_report
 from tests.house import House, result_of

@@ -22,7 +22,7 @@ from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import ProbeOptions, SpamassassinOptions
 from mailcheck.dns.servers import Server
 from mailcheck.engines.sqlite import SqliteEngine
-from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.ports.probes import OutboundPort
 from mailcheck.workers.direct import DirectWorker
 from tests.cli.command_line import run_work
 from tests.fakes.living_lists import publish_living_lists

@@ -5,7 +5,7 @@ import sys
 from mailcheck.cluster.local import SWEEP_AT, LocalRateCounters
 from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW
 from mailcheck.core.keys import key_of
-from mailcheck.operations.ports import Hit
+from mailcheck.ports.cluster import Hit
 from tests.house import result_of
 
 

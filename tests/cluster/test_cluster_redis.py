@@ -21,7 +21,7 @@ from mailcheck.cluster.redis_address import RedisAddress, parse_redis_address
 from mailcheck.cluster.shared import RedisCluster
 from mailcheck.core.client_limits import MINUTE_WINDOW
 from mailcheck.core.keys import Key, key_of
-from mailcheck.operations.ports import Hit
+from mailcheck.ports.cluster import Hit
 from tests.servers.certificates import Authority
 from tests.servers.daemon import HOST
 from tests.servers.redis import RedisServer, connected, connected_twice, running_redis, until

@@ -20,34 +20,16 @@ from mailcheck.engines.database import DatabaseEngine
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.engines.sqlite_writer import writer_at
-from mailcheck.operations.accounts.dashboard_ports import PasswordStore, SessionStore
-from mailcheck.operations.deliverability.ports import DeliverabilityStore
-from mailcheck.operations.domains.watches.ports import WatchStore
-from mailcheck.operations.inbox.webhook_ports import WebhookStore
-from mailcheck.operations.ports import (
-    AccountStore,
-    ContentStore,
-    DeliveryStore,
-    ExpiryStore,
-    Memory,
-    MessageStore,
-    RateCounters,
-    SelectorStore,
-)
-from mailcheck.operations.reports.ports import ReportStore
-from mailcheck.store.accounts.account_store import (
-    SqlAccountStore,
-    SqlPasswordStore,
-    SqlSessionStore,
-)
-from mailcheck.store.accounts.webhook_store import SqlWebhookStore
-from mailcheck.store.content_store import SqlContentStore
-from mailcheck.store.deliverability_store import SqlDeliverabilityStore
+from mailcheck.ports.cluster import Memory, RateCounters, SelectorStore
+from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
+from mailcheck.store.accounts.webhook_store import WebhookStore
+from mailcheck.store.content_store import ContentStore
+from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
-from mailcheck.store.domains.report_store import SqlReportStore
-from mailcheck.store.domains.watch_store import SqlWatchStore
-from mailcheck.store.inbox_rows import SqlExpiryStore
-from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.domains.report_store import ReportStore
+from mailcheck.store.domains.watch_store import WatchStore
+from mailcheck.store.inbox_rows import ExpiryStore
+from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.servers.redis import RedisServer, connected
@@ -61,8 +43,8 @@ Result = TypeVar("Result")
 class Stores:
     """All ports of storage, filled by one database."""
 
-    deliveries: DeliveryStore
-    messages: MessageStore
+    deliveries: MailStore
+    messages: MailStore
     contents: ContentStore
     expiry: ExpiryStore
     accounts: AccountStore
@@ -169,21 +151,21 @@ async def stores(request: pytest.FixtureRequest) -> AsyncIterator[Stores]:
 
 def stores_on(engine: DatabaseEngine) -> Stores:
     """Fill all ports by an engine."""
-    mail_store = SqlMailStore(engine, DEFAULT_QUOTA, worth_holding=1)
+    mail_store = MailStore(engine, DEFAULT_QUOTA, worth_holding=1)
     return Stores(
         deliveries=mail_store,
         messages=mail_store,
-        contents=SqlContentStore(engine),
-        earlier_contents=SqlContentStore(engine, DERIVATION - 1),
-        expiry=SqlExpiryStore(engine, engine.give_back_space),
-        accounts=SqlAccountStore(engine),
-        passwords=SqlPasswordStore(engine),
-        sessions=SqlSessionStore(engine),
-        tests=SqlDeliverabilityStore(engine),
+        contents=ContentStore(engine),
+        earlier_contents=ContentStore(engine, DERIVATION - 1),
+        expiry=ExpiryStore(engine, engine.give_back_space),
+        accounts=AccountStore(engine),
+        passwords=PasswordStore(engine),
+        sessions=SessionStore(engine),
+        tests=DeliverabilityStore(engine),
         counters=SqlRateCounters(engine),
         memory=SqlMemory(engine, lambda: instant_of(time.time())),
         selectors=SqlSelectors(engine),
-        webhooks=SqlWebhookStore(engine),
-        watches=SqlWatchStore(engine),
-        reports=SqlReportStore(engine),
+        webhooks=WebhookStore(engine),
+        watches=WatchStore(engine),
+        reports=ReportStore(engine),
     )

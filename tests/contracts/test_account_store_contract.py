@@ -1,4 +1,4 @@
-"""What every `AccountStore` promises."""
+"""What a `AccountStore` promises on every engine."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""What every `ContentStore` promises."""
+"""What a `ContentStore` promises on every engine."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""What every `DeliverabilityStore` promises, and a `DeliveryStore` about mail to tests."""
+"""What a `DeliverabilityStore` promises on every engine, and a `MailStore` about mail to tests."""
 
 import pytest
 from msgspec.structs import replace
@@ -30,8 +30,8 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.messages import Delivery, MessageSummary
-from mailcheck.operations.deliverability.ports import Claimed
-from mailcheck.operations.ports import Lease
+from mailcheck.ports.workers import Lease
+from mailcheck.store.deliverability_store import Claimed
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import (
     NOON,

@@ -1,4 +1,4 @@
-"""What every `DeliveryStore` promises."""
+"""What a `MailStore` promises about mail that it takes in, on every engine."""
 
 import pytest
 from twisted.internet.defer import DeferredList, gatherResults

@@ -1,4 +1,4 @@
-"""What every `ExpiryStore` promises."""
+"""What a `ExpiryStore` promises on every engine."""
 
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId

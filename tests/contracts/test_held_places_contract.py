@@ -9,7 +9,7 @@ from twisted.internet.task import Clock
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.cluster.shared import HELD, RedisCluster
 from mailcheck.operations.places import NoPlace
-from mailcheck.operations.ports import HeldPlaces
+from mailcheck.ports.cluster import HeldPlaces
 from tests.servers.redis import RedisServer, connected, connected_twice
 
 LOCAL, SHARED = "in this process", "on Redis"

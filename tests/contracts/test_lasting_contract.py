@@ -6,7 +6,7 @@ from pytest_twisted import ensureDeferred
 
 from mailcheck.cluster.shared import SharedMemory
 from mailcheck.core.keys import key_of
-from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS
+from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS
 from tests.contracts.conftest import Lasting
 from tests.servers.redis import RedisServer, connected_twice, until
 

@@ -16,10 +16,9 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, MessageSummary
 from mailcheck.core.search import Field, Search, Term
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
-from mailcheck.operations.ports import AccountStore, ContentStore, DeliveryStore, MessageStore
-from mailcheck.store.accounts.account_store import SqlAccountStore
-from mailcheck.store.content_store import SqlContentStore
-from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.accounts.account_store import AccountStore
+from mailcheck.store.content_store import ContentStore
+from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.direct import DirectWorker
 from tests.engines.deliveries import (
     NOON,
@@ -42,11 +41,11 @@ class SqliteInMemory:
     def __init__(self) -> None:
         self._engine = SqliteEngine(IN_MEMORY, DirectWorker(), DirectWorker())
         self._engine.open()
-        mail_store = SqlMailStore(self._engine, Quota(1_000, 10_000_000))
-        self.deliveries: DeliveryStore = mail_store
-        self.messages: MessageStore = mail_store
-        self.contents: ContentStore = SqlContentStore(self._engine)
-        self.accounts: AccountStore = SqlAccountStore(self._engine)
+        mail_store = MailStore(self._engine, Quota(1_000, 10_000_000))
+        self.deliveries = mail_store
+        self.messages = mail_store
+        self.contents = ContentStore(self._engine)
+        self.accounts = AccountStore(self._engine)
         self.close = self._engine.close
 
 

@@ -1,4 +1,4 @@
-"""What every `MessageStore` promises."""
+"""What a `MailStore` promises about stored messages, on every engine."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What every `PasswordStore` promises."""
+"""What a `PasswordStore` promises on every engine."""
 
 import pytest
 from msgspec.structs import replace
@@ -6,7 +6,7 @@ from twisted.internet.defer import DeferredList
 
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId
-from mailcheck.operations.accounts.dashboard_ports import KeptPassword
+from mailcheck.store.accounts.account_store import KeptPassword
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at
 

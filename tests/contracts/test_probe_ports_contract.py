@@ -13,7 +13,7 @@ from mailcheck.checks.link_checks import LinkAnswer
 from mailcheck.cluster.local import LocalMemory, LocalRateCounters
 from mailcheck.core.domain_names import is_within
 from mailcheck.daemon.wall_clock import of_the_system, time_of_day
-from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.ports.probes import OutboundPort
 from mailcheck.probes.fetching import GuardedFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer
 from mailcheck.probes.link_prober import GuardedLinkProber

@@ -7,7 +7,7 @@ from pytest_twisted import ensureDeferred
 
 from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW
 from mailcheck.core.keys import key_of
-from mailcheck.operations.ports import Hit, RateCounters
+from mailcheck.ports.cluster import Hit, RateCounters
 from tests.contracts.conftest import Lasting
 
 

@@ -1,4 +1,4 @@
-"""What every `ReportStore` promises about quotas, and about what was not kept."""
+"""What a `ReportStore` promises about quotas, and about what was not kept."""
 
 import pytest
 from msgspec.structs import replace
@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import REPORTS_KEPT, ReportState
-from mailcheck.operations.reports.quotas import (
+from mailcheck.store.domains.report_quotas import (
     OF_ACCOUNT,
     OF_SENDER,
     OF_STRANGERS,

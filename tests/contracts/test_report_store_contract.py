@@ -1,4 +1,4 @@
-"""What every `ReportStore` promises, and a `DeliveryStore` about mail to addresses of reports."""
+"""What a `ReportStore` promises, and a `MailStore` about mail to addresses of reports."""
 
 import json
 
@@ -23,8 +23,8 @@ from mailcheck.core.receiver_reports import (
     day_of,
     row_digest,
 )
-from mailcheck.operations.ports import Lease
-from mailcheck.operations.reports.ports import CountedRow, Removed, WaitingReport
+from mailcheck.ports.workers import Lease
+from mailcheck.store.domains.report_store import CountedRow, Removed, WaitingReport
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import (
     NOON,

@@ -18,7 +18,7 @@ from mailcheck.dns.reactor import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from mailcheck.dns.servers import Server
-from mailcheck.operations.dns_ports import Resolver
+from mailcheck.ports.resolver import Resolver
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.name_server import running_name_server
 

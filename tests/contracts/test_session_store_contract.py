@@ -1,7 +1,7 @@
-"""What every `SessionStore` promises."""
+"""What a `SessionStore` promises on every engine."""
 
 from mailcheck.core.identifiers import AccountId
-from mailcheck.operations.accounts.dashboard_ports import SessionRow
+from mailcheck.store.accounts.account_store import SessionRow
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at
 

@@ -47,11 +47,12 @@ from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.postgresql_connection import PostgresqlWriter
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.engines.sqlite_writer import SqliteWriter
-from mailcheck.operations.domains.watches.ports import Recorded
-from mailcheck.operations.ports import Hit, Lease
-from mailcheck.operations.reports.ports import CountedRow
-from mailcheck.store.content_store import SqlContentStore
+from mailcheck.ports.cluster import Hit
+from mailcheck.ports.workers import Lease
+from mailcheck.store.content_store import ContentStore
 from mailcheck.store.delivering import DeliverMails
+from mailcheck.store.domains.report_store import CountedRow
+from mailcheck.store.domains.watch_store import Recorded
 from mailcheck.store.engine import Transaction
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
@@ -498,12 +499,12 @@ async def test_content_by_rules_of_two_versions(processes: Processes) -> None:
         (sent,) = await fill(processes, 1)
 
         def save(number: int, sent: Delivery, versions: tuple[int, int] = versions) -> Call:
-            store = SqlContentStore(processes.engines[number], versions[number])
+            store = ContentStore(processes.engines[number], versions[number])
             text = f"version {versions[number]}"
             return lambda _: store.save_content(sent.id, content(text))
 
         assert await processes.race(save(0, sent), save(1, sent)) == [None, None]
-        found = await SqlContentStore(processes.engines[1], 2).find_content(sent.id)
+        found = await ContentStore(processes.engines[1], 2).find_content(sent.id)
         assert isinstance(found, MessageContent)
         assert found.text == "version 2"
 

@@ -9,7 +9,7 @@ from twisted.internet.task import Clock
 from mailcheck.assembly.cluster import share_work
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.cluster.shared import RedisCluster
-from mailcheck.operations.ports import WakeUps
+from mailcheck.ports.cluster import WakeUps
 from tests.servers.redis import RedisServer, connected, connected_twice, running_redis, until
 
 LOCAL, SHARED = "in this process", "on Redis"

@@ -1,4 +1,4 @@
-"""What every `WatchStore` promises."""
+"""What a `WatchStore` promises on every engine."""
 
 import pytest
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from mailcheck.core.watches import (
     WatchSettings,
 )
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Webhook
-from mailcheck.operations.domains.watches.ports import History, Recorded
+from mailcheck.store.domains.watch_store import History, Recorded
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at, watch, webhook
 

@@ -1,4 +1,4 @@
-"""What every `WebhookStore` promises."""
+"""What a `WebhookStore` promises on every engine."""
 
 import pytest
 from msgspec.structs import replace

@@ -22,7 +22,7 @@ from mailcheck.daemon.spamd_folder import SpamdSettings, make_folder
 from mailcheck.daemon.spamd_keeper import CANNOT_START
 from mailcheck.daemon.spamd_process import KEEPER, SpamdReactor
 from mailcheck.daemon.spamd_service import IDLE_SECONDS, MAX_BACK_OFF, START_SECONDS, SpamdService
-from mailcheck.operations.deliverability.filter_ports import FilterFailed
+from mailcheck.ports.probes import FilterFailed
 from tests.house import result_of
 from tests.probes.scripted_hosts import collect
 

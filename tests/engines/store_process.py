@@ -18,8 +18,8 @@ from mailcheck.core.identifiers import DeliveryId, MessageId, new_time_ordered_i
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery
 from mailcheck.engines.postgresql import PostgresqlEngine
-from mailcheck.store.inbox_rows import SqlExpiryStore
-from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.inbox_rows import ExpiryStore
+from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.engines.deliveries import delivery, recipient
@@ -57,8 +57,8 @@ async def take_mail(reactor: Any, url: str, seconds: float) -> int:
 
     engine = PostgresqlEngine(url, ThreadWorker(reactor, "writer", 1), DirectWorker(), soon)
     engine.open()
-    store = SqlMailStore(engine, Quota(10**9, 10**15))
-    expiry = SqlExpiryStore(engine, engine.give_back_space)
+    store = MailStore(engine, Quota(10**9, 10**15))
+    expiry = ExpiryStore(engine, engine.give_back_space)
     end = time.monotonic() + seconds
     stored = 0
 

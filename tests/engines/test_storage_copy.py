@@ -26,22 +26,17 @@ from mailcheck.engines.store_copy import (
     copy_store,
     list_tables,
 )
-from mailcheck.operations.domains.watches.ports import Recorded
-from mailcheck.operations.ports import Hit, MessagePage
-from mailcheck.operations.reports.ports import CountedRow
-from mailcheck.operations.reports.quotas import Outcome, Tally
-from mailcheck.store.accounts.account_store import (
-    SqlAccountStore,
-    SqlPasswordStore,
-    SqlSessionStore,
-)
-from mailcheck.store.accounts.webhook_store import SqlWebhookStore
-from mailcheck.store.content_store import SqlContentStore
-from mailcheck.store.deliverability_store import SqlDeliverabilityStore
+from mailcheck.ports.cluster import Hit
+from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
+from mailcheck.store.accounts.webhook_store import WebhookStore
+from mailcheck.store.content_store import ContentStore
+from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
-from mailcheck.store.domains.report_store import SqlReportStore
-from mailcheck.store.domains.watch_store import SqlWatchStore
-from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.domains.report_quotas import Outcome, Tally
+from mailcheck.store.domains.report_store import CountedRow, ReportStore
+from mailcheck.store.domains.watch_store import Recorded, WatchStore
+from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import MessagePage
 from mailcheck.workers.direct import DirectWorker
 from tests.engines.deliveries import (
     NOON,
@@ -75,34 +70,34 @@ def fill(path: str) -> None:
     engine = SqliteEngine(path, DirectWorker(), DirectWorker())
     engine.open()
     accounts, mails, passwords = (
-        SqlAccountStore(engine),
-        SqlMailStore(engine, QUOTA),
-        SqlPasswordStore(engine),
+        AccountStore(engine),
+        MailStore(engine, QUOTA),
+        PasswordStore(engine),
     )
     for one in (account("ann", is_operator=True, max_messages=9_999), account("bob")):
         result_of(accounts.add_account(one))
     result_of(accounts.add_key(KEY, b"\x00digest\xff"))
     result_of(passwords.set_password(ANN, "$scrypt$hash", NOON))
     result_of(passwords.add_invitation(b"invitation", NOON, at(60)))
-    result_of(SqlSessionStore(engine).open_session(b"session", ANN, NOON, at(60)))
+    result_of(SessionStore(engine).open_session(b"session", ANN, NOON, at(60)))
     test = deliverability_test("report")
-    result_of(SqlDeliverabilityStore(engine).add(test, at(9_999)))
+    result_of(DeliverabilityStore(engine).add(test, at(9_999)))
     many = [recipient("ann", f"t{number}") for number in range(1_200)]
     result_of(mails.deliver(delivery(*many)))
     odd = delivery(recipient("ann", "a"), recipient("bob"), raw=RAW, sender="nul\x00@example.com")
     result_of(mails.deliver(odd))
     result_of(mails.deliver(delivery(addressed(test), raw=mail("Judge me"))))
-    result_of(SqlContentStore(engine).save_content(odd.id, content("Grüße \x00", ["482913"])))
+    result_of(ContentStore(engine).save_content(odd.id, content("Grüße \x00", ["482913"])))
     result_of(mails.mark_read(ANN, odd.message_ids[0]))
     result_of(mails.note_refusal(refusal("bob", 1)))
     result_of(SqlRateCounters(engine).hit(Hit(key_of("list", "a"), ((DAY_WINDOW, 1, 9),))))
     result_of(SqlMemory(engine, lambda: NOON).keep(key_of("health"), "{}", 60_000))
     result_of(SqlSelectors(engine).note_selectors([("a.example", "s")]))
-    webhooks = SqlWebhookStore(engine)
+    webhooks = WebhookStore(engine)
     made = result_of(webhooks.add(webhook("ci"), is_from_now=True))
     result_of(webhooks.note(made.id, WebhookDelivery("test_1", NOON, Attempt(), 7)))
     assert result_of(webhooks.claim("daemon", NOON, 15_000))
-    watches = SqlWatchStore(engine)
+    watches = WatchStore(engine)
     watched = result_of(watches.add(watch("one")))
     result_of(watches.claim("daemon", NOON, 15_000, 1))
     change = WatchChange(NOON, "SPF", "record", None, "v=spf1 \x00 -all", "It is new.", "note")
@@ -112,7 +107,7 @@ def fill(path: str) -> None:
         watched, NOON, at(60), "{}", (change,), ((AlertId("a1"), raised),), (), score
     )
     assert result_of(watches.record("daemon", recorded))
-    reports = SqlReportStore(engine)
+    reports = ReportStore(engine)
     result_of(mails.deliver(delivery(report_recipient("ann"), raw=mail("Report"))))
     row = CountedRow(
         ANN, ReportKind.DMARC, "example.org", NOON, "digest", "google.com", '{"row": "\x00"}', 2
@@ -133,9 +128,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def newest(engine: DatabaseEngine) -> MessagePage:
     """List the newest of ann's mail."""
-    page: MessagePage = result_of(
-        SqlMailStore(engine, QUOTA).page(ANN, MessageFilter(), NOON, 100, 0)
-    )
+    page: MessagePage = result_of(MailStore(engine, QUOTA).page(ANN, MessageFilter(), NOON, 100, 0))
     return page
 
 
@@ -169,9 +162,9 @@ def test_everything_is_copied(full: str, postgresql_url: str) -> None:
     odd = newest(after).entries[0][0]
     assert odd.is_read
     for engine in (before, after):
-        assert result_of(SqlContentStore(engine).raw_message(odd.delivery_id)) == RAW
-    assert result_of(SqlAccountStore(after).find_key(b"\x00digest\xff")) == KEY
-    result_of(SqlMailStore(after, QUOTA).deliver(delivery(recipient("ann"))))
+        assert result_of(ContentStore(engine).raw_message(odd.delivery_id)) == RAW
+    assert result_of(AccountStore(after).find_key(b"\x00digest\xff")) == KEY
+    result_of(MailStore(after, QUOTA).deliver(delivery(recipient("ann"))))
     assert newest(after).last_position == newest(before).last_position + 1
     for engine in (before, after):
         result_of(engine.close())

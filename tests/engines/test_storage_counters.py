@@ -15,11 +15,11 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Session
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
-from mailcheck.store.accounts.account_store import SqlAccountStore
-from mailcheck.store.content_store import SqlContentStore
+from mailcheck.store.accounts.account_store import AccountStore
+from mailcheck.store.content_store import ContentStore
 from mailcheck.store.engine import Transaction
-from mailcheck.store.inbox_rows import SqlExpiryStore
-from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.inbox_rows import ExpiryStore
+from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.direct import DirectWorker
 from tests.engines.deliveries import (
     NOON,
@@ -62,13 +62,13 @@ class StoreMachine(RuleBasedStateMachine):
         self.worker = HeldWorker()
         self.engine = SqliteEngine(IN_MEMORY, self.worker, DirectWorker())
         self.engine.open()
-        self.store = SqlMailStore(self.engine, QUOTA, worth_holding=1)
-        self.contents = SqlContentStore(self.engine)
-        self.expiry = SqlExpiryStore(self.engine, self.engine.give_back_space)
+        self.store = MailStore(self.engine, QUOTA, worth_holding=1)
+        self.contents = ContentStore(self.engine)
+        self.expiry = ExpiryStore(self.engine, self.engine.give_back_space)
         self.now = NOON
         self.positions: dict[str, list[int]] = {name: [] for name in OWNERS[:2]}
         for name in OWNERS[:2]:
-            result_of(SqlAccountStore(self.engine).add_account(account(name)))
+            result_of(AccountStore(self.engine).add_account(account(name)))
 
     def teardown(self) -> None:
         """Close the store."""

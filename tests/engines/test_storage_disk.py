@@ -13,14 +13,9 @@ from mailcheck.core.accounts import Quota
 from mailcheck.core.content import MessageContent
 from mailcheck.core.folded_text import fold_text
 from mailcheck.engines.postgresql import PostgresqlEngine
-from mailcheck.store.accounts.account_store import SqlAccountStore
-from mailcheck.store.content_store import (
-    SIGNED_FROM,
-    SqlContentStore,
-    dump_content,
-    load_content,
-)
-from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.accounts.account_store import AccountStore
+from mailcheck.store.content_store import SIGNED_FROM, ContentStore, dump_content, load_content
+from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.direct import DirectWorker
 from tests.engines.deliveries import account, content, delivery, recipient
 from tests.house import result_of
@@ -39,8 +34,8 @@ def test_notifications_take_little(postgresql_database: str) -> None:
     """Notifications as software sends them take at most 2.5 bytes for each of theirs."""
     engine = PostgresqlEngine(postgresql_database, DirectWorker(), DirectWorker())
     engine.open()
-    result_of(SqlAccountStore(engine).add_account(account("ann")))
-    mails, contents = SqlMailStore(engine, Quota(10**9, 10**12)), SqlContentStore(engine)
+    result_of(AccountStore(engine).add_account(account("ann")))
+    mails, contents = MailStore(engine, Quota(10**9, 10**12)), ContentStore(engine)
     writer, total = Writer(7), 0
     connection = psycopg2.connect(postgresql_database)
     connection.autocommit = True

@@ -14,11 +14,11 @@ from mailcheck.core.messages import Delivery
 from mailcheck.daemon.retention import Retention
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.operations.inbox.delete_messages import DeleteMessages
-from mailcheck.store.accounts.account_store import SqlAccountStore
-from mailcheck.store.content_store import SqlContentStore
+from mailcheck.store.accounts.account_store import AccountStore
+from mailcheck.store.content_store import ContentStore
 from mailcheck.store.engine import Transaction
-from mailcheck.store.inbox_rows import SqlExpiryStore
-from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.inbox_rows import ExpiryStore
+from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.direct import DirectWorker
 from tests.engines.deliveries import NOON, account, at, content, delivery, recipient, refusal
 from tests.house import result_of
@@ -36,9 +36,9 @@ class Store:
         self.file = folder / "mail.db"
         self.engine = SqliteEngine(str(self.file), DirectWorker(), DirectWorker())
         self.engine.open()
-        self.mails = SqlMailStore(self.engine, Quota(10**6, 10**12))
-        self.contents = SqlContentStore(self.engine)
-        self.expiry = SqlExpiryStore(self.engine, self.engine.give_back_space)
+        self.mails = MailStore(self.engine, Quota(10**6, 10**12))
+        self.contents = ContentStore(self.engine)
+        self.expiry = ExpiryStore(self.engine, self.engine.give_back_space)
 
     def deliver(self, octets: int) -> Delivery:
         """Store a mail of Ann's; the room for mail is asked for before each, as the daemon does."""
@@ -87,7 +87,7 @@ class Store:
 def new_store(folder: Path) -> Store:
     """Make a store with Ann's inbox."""
     store = Store(folder)
-    result_of(SqlAccountStore(store.engine).add_account(account("ann")))
+    result_of(AccountStore(store.engine).add_account(account("ann")))
     return store
 
 

@@ -13,7 +13,7 @@ from mailcheck.core.errors import InboxFull, RecipientUnknown, StoreUnavailable
 from mailcheck.engines.committing import Outcome, Write, commit_group
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.postgresql_connection import PostgresqlWriter, _CopiedRows
-from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.delivering import DeliverMails
 from mailcheck.store.inbox_rows import DISTRUST, KnownInboxes
 from mailcheck.workers.direct import DirectWorker
@@ -68,7 +68,7 @@ def url(postgresql_url: str) -> str:
     engine = PostgresqlEngine(postgresql_url, DirectWorker(), DirectWorker())
     engine.open()
     for name in ("ann", "bob"):
-        result_of(SqlAccountStore(engine).add_account(account(name)))
+        result_of(AccountStore(engine).add_account(account(name)))
     result_of(engine.close())
     return postgresql_url
 

@@ -14,7 +14,7 @@ from mailcheck.core.instants import DAY, Instant
 from mailcheck.engines.committing import Outcome, Write, commit_group, touch
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.postgresql_connection import PostgresqlWriter
-from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.delivering import DeliverMails
 from mailcheck.store.inbox_rows import PASSED_BY, KnownInboxes, _expire
 from mailcheck.store.mail_store import _delete_message, _note_refusal
@@ -56,7 +56,7 @@ def url(postgresql_url: str) -> str:
     engine = PostgresqlEngine(postgresql_url, DirectWorker(), DirectWorker())
     engine.open()
     for name in ("ann", "bob", "cat"):
-        result_of(SqlAccountStore(engine).add_account(account(name)))
+        result_of(AccountStore(engine).add_account(account(name)))
     result_of(engine.close())
     return postgresql_url
 

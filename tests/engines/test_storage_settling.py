@@ -14,9 +14,9 @@ from mailcheck.engines.database import DatabaseEngine
 from mailcheck.engines.group_commit import MAX_GROUP_OCTETS, GroupCommit
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.sqlite import SqliteEngine
-from mailcheck.store.accounts.account_store import SqlAccountStore
+from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.engine import Transaction, for_each
-from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.direct import DirectWorker
 from tests.engines.deliveries import account, delivery, recipient
 from tests.engines.test_storage_group_commit import HeldCommits
@@ -78,7 +78,7 @@ def test_what_a_dead_writer_has_done(make_engine: Callable[..., DatabaseEngine],
     worker, soon = DyingWorker(), Soon()
     engine = make_engine(worker, DirectWorker(), soon)
     engine.open()
-    store = SqlMailStore(engine, Quota(1_000, 10**9))
+    store = MailStore(engine, Quota(1_000, 10**9))
 
     def written(*writes: "Deferred[Any]") -> list[Any]:
         """Give what comes of writes that are gathered into one commit."""
@@ -88,7 +88,7 @@ def test_what_a_dead_writer_has_done(make_engine: Callable[..., DatabaseEngine],
         soon.now()
         return [getattr(one, "value", one) for one in outcomes]
 
-    added = [SqlAccountStore(engine).add_account(account(name)) for name in ("ann", "bob")]
+    added = [AccountStore(engine).add_account(account(name)) for name in ("ann", "bob")]
     written(*added)
     assert written(store.deliver(delivery(recipient("ann")))) == [(1,)]
     worker.dies = dies
@@ -126,7 +126,7 @@ def test_large_mails_are_committed_apart() -> None:
     commits = HeldCommits()
     soon = Soon()
     group_commit = GroupCommit(commits, soon)
-    store = SqlMailStore(None, Quota(1, 1))  # type: ignore[arg-type]
+    store = MailStore(None, Quota(1, 1))  # type: ignore[arg-type]
     third = MAX_GROUP_OCTETS // 3
     for size in (third, third, third, third, 2 * MAX_GROUP_OCTETS, 10):
         mail = delivery(recipient("ann"), raw=bytes(size))

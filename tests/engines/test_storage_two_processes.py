@@ -11,8 +11,8 @@ from mailcheck.core.cursors import START, Position
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.engines.postgresql import PostgresqlEngine
-from mailcheck.store.accounts.account_store import SqlAccountStore
-from mailcheck.store.mail_store import SqlMailStore
+from mailcheck.store.accounts.account_store import AccountStore
+from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.direct import DirectWorker
 from tests.engines.deliveries import account
 from tests.engines.test_storage_postgresql import ask_of
@@ -31,7 +31,7 @@ class Follower:
         self.position: Position = START
         self.seen: set[int] = set()
 
-    def look(self, store: SqlMailStore) -> None:
+    def look(self, store: MailStore) -> None:
         """Read on from the last position that was seen."""
         wanted = MessageFilter(after=self.position)
         found, _ = result_of(store.oldest_matches(ANN, wanted, ALWAYS, 1_000))  # type: ignore[arg-type]
@@ -44,8 +44,8 @@ def require_order(url: str, seconds: float) -> int:
     """Let two processes take mail while a follower reads; gives how many mails they stored."""
     engine = PostgresqlEngine(url, DirectWorker(), DirectWorker())
     engine.open()
-    result_of(SqlAccountStore(engine).add_account(account("ann")))
-    store, follower = SqlMailStore(engine, Quota(10**9, 10**15)), Follower(url)
+    result_of(AccountStore(engine).add_account(account("ann")))
+    store, follower = MailStore(engine, Quota(10**9, 10**15)), Follower(url)
     command = [sys.executable, "-m", "tests.engines.store_process", url, str(seconds)]
     processes = [
         subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2], text=True)

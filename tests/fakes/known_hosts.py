@@ -8,7 +8,7 @@ from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.link_checks import Hop, LinkAnswer
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.ports.probes import OutboundPort
 from tests.fakes.time_and_chance import START_OF_TIME
 
 TEN_YEARS_AGO = int(START_OF_TIME * 1000) - 3652 * DAY

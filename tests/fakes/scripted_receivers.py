@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, succeed
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import SECOND
 from mailcheck.core.webhooks import Attempt
-from mailcheck.operations.inbox.webhook_ports import Post
+from mailcheck.ports.probes import Post
 
 TAKEN = Attempt(200)
 BROKEN = Attempt(500, "it answered 500")

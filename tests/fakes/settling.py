@@ -9,7 +9,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
-from mailcheck.operations.dns_ports import Resolver
+from mailcheck.ports.resolver import Resolver
 
 Verdict = TypeVar("Verdict")
 

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.instants import Instant, instant_of
-from mailcheck.operations.ports import TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
 
 START_OF_TIME = 1_795_262_400.0
 """Seconds since the epoch at which tests begin: 2026-11-21T12:00:00Z."""

@@ -10,7 +10,7 @@ from mailcheck.cluster.local import LocalSelectors
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.known_selectors import LearnedSelectors
-from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS
+from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS
 from tests.fakes.time_and_chance import time_and_chance_by
 from tests.house import run
 

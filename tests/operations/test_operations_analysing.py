@@ -20,17 +20,17 @@ from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND, instant_of
 from mailcheck.engines.group_commit import at_once
 from mailcheck.operations.concurrency import MailTraffic
-from mailcheck.operations.deliverability.ports import Analyse
 from mailcheck.operations.deliverability.run_test_checks import (
     AT_ONCE,
     DEADLINE,
     LEASE,
     PACE,
     RENEWAL,
+    Analyse,
     RunTestChecks,
 )
-from mailcheck.operations.ports import Lease
-from mailcheck.store.deliverability_store import SqlDeliverabilityStore
+from mailcheck.ports.workers import Lease
+from mailcheck.store.deliverability_store import DeliverabilityStore
 from tests.fakes.analyst import REPORT, Analyst
 from tests.house import HouseWithAnalyst, config_in_memory, mail, result_of, run
 
@@ -403,7 +403,7 @@ def test_giving_up_wakes_those_who_wait(idle: Work) -> None:
 class BrokenStore:
     """A store whose named methods fail."""
 
-    def __init__(self, store: SqlDeliverabilityStore, *broken: str) -> None:
+    def __init__(self, store: DeliverabilityStore, *broken: str) -> None:
         self._store = store
         self.broken = set(broken)
 

@@ -12,7 +12,7 @@ from mailcheck.core.errors import AttachmentNotFound, MessageNotFound, Overloade
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.messages import MessageSummary
 from mailcheck.operations.inbox.mail_bytes import AT_ONCE, LARGE, OF_ACCOUNT, PATIENCE, MailBytes
-from mailcheck.operations.ports import ContentStore
+from mailcheck.store.content_store import ContentStore
 from tests.house import House, result_of
 
 RAW = (

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.core.instants import Instant
-from mailcheck.operations.recent import Recent, RecentlyUsed
+from mailcheck.core.recent import Recent, RecentlyUsed
 
 
 def test_freshness() -> None:

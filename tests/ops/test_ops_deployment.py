@@ -11,9 +11,9 @@ from twisted.logger import Logger
 
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Session
-from mailcheck.operations.ports import WebFault
 from mailcheck.ops.journal import ClientJournal, MailJournal, Pace
 from mailcheck.ops.log import JOURNAL_RENDERINGS, RENDERINGS, LogWriter, Render
+from mailcheck.ports.journals import WebFault
 from mailcheck.smtp import replies
 from tests.servers.programs import find_program
 

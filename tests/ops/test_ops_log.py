@@ -16,7 +16,6 @@ from twisted.python.failure import Failure
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Session, TlsFacts
-from mailcheck.operations.ports import WebFault
 from mailcheck.ops.journal import (
     LINES_PER_MINUTE,
     MAX_CLIENTS,
@@ -36,6 +35,7 @@ from mailcheck.ops.log import (
     render_journal_text,
     twistd_output,
 )
+from mailcheck.ports.journals import WebFault
 from tests.house import run
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"

@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from mailcheck.checks.deliverability.content_filter import FilterProblem
-from mailcheck.operations.deliverability.filter_ports import FilterFailed
+from mailcheck.ports.probes import FilterFailed
 from mailcheck.probes.spamd_address import SpamdAddress
 from mailcheck.probes.spamd_endpoint import SpamdReactor
 from mailcheck.probes.spamd_filter import ConfiguredSpamd, FilterLimits, SpamdFilter, SpamdFinder

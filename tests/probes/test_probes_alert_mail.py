@@ -12,7 +12,7 @@ from mailcheck.cluster.local import LocalCluster
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import instant_of
 from mailcheck.core.webhooks import MAILTO, Attempt
-from mailcheck.operations.inbox.webhook_ports import Post
+from mailcheck.ports.probes import Post
 from mailcheck.probes.alert_mail import MOST_A_DAY, AlertMail, EitherLine, PostsAndMail, Relay
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from tests.probes.test_probes_webhooks_loopback import posts

@@ -9,7 +9,7 @@ from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.cluster.local import LocalMemory, LocalRateCounters
 from mailcheck.core.instants import instant_of
-from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.ports.probes import OutboundPort
 from mailcheck.probes.guarded_dialer import GuardedDialer
 from mailcheck.probes.mail_host_prober import MAX_PER_ADDRESS, MailHostProber, ProbeSettings
 from mailcheck.probes.outbound_port import OutboundPortCheck

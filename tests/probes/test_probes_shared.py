@@ -14,7 +14,7 @@ from mailcheck.cluster.redis import Redis
 from mailcheck.cluster.shared import SharedMemory
 from mailcheck.core.keys import Key
 from mailcheck.operations.kept_values import KeptValues
-from mailcheck.operations.ports import Memory
+from mailcheck.ports.cluster import Memory
 from mailcheck.probes.shared_probes import PATIENCE, Bounds, SharedProbes, Worth
 from tests.probes.scripted_hosts import collect
 from tests.servers.redis import RedisServer, connected_twice, until

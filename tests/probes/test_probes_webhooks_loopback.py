@@ -17,7 +17,7 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import new_webhook_secret
 from mailcheck.core.instants import instant_of
 from mailcheck.core.webhooks import Attempt
-from mailcheck.operations.inbox.webhook_ports import Post
+from mailcheck.ports.probes import Post
 from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from mailcheck.probes.webhook_posts import MAX_OCTETS, MOST_A_MINUTE, Line, WebhookPosts

@@ -23,7 +23,7 @@ from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.config.options import InboxOptions, WebOptions
 from mailcheck.core.instants import Instant
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt
-from mailcheck.operations.ports import Lease
+from mailcheck.ports.workers import Lease
 from tests.corpus.report_files import document, gzipped
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import DOMAIN, ask_for_reports, reports_zone, signed_report

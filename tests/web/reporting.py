@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import ReceiverReport, ReportId, ReportKind, ReportState
-from mailcheck.operations.ports import Lease
-from mailcheck.operations.reports.ports import CountedRow
+from mailcheck.ports.workers import Lease
+from mailcheck.store.domains.report_store import CountedRow
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import DOMAIN, ask_for_reports
 from tests.house import House, result_of, run

@@ -15,7 +15,7 @@ from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.messages import Envelope
-from mailcheck.operations.deliverability.ports import Analyse
+from mailcheck.operations.deliverability.run_test_checks import Analyse
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, result_of, run
 from tests.operations.scored_mails import received, zone_with

@@ -13,16 +13,17 @@ from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.receiver_reports import (
+    LARGEST_REPORT_PAGE,
     ReceiverReport,
     ReportKind,
     ReportPlaces,
     ReportSelection,
     ReportState,
 )
-from mailcheck.operations.ranges import LARGEST_REPORT_PAGE
-from mailcheck.operations.reports import ports, show_reports
+from mailcheck.operations.reports import show_reports
 from mailcheck.operations.reports.look_at_senders import ShownOverview, ShownSender
-from mailcheck.operations.reports.quotas import Outcome, Tally
+from mailcheck.store.domains import report_store
+from mailcheck.store.domains.report_quotas import Outcome, Tally
 
 MOST_SOURCES = 20
 """Addresses of one sender that are shown, the most active first."""
@@ -435,10 +436,10 @@ class TlsOverview(Shape):
 
 def render_kept_reports(
     own: ReportPlaces,
-    domains: Iterable[ports.ReportedDomain],
-    sources: Iterable[ports.ReportSource],
+    domains: Iterable[report_store.ReportedDomain],
+    sources: Iterable[report_store.ReportSource],
     refused: Iterable[Tally],
-    found: ports.ReportPage,
+    found: report_store.ReportPage,
     page: int,
     limit: int,
 ) -> KeptReports:

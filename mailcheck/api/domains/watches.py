@@ -24,8 +24,8 @@ from mailcheck.core.watches import WatchKind, WatchSettings, parse_quiet_time
 from mailcheck.core.webhooks import ALERT_TO, Webhook, WebhookState, address_of
 from mailcheck.operations.domains.watches import keep
 from mailcheck.operations.domains.watches.keep import SHOWN_ALERTS, ShownWatch
-from mailcheck.operations.domains.watches.ports import History, WatchPage
 from mailcheck.operations.ranges import MAX_SELECTORS
+from mailcheck.store.domains.watch_store import History, WatchPage
 
 NEW_EXAMPLE = '{"target": "example.com", "everyMinutes": 60, "selectors": ["s1"]}'
 MANY_EXAMPLE = '{"watches": [{"target": "example.com"}, {"target": "192.0.2.25"}]}'

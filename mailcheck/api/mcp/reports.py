@@ -18,8 +18,8 @@ from mailcheck.checks.receiver_reports.senders import Sender, advise, explain
 from mailcheck.checks.receiver_reports.tls import explain_failure, is_known_result
 from mailcheck.core.receiver_reports import ReportKind, ReportPlaces
 from mailcheck.operations.reports.look_at_senders import ShownOverview, ShownSender
-from mailcheck.operations.reports.ports import ReportedDomain
 from mailcheck.operations.reports.show_reports import TlsOverview, TlsSum
+from mailcheck.store.domains.report_store import ReportedDomain
 
 NOTICE = (
     "Text between <<<UNTRUSTED MAIL {marker} and UNTRUSTED MAIL {marker}>>>, and every name and "

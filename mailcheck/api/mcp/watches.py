@@ -19,7 +19,7 @@ from mailcheck.api.shapes import Shape
 from mailcheck.core import watches
 from mailcheck.core.instants import Instant
 from mailcheck.operations.domains.watches.keep import ShownWatch
-from mailcheck.operations.domains.watches.ports import History, WatchPage
+from mailcheck.store.domains.watch_store import History, WatchPage
 
 NEWEST_CHANGES = 20
 """Of a history that an agent is shown."""

@@ -5,7 +5,7 @@ from mailcheck.core.client_limits import MINUTE_WINDOW
 from mailcheck.core.errors import LimitExceeded
 from mailcheck.core.keys import Key
 from mailcheck.operations.accounts.authenticate import RequestMeter
-from mailcheck.operations.ports import Now
+from mailcheck.ports.clocks import Now
 
 
 class Attempts:

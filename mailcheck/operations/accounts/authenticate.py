@@ -8,7 +8,9 @@ from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavai
 from mailcheck.core.identifiers import KeyId, digest_secret
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.keys import Key, key_of
-from mailcheck.operations.ports import AccountStore, Hit, Now, RateCounters
+from mailcheck.ports.clocks import Now
+from mailcheck.ports.cluster import Hit, RateCounters
+from mailcheck.store.accounts.account_store import AccountStore
 
 
 class Authenticator:

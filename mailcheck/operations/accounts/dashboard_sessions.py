@@ -3,8 +3,8 @@
 from mailcheck.core.accounts import Account
 from mailcheck.core.identifiers import AccountId, digest_secret, new_session_secret
 from mailcheck.core.instants import DAY, MINUTE, Instant
-from mailcheck.operations.accounts.dashboard_ports import SessionStore
-from mailcheck.operations.ports import TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.accounts.account_store import SessionStore
 
 IDLE_LIFE = 7 * DAY
 """A session that is not used for so long ends."""

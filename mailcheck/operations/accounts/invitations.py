@@ -4,8 +4,8 @@ from mailcheck.core.accounts import Account
 from mailcheck.core.errors import InvitationInvalid, NotOperator
 from mailcheck.core.identifiers import digest_secret, new_session_secret
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.operations.accounts.dashboard_ports import PasswordStore
-from mailcheck.operations.ports import TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.accounts.account_store import PasswordStore
 
 INVITATION_DAYS = 7
 """Days until an invitation that nobody used expires."""

@@ -16,7 +16,8 @@ from mailcheck.core.identifiers import (
     new_api_key,
     new_short_id,
 )
-from mailcheck.operations.ports import AccountStore, TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.accounts.account_store import AccountStore
 
 HINT_LENGTH = len(API_KEY_PREFIX) + 4
 """Characters of a key that lists show: enough to tell it from others, too few to help guess."""

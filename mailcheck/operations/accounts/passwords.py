@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from mailcheck.core.errors import InvalidParameter, Overloaded
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.operations.places import NoPlace, Places
-from mailcheck.operations.ports import Worker
+from mailcheck.ports.workers import Worker
 
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200
 """Characters (NIST SP 800-63B 5.1.1 asks for 8, and for no rules about their kinds)."""

@@ -10,13 +10,13 @@ from mailcheck.core.errors import AccountNameTaken, InvalidParameter, Registrati
 from mailcheck.core.identifiers import digest_secret
 from mailcheck.core.keys import key_of
 from mailcheck.operations.accounts.attempts import Attempts
-from mailcheck.operations.accounts.dashboard_ports import PasswordStore
 from mailcheck.operations.accounts.invitations import Invitations
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
-from mailcheck.operations.accounts.lookalikes import look_alike
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_fit
 from mailcheck.operations.accounts.sign_in import MAX_NAME, SignedIn, SignIn
-from mailcheck.operations.ports import Now
+from mailcheck.ports.clocks import Now
+from mailcheck.store.accounts.account_store import PasswordStore
+from mailcheck.store.accounts.lookalikes import look_alike
 
 ATTEMPTS = RequestLimits(per_minute=20, per_day=500)
 """Sign-ups that one client address may send: most are refused for a name or a password."""

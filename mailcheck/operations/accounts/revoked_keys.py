@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from mailcheck.core.errors import ExpectedFailure, InvalidCredentials
 from mailcheck.core.identifiers import KeyId
-from mailcheck.operations.ports import AccountStore
+from mailcheck.store.accounts.account_store import AccountStore
 
 INTERVAL = 5.0
 """Seconds between looks: one question for all keys in use, whoever has revoked them, and where."""

@@ -7,10 +7,11 @@ from mailcheck.core.errors import LimitExceeded, SignInFailed
 from mailcheck.core.identifiers import digest_secret, is_device_secret, new_device_secret
 from mailcheck.core.keys import key_of
 from mailcheck.operations.accounts.attempts import Attempts
-from mailcheck.operations.accounts.dashboard_ports import PasswordStore
 from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_fit
-from mailcheck.operations.ports import AccessJournal, TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.journals import AccessJournal
+from mailcheck.store.accounts.account_store import PasswordStore
 
 PER_ADDRESS = RequestLimits(per_minute=20, per_day=300)
 """Attempts to sign in from one client address: an office signs in, a list of passwords does not."""

@@ -40,11 +40,11 @@ from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.network_addresses import IpAddress
+from mailcheck.core.recent import RecentlyUsed
 from mailcheck.operations.ask import Inquiry, QuestionBudget
 from mailcheck.operations.concurrency import run_all
-from mailcheck.operations.dns_ports import Resolver
-from mailcheck.operations.ports import Worker
-from mailcheck.operations.recent import RecentlyUsed
+from mailcheck.ports.resolver import Resolver
+from mailcheck.ports.workers import Worker
 
 
 class MailVerdicts:

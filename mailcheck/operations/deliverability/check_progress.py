@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.operations.ports import WakeUps
-from mailcheck.operations.recent import RecentlyUsed
+from mailcheck.core.recent import RecentlyUsed
+from mailcheck.ports.cluster import WakeUps
 
 PARTS = {
     "mail": "Reading the mail",

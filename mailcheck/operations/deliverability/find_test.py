@@ -6,8 +6,9 @@ from mailcheck.core.deliverability_tests import DeliverabilityResult, ListedTest
 from mailcheck.core.errors import DeliverabilityTestNotFound, MessageNotFound, NoMailYet
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, is_test_id
 from mailcheck.core.messages import StoredMessage
-from mailcheck.operations.deliverability.ports import DeliverabilityStore, ListedTestPage
-from mailcheck.operations.ports import MessageRow, Now
+from mailcheck.ports.clocks import Now
+from mailcheck.store.deliverability_store import DeliverabilityStore, ListedTestPage
+from mailcheck.store.messages import MessageRow
 
 
 def not_found() -> DeliverabilityTestNotFound:

@@ -8,8 +8,8 @@ from mailcheck.core.identifiers import (
     new_short_id,
 )
 from mailcheck.core.instants import Instant
-from mailcheck.operations.deliverability.ports import DeliverabilityStore
-from mailcheck.operations.ports import TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.deliverability_store import DeliverabilityStore
 
 
 class GenerateTest:

@@ -10,8 +10,9 @@ from mailcheck.core.deliverability_tests import DeliverabilityResult, State, par
 from mailcheck.core.errors import AddressUsed, RecipientUnknown
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.messages import Recipient
-from mailcheck.operations.deliverability.ports import DeliverabilityStore
-from mailcheck.operations.ports import Now, WakeUps
+from mailcheck.ports.clocks import Now
+from mailcheck.ports.cluster import WakeUps
+from mailcheck.store.deliverability_store import DeliverabilityStore
 
 
 class ReceiveForTests(Struct, frozen=True):

@@ -6,8 +6,9 @@ from mailcheck.core.deliverability_tests import State
 from mailcheck.core.errors import NoMailYet
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, is_test_id
 from mailcheck.operations.deliverability.find_test import not_found
-from mailcheck.operations.deliverability.ports import DeliverabilityStore
-from mailcheck.operations.ports import Now, WakeUps
+from mailcheck.ports.clocks import Now
+from mailcheck.ports.cluster import WakeUps
+from mailcheck.store.deliverability_store import DeliverabilityStore
 
 
 class RecheckTest:

@@ -1,6 +1,6 @@
 """Analysing the mails of deliverability tests."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater
@@ -10,12 +10,15 @@ from mailcheck.core.errors import ExpectedFailure, WorkTooSlow
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.operations.concurrency import MailTraffic
-from mailcheck.operations.deliverability.ports import (
-    Analyse,
-    DeliverabilityStore,
-)
-from mailcheck.operations.ports import Lease, TimeAndChance, WakeUps
 from mailcheck.operations.queue_worker import QueueWorker
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.cluster import WakeUps
+from mailcheck.ports.workers import Lease
+from mailcheck.store.deliverability_store import DeliverabilityStore
+
+Analyse = Callable[[ReceivedMail], Awaitable[StoredReport]]
+"""Judges a mail. What could not be determined stands in the report; a failure is one of ours."""
+
 
 AT_ONCE = 8
 """Analyses under way at a time: they wait for DNS mostly, but each holds its mail in memory."""

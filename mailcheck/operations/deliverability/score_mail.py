@@ -67,12 +67,12 @@ from mailcheck.operations.ask import DEADLINE, MAX_ROUNDS, QuestionBudget
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.deliverability.authenticate_mail import KnownResults, MailInquiry
 from mailcheck.operations.deliverability.check_progress import BEGUN, Tell
-from mailcheck.operations.deliverability.filter_ports import ContentFilter
-from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.check_blocklists import AskBlocklists
 from mailcheck.operations.in_children import read_mail_for_score
-from mailcheck.operations.ports import Worker
 from mailcheck.operations.prove_fixes import prove_fixes
+from mailcheck.ports.probes import ContentFilter
+from mailcheck.ports.resolver import Resolver
+from mailcheck.ports.workers import Worker
 
 MAX_NAMES = 10
 """Domains of one mail that lists are asked about: each costs twelve questions."""

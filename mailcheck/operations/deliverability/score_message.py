@@ -13,8 +13,8 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import Instant
 from mailcheck.operations.deliverability.find_test import not_found
-from mailcheck.operations.deliverability.ports import DeliverabilityStore
-from mailcheck.operations.ports import TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.deliverability_store import DeliverabilityStore
 
 
 class ScoreMessage:

@@ -9,9 +9,9 @@ from mailcheck.core.identifiers import (
     parse_test_share_token,
 )
 from mailcheck.operations.deliverability.find_test import not_found
-from mailcheck.operations.deliverability.ports import DeliverabilityStore
-from mailcheck.operations.ports import TimeAndChance
 from mailcheck.operations.shared_links import find_shared
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.deliverability_store import DeliverabilityStore
 
 
 class ShareTest:

@@ -16,7 +16,7 @@ from mailcheck.core.instants import SECOND
 from mailcheck.operations.deliverability.find_test import FindTest
 from mailcheck.operations.incidents import shown
 from mailcheck.operations.places import WaitSlots
-from mailcheck.operations.ports import TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
 
 
 @dataclass(slots=True, eq=False)

@@ -28,8 +28,8 @@ from mailcheck.core.instruments import Tally
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.concurrency import run_all
-from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.zone_health import ListBudgets, ZoneHealthCheck
+from mailcheck.ports.resolver import Resolver
 
 Hear = Callable[[Listing], None]
 """Told what a list says, once for each list, as soon as nothing can change it any more."""

@@ -16,8 +16,8 @@ from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.operations.ask import Inquiry
-from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.prove_fixes import prove_fixes
+from mailcheck.ports.resolver import Resolver
 
 
 class MxCheck(Struct, frozen=True):

@@ -29,13 +29,14 @@ from mailcheck.core.network_addresses import IpAddress
 from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.operations.ask import DEADLINE, Inquiry, QuestionBudget
 from mailcheck.operations.concurrency import SharedCalls, run_all
-from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
 from mailcheck.operations.domains.known_selectors import KnownSelectors, selectors_to_try
-from mailcheck.operations.domains.probe_hosts import RegistrationFinder, StarttlsProber, probe_hosts
+from mailcheck.operations.domains.probe_hosts import probe_hosts
 from mailcheck.operations.kept_values import KeptValues
-from mailcheck.operations.ports import TimeAndChance
 from mailcheck.operations.prove_fixes import prove_fixes
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.probes import RegistrationFinder, StarttlsProber
+from mailcheck.ports.resolver import Resolver
 
 REMEMBERED = HOUR
 REMEMBERED_UNDETERMINED = MINUTE

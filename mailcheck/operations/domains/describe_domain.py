@@ -31,11 +31,11 @@ from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import SharedCalls
-from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.known_selectors import KnownSelectors, selectors_to_try
-from mailcheck.operations.domains.probe_hosts import PolicyFetcher
-from mailcheck.operations.ports import TimeAndChance
 from mailcheck.operations.prove_fixes import prove_fixes
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.probes import PolicyFetcher
+from mailcheck.ports.resolver import Resolver
 
 
 class DomainRecords(Struct, frozen=True):

@@ -12,8 +12,9 @@ from mailcheck.checks.tag_lists import parse_tag_list
 from mailcheck.core.domain_names import parse_domain, parse_selector
 from mailcheck.core.errors import InvalidParameter, StoreUnavailable
 from mailcheck.core.instants import HOUR
-from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS, Now, SelectorStore
-from mailcheck.operations.recent import Recent, RecentlyUsed
+from mailcheck.core.recent import Recent, RecentlyUsed
+from mailcheck.ports.clocks import Now
+from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, SelectorStore
 
 MAX_SIGNATURES = 20  # of a mail that are read
 MAX_SIGNATURE = 4_096  # characters of a signature that are read

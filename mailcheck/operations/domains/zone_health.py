@@ -22,9 +22,10 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.keys import key_of
 from mailcheck.operations.ask import DEADLINE, QuestionBudget, ask_until_known
-from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.kept_values import KeptValues
-from mailcheck.operations.ports import Hit, Now, RateCounters, TimeAndChance, WakeUps
+from mailcheck.ports.clocks import Now, TimeAndChance
+from mailcheck.ports.cluster import Hit, RateCounters, WakeUps
+from mailcheck.ports.resolver import Resolver
 
 UNLIMITED = 1 << 53
 """More than a day has time for."""

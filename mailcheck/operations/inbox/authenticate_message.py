@@ -34,9 +34,10 @@ from mailcheck.operations.deliverability.authenticate_mail import (
     MailInquiry,
 )
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
-from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.places import NoPlace, Places
-from mailcheck.operations.ports import ContentStore, Worker
+from mailcheck.ports.resolver import Resolver
+from mailcheck.ports.workers import Worker
+from mailcheck.store.content_store import ContentStore
 
 DEADLINE = 2.0
 """Seconds: somebody waits for the message, and these results are beside the point for him."""

@@ -5,10 +5,8 @@ request may use up (`MailLink.is_harmless`) only where they are named. Each acco
 """
 
 from collections.abc import Sequence
-from typing import Protocol
 from urllib.parse import urlsplit
 
-from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.link_checks import LinkAnswer, LinkCheck, LinkProblem, judge_link
@@ -20,6 +18,7 @@ from mailcheck.core.keys import key_of
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.places import NoPlace, Places
+from mailcheck.ports.probes import LinkProber
 
 METHODS = ("HEAD", "GET")
 
@@ -40,16 +39,6 @@ WAITING = 1_000
 
 BUDGET = RequestLimits(per_minute=200, per_day=5_000)
 """Links that an account may ask for: a long newsletter has about 150."""
-
-
-class LinkProber(Protocol):
-    """Asks for links."""
-
-    def look_at_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
-        """Ask for a link by HEAD or GET, and follow its redirects; fires within ten seconds.
-
-        What was asked within the last minute is not asked again. Never fails.
-        """
 
 
 class CheckLinks:

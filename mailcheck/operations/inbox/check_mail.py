@@ -11,10 +11,10 @@ from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.keys import Key, key_of
 from mailcheck.core.messages import StoredMessage
+from mailcheck.core.recent import RecentlyUsed
 from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.in_children import check_html, check_raw_mail
 from mailcheck.operations.inbox.mail_bytes import MailBytes
-from mailcheck.operations.recent import RecentlyUsed
 
 RECENT_CHECKS = 32
 """Checks kept: a page, its reload and the request for its links come right after one another."""

@@ -14,11 +14,14 @@ from mailcheck.core.content import MessageContent
 from mailcheck.core.errors import ExpectedFailure, MessageNotFound, WorkerDied, WorkTooSlow
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.messages import Delivery, MessageSummary, StoredMessage
+from mailcheck.core.recent import RecentlyUsed
 from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.in_children import derive_content
 from mailcheck.operations.inbox.mail_bytes import LARGE, MailBytes
-from mailcheck.operations.ports import ContentStore, MessageRow, MessageStore, Now
-from mailcheck.operations.recent import RecentlyUsed
+from mailcheck.ports.clocks import Now
+from mailcheck.store.content_store import ContentStore
+from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import MessageRow
 
 RECENT_CONTENTS = 64
 """Contents kept in memory: those who wait for a mail come right after it."""
@@ -214,7 +217,7 @@ class Contents:
 class MessageLoader:
     """Reads messages with their content."""
 
-    def __init__(self, store: MessageStore, contents: Contents, now: Now) -> None:
+    def __init__(self, store: MailStore, contents: Contents, now: Now) -> None:
         self._store = store
         self._contents = contents
         self._now = now

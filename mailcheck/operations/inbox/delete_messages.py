@@ -9,7 +9,8 @@ from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.operations.batches import remove_all
-from mailcheck.operations.ports import MessageStore, Now
+from mailcheck.ports.clocks import Now
+from mailcheck.store.mail_store import MailStore
 
 BATCH = 500
 """Messages deleted in one transaction, so that mail coming in waits a moment at most."""
@@ -21,7 +22,7 @@ class DeleteMessages:
     :param tell: is told of each inbox that messages were deleted from.
     """
 
-    def __init__(self, store: MessageStore, now: Now, tell: Callable[[AccountId], None]) -> None:
+    def __init__(self, store: MailStore, now: Now, tell: Callable[[AccountId], None]) -> None:
         self._store = store
         self._now = now
         self._tell = tell

@@ -35,10 +35,13 @@ from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.inbox.contents import UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
 from mailcheck.operations.inbox.mail_bytes import LARGE
-from mailcheck.operations.inbox.webhook_ports import WebhookDialer, WebhookStore
 from mailcheck.operations.inbox.webhooks import WriteMessage, try_once
 from mailcheck.operations.places import NoPlace, Places
-from mailcheck.operations.ports import MessageRow, MessageStore, ReadAlong, TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.probes import WebhookDialer
+from mailcheck.store.accounts.webhook_store import WebhookStore
+from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import MessageRow, ReadAlong
 
 RENEWAL = 5.0
 """Seconds between looks: for the lease, and for what hints have not told."""
@@ -82,7 +85,7 @@ class DeliverWebhooks:
     def __init__(
         self,
         store: WebhookStore,
-        messages: MessageStore,
+        messages: MailStore,
         feeds: InboxFeeds,
         loader: MessageLoader,
         dialer: WebhookDialer,

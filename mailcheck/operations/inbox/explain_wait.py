@@ -16,7 +16,9 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import BEGINNING, MINUTE, Instant
 from mailcheck.core.messages import MessageSummary, Refusal
 from mailcheck.operations.inbox.contents import MessageLoader
-from mailcheck.operations.ports import MessageStore, NewestMessages, TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import NewestMessages
 
 LOOK_BACK = 10 * MINUTE
 """A mail that came this long before a wait without a cursor may be the one meant: people send
@@ -113,7 +115,7 @@ class ExplainWait:
     """Looks for what a wait in vain should know."""
 
     def __init__(
-        self, store: MessageStore, loader: MessageLoader, time_and_chance: TimeAndChance
+        self, store: MailStore, loader: MessageLoader, time_and_chance: TimeAndChance
     ) -> None:
         self._store = store
         self._loader = loader

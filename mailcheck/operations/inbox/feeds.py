@@ -26,7 +26,9 @@ from mailcheck.core.instants import BEGINNING
 from mailcheck.core.messages import Delivery, MessageSummary, Refusal
 from mailcheck.operations.inbox.contents import Contents
 from mailcheck.operations.inbox.mail_bytes import LARGE
-from mailcheck.operations.ports import MessageRow, MessageStore, Now, ReadAlong, Soon
+from mailcheck.ports.clocks import Now, Soon
+from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import MessageRow, ReadAlong
 
 LOOK_SIZE = 200
 """Messages read at a time; more are read in a next look."""
@@ -127,7 +129,7 @@ class Waiter:
 class _Feed:
     """The waiters of one inbox, and how far the inbox was read for them."""
 
-    def __init__(self, account_id: AccountId, store: MessageStore, now: Now) -> None:
+    def __init__(self, account_id: AccountId, store: MailStore, now: Now) -> None:
         self._account_id = account_id
         self._store = store
         self._now = now
@@ -258,7 +260,7 @@ class _Feed:
 class InboxFeeds:
     """All parked waits of this daemon, by inbox."""
 
-    def __init__(self, store: MessageStore, now: Now) -> None:
+    def __init__(self, store: MailStore, now: Now) -> None:
         self._store = store
         self._now = now
         self._feeds: dict[AccountId, _Feed] = {}

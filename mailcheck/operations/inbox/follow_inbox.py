@@ -26,7 +26,9 @@ from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.inbox.wait_for_message import position_of
 from mailcheck.operations.incidents import shown
 from mailcheck.operations.places import WaitSlots
-from mailcheck.operations.ports import MessageRow, MessageStore, ReadAlong, TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import MessageRow, ReadAlong
 
 READ_AT_ONCE = 50
 """Messages that one who is behind gets from the store at a time: he may read them slowly."""
@@ -73,7 +75,7 @@ class FollowInbox:
 
     def __init__(
         self,
-        store: MessageStore,
+        store: MailStore,
         feeds: InboxFeeds,
         loader: MessageLoader,
         slots: WaitSlots,

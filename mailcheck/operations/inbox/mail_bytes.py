@@ -13,7 +13,8 @@ from mailcheck.core.errors import AttachmentNotFound, MessageNotFound, Overloade
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.messages import MessageSummary
 from mailcheck.operations.places import NoPlace, Places
-from mailcheck.operations.ports import ContentStore, Worker
+from mailcheck.ports.workers import Worker
+from mailcheck.store.content_store import ContentStore
 
 LARGE = 1024 * 1024
 """Bytes from which on a mail waits for its turn; the others never wait behind such a one."""

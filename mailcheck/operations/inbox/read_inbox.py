@@ -12,7 +12,9 @@ from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.messages import ListedMessage, MessageSummary, StoredMessage
 from mailcheck.operations.inbox.contents import Contents, MessageLoader
 from mailcheck.operations.inbox.mail_bytes import MailBytes
-from mailcheck.operations.ports import InboxOverview, MessageStore, Now
+from mailcheck.ports.clocks import Now
+from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import InboxOverview
 
 OVERVIEW_TAGS = 200
 """Tags that an overview names, the newest: each test may make one, and people read a screen."""
@@ -45,7 +47,7 @@ class ReadInbox:
 
     def __init__(
         self,
-        store: MessageStore,
+        store: MailStore,
         contents: Contents,
         loader: MessageLoader,
         mail_bytes: MailBytes,

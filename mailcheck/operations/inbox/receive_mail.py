@@ -39,15 +39,17 @@ from mailcheck.core.identifiers import (
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.keys import Key, key_of
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session
+from mailcheck.core.recent import Recent
 from mailcheck.core.watches import ALERT_TAG
 from mailcheck.operations.accounts.authenticate import Authenticator
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
 from mailcheck.operations.inbox.feeds import HandOver
 from mailcheck.operations.inbox.requested_faults import RequestedFaults
-from mailcheck.operations.ports import DeliveryStore, TimeAndChance, WakeUps
-from mailcheck.operations.recent import Recent
 from mailcheck.operations.reports.receive_reports import ReceiveReports
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.cluster import WakeUps
+from mailcheck.store.mail_store import MailStore
 
 OPERATOR_MAILBOXES = frozenset({"postmaster", "abuse"})
 """RFC 5321 4.5.1 and RFC 2142: mail that a person must be able to read."""
@@ -86,7 +88,7 @@ class ReceiveMail:
 
     def __init__(
         self,
-        store: DeliveryStore,
+        store: MailStore,
         authenticator: Authenticator,
         wake_ups: WakeUps[AccountId],
         traffic: MailTraffic,

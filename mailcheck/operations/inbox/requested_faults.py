@@ -11,7 +11,8 @@ from mailcheck.core.faults import MAIL_REFUSED, Fault, Meeting, find_fault
 from mailcheck.core.instants import DAY, SECOND, Instant
 from mailcheck.core.keys import key_of
 from mailcheck.core.messages import Recipient
-from mailcheck.operations.ports import Hit, Memory, Now, RateCounters
+from mailcheck.ports.clocks import Now
+from mailcheck.ports.cluster import Hit, Memory, RateCounters
 
 GREYLISTED_PAIRS = 1_000
 """Pairs of sender and recipient that an inbox greylists in a UTC day: each is remembered."""

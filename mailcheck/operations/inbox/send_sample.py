@@ -10,7 +10,7 @@ from mailcheck.core.identifiers import DeliveryId, new_short_id
 from mailcheck.core.instants import SECOND
 from mailcheck.core.messages import Envelope
 from mailcheck.operations.inbox.receive_mail import OWN_SESSION, ReceiveMail
-from mailcheck.operations.ports import TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
 
 SENDER = "hello"
 """Local part that sample mails come from."""

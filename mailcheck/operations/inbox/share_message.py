@@ -4,8 +4,9 @@ from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import AccountId, MessageId, new_share_token, parse_share_token
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.inbox.contents import MessageLoader
-from mailcheck.operations.ports import MessageStore, TimeAndChance
 from mailcheck.operations.shared_links import find_shared, share_not_found
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.mail_store import MailStore
 
 GONE = "the mail has expired"
 
@@ -14,7 +15,7 @@ class ShareMessage:
     """Opens share links and takes them back."""
 
     def __init__(
-        self, store: MessageStore, loader: MessageLoader, time_and_chance: TimeAndChance
+        self, store: MailStore, loader: MessageLoader, time_and_chance: TimeAndChance
     ) -> None:
         self._store = store
         self._loader = loader

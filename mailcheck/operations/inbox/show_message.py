@@ -10,10 +10,10 @@ from mailcheck.checks.content.limits import MAX_HTML
 from mailcheck.checks.content.safe_html import SafeHtml, sanitise_html
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import StoredMessage
+from mailcheck.core.recent import RecentlyUsed
 from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.inbox.mail_bytes import MailBytes
-from mailcheck.operations.ports import Worker
-from mailcheck.operations.recent import RecentlyUsed
+from mailcheck.ports.workers import Worker
 
 RECENT_PAGES = 32
 """Safe pages kept: the page, its frame and a reload come right after one another."""

@@ -28,7 +28,9 @@ from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
 from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.incidents import shown
 from mailcheck.operations.places import WaitSlots
-from mailcheck.operations.ports import MessageRow, MessageStore, ReadAlong, TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import MessageRow, ReadAlong
 
 ANY_CONTENT = ReadAlong(lambda _: True, LARGE)
 
@@ -87,7 +89,7 @@ class _Watch:
         return len(self.found) >= self.count or self.refusal is not None
 
 
-async def position_of(caller: Caller, store: MessageStore) -> Position:
+async def position_of(caller: Caller, store: MailStore) -> Position:
     """Give the position after which mail is new to a caller: that of before the request."""
     if caller.position is not None:
         return caller.position
@@ -100,7 +102,7 @@ class WaitForMessage:
 
     def __init__(
         self,
-        store: MessageStore,
+        store: MailStore,
         feeds: InboxFeeds,
         loader: MessageLoader,
         slots: WaitSlots,

@@ -28,13 +28,10 @@ from mailcheck.core.webhooks import (
     WebhookDelivery,
     parse_webhook_url,
 )
-from mailcheck.operations.inbox.webhook_ports import (
-    Post,
-    WebhookDialer,
-    WebhookLine,
-    WebhookStore,
-)
-from mailcheck.operations.ports import TimeAndChance, WakeUps
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.cluster import WakeUps
+from mailcheck.ports.probes import Post, WebhookDialer, WebhookLine
+from mailcheck.store.accounts.webhook_store import WebhookStore
 
 WriteMessage = Callable[[Webhook, ListedMessage, str], bytes]
 """Writes what a webhook is told of a message, with its text: as lists have it, or as a mail."""

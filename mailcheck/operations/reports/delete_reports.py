@@ -4,8 +4,8 @@ from mailcheck.core.errors import ReportBusy, ReportNotFound
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.receiver_reports import ReportId, ReportSelection
 from mailcheck.operations.batches import remove_all
-from mailcheck.operations.ports import Now
-from mailcheck.operations.reports.ports import ReportStore
+from mailcheck.ports.clocks import Now
+from mailcheck.store.domains.report_store import ReportStore
 
 PIECE = 1_000
 """Maximum number of rows deleted in one transaction, so that incoming mail waits only briefly."""

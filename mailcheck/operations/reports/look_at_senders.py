@@ -26,13 +26,14 @@ from mailcheck.checks.spf.advice import add_term, mend_text, propose_new_record,
 from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.core.instants import HOUR
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
+from mailcheck.core.recent import Recent
 from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import run_all
-from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.in_children import find_worth_naming, sum_up
-from mailcheck.operations.ports import TimeAndChance, Worker
-from mailcheck.operations.recent import Recent
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.resolver import Resolver
+from mailcheck.ports.workers import Worker
 
 NAMING_DEADLINE = 4.0
 """Seconds for all of their names: the page says the rest without them."""

@@ -22,7 +22,7 @@ from mailcheck.checks.receiver_reports.belief import doubt_tls
 from mailcheck.core.receiver_reports import ReportPlaces
 from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import run_all
-from mailcheck.operations.dns_ports import Resolver
+from mailcheck.ports.resolver import Resolver
 
 DEADLINE = 5.0
 """Seconds for all questions: somebody waits for the page."""

@@ -15,8 +15,9 @@ from mailcheck.core.receiver_reports import (
     parse_report_address,
 )
 from mailcheck.operations.accounts.authenticate import RequestMeter
-from mailcheck.operations.ports import DeliveryStore, TimeAndChance
-from mailcheck.operations.reports.ports import ReportStore
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.domains.report_store import ReportStore
+from mailcheck.store.mail_store import MailStore
 
 PER_CLIENT = RequestLimits(per_minute=60, per_day=1_000)
 """Posts of one client (IPv6: its /64). A sender posts one report a day about each domain."""
@@ -30,7 +31,7 @@ class PostReport:
 
     def __init__(
         self,
-        inboxes: DeliveryStore,
+        inboxes: MailStore,
         store: ReportStore,
         meter: RequestMeter,
         when_waiting: Callable[[], None],

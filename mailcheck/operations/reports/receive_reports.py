@@ -10,7 +10,7 @@ from mailcheck.core.addresses import Mailbox
 from mailcheck.core.errors import RecipientUnknown
 from mailcheck.core.messages import Recipient
 from mailcheck.core.receiver_reports import ReportKind, parse_report_address
-from mailcheck.operations.ports import DeliveryStore
+from mailcheck.store.mail_store import MailStore
 
 
 class ReceiveReports(Struct, frozen=True):
@@ -19,7 +19,7 @@ class ReceiveReports(Struct, frozen=True):
     ``domains`` are ours; ``when_waiting`` hears that a report waits to be read.
     """
 
-    store: DeliveryStore
+    store: MailStore
     when_waiting: Callable[[], None]
     domains: frozenset[str]
 

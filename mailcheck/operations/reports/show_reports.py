@@ -9,19 +9,19 @@ from mailcheck.checks.receiver_reports.tls import TlsSessions
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.receiver_reports import NOWHERE, ReportKind, ReportPlaces
-from mailcheck.operations.ports import DeliveryStore, Now
-from mailcheck.operations.ranges import LARGEST_REPORT_PAGE
+from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE, NOWHERE, ReportKind, ReportPlaces
 from mailcheck.operations.reports.addresses import ReportAddresses
 from mailcheck.operations.reports.look_at_senders import LookAtSenders, ShownOverview
-from mailcheck.operations.reports.ports import (
+from mailcheck.ports.clocks import Now
+from mailcheck.store.domains.report_quotas import Tally
+from mailcheck.store.domains.report_store import (
     ReportedDomain,
     ReportPage,
     ReportSource,
     ReportStore,
     TlsSource,
 )
-from mailcheck.operations.reports.quotas import Tally
+from mailcheck.store.mail_store import MailStore
 
 MOST_ROWS = 20_000
 """Different rows that one overview is made of, the largest first."""
@@ -58,7 +58,7 @@ class ShowReports:
     def __init__(
         self,
         store: ReportStore,
-        inboxes: DeliveryStore,
+        inboxes: MailStore,
         look: LookAtSenders,
         addresses: ReportAddresses,
         now: Now,

@@ -37,13 +37,13 @@ from mailcheck.core.receiver_reports import (
 from mailcheck.operations.ask import Inquiry, QuestionBudget
 from mailcheck.operations.deliverability.authenticate_mail import MailInquiry
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
-from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.in_children import read_report_file, read_report_mail
-from mailcheck.operations.ports import Lease, TimeAndChance, Worker
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.operations.reports.addresses import ReportAddresses
-from mailcheck.operations.reports.ports import CountedRow, ReportStore, WaitingReport
-from mailcheck.operations.reports.quotas import (
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.resolver import Resolver
+from mailcheck.ports.workers import Lease, Worker
+from mailcheck.store.domains.report_quotas import (
     MAX_ROWS_OF_ACCOUNT,
     Admission,
     Claim,
@@ -52,6 +52,7 @@ from mailcheck.operations.reports.quotas import (
     Tally,
     measure,
 )
+from mailcheck.store.domains.report_store import CountedRow, ReportStore, WaitingReport
 
 LEASE = 5 * MINUTE
 """How long a report is its reader's: the slowest needs a tenth of it."""

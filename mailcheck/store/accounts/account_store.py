@@ -5,17 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
-from mailcheck.operations.accounts.dashboard_ports import KeptPassword, SessionRow
-from mailcheck.operations.accounts.lookalikes import look_alike
+from mailcheck.store.accounts.lookalikes import look_alike
 from mailcheck.store.engine import Engine, Transaction, for_each, makes_room
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
+
+
+class KeptPassword(Struct, frozen=True):
+    """An account and the hash of its password, if it has one."""
+
+    account: Account
+    password_hash: str | None
+
+
+class SessionRow(Struct, frozen=True):
+    """A session that has not ended, and whose it is."""
+
+    account: Account
+    created_at: Instant
+    seen_at: Instant
 
 
 ACCOUNT_COLUMNS = """
@@ -77,8 +93,8 @@ _KEY_COLUMNS = """
 """
 
 
-class SqlAccountStore:
-    """Fills the port `AccountStore` on any engine."""
+class AccountStore:
+    """Accounts and their API keys."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -229,8 +245,8 @@ def _note_key_use(transaction: Transaction, uses: Sequence[tuple[KeyId, Instant]
 _INTO_PASSWORD = "INSERT INTO account_password (account_id, hash, changed_at) VALUES (?, ?, ?)"  # noqa: S105
 
 
-class SqlPasswordStore:
-    """Fills the port `PasswordStore` on any engine."""
+class PasswordStore:
+    """Passwords, and accounts that people make for themselves."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -340,8 +356,8 @@ def _add_invitation(transaction: Transaction, item: tuple[bytes, Instant, Instan
     )
 
 
-class SqlSessionStore:
-    """Fills the port `SessionStore` on any engine."""
+class SessionStore:
+    """Sessions of the dashboard, by the digest of their secret."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -84,14 +84,18 @@ _NOTE = f"""
 """
 
 
-class SqlWebhookStore:
-    """Fills the port `WebhookStore` on any engine."""
+class WebhookStore:
+    """Webhooks, and how far each was told."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def add(self, webhook: Webhook, *, is_from_now: bool) -> Deferred[Webhook]:
-        """Add one; gives it as it is kept."""
+        """Add one; gives it as it is kept. ``is_from_now``: its position is the inbox's newest.
+
+        :raises TooManyWebhooks: the account has as many as it may.
+        :raises InvalidParameter: the inbox has not reached its position.
+        """
         return self._engine.write(_add, (webhook, is_from_now))
 
     def account_name(self, account_id: AccountId) -> Deferred[str]:
@@ -138,7 +142,11 @@ class SqlWebhookStore:
     def restart(
         self, account_id: AccountId, webhook_id: WebhookId, after: Position | None
     ) -> Deferred[Webhook | None]:
-        """Let a webhook go on as if it had never failed, from behind a position if one is given."""
+        """Let a webhook go on as if it had never failed, from behind a position if one is given.
+
+        :raises WebhookEnded: its receiver has ended it.
+        :raises InvalidParameter: the inbox has not reached that position.
+        """
         return self._engine.write(_restart, (account_id, webhook_id, after))
 
     def is_wanted(self, holder: str, now: Instant) -> Deferred[bool]:
@@ -170,7 +178,11 @@ class SqlWebhookStore:
     def record(
         self, holder: str, webhook: Webhook, deliveries: Sequence[WebhookDelivery]
     ) -> Deferred[bool]:
-        """Keep what came of some tries, in their order, and how the webhook stands after them."""
+        """Keep what came of some tries, in their order, and how the webhook stands after them.
+
+        False, and nothing is changed, where its owner has changed or deleted it meanwhile, or
+        the holder has lost the lease.
+        """
         changes = (
             webhook.position,
             webhook.state.value,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from mailcheck.core.keys import Key
-from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, Now
+from mailcheck.ports.clocks import Now
+from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit
 from mailcheck.store.engine import Engine, Transaction, for_each
 
 if TYPE_CHECKING:

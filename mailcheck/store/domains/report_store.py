@@ -6,6 +6,8 @@ import json
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from mailcheck.checks.receiver_reports.limits import MAX_KEPT, MAX_SUM
 from mailcheck.checks.receiver_reports.tls import SUCCESS_PATTERN
 from mailcheck.core.deliverability_tests import ReceivedMail
@@ -13,6 +15,7 @@ from mailcheck.core.errors import InboxFull
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import (
+    LARGEST_REPORT_PAGE,
     MAX_RAW,
     MAX_RAW_SIZE,
     RAW_KEPT,
@@ -25,22 +28,9 @@ from mailcheck.core.receiver_reports import (
     day_of,
     row_digest,
 )
-from mailcheck.operations.ports import Lease
-from mailcheck.operations.ranges import LARGEST_REPORT_PAGE
-from mailcheck.operations.reports.ports import (
-    CountedRow,
-    Removed,
-    ReportedDomain,
-    ReportPage,
-    ReportSource,
-    SumOfRows,
-    TlsPage,
-    TlsRows,
-    TlsSource,
-    WaitingReport,
-)
-from mailcheck.operations.reports.quotas import Admission, Claim, ReportDomains, Tally
+from mailcheck.ports.workers import Lease
 from mailcheck.store.delivering import FULL, INTO_REPORT, is_full
+from mailcheck.store.domains.report_quotas import Admission, Claim, ReportDomains, Tally
 from mailcheck.store.domains.report_tally import (
     IS_COUNTED,
     add_tally,
@@ -63,6 +53,109 @@ from mailcheck.store.inbox_rows import SESSION_COLUMNS, drop_unshared, lock_inbo
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
+
+
+class WaitingReport(Struct, frozen=True):
+    """A report that is the holder's to read: it came by ``mail``, or was posted as ``body``.
+
+    ``attempts`` counts this one too.
+    """
+
+    id: ReportId
+    account_id: AccountId
+    mailbox_name: str
+    kind: ReportKind
+    received_at: Instant
+    attempts: int
+    mail: ReceivedMail | None
+    body: bytes
+
+
+class CountedRow(Struct, frozen=True):
+    """A row to be counted: ``digest`` tells it from all others, ``result`` is its JSON."""
+
+    account_id: AccountId
+    kind: ReportKind
+    domain: str
+    day: Instant
+    digest: str
+    reporter: str
+    result: str
+    amount: int
+
+
+class SumOfRows(Struct, frozen=True):
+    """Equal rows of one reporter over some days."""
+
+    reporter: str
+    result: str
+    amount: int
+    first_day: Instant
+    last_day: Instant
+
+
+class TlsRows(Struct, frozen=True):
+    """Sessions with one result, of all reporters; ``reporters`` are the largest of them."""
+
+    result: str
+    amount: int
+    last_day: Instant
+    reporters: tuple[str, ...]
+
+
+class TlsSource(Struct, frozen=True):
+    """All sessions that one reporter reported."""
+
+    reporter: str
+    successful: int
+    failed: int
+
+
+class TlsPage(Struct, frozen=True):
+    """A page of different results; the sums and ``total`` cover all pages."""
+
+    successful: int
+    failed: int
+    total: int
+    rows: tuple[TlsRows, ...]
+    sources: tuple[TlsSource, ...]
+
+
+class ReportSource(Struct, frozen=True):
+    """The counted reports of one reporter."""
+
+    kind: ReportKind
+    reporter: str
+    reports: int
+    messages: int
+    failing: int
+
+
+class ReportedDomain(Struct, frozen=True):
+    """A domain that reports were counted about; ``policy`` is the one found last."""
+
+    kind: ReportKind
+    domain: str
+    reports: int
+    messages: int
+    failing: int
+    last_at: Instant
+    policy: str
+
+
+class ReportPage(Struct, frozen=True):
+    """A page of reports, newest first; ``total`` counts all there are."""
+
+    entries: tuple[ReceiverReport, ...]
+    total: int
+
+
+class Removed(Struct, frozen=True):
+    """Numbers of reports and counted rows that one transaction deleted."""
+
+    reports: int
+    rows: int
+
 
 _FACTS = """
     id, account_id, kind, state, received_at, reason, domain, reporter, organisation, report_key,
@@ -166,24 +259,30 @@ _TLS_REPORTERS = f"""
 """
 
 
-class SqlReportStore:
-    """Fills the port `ReportStore` on any engine."""
+class ReportStore:
+    """Reports of receivers, and the rows that they count."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def post(self, report: ReceiverReport, body: bytes) -> Deferred[None]:
-        """Add a waiting report that was posted."""
+        """Add a waiting report that was posted.
+
+        :raises InboxFull: the account holds as many as it may.
+        """
         return self._engine.write(_post, (report, body))
 
     def claim(
         self, lease: Lease, now: Instant, busy: Collection[AccountId] = ()
     ) -> Deferred[WaitingReport | None]:
-        """Claim the report that has waited longest."""
+        """Claim the report that has waited longest and that is not being read, accounts in turn.
+
+        :param busy: accounts whose reports are left waiting.
+        """
         return self._engine.write(_claim, (lease, now, tuple(busy)))
 
     def count(self, rows: Sequence[CountedRow]) -> Deferred[None]:
-        """Count rows."""
+        """Count rows; those that are counted already change nothing."""
         return self._engine.write(_count, tuple(map(_counted, rows)))
 
     def count_rows(
@@ -227,7 +326,10 @@ class SqlReportStore:
     def finish(
         self, report_id: ReportId, holder: str, found: Sequence[ReceiverReport]
     ) -> Deferred[bool]:
-        """Put what was read in the place of the report that waited."""
+        """Put what was read in the place of the report that waited, of the one who holds it.
+
+        One that is counted already becomes repeated.
+        """
         return self._engine.write(_finish, (report_id, holder, tuple(found)))
 
     def put_off(self, report_id: ReportId, holder: str, retry_at: Instant) -> Deferred[None]:
@@ -235,7 +337,7 @@ class SqlReportStore:
         return self._engine.write(_put_off, (report_id, holder, retry_at))
 
     def release(self, holder: str) -> Deferred[None]:
-        """Let go of all that a holder has."""
+        """Let go of all that a holder has; it counts as not begun."""
         return self._engine.write(_release, holder)
 
     def of_account(self, account_id: AccountId, limit: int, offset: int) -> Deferred[ReportPage]:
@@ -257,7 +359,7 @@ class SqlReportStore:
     def domains(
         self, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
     ) -> Deferred[list[ReportedDomain]]:
-        """List the domains that reports were counted about."""
+        """List the domains that reports were counted about, those with most messages first."""
 
         def query(transaction: Transaction) -> list[ReportedDomain]:
             found = []
@@ -277,7 +379,7 @@ class SqlReportStore:
     def sources(
         self, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
     ) -> Deferred[list[ReportSource]]:
-        """List the reporters of counted reports."""
+        """List the reporters of counted reports, those with most messages first."""
         return self._engine.read(
             lambda t: [
                 ReportSource(ReportKind(kind), *facts)
@@ -286,7 +388,7 @@ class SqlReportStore:
         )
 
     def policy(self, account_id: AccountId, domain: str) -> Deferred[str]:
-        """Return the DMARC policy that receivers found last."""
+        """Return the DMARC policy that receivers found last; empty if none was reported."""
         values = (account_id, ReportKind.DMARC.value, domain)
 
         def query(transaction: Transaction) -> str:
@@ -298,13 +400,13 @@ class SqlReportStore:
     def tls_page(
         self, account_id: AccountId, domain: str, since: Instant, limit: int, offset: int
     ) -> Deferred[TlsPage]:
-        """Sum up the TLS sessions since a day."""
+        """Sum up the TLS sessions since a day: failures first, then those with most sessions."""
         return self._engine.read(lambda t: _tls_page(t, (account_id, domain, since), limit, offset))
 
     def sums(
         self, account_id: AccountId, kind: ReportKind, domain: str, since: Instant, limit: int
     ) -> Deferred[list[SumOfRows]]:
-        """Sum up what was counted since a day."""
+        """Sum up what was counted since a day, the largest first."""
         return self._engine.read(
             lambda t: [
                 SumOfRows(*row)
@@ -320,11 +422,14 @@ class SqlReportStore:
     def remove(
         self, account_id: AccountId, selection: ReportSelection, now: Instant, limit: int
     ) -> Deferred[Removed]:
-        """Delete reports of a selection, and the rows that they count."""
+        """Delete at most ``limit`` rows and reports of a selection, rows first.
+
+        A report that is being read stays.
+        """
         return self._engine.write(_remove, (account_id, selection, now, limit))
 
     def forget(self, now: Instant, limit: int) -> Deferred[int]:
-        """Delete what is older than it is kept."""
+        """Delete what is older than it is kept; gives how many rows that were, of each kind."""
         return self._engine.write(_forget, (now, limit))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.receiver_reports import ReportKind
-from mailcheck.operations.reports.quotas import (
+from mailcheck.store.domains.report_quotas import (
     OF_ACCOUNT,
     Admission,
     Claim,

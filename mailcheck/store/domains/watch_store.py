@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from mailcheck.core.errors import ExpectedFailure, TooManyWatches, WatchExists
 from mailcheck.core.identifiers import AccountId
@@ -16,6 +17,7 @@ from mailcheck.core.watches import (
     Alert,
     AlertId,
     Ended,
+    QuietTime,
     Raised,
     Watch,
     WatchChange,
@@ -25,7 +27,6 @@ from mailcheck.core.watches import (
     WatchSettings,
 )
 from mailcheck.core.webhooks import Webhook
-from mailcheck.operations.domains.watches.ports import History, Recorded, UntoldAlert, WatchPage
 from mailcheck.store.accounts.webhook_store import add_receivers, delete_receivers
 from mailcheck.store.engine import (
     Engine,
@@ -40,6 +41,48 @@ from mailcheck.store.inbox_rows import lock_inboxes
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
+
+
+class WatchPage(NamedTuple):
+    """Some watches of an account, and how many it has."""
+
+    watches: list[Watch]
+    total: int
+
+
+class Recorded(Struct, frozen=True):
+    """What came of a run, to be kept; ``raised`` are problems with the ids of alerts for them."""
+
+    watch: Watch
+    at: Instant
+    next_run_at: Instant
+    state: str
+    changes: tuple[WatchChange, ...] = ()
+    raised: tuple[tuple[AlertId, Raised], ...] = ()
+    ended: tuple[Ended, ...] = ()
+    score: WatchScore | None = None
+    problem_count: int = 0
+
+
+class History(Struct, frozen=True):
+    """Changes and scores, oldest first; ``is_cut``: there are older changes within the time."""
+
+    changes: tuple[WatchChange, ...]
+    scores: tuple[WatchScore, ...]
+    is_cut: bool = False
+
+
+class UntoldAlert(Struct, frozen=True):
+    """An alert that its owner is to be told of, or of its end, and the name of their inbox.
+
+    ``alert_to`` are the URLs of the others who are told.
+    """
+
+    mailbox_name: str
+    quiet: QuietTime | None
+    alert: Alert
+    alert_to: tuple[str, ...] = ()
+
 
 _COLUMNS = """
     id, account_id, kind, target, settings, created_at, next_run_at, last_run_at, state, changes,
@@ -99,14 +142,19 @@ FORGETTING = 0x6D61_6977
 """The work of forgetting: of several daemons one does it at a time."""
 
 
-class SqlWatchStore:
-    """Fills the port `WatchStore` on any engine."""
+class WatchStore:
+    """Watches, what changed, and alerts."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def add(self, watch: Watch, receivers: Sequence[Webhook] = ()) -> Deferred[Watch]:
-        """Add one, and those that its alerts go to."""
+        """Add one, and of those that its alerts go to all that its account does not have yet.
+
+        :raises TooManyWatches: the account has as many as it may.
+        :raises TooManyWebhooks: it has as many receivers as it may.
+        :raises WatchExists: it watches this already.
+        """
         return self._engine.write(_add, (watch, receivers))
 
     def of_account(self, account_id: AccountId, limit: int, offset: int = 0) -> Deferred[WatchPage]:
@@ -130,17 +178,28 @@ class SqlWatchStore:
         next_run_at: Instant,
         receivers: Sequence[Webhook] = (),
     ) -> Deferred[Watch | None]:
-        """Let its owner choose otherwise; nothing where there is none."""
+        """Let its owner choose otherwise; nothing where there is none.
+
+        Receivers of alerts are added as with a watch; those that no watch names any more go.
+
+        :raises TooManyWebhooks: the account has as many receivers as it may.
+        """
         return self._engine.write(_change, (account_id, watch_id, settings, next_run_at, receivers))
 
     def delete(self, account_id: AccountId, watch_id: WatchId) -> Deferred[bool]:
-        """Delete a watch with all that was kept of it; false where there is none."""
+        """Delete a watch with all that was kept of it; false where there is none.
+
+        Receivers of alerts that no other watch names go with it.
+        """
         return self._engine.write(_delete, (watch_id, account_id))
 
     def claim(
         self, holder: str, now: Instant, milliseconds: int, limit: int
     ) -> Deferred[list[Watch]]:
-        """Take so many watches that are due, those that wait longest first, for so long."""
+        """Take so many watches that are due, those that wait longest first, for so long.
+
+        None that another holder has taken, as long as that lasts.
+        """
         return self._engine.write(_claim, (holder, now, milliseconds, limit))
 
     def claim_one(
@@ -158,7 +217,10 @@ class SqlWatchStore:
         return self._engine.write(_put_off, (until, watch_id, holder))
 
     def record(self, holder: str, recorded: Recorded) -> Deferred[bool]:
-        """Keep what came of a run, and let go of its watch."""
+        """Keep what came of a run, and let go of its watch.
+
+        False, and nothing is changed, where the holder has it no more, or it was deleted.
+        """
         return self._engine.write(_record, (holder, recorded))
 
     def history(self, watch_id: WatchId, since: Instant, limit: int) -> Deferred[History]:
@@ -182,7 +244,7 @@ class SqlWatchStore:
     def acknowledge(
         self, account_id: AccountId, watch_id: WatchId, alert_id: AlertId, now: Instant
     ) -> Deferred[Alert | None]:
-        """Note that its owner knows: that it is open is told no more."""
+        """Note that its owner knows: that it is open is told no more. Nothing without such one."""
         return self._engine.write(_acknowledge, (account_id, watch_id, alert_id, now))
 
     def untold(self, limit: int) -> Deferred[list[UntoldAlert]]:

@@ -9,7 +9,7 @@ from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavai
 from mailcheck.core.keys import Key, key_of
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.accounts.authenticate import Authenticator, RequestMeter, key_subject
-from mailcheck.operations.ports import AccessJournal
+from mailcheck.ports.journals import AccessJournal
 from mailcheck.web.site.requests import ClientAddresses, header_values
 
 ANONYMOUS_PER_MINUTE = 60

@@ -14,7 +14,7 @@ from werkzeug.exceptions import MethodNotAllowed
 from mailcheck.api.parameters import parse_query
 from mailcheck.api.urls import API_PATH
 from mailcheck.core.accounts import Caller
-from mailcheck.operations.ports import Now
+from mailcheck.ports.clocks import Now
 from mailcheck.web.api.admission import Gate, Refused, usage_headers
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import DOCUMENT_PATH, ApiDescription

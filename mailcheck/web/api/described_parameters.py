@@ -8,6 +8,7 @@ from mailcheck.api.schemas import Schema, array_of, boolean, like, number, text,
 from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
 from mailcheck.core.addresses import DOT_ATOM_PATTERN, MAX_TAG
 from mailcheck.core.identifiers import SHORT_ID_LENGTH
+from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE
 from mailcheck.core.search import EXAMPLES
 from mailcheck.operations.ranges import (
     DEFAULT_PAGE,
@@ -15,7 +16,6 @@ from mailcheck.operations.ranges import (
     DEFAULT_SILENCE,
     DEFAULT_WAIT,
     LARGEST_PAGE,
-    LARGEST_REPORT_PAGE,
     LAST_PAGE,
     LONGEST_WAIT,
     MAX_SELECTORS,

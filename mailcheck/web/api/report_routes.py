@@ -15,13 +15,12 @@ from mailcheck.api.errors import Error
 from mailcheck.api.openapi.operations import Answer, Operation, Parameter, json_body
 from mailcheck.api.schemas import text
 from mailcheck.core.domain_names import parse_domain
-from mailcheck.core.receiver_reports import ReportId
+from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE, ReportId
 from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ranges import (
     DEFAULT_PAGE,
     DEFAULT_REPORT_DAYS,
     LARGEST_PAGE,
-    LARGEST_REPORT_PAGE,
     LAST_PAGE,
     MOST_REPORT_DAYS,
 )

@@ -11,8 +11,8 @@ from mailcheck.api.mcp.deliverability import (
 from mailcheck.api.schemas import number, text
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
-from mailcheck.operations.ports import Now
 from mailcheck.operations.ranges import DEFAULT_WAIT, LONGEST_WAIT, SHORTEST_WAIT
+from mailcheck.ports.clocks import Now
 from mailcheck.web.mcp import tool_texts
 from mailcheck.web.mcp.inbox_tools import ANSWERED_BY
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text

@@ -18,7 +18,8 @@ from twisted.web.server import Request as HttpRequest
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
-from mailcheck.operations.ports import TimeAndChance, WakeUps
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.cluster import WakeUps
 from mailcheck.web.api.admission import Gate, Refused, usage_headers
 from mailcheck.web.mcp.dispatch import TOOL_CALL, Asked, Dispatcher
 from mailcheck.web.mcp.eras import (

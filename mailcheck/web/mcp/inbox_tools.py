@@ -49,7 +49,6 @@ from mailcheck.operations.inbox.authenticate_message import DEADLINE
 from mailcheck.operations.inbox.explain_wait import TimedOut
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.wait_for_message import Quiet
-from mailcheck.operations.ports import TimeAndChance
 from mailcheck.operations.ranges import (
     DEFAULT_SILENCE,
     DEFAULT_WAIT,
@@ -59,6 +58,7 @@ from mailcheck.operations.ranges import (
     MOST_WAITED_FOR,
     SHORTEST_WAIT,
 )
+from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.web.mcp import tool_texts
 from mailcheck.web.mcp.message_views import MessageViews
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text

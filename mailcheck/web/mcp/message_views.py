@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 from mailcheck.api.mcp.views import MessageView, trim_content, view_content
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.concurrency import SharedCalls
-from mailcheck.operations.ports import Worker
+from mailcheck.ports.workers import Worker
 
 
 class MessageViews:

@@ -19,7 +19,7 @@ from mailcheck.core.network_addresses import (
     is_local_client,
     parse_ip_address,
 )
-from mailcheck.operations.ports import WebFault
+from mailcheck.ports.journals import WebFault
 from mailcheck.web.site.sending import PIECE, AnswerRoom, PacedBody
 
 

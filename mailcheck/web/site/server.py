@@ -27,7 +27,7 @@ from twisted.web.server import Request, Site
 from mailcheck.api.urls import API_PATH, MCP_PATH
 from mailcheck.core.client_limits import ConnectionCounts, ConnectionLimits
 from mailcheck.core.instruments import Tally
-from mailcheck.operations.ports import WebJournal
+from mailcheck.ports.journals import WebJournal
 from mailcheck.web.site.errors import FAULTS, NO_REQUEST, TOO_MANY_CONNECTIONS, TRY_AGAIN
 from mailcheck.web.site.replies import error_reply, reply_as_bytes
 from mailcheck.web.site.requests import LOCAL_PEER, ClientAddresses, PacedRequest

@@ -5,7 +5,7 @@ import pytest
 from mailcheck.core.instants import DAY, MINUTE, SECOND
 from mailcheck.operations.accounts.dashboard_sessions import IDLE_LIFE, WHOLE_LIFE
 from mailcheck.operations.accounts.passwords import ScryptCost, write_hash
-from mailcheck.store.accounts.account_store import SqlPasswordStore
+from mailcheck.store.accounts.account_store import PasswordStore
 from tests.house import House, result_of, run
 from tests.web.dashboard.browser import Browser
 
@@ -206,7 +206,7 @@ def test_hashes_follow_the_cost(browser: Browser) -> None:
     """A hash that was made at another cost is made anew when its owner signs in."""
     assembly = browser.house.assembly
     account = run(assembly.accounts.add("ann"))
-    store = SqlPasswordStore(assembly.engine)
+    store = PasswordStore(assembly.engine)
     old = write_hash("correct horse", b"salt", ScryptCost(11, 8, 1))
     result_of(store.set_password(account.id, old, assembly.now()))
     for _ in range(2):

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from mailcheck.operations.deliverability.ports import Analyse
+from mailcheck.operations.deliverability.run_test_checks import Analyse
 from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import config_in_memory

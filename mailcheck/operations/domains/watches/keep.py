@@ -31,11 +31,11 @@ from mailcheck.core.watches import (
 )
 from mailcheck.core.webhooks import Webhook
 from mailcheck.operations.concurrency import run_all
-from mailcheck.operations.domains.watches.ports import History, WatchPage, WatchStore
 from mailcheck.operations.domains.watches.receivers import AlertReceivers
 from mailcheck.operations.domains.watches.run import RunWatches
-from mailcheck.operations.ports import TimeAndChance
 from mailcheck.operations.ranges import MAX_SELECTORS
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.domains.watch_store import History, WatchPage, WatchStore
 
 SHOWN_ALERTS = 100
 """Of a watch, or of an account, that are listed."""

@@ -12,13 +12,13 @@ from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 from mailcheck.core.watches import Watch, WatchKind
 from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import run_all
-from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.domains.compute_reputation import ComputeReputation, ReputationQuery
 from mailcheck.operations.domains.describe_domain import DescribeDomain
-from mailcheck.operations.domains.probe_hosts import OutboundPort, StarttlsProber
 from mailcheck.operations.domains.zone_health import ListBudgets
-from mailcheck.operations.ports import TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.probes import OutboundPort, StarttlsProber
+from mailcheck.ports.resolver import Resolver
 
 SHARE_OF_BUDGETS = 0.5
 """Of what a list may be asked in a day watches take so much at most: people ask, too."""

@@ -12,8 +12,10 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, WebhookId, new_short_id, new_webhook_secret
 from mailcheck.core.watches import ALERT_FIELD, ALERT_TAG, MOST_RECEIVERS, receiver_key
 from mailcheck.core.webhooks import ALERT_TO, MAILTO, Webhook, address_of, parse_alert_receiver
-from mailcheck.operations.domains.watches.ports import ReceiverRules, ReceiverStore
-from mailcheck.operations.ports import TimeAndChance, WakeUps
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.cluster import WakeUps
+from mailcheck.ports.probes import ReceiverRules
+from mailcheck.store.accounts.webhook_store import WebhookStore
 
 
 class AlertReceivers:
@@ -21,7 +23,7 @@ class AlertReceivers:
 
     def __init__(
         self,
-        store: ReceiverStore,
+        store: WebhookStore,
         rules: ReceiverRules,
         changes: WakeUps[str],
         time_and_chance: TimeAndChance,

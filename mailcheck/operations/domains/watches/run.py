@@ -10,9 +10,9 @@ from mailcheck.core.identifiers import AccountId, new_short_id
 from mailcheck.core.instants import MINUTE, SECOND, Instant
 from mailcheck.core.watches import AlertId, Watch, WatchId, next_run
 from mailcheck.operations.domains.watches.look import LookAtWatched
-from mailcheck.operations.domains.watches.ports import Recorded, WatchStore
-from mailcheck.operations.ports import TimeAndChance
 from mailcheck.operations.queue_worker import QueueWorker
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.domains.watch_store import Recorded, WatchStore
 
 AT_ONCE = 4
 """Runs under way at a time: a third of the checks that there may be, so that people get theirs."""

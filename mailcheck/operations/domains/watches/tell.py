@@ -16,8 +16,9 @@ from mailcheck.core.instants import SECOND, Instant, describe_duration, format_i
 from mailcheck.core.instruments import Tally
 from mailcheck.core.keys import key_of
 from mailcheck.core.watches import ALERT_FIELD, ALERT_TAG, Alert, receiver_key
-from mailcheck.operations.domains.watches.ports import UntoldAlert, WatchStore
-from mailcheck.operations.ports import Memory, TimeAndChance
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.cluster import Memory
+from mailcheck.store.domains.watch_store import UntoldAlert, WatchStore
 
 TELL_INTERVAL = 10.0
 """Seconds between looks for what is to be told."""

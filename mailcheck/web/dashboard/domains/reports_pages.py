@@ -18,7 +18,7 @@ from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ranges import DEFAULT_REPORT_DAYS, LAST_PAGE, MOST_REPORT_DAYS
 from mailcheck.operations.reports.offer_records import Offered
 from mailcheck.operations.reports.offered import ReportOperations
-from mailcheck.operations.reports.ports import ReportedDomain
+from mailcheck.store.domains.report_store import ReportedDomain
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of

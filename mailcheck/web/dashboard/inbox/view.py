@@ -11,7 +11,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant
 from mailcheck.core.search import EXAMPLES, Field, split_terms
 from mailcheck.operations.inbox.read_inbox import MessageList
-from mailcheck.operations.ports import InboxOverview
+from mailcheck.store.messages import InboxOverview
 
 SHORTCUTS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("j", "k"), "next and previous mail"),

@@ -1,4 +1,4 @@
-"""What the operations need of DNS."""
+"""DNS."""
 
 from typing import Protocol
 

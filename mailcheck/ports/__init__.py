@@ -1,0 +1,1 @@
+"""Protocols with several implementations, and the values that they exchange."""
