@@ -24,7 +24,7 @@ _NAMES = """
 """
 
 PATIENCE = 5.0
-"""Seconds: a daemon that is started again must not stumble over what is left of itself."""
+"""Seconds: the server may still hold the lock of a daemon that was just restarted."""
 
 POLL = 0.2
 
@@ -48,14 +48,14 @@ class DaemonPresence:
         self._is_alone = is_alone
         self._connection: Any = None
 
-    def begin(self) -> None:
-        """Take the lock.
+    def begin(self, patience: float = PATIENCE) -> None:
+        """Acquire the lock, and retry for ``patience`` seconds while another daemon holds it.
 
         :raises StoreAway: the server takes no connections.
         :raises StoreUnavailable: who holds it already, or why the server is of no use.
         """
         require_sessions(self._url)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience
         while not self._take():
             if time.monotonic() > deadline:
                 raise StoreUnavailable(_REFUSAL[self._is_alone])

@@ -70,12 +70,13 @@ class Summary(NamedTuple):
     digest: int
 
 
-def copy_store(path: str, url: str, tell: Tell) -> dict[str, Summary]:
+def copy_store(path: str, url: str, tell: Tell, patience: float = PATIENCE) -> dict[str, Summary]:
     """Copy everything, compare both sides by counts and digests, and only then commit.
 
     The file is first brought to the newest schema, as the daemon's start does. Gives what
     was copied, by table.
 
+    :param patience: seconds to wait for a file that another process has locked.
     :raises StoreUnavailable: one of the two can't be opened, read or written, or a daemon
         works on the target.
     :raises SchemaTooNew: a newer mailcheck wrote one of them.
@@ -84,7 +85,7 @@ def copy_store(path: str, url: str, tell: Tell) -> dict[str, Summary]:
     :raises CopyDiffers: the target gives back something else.
     :raises CopyUndetermined: its answer to the commit was lost.
     """
-    with as_unavailable(), closing(open_alone(path)) as source:
+    with as_unavailable(), closing(open_alone(path, patience)) as source:
         presence = DaemonPresence(url, is_alone=True)
         presence.begin()
         connection = Connection(url, longest_call=LONGEST_STEP)
@@ -116,7 +117,7 @@ def _copy(source: sqlite3.Connection, connection: Connection, tell: Tell) -> dic
     return copied
 
 
-def open_alone(path: str) -> sqlite3.Connection:
+def open_alone(path: str, patience: float) -> sqlite3.Connection:
     """Open a file such that nobody else can, and bring it to the newest schema.
 
     :raises StoreUnavailable: there is none.
@@ -127,7 +128,7 @@ def open_alone(path: str) -> sqlite3.Connection:
     # In WAL mode everybody who has the file open holds a shared lock on it, so that an
     # exclusive one is given to who is alone. It is held until the connection is closed.
     connection = connect(
-        path, f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}", "PRAGMA locking_mode = EXCLUSIVE"
+        path, f"PRAGMA busy_timeout = {patience * 1000:.0f}", "PRAGMA locking_mode = EXCLUSIVE"
     )
     try:
         connection.execute("BEGIN EXCLUSIVE")

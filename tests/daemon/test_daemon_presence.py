@@ -2,10 +2,7 @@
 
 import time
 
-import pytest
-
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.engines import postgresql_presence
 from mailcheck.engines.postgresql_presence import DaemonPresence
 from tests.servers.postgresql import PostgresqlServer
 
@@ -14,21 +11,19 @@ def may_begin(url: str, *, is_alone: bool) -> bool:
     """Tell whether one more daemon may begin."""
     presence = DaemonPresence(url, is_alone=is_alone)
     try:
-        presence.begin()
+        presence.begin(patience=0.0)
     except StoreUnavailable as failure:
         return "[cluster] redis" not in str(failure)
     presence.end()
     return True
 
 
-def test_who_may_begin(postgresql_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_begin(postgresql_database: str) -> None:
     """One that is alone has the database for itself; those with a Redis have it together."""
     for is_alone, others in ((True, [False, False]), (False, [False, True])):
         presence = DaemonPresence(postgresql_database, is_alone=is_alone)
         presence.begin()
-        with monkeypatch.context() as patch:
-            patch.setattr(postgresql_presence, "PATIENCE", 0.0)
-            found = [may_begin(postgresql_database, is_alone=one) for one in (True, False)]
+        found = [may_begin(postgresql_database, is_alone=one) for one in (True, False)]
         assert found == others
         presence.end()  # the server learns of it a moment later
     assert may_begin(postgresql_database, is_alone=True)
@@ -37,10 +32,8 @@ def test_who_may_begin(postgresql_database: str, monkeypatch: pytest.MonkeyPatch
 def test_presence_after_a_restart(
     postgresql_database: str,
     postgresql_server: PostgresqlServer,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A server that has forgotten a daemon, as after its own restart, is told again."""
-    monkeypatch.setattr(postgresql_presence, "PATIENCE", 0.0)
     presence = DaemonPresence(postgresql_database, is_alone=True)
     presence.begin()
     pid = presence._connection.info.backend_pid

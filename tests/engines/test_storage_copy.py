@@ -15,7 +15,6 @@ from mailcheck.core.keys import key_of
 from mailcheck.core.receiver_reports import ReportKind
 from mailcheck.core.watches import AlertId, Raised, WatchChange, WatchScore
 from mailcheck.core.webhooks import Attempt, WebhookDelivery
-from mailcheck.engines import store_copy
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.sqlite import SqliteEngine
@@ -179,13 +178,12 @@ def test_a_target_with_something_in_it(full: str, postgresql_url: str) -> None:
     assert counts(postgresql_url, full) == before
 
 
-def test_a_file_in_use(full: str, postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_use(full: str, postgresql_url: str) -> None:
     """A file that somebody has open is not copied; once it is closed, it is."""
-    monkeypatch.setattr(store_copy, "PATIENCE", 0.0)
     engine = SqliteEngine(full, DirectWorker(), DirectWorker())
     engine.open()
     with pytest.raises(StoreInUse, match="stop the daemon"):
-        copy_store(full, postgresql_url, tell_nobody)
+        copy_store(full, postgresql_url, tell_nobody, patience=0.0)
     newest(engine)
     result_of(engine.close())
     assert set(counts(postgresql_url, full).values()) == {0}
