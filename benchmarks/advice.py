@@ -41,7 +41,7 @@ from mailcheck.web.dashboard.domains.pages import view_check
 from mailcheck.web.dashboard.domains.view import WORDS, DomainForm
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.static_files import StaticFiles
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.mail_signer import RSA

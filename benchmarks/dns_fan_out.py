@@ -32,7 +32,7 @@ from twisted.internet.defer import Deferred, DeferredList, ensureDeferred
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
 from mailcheck.dns.caching_resolver import AnswerCache, CacheLimits, CachingResolver
-from mailcheck.dns.reactor import DnsReactor
+from mailcheck.dns.exchange import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from mailcheck.dns.servers import Server

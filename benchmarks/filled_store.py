@@ -24,7 +24,7 @@ from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Session
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.mail_store import MailStore
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 
 NO_LIMIT = 10**15
 GROUP = 2_000

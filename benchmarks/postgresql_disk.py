@@ -38,7 +38,7 @@ from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.inbox_rows import ExpiryStore
 from mailcheck.store.mail_store import MailStore
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.servers.postgresql import PostgresqlServer, own_server
 
 MEGABYTE = 1_000_000

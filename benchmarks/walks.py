@@ -24,7 +24,7 @@ from mailcheck.ops.journal import MailJournal, Pace
 from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.settings import SmtpSettings
 from mailcheck.smtp.verbs import VERBS
-from mailcheck.workers import direct
+from mailcheck.workers import scheduling
 from tests.house import House, config_in_memory, mail
 from tests.operations.scored_mails import PERFECT, received
 from tests.smtp.talk import HOST_NAME, PUBLIC_IP, Talk
@@ -32,7 +32,7 @@ from tests.web.checking import checking_house, zone_with
 from tests.web.scored_house import ScoredHouse
 
 HOUSE = str(Path(mailcheck.__file__).parent)
-CHILD = direct.__file__
+CHILD = scheduling.__file__
 """What a child process would do is called from here."""
 
 MAIL_TO_WAITER = "a mail to the client that waits for it"

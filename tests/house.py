@@ -25,7 +25,7 @@ from mailcheck.engines.sqlite_writer import SqliteWriter
 from mailcheck.operations.deliverability.run_test_checks import Analyse
 from mailcheck.operations.inbox.feeds import HandOver, InboxFeeds
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.fakes.analyst import Analyst
 from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.memory_zone import MemoryZone

@@ -22,7 +22,7 @@ from mailcheck.config.rules import parse_pairs
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.dns.caching_resolver import AnswerCache, CacheLimits, CachingResolver
-from mailcheck.dns.reactor import DnsReactor
+from mailcheck.dns.exchange import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from mailcheck.dns.servers import parse_server, system_servers

@@ -11,8 +11,8 @@ from twisted.internet.endpoints import (
 )
 from twisted.internet.interfaces import IStreamClientEndpoint
 
-from mailcheck.cluster.figures import RedisFigures
 from mailcheck.cluster.local import LocalCluster
+from mailcheck.cluster.redis import RedisFigures
 from mailcheck.cluster.redis_address import RedisAddress, parse_redis_address
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError

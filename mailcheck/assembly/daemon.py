@@ -58,7 +58,7 @@ from mailcheck.assembly.watches import WatchAssembly
 from mailcheck.assembly.webhooks import WebhookAssembly
 from mailcheck.assembly.workers import Workers as Workers
 from mailcheck.assembly.workers import in_short_turns
-from mailcheck.cluster.figures import RedisFigures
+from mailcheck.cluster.redis import RedisFigures
 from mailcheck.config.access import daemon_url
 from mailcheck.config.options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
@@ -126,9 +126,8 @@ from mailcheck.web.dashboard.visits import Page
 from mailcheck.web.mcp.dispatch import Dispatcher
 from mailcheck.web.mcp.endpoint import McpEndpoint
 from mailcheck.web.site.open_pages import OpenPages
-from mailcheck.web.site.proxy_protocol import BehindProxies
 from mailcheck.web.site.requests import ClientAddresses, RequestUrls
-from mailcheck.web.site.server import BoundedSite, build_site
+from mailcheck.web.site.server import BehindProxies, BoundedSite, build_site
 
 KEY_USE_INTERVAL = 30.0
 """Seconds between writes of when keys were last used."""

@@ -222,8 +222,7 @@ class DoctorAssembly:
 
     async def _redis(self) -> Iterable[Finding]:
         from mailcheck.assembly.cluster import redis_endpoint
-        from mailcheck.cluster.figures import RedisFigures
-        from mailcheck.cluster.redis import Redis
+        from mailcheck.cluster.redis import Redis, RedisFigures
         from mailcheck.cluster.redis_address import parse_redis_address
 
         options = self._config.cluster

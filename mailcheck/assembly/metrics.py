@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.assembly.workers import Workers
-from mailcheck.cluster.figures import RedisFigures
+from mailcheck.cluster.redis import RedisFigures
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instruments import Distribution, Kind, Labels, Metric, Tally

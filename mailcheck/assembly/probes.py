@@ -20,14 +20,16 @@ from mailcheck.operations.doctor import not_found_out
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.probes import OutboundPort, ReceiverRules, WebhookDialer, WebhookLine
 from mailcheck.ports.resolver import Resolver
-from mailcheck.probes.fetching import GuardedFetcher
-from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
-from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
-from mailcheck.probes.outbound_port import REFERENCE_HOSTS, OutboundPortCheck
+from mailcheck.probes.fetching import GuardedFetcher, MtaStsFetcher
+from mailcheck.probes.guarded_dialer import GuardedDialer, ProbeReactor, is_own_address
+from mailcheck.probes.mail_host_prober import (
+    REFERENCE_HOSTS,
+    MailHostProber,
+    OutboundPortCheck,
+    ProbeSettings,
+)
 from mailcheck.probes.own_machine import examine_clock
-from mailcheck.probes.policy_fetcher import MtaStsFetcher
 from mailcheck.probes.rdap import RdapFinder, RegistryList
-from mailcheck.probes.reactor import ProbeReactor
 from mailcheck.probes.trust import NoAuthorities, TrustRoots, find_trust_roots
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from mailcheck.operations.deliverability.score_mail import (
 from mailcheck.ports.probes import ContentFilter
 from mailcheck.ports.workers import Worker
 from mailcheck.probes.spamd_address import parse_spamd_address
-from mailcheck.probes.spamd_endpoint import SpamdReactor
+from mailcheck.probes.spamd_client import SpamdReactor
 from mailcheck.probes.spamd_filter import (
     AutomaticSpamd,
     ConfiguredSpamd,

@@ -21,12 +21,9 @@ from mailcheck.operations.in_children import (
 from mailcheck.ports.clocks import Soon
 from mailcheck.ports.workers import Worker
 from mailcheck.workers.child import load, lower_priority, may_lower_priority
-from mailcheck.workers.direct import DirectWorker
-from mailcheck.workers.measured import MeasuredWorker
 from mailcheck.workers.process import ProcessWorker
-from mailcheck.workers.serial import SerialWorker
+from mailcheck.workers.scheduling import DirectWorker, MeasuredWorker, SerialWorker, WarmedWorker
 from mailcheck.workers.threads import ThreadWorker
-from mailcheck.workers.warmed import WarmedWorker
 
 _log = Logger()
 

@@ -33,7 +33,7 @@ from mailcheck.operations.reports.look_at_senders import (
     ShownSender,
     show_sender,
 )
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 
 MOST_LARGE = 64 * 1024 * 1024
 """Octets of a file that are read: a report is smaller, and its mail too."""

@@ -13,7 +13,7 @@ from mailcheck.assembly.daemon import Assembly, Workers, time_and_chance_of
 from mailcheck.config.options import Config
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.engines.sqlite import IN_MEMORY
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 
 Result = TypeVar("Result")
 

@@ -22,9 +22,18 @@ from twisted.python.failure import Failure
 from txredisapi import BaseRedisProtocol, LineReceiver, RedisError, SubscriberProtocol
 from txredisapi import ConnectionError as ConnectionLost
 
-from mailcheck.cluster.figures import RedisFigures
 from mailcheck.cluster.redis_address import RedisAddress
+from mailcheck.core.instruments import SECONDS, Distribution, Tally
 from mailcheck.core.keys import Key, key_of, keys_below
+
+
+class RedisFigures:
+    """``answers``: seconds from a command to its answer. ``messages``: told, and heard."""
+
+    def __init__(self) -> None:
+        self.answers = Distribution(SECONDS)
+        self.messages = Tally()
+
 
 PROJECT = "mailcheck"
 """Begins all keys: other programs may use the same Redis."""

@@ -10,13 +10,18 @@ from typing import Protocol
 
 from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
 from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import IReactorTCP, IReactorTime, IReactorUDP
 from twisted.internet.protocol import DatagramProtocol
 from twisted.internet.udp import Port
 
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.dns.reactor import DnsReactor
 from mailcheck.dns.servers import Server
 from mailcheck.dns.wire_format import is_reply_to, pack_query
+
+
+class DnsReactor(IReactorTime, IReactorUDP, IReactorTCP):
+    """Time, datagrams and streams; every reactor of Twisted has them."""
+
 
 # All replies that a socket may be waiting for fit into its receive buffer,
 # where Linux accounts 2,304 octets for a datagram of 1,232 (and has 208 KiB by

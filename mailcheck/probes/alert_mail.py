@@ -30,7 +30,7 @@ from mailcheck.core.webhooks import ALERT_TO, MAILTO, Attempt, address_of
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Hit, RateCounters
 from mailcheck.ports.probes import Post, WebhookLine
-from mailcheck.probes.reactor import ProbeReactor
+from mailcheck.probes.guarded_dialer import ProbeReactor
 from mailcheck.probes.trust import TrustRoots
 from mailcheck.probes.webhook_posts import WebhookPosts
 

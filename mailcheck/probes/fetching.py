@@ -22,6 +22,7 @@ from twisted.internet.endpoints import wrapClientTLS
 from twisted.internet.interfaces import (
     IProtocol,
     IProtocolFactory,
+    IReactorTime,
     IStreamClientEndpoint,
     ITCPTransport,
 )
@@ -34,7 +35,11 @@ from twisted.web.http_headers import Headers
 from twisted.web.iweb import IAgent, IAgentEndpointFactory, IBodyProducer, IResponse
 from zope.interface import implementer
 
+from mailcheck.checks.hosts.mta_sts import MAX_POLICY_OCTETS, FetchOutcome, PolicyFetch, policy_url
+from mailcheck.core.instants import MINUTE
 from mailcheck.core.network_addresses import IpAddress, IpNetwork, parse_ip_address
+from mailcheck.operations.kept_values import KeptValues
+from mailcheck.ports.cluster import Memory
 from mailcheck.probes.guarded_dialer import (
     AddressRefused,
     Choice,
@@ -43,10 +48,11 @@ from mailcheck.probes.guarded_dialer import (
     FetchProblem,
     GuardedDialer,
     HostNotFound,
+    ProbeReactor,
     Refused,
     any_address,
 )
-from mailcheck.probes.reactor import ProbeReactor
+from mailcheck.probes.shared_probes import Bounds, SharedProbes, Worth
 from mailcheck.probes.trust import TrustRoots
 
 Dialling = Coroutine[Deferred[Any], Any, IProtocol]
@@ -371,3 +377,50 @@ def _is_about_certificate(cause: BaseException) -> bool:
     if isinstance(cause, VerificationError):
         return True
     return isinstance(cause, SSL.Error) and "certificate verify failed" in str(cause)
+
+
+FRESHNESS = MINUTE
+"""Long enough to spare a web server, short enough for somebody who corrects a policy."""
+
+_OUTCOMES = {
+    FetchProblem.NO_HOST: FetchOutcome.MISSING,
+    FetchProblem.NO_CONNECTION: FetchOutcome.MISSING,
+    FetchProblem.BAD_CERTIFICATE: FetchOutcome.BAD_CERTIFICATE,
+    FetchProblem.TOO_LARGE: FetchOutcome.TOO_LARGE,
+}
+"""All other problems may be over in a minute, or ours."""
+
+
+class MtaStsFetcher:
+    """The `mailcheck.operations.domains.probe_hosts.PolicyFetcher` over the guarded dialer."""
+
+    def __init__(self, fetcher: GuardedFetcher, clock: IReactorTime, memory: Memory) -> None:
+        self._fetcher = fetcher
+        self._fetches: SharedProbes[PolicyFetch] = SharedProbes(
+            clock,
+            Bounds(FRESHNESS),
+            KeptValues(memory, "policy", PolicyFetch),
+            self._fetch,
+            worth=Worth(lambda fetch: fetch.outcome is not FetchOutcome.SILENT),
+            when_busy=lambda _: PolicyFetch(FetchOutcome.SILENT),
+        )
+
+    def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
+        """Answer as `mailcheck.operations.domains.probe_hosts.PolicyFetcher` promises."""
+        return self._fetches.get(domain)
+
+    def stop(self) -> None:
+        """Give up what is under way."""
+        self._fetches.stop()
+
+    async def _fetch(self, domain: str) -> PolicyFetch:
+        request = FetchRequest(policy_url(domain), "text/plain", MAX_POLICY_OCTETS)
+        try:
+            fetched = await self._fetcher.fetch(request)
+        except FetchFailed as failure:
+            return PolicyFetch(_OUTCOMES.get(failure.problem, FetchOutcome.SILENT))
+        if fetched.is_redirect:
+            return PolicyFetch(FetchOutcome.REDIRECTED)
+        if fetched.status != 200:
+            return PolicyFetch(FetchOutcome.MISSING)
+        return PolicyFetch(FetchOutcome.FETCHED, fetched.body.decode("utf-8", "replace"))

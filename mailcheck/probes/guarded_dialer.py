@@ -19,7 +19,14 @@ from typing import NoReturn
 from twisted.internet import error
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint
-from twisted.internet.interfaces import IDelayedCall, IProtocol, IProtocolFactory
+from twisted.internet.interfaces import (
+    IDelayedCall,
+    IProtocol,
+    IProtocolFactory,
+    IReactorTCP,
+    IReactorTime,
+)
+from twisted.internet.protocol import Factory, Protocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -32,7 +39,17 @@ from mailcheck.core.network_addresses import (
 )
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.ports.resolver import Resolver
-from mailcheck.probes.reactor import ProbeReactor
+
+
+class ProbeReactor(IReactorTime, IReactorTCP):
+    """Time and streams; every reactor of Twisted has them."""
+
+
+def quiet_factory(make: Callable[[], Protocol]) -> Factory[Protocol]:
+    """Return a factory of the protocols that ``make`` returns; it logs nothing."""
+    factory = Factory.forProtocol(make)
+    factory.noisy = False
+    return factory
 
 
 class DialFailed(Exception):

@@ -32,8 +32,8 @@ from mailcheck.probes.guarded_dialer import (
     FetchFailed,
     FetchProblem,
     GuardedDialer,
+    ProbeReactor,
 )
-from mailcheck.probes.reactor import ProbeReactor
 from mailcheck.probes.shared_probes import Bounds, SharedProbes, Worth
 from mailcheck.probes.trust import TrustRoots
 

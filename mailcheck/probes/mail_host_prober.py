@@ -13,6 +13,7 @@ A host may stall, talk nonsense or talk for ever; what it says is read up to
 import re
 from collections.abc import Callable, Sequence
 from ipaddress import ip_network
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -20,16 +21,15 @@ from msgspec import Struct
 from OpenSSL import SSL
 from service_identity import CertificateError, VerificationError
 from service_identity.cryptography import verify_certificate_hostname
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred, DeferredList, succeed
 from twisted.internet.interfaces import (
-    IAddress,
     IDelayedCall,
     IHandshakeListener,
     IOpenSSLClientConnectionCreator,
     IReactorTime,
     ITLSTransport,
 )
-from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.internet.protocol import Protocol, connectionDone
 from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 from zope.interface import implementer
@@ -39,15 +39,118 @@ from mailcheck.core.client_limits import Window
 from mailcheck.core.instants import MINUTE, Instant, instant_of
 from mailcheck.core.keys import Key, key_of
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
+from mailcheck.core.recent import Recent
+from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.kept_values import KeptValues
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Hit, Memory, RateCounters
 from mailcheck.ports.probes import OutboundPort
-from mailcheck.probes.guarded_dialer import DialFailed, GuardedDialer, NotConnected
-from mailcheck.probes.outbound_port import OutboundPortCheck
-from mailcheck.probes.reactor import ProbeReactor
+from mailcheck.probes.guarded_dialer import (
+    DialFailed,
+    GuardedDialer,
+    NotConnected,
+    ProbeReactor,
+    quiet_factory,
+)
 from mailcheck.probes.shared_probes import Bounds, SharedProbes, Worth
 from mailcheck.probes.trust import TrustRoots
+
+REFERENCE_HOSTS = (
+    "gmail-smtp-in.l.google.com",
+    "mx01.mail.icloud.com",
+    "mta5.am0.yahoodns.net",
+)
+"""Mail hosts of three operators who are hardly ever all down; each gets an empty connection."""
+
+SMTP_PORT = 25
+FRESHNESS = 10 * MINUTE
+"""How long a result is kept: hosts notice probes, and resent repeated ones."""
+
+CONNECT_SECONDS = 5.0
+"""How long a connection to a reference host may take."""
+
+
+class _Goodbye(Protocol):
+    """Says nothing but QUIT."""
+
+    def connectionMade(self) -> None:
+        """Hang up as soon as the host is there."""
+        assert self.transport is not None
+        self.transport.write(b"QUIT\r\n")
+        self.transport.loseConnection()
+
+
+class OutboundPortCheck:
+    """Knows for some minutes what it found out.
+
+    :param hosts: whom to ask about port 25. Of any other port, and without
+        hosts, it stays unknown: nobody is known to listen there.
+    """
+
+    def __init__(
+        self, dialer: GuardedDialer, clock: IReactorTime, port: int, hosts: Sequence[str]
+    ) -> None:
+        self._dialer = dialer
+        self._hosts = tuple(hosts) if port == SMTP_PORT else ()
+        self._checks = SharedCalls(self._check)
+        self._found: Recent[int, OutboundPort] = Recent(1, FRESHNESS)
+        self._clock = clock
+        self._port = port
+
+    @property
+    def known(self) -> OutboundPort:
+        """Give what is known now."""
+        return self._recall() or OutboundPort.UNKNOWN
+
+    def find_out(self) -> Deferred[OutboundPort]:
+        """Give what is known, else try the reference hosts."""
+        known = self._recall()
+        return self._checks.call(self._port) if known is None else succeed(known)
+
+    def suspect(self) -> None:
+        """Learn that a host was not reached: find out in the background, unless it is known."""
+        self.find_out().addErrback(lambda failure: failure.trap(CancelledError))
+
+    def note_connection(self) -> None:
+        """Learn that some host was reached."""
+        self._note(OutboundPort.OPEN)
+
+    def stop(self) -> None:
+        """Give up a check under way."""
+        self._checks.stop()
+
+    async def _check(self, port: int) -> OutboundPort:
+        tries = [Deferred.fromCoroutine(self._try(host, port)) for host in self._hosts]
+        ends: list[tuple[bool, Any]] = await DeferredList(tries, consumeErrors=True)
+        for is_result, end in ends:
+            if not is_result:
+                end.raiseException()
+        found = _judge([outcome for _, outcome in ends])
+        self._note(found)
+        return found
+
+    def _recall(self) -> OutboundPort | None:
+        return self._found.get(self._port, instant_of(self._clock.seconds()))
+
+    def _note(self, found: OutboundPort) -> None:
+        self._found.put(self._port, found, instant_of(self._clock.seconds()))
+
+    async def _try(self, host: str, port: int) -> OutboundPort:
+        try:
+            await self._dialer.dial(host, port, quiet_factory(_Goodbye), seconds=CONNECT_SECONDS)
+        except NotConnected:
+            return OutboundPort.BLOCKED
+        except DialFailed:
+            return OutboundPort.UNKNOWN
+        return OutboundPort.OPEN
+
+
+def _judge(outcomes: Sequence[OutboundPort]) -> OutboundPort:
+    if OutboundPort.OPEN in outcomes:
+        return OutboundPort.OPEN
+    is_blocked = bool(outcomes) and OutboundPort.UNKNOWN not in outcomes
+    return OutboundPort.BLOCKED if is_blocked else OutboundPort.UNKNOWN
+
 
 CIPHERS = b"ALL:!aNULL:!eNULL:@SECLEVEL=0"
 """All that come with a certificate and encrypt; level 0 lets TLS 1.0 and short keys through."""
@@ -252,7 +355,6 @@ class StarttlsConversation(Protocol):
         self.abort()
 
 
-FRESHNESS = 10 * MINUTE  # DECISIONS.md section 2; probing is seen, and resented when repeated
 WINDOW = Window("probes", FRESHNESS)
 
 MAX_PER_ADDRESS = 30
@@ -352,11 +454,17 @@ class MailHostProber:
         settings = self._settings
         ends_at = self._reactor.seconds() + settings.seconds
         conversation = StarttlsConversation(self._reactor, settings.helo_name, tls)
+
+        def begin() -> StarttlsConversation:
+            self._conversations.add(conversation)
+            conversation.when_closed.addCallback(self._conversations.discard)
+            return conversation
+
         try:
             await self._dialer.dial(
                 exchange,
                 settings.port,
-                _OneConversation(conversation, self._conversations),
+                quiet_factory(begin),
                 seconds=settings.connecting,
                 may_use=self._budget.within,
             )
@@ -370,22 +478,6 @@ class MailHostProber:
         return await conversation.outcome.addTimeout(
             remaining, self._reactor, lambda *_: ProbeOutcome.NO_SMTP
         )
-
-
-class _OneConversation(Factory):
-    noisy = False
-
-    def __init__(
-        self, conversation: StarttlsConversation, open_ones: set[StarttlsConversation]
-    ) -> None:
-        self._conversation = conversation
-        self._open_ones = open_ones
-
-    def buildProtocol(self, addr: IAddress | None) -> StarttlsConversation:
-        """Give the one protocol there is, since one connection is made."""
-        self._open_ones.add(self._conversation)
-        self._conversation.when_closed.addCallback(self._open_ones.discard)
-        return self._conversation
 
 
 class _AddressBudget:

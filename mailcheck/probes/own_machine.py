@@ -19,8 +19,13 @@ from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.doctor import not_found_out
 from mailcheck.ports.clocks import Now
 from mailcheck.probes.fetching import FetchRequest, GuardedFetcher
-from mailcheck.probes.guarded_dialer import FetchFailed, NotConnected, Refused, connect_first
-from mailcheck.probes.reactor import ProbeReactor
+from mailcheck.probes.guarded_dialer import (
+    FetchFailed,
+    NotConnected,
+    ProbeReactor,
+    Refused,
+    connect_first,
+)
 
 DAY = 86_400.0
 CERTIFICATE_DAYS = 14

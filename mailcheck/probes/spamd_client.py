@@ -12,12 +12,25 @@ Whatever the other side does, it ends within the deadline, and no more than
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct, field
 from twisted.internet import error
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.interfaces import IAddress, ITCPTransport
-from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.internet.endpoints import (
+    HostnameEndpoint,
+    TCP4ClientEndpoint,
+    TCP6ClientEndpoint,
+    UNIXClientEndpoint,
+)
+from twisted.internet.interfaces import (
+    IReactorTCP,
+    IReactorTime,
+    IReactorUNIX,
+    IStreamClientEndpoint,
+    ITCPTransport,
+)
+from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 
 from mailcheck.checks.content.limits import KIB
@@ -28,9 +41,31 @@ from mailcheck.checks.deliverability.content_filter import (
     ReportUnreadable,
     read_verdict,
 )
+from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.ports.probes import FilterFailed
+from mailcheck.probes.guarded_dialer import quiet_factory
 from mailcheck.probes.spamd_address import SpamdAddress
-from mailcheck.probes.spamd_endpoint import SpamdReactor, spamd_endpoint
+
+CONNECT_SECONDS = 5.0
+"""A spamd is near; one that takes longer is not there."""
+
+
+class SpamdReactor(IReactorTime, IReactorTCP, IReactorUNIX):
+    """What a reactor needs for this: time, and streams by TCP or Unix sockets."""
+
+
+def spamd_endpoint(spamd: SpamdAddress, reactor: SpamdReactor) -> IStreamClientEndpoint:
+    """Give what connects there."""
+    if spamd.path:
+        return UNIXClientEndpoint(reactor, spamd.path, timeout=CONNECT_SECONDS)
+    address = parse_ip_address(spamd.host)
+    # A name is looked up by the system: containers have such names.
+    kind: Any = HostnameEndpoint
+    if address is not None:
+        kind = TCP4ClientEndpoint if address.version == 4 else TCP6ClientEndpoint
+    endpoint: IStreamClientEndpoint = kind(reactor, spamd.host, spamd.port, timeout=CONNECT_SECONDS)
+    return endpoint
+
 
 MAX_ANSWER = 128 * KIB
 """Octets of an answer; a report of a hundred rules has 10 KiB."""
@@ -104,7 +139,7 @@ class SpamdClient:
         endpoint = spamd_endpoint(self._address, self._reactor)
         conversation = SpamdConversation(request)
         try:
-            await endpoint.connect(_OneConversation(conversation))
+            await endpoint.connect(quiet_factory(lambda: conversation))
         except error.ConnectingCancelledError:
             raise CancelledError from None
         except (error.ConnectError, error.DNSLookupError, OSError) as failure:
@@ -157,17 +192,6 @@ class SpamdConversation(Protocol):
 
     def _cut_off(self) -> None:
         self.transport.abortConnection()
-
-
-class _OneConversation(Factory):
-    noisy = False
-
-    def __init__(self, conversation: SpamdConversation) -> None:
-        self._conversation = conversation
-
-    def buildProtocol(self, addr: IAddress | None) -> Protocol:
-        """Give the one conversation."""
-        return self._conversation
 
 
 def read_answer(octets: bytes) -> SpamdAnswer:

@@ -24,8 +24,7 @@ from mailcheck.operations.places import NoPlace, Places
 from mailcheck.ports.probes import FilterFailed, PrivateSpamd
 from mailcheck.ports.workers import Worker
 from mailcheck.probes.spamd_address import SpamdAddress
-from mailcheck.probes.spamd_client import SpamdClient
-from mailcheck.probes.spamd_endpoint import SpamdReactor
+from mailcheck.probes.spamd_client import SpamdClient, SpamdReactor
 
 USUAL_PLACES = (
     SpamdAddress("127.0.0.1", 783),  # Debian, Ubuntu, FreeBSD, Homebrew

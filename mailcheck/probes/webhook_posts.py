@@ -37,9 +37,9 @@ from mailcheck.probes.guarded_dialer import (
     GuardedDialer,
     HostNotFound,
     HostUndetermined,
+    ProbeReactor,
     Refused,
 )
-from mailcheck.probes.reactor import ProbeReactor
 from mailcheck.probes.trust import TrustRoots
 
 SECONDS = 15.0

@@ -19,7 +19,7 @@ from mailcheck.assembly.workers import Workers
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.smtp.settings import offer_no_tls
 from mailcheck.smtp.verbs import VERBS
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.report_files import document, gzipped
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, result_of, run

@@ -15,7 +15,7 @@ from mailcheck.engines.group_commit import at_once
 from mailcheck.ops.watch import Watch, look_at_damage
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.engine import Transaction
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import account
 from tests.house import result_of, run
 

@@ -6,7 +6,7 @@ import pytest
 
 from mailcheck.api.shapes import PIECE
 from mailcheck.operations.concurrency import REST
-from mailcheck.web.site.sending import HELD_BYTES, HELD_BYTES_OF_CLIENT
+from mailcheck.web.site.requests import HELD_BYTES, HELD_BYTES_OF_CLIENT
 from mailcheck.web.site.server import IDLE_TIMEOUT
 from tests.house import House, mail
 from tests.web.raw_http import RawHttp, request

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mailcheck.assembly.daemon import Workers
 from mailcheck.web.site.requests import MAX_BODY
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, mail
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent
 from tests.web.raw_http import RawHttp

@@ -24,8 +24,7 @@ from mailcheck.probes.guarded_dialer import (
     GuardedDialer,
     HostNotFound,
 )
-from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
-from mailcheck.probes.outbound_port import OutboundPortCheck
+from mailcheck.probes.mail_host_prober import MailHostProber, OutboundPortCheck, ProbeSettings
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from tests.fakes.memory_zone import MemoryZone
 from tests.probes.scripted_hosts import (

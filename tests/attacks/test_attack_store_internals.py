@@ -15,7 +15,7 @@ from mailcheck.core.errors import StoreFull, StoreUnavailable, WorkerDied
 from mailcheck.core.filters import MessageFilter
 from mailcheck.smtp.settings import offer_no_tls
 from mailcheck.store.engine import Repeatable
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, result_of, run
 from tests.smtp.talk import Talk
 from tests.web.dashboard.browser import Browser

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mailcheck.engines.sqlite import SqliteEngine
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.cli.command_line import Mailcheck, Outcome, run_command
 
 

@@ -23,7 +23,7 @@ from mailcheck.config.options import ProbeOptions, SpamassassinOptions
 from mailcheck.dns.servers import Server
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.ports.probes import OutboundPort
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.cli.command_line import run_work
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.memory_zone import MemoryZone

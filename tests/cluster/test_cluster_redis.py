@@ -14,11 +14,9 @@ from twisted.internet.task import Clock, deferLater
 from twisted.internet.testing import StringTransport
 
 from mailcheck.assembly.cluster import redis_endpoint
-from mailcheck.cluster.figures import RedisFigures
-from mailcheck.cluster.others import OtherDaemons
-from mailcheck.cluster.redis import BEAT, Redis, RedisAway
+from mailcheck.cluster.redis import BEAT, Redis, RedisAway, RedisFigures
 from mailcheck.cluster.redis_address import RedisAddress, parse_redis_address
-from mailcheck.cluster.shared import RedisCluster
+from mailcheck.cluster.shared import OtherDaemons, RedisCluster
 from mailcheck.core.client_limits import MINUTE_WINDOW
 from mailcheck.core.keys import Key, key_of
 from mailcheck.ports.cluster import Hit

@@ -26,7 +26,7 @@ from mailcheck.core.instants import instant_of
 from mailcheck.daemon.spamd_process import KEEPER
 from mailcheck.daemon.spamd_service import IDLE_SECONDS
 from mailcheck.ports.probes import ContentFilter
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.fakes.scripted_filter import ScriptedFilter
 from tests.servers.spamd import GTUBE, USER, find_real_spamd, running_spamd
 

@@ -19,7 +19,7 @@ from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.mail_store import MailStore
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import (
     NOON,
     RETENTION,

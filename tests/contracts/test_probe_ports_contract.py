@@ -14,12 +14,10 @@ from mailcheck.cluster.local import LocalMemory, LocalRateCounters
 from mailcheck.core.domain_names import is_within
 from mailcheck.daemon.wall_clock import of_the_system, time_of_day
 from mailcheck.ports.probes import OutboundPort
-from mailcheck.probes.fetching import GuardedFetcher
+from mailcheck.probes.fetching import GuardedFetcher, MtaStsFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer
 from mailcheck.probes.link_prober import GuardedLinkProber
-from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
-from mailcheck.probes.outbound_port import OutboundPortCheck
-from mailcheck.probes.policy_fetcher import MtaStsFetcher
+from mailcheck.probes.mail_host_prober import MailHostProber, OutboundPortCheck, ProbeSettings
 from mailcheck.probes.rdap import IANA_URL, RdapFinder, RegistryList
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from tests.fakes.known_hosts import KnownHosts

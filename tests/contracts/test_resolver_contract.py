@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.dns.caching_resolver import AnswerCache, CacheLimits, CachingResolver
-from mailcheck.dns.reactor import DnsReactor
+from mailcheck.dns.exchange import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from mailcheck.dns.servers import Server

@@ -54,7 +54,7 @@ from mailcheck.store.delivering import DeliverMails
 from mailcheck.store.domains.report_store import CountedRow
 from mailcheck.store.domains.watch_store import Recorded
 from mailcheck.store.engine import Transaction
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.contracts.conftest import DEFAULT_QUOTA, Stores, stores_on
 from tests.engines.deliveries import (

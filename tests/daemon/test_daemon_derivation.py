@@ -15,7 +15,7 @@ from mailcheck.engines.group_commit import at_once
 from mailcheck.operations.concurrency import QUIET, MailTraffic
 from mailcheck.operations.inbox.contents import Contents
 from mailcheck.store.engine import Transaction, for_each
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, result_of, run
 

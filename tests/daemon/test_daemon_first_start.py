@@ -19,7 +19,7 @@ from mailcheck.daemon.first_start import (
     Shown,
 )
 from mailcheck.daemon.first_steps import FirstSteps
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.held_worker import HeldWorker
 from tests.fakes.time_and_chance import counted_bytes
 from tests.house import House, config_in_memory, result_of, run

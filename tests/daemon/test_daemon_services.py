@@ -19,7 +19,7 @@ from mailcheck.daemon.listening import CannotStart, ListeningService, raise_file
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.services import OrderedServices, ParkedWaits, StoreService
 from mailcheck.engines.sqlite import SqliteEngine
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, result_of
 
 

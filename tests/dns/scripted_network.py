@@ -27,7 +27,7 @@ from twisted.internet.testing import MemoryReactorClock, StringTransport
 from zope.interface import implementer
 
 from mailcheck.checks.dns_answers import DnsAnswer
-from mailcheck.dns.reactor import DnsReactor
+from mailcheck.dns.exchange import DnsReactor
 from mailcheck.dns.servers import Server
 
 SERVER = Server("192.0.2.53")

@@ -5,9 +5,8 @@ from typing import Any, cast
 import pytest
 
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
-from mailcheck.dns.liveness import INTERVAL, SENDINGS, WHILE_DEAD
 from mailcheck.dns.resolution import ResolverSettings
-from mailcheck.dns.resolver import StubResolver
+from mailcheck.dns.resolver import INTERVAL, SENDINGS, WHILE_DEAD, StubResolver
 from tests.dns.scripted_network import (
     ROOT_SERVER,
     SECOND_SERVER,

@@ -9,8 +9,7 @@ from twisted.internet.defer import gatherResults, maybeDeferred
 from twisted.internet.protocol import DatagramProtocol
 
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
-from mailcheck.dns.exchange import MAX_WAITING, OCTETS_A_TURN, Exchange
-from mailcheck.dns.reactor import DnsReactor
+from mailcheck.dns.exchange import MAX_WAITING, OCTETS_A_TURN, DnsReactor, Exchange
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from mailcheck.dns.servers import Server

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from mailcheck.web.site.documentation import Documentation, lead_to_first_page
+from mailcheck.web.site.open_pages import Documentation, lead_to_first_page
 from tests.house import House
 
 ROOT = Path(__file__).parents[2]

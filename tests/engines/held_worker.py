@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from twisted.internet.defer import Deferred
 
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 
 Result = TypeVar("Result")
 

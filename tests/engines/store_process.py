@@ -20,7 +20,7 @@ from mailcheck.core.messages import Delivery
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.store.inbox_rows import ExpiryStore
 from mailcheck.store.mail_store import MailStore
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.engines.deliveries import delivery, recipient
 

@@ -36,7 +36,7 @@ from mailcheck.store.domains.report_store import CountedRow, ReportStore
 from mailcheck.store.domains.watch_store import Recorded, WatchStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessagePage
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import (
     NOON,
     account,

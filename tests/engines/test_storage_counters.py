@@ -20,7 +20,7 @@ from mailcheck.store.content_store import ContentStore
 from mailcheck.store.engine import Transaction
 from mailcheck.store.inbox_rows import ExpiryStore
 from mailcheck.store.mail_store import MailStore
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import (
     NOON,
     SESSION,

@@ -16,7 +16,7 @@ from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.content_store import SIGNED_FROM, ContentStore, dump_content, load_content
 from mailcheck.store.mail_store import MailStore
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import account, content, delivery, recipient
 from tests.house import result_of
 

@@ -19,7 +19,7 @@ from mailcheck.store.content_store import ContentStore
 from mailcheck.store.engine import Transaction
 from mailcheck.store.inbox_rows import ExpiryStore
 from mailcheck.store.mail_store import MailStore
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import NOON, account, at, content, delivery, recipient, refusal
 from tests.house import result_of
 from tests.small_disk import SmallDisk, mounted

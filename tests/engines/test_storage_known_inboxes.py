@@ -16,7 +16,7 @@ from mailcheck.engines.postgresql_connection import PostgresqlWriter, _CopiedRow
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.delivering import DeliverMails
 from mailcheck.store.inbox_rows import DISTRUST, KnownInboxes
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import account, delivery, recipient
 from tests.house import result_of
 from tests.servers.postgresql import PostgresqlServer

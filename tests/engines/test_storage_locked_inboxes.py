@@ -18,7 +18,7 @@ from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.delivering import DeliverMails
 from mailcheck.store.inbox_rows import PASSED_BY, KnownInboxes, _expire
 from mailcheck.store.mail_store import _delete_message, _note_refusal
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import NOON, RETENTION, account, delivery, recipient, refusal
 from tests.house import result_of
 

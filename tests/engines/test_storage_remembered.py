@@ -10,7 +10,7 @@ from mailcheck.assembly.checks import ChecksAssembly, Resolvers
 from mailcheck.assembly.storage import stored_state
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.engines.sqlite import SqliteEngine
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.time_and_chance import time_and_chance_by
 from tests.house import config_in_memory, result_of, run

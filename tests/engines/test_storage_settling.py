@@ -17,7 +17,7 @@ from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.engine import Transaction, for_each
 from mailcheck.store.mail_store import MailStore
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import account, delivery, recipient
 from tests.engines.test_storage_group_commit import HeldCommits
 from tests.house import result_of

@@ -14,7 +14,7 @@ from mailcheck.engines.schema_upgrade import SchemaTooNew
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.engines.sqlite_writer import VACUUM_PAGES, SqliteWriter
 from mailcheck.store.engine import Transaction, for_each
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.house import result_of
 

@@ -13,7 +13,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.mail_store import MailStore
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import account
 from tests.engines.test_storage_postgresql import ask_of
 from tests.house import result_of

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from mailcheck.probes.outbound_port import REFERENCE_HOSTS
+from mailcheck.probes.mail_host_prober import REFERENCE_HOSTS
 from tests.docs.blocks import ROOT, read_blocks
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.memory_zone import MemoryZone

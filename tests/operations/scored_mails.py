@@ -23,7 +23,7 @@ from mailcheck.operations.deliverability.score_mail import (
     ScoreMail,
     ScoringSettings,
 )
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.mail_signer import ED25519, RSA, RSA_1024, SIGNED_AT
 from tests.fakes.memory_zone import MemoryZone

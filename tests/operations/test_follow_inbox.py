@@ -23,7 +23,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.operations.accounts import revoked_keys
 from mailcheck.operations.inbox.feeds import LOOK_SIZE
 from mailcheck.operations.inbox.follow_inbox import Arrived, Event, Refused, UpToHere
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 from tests.web.workers import FaultyWorker

@@ -18,7 +18,7 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.instants import Instant, instant_of
 from mailcheck.store.engine import Transaction, for_each
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, result_of, run
 

@@ -21,7 +21,7 @@ from mailcheck.operations.accounts.passwords import (
     require_fit,
     write_hash,
 )
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.fakes.time_and_chance import counted_bytes
 from tests.house import result_of, run
 from tests.web.workers import FaultyWorker

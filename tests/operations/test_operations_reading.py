@@ -28,7 +28,7 @@ from mailcheck.operations.inbox.contents import ATTEMPTS, RECENT_CONTENTS, RECEN
 from mailcheck.operations.inbox.delete_messages import BATCH
 from mailcheck.operations.inbox.mail_bytes import LARGE, OF_ACCOUNT
 from mailcheck.operations.inbox.read_inbox import OVERVIEW_TAGS, MessageList
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import delivery
 from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, mail, result_of, run

@@ -25,7 +25,7 @@ from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import HOUR, instant_of
 from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.store.engine import Transaction, for_each
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 

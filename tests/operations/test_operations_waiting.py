@@ -32,7 +32,7 @@ from mailcheck.operations.inbox.feeds import LOOK_SIZE, HandOver
 from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.inbox.wait_for_message import GRACE, Gathered, Quiet
 from mailcheck.store.engine import Transaction, for_each
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 

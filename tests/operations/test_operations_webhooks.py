@@ -27,7 +27,7 @@ from mailcheck.operations.inbox.deliver_webhooks import (
     RENEWAL,
     TROUBLE,
 )
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import delivery
 from tests.fakes.scripted_receivers import BROKEN, TAKEN, body_of
 from tests.house import House, config_in_memory, mail, result_of, run

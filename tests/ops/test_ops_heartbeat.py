@@ -14,7 +14,7 @@ from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.ops.heartbeat import INTERVAL, LONGEST_SILENCE, NOT_MADE, NOT_THERE, Heartbeat
 from mailcheck.store.engine import Transaction
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.house import result_of, run
 
 

@@ -17,7 +17,7 @@ from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import SignInFailed
 from mailcheck.core.instants import Instant
 from mailcheck.ops.log import RENDERINGS, LogWriter
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, run
 from tests.web.workers import FaultyWorker
 

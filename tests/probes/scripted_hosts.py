@@ -17,7 +17,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.probes.reactor import ProbeReactor
+from mailcheck.probes.guarded_dialer import ProbeReactor
 
 
 def no_own_address(_: IpAddress) -> bool:

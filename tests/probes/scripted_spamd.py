@@ -16,9 +16,9 @@ from zope.interface import implementer
 from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.ports.probes import FilterFailed
 from mailcheck.probes.spamd_address import SpamdAddress
-from mailcheck.probes.spamd_endpoint import SpamdReactor
+from mailcheck.probes.spamd_client import SpamdReactor
 from mailcheck.probes.spamd_filter import ConfiguredSpamd, FilterLimits, SpamdFilter, SpamdFinder
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.probes.scripted_hosts import AcceptedConnection, Transport
 
 ADDRESS = SpamdAddress("127.0.0.1", 783)

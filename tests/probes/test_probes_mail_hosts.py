@@ -11,8 +11,12 @@ from mailcheck.cluster.local import LocalMemory, LocalRateCounters
 from mailcheck.core.instants import instant_of
 from mailcheck.ports.probes import OutboundPort
 from mailcheck.probes.guarded_dialer import GuardedDialer
-from mailcheck.probes.mail_host_prober import MAX_PER_ADDRESS, MailHostProber, ProbeSettings
-from mailcheck.probes.outbound_port import OutboundPortCheck
+from mailcheck.probes.mail_host_prober import (
+    MAX_PER_ADDRESS,
+    MailHostProber,
+    OutboundPortCheck,
+    ProbeSettings,
+)
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from tests.fakes.memory_zone import MemoryZone
 from tests.probes.scripted_hosts import ScriptedHosts, collect, no_own_address

@@ -8,9 +8,8 @@ from twisted.internet.task import Clock
 
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.cluster.local import LocalMemory
-from mailcheck.probes.fetching import Fetched
+from mailcheck.probes.fetching import Fetched, MtaStsFetcher
 from mailcheck.probes.guarded_dialer import FetchProblem
-from mailcheck.probes.policy_fetcher import MtaStsFetcher
 from tests.fakes.scripted_fetcher import Page, ScriptedFetcher
 from tests.probes.scripted_hosts import collect
 

@@ -16,7 +16,7 @@ from mailcheck.checks.deliverability.content_filter import (
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.probes.spamd_address import SpamdAddress, parse_spamd_address
 from mailcheck.probes.spamd_filter import AutomaticSpamd, FilterLimits, NoSpamd, SpamdFilter
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.probes.scripted_hosts import collect
 from tests.probes.scripted_spamd import (
     MAIL,

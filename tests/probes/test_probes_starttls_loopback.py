@@ -13,8 +13,7 @@ from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.cluster.local import LocalMemory, LocalRateCounters
 from mailcheck.daemon.wall_clock import time_of_day
 from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
-from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
-from mailcheck.probes.outbound_port import OutboundPortCheck
+from mailcheck.probes.mail_host_prober import MailHostProber, OutboundPortCheck, ProbeSettings
 from mailcheck.probes.trust import find_trust_roots
 from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.settings import SmtpSettings, TlsPolicy, offer_no_tls, offer_to_all

@@ -16,11 +16,9 @@ from mailcheck.checks.hosts.mta_sts import FetchOutcome
 from mailcheck.cluster.local import LocalMemory
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.daemon.wall_clock import of_the_system
-from mailcheck.probes.fetching import FetchRequest, GuardedFetcher
-from mailcheck.probes.guarded_dialer import FetchFailed, FetchProblem, GuardedDialer
-from mailcheck.probes.policy_fetcher import MtaStsFetcher
+from mailcheck.probes.fetching import FetchRequest, GuardedFetcher, MtaStsFetcher
+from mailcheck.probes.guarded_dialer import FetchFailed, FetchProblem, GuardedDialer, ProbeReactor
 from mailcheck.probes.rdap import RdapFinder, RegistryList
-from mailcheck.probes.reactor import ProbeReactor
 from mailcheck.probes.trust import find_trust_roots
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import Authority, Issued, self_signed

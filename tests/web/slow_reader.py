@@ -2,7 +2,7 @@
 
 from twisted.internet.testing import StringTransport
 
-from mailcheck.web.site.sending import PIECE
+from mailcheck.web.site.requests import PIECE
 from tests.web.raw_http import HasSite, RawHttp
 
 FULL = 65_536

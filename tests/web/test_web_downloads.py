@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from mailcheck.web.site.downloads import download_reply
+from mailcheck.web.site.replies import download_reply
 from tests.house import Answer, House
 
 

@@ -12,7 +12,7 @@ import mailcheck.web
 from mailcheck.assembly.daemon import Workers
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.web.site.replies import reply_to_failure
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory
 from tests.web.workers import FaultyWorker
 

@@ -9,7 +9,7 @@ import pytest
 
 from mailcheck.assembly.daemon import Workers
 from mailcheck.config.options import WebOptions
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory
 from tests.web.raw_http import RawHttp
 from tests.web.workers import FaultyWorker

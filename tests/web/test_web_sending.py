@@ -20,8 +20,7 @@ from twisted.web.server import NOT_DONE_YET, Request
 
 from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.ops.journal import ClientJournal, Pace
-from mailcheck.web.site.requests import ClientAddresses
-from mailcheck.web.site.sending import PIECE, AnswerRoom
+from mailcheck.web.site.requests import PIECE, AnswerRoom, ClientAddresses
 from mailcheck.web.site.server import IDLE_TIMEOUT, UNSENT, BoundedSite
 from tests.web.raw_http import request
 from tests.web.slow_reader import MOST_UNREAD, SlowReader

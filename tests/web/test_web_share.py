@@ -7,7 +7,7 @@ import pytest
 from mailcheck.assembly.daemon import Workers
 from mailcheck.config.options import WebOptions
 from mailcheck.core.identifiers import MessageId
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, mail, run
 from tests.web.workers import FaultyWorker
 

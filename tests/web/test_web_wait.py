@@ -5,7 +5,7 @@ import pytest
 from mailcheck.assembly.daemon import Workers
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.operations.inbox.contents import SAVE_DELAY
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, Pending, config_in_memory, mail
 from tests.web.workers import FaultyWorker
 

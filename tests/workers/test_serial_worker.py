@@ -14,7 +14,7 @@ from twisted.logger import LogEvent
 
 from mailcheck.core.errors import StoreUnavailable, WorkerDied, WorkTooSlow
 from mailcheck.workers.process import LOOK, ProcessWorker
-from mailcheck.workers.serial import SerialWorker
+from mailcheck.workers.scheduling import SerialWorker
 from tests.workers.stepped_reactor import SteppedReactor
 
 SECONDS = 20

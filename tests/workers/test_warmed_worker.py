@@ -2,8 +2,7 @@
 
 from twisted.internet.task import Clock
 
-from mailcheck.workers.direct import DirectWorker
-from mailcheck.workers.warmed import WarmedWorker
+from mailcheck.workers.scheduling import DirectWorker, WarmedWorker
 from tests.house import result_of
 
 

@@ -21,8 +21,7 @@ from mailcheck.api.urls import PublicUrls
 from mailcheck.core.version import installed_version
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.described_answers import ELSEWHERE, LIMIT_HEADERS, REFUSALS, TAGS
-from mailcheck.web.site.compression import VARY, accepts_gzip
-from mailcheck.web.site.replies import Reply
+from mailcheck.web.site.replies import VARY, Reply, accepts_gzip
 from mailcheck.web.site.requests import header_values
 
 DOCUMENT_PATH = "/openapi.json"

@@ -63,9 +63,8 @@ from mailcheck.operations.ranges import (
 from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.described_answers import DOWNLOAD, REFUSALS, missing
-from mailcheck.web.site.downloads import download_reply
 from mailcheck.web.site.errors import NOT_NONE, WAIT_OVER
-from mailcheck.web.site.replies import Reply, json_reply, large_json_reply
+from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 
 _TAG = "Inbox"
 

@@ -41,8 +41,7 @@ from mailcheck.operations.ranges import DEFAULT_PAGE, LARGEST_PAGE, LAST_PAGE
 from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.described_answers import DOWNLOAD, missing
-from mailcheck.web.site.downloads import download_reply
-from mailcheck.web.site.replies import Reply, json_reply
+from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 _TAG = "Watches"
 

@@ -19,12 +19,12 @@ from mailcheck.web.dashboard.admission import Admission, read_parameters
 from mailcheck.web.dashboard.cookies import VISITOR, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, redirect, write_span
 from mailcheck.web.dashboard.visits import Page, Visit, own_path
-from mailcheck.web.site.compression import compress
 from mailcheck.web.site.errors import ERRORS, SESSION_ENDED, STATUSES, TOO_LARGE
 from mailcheck.web.site.event_streams import Stream, send_stream
 from mailcheck.web.site.replies import (
     COMMON_HEADERS,
     Reply,
+    compress,
     error_reply,
     note_fault,
     reply_to_crash,

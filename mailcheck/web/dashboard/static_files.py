@@ -8,9 +8,8 @@ from importlib.resources import files
 from msgspec import Struct
 
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.compression import VARY, accepts_gzip
 from mailcheck.web.site.errors import NOWHERE
-from mailcheck.web.site.replies import Reply, error_reply
+from mailcheck.web.site.replies import VARY, Reply, accepts_gzip, error_reply
 
 MEDIA_TYPES = {
     "css": "text/css; charset=utf-8",

@@ -4,11 +4,14 @@ What answers a request gives a reply, an expected failure, or, where it fails, a
 reference.
 """
 
+import gzip
 import json
+import re
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
+from urllib.parse import quote
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -31,7 +34,7 @@ from mailcheck.web.site.errors import (
     status_of,
 )
 from mailcheck.web.site.event_streams import Stream, send_stream
-from mailcheck.web.site.requests import PacedRequest, shown_path
+from mailcheck.web.site.requests import PacedRequest, header_values, shown_path
 
 COMMON_HEADERS = {
     # Nothing here is for a browser to guess at, to frame or to keep.
@@ -198,3 +201,61 @@ def reply_to_crash(request: Request) -> Reply:
         request.reference = reference
     error = "the service failed; the cause is in its log under the reference"
     return json_reply({"error": error, "reference": reference}, CRASHED)
+
+
+VARY = {"Vary": "Accept-Encoding"}
+
+SMALL = 1_000
+"""Bytes under which compressing is not worth it."""
+
+LARGE = 512 * 1024
+"""Bytes over which compressing would hold up the others; an attachment is mostly compressed."""
+
+LEVEL = 5
+
+
+def accepts_gzip(request: Request) -> bool:
+    """Tell whether a client takes gzip."""
+    for word in ",".join(header_values(request, b"Accept-Encoding")).lower().split(","):
+        coding, _, weight = word.partition(";")
+        if coding.strip() in ("gzip", "*"):
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+def compress(request: Request, reply: Reply) -> Reply:
+    """Compress a reply where that pays and the client takes it."""
+    if not SMALL <= len(reply.body) <= LARGE or "Content-Encoding" in reply.headers:
+        return reply
+    varies = {word.strip() for word in reply.headers.get("Vary", "").split(",")} - {""}
+    headers = {**reply.headers, "Vary": ", ".join(sorted({*varies, VARY["Vary"]}))}
+    if not accepts_gzip(request):
+        return replace(reply, headers=headers)
+    headers["Content-Encoding"] = "gzip"
+    return replace(reply, body=gzip.compress(reply.body, LEVEL, mtime=0), headers=headers)
+
+
+FALLBACK_NAME = "attachment"
+
+_UNSAFE = re.compile(r'[^A-Za-z0-9._ -]|["\\]')
+_MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,64}/[a-z0-9!#$&^_.+-]{1,64}(; charset=utf-8)?")
+
+
+def download_reply(data: bytes, content_type: str, filename: str) -> Reply:
+    """Make a response that a browser saves: RFC 6266 names, a sandbox, no sniffing.
+
+    A content type that a mail made up and that is none is sent as plain bytes.
+    """
+    if _MEDIA_TYPE.fullmatch(content_type) is None:
+        content_type = "application/octet-stream"
+    plain = _UNSAFE.sub("_", filename).strip(". ") or FALLBACK_NAME
+    encoded = quote(filename or FALLBACK_NAME, safe="", errors="replace")
+    return Reply(
+        200,
+        data,
+        content_type,
+        {
+            "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}",
+            "Content-Security-Policy": "sandbox; default-src 'none'",
+        },
+    )

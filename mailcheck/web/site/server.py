@@ -6,16 +6,28 @@ lies below its versioned path, beside it the endpoint for agents and the dashboa
 
 import math
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from ipaddress import IPv4Network, IPv6Network
+from typing import Any, cast
 
 from twisted.internet.abstract import FileDescriptor
-from twisted.internet.interfaces import IAddress, IDelayedCall, IReactorTime, ITCPTransport
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import (
+    IAddress,
+    IDelayedCall,
+    IListeningPort,
+    IProtocol,
+    IProtocolFactory,
+    IReactorTime,
+    IStreamServerEndpoint,
+    ITCPTransport,
+)
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.logger import Logger
 from twisted.protocols.basic import LineReceiver
+from twisted.protocols.haproxy import proxyEndpoint
 from twisted.protocols.policies import ProtocolWrapper
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel
@@ -23,15 +35,16 @@ from twisted.web.http import Request as HttpRequest
 from twisted.web.http_headers import Headers
 from twisted.web.resource import IResource, Resource
 from twisted.web.server import Request, Site
+from zope.interface import implementer
 
 from mailcheck.api.urls import API_PATH, MCP_PATH
 from mailcheck.core.client_limits import ConnectionCounts, ConnectionLimits
 from mailcheck.core.instruments import Tally
+from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.ports.journals import WebJournal
 from mailcheck.web.site.errors import FAULTS, NO_REQUEST, TOO_MANY_CONNECTIONS, TRY_AGAIN
 from mailcheck.web.site.replies import error_reply, reply_as_bytes
-from mailcheck.web.site.requests import LOCAL_PEER, ClientAddresses, PacedRequest
-from mailcheck.web.site.sending import AnswerRoom
+from mailcheck.web.site.requests import LOCAL_PEER, AnswerRoom, ClientAddresses, PacedRequest
 
 SERVER = b"mailcheck"
 """What we call ourselves; of which version is nobody's business."""
@@ -499,3 +512,47 @@ def build_site(
 ) -> BoundedSite:
     """Build the factory for HTTP connections."""
     return BoundedSite(_Root(api, mcp, pages, dashboard), limits, addresses, clock, journal)
+
+
+@implementer(IProtocolFactory)
+class BehindProxies:
+    """Lets hosts of some networks speak for others, as they then must; all else stays as it is."""
+
+    def __init__(
+        self, factory: IProtocolFactory, networks: Sequence[IPv4Network | IPv6Network]
+    ) -> None:
+        self._factory = factory
+        self._networks = networks
+        self._for_proxies = _reading_headers(factory)
+
+    def buildProtocol(self, addr: IAddress) -> IProtocol | None:
+        """Make a protocol; that of a proxy waits for its header."""
+        peer = parse_ip_address(getattr(addr, "host", ""))
+        is_proxy = peer is not None and any(peer in network for network in self._networks)
+        return (self._for_proxies if is_proxy else self._factory).buildProtocol(addr)
+
+    def doStart(self) -> None:
+        """Begin to listen."""
+        self._factory.doStart()
+
+    def doStop(self) -> None:
+        """Listen no more."""
+        self._factory.doStop()
+
+
+@implementer(IStreamServerEndpoint)
+class _Caught:
+    """Stands for an endpoint, to find out what would listen there."""
+
+    factory: Any = None
+
+    def listen(self, factory: Any) -> Deferred[IListeningPort]:
+        self.factory = factory
+        return succeed(cast(IListeningPort, None))
+
+
+def _reading_headers(factory: IProtocolFactory) -> IProtocolFactory:
+    # Twisted wraps endpoints only; here one port has both kinds of clients.
+    caught = _Caught()
+    proxyEndpoint(caught).listen(factory)
+    return cast(IProtocolFactory, caught.factory)

@@ -12,7 +12,7 @@ from mailcheck.config.options import WebOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.ops.watch import DISK
 from mailcheck.web.site.requests import MAX_BODY
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, result_of
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP

@@ -8,7 +8,7 @@ import pytest
 from mailcheck.assembly.daemon import Workers
 from mailcheck.config.options import LimitsOptions
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, mail
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP

@@ -17,7 +17,7 @@ from mailcheck.operations.accounts.sign_in import (
     PER_NAME,
     PER_NAME_AND_ADDRESS,
 )
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, run
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP

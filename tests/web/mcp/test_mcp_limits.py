@@ -4,7 +4,7 @@ import pytest
 
 from mailcheck.assembly.daemon import Workers
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, run
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent, Reply, failure_of
 from tests.web.workers import FaultyWorker

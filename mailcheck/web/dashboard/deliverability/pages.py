@@ -15,8 +15,7 @@ from mailcheck.web.dashboard.deliverability.report_pages import view_result
 from mailcheck.web.dashboard.deliverability.report_view import level_of
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.downloads import download_reply
-from mailcheck.web.site.replies import Reply
+from mailcheck.web.site.replies import Reply, download_reply
 
 TESTS_PER_PAGE = 25
 LAST_PAGE = 1_000_000

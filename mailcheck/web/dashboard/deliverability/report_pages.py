@@ -17,8 +17,7 @@ from mailcheck.web.dashboard.inbox.checks_pages import view_checks
 from mailcheck.web.dashboard.inbox.share_pages import UNLISTED
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.downloads import download_reply
-from mailcheck.web.site.replies import Reply, json_reply
+from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 TOKEN_LENGTH = SHORT_ID_LENGTH + SHARE_SECRET_LENGTH
 """That of a message's share link is longer: the two never meet."""

@@ -27,9 +27,8 @@ from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ranges import LARGEST_PAGE, LAST_PAGE
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.downloads import download_reply
 from mailcheck.web.site.errors import status_of
-from mailcheck.web.site.replies import Reply, json_reply
+from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 WIDTH, MARGIN = 640, 12
 """Of a picture, in its own units."""

@@ -22,8 +22,7 @@ from mailcheck.web.dashboard.inbox.pages import InboxList
 from mailcheck.web.dashboard.inbox.view import read_unsearched
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.downloads import download_reply
-from mailcheck.web.site.replies import Reply
+from mailcheck.web.site.replies import Reply, download_reply
 
 BASE = "/inbox/messages/<message_id>"
 

@@ -16,8 +16,7 @@ from mailcheck.web.dashboard.inbox.message_view import (
 )
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.downloads import download_reply
-from mailcheck.web.site.replies import Reply, large_json_reply
+from mailcheck.web.site.replies import Reply, download_reply, large_json_reply
 
 BASE = "/share/<token>"
 
