@@ -19,6 +19,7 @@ from mailcheck.smtp.transaction import (
     DataReader,
     LineEnds,
     MessageBuffer,
+    Stage,
     Transaction,
     undo_dots_after_lf,
 )
@@ -32,7 +33,99 @@ Store = Callable[[Say], Deferred[None]]
 """Stores a mail, and has the reply to it said."""
 
 
-def finish_mail(
+def data(connection: MailProtocol, argument: bytes) -> None:
+    """Read a message up to the final dot (RFC 5321 4.1.1.4)."""
+    try:
+        want_no_argument(argument)
+        transaction = _ready_transaction(connection)
+        if transaction.stage is not Stage.ENVELOPE:
+            raise CommandError(replies.BDAT_IS_OPEN)
+    except CommandError as refusal:
+        if not connection.has_more_input:
+            raise
+        # A client that did not wait for 354 goes on with its message, whatever
+        # we say: not one line of it may be taken for a command.
+        connection.close(refusal.reply)
+        return
+    message = _begin_message(connection, transaction, Stage.DATA)
+    connection.read(
+        DataReader(message),
+        transaction.deadline,
+        partial(_finish_mail, connection, transaction, message, has_doubled_dots=True),
+    )
+    connection.reply(replies.GO_AHEAD)
+
+
+def bdat(connection: MailProtocol, argument: bytes) -> None:
+    """Read a chunk (RFC 3030 2). A refused one is read and dropped: the client sends it anyway."""
+    try:
+        size, is_last = parse_bdat(argument)
+    except CommandError as refusal:
+        # What follows is a chunk of unknown size: no way to find its end.
+        connection.close(refusal.reply)
+        return
+    try:
+        transaction = _ready_transaction(connection)
+        if transaction.stage is Stage.CHUNK_REFUSED:
+            raise CommandError(replies.BDAT_HAS_FAILED)
+    except CommandError as refusal:
+        deadline = connection.clock.seconds() + connection.limits.message
+        _read_chunk(connection, size, None, deadline, partial(connection.refuse, refusal.reply))
+        return
+    message = transaction.message or _begin_message(connection, transaction, Stage.CHUNKS)
+    if size >= SMALL_CHUNK:
+        connection.commands -= 1
+
+    def finish_chunk() -> None:
+        if is_last:
+            _finish_mail(connection, transaction, message)
+            return
+        refusal = _why_dropped(message)
+        if refusal is None:
+            connection.reply(replies.OK)
+            return
+        transaction.stage = Stage.CHUNK_REFUSED
+        _turn_away(connection, transaction, refusal)
+
+    _read_chunk(connection, size, message, transaction.deadline, finish_chunk)
+
+
+def _ready_transaction(connection: MailProtocol) -> Transaction:
+    transaction = connection.transaction
+    if transaction is None:
+        raise CommandError(replies.MAIL_FIRST)
+    if not transaction.recipients:
+        raise CommandError(replies.NO_RECIPIENTS)
+    return transaction
+
+
+def _begin_message(
+    connection: MailProtocol, transaction: Transaction, stage: Stage
+) -> MessageBuffer:
+    message = MessageBuffer(
+        connection.limits.message_size, connection.memory, counting_key(connection.client.ip)
+    )
+    transaction.message = message
+    transaction.stage = stage
+    connection.receiver.traffic.moved(transaction)
+    transaction.deadline = connection.clock.seconds() + connection.limits.message
+    return message
+
+
+def _read_chunk(
+    connection: MailProtocol,
+    size: int,
+    message: MessageBuffer | None,
+    deadline: float,
+    then: Callable[[], None],
+) -> None:
+    if size:
+        connection.read(ChunkReader(size, message), deadline, then)
+    else:
+        then()
+
+
+def _finish_mail(
     connection: MailProtocol,
     transaction: Transaction,
     message: MessageBuffer,
@@ -40,14 +133,20 @@ def finish_mail(
     has_doubled_dots: bool = False,
 ) -> None:
     """Hand over a mail that has come in whole, and reply when it is on disk."""
-    refusal, line_ends = why_dropped(message), message.line_ends
+    refusal, line_ends = _why_dropped(message), message.line_ends
     raw_message = message.take()
     connection.end_transaction()
     if refusal is not None:
-        turn_away(connection, transaction, refusal)
+        _turn_away(connection, transaction, refusal)
         return
     if line_ends is not LineEnds.CRLF:
-        strays = _why_strays_matter(transaction, line_ends)
+        strays = None
+        if line_ends is LineEnds.STRAY:
+            strays = replies.BARE_CONTENT
+        elif transaction.session.account_id is None:
+            # A program that has signed in may end its lines with LF: its mail goes no further
+            # than here, so no other server can be told a second mail inside of it.
+            strays = replies.BARE_LINE_FEED
         if strays is not None:
             # By its line ends this sender and we may not agree where the mail
             # ended. What comes next could be more of it: nobody listens.
@@ -70,23 +169,13 @@ def finish_mail(
         return maybeDeferred(deliver).addCallback(partial(answer, say))
 
     connection.wait_for(
-        fault.addCallback(partial(_meet, connection, transaction, store)), _done, refuse
+        fault.addCallback(partial(_meet, connection, transaction, store)),
+        lambda _: None,
+        refuse,
     )
 
 
-def _why_strays_matter(transaction: Transaction, line_ends: LineEnds) -> bytes | None:
-    """Give the reply to a message whose lines do not all end in CRLF.
-
-    A program that has signed in may end them with LF: its mail goes no further than here, so
-    no other server can be told a second mail inside of it. CRLF . CRLF alone ends it all the
-    same.
-    """
-    if line_ends is LineEnds.STRAY:
-        return replies.BARE_CONTENT
-    return None if transaction.session.account_id is not None else replies.BARE_LINE_FEED
-
-
-def why_dropped(message: MessageBuffer) -> bytes | None:
+def _why_dropped(message: MessageBuffer) -> bytes | None:
     """Give the reply to a message that was too much to be kept."""
     if message.is_too_large:
         return replies.MESSAGE_TOO_LARGE
@@ -95,7 +184,7 @@ def why_dropped(message: MessageBuffer) -> bytes | None:
     return None
 
 
-def turn_away(connection: MailProtocol, transaction: Transaction, refusal: bytes) -> None:
+def _turn_away(connection: MailProtocol, transaction: Transaction, refusal: bytes) -> None:
     """Refuse a mail whose recipients were accepted, and note it for those who wait for it."""
     connection.refuse(refusal)
     _record(connection, transaction, refusal)
@@ -167,10 +256,6 @@ def _delay(
     return store(partial(connection.reply_after, float(seconds))).addBoth(give_back)
 
 
-def _done(_: None) -> None:
-    """Have nothing more to say."""
-
-
 def _not_delivered(
     connection: MailProtocol, transaction: Transaction, failure: Failure
 ) -> Deferred[None] | None:
@@ -187,100 +272,3 @@ def _record(connection: MailProtocol, transaction: Transaction, refusal: bytes) 
         tuple(transaction.recipients.values()),
         refusal.decode("ascii").strip(),
     )
-
-
-def data(connection: MailProtocol, argument: bytes) -> None:
-    """Take in a message up to the final dot (RFC 5321 4.1.1.4)."""
-    try:
-        want_no_argument(argument)
-        transaction = _ready_transaction(connection)
-        if transaction.message is not None:
-            raise CommandError(replies.BDAT_IS_OPEN)
-    except CommandError as refusal:
-        if not connection.has_more_input:
-            raise
-        # A client that did not wait for 354 goes on with its message, whatever
-        # we say: not one line of it may be taken for a command.
-        connection.close(refusal.reply)
-        return
-    message = _begin_message(connection, transaction)
-    connection.read(
-        DataReader(message),
-        transaction.deadline,
-        partial(finish_mail, connection, transaction, message, has_doubled_dots=True),
-    )
-    connection.reply(replies.GO_AHEAD)
-
-
-def bdat(connection: MailProtocol, argument: bytes) -> None:
-    """Take in a chunk (RFC 3030 2); also one that is refused, since it follows unasked."""
-    try:
-        size, is_last = parse_bdat(argument)
-    except CommandError as refusal:
-        # What follows is a chunk of unknown size: no way to find its end.
-        connection.close(refusal.reply)
-        return
-    try:
-        transaction = _ready_transaction(connection)
-        if transaction.has_failed:
-            raise CommandError(replies.BDAT_HAS_FAILED)
-    except CommandError as refusal:
-        deadline = connection.clock.seconds() + connection.limits.message
-        _read_chunk(connection, size, None, deadline, partial(connection.refuse, refusal.reply))
-        return
-    message = transaction.message or _begin_message(connection, transaction)
-    if size >= SMALL_CHUNK:
-        connection.commands -= 1
-    _read_chunk(
-        connection,
-        size,
-        message,
-        transaction.deadline,
-        partial(_finish_chunk, connection, transaction, message, is_last),
-    )
-
-
-def _begin_message(connection: MailProtocol, transaction: Transaction) -> MessageBuffer:
-    message = MessageBuffer(
-        connection.limits.message_size, connection.memory, counting_key(connection.client.ip)
-    )
-    transaction.message = message
-    connection.receiver.traffic.moved(transaction)
-    transaction.deadline = connection.clock.seconds() + connection.limits.message
-    return message
-
-
-def _read_chunk(
-    connection: MailProtocol,
-    size: int,
-    message: MessageBuffer | None,
-    deadline: float,
-    then: Callable[[], None],
-) -> None:
-    if size:
-        connection.read(ChunkReader(size, message), deadline, then)
-    else:
-        then()
-
-
-def _finish_chunk(
-    connection: MailProtocol, transaction: Transaction, message: MessageBuffer, is_last: bool
-) -> None:
-    if is_last:
-        finish_mail(connection, transaction, message)
-        return
-    refusal = why_dropped(message)
-    if refusal is None:
-        connection.reply(replies.OK)
-        return
-    transaction.has_failed = True
-    turn_away(connection, transaction, refusal)
-
-
-def _ready_transaction(connection: MailProtocol) -> Transaction:
-    transaction = connection.transaction
-    if transaction is None:
-        raise CommandError(replies.MAIL_FIRST)
-    if not transaction.recipients:
-        raise CommandError(replies.NO_RECIPIENTS)
-    return transaction

@@ -253,22 +253,30 @@ class ChunkReader:
         return None if self._missing else end
 
 
+class Stage(Enum):
+    """How far a transaction has come. RSET, a new greeting or the final reply ends it."""
+
+    ENVELOPE = "recipients are added; DATA or BDAT may follow"
+    DATA = "everything up to the final dot is the message"
+    CHUNKS = "a chunk has come, and only BDAT may follow"
+    CHUNK_REFUSED = "the message is dropped, and further chunks are refused"
+
+
 class Transaction:
     """Sender, accepted recipients, and the message as far as it has come.
 
-    ``recipients`` has each once, in order, by its folded address; ``message`` is there from DATA
-    or the first BDAT on, and must be complete at the ``deadline``. ``has_failed`` says that a
-    chunk of it was refused.
+    ``recipients`` has each once, in order, by its folded address. Except in the stage of the
+    envelope, ``message`` is there; it must be complete at the ``deadline``.
     """
 
     __slots__ = (
         "deadline",
         "envelope_sender",
-        "has_failed",
         "is_utf8",
         "message",
         "recipients",
         "session",
+        "stage",
     )
 
     def __init__(self, session: Session, envelope_sender: str, *, is_utf8: bool) -> None:
@@ -278,7 +286,7 @@ class Transaction:
         self.recipients: dict[tuple[str, str], Recipient] = {}
         self.message: MessageBuffer | None = None
         self.deadline = 0.0
-        self.has_failed = False
+        self.stage = Stage.ENVELOPE
 
     def envelope(self, transcript: Transcript) -> Envelope:
         """Freeze sender and recipients; with the transcript where it is for a test."""

@@ -26,7 +26,7 @@ from mailcheck.smtp.extended_client import (
 )
 from mailcheck.smtp.protocol import MailProtocol, Verb, want_no_argument
 from mailcheck.smtp.replies import reply_lines
-from mailcheck.smtp.transaction import Transaction
+from mailcheck.smtp.transaction import Stage, Transaction
 
 _HELP = replies.reply_lines(
     214,
@@ -139,7 +139,7 @@ def rcpt(connection: MailProtocol, argument: bytes) -> None:
     transaction = connection.transaction
     if transaction is None:
         raise CommandError(replies.MAIL_FIRST)
-    if transaction.message is not None:  # RFC 3030 2: after BDAT none may follow
+    if transaction.stage is not Stage.ENVELOPE:  # RFC 3030 2: after BDAT none may follow
         raise CommandError(replies.BDAT_IS_OPEN)
     mailbox = parse_rcpt(argument, is_utf8=transaction.is_utf8)
     address = mailbox.folded

@@ -1,9 +1,12 @@
-"""How far a report is believed: as far as what vouches for its mail, and as its domain asks for it.
+"""Whether a report is trusted: its mail must be authenticated, and its domain must ask for it.
 
-Anybody can send a report about anybody's domain, and say in it that he is anybody.
+Anybody can send a report about any domain, and give any name as the sender.
 """
 
 from collections.abc import Iterable
+from enum import Enum
+
+from msgspec import Struct
 
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict
@@ -34,55 +37,82 @@ FAMILIES: tuple[frozenset[str], ...] = tuple(
 """Domains of one organization: some report under another name than they send from."""
 
 
-def find_reporter(found: Authentication) -> str | None:
-    """Give the domain that vouches for a mail; empty if none does, nothing if nobody knows."""
+class Trust(Enum):
+    """Whether a report is trusted."""
+
+    TRUSTED = "trusted"
+    DOUBTED = "doubted"
+    UNDETERMINED = "DNS did not answer"
+
+
+class Judgement(Struct, frozen=True):
+    """``reason`` says why a report is doubted; empty if it is not."""
+
+    trust: Trust
+    reason: str = ""
+
+
+TRUSTED, UNDETERMINED = Judgement(Trust.TRUSTED), Judgement(Trust.UNDETERMINED)
+
+
+class Reporter(Struct, frozen=True):
+    """The domain that authenticates a mail; empty unless it is trusted."""
+
+    trust: Trust
+    domain: str = ""
+
+
+def find_reporter(found: Authentication) -> Reporter:
+    """Return the domain that authenticates a mail by DMARC's rules."""
     dmarc = found.dmarc
+    doubted, undetermined = Reporter(Trust.DOUBTED), Reporter(Trust.UNDETERMINED)
     if dmarc.author_domain is None:
-        return None if not dmarc.result.is_determined else ""
+        return doubted if dmarc.result.is_determined else undetermined
     if dmarc.is_dkim_aligned or dmarc.is_spf_aligned:
-        return dmarc.author_domain
+        return Reporter(Trust.TRUSTED, dmarc.author_domain)
     silent = dmarc.is_dkim_aligned is None or not dmarc.result.is_determined
-    # A mail from an address that can't be judged is vouched for by its signature or not at all.
-    return None if silent and found.origin.judged_address is not None else ""
+    # SPF cannot authenticate a mail from an address that cannot be judged: DKIM does, or nothing.
+    return undetermined if silent and found.origin.judged_address is not None else doubted
 
 
-def doubt_claim(reporter: str, claimed: str) -> str:
-    """Say why a report is not of whom it says; empty where it is.
+def judge_claim(reporter: str, claimed: str) -> Judgement:
+    """Judge whether a report is from the domain that authenticates its mail.
 
     :param claimed: the mail address that the report gives as its sender's.
     """
     domain = read_mail_domain(claimed.rpartition("@")[2]) if "@" in claimed else None
     if domain is None:
-        return ""
+        return TRUSTED
     one, other = owner_of(domain), owner_of(reporter)
     if one == other or any(one in family and other in family for family in FAMILIES):
-        return ""
-    return f"it says that it is from {domain}, but {reporter} vouches for it"
+        return TRUSTED
+    return Judgement(
+        Trust.DOUBTED, f"it says that it is from {domain}, but {reporter} vouches for it"
+    )
 
 
-def doubt_dmarc(verdict: DmarcVerdict, address: str) -> str | None:
-    """Say why a domain does not want its reports here; empty if it does, nothing if unknown."""
+def judge_dmarc_request(verdict: DmarcVerdict, address: str) -> Judgement:
+    """Judge whether a domain asks for DMARC reports to an address."""
     if verdict.presence is Presence.UNDETERMINED:
-        return None
+        return UNDETERMINED
     texts = () if verdict.record is None else (uri.text for uri in verdict.record.rua)
     if _names(texts, (f"mailto:{address}",)):
-        return ""
-    return f"the DMARC record of {verdict.domain} does not ask for reports to {address}"
+        return TRUSTED
+    reason = f"the DMARC record of {verdict.domain} does not ask for reports to {address}"
+    return Judgement(Trust.DOUBTED, reason)
 
 
-def doubt_tls(verdict: TlsRptVerdict, places: Iterable[str]) -> str | None:
-    """Say why a domain does not want its TLS reports here; as `doubt_dmarc`.
-
-    :param places: the URIs that would ask for them.
-    """
+def judge_tls_request(verdict: TlsRptVerdict, places: Iterable[str]) -> Judgement:
+    """Judge whether a domain asks for TLS reports to one of an account's URIs."""
     if verdict.presence is Presence.UNDETERMINED:
-        return None
+        return UNDETERMINED
     if _names(verdict.rua, places):
-        return ""
-    return f"the TLS-RPT record of {verdict.domain} does not ask for reports to this account"
+        return TRUSTED
+    reason = f"the TLS-RPT record of {verdict.domain} does not ask for reports to this account"
+    return Judgement(Trust.DOUBTED, reason)
 
 
 def _names(texts: Iterable[str], places: Iterable[str]) -> bool:
-    """Tell whether one of the URIs is one of these, whatever size limit and query it has."""
+    """Return whether one of the URIs is one of these, whatever size limit and query it has."""
     wanted = {place.lower() for place in places}
     return any(text.lower().partition("!")[0].partition("?")[0] in wanted for text in texts)

@@ -8,6 +8,7 @@ between tells these once more, with the same ids.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
 
 from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, succeed
@@ -77,6 +78,15 @@ MOST_UNRECORDED = 50
 _ALONG = ReadAlong(lambda _: True, LARGE, MOST_AHEAD)
 
 
+class _Looking(Enum):
+    """Whether the lease and the webhooks are being looked at."""
+
+    STOPPED = "no look begins"
+    IDLE = "a look begins when it is asked for"
+    RUNNING = "a look is under way"
+    DUE = "a look is under way, and another one follows it"
+
+
 class DeliverWebhooks:
     """Delivers as long as it holds the lease; ``holder`` is this daemon's own name."""
 
@@ -108,25 +118,23 @@ class DeliverWebhooks:
         )
         self._dialer = dialer
         self._random_bytes = time_and_chance.random_bytes
-        self._couriers: dict[WebhookId, _Courier] = {}
+        self._senders: dict[WebhookId, _WebhookSender] = {}
         self._held_until = 0.0
         self._load_at = 0.0
-        self._is_running = False
-        self._looking: Deferred[None] = succeed(None)
-        self._is_looking = False
-        self._must_look = False
+        self._looking = _Looking.STOPPED
+        self._look_ended: Deferred[None] = succeed(None)
 
     async def start(self) -> None:
         """Begin with what is behind."""
-        self._is_running = True
+        self._looking = _Looking.IDLE
         self.look()
 
     async def stop(self) -> None:
         """Give up what is under way, and let another daemon go on; it may be told once more."""
-        self._is_running = False
-        await self._looking
+        self._looking = _Looking.STOPPED
+        await self._look_ended
         had_lease = self.holds_lease
-        await self._let_go(self._couriers)
+        await self._let_go(self._senders)
         try:
             if had_lease:
                 await self.store.release(self.holder)
@@ -140,15 +148,16 @@ class DeliverWebhooks:
 
     def look(self) -> None:
         """Take the lease where it is free, and see what there is to do: now, or right after."""
-        self._must_look = True
-        if self._is_running and not self._is_looking:
-            self._is_looking = True
-            self._looking = Deferred.fromCoroutine(self._look())
+        if self._looking is _Looking.RUNNING:
+            self._looking = _Looking.DUE
+        elif self._looking is _Looking.IDLE:
+            self._looking = _Looking.DUE
+            self._look_ended = Deferred.fromCoroutine(self._look())
 
     async def renew(self) -> None:
         """Hold the lease for longer, and see what hints have not told."""
         self.look()
-        await self._looking
+        await self._look_ended
 
     @property
     def holds_lease(self) -> bool:
@@ -162,12 +171,12 @@ class DeliverWebhooks:
 
     def states(self) -> Iterator[WebhookState]:
         """Give the state of each webhook that this daemon delivers to."""
-        return (courier.webhook.state for courier in self._couriers.values())
+        return (sender.webhook.state for sender in self._senders.values())
 
     async def _look(self) -> None:
         try:
-            while self._must_look and self._is_running:
-                self._must_look = False
+            while self._looking is _Looking.DUE:
+                self._looking = _Looking.RUNNING
                 await self._look_once()
         except ExpectedFailure as failure:
             self._load_at = 0.0
@@ -176,7 +185,8 @@ class DeliverWebhooks:
             self._load_at = 0.0
             self._log.failure("webhooks could not be looked after")
         finally:
-            self._is_looking = False
+            if self._looking is not _Looking.STOPPED:
+                self._looking = _Looking.IDLE
 
     async def _look_once(self) -> None:
         began = self.clock.seconds()
@@ -185,7 +195,7 @@ class DeliverWebhooks:
         )
         if not is_mine:
             self._held_until = 0.0
-            await self._let_go(self._couriers)
+            await self._let_go(self._senders)
             return
         if not self.holds_lease:
             self._load_at = 0.0  # another one may have delivered meanwhile
@@ -193,71 +203,80 @@ class DeliverWebhooks:
         if began >= self._load_at:
             self._load_at = began + LOADED_FOR
             await self._load()
-        accounts = {courier.webhook.account_id for courier in self._couriers.values()}
+        accounts = {sender.webhook.account_id for sender in self._senders.values()}
         newest = await self.messages.newest_positions(tuple(accounts))
-        for courier in self._couriers.values():
-            courier.look_after(newest.get(courier.webhook.account_id, START))
+        for sender in self._senders.values():
+            sender.look_after(newest.get(sender.webhook.account_id, START))
 
     async def _load(self) -> None:
         webhooks = {webhook.id: webhook for webhook in await self.store.open_ones()}
-        await self._let_go(set(self._couriers) - set(webhooks))
+        await self._let_go(set(self._senders) - set(webhooks))
         for webhook in webhooks.values():
-            courier = self._couriers.get(webhook.id)
-            if courier is None:
-                courier = _Courier(webhook, self, self._dialer)
-                self._couriers[webhook.id] = courier
+            sender = self._senders.get(webhook.id)
+            if sender is None:
+                sender = _WebhookSender(webhook, self, self._dialer)
+                self._senders[webhook.id] = sender
             else:
-                courier.adopt(webhook)
+                sender.adopt(webhook)
 
     async def _let_go(self, webhook_ids: Iterable[WebhookId]) -> None:
-        ended = [self._couriers.pop(webhook_id).end() for webhook_id in tuple(webhook_ids)]
+        ended = [self._senders.pop(webhook_id).end() for webhook_id in tuple(webhook_ids)]
         await DeferredList(ended)
 
 
-class _Courier:
-    """Tells one webhook.
+class _State(Enum):
+    """What the sender of one webhook does."""
 
-    ``webhook`` is how it stands with what is not recorded yet; ``_read_up_to`` is up to where
-    nothing is left to be told. A message that may be the next one is heard of by ``_waiter``,
-    which matches it as a parked wait does: mail that is not wanted costs nothing here.
-    ``_is_outdated``: what the store has of it is to be taken over before it goes on.
+    IDLE = "nothing until it is woken: by a timer, its owner, or the next look of the daemon"
+    LISTENING = "nothing until the feed of its inbox offers a message"
+    RUNNING = "reads and sends messages"
+    RUN_DUE = "as RUNNING, and reads the store once more afterwards"
+    ENDED = "nothing more; a run that was under way ends"
+
+
+class _WebhookSender:
+    """Sends the messages of one webhook.
+
+    ``webhook`` includes the deliveries that are not recorded yet. Up to ``_read_up_to`` no message
+    is left to be sent. ``_waiter`` matches new messages as it does for a parked wait, so mail that
+    is not wanted costs nothing here. A ``_timer`` and ``_is_outdated`` (the webhook must be read
+    again) hold the next run back; `wake` is called when they end.
     """
 
     _log = Logger()
 
-    def __init__(self, webhook: Webhook, office: DeliverWebhooks, dialer: WebhookDialer) -> None:
+    def __init__(self, webhook: Webhook, queue: DeliverWebhooks, dialer: WebhookDialer) -> None:
         self.webhook = webhook
-        self._office = office
+        self._queue = queue
         self._line = dialer.line(webhook.account_name)
         self._read_up_to = webhook.position
         self._ahead = LEAST_AHEAD
         self._waiter: Waiter | None = None
-        self._is_listening = False
-        self._under_way: Deferred[None] = succeed(None)
-        self._is_busy = False
-        self._must_look = False
+        self._state = _State.IDLE
+        self._run_ended: Deferred[None] = succeed(None)
         self._timer: IDelayedCall | None = None
         self._unrecorded: list[WebhookDelivery] = []
         self._records: SharedCalls[None, None] = SharedCalls(self._record_all)
         self._is_outdated = False
-        self._is_ended = False
         self._wait_for_retry()
 
     def look_after(self, newest: Position) -> None:
-        """See that it hears of what comes; hints may have been lost on the way to ``newest``."""
-        if self._is_listening and self._waiter is not None:
-            heard_up_to = self._office.feeds.read_up_to(self._waiter)
+        """Run if ``newest``, the inbox's last position, may not have been heard of."""
+        if self._state is _State.LISTENING and self._waiter is not None:
+            heard_up_to = self._queue.feeds.read_up_to(self._waiter)
             self._read_up_to = max(self._read_up_to, heard_up_to)
-        if not self._is_listening or self._read_up_to < newest:
+        if self._state is not _State.LISTENING or self._read_up_to < newest:
             self.wake()
 
     def wake(self) -> None:
-        """See what there is to tell, unless it is not time yet."""
-        self._must_look = True
-        self._is_listening = False
-        if not self._is_busy and self._may_go_on():
-            self._is_busy = True
-            self._under_way = Deferred.fromCoroutine(self._run())
+        """Read and send what is due, now or after the run under way, unless it is held back."""
+        if self._state is _State.RUNNING:
+            self._state = _State.RUN_DUE
+        if self._state in (_State.IDLE, _State.LISTENING):
+            self._state = _State.IDLE
+            if self._may_go_on():
+                self._state = _State.RUN_DUE
+                self._run_ended = Deferred.fromCoroutine(self._run())
 
     def adopt(self, webhook: Webhook) -> None:
         """Take over what the owner has changed; how far it was told is known better here."""
@@ -274,20 +293,20 @@ class _Courier:
         self.wake()
 
     def end(self) -> Deferred[None]:
-        """Tell nothing more; fires when nothing is under way, and what was told is recorded."""
-        self._is_ended = True
+        """Send nothing more. Fires when no run is under way and all deliveries are recorded."""
+        self._state = _State.ENDED
         self._forget_timer()
-        self._under_way.cancel()
+        self._run_ended.cancel()
         self._line.hang_up()
-        self._stop_listening()
-        return self._under_way
+        self._leave_feed()
+        return self._run_ended
 
     async def _run(self) -> None:
-        pause = 0.0
+        pause, is_cancelled = 0.0, False
         try:
             await self._tell_all()
         except CancelledError:
-            return
+            is_cancelled = True
         except NoPlace:
             pause = TROUBLE
         except ExpectedFailure as failure:
@@ -296,66 +315,69 @@ class _Courier:
         except Exception:
             self._log.failure("webhook {id} could not be told", id=self.webhook.id)
             pause = TROUBLE
-        finally:
-            self._is_busy = False
-            if self._is_ended:
-                self._stop_listening()
-        if pause and not self._is_ended:
+        if self._state is _State.ENDED:
+            self._leave_feed()
+            return
+        is_due = self._state is _State.RUN_DUE
+        self._state = _State.IDLE
+        if pause:
             self._wait(pause)
-        elif self._may_go_on():
-            self._listen()
+        elif self._may_go_on() and not is_cancelled:
+            self._listen(is_due=is_due)
 
     async def _tell_all(self) -> None:
         if self._unrecorded:  # the store was away
             await self._records.call(None)
             self._wait_for_retry()
         try:
-            while self._must_look and self._may_go_on():
-                self._must_look = False
-                self._must_look = await self._tell_next() or self._must_look
+            while self._state is _State.RUN_DUE and self._may_go_on():
+                self._state = _State.RUNNING
+                if await self._tell_next():
+                    self.wake()
         finally:
             if self._unrecorded:
                 await self._records.call(None)
 
     def _may_go_on(self) -> bool:
         is_free = self._timer is None and not self.webhook.is_given_up and not self._is_outdated
-        return is_free and not self._is_ended and self._office.holds_lease
+        return is_free and self._state is not _State.ENDED and self._queue.holds_lease
 
-    def _listen(self) -> None:
-        """Have it heard when the next message comes that it may be told of."""
+    def _listen(self, *, is_due: bool) -> None:
+        """Wait for the next message that may be wanted; run at once if one may be there already."""
         waiter = self._waiter
-        if self._must_look or waiter is None or waiter.has_missed:
+        if is_due or waiter is None or waiter.has_missed:
             self.wake()
             return
-        waiter.hears_removals = waiter.must_tell_removal = False
-        self._is_listening = True
+        waiter.ignore_removals()
+        self._state = _State.LISTENING
         waiter.when_offered().addCallbacks(lambda _: self.wake(), self._listen_later)
 
     def _listen_later(self, failure: Failure) -> None:
         failure.trap(ExpectedFailure)  # the store is away, or the daemon stops
-        self._stop_listening()
-        if not self._is_ended:
+        self._leave_feed()
+        if self._state is _State.LISTENING:
+            self._state = _State.IDLE
+        if self._state is not _State.ENDED:
             self._wait(TROUBLE)
 
-    def _stop_listening(self) -> None:
-        self._is_listening = False
+    def _leave_feed(self) -> None:
         if self._waiter is not None:
-            self._office.feeds.leave(self._waiter)
+            self._queue.feeds.leave(self._waiter)
             self._waiter = None
 
     async def _tell_next(self) -> bool:
         """Tell the next messages; false where there are none left."""
-        async with self._office.places.held(self.webhook.account_id, PATIENCE):
+        async with self._queue.places.held(self.webhook.account_id, PATIENCE):
             if not self._may_go_on():
                 return False
             return await self._read_and_tell()
 
     async def _read_and_tell(self) -> bool:
-        office, webhook, limit = self._office, self.webhook, self._ahead
+        queue, webhook, limit = self._queue, self.webhook, self._ahead
         waiter = self._joined()
         wanted = replace(webhook.wanted, after=self._read_up_to)
-        rows, last_position = await office.messages.oldest_matches(
-            webhook.account_id, wanted, office.expiry_now(), limit, _ALONG
+        rows, last_position = await queue.messages.oldest_matches(
+            webhook.account_id, wanted, queue.expiry_now(), limit, _ALONG
         )
         if self.webhook.revision != webhook.revision:
             return True  # changed by its owner meanwhile: that holds
@@ -369,28 +391,28 @@ class _Courier:
         self._read_up_to = max(self._read_up_to, last_position)
         if waiter is not self._waiter:
             return True  # it heard of a failure
-        return waiter.has_missed or not office.feeds.has_looked(waiter, last_position)
+        return waiter.has_missed or not queue.feeds.has_looked(waiter, last_position)
 
     def _joined(self) -> Waiter:
         """Give what hears of all that comes from here on, and of what is deleted."""
         waiter = self._waiter
         if waiter is None:
-            feeds, webhook = self._office.feeds, self.webhook
+            feeds, webhook = self._queue.feeds, self.webhook
             waiter = self._waiter = feeds.join(webhook.account_id, webhook.wanted, most_held=0)
-        waiter.has_missed = waiter.must_tell_removal = False
-        waiter.hears_removals = True
+        waiter.begin_read()
+        waiter.watch_removals()
         return waiter
 
     async def _tell_each(self, rows: Sequence[MessageRow], revision: int, waiter: Waiter) -> int:
         """Tell messages as long as they are known to be there still; gives how many it was."""
-        office = self._office
-        told, until = 0, office.clock.seconds() + AHEAD_FOR
+        queue = self._queue
+        told, until = 0, queue.clock.seconds() + AHEAD_FOR
         for row in rows:
-            is_late = told > 0 and office.clock.seconds() >= until
-            if is_late or waiter.must_tell_removal or not self._may_go_on():
+            is_late = told > 0 and queue.clock.seconds() >= until
+            if is_late or waiter.has_removals or not self._may_go_on():
                 break
             message = await self._complete(row)
-            if self.webhook.revision != revision or waiter.must_tell_removal:
+            if self.webhook.revision != revision or waiter.has_removals:
                 break
             if message is not None and not await self._tell(message, revision):
                 break
@@ -400,13 +422,13 @@ class _Courier:
 
     async def _tell(self, message: StoredMessage, revision: int) -> bool:
         """Tell a message; false where it was not taken, or told for nothing."""
-        office, webhook = self._office, self.webhook
+        queue, webhook = self._queue, self.webhook
         if not self._may_go_on():
             return False
         listed = ListedMessage(message.summary, message.content.extracted)
         event_id = f"msg_{message.summary.id}"
-        body = office.write(webhook, listed, message.content.text)
-        delivery = await try_once(self._line, webhook, event_id, body, office.clock, office.now())
+        body = queue.write(webhook, listed, message.content.text)
+        delivery = await try_once(self._line, webhook, event_id, body, queue.clock, queue.now())
         if self.webhook.revision != revision:
             return False  # changed by its owner meanwhile: that holds
         if delivery.attempt.wait:
@@ -416,13 +438,13 @@ class _Courier:
         return delivery.attempt.is_taken
 
     async def _keep(self, delivery: WebhookDelivery, position: Position) -> None:
-        office, attempt, before = self._office, delivery.attempt, self.webhook
+        queue, attempt, before = self._queue, delivery.attempt, self.webhook
         if attempt.is_taken:
             self.webhook = told(before, position)
         else:
-            self.webhook = failed(before, attempt, office.now(), office.chance)
+            self.webhook = failed(before, attempt, queue.now(), queue.chance)
             self._wait_for_retry()
-        office.outcomes.add("told" if attempt.is_taken else "failed")
+        queue.outcomes.add("told" if attempt.is_taken else "failed")
         if self.webhook.state is not before.state:
             self._log_state()
         self._unrecorded.append(delivery)
@@ -436,21 +458,21 @@ class _Courier:
         unrecorded = self._unrecorded
         while unrecorded:
             some = tuple(unrecorded)
-            is_kept = await self._office.store.record(self._office.holder, self.webhook, some)
+            is_kept = await self._queue.store.record(self._queue.holder, self.webhook, some)
             if not is_kept and unrecorded:
                 # Changed or deleted by its owner, or another daemon delivers now.
                 unrecorded.clear()
                 self._is_outdated = True
-                self._office.hear_change(self.webhook.id)
+                self._queue.hear_change(self.webhook.id)
             del unrecorded[: len(some)]
 
     async def _complete(self, row: MessageRow) -> StoredMessage | None:
         """Give the whole message; nothing of one that is gone, or has other contents."""
-        office, wanted = self._office, self.webhook.wanted
-        if row.summary.expires_at <= office.expiry_now():
+        queue, wanted = self._queue, self.webhook.wanted
+        if row.summary.expires_at <= queue.expiry_now():
             return None
         try:
-            message = await office.loader.complete(row)
+            message = await queue.loader.complete(row)
         except MessageNotFound:
             return None
         content = message.content
@@ -459,19 +481,19 @@ class _Courier:
         if not isinstance(row.content, MessageContent):
             # It took a while to be taken apart: it may have been deleted meanwhile.
             account_id, message_id = row.summary.account_id, row.summary.id
-            if not await office.messages.find_message(account_id, message_id, office.expiry_now()):
+            if not await queue.messages.find_message(account_id, message_id, queue.expiry_now()):
                 return None
         return message
 
     def _wait_for_retry(self) -> None:
         if self.webhook.retry_at is not None:
-            wait = self.webhook.retry_at - self._office.now()
+            wait = self.webhook.retry_at - self._queue.now()
             # No longer than such waits are, where the clock was set back meanwhile.
             self._wait(min(max(0, wait), LONGEST_WAIT) / SECOND)
 
     def _wait(self, seconds: float) -> None:
         self._forget_timer()
-        self._timer = self._office.clock.callLater(seconds, self._go_on)
+        self._timer = self._queue.clock.callLater(seconds, self._go_on)
 
     def _go_on(self) -> None:
         self._timer = None

@@ -10,6 +10,7 @@ that nobody waits for.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
 
 from msgspec.structs import replace
@@ -34,13 +35,21 @@ LOOK_SIZE = 200
 """Messages read at a time; more are read in a next look."""
 
 
+class _Removals(Enum):
+    """Whether messages of the inbox were deleted, for a waiter that may want to know."""
+
+    IGNORED = "the waiter is not told"
+    NONE = "none was deleted since the waiter asked to be told"
+    SOME = "some were deleted, and the waiter was not told yet"
+
+
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """One parked wait: what comes in for it is kept in order until it is taken.
+    """One parked wait: the messages that come in for it are kept in order until they are taken.
 
-    ``hears_refusals``: it is also told of wanted mail that was refused; ``hears_removals``: and
-    that some was deleted, which ``must_tell_removal`` says until it was told. No more than
-    ``most_held`` messages are kept, where that is given: ``has_missed`` says that there were more.
+    A waiter with ``hears_refusals`` is also offered refused mail that it may have wanted. At most
+    ``most_held`` messages are kept if that is given; ``has_missed`` says that there were more, so
+    that the store must be read.
     """
 
     account_id: AccountId
@@ -48,8 +57,7 @@ class Waiter:
     hears_refusals: bool = False
     most_held: int | None = None
     has_missed: bool = False
-    hears_removals: bool = False
-    must_tell_removal: bool = False
+    _removals: _Removals = _Removals.IGNORED
     _messages: list[MessageRow] = field(default_factory=list)
     _refusals: list[Refusal] = field(default_factory=list)
     _bell: "Deferred[None] | None" = None
@@ -76,15 +84,32 @@ class Waiter:
                 self._refusals.append(refusal)
             self._ring()
 
+    def begin_read(self) -> None:
+        """Forget what was missed: the caller is about to read the store."""
+        self.has_missed = False
+
+    def watch_removals(self) -> None:
+        """Be told of messages that are deleted from now on."""
+        self._removals = _Removals.NONE
+
+    def ignore_removals(self) -> None:
+        """Do not be told of deleted messages any more."""
+        self._removals = _Removals.IGNORED
+
     def note_removal(self) -> None:
-        """Remember that messages of the inbox were deleted."""
-        if self.hears_removals and not self.must_tell_removal:
-            self.must_tell_removal = True
+        """Record that messages of the inbox were deleted."""
+        if self._removals is _Removals.NONE:
+            self._removals = _Removals.SOME
             self._ring()
+
+    @property
+    def has_removals(self) -> bool:
+        """Whether messages were deleted since `watch_removals`."""
+        return self._removals is _Removals.SOME
 
     def when_offered(self) -> Deferred[None]:
         """Fire as soon as there is something to be taken; to be cancelled by who gives up."""
-        if self._messages or self._refusals or self.must_tell_removal:
+        if self._messages or self._refusals or self.has_removals:
             return succeed(None)
         if self._failure is not None:
             return fail(self._failure)
@@ -126,18 +151,37 @@ class Waiter:
             bell.errback(self._failure)
 
 
+class _Reading(Enum):
+    """Whether the store is being read for the waiters of an inbox."""
+
+    UNSTARTED = "no waiter has said yet up to where it has looked, so it is not known from where"
+    UNSTARTED_DUE = "as UNSTARTED, and a read is due as soon as that is known"
+    IDLE = "everything up to the position was offered"
+    RUNNING = "what is new is being read"
+    RUNNING_DUE = "as RUNNING, and a hint has come since: another read follows"
+
+
+class _OwnMail(Enum):
+    """What became of the mail that this daemon has stored since the last hint."""
+
+    NONE = "there was none"
+    ALL_OFFERED = "all of it was offered, so the hint of it needs no read"
+    SOME_LEFT_OUT = "some was not the next message after the position, and must be read"
+
+
 class _Feed:
-    """The waiters of one inbox, and how far the inbox was read for them."""
+    """The waiters of one inbox, and how far the inbox was read for them.
+
+    All messages from ``_start`` to ``_position`` were offered.
+    """
 
     def __init__(self, account_id: AccountId, store: MailStore, now: Now) -> None:
         self._account_id = account_id
         self._store = store
         self._now = now
-        self._start: Position | None = None
-        self._position: Position | None = None
-        self._is_looking = False
-        self._must_look = False
-        self._was_told = self._was_left_out = False
+        self._reading = _Reading.UNSTARTED
+        self._own_mail = _OwnMail.NONE
+        self._start = self._position = START
         self._by_tag: dict[str | None, dict[Waiter, None]] = {}
         self._along = ReadAlong(lambda message: self.expects(message.tag), LARGE)
 
@@ -161,20 +205,26 @@ class _Feed:
         The feed goes on from where the first one ended. A waiter whose look was
         overtaken by that one has not seen what came in between, nor is it offered.
         """
-        if self._start is None:
+        if not self._is_started:
+            is_due = self._reading is _Reading.UNSTARTED_DUE
             self._start = self._position = position
-            if self._must_look:
+            self._reading = _Reading.IDLE
+            if is_due:
                 self.look()
         return position >= self._start
 
     @property
+    def _is_started(self) -> bool:
+        return self._reading not in (_Reading.UNSTARTED, _Reading.UNSTARTED_DUE)
+
+    @property
     def position(self) -> Position:
-        """Give the position up to which its waiters were offered everything."""
-        return START if self._position is None else self._position
+        """The position up to which its waiters were offered everything."""
+        return self._position
 
     def is_behind(self, position: Position) -> bool:
-        """Tell whether there may be something that its waiters were not offered."""
-        return self._position is None or self._position < position
+        """Return whether there may be a message that its waiters were not offered."""
+        return not self._is_started or self._position < position
 
     def expects(self, tag: str) -> bool:
         """Tell whether somebody may wait for mail with this tag."""
@@ -191,40 +241,36 @@ class _Feed:
 
     def reach(self, position: Position) -> bool:
         """Go on to a position where nobody wants what is there; only to the next one."""
-        is_next = self._position is not None and position == self._position + 1
-        if self._is_looking or not is_next:
-            self._was_left_out = True
+        if self._reading is not _Reading.IDLE or position != self._position + 1:
+            self._own_mail = _OwnMail.SOME_LEFT_OUT
             return False
-        self._was_told = True
+        if self._own_mail is _OwnMail.NONE:
+            self._own_mail = _OwnMail.ALL_OFFERED
         self._position = position
         return True
 
     def hear(self) -> None:
-        """Take a hint: nothing is to be read where it is of messages that were all taken."""
-        has_all = self._was_told and not self._was_left_out
-        self._was_told = self._was_left_out = False
-        if not has_all:
+        """Take a hint. It needs no read if it is of messages that were all offered."""
+        own_mail, self._own_mail = self._own_mail, _OwnMail.NONE
+        if own_mail is not _OwnMail.ALL_OFFERED:
             self.look()
 
     def look(self) -> None:
-        """Read what is new since the last look, now or right after the look under way."""
-        self._must_look = True
-        if self._is_looking or self._position is None:
-            return
-        self._must_look = False
-        self._is_looking = True
-        wanted = MessageFilter(after=self._position)
-        found = self._store.oldest_matches(
-            self._account_id, wanted, self._now(), LOOK_SIZE, self._along
-        )
-        found.addCallbacks(self._offer, self._fail).addCallback(self._look_again)
+        """Read what is new since the last read: now, or right after the read under way."""
+        self._reading = _AFTER_HINT[self._reading]
+        if self._reading is _Reading.RUNNING:
+            wanted = MessageFilter(after=self._position)
+            found = self._store.oldest_matches(
+                self._account_id, wanted, self._now(), LOOK_SIZE, self._along
+            )
+            found.addCallbacks(self._offer, self._fail).addCallback(self._end_look)
 
     def _offer(self, found: tuple[tuple[MessageRow, ...], Position]) -> Deferred[None] | None:
         messages, last_position = found
         if len(messages) == LOOK_SIZE:
             last_position = messages[-1].summary.position
-            self._must_look = True
-        before, self._position = self._position or START, last_position
+            self._reading = _Reading.RUNNING_DUE
+        before, self._position = self._position, last_position
         for message in messages:
             self._offer_one(message)
         # A position that no message has is a refusal's, or that of a mail which is gone.
@@ -251,10 +297,21 @@ class _Feed:
         for waiter in self.waiters():
             waiter.fail(failure)
 
-    def _look_again(self, _: None) -> None:
-        self._is_looking = False
-        if self._must_look and self._by_tag:
+    def _end_look(self, _: None) -> None:
+        is_due = self._reading is _Reading.RUNNING_DUE
+        self._reading = _Reading.IDLE
+        if is_due and self._by_tag:
             self.look()
+
+
+_AFTER_HINT = {
+    _Reading.UNSTARTED: _Reading.UNSTARTED_DUE,
+    _Reading.UNSTARTED_DUE: _Reading.UNSTARTED_DUE,
+    _Reading.IDLE: _Reading.RUNNING,
+    _Reading.RUNNING: _Reading.RUNNING_DUE,
+    _Reading.RUNNING_DUE: _Reading.RUNNING_DUE,
+}
+"""How a hint, which asks for a read, changes the state."""
 
 
 class InboxFeeds:

@@ -140,8 +140,8 @@ class FollowInbox:
                 if event is not None:
                     yield event
             following.position = max(following.position, up_to)
-            if waiter.must_tell_removal:
-                waiter.must_tell_removal = False
+            if waiter.has_removals:
+                waiter.watch_removals()
                 yield UpToHere(following.position, has_removals=True)
             if following.is_due:
                 yield following.up_to_here(self._feeds.read_up_to(waiter))
@@ -157,7 +157,7 @@ class FollowInbox:
                 await waiter.when_offered().addTimeout(following.patience, self._clock)
             return _in_order(*following.take()), START
         # What comes from here on is offered, or missed and read from the store once more.
-        waiter.has_missed = False
+        waiter.begin_read()
         rows, refusals, up_to = await self._read(waiter, following.position)
         following.refused_up_to = up_to
         has_more = len(rows) == READ_AT_ONCE
@@ -233,7 +233,7 @@ class _Following:
         heartbeat: float,
     ) -> None:
         self.waiter = waiter
-        waiter.hears_removals = True
+        waiter.watch_removals()
         self.position = position
         self.refused_up_to = position
         self.is_behind = True

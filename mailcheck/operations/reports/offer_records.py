@@ -18,7 +18,7 @@ from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt, propose_tls_rpt
 from mailcheck.checks.overlay import Change, Overlay
-from mailcheck.checks.receiver_reports.belief import doubt_tls
+from mailcheck.checks.receiver_reports.belief import Trust, judge_tls_request
 from mailcheck.core.receiver_reports import ReportPlaces
 from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import run_all
@@ -91,9 +91,9 @@ class OfferRecords:
         inquiry = Inquiry.starting_now(self._resolver, self._clock, DEADLINE)
         uri = f"mailto:{places.tls}"
         before = await inquiry.ask(partial(evaluate_tls_rpt, domain))
-        doubt = doubt_tls(before, (uri, places.tls_url))
-        if not doubt:
-            return NOT_PROVEN if doubt is None else ASKING
+        asked = judge_tls_request(before, (uri, places.tls_url)).trust
+        if asked is not Trust.DOUBTED:
+            return NOT_PROVEN if asked is Trust.UNDETERMINED else ASKING
         own = propose_tls_rpt(domain, (*before.rua, uri))
         if own is None:
             return NOT_PROVEN

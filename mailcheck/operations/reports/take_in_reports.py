@@ -16,10 +16,12 @@ from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt
 from mailcheck.checks.mail_domains import owner_of
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.belief import (
-    doubt_claim,
-    doubt_dmarc,
-    doubt_tls,
+    Judgement,
+    Trust,
     find_reporter,
+    judge_claim,
+    judge_dmarc_request,
+    judge_tls_request,
 )
 from mailcheck.checks.receiver_reports.reading import Refused, Report
 from mailcheck.checks.receiver_reports.tls import TlsReport, TlsSessions, sessions_of
@@ -264,9 +266,9 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         if identities is None:
             raise NotKnownYet("who vouches for its mail could not be found out")
         reporter = find_reporter(await inquiry.authenticate(succeed(identities)))
-        if reporter is None:
+        if reporter.trust is Trust.UNDETERMINED:
             raise NotKnownYet("who vouches for its mail could not be found out")
-        return reporter
+        return reporter.domain
 
     async def _judge_document(
         self, waiting: WaitingReport, document: Report | Refused, reporter: str
@@ -301,7 +303,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
             address = self._addresses.mail_address(ReportKind.DMARC, waiting.mailbox_name)
             inquiry = Inquiry.starting_now(self._resolver, self._clock)
             verdict = await inquiry.ask(partial(evaluate_dmarc, report.domain))
-            asked = [doubt_dmarc(verdict, one) for one in address]
+            asked = [judge_dmarc_request(verdict, one) for one in address]
             doubt = self._settle(asked, report.domain)
         day = day_of(report.begins_at)
         if not doubt:
@@ -328,7 +330,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         for domain in report.domains:
             if not doubt:
                 verdict = await inquiry.ask(partial(evaluate_tls_rpt, domain))
-                doubt = self._settle([doubt_tls(verdict, places)], domain)
+                doubt = self._settle([judge_tls_request(verdict, places)], domain)
         day = day_of(report.begins_at)
         if not doubt:
             doubt = await self._doubt_room(waiting, kept.domain, day)
@@ -339,7 +341,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
     def _doubt_mail(self, reporter: str, claimed: str) -> str:
         if not reporter:
             return "nothing vouches for its mail: neither DKIM nor SPF passes for its author"
-        return doubt_claim(reporter, claimed)
+        return judge_claim(reporter, claimed).reason
 
     def _doubt_time(self, waiting: WaitingReport, ends_at: Instant) -> str:
         is_ahead = ends_at > waiting.received_at + MAX_AHEAD
@@ -354,17 +356,17 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
             return ""
         return f"{known} different rows were counted for its day already"
 
-    def _settle(self, doubts: Sequence[str | None], domain: str) -> str:
-        """Give the doubt that is left where no address is asked for.
+    def _settle(self, judgements: Sequence[Judgement], domain: str) -> str:
+        """Return why a domain does not ask for reports to any address; empty if it asks for one.
 
-        :raises NotKnownYet: nobody knows whether one is.
+        :raises NotKnownYet: DNS did not answer.
         """
-        if "" in doubts:
+        found = {one.trust for one in judgements}
+        if Trust.TRUSTED in found:
             return ""
-        known = [one for one in doubts if one is not None]
-        if len(known) < len(doubts):
+        if Trust.UNDETERMINED in found:
             raise NotKnownYet(f"whether {domain} asks for reports here could not be found out")
-        return known[0]
+        return judgements[0].reason
 
     def _kept(self, waiting: WaitingReport, state: ReportState, reason: str) -> ReceiverReport:
         return ReceiverReport(
