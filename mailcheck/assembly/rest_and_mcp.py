@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 from msgspec import Struct
 
@@ -96,7 +97,7 @@ class RestAndMcp:
             *answers.pages(),
         ]
 
-    def _routes(self) -> Sequence[Route]:
+    def _routes(self) -> Sequence[Route[Any]]:
         built = self._built
         inbox = InboxRoutes(
             built.inbox,
@@ -128,7 +129,7 @@ class RestAndMcp:
             *tests.routes(),
         ]
 
-    def agent_tools(self) -> Sequence[Tool]:
+    def agent_tools(self) -> Sequence[Tool[Any]]:
         """List the tools of the MCP server, in the order in which they are shown."""
         built = self._built
         views = MessageViews(built.workers.content)

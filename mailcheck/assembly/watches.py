@@ -1,5 +1,7 @@
 """Builds watches: what their owners do with them, and what runs them."""
 
+from typing import Any
+
 from twisted.application.service import Service
 
 from mailcheck.assembly.cluster import Cluster, share_work
@@ -63,11 +65,11 @@ class WatchAssembly:
         send = SendToOwn(receiver, config.inbox.domain).send
         self.tell = TellAlerts(self.store, send, memory, time_and_chance)
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Route[Any]]:
         """List the routes of the REST API."""
         return WatchRoutes(self.keep, self._turns).routes()
 
-    def agent_tools(self) -> list[Tool]:
+    def agent_tools(self) -> list[Tool[Any]]:
         """List the tools of the MCP server."""
         return WatchTools(self.keep).tools()
 

@@ -20,6 +20,12 @@ MAX_LABEL = 63  # RFC 1035 2.3.4
 MAX_ECHO = 60  # of what was sent, in an error
 MAX_INPUT = 1024  # IDNA mapping is not run on more; no name is that long in any script
 
+MAX_SELECTORS = 10
+"""Maximum number of DKIM selectors that a request may name; each is a query."""
+
+MAX_ADDRESSES = 4
+"""Maximum number of addresses of a domain that are checked: each costs 20 queries."""
+
 SPECIAL_USE = frozenset(
     {
         "alt",  # RFC 9476

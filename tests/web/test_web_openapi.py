@@ -4,16 +4,17 @@ import gzip
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode, urlsplit
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from twisted.internet.defer import Deferred
 
 from mailcheck.api.openapi.document import load_examples
-from mailcheck.api.parameters import Query
+from mailcheck.api.requests.reading import NoParameters, Request, fields_of, read_texts
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.rest_and_mcp import BuiltOperations, RestAndMcp
 from mailcheck.config.options import WebOptions
@@ -95,7 +96,7 @@ def test_every_route_is_described_and_nothing_else() -> None:
 def test_a_route_without_a_description_can_not_be_written() -> None:
     """Nobody forgets it: the code does not run without one."""
 
-    async def handle(_: Call) -> Any:
+    async def handle(_: Call[NoParameters]) -> Any:
         raise NotImplementedError
 
     with pytest.raises(TypeError, match="operation"):
@@ -204,17 +205,16 @@ def test_links_lead_to_operations() -> None:
                 assert set(link["parameters"]) <= {one["name"] for one in target["parameters"]}
 
 
-class Noted(dict[str, Sequence[str]]):
-    """Parameters that note which of them are read."""
+def noting(request: type[Request], read: set[str]) -> type[Request]:
+    """Make a class of the same request that notes which of its fields are read."""
 
-    def __init__(self, values: Mapping[str, Sequence[str]]) -> None:
-        super().__init__(values)
-        self.read: set[str] = set()
+    def note(self: Request, name: str) -> Any:
+        read.add(name)
+        return object.__getattribute__(self, name)
 
-    def get(self, name: str, default: Any = None) -> Any:
-        """Give a parameter."""
-        self.read.add(name)
-        return super().get(name, default)
+    namespace = {"__getattribute__": note}
+    made = msgspec.defstruct("Noting", [], bases=(request,), namespace=namespace, frozen=True)
+    return cast(type[Request], made)
 
 
 @pytest.fixture
@@ -225,7 +225,7 @@ def checking() -> Iterator[House]:
     house.close()
 
 
-def routes_of(house: House) -> Sequence[Route]:
+def routes_of(house: House) -> Sequence[Route[Any]]:
     """List the routes of a house."""
     built = house.assembly
     operations = BuiltOperations(
@@ -248,24 +248,25 @@ def parameters(operation: Any, place: str) -> dict[str, Any]:
     return {one["name"]: one for one in operation.get("parameters", ()) if one["in"] == place}
 
 
-def test_every_parameter_that_is_read_is_described(checking: House) -> None:
-    """And every parameter that is described is read, query and path alike."""
+def test_every_parameter_that_is_described_is_read(checking: House) -> None:
+    """No handler ignores a parameter that it takes; variables of paths are described."""
     caller: Caller = run(checking.assembly.authenticator.identify(checking.key))
     for route in routes_of(checking):
         described = route.described
         _, _, operation = OPERATIONS[described.operation.id]
         query = parameters(operation, "query")
         required = {name: ["example.com"] for name, one in query.items() if one["required"]}
-        noted = Noted(required)
+        read: set[str] = set()
+        request: type[Request] = route.operation.request
+        asked = read_texts(noting(request, read), required)
         path = dict.fromkeys(("message_id", "test_id", "attachment_id"), "none")
-        urls = checking.assembly.urls
-        call = Call(caller, checking.assembly.now(), Query(noted), path, "", urls)
+        call = Call(caller, checking.assembly.now(), asked, path, "", checking.assembly.urls)
         under_way: Deferred[Any] = Deferred.fromCoroutine(route.handle(call))  # type: ignore[arg-type]
         under_way.addErrback(lambda _: None)
         under_way.cancel()
-        if "wait" in route.path or route.operation.id == "deleteMessages":
-            noted.read.discard("q")  # the filter of lists knows it; these refuse it
-        assert noted.read == set(query), described
+        fields = fields_of(request)
+        assert {name for name, one in fields.items() if one.attribute not in read} == set()
+        assert set(fields) == set(query), described
         variables = {part[1:-1] for part in described.path.split("/") if part.startswith("{")}
         assert variables == set(parameters(operation, "path")), described
 

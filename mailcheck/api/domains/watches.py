@@ -11,20 +11,19 @@ from msgspec.structs import replace
 from mailcheck.api.inbox.webhooks import Secret
 from mailcheck.api.request_bodies import is_whole_number, parse_object, refuse_unknown, text_in
 from mailcheck.api.shapes import ABSENT, Absent, Always, Count, Shape, Texts, Timestamp, said
-from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.scoring.score import grade_of
 from mailcheck.checks.watching.changes import State, read_state
 from mailcheck.checks.watching.facts import ANSWERS, CERTIFICATE_ENDS, host_of
 from mailcheck.checks.watching.uptime import uptime
 from mailcheck.core import watches
+from mailcheck.core.domain_names import MAX_ADDRESSES, MAX_SELECTORS
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.instants import DAY, MINUTE, Instant, format_instant, parse_instant
 from mailcheck.core.watches import WatchKind, WatchSettings, parse_quiet_time
 from mailcheck.core.webhooks import ALERT_TO, Webhook, WebhookState, address_of
 from mailcheck.operations.domains.watches import keep
 from mailcheck.operations.domains.watches.keep import SHOWN_ALERTS, ShownWatch
-from mailcheck.operations.ranges import MAX_SELECTORS
 from mailcheck.store.domains.watch_store import History, WatchPage
 
 NEW_EXAMPLE = '{"target": "example.com", "everyMinutes": 60, "selectors": ["s1"]}'

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mailcheck.api.openapi.operations import Answer, Body, Described, Link, Operation, Parameter
+from mailcheck.api.openapi.operations import Answer, Body, Described, Link, Parameter
 from mailcheck.api.schemas import Schema
 from mailcheck.api.shapes import JsonObject, JsonValue, Shape, component_schemas, reference_to
 
@@ -87,7 +87,7 @@ class DocumentWriter:
         answers = {**frame.refusals, **frame.elsewhere}
         paths: dict[str, dict[str, JsonValue]] = {}
         for one in described:
-            paths.setdefault(one.path, {})[one.method.lower()] = self._operation(one.operation)
+            paths.setdefault(one.path, {})[one.method.lower()] = self._operation(one)
         return {
             "security": SECURITY,
             "tags": [{"name": name, "description": text} for name, text in frame.tags.items()],
@@ -103,7 +103,8 @@ class DocumentWriter:
             },
         }
 
-    def _operation(self, operation: Operation) -> JsonObject:
+    def _operation(self, described: Described) -> JsonObject:
+        operation = described.operation
         refusals = self._frame.refusals if operation.needs_key else {}
         answers: dict[int, JsonValue] = {
             status: {"$ref": f"#/components/responses/{_response_name(status)}"}
@@ -116,8 +117,8 @@ class DocumentWriter:
             "summary": operation.summary,
             "description": operation.description,
         }
-        if operation.parameters:
-            shown["parameters"] = [_parameter(one) for one in operation.parameters]
+        if described.parameters:
+            shown["parameters"] = [_parameter(one) for one in described.parameters]
         if operation.body is not None:
             shown["requestBody"] = {"required": True, "content": self._content([operation.body])}
         if not operation.needs_key:

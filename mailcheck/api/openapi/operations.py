@@ -4,11 +4,15 @@ The document, the readable page and the tests are all made from these.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
+from mailcheck.api.requests.reading import Request, fields_of
 from mailcheck.api.schemas import Schema
 from mailcheck.api.shapes import JsonValue, Shape
+
+R = TypeVar("R", bound=Request)
 
 JSON = "application/json"
 
@@ -61,10 +65,11 @@ class Answer(Struct, frozen=True):
     links: Mapping[str, Link] = field(default_factory=dict)
 
 
-class Operation(Struct, frozen=True):
+class Operation(Struct, Generic[R], frozen=True):
     """One method on one path. ``answers`` come beside those that every request may get.
 
-    ``id`` is what generators of clients name the call; ``tag`` is its group.
+    ``id`` is what generators of clients name the call; ``tag`` is its group. ``request`` is read
+    from the query; ``headers`` are header fields that the operation reads.
     """
 
     id: str
@@ -72,14 +77,15 @@ class Operation(Struct, frozen=True):
     summary: str
     description: str
     answers: Mapping[int, Answer]
-    parameters: Sequence[Parameter] = ()
+    request: type[R]
     body: Body | None = None
+    headers: Sequence[Parameter] = ()
     needs_key: bool = True
 
     @property
     def query_names(self) -> tuple[str, ...]:
-        """Name the parameters of its query; a request with another one is refused."""
-        return tuple(one.name for one in self.parameters if one.place == "query")
+        """The parameters of its query."""
+        return tuple(fields_of(self.request))
 
 
 class Described(Struct, frozen=True):
@@ -87,4 +93,22 @@ class Described(Struct, frozen=True):
 
     method: str
     path: str
-    operation: Operation
+    operation: Operation[Any]
+    path_parameters: Sequence[Parameter] = ()
+
+    @property
+    def parameters(self) -> Sequence[Parameter]:
+        """All parameters: of the path, the query and the header."""
+        request: type[Request] = self.operation.request
+        asked = [
+            Parameter(
+                name,
+                "query",
+                one.said.description or "",
+                one.schema,
+                one.said.example or None,
+                one.is_required,
+            )
+            for name, one in fields_of(request).items()
+        ]
+        return (*self.path_parameters, *asked, *self.operation.headers)

@@ -13,12 +13,8 @@ from mailcheck.checks.dns_answers import Answers, HostAddresses, Presence, look_
 from mailcheck.checks.dnsbl.listings import Target, target_address
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.mail_domains import owner_of
-from mailcheck.core.domain_names import is_within
+from mailcheck.core.domain_names import MAX_ADDRESSES, is_within
 from mailcheck.core.network_addresses import DOCUMENTATION, IpAddress, why_not_public
-
-MAX_ADDRESSES = 4
-"""Addresses of one domain that lists are asked about, and that a caller may name: each costs
-twenty questions."""
 
 
 class SendingHost(Struct, frozen=True):

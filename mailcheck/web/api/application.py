@@ -1,7 +1,7 @@
 """The routes of the API behind one gate."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import cast
+from typing import Any, cast
 from urllib.parse import unquote
 
 from twisted.internet.defer import Deferred
@@ -11,7 +11,7 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request
 from werkzeug.exceptions import MethodNotAllowed
 
-from mailcheck.api.parameters import parse_query
+from mailcheck.api.requests.reading import read_query
 from mailcheck.api.urls import API_PATH
 from mailcheck.core.accounts import Caller
 from mailcheck.ports.clocks import Now
@@ -33,7 +33,7 @@ class Api:
     def __init__(
         self,
         gate: Gate,
-        routes: Sequence[Route],
+        routes: Sequence[Route[Any]],
         description: ApiDescription,
         urls: RequestUrls,
         now: Now,
@@ -44,7 +44,6 @@ class Api:
         self._now = now
         self._fixed = _fixed_paths(routes)
         self._routes = {Path(route.method, route.path): route for route in routes}
-        self._known = {Path(one.method, one.path): one.operation.query_names for one in routes}
 
     def resource(self) -> IResource:
         """Give what is mounted at the base URL."""
@@ -61,13 +60,12 @@ class Api:
 
         async def handle(caller: Caller) -> Reply | Stream:
             route = self._routes[asked]
-            query = parse_query(request.uri.partition(b"?")[2])
-            query.refuse_unknown(self._known[asked])
+            wanted = read_query(route.operation.request, request.uri.partition(b"?")[2])
             accept = ", ".join(header_values(request, b"Accept"))
             urls = self._urls.of(request)
             body = b"" if request.content is None else request.content.read()
             last_event_id = "".join(header_values(request, b"Last-Event-ID"))
-            call = Call(caller, asked_at, query, values, accept, urls, body, last_event_id)
+            call = Call(caller, asked_at, wanted, values, accept, urls, body, last_event_id)
             return await route.handle(call)
 
         return self._serve(request, handle)
@@ -108,7 +106,7 @@ class Api:
         return Deferred.fromCoroutine(answer(request, admit))
 
 
-def _fixed_paths(routes: Sequence[Route]) -> dict[str, list[str]]:
+def _fixed_paths(routes: Sequence[Route[Any]]) -> dict[str, list[str]]:
     """Give the methods of each path without variables: one with variables may match it too."""
     found: dict[str, list[str]] = {}
     for route in routes:

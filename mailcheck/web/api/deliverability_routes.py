@@ -1,5 +1,7 @@
 """The routes of deliverability tests (SPEC.md section 4, DECISIONS.md section 3)."""
 
+from typing import Any
+
 from mailcheck.api.deliverability.preflight_bodies import parse_preflight
 from mailcheck.api.deliverability.tests import (
     WHOLE_TEST,
@@ -24,19 +26,12 @@ from mailcheck.api.deliverability.tests import (
     Preflight as PreflightShape,
 )
 from mailcheck.api.openapi.operations import Answer, Body, Link, Operation, json_body
+from mailcheck.api.requests.checks import ListPage, WaitForTest
+from mailcheck.api.requests.reading import NoParameters
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.operations.concurrency import Turns
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
 from mailcheck.operations.deliverability.preflight import Preflight
-from mailcheck.operations.ranges import (
-    DEFAULT_PAGE,
-    DEFAULT_WAIT,
-    LARGEST_PAGE,
-    LAST_PAGE,
-    LONGEST_WAIT,
-    SHORTEST_WAIT,
-)
-from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.described_answers import missing
 from mailcheck.web.site.errors import WAIT_OVER
@@ -60,6 +55,7 @@ GENERATE = Operation(
     "Start a test",
     "Gives an address for one mail, good for one hour.",
     {200: Answer("The address.", [json_body("new test", NewTest)], links=_TEST_LINKS)},
+    NoParameters,
 )
 
 TESTS_LIST = Operation(
@@ -80,7 +76,7 @@ TESTS_LIST = Operation(
             },
         )
     },
-    (parameters.LIMIT, parameters.PAGE),
+    ListPage,
 )
 
 TEST = Operation(
@@ -90,7 +86,7 @@ TEST = Operation(
     "Its status, and the report when the status is `completed`. Poll it until the status is "
     "`completed`, `expired` or `error`, or wait for it.",
     {200: Answer("The test.", [json_body("test", WHOLE_TEST)]), 404: missing("test")},
-    (parameters.TEST,),
+    NoParameters,
 )
 
 TEST_DELETE = Operation(
@@ -100,7 +96,7 @@ TEST_DELETE = Operation(
     "Its address, report and share link are gone for good, and its mail unless that lies in an "
     "inbox too.",
     {200: Answer("It is gone.", [json_body("deleted test", DeletedTest)]), 404: missing("test")},
-    (parameters.TEST,),
+    NoParameters,
 )
 
 TEST_WAIT = Operation(
@@ -113,7 +109,7 @@ TEST_WAIT = Operation(
         404: missing("test"),
         408: Answer("It is not finished: wait again.", [json_body("test wait over", WaitOver)]),
     },
-    (parameters.TEST, parameters.TIMEOUT),
+    WaitForTest,
 )
 
 TEST_RAW = Operation(
@@ -129,7 +125,7 @@ TEST_RAW = Operation(
         ),
         404: missing("test"),
     },
-    (parameters.TEST,),
+    NoParameters,
 )
 
 TEST_RECHECK = Operation(
@@ -139,7 +135,7 @@ TEST_RECHECK = Operation(
     "On the mail that is there; 400 while no mail has come in. While checks run nothing is "
     "started twice.",
     {200: Answer("They run.", [json_body("recheck", Recheck)]), 404: missing("test")},
-    (parameters.TEST,),
+    NoParameters,
 )
 
 TEST_PREFLIGHT = Operation(
@@ -151,7 +147,7 @@ TEST_PREFLIGHT = Operation(
         200: Answer("The report that it would get.", [json_body("preflight", PreflightShape)]),
         404: missing("test"),
     },
-    (parameters.TEST,),
+    NoParameters,
     json_body("preflight records", PreflightRecords),
 )
 
@@ -164,7 +160,7 @@ TEST_SHARE_RENEW = Operation(
         200: Answer("The new link.", [json_body("test share", ReportShare)]),
         404: missing("test"),
     },
-    (parameters.TEST,),
+    NoParameters,
 )
 
 MESSAGE_SCORE = Operation(
@@ -180,7 +176,7 @@ MESSAGE_SCORE = Operation(
         ),
         404: missing("message"),
     },
-    (parameters.MESSAGE,),
+    NoParameters,
 )
 
 
@@ -199,7 +195,7 @@ class DeliverabilityRoutes:
         self._domain = domain
         self._turns = turns
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Route[Any]]:
         """List the routes."""
         test = "/test/<test_id>"
         return [
@@ -220,60 +216,58 @@ class DeliverabilityRoutes:
             ),
         ]
 
-    async def generate(self, call: Call) -> Reply:
+    async def generate(self, call: Call[NoParameters]) -> Reply:
         """POST /test/generate."""
         test = await self._operations.generate.generate(call.caller.account_id)
         return json_reply(render_new_address(test, self._domain))
 
-    async def tests(self, call: Call) -> Reply:
+    async def tests(self, call: Call[ListPage]) -> Reply:
         """GET /test."""
-        limit = call.query.whole_number("limit", 1, LARGEST_PAGE, DEFAULT_PAGE)
-        page = call.query.whole_number("page", 1, LAST_PAGE, 1)
+        limit, page = call.asked.limit, call.asked.page
         found = await self._operations.find.page(call.caller.account_id, limit, page)
         return json_reply(render_test_page(found, page, limit, self._domain, call.urls))
 
-    async def one(self, call: Call) -> Reply:
+    async def one(self, call: Call[NoParameters]) -> Reply:
         """GET /test/{testId}."""
         found = await self._operations.find.one(call.caller.account_id, call.test_id)
         return json_reply(render_tested(found, self._domain, call.urls))
 
-    async def delete(self, call: Call) -> Reply:
+    async def delete(self, call: Call[NoParameters]) -> Reply:
         """DELETE /test/{testId}."""
         await self._operations.delete.delete(call.caller.account_id, call.test_id)
         return json_reply(DeletedTest(success=True, test_id=call.test_id))
 
-    async def wait(self, call: Call) -> Reply:
+    async def wait(self, call: Call[WaitForTest]) -> Reply:
         """GET /test/{testId}/wait."""
-        timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
-        found = await self._operations.wait.wait(call.caller, call.test_id, timeout)
+        found = await self._operations.wait.wait(call.caller, call.test_id, call.asked.timeout)
         if not found.test.state.is_final:
             return json_reply(render_wait_over(found, self._domain, call.urls), WAIT_OVER)
         return json_reply(render_tested(found, self._domain, call.urls))
 
-    async def raw_mail(self, call: Call) -> Reply:
+    async def raw_mail(self, call: Call[NoParameters]) -> Reply:
         """GET /test/{testId}/raw."""
         mail = await self._operations.find.mail(call.caller.account_id, call.test_id)
         if "message/rfc822" in call.accept.lower():
             return download_reply(mail.raw_message, "message/rfc822", f"{call.test_id}.eml")
         return await large_json_reply(render_raw_mail(call.test_id, mail.raw_message), self._turns)
 
-    async def recheck(self, call: Call) -> Reply:
+    async def recheck(self, call: Call[NoParameters]) -> Reply:
         """POST /test/{testId}/recheck."""
         is_started = await self._operations.recheck.recheck(call.caller.account_id, call.test_id)
         return json_reply(render_recheck(call.test_id, is_started=is_started))
 
-    async def preflight(self, call: Call) -> Reply:
+    async def preflight(self, call: Call[NoParameters]) -> Reply:
         """POST /test/{testId}/preflight."""
         records = parse_preflight(call.body)
         report = await self._preflight.run(call.caller.account_id, call.test_id, records)
         return json_reply(render_preflight(call.test_id, report))
 
-    async def renew_share(self, call: Call) -> Reply:
+    async def renew_share(self, call: Call[NoParameters]) -> Reply:
         """POST /test/{testId}/share."""
         found = await self._operations.share.renew(call.caller.account_id, call.test_id)
         return json_reply(render_report_share(found.test, call.urls))
 
-    async def score_message(self, call: Call) -> Reply:
+    async def score_message(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/messages/{id}/test."""
         score = self._operations.score_message.score
         test = await score(call.caller.account_id, call.message_id)

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 from msgspec import Struct
 from twisted.web.server import Request
@@ -15,6 +16,7 @@ from mailcheck.api.openapi.document import (
     load_examples,
 )
 from mailcheck.api.openapi.operations import Answer, Described, Operation, json_body
+from mailcheck.api.requests.reading import NoParameters
 from mailcheck.api.schemas import Schema, text
 from mailcheck.api.shapes import JsonObject, dump_json
 from mailcheck.api.urls import PublicUrls
@@ -65,6 +67,7 @@ DESCRIPTION = Operation(
         ),
         304: Answer("It is still the one of If-None-Match.", headers=_ETAG),
     },
+    NoParameters,
     needs_key=False,
 )
 
@@ -79,7 +82,7 @@ class _Written(Struct, frozen=True):
 class ApiDescription:
     """Describes the routes that it is given, and itself."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
+    def __init__(self, routes: Sequence[Route[Any]]) -> None:
         self._routes = routes
         self._writer = DocumentWriter(
             Frame(

@@ -1,6 +1,7 @@
 """The route of the events of an inbox (DECISIONS.md section 4)."""
 
 from functools import partial
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
@@ -9,14 +10,14 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.api.errors import Interrupted
 from mailcheck.api.inbox.messages import render_listed_message, render_refusal
 from mailcheck.api.openapi.operations import Answer, Body, Operation, Parameter, json_body
-from mailcheck.api.schemas import number, text
+from mailcheck.api.requests.fields import CURSOR
+from mailcheck.api.requests.inbox import FollowInbox as FollowRequest
+from mailcheck.api.schemas import text
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.cursors import CURSOR_PATTERN, format_cursor
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.messages import ListedMessage, StoredMessage
 from mailcheck.operations.inbox.follow_inbox import HEARTBEAT, Arrived, Event, FollowInbox, Refused
-from mailcheck.operations.ranges import LONGEST_STREAM, SHORTEST_WAIT
-from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.described_answers import REFUSALS
 from mailcheck.web.site.event_streams import Stream, stream_of, write_event
@@ -27,13 +28,6 @@ _LAST_EVENT_ID = Parameter(
     "The `id` of the last event that was got: it goes on from there, whatever `after` says. "
     "Browsers and other clients of server-sent events send it by themselves.",
     {**text(), "pattern": CURSOR_PATTERN},
-)
-
-_SECONDS = Parameter(
-    "seconds",
-    "query",
-    "Seconds after which the stream ends; without it goes on.",
-    number(minimum=SHORTEST_WAIT, maximum=LONGEST_STREAM),
 )
 
 EVENTS = Operation(
@@ -55,7 +49,8 @@ EVENTS = Operation(
             REFUSALS[503].headers,
         ),
     },
-    (*parameters.WAIT_FILTERS, _LAST_EVENT_ID, _SECONDS),
+    FollowRequest,
+    headers=(_LAST_EVENT_ID,),
 )
 
 
@@ -69,17 +64,16 @@ class EventRoutes:
             WeakKeyDictionary()
         )
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Route[Any]]:
         """List the one route."""
         return [Route("GET", "/inbox/events", self.events, EVENTS)]
 
-    async def events(self, call: Call) -> Stream:
+    async def events(self, call: Call[FollowRequest]) -> Stream:
         """GET /inbox/events."""
-        wanted = replace(
-            call.query.wait_filter(), after=call.query.cursor_to_go_on_from(call.last_event_id)
-        )
-        seconds = call.query.seconds("seconds", SHORTEST_WAIT, LONGEST_STREAM, 0) or None
-        events = self._follow.follow(call.caller, wanted, seconds)
+        wanted = call.asked.wanted
+        if call.last_event_id:
+            wanted = replace(wanted, after=CURSOR.parse("Last-Event-ID", call.last_event_id))
+        events = self._follow.follow(call.caller, wanted, call.asked.seconds)
         # What is wrong with it is an answer of its own: the stream begins when it is known.
         first = await anext(events)
         write = partial(self._write, call.urls)

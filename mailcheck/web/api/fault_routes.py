@@ -1,7 +1,10 @@
 """The routes of the faults that are met on request."""
 
+from typing import Any
+
 from mailcheck.api.inbox.faults import Faults, KeyFault, parse_key_fault, render_faults
 from mailcheck.api.openapi.operations import Answer, Operation, json_body
+from mailcheck.api.requests.reading import NoParameters
 from mailcheck.core.errors import InvalidCredentials, KeyNotFound
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
 from mailcheck.web.api.calls import Call, Route
@@ -16,6 +19,7 @@ FAULTS_SHOW = Operation(
     "Mail to an address with one of these tags meets that fault, so that it is seen what the "
     "software under test does. Every other tag is an ordinary one.",
     {200: Answer("The faults.", [json_body("faults", Faults)])},
+    NoParameters,
 )
 
 KEY_FAULT_SET = Operation(
@@ -25,7 +29,7 @@ KEY_FAULT_SET = Operation(
     "Of every so many mails that programs hand in with this very key on the submission port the "
     "last gets 451 after its DATA, and is not stored. It holds from the next sign-in on.",
     {200: Answer("What is set now.", [json_body("faults set", Faults)])},
-    (),
+    NoParameters,
     json_body("key fault", KeyFault),
 )
 
@@ -37,18 +41,18 @@ class FaultRoutes:
         self._accounts = accounts
         self._is_on = is_on
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Route[Any]]:
         """List the routes."""
         return [
             Route("GET", "/inbox/faults", self.show, FAULTS_SHOW),
             Route("PUT", "/inbox/faults", self.set, KEY_FAULT_SET),
         ]
 
-    async def show(self, call: Call) -> Reply:
+    async def show(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/faults."""
         return json_reply(render_faults(call.caller.fails_every, is_on=self._is_on))
 
-    async def set(self, call: Call) -> Reply:
+    async def set(self, call: Call[NoParameters]) -> Reply:
         """PUT /inbox/faults."""
         every = parse_key_fault(call.body)
         try:

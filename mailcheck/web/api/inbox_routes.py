@@ -1,5 +1,6 @@
 """The routes of the developer inbox (SPEC.md section 4, DECISIONS.md section 4)."""
 
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from mailcheck.api.errors import Interrupted
@@ -39,6 +40,15 @@ from mailcheck.api.inbox.waits import (
     render_timed_out,
 )
 from mailcheck.api.openapi.operations import Answer, Body, Link, Operation, json_body
+from mailcheck.api.requests.inbox import (
+    DeleteMessages,
+    ExpectNoMessage,
+    ListMessages,
+    TakeAddress,
+    WaitForMessage,
+    WaitForMessages,
+)
+from mailcheck.api.requests.reading import NoParameters
 from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.core.addresses import MAX_TAG, explain_bad_tag
@@ -50,17 +60,6 @@ from mailcheck.operations.inbox import explain_wait
 from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.wait_for_message import Quiet
-from mailcheck.operations.ranges import (
-    DEFAULT_PAGE,
-    DEFAULT_SILENCE,
-    DEFAULT_WAIT,
-    LARGEST_PAGE,
-    LAST_PAGE,
-    LONGEST_WAIT,
-    MOST_WAITED_FOR,
-    SHORTEST_WAIT,
-)
-from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.described_answers import DOWNLOAD, REFUSALS, missing
 from mailcheck.web.site.errors import NOT_NONE, WAIT_OVER
@@ -92,6 +91,7 @@ INBOX_OVERVIEW = Operation(
     "Look at the inbox",
     "Its address, how many messages it holds, and the tags in use, the newest first.",
     {200: Answer("The inbox.", [json_body("inbox", Inbox)])},
+    NoParameters,
 )
 
 ADDRESS = Operation(
@@ -113,7 +113,7 @@ ADDRESS = Operation(
             },
         )
     },
-    (parameters.ADDRESS_TAG, parameters.UNIQUE),
+    TakeAddress,
 )
 
 WAIT = Operation(
@@ -132,7 +132,7 @@ WAIT = Operation(
         ),
         503: _CUT_SHORT,
     },
-    (*parameters.WAIT_FILTERS, parameters.TIMEOUT),
+    WaitForMessage,
 )
 
 WAIT_MANY = Operation(
@@ -158,7 +158,7 @@ WAIT_MANY = Operation(
         ),
         503: _CUT_SHORT,
     },
-    (*parameters.WAIT_FILTERS, parameters.COUNT, parameters.TIMEOUT),
+    WaitForMessages,
 )
 
 WAIT_NONE = Operation(
@@ -173,7 +173,7 @@ WAIT_NONE = Operation(
         409: Answer("One came, or was refused.", [json_body("unwanted", UnwantedMessage)]),
         503: _CUT_SHORT,
     },
-    (*parameters.WAIT_FILTERS, parameters.SILENCE),
+    ExpectNoMessage,
 )
 
 MESSAGES_LIST = Operation(
@@ -194,15 +194,7 @@ MESSAGES_LIST = Operation(
             },
         )
     },
-    (
-        *parameters.FILTERS,
-        *parameters.CONTENT_FILTERS,
-        parameters.SEARCH,
-        parameters.AFTER,
-        parameters.SINCE,
-        parameters.LIMIT,
-        parameters.PAGE,
-    ),
+    ListMessages,
 )
 
 MESSAGES_DELETE = Operation(
@@ -211,7 +203,7 @@ MESSAGES_DELETE = Operation(
     "Delete messages",
     "Deletes all that match, without parameters all there are. Deleted mail is gone.",
     {200: Answer("How many were deleted.", [json_body("deleted many", DeletedMany)])},
-    (*parameters.FILTERS, parameters.AFTER, parameters.SINCE),
+    DeleteMessages,
 )
 
 MESSAGE_SHOW = Operation(
@@ -235,7 +227,7 @@ MESSAGE_SHOW = Operation(
         ),
         404: missing("message"),
     },
-    (parameters.MESSAGE,),
+    NoParameters,
 )
 
 MESSAGE_DELETE = Operation(
@@ -247,7 +239,7 @@ MESSAGE_DELETE = Operation(
         200: Answer("It is gone.", [json_body("deleted", Deleted)]),
         404: missing("message"),
     },
-    (parameters.MESSAGE,),
+    NoParameters,
 )
 
 MESSAGE_RAW = Operation(
@@ -263,7 +255,7 @@ MESSAGE_RAW = Operation(
         ),
         404: missing("message"),
     },
-    (parameters.MESSAGE,),
+    NoParameters,
 )
 
 MESSAGE_HTML = Operation(
@@ -275,7 +267,7 @@ MESSAGE_HTML = Operation(
         200: Answer("The HTML.", [Body(media_type="text/html")], DOWNLOAD),
         404: missing("message"),
     },
-    (parameters.MESSAGE,),
+    NoParameters,
 )
 
 ATTACHMENT = Operation(
@@ -287,7 +279,7 @@ ATTACHMENT = Operation(
         200: Answer("The attachment.", [Body(media_type="*/*")], DOWNLOAD),
         404: missing("attachment"),
     },
-    (parameters.MESSAGE, parameters.ATTACHMENT),
+    NoParameters,
 )
 
 MESSAGE_CHECKS = Operation(
@@ -304,7 +296,7 @@ MESSAGE_CHECKS = Operation(
         ),
         404: missing("message"),
     },
-    (parameters.MESSAGE,),
+    NoParameters,
 )
 
 LINK_CHECKS = Operation(
@@ -319,7 +311,7 @@ LINK_CHECKS = Operation(
         200: Answer("What came of it.", [json_body("checked links", CheckedLinks)]),
         404: missing("message"),
     },
-    (parameters.MESSAGE,),
+    NoParameters,
     json_body("links to check", LinksToCheck),
 )
 
@@ -332,7 +324,7 @@ MESSAGE_SHARE = Operation(
         200: Answer("The new link.", [json_body("share", Share)]),
         404: missing("message"),
     },
-    (parameters.MESSAGE,),
+    NoParameters,
 )
 
 
@@ -371,7 +363,7 @@ class InboxRoutes:
             WeakKeyDictionary()
         )
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Route[Any]]:
         """List the routes."""
         message = "/inbox/messages/<message_id>"
         return [
@@ -397,92 +389,90 @@ class InboxRoutes:
             Route("POST", f"{message}/share", self.renew_share, MESSAGE_SHARE),
         ]
 
-    async def overview(self, call: Call) -> Reply:
+    async def overview(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox."""
         overview = await self._read.overview(call.caller.account_id)
         return json_reply(
             render_overview(overview, self._domain, self._retention, self._mail_server)
         )
 
-    async def address(self, call: Call) -> Reply:
+    async def address(self, call: Call[TakeAddress]) -> Reply:
         """GET /inbox/address."""
-        tag = call.query.tag() or ""
-        if call.query.flag("unique"):
+        tag = call.asked.tag
+        if call.asked.unique:
             tag = self._make_unique(tag)
         inbox = await self._read.state(call.caller.account_id)
         return json_reply(render_address(inbox, tag, self._domain))
 
-    async def wait(self, call: Call) -> Reply:
+    async def wait(self, call: Call[WaitForMessage]) -> Reply:
         """GET /inbox/wait."""
-        wanted = call.query.wait_filter()
-        timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
-        outcome = await self._wait.wait(call.caller, wanted, timeout)
+        asked = call.asked
+        outcome = await self._wait.wait(call.caller, asked.wanted, asked.timeout)
         if isinstance(outcome, explain_wait.TimedOut):
             return json_reply(render_timed_out(outcome), WAIT_OVER)
         return await self._message_reply(outcome, call.urls)
 
-    async def wait_for_many(self, call: Call) -> Reply:
+    async def wait_for_many(self, call: Call[WaitForMessages]) -> Reply:
         """GET /inbox/wait/many."""
-        wanted = call.query.wait_filter()
-        timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
-        count = call.query.whole_number("count", 1, MOST_WAITED_FOR, 1)
-        outcome = await self._wait.wait_for_many(call.caller, wanted, timeout, count)
+        asked = call.asked
+        outcome = await self._wait.wait_for_many(
+            call.caller, asked.wanted, asked.timeout, asked.count
+        )
         if isinstance(outcome, explain_wait.TimedOut):
             return json_reply(render_many_timed_out(outcome), WAIT_OVER)
         return json_reply(render_gathered(outcome, call.urls))
 
-    async def wait_for_none(self, call: Call) -> Reply:
+    async def wait_for_none(self, call: Call[ExpectNoMessage]) -> Reply:
         """GET /inbox/wait/none."""
-        wanted = call.query.wait_filter()
-        seconds = call.query.seconds("seconds", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_SILENCE)
-        outcome = await self._wait.wait_for_none(call.caller, wanted, seconds)
+        asked = call.asked
+        outcome = await self._wait.wait_for_none(call.caller, asked.wanted, asked.seconds)
         if isinstance(outcome, Quiet):
             return json_reply(render_quiet(outcome))
         return await large_json_reply(
             render_disturbed(outcome, call.urls), self._turns, status=NOT_NONE
         )
 
-    async def messages(self, call: Call) -> Reply:
+    async def messages(self, call: Call[ListMessages]) -> Reply:
         """GET /inbox/messages."""
-        wanted = call.query.message_filter(call.asked_at)
-        limit = call.query.whole_number("limit", 1, LARGEST_PAGE, DEFAULT_PAGE)
-        page = call.query.whole_number("page", 1, LAST_PAGE, 1)
-        messages = await self._read.page(call.caller.account_id, wanted, limit, page)
+        asked = call.asked
+        messages = await self._read.page(
+            call.caller.account_id, asked.wanted_at(call.asked_at), asked.limit, asked.page
+        )
         return json_reply(render_list(messages, call.urls))
 
-    async def message(self, call: Call) -> Reply:
+    async def message(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}."""
         message = await self._read.message(call.caller.account_id, call.message_id)
         authentication = await self._authenticate.of(message)
         return await self._message_reply(message, call.urls, authentication)
 
-    async def raw_message(self, call: Call) -> Reply:
+    async def raw_message(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}/raw."""
         raw = await self._read.raw_message(call.caller.account_id, call.message_id)
         if "message/rfc822" in call.accept.lower():
             return download_reply(raw, "message/rfc822", f"{call.message_id}.eml")
         return await large_json_reply(render_raw_message(call.message_id, raw), self._turns)
 
-    async def html_part(self, call: Call) -> Reply:
+    async def html_part(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}/html."""
         message = await self._read.message(call.caller.account_id, call.message_id)
         html = message.content.html.encode("utf-8", "replace")
         return download_reply(html, "text/html; charset=utf-8", f"{call.message_id}.html")
 
-    async def attachment(self, call: Call) -> Reply:
+    async def attachment(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}/attachments/{attachmentId}."""
         attachment = await self._read.attachment(
             call.caller.account_id, call.message_id, call.path["attachment_id"]
         )
         return download_reply(attachment.data, attachment.content_type, attachment.filename)
 
-    async def checks(self, call: Call) -> Reply:
+    async def checks(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}/checks."""
         message = await self._read.message(call.caller.account_id, call.message_id)
         found = await self._check.of_message(message)
         return await large_json_reply(render_checks(call.message_id, found), self._turns)
 
-    async def check_links(self, call: Call) -> Reply:
+    async def check_links(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/messages/{id}/checks/links."""
         urls, method = parse_links_to_check(call.body)
         account_id = call.caller.account_id
@@ -491,18 +481,17 @@ class InboxRoutes:
         found = await self._check_links.check(account_id, checks, urls, method)
         return json_reply(render_checked_links(call.message_id, found))
 
-    async def delete_message(self, call: Call) -> Reply:
+    async def delete_message(self, call: Call[NoParameters]) -> Reply:
         """DELETE /inbox/messages/{id}."""
         await self._delete.one(call.caller.account_id, call.message_id)
         return json_reply(Deleted(success=True, id=call.message_id))
 
-    async def delete_messages(self, call: Call) -> Reply:
+    async def delete_messages(self, call: Call[DeleteMessages]) -> Reply:
         """DELETE /inbox/messages."""
-        wanted = call.query.deletion_filter()
-        deleted = await self._delete.matching(call.caller.account_id, wanted)
+        deleted = await self._delete.matching(call.caller.account_id, call.asked.wanted)
         return json_reply(DeletedMany(success=True, deleted=deleted))
 
-    async def renew_share(self, call: Call) -> Reply:
+    async def renew_share(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/messages/{id}/share."""
         message = await self._share.renew(call.caller.account_id, call.message_id)
         return json_reply(render_share(message, call.urls))

@@ -1,38 +1,31 @@
 """The routes of receivers' reports."""
 
+from typing import Any
+
 from mailcheck.api.domains.receiver_reports import (
     DeletedReport,
     DeletedReports,
     DmarcOverview,
     KeptReports,
     TlsOverview,
-    parse_selection,
     render_kept_reports,
     render_overview,
     render_tls_overview,
 )
 from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import Answer, Operation, Parameter, json_body
-from mailcheck.api.schemas import text
+from mailcheck.api.openapi.operations import Answer, Operation, json_body
+from mailcheck.api.requests.checks import DeleteReports, GetReports, ListPage
+from mailcheck.api.requests.reading import NoParameters
 from mailcheck.core.domain_names import parse_domain
-from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE, ReportId
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.receiver_reports import ReportId
 from mailcheck.operations.places import CheckTurns
-from mailcheck.operations.ranges import (
-    DEFAULT_PAGE,
-    DEFAULT_REPORT_DAYS,
-    LARGEST_PAGE,
-    LAST_PAGE,
-    MOST_REPORT_DAYS,
-)
 from mailcheck.operations.reports.offered import ReportOperations
-from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.described_answers import missing
 from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Reports of receivers"
-
-EXAMPLE_REPORT = "01a1fc41-0219-76dd-ac7e-95beebac7c40"
 
 REPORTS_LIST = Operation(
     "listReports",
@@ -42,7 +35,7 @@ REPORTS_LIST = Operation(
     "that are counted, and those that are not, with the reason. And the addresses to which they "
     "are sent, for the records that ask for them.",
     {200: Answer("A page of reports.", [json_body("reports", KeptReports)])},
-    (parameters.LIMIT, parameters.PAGE),
+    ListPage,
 )
 
 REPORTS_DMARC = Operation(
@@ -52,7 +45,7 @@ REPORTS_DMARC = Operation(
     "What the counted DMARC reports say together: who sends as the domain, from where, what fails "
     "and why, what p=reject would stop, and what to do for each. Who is not known comes first.",
     {200: Answer("The overview.", [json_body("dmarc reports", DmarcOverview)])},
-    (parameters.DOMAIN, parameters.REPORT_DAYS, parameters.REPORT_LIMIT, parameters.PAGE),
+    GetReports,
 )
 
 REPORTS_TLS = Operation(
@@ -62,18 +55,9 @@ REPORTS_TLS = Operation(
     "What the counted TLS reports say together: sessions that could not be encrypted on their way "
     "to the domain, why, and what to do.",
     {200: Answer("The overview.", [json_body("tls reports", TlsOverview)])},
-    (parameters.DOMAIN, parameters.REPORT_DAYS, parameters.REPORT_LIMIT, parameters.PAGE),
+    GetReports,
 )
 
-
-_REPORT = Parameter(
-    "reportId",
-    "path",
-    "The report.",
-    {**text(), "minLength": 1, "maxLength": 100},
-    EXAMPLE_REPORT,
-    is_required=True,
-)
 
 REPORT_DELETE = Operation(
     "deleteReport",
@@ -87,7 +71,7 @@ REPORT_DELETE = Operation(
             "The report is being read: delete it in a moment.", [json_body("report busy", Error)]
         ),
     },
-    (_REPORT,),
+    NoParameters,
 )
 
 REPORTS_DELETE = Operation(
@@ -97,7 +81,7 @@ REPORTS_DELETE = Operation(
     "Their counts are deleted too. With both parameters: the reports of the reporter about the "
     "day. One of the two is required. A report that is being read is not deleted.",
     {200: Answer("How many were deleted.", [json_body("reports deleted", DeletedReports)])},
-    (parameters.REPORTER, parameters.REPORT_DAY),
+    DeleteReports,
 )
 
 
@@ -109,7 +93,7 @@ class ReportRoutes:
         self._delete = operations.delete
         self._turns = turns
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Route[Any]]:
         """List the routes."""
         return [
             Route("GET", "/reports", self.all, REPORTS_LIST),
@@ -119,11 +103,10 @@ class ReportRoutes:
             Route("DELETE", "/reports/<report_id>", self.delete_one, REPORT_DELETE),
         ]
 
-    async def all(self, call: Call) -> Reply:
+    async def all(self, call: Call[ListPage]) -> Reply:
         """GET /reports."""
         account_id = call.caller.account_id
-        limit = call.query.whole_number("limit", 1, LARGEST_PAGE, DEFAULT_PAGE)
-        page = call.query.whole_number("page", 1, LAST_PAGE, 1)
+        limit, page = call.asked.limit, call.asked.page
         own = await self._reports.addresses(account_id)
         domains = await self._reports.domains(account_id)
         sources = await self._reports.sources(account_id)
@@ -132,35 +115,31 @@ class ReportRoutes:
         shape = render_kept_reports(own, domains, sources, refused, found, page, limit)
         return json_reply(shape)
 
-    async def dmarc(self, call: Call) -> Reply:
+    async def dmarc(self, call: Call[GetReports]) -> Reply:
         """GET /reports/dmarc."""
-        domain, days, limit, page = self._asked(call)
-        account_id = call.caller.account_id
-        async with self._turns.held(account_id):
-            found = await self._reports.dmarc(account_id, domain, days, limit, page)
-        return json_reply(render_overview(found, page, limit))
+        async with self._turns.held(call.caller.account_id):
+            found = await self._reports.dmarc(*_about(call))
+        return json_reply(render_overview(found, call.asked.page, call.asked.limit))
 
-    async def tls(self, call: Call) -> Reply:
+    async def tls(self, call: Call[GetReports]) -> Reply:
         """GET /reports/tls."""
-        domain, days, limit, page = self._asked(call)
-        found = await self._reports.tls(call.caller.account_id, domain, days, limit, page)
-        return json_reply(render_tls_overview(found, page, limit))
+        found = await self._reports.tls(*_about(call))
+        return json_reply(render_tls_overview(found, call.asked.page, call.asked.limit))
 
-    async def delete_one(self, call: Call) -> Reply:
+    async def delete_one(self, call: Call[NoParameters]) -> Reply:
         """DELETE /reports/{reportId}."""
         report_id = call.path["report_id"]
         await self._delete.one(call.caller.account_id, ReportId(report_id))
         return json_reply(DeletedReport(success=True, id=report_id))
 
-    async def delete_all(self, call: Call) -> Reply:
+    async def delete_all(self, call: Call[DeleteReports]) -> Reply:
         """DELETE /reports."""
-        selection = parse_selection(call.query)
-        deleted = await self._delete.matching(call.caller.account_id, selection)
+        deleted = await self._delete.matching(call.caller.account_id, call.asked.selection)
         return json_reply(DeletedReports(success=True, deleted=deleted))
 
-    def _asked(self, call: Call) -> tuple[str, int, int, int]:
-        # Nothing is asked of the domain itself: one that nobody could have has no reports.
-        domain = parse_domain(call.query.required("domain"), allow_special_use=True)
-        days = call.query.whole_number("days", 1, MOST_REPORT_DAYS, DEFAULT_REPORT_DAYS)
-        limit = call.query.whole_number("limit", 1, LARGEST_REPORT_PAGE, LARGEST_REPORT_PAGE)
-        return domain, days, limit, call.query.whole_number("page", 1, LAST_PAGE, 1)
+
+def _about(call: Call[GetReports]) -> tuple[AccountId, str, int, int, int]:
+    asked = call.asked
+    # No query goes to the domain: a special-use name has no reports, which is an answer.
+    domain = parse_domain(asked.domain, allow_special_use=True)
+    return call.caller.account_id, domain, asked.days, asked.limit, asked.page

@@ -1,6 +1,7 @@
 """The routes of the domain tools (SPEC.md section 4, DECISIONS.md section 2)."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -27,14 +28,15 @@ from mailcheck.api.domains.reputation import (
 )
 from mailcheck.api.errors import Crash
 from mailcheck.api.openapi.operations import Answer, Operation, json_body
-from mailcheck.api.shapes import Shape
-from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
-from mailcheck.core.domain_names import (
-    parse_blocklist_query,
-    parse_domain,
-    parse_host_address,
-    parse_selector,
+from mailcheck.api.requests.checks import (
+    BlocklistRequest,
+    DomainRequest,
+    MxRequest,
+    ReputationRequest,
 )
+from mailcheck.api.requests.reading import NoParameters, Request
+from mailcheck.api.shapes import Shape
+from mailcheck.core.domain_names import parse_blocklist_query, parse_domain, parse_host_address
 from mailcheck.core.receiver_reports import Offer
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.domains.check_mx import CheckMx
@@ -42,8 +44,6 @@ from mailcheck.operations.domains.compute_reputation import ComputeReputation, R
 from mailcheck.operations.domains.describe_domain import DescribeDomain
 from mailcheck.operations.domains.zone_health import ListBudgets, ZoneHealthCheck
 from mailcheck.operations.places import CheckTurns
-from mailcheck.operations.ranges import MAX_SELECTORS
-from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.site.errors import UNDETERMINED
 from mailcheck.web.site.replies import Reply, json_reply
@@ -72,7 +72,7 @@ MX_CHECK_OPERATION = Operation(
             "MX, SPF or DMARC could not be determined after retries; `partial` has the rest.",
         ),
     },
-    (parameters.DOMAIN,),
+    MxRequest,
 )
 
 BLACKLIST_CHECK_OPERATION = Operation(
@@ -85,7 +85,7 @@ BLACKLIST_CHECK_OPERATION = Operation(
         200: Answer("One row for each list.", [json_body("blacklist check", BlacklistCheck)]),
         500: _undetermined(BlacklistsUnanswered, "blacklists unanswered", "No list answered."),
     },
-    (parameters.BLOCKLIST_QUERY,),
+    BlocklistRequest,
 )
 
 BLACKLISTS_OPERATION = Operation(
@@ -94,6 +94,7 @@ BLACKLISTS_OPERATION = Operation(
     "List the blocklists",
     "The catalogue, with the health of each list: they are tested on start and every 30 minutes.",
     {200: Answer("The lists.", [json_body("blacklists", Blacklists)])},
+    NoParameters,
 )
 
 REPUTATION_OPERATION = Operation(
@@ -110,12 +111,7 @@ REPUTATION_OPERATION = Operation(
             "Too much could not be determined to give a grade.",
         ),
     },
-    (
-        parameters.DOMAIN,
-        parameters.SELECTOR,
-        parameters.SENDING_ADDRESS,
-        parameters.REFRESH,
-    ),
+    ReputationRequest,
 )
 
 DOMAIN_OPERATION = Operation(
@@ -125,7 +121,7 @@ DOMAIN_OPERATION = Operation(
     "Everything that is known about its mail set-up: the SPF tree with its lookup counts, DKIM "
     "keys, DMARC, MTA-STS, TLS-RPT, DANE and DNSSEC, each with what is wrong and what to publish.",
     {200: Answer("The domain.", [json_body("domain", DomainReport)])},
-    (parameters.DOMAIN, parameters.SELECTOR),
+    DomainRequest,
 )
 
 
@@ -141,7 +137,7 @@ class DomainTools(Struct, frozen=True):
     offer: Offer
 
 
-Handle = Callable[[Call], Awaitable[Reply]]
+R = TypeVar("R", bound=Request)
 
 
 class ToolRoutes:
@@ -160,7 +156,7 @@ class ToolRoutes:
         self._allow_special_use = allow_special_use
         self._allow_private = allow_private
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Route[Any]]:
         """List the routes."""
         return [
             Route("GET", "/tools/mx-check", self._in_turn(self.mx_check), MX_CHECK_OPERATION),
@@ -180,24 +176,26 @@ class ToolRoutes:
             Route("GET", "/tools/domain", self._in_turn(self.domain), DOMAIN_OPERATION),
         ]
 
-    def _in_turn(self, handle: Handle) -> Handle:
-        async def handle_in_turn(call: Call) -> Reply:
+    def _in_turn(
+        self, handle: Callable[[Call[R]], Awaitable[Reply]]
+    ) -> Callable[[Call[R]], Awaitable[Reply]]:
+        async def handle_in_turn(call: Call[R]) -> Reply:
             async with self._turns.held(call.caller.account_id):
                 return await handle(call)
 
         return handle_in_turn
 
-    async def mx_check(self, call: Call) -> Reply:
+    async def mx_check(self, call: Call[MxRequest]) -> Reply:
         """GET /tools/mx-check."""
-        check = await self._tools.mx.check(self._domain(call))
+        check = await self._tools.mx.check(self._parse_domain(call.asked.domain))
         if check.undetermined:
             return json_reply(render_mx_undetermined(check), UNDETERMINED)
         return json_reply(render_mx_check(check))
 
-    async def blacklist_check(self, call: Call) -> Reply:
+    async def blacklist_check(self, call: Call[BlocklistRequest]) -> Reply:
         """GET /tools/blacklist-check."""
         query = parse_blocklist_query(
-            call.query.required("query"),
+            call.asked.query,
             allow_special_use=self._allow_special_use,
             allow_private=self._allow_private,
         )
@@ -206,7 +204,7 @@ class ToolRoutes:
             return json_reply(render_no_answer(check), UNDETERMINED)
         return json_reply(render_blocklist_check(check))
 
-    async def blacklists(self, _: Call) -> Reply:
+    async def blacklists(self, _: Call[NoParameters]) -> Reply:
         """GET /tools/blacklists, with what the first test found: checks wait for it, too."""
         tools = self._tools
         await tools.health.when_known()
@@ -214,35 +212,30 @@ class ToolRoutes:
         asked_today = await budgets.asked_today(catalogue.blocklists)
         return json_reply(render_catalogue(catalogue, tools.health, budgets, asked_today))
 
-    async def reputation(self, call: Call) -> Reply:
+    async def reputation(self, call: Call[ReputationRequest]) -> Reply:
         """GET /tools/reputation."""
+        asked = call.asked
         addresses = [
-            parse_host_address(text, allow_private=self._allow_private)
-            for text in call.query.texts("ip", MAX_ADDRESSES)
+            parse_host_address(text, allow_private=self._allow_private) for text in asked.addresses
         ]
         query = ReputationQuery(
-            self._domain(call), _selectors(call), tuple(dict.fromkeys(addresses))
+            self._parse_domain(asked.domain),
+            tuple(dict.fromkeys(asked.selectors)),
+            tuple(dict.fromkeys(addresses)),
         )
-        is_refresh = call.query.flag("refresh")
         offered = await self._tools.offer(call.caller.account_id)
-        found = await self._tools.reputation.compute(query, offered, is_refresh=is_refresh)
+        found = await self._tools.reputation.compute(query, offered, is_refresh=asked.refresh)
         if not found.score.is_gradable:
             return json_reply(render_ungradable(found), UNDETERMINED)
         return json_reply(render_reputation(found))
 
-    async def domain(self, call: Call) -> Reply:
+    async def domain(self, call: Call[DomainRequest]) -> Reply:
         """GET /tools/domain."""
-        domain, selectors = self._domain(call), _selectors(call)
+        domain = self._parse_domain(call.asked.domain)
+        selectors = tuple(dict.fromkeys(call.asked.selectors))
         offered = await self._tools.offer(call.caller.account_id)
         report = await self._tools.domain.describe(domain, selectors, offered)
         return json_reply(render_domain_report(report))
 
-    def _domain(self, call: Call) -> str:
-        return parse_domain(
-            call.query.required("domain"), allow_special_use=self._allow_special_use
-        )
-
-
-def _selectors(call: Call) -> tuple[str, ...]:
-    texts = call.query.texts("selector", MAX_SELECTORS)
-    return tuple(dict.fromkeys(map(parse_selector, texts)))
+    def _parse_domain(self, text: str) -> str:
+        return parse_domain(text, allow_special_use=self._allow_special_use)

@@ -1,5 +1,7 @@
 """The routes of watches."""
 
+from typing import Any
+
 from mailcheck.api.domains.watches import (
     DeletedWatch,
     KeptWatch,
@@ -28,40 +30,19 @@ from mailcheck.api.openapi.operations import (
     Body,
     Link,
     Operation,
-    Parameter,
     json_body,
 )
-from mailcheck.api.schemas import text
-from mailcheck.core.identifiers import SHORT_ID_LENGTH
-from mailcheck.core.watches import HISTORY_KEPT, MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
+from mailcheck.api.requests.checks import GetWatchHistory, ListPage
+from mailcheck.api.requests.reading import NoParameters
+from mailcheck.core.watches import MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
 from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.operations.domains.watches.keep import KeepWatches
 from mailcheck.operations.places import CheckTurns
-from mailcheck.operations.ranges import DEFAULT_PAGE, LARGEST_PAGE, LAST_PAGE
-from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.described_answers import DOWNLOAD, missing
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 _TAG = "Watches"
-
-EXAMPLE_WATCH = "k5m2c7qxw4h3a"
-
-_NAME = {**text(), "minLength": 1, "maxLength": 10 * SHORT_ID_LENGTH}
-
-_ID = Parameter("watchId", "path", "The watch.", _NAME, EXAMPLE_WATCH, is_required=True)
-
-_ALERT = Parameter("alertId", "path", "The alert.", _NAME, EXAMPLE_WATCH, is_required=True)
-
-_DAYS = HISTORY_KEPT // 86_400_000
-
-_SINCE = Parameter(
-    "since",
-    "query",
-    f"Only what is from this moment on; without it all that is kept, {_DAYS} days at most.",
-    parameters.SINCE.schema,
-    parameters.SINCE.example,
-)
 
 _MISSING = missing("watch")
 
@@ -93,7 +74,7 @@ WATCH_CREATE = Operation(
             [json_body("watch exists", Error)],
         ),
     },
-    (),
+    NoParameters,
     json_body("new watch", NewWatch),
 )
 
@@ -104,7 +85,7 @@ WATCHES_CREATE = Operation(
     f"Up to {MOST_AT_ONCE}. Those that can't be watched are named with the reason, and keep no "
     "other from being made.",
     {200: Answer("What came of each.", [json_body("watches made", MadeWatches)])},
-    (),
+    NoParameters,
     json_body("new watches", NewWatches),
 )
 
@@ -114,7 +95,7 @@ WATCHES_LIST = Operation(
     "List the watches",
     "By their targets, with all alerts that are open.",
     {200: Answer("The watches.", [json_body("watches", Watches)])},
-    (parameters.LIMIT, parameters.PAGE),
+    ListPage,
 )
 
 WATCH_SHOW = Operation(
@@ -123,7 +104,7 @@ WATCH_SHOW = Operation(
     "Look at a watch",
     "With what was found out last, and its alerts.",
     {200: Answer("The watch.", [json_body("watch", WatchWithState)]), 404: _MISSING},
-    (_ID,),
+    NoParameters,
 )
 
 WATCH_CHANGE = Operation(
@@ -136,7 +117,7 @@ WATCH_CHANGE = Operation(
         404: _MISSING,
         409: _TOO_MANY,
     },
-    (_ID,),
+    NoParameters,
     json_body("watch change", WatchChoice),
 )
 
@@ -146,7 +127,7 @@ WATCH_DELETE = Operation(
     "Delete a watch",
     "With its history and its alerts.",
     {200: Answer("It is deleted.", [json_body("watch deleted", DeletedWatch)]), 404: _MISSING},
-    (_ID,),
+    NoParameters,
 )
 
 WATCH_RUN = Operation(
@@ -159,7 +140,7 @@ WATCH_RUN = Operation(
         404: _MISSING,
         409: Answer("It is being run.", [json_body("watch busy", Error)]),
     },
-    (_ID,),
+    NoParameters,
 )
 
 WATCH_HISTORY = Operation(
@@ -168,7 +149,7 @@ WATCH_HISTORY = Operation(
     "Read what changed",
     f"Changes and scores, oldest first; of changes the newest {MOST_CHANGES}.",
     {200: Answer("The history.", [json_body("watch history", WatchHistory)]), 404: _MISSING},
-    (_ID, _SINCE),
+    GetWatchHistory,
 )
 
 WATCH_TABLE = Operation(
@@ -180,7 +161,7 @@ WATCH_TABLE = Operation(
         200: Answer("The table.", [Body(media_type="text/csv")], DOWNLOAD),
         404: _MISSING,
     },
-    (_ID, _SINCE),
+    GetWatchHistory,
 )
 
 ALERT_ACKNOWLEDGE = Operation(
@@ -192,7 +173,7 @@ ALERT_ACKNOWLEDGE = Operation(
         200: Answer("The alert.", [json_body("alert acknowledged", WatchAlert)]),
         404: missing("alert"),
     },
-    (_ID, _ALERT),
+    NoParameters,
 )
 
 
@@ -203,7 +184,7 @@ class WatchRoutes:
         self._watches = watches
         self._turns = turns
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Route[Any]]:
         """List the routes."""
         one = "/watches/<watch_id>"
         alert = f"{one}/alerts/<alert_id>/acknowledge"
@@ -220,63 +201,61 @@ class WatchRoutes:
             Route("POST", alert, self.acknowledge, ALERT_ACKNOWLEDGE),
         ]
 
-    async def create(self, call: Call) -> Reply:
+    async def create(self, call: Call[NoParameters]) -> Reply:
         """POST /watches."""
         target, settings = parse_new_watch(call.body)
         made = await self._watches.create(call.caller.account_id, target, settings)
         return json_reply(render_kept(made))
 
-    async def create_many(self, call: Call) -> Reply:
+    async def create_many(self, call: Call[NoParameters]) -> Reply:
         """POST /watches/many."""
         wanted = parse_new_watches(call.body)
         outcomes = await self._watches.create_many(call.caller.account_id, wanted)
         return json_reply(render_made([target for target, _ in wanted], outcomes))
 
-    async def all(self, call: Call) -> Reply:
+    async def all(self, call: Call[ListPage]) -> Reply:
         """GET /watches."""
-        limit = call.query.whole_number("limit", 1, LARGEST_PAGE, DEFAULT_PAGE)
-        page = call.query.whole_number("page", 1, LAST_PAGE, 1)
-        account_id = call.caller.account_id
-        found = await self._watches.of_account(account_id, limit, (page - 1) * limit)
+        account_id, asked = call.caller.account_id, call.asked
+        found = await self._watches.of_account(account_id, asked.limit, asked.offset)
         return json_reply(render_page(found, await self._watches.open_alerts(account_id)))
 
-    async def show(self, call: Call) -> Reply:
+    async def show(self, call: Call[NoParameters]) -> Reply:
         """GET /watches/{watchId}."""
         shown = await self._watches.show(call.caller.account_id, call.watch_id)
         return json_reply(render_shown(shown, call.asked_at))
 
-    async def change(self, call: Call) -> Reply:
+    async def change(self, call: Call[NoParameters]) -> Reply:
         """PATCH /watches/{watchId}."""
         choose = parse_choice(call.body)
         changed = await self._watches.change(call.caller.account_id, call.watch_id, choose)
         return json_reply(render_kept(changed))
 
-    async def delete(self, call: Call) -> Reply:
+    async def delete(self, call: Call[NoParameters]) -> Reply:
         """DELETE /watches/{watchId}."""
         await self._watches.delete(call.caller.account_id, call.watch_id)
         return json_reply(DeletedWatch(success=True, id=call.watch_id))
 
-    async def run(self, call: Call) -> Reply:
+    async def run(self, call: Call[NoParameters]) -> Reply:
         """POST /watches/{watchId}/run."""
         account_id = call.caller.account_id
         async with self._turns.held(account_id):
             shown = await self._watches.run(account_id, call.watch_id)
         return json_reply(render_shown(shown, call.asked_at))
 
-    async def history(self, call: Call) -> Reply:
+    async def history(self, call: Call[GetWatchHistory]) -> Reply:
         """GET /watches/{watchId}/history."""
-        since = call.query.instant("since")
+        since = call.asked.since
         watch, history = await self._watches.history(call.caller.account_id, call.watch_id, since)
         return json_reply(render_history(watch, history, since, call.asked_at))
 
-    async def table(self, call: Call) -> Reply:
+    async def table(self, call: Call[GetWatchHistory]) -> Reply:
         """GET /watches/{watchId}/history.csv."""
-        since = call.query.instant("since")
+        since = call.asked.since
         watch, history = await self._watches.history(call.caller.account_id, call.watch_id, since)
         name = f"history-{watch.target}.csv".replace(":", "-")
         return download_reply(write_csv(watch, history), "text/csv; charset=utf-8", name)
 
-    async def acknowledge(self, call: Call) -> Reply:
+    async def acknowledge(self, call: Call[NoParameters]) -> Reply:
         """POST /watches/{watchId}/alerts/{alertId}/acknowledge."""
         alert = await self._watches.acknowledge(
             call.caller.account_id, call.watch_id, call.path["alert_id"]

@@ -1,5 +1,7 @@
 """The routes of webhooks (DECISIONS.md section 4)."""
 
+from typing import Any
+
 from mailcheck.api.errors import Error
 from mailcheck.api.inbox.webhooks import (
     DeletedWebhook,
@@ -20,9 +22,8 @@ from mailcheck.api.inbox.webhooks import (
     render_webhook,
     render_webhooks,
 )
-from mailcheck.api.openapi.operations import Answer, Link, Operation, Parameter, json_body
-from mailcheck.api.schemas import text
-from mailcheck.core.identifiers import SHORT_ID_LENGTH
+from mailcheck.api.openapi.operations import Answer, Link, Operation, json_body
+from mailcheck.api.requests.reading import NoParameters
 from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
 from mailcheck.web.api.calls import Call, Route
@@ -30,17 +31,6 @@ from mailcheck.web.api.described_answers import missing
 from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Webhooks"
-
-EXAMPLE_WEBHOOK = "k5m2c7qxw4h3a"
-
-_ID = Parameter(
-    "webhookId",
-    "path",
-    "The webhook.",
-    {**text(), "minLength": 1, "maxLength": 10 * SHORT_ID_LENGTH},
-    EXAMPLE_WEBHOOK,
-    is_required=True,
-)
 
 _MISSING = missing("webhook")
 
@@ -72,7 +62,7 @@ WEBHOOK_CREATE = Operation(
             f"The account has {MOST_WEBHOOKS} webhooks.", [json_body("too many webhooks", Error)]
         ),
     },
-    (),
+    NoParameters,
     json_body("new webhook", NewWebhook),
 )
 
@@ -82,6 +72,7 @@ WEBHOOKS_LIST = Operation(
     "List the webhooks",
     "And how each stands.",
     {200: Answer("The webhooks.", [json_body("webhooks", Webhooks)])},
+    NoParameters,
 )
 
 WEBHOOK_SHOW = Operation(
@@ -94,7 +85,7 @@ WEBHOOK_SHOW = Operation(
         200: Answer("The webhook.", [json_body("webhook", ShownWebhookShape)]),
         404: _MISSING,
     },
-    (_ID,),
+    NoParameters,
 )
 
 WEBHOOK_DELETE = Operation(
@@ -103,7 +94,7 @@ WEBHOOK_DELETE = Operation(
     "Delete a webhook",
     "Nothing more is posted.",
     {200: Answer("It is deleted.", [json_body("webhook deleted", DeletedWebhook)]), 404: _MISSING},
-    (_ID,),
+    NoParameters,
 )
 
 WEBHOOK_ROTATE = Operation(
@@ -117,7 +108,7 @@ WEBHOOK_ROTATE = Operation(
         ),
         404: _MISSING,
     },
-    (_ID,),
+    NoParameters,
 )
 
 WEBHOOK_TEST = Operation(
@@ -129,7 +120,7 @@ WEBHOOK_TEST = Operation(
         200: Answer("What came of it.", [json_body("webhook test", WebhookAttempt)]),
         404: _MISSING,
     },
-    (_ID,),
+    NoParameters,
 )
 
 WEBHOOK_REPLAY = Operation(
@@ -143,7 +134,7 @@ WEBHOOK_REPLAY = Operation(
         404: _MISSING,
         409: _ENDED,
     },
-    (_ID,),
+    NoParameters,
     json_body("webhook replay", WebhookReplay),
 )
 
@@ -157,7 +148,7 @@ WEBHOOK_RESUME = Operation(
         404: _MISSING,
         409: _ENDED,
     },
-    (_ID,),
+    NoParameters,
 )
 
 
@@ -167,7 +158,7 @@ class WebhookRoutes:
     def __init__(self, webhooks: KeepWebhooks) -> None:
         self._webhooks = webhooks
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Route[Any]]:
         """List the routes."""
         one = "/inbox/webhooks/<webhook_id>"
         return [
@@ -181,44 +172,44 @@ class WebhookRoutes:
             Route("POST", f"{one}/resume", self.resume, WEBHOOK_RESUME),
         ]
 
-    async def create(self, call: Call) -> Reply:
+    async def create(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/webhooks."""
         url, wanted = parse_new_webhook(call.body)
         made = await self._webhooks.create(call.caller.account_id, url, wanted)
         return json_reply(render_created(made))
 
-    async def all(self, call: Call) -> Reply:
+    async def all(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/webhooks."""
         found = await self._webhooks.of_account(call.caller.account_id)
         return json_reply(render_webhooks(found))
 
-    async def show(self, call: Call) -> Reply:
+    async def show(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/webhooks/{webhookId}."""
         shown = await self._webhooks.show(call.caller.account_id, call.webhook_id)
         return json_reply(render_shown(shown))
 
-    async def delete(self, call: Call) -> Reply:
+    async def delete(self, call: Call[NoParameters]) -> Reply:
         """DELETE /inbox/webhooks/{webhookId}."""
         await self._webhooks.delete(call.caller.account_id, call.webhook_id)
         return json_reply(DeletedWebhook(success=True, id=call.webhook_id))
 
-    async def rotate(self, call: Call) -> Reply:
+    async def rotate(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/secret."""
         rotated = await self._webhooks.rotate(call.caller.account_id, call.webhook_id)
         return json_reply(render_rotated(rotated))
 
-    async def test(self, call: Call) -> Reply:
+    async def test(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/test."""
         delivery = await self._webhooks.test(call.caller.account_id, call.webhook_id)
         return json_reply(render_delivery(delivery))
 
-    async def replay(self, call: Call) -> Reply:
+    async def replay(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/replay."""
         after = parse_replay(call.body)
         restarted = await self._webhooks.restart(call.caller.account_id, call.webhook_id, after)
         return json_reply(render_webhook(restarted))
 
-    async def resume(self, call: Call) -> Reply:
+    async def resume(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/resume."""
         restarted = await self._webhooks.restart(call.caller.account_id, call.webhook_id)
         return json_reply(render_webhook(restarted))

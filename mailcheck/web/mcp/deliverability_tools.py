@@ -1,6 +1,7 @@
 """The tools for deliverability tests, on the operations that REST uses."""
 
-from mailcheck.api.mcp.arguments import arguments_schema
+from typing import Any
+
 from mailcheck.api.mcp.deliverability import (
     GenerateResult,
     ReportResult,
@@ -8,29 +9,14 @@ from mailcheck.api.mcp.deliverability import (
     render_generated,
     render_test_wait,
 )
-from mailcheck.api.schemas import number, text
+from mailcheck.api.requests.agents import WaitForReport
+from mailcheck.api.requests.reading import NoParameters
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
-from mailcheck.operations.ranges import DEFAULT_WAIT, LONGEST_WAIT, SHORTEST_WAIT
 from mailcheck.ports.clocks import Now
 from mailcheck.web.mcp import tool_texts
 from mailcheck.web.mcp.inbox_tools import ANSWERED_BY
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
-
-_GENERATE_INPUT = arguments_schema({})
-
-_WAIT_INPUT = arguments_schema(
-    {
-        "testId": text("as generate_test gave it"),
-        "timeout": number(
-            "seconds to wait; answered by 55 at the latest",
-            minimum=SHORTEST_WAIT,
-            maximum=LONGEST_WAIT,
-            default=DEFAULT_WAIT,
-        ),
-    },
-    required=("testId",),
-)
 
 
 class DeliverabilityTools:
@@ -41,14 +27,14 @@ class DeliverabilityTools:
         self._domain = domain
         self._now = now
 
-    def tools(self) -> list[Tool]:
+    def tools(self) -> list[Tool[Any]]:
         """List the tools."""
         return [
             Tool(
                 "generate_test",
                 "New deliverability test",
                 tool_texts.GENERATE_TEST,
-                _GENERATE_INPUT,
+                NoParameters,
                 GenerateResult,
                 self.generate_test,
                 Annotations(is_read_only=False, is_idempotent=False),
@@ -57,23 +43,21 @@ class DeliverabilityTools:
                 "wait_for_test",
                 "Wait for a deliverability report",
                 tool_texts.WAIT_FOR_TEST,
-                _WAIT_INPUT,
+                WaitForReport,
                 ReportResult,
                 self.wait_for_test,
                 Annotations(is_open_world=True),
             ),
         ]
 
-    async def generate_test(self, call: ToolCall) -> ToolResult:
+    async def generate_test(self, call: ToolCall[NoParameters]) -> ToolResult:
         """Make a test."""
         test = await self._operations.generate.generate(call.caller.account_id)
         return as_json_text(render_generated(test, self._domain))
 
-    async def wait_for_test(self, call: ToolCall) -> ToolResult:
+    async def wait_for_test(self, call: ToolCall[WaitForReport]) -> ToolResult:
         """Wait for the end of a test."""
-        test_id = call.arguments.required("testId")
-        asked = call.arguments.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
-        timeout = min(asked, ANSWERED_BY)
+        test_id, timeout = call.asked.test_id, min(call.asked.timeout, ANSWERED_BY)
         call.expect(timeout, "waiting for the mail and its report")
         found = await self._operations.wait.wait(call.caller, test_id, timeout)
         waited = max(0, self._now() - call.asked_at) / SECOND

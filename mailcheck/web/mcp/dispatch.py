@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from mailcheck.api.mcp.arguments import read_arguments
 from mailcheck.api.mcp.untrusted import new_fence
+from mailcheck.api.requests.reading import read_arguments
 from mailcheck.api.shapes import JsonObject, dump_json
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller
@@ -54,7 +54,9 @@ class Asked(Struct, frozen=True):
 class Dispatcher:
     """Answers requests; a result that is the same for all is written once."""
 
-    def __init__(self, tools: Sequence[Tool], random_bytes: RandomBytes, public_url: str) -> None:
+    def __init__(
+        self, tools: Sequence[Tool[Any]], random_bytes: RandomBytes, public_url: str
+    ) -> None:
         self._tools = index_tools(tools)
         self._random_bytes = random_bytes
         self._server: JsonObject = {
@@ -130,7 +132,7 @@ class Dispatcher:
                 asked.caller,
                 asked.asked_at,
                 asked.urls,
-                read_arguments(arguments or {}, tool.input_schema),
+                read_arguments(tool.request, arguments or {}),
                 new_fence(self._random_bytes),
                 asked.channel.expect,
             )

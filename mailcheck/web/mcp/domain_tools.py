@@ -1,6 +1,7 @@
 """The tools that check domains and blocklists, on the operations that REST uses."""
 
-from mailcheck.api.mcp.arguments import arguments_schema
+from typing import Any
+
 from mailcheck.api.mcp.domains import (
     BlocklistsResult,
     DomainResult,
@@ -9,12 +10,12 @@ from mailcheck.api.mcp.domains import (
     render_listings,
     render_mx,
 )
-from mailcheck.api.schemas import text
+from mailcheck.api.requests.agents import CheckDomain
+from mailcheck.api.requests.checks import BlocklistRequest, MxRequest
 from mailcheck.core.domain_names import (
     parse_blocklist_query,
     parse_domain,
     parse_host_address,
-    parse_selector,
 )
 from mailcheck.operations.ask import DEADLINE
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
@@ -24,21 +25,6 @@ from mailcheck.web.mcp import tool_texts
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
 
 _FROM_OUTSIDE = Annotations(is_open_world=True)
-
-_DOMAIN_INPUT = arguments_schema(
-    {
-        "domain": text("the domain in mail addresses, like example.com"),
-        "selector": text("a DKIM selector that the domain signs with (s= of its signatures)"),
-        "ip": text("an address that the domain sends mail from"),
-    },
-    required=("domain",),
-)
-
-_MX_INPUT = arguments_schema({"domain": text("like example.com")}, required=("domain",))
-
-_BLOCKLISTS_INPUT = arguments_schema(
-    {"query": text("an IP address or a domain name")}, required=("query",)
-)
 
 
 class AgentDomainTools:
@@ -57,14 +43,14 @@ class AgentDomainTools:
         self._allow_special_use = allow_special_use
         self._allow_private = allow_private
 
-    def tools(self) -> list[Tool]:
+    def tools(self) -> list[Tool[Any]]:
         """List the tools."""
         return [
             Tool(
                 "check_domain",
                 "Check a domain's mail set-up",
                 tool_texts.CHECK_DOMAIN,
-                _DOMAIN_INPUT,
+                CheckDomain,
                 DomainResult,
                 self.check_domain,
                 _FROM_OUTSIDE,
@@ -73,7 +59,7 @@ class AgentDomainTools:
                 "check_mx",
                 "Check a domain's MX, SPF and DMARC",
                 tool_texts.CHECK_MX,
-                _MX_INPUT,
+                MxRequest,
                 MxResult,
                 self.check_mx,
                 _FROM_OUTSIDE,
@@ -82,23 +68,22 @@ class AgentDomainTools:
                 "check_blocklists",
                 "Check blocklists",
                 tool_texts.CHECK_BLOCKLISTS,
-                _BLOCKLISTS_INPUT,
+                BlocklistRequest,
                 BlocklistsResult,
                 self.check_blocklists,
                 _FROM_OUTSIDE,
             ),
         ]
 
-    async def check_domain(self, call: ToolCall) -> ToolResult:
+    async def check_domain(self, call: ToolCall[CheckDomain]) -> ToolResult:
         """Score a domain and say what to fix."""
-        given = call.arguments
-        selector, address = given.text("selector"), given.text("ip")
+        asked = call.asked
         query = ReputationQuery(
-            parse_domain(given.required("domain"), allow_special_use=self._allow_special_use),
-            () if selector is None else (parse_selector(selector),),
+            parse_domain(asked.domain, allow_special_use=self._allow_special_use),
+            () if asked.selector is None else (asked.selector,),
             ()
-            if address is None
-            else (parse_host_address(address, allow_private=self._allow_private),),
+            if asked.ip is None
+            else (parse_host_address(asked.ip, allow_private=self._allow_private),),
         )
         call.expect(DEADLINE, "asking name servers, mail hosts and blocklists")
         async with self._turns.held(call.caller.account_id):
@@ -106,17 +91,15 @@ class AgentDomainTools:
             found = await self._operations.reputation.compute(query, offered)
         return as_json_text(render_domain_check(found))
 
-    async def check_mx(self, call: ToolCall) -> ToolResult:
+    async def check_mx(self, call: ToolCall[MxRequest]) -> ToolResult:
         """Look whether a domain takes mail, and at its SPF and DMARC records."""
-        domain = parse_domain(
-            call.arguments.required("domain"), allow_special_use=self._allow_special_use
-        )
+        domain = parse_domain(call.asked.domain, allow_special_use=self._allow_special_use)
         return as_json_text(render_mx(await self._operations.mx.check(domain)))
 
-    async def check_blocklists(self, call: ToolCall) -> ToolResult:
+    async def check_blocklists(self, call: ToolCall[BlocklistRequest]) -> ToolResult:
         """Ask 32 blocklists."""
         query = parse_blocklist_query(
-            call.arguments.required("query"),
+            call.asked.query,
             allow_special_use=self._allow_special_use,
             allow_private=self._allow_private,
         )

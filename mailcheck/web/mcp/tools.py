@@ -1,19 +1,22 @@
 """What a tool is, what one call of it is, and the list of all of them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
 from mailcheck.api.mcp.untrusted import Fence
-from mailcheck.api.parameters import Query
+from mailcheck.api.requests.reading import Request, arguments_schema
 from mailcheck.api.shapes import JsonObject, JsonValue, Shape, as_json, dump_json, outline_of
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller
 from mailcheck.core.instants import Instant
 
+R = TypeVar("R", bound=Request)
 
-class ToolCall(Struct, frozen=True):
-    """One admitted call: who calls, when and with what, and how its client reaches us.
+
+class ToolCall(Struct, Generic[R], frozen=True):
+    """One admitted call: who calls, when, what is asked, and how its client reaches us.
 
     ``expect(seconds, what)`` says that the answer may take so long, for the
     client that wants to hear of progress; ``fence`` is this call's own.
@@ -22,7 +25,7 @@ class ToolCall(Struct, frozen=True):
     caller: Caller
     asked_at: Instant
     urls: PublicUrls
-    arguments: Query
+    asked: R
     fence: Fence
     expect: Callable[[float, str], None]
 
@@ -48,24 +51,24 @@ class Annotations(Struct, frozen=True):
     is_open_world: bool = False
 
 
-class Tool(Struct, frozen=True):
-    """One row of the table; what it takes is a JSON Schema (2020-12), what it gives a shape."""
+class Tool(Struct, Generic[R], frozen=True):
+    """A tool: what it takes is a request, its structured content a shape."""
 
     name: str
     title: str
     description: str
-    input_schema: JsonObject
+    request: type[R]
     output: type[Shape]
-    handle: Callable[[ToolCall], Awaitable[ToolResult]]
+    handle: Callable[[ToolCall[R]], Awaitable[ToolResult]]
     annotations: Annotations = field(default_factory=Annotations)
 
 
-def index_tools(tools: Sequence[Tool]) -> Mapping[str, Tool]:
+def index_tools(tools: Sequence[Tool[Any]]) -> Mapping[str, Tool[Any]]:
     """Find tools by name, in the order in which they are listed."""
     return {tool.name: tool for tool in tools}
 
 
-def describe_tool(tool: Tool) -> JsonObject:
+def describe_tool(tool: Tool[Any]) -> JsonObject:
     """Render a tool for the list of tools."""
     hints = tool.annotations
     # Of a tool that only reads the other two say nothing (MCP, ToolAnnotations).
@@ -79,7 +82,7 @@ def describe_tool(tool: Tool) -> JsonObject:
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
-        "inputSchema": tool.input_schema,
+        "inputSchema": arguments_schema(tool.request),
         "outputSchema": outline_of(tool.output),
         "annotations": {
             "readOnlyHint": hints.is_read_only,

@@ -5,8 +5,13 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
-from mailcheck.core.domain_names import parse_blocklist_query, parse_host_address, parse_selector
+from mailcheck.core.domain_names import (
+    MAX_ADDRESSES,
+    MAX_SELECTORS,
+    parse_blocklist_query,
+    parse_host_address,
+    parse_selector,
+)
 from mailcheck.core.errors import (
     AlertNotFound,
     ExpectedFailure,
@@ -33,7 +38,6 @@ from mailcheck.core.webhooks import Webhook
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.watches.receivers import AlertReceivers
 from mailcheck.operations.domains.watches.run import RunWatches
-from mailcheck.operations.ranges import MAX_SELECTORS
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.store.domains.watch_store import History, WatchPage, WatchStore
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
-from mailcheck.api.parameters import parse_query
+from mailcheck.api.requests.reading import read_query
 from mailcheck.api.urls import API_PAGE_PATH, API_PATH, PublicUrls
 from mailcheck.core.errors import InvalidParameter, MessageNotFound
 from mailcheck.core.filters import MessageFilter
@@ -37,7 +37,7 @@ FEW = b"limit=3"
 """Entries of a list are as good as all of them, to see how they look."""
 
 
-def is_shown(route: Route) -> bool:
+def is_shown(route: Route[Any]) -> bool:
     """Tell whether a call can be shown: it changes nothing, and answers at once with JSON."""
     return route.method == "GET" and not any(part in route.path for part in NOT_SHOWN)
 
@@ -45,7 +45,7 @@ def is_shown(route: Route) -> bool:
 class AnswerPages:
     """Runs calls of the API for the account of who is signed in."""
 
-    def __init__(self, routes: Sequence[Route], inbox: ReadInbox, tests: FindTest) -> None:
+    def __init__(self, routes: Sequence[Route[Any]], inbox: ReadInbox, tests: FindTest) -> None:
         self._routes = {one.operation.id: one for one in routes if is_shown(one)}
         self._inbox = inbox
         self._tests = tests
@@ -73,7 +73,7 @@ class AnswerPages:
         call = Call(
             live_caller(visit.account),
             visit.asked_at,
-            parse_query(query),
+            read_query(route.operation.request, query),
             path,
             "application/json",
             visit.urls,
@@ -91,7 +91,7 @@ class AnswerPages:
         }
         return json_reply(shown)
 
-    async def _fill_in(self, route: Route, visit: Visit) -> dict[str, str]:
+    async def _fill_in(self, route: Route[Any], visit: Visit) -> dict[str, str]:
         """Name the newest message, or the newest test, where the path wants one."""
         account_id = visit.account.id
         if "<message_id>" in route.path:

@@ -9,13 +9,14 @@ from mailcheck.api.domains.receiver_reports import (
     render_overview,
     render_tls_overview,
 )
+from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
+from mailcheck.api.requests.fields import LAST_PAGE
 from mailcheck.api.shapes import as_json
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.receiver_reports import ReportId, ReportKind, ReportPlaces, ReportSelection
 from mailcheck.operations.accounts.check_budget import CheckBudget
 from mailcheck.operations.places import CheckTurns
-from mailcheck.operations.ranges import DEFAULT_REPORT_DAYS, LAST_PAGE, MOST_REPORT_DAYS
 from mailcheck.operations.reports.offer_records import Offered
 from mailcheck.operations.reports.offered import ReportOperations
 from mailcheck.store.domains.report_store import ReportedDomain

@@ -9,8 +9,9 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from mailcheck.api.parameters import Query
-from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
 from mailcheck.core.domain_names import (
+    MAX_ADDRESSES,
+    MAX_SELECTORS,
     domain_meant,
     parse_domain,
     parse_host_address,
@@ -19,7 +20,6 @@ from mailcheck.core.domain_names import (
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
-from mailcheck.operations.ranges import MAX_SELECTORS
 
 SEPARATORS = re.compile(r"[\s,;]+")
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from mailcheck.api.domains.watches import host_uptimes, render_history, render_shown, write_csv
 from mailcheck.api.parameters import Query
+from mailcheck.api.requests.fields import LARGEST_PAGE, LAST_PAGE
 from mailcheck.checks.scoring.outcomes import FactorName
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter, TooManyWebhooks
 from mailcheck.core.instants import DAY, MINUTE, Instant, format_instant
@@ -24,7 +25,6 @@ from mailcheck.core.webhooks import address_of
 from mailcheck.operations.accounts.check_budget import CheckBudget
 from mailcheck.operations.domains.watches.keep import KeepWatches, KeptWatch
 from mailcheck.operations.places import CheckTurns
-from mailcheck.operations.ranges import LARGEST_PAGE, LAST_PAGE
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of

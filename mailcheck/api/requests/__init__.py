@@ -1,0 +1,1 @@
+"""Requests: one class each, from which readers, schemas and descriptions come."""

@@ -1,0 +1,183 @@
+"""The kinds of values that requests have, and the fields that several requests share."""
+
+import math
+import re
+from typing import Annotated
+
+from mailcheck.api.requests.reading import MAX_TEXT, Kind, said
+from mailcheck.core.addresses import DOT_ATOM_PATTERN, MAX_TAG, explain_bad_tag, parse_mailbox
+from mailcheck.core.cursors import Position, format_cursor, parse_cursor
+from mailcheck.core.instants import Instant, parse_instant
+
+SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT = 1.0, 60.0, 30.0
+"""Seconds."""
+
+LONGEST_STREAM = 86_400.0
+"""Maximum number of seconds after which a stream may be asked to end; without it, it goes on."""
+
+DEFAULT_SILENCE = 5.0
+"""Seconds in which no message is to come; every test that expects none takes them in full."""
+
+LARGEST_PAGE, DEFAULT_PAGE, LAST_PAGE = 100, 50, 1_000_000
+"""Maximum and default number of entries on a page, and the last page."""
+
+MOST_WAITED_FOR = LARGEST_PAGE
+"""Maximum number of messages of one wait."""
+
+MAX_HEADERS = 10
+"""Maximum number of header fields of a filter; each is one more look into every mail."""
+
+FIELD_NAME_PATTERN = r"[!-9;-~]+"
+"""RFC 5322 2.2: printable ASCII but the colon."""
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_FIELD_NAME = re.compile(FIELD_NAME_PATTERN)
+_FLAGS = ("false", "0", "true", "1", "")
+
+_TEXT_SCHEMA = {"type": "string", "maxLength": MAX_TEXT, "pattern": r"^[^\x00]*$"}
+"""A NUL is not text in any parameter."""
+
+NAME_SCHEMA = {**_TEXT_SCHEMA, "minLength": 1}
+
+
+def _read_needle(text: str) -> str | None:
+    return text or None
+
+
+def _read_tag(text: str) -> str:
+    problem = explain_bad_tag(text)
+    if problem is not None:
+        raise ValueError(problem)
+    return text
+
+
+def _read_tag_prefix(text: str) -> str | None:
+    # A dot may only stand inside of a tag, so it may end the beginning of one.
+    _read_tag(text if len(text) < 2 else re.sub(r"\.$", "x", text))
+    return text or None
+
+
+def _read_recipient(text: str) -> str | None:
+    if text:
+        parse_mailbox(text)
+    return text or None
+
+
+def _read_header(text: str) -> tuple[str, str]:
+    name, colon, part = text.partition(":")
+    if not colon or _FIELD_NAME.fullmatch(name) is None:
+        raise ValueError(text)
+    return name, part.strip()
+
+
+def _write_header(header: tuple[str, str]) -> str:
+    return ":".join(header)
+
+
+def _read_day(text: str) -> Instant:
+    if _DATE.fullmatch(text) is None:
+        raise ValueError(text)
+    return parse_instant(f"{text}T00:00:00Z")
+
+
+def _read_seconds(text: str) -> float:
+    # Python reads 1_0, and the digits of every script.
+    value = float(text) if text.isascii() and "_" not in text else math.nan
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _read_whole_number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise ValueError(text)
+    return int(text)
+
+
+def _read_flag(text: str) -> bool:
+    return _FLAGS.index(text) >= _FLAGS.index("true")
+
+
+TEXT = Kind(_TEXT_SCHEMA)
+NAME = Kind(NAME_SCHEMA)
+NEEDLE = Kind(_TEXT_SCHEMA, _read_needle)
+TAG = Kind(
+    {"type": "string", "maxLength": MAX_TAG, "pattern": f"^(?:{DOT_ATOM_PATTERN})?$"},
+    _read_tag,
+    "{name}: {error}",
+)
+TAG_PREFIX = Kind(
+    {"type": "string", "maxLength": MAX_TAG, "pattern": rf"^(?:{DOT_ATOM_PATTERN}\.?)?$"},
+    _read_tag_prefix,
+    "{name}: {error}",
+)
+RECIPIENT = Kind(
+    {"anyOf": [{"type": "string", "format": "email"}, {"const": ""}]},
+    _read_recipient,
+    "{name} is one whole address; {sent} is none: {error}",
+)
+HEADER = Kind(
+    {**_TEXT_SCHEMA, "pattern": rf"^{FIELD_NAME_PATTERN}:[^\x00]*$"},
+    _read_header,
+    "{name} is the name of a field, a colon and a part of its value, like Reply-To:support@; "
+    "you sent {sent}",
+    write=_write_header,
+)
+CURSOR = Kind(
+    NAME_SCHEMA,
+    parse_cursor,
+    "{name} is a cursor that this service gave you, passed back unchanged; you sent {sent}",
+    write=format_cursor,
+)
+MOMENT = Kind(
+    {"type": "string", "format": "date-time"},
+    parse_instant,
+    "{name} is an ISO 8601 date and time like 2026-11-21T10:00:00.000Z; you sent {sent}",
+)
+DAY = Kind(
+    {"type": "string", "format": "date"},
+    _read_day,
+    "{name} must be a date like 2026-11-19; got {sent}",
+)
+SECONDS = Kind(
+    {"type": "number"},
+    _read_seconds,
+    "{name} is seconds, {low:g} to {high:g}; you sent {sent}",
+    ": milliseconds?",
+)
+WHOLE_NUMBER = Kind(
+    {"type": "integer"},
+    _read_whole_number,
+    "{name} is a whole number, {low} to {high}; you sent {sent}",
+)
+FLAG = Kind({"type": "boolean"}, _read_flag, "{name} is true or false; you sent {sent}")
+
+Limit = Annotated[
+    int,
+    WHOLE_NUMBER,
+    said("Entries on a page.", brief="messages on a page", low=1, high=LARGEST_PAGE),
+]
+PageNumber = Annotated[
+    int, WHOLE_NUMBER, said("Which page.", brief="counts from 1", low=1, high=LAST_PAGE)
+]
+Timeout = Annotated[
+    float, SECONDS, said("Seconds to wait.", example="20", low=SHORTEST_WAIT, high=LONGEST_WAIT)
+]
+After = Annotated[
+    Annotated[Position, CURSOR] | None,
+    said(
+        "Only mail that arrived after this cursor. Take one before the mail is triggered (from "
+        "`GET /inbox/address` or any message) and pass it back unchanged: no clock is involved.",
+        brief="cursor from an earlier result: only mail that arrived after it",
+        example="c0",
+    ),
+]
+Since = Annotated[
+    Annotated[Instant, MOMENT] | None,
+    said(
+        "Only mail received at or after this moment: an ISO 8601 date and time; without an offset "
+        "it is UTC.",
+        brief="ISO 8601 date and time: only mail received then or later",
+        example="2026-11-21T10:00:00.000Z",
+    ),
+]

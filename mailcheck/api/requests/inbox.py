@@ -1,0 +1,230 @@
+"""The requests of the developer inbox: filters, lists, waits, streams, webhooks.
+
+A field that has the name of one of `MessageFilter` becomes that part of the filter. Each request
+starts from the smallest group of filters and adds others: deletion must not take a filter that the
+store would ignore.
+"""
+
+from typing import Annotated
+
+from msgspec import field
+from msgspec.structs import replace
+
+from mailcheck.api.requests.fields import (
+    DEFAULT_PAGE,
+    DEFAULT_SILENCE,
+    DEFAULT_WAIT,
+    FLAG,
+    HEADER,
+    LONGEST_STREAM,
+    MAX_HEADERS,
+    MOST_WAITED_FOR,
+    NEEDLE,
+    RECIPIENT,
+    SECONDS,
+    SHORTEST_WAIT,
+    TAG,
+    TAG_PREFIX,
+    TEXT,
+    WHOLE_NUMBER,
+    After,
+    Limit,
+    PageNumber,
+    Since,
+    Timeout,
+)
+from mailcheck.api.requests.reading import Request, said
+from mailcheck.core.addresses import MAX_TAG
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import SHORT_ID_LENGTH
+from mailcheck.core.instants import Instant
+from mailcheck.core.search import EXAMPLES, parse_search
+
+
+class MessageFilters(Request, frozen=True, kw_only=True):
+    """Filters by what a list shows of a message."""
+
+    tag: Annotated[
+        Annotated[str, TAG] | None,
+        said(
+            "Only mail to the address with this +tag, compared without case; empty: untagged "
+            f"mail. At most {MAX_TAG} octets of UTF-8.",
+            brief="only mail to this +tag, without case; an empty string means untagged mail",
+            example="signup",
+        ),
+    ] = None
+    tag_prefix: Annotated[
+        Annotated[str, TAG_PREFIX] | None,
+        said(
+            "Only mail to addresses whose +tag begins with this, compared without case; empty: "
+            "any. One run of a suite gives all its tags one beginning.",
+            brief="only mail to +tags that begin with this",
+            example="run-7-",
+        ),
+    ] = None
+    recipient: Annotated[
+        Annotated[str, RECIPIENT] | None,
+        said(
+            "Only mail to this whole address, compared without case; for mail that came in over "
+            "the submission port, where any recipient is taken. Empty: any.",
+            brief="only mail to exactly this address, without case",
+        ),
+    ] = field(name="to", default=None)
+    author: Annotated[
+        Annotated[str, NEEDLE] | None,
+        said(
+            "Only mail whose author's address or name contains this, without case.",
+            brief="only mail whose sender's name or address contains this, without case",
+        ),
+    ] = field(name="from", default=None)
+    subject: Annotated[
+        Annotated[str, NEEDLE] | None,
+        said(
+            "Only mail whose subject contains this, without case.",
+            brief="only mail whose subject contains this, without case",
+        ),
+    ] = None
+
+    @property
+    def wanted(self) -> MessageFilter:
+        """The filter that a store takes; it is exactly that type, which stores compare."""
+        names = set(self.__struct_fields__) & set(MessageFilter.__struct_fields__)
+        return MessageFilter(**{name: getattr(self, name) for name in names})
+
+
+class ContentFilters(MessageFilters, frozen=True, kw_only=True):
+    """Filters by what is in a message, too."""
+
+    headers: Annotated[
+        tuple[Annotated[tuple[str, str], HEADER], ...],
+        said(
+            "Only mail with this header field: its name, a colon and a part of its value, without "
+            "case; repeat it for more, all of which must be there. Known as soon as a mail was "
+            "taken apart: a wait sees to that, a list shows what is known.",
+            brief="only mail with these header fields, each as Name:part of value",
+            at_most=MAX_HEADERS,
+        ),
+    ] = field(name="header", default=())
+    text: Annotated[
+        Annotated[str, NEEDLE] | None,
+        said(
+            "Only mail whose text contains this, without case; of a mail that has HTML alone, "
+            "what is seen of it. Known as `header` is.",
+            brief="only mail whose text contains this, without case",
+        ),
+    ] = None
+    has_attachment: Annotated[
+        Annotated[bool, FLAG] | None,
+        said(
+            "true: only mail with an attachment; false: without. Pictures that the HTML shows in "
+            "its text do not count. Known as `header` is.",
+            brief="only mail with an attachment, or without",
+        ),
+    ] = None
+
+
+class DeleteMessages(MessageFilters, frozen=True, kw_only=True):
+    """Which messages are deleted."""
+
+    after: After = None
+    since: Since = None
+
+
+class ListMessages(ContentFilters, frozen=True, kw_only=True):
+    """Which messages are listed."""
+
+    q: Annotated[
+        Annotated[str, TEXT] | None,
+        said(
+            'Only mail that matches all of this: words and "phrases" in subject, text, addresses '
+            "or attachments' names, and terms: "
+            + "; ".join(f"`{one}` ({meaning})" for one, meaning in EXAMPLES if ":" in one)
+            + ". Case and accents don't count. Another prefix is text, like the `https:` of a "
+            "link.",
+            brief='a search: words and "phrases", which must all be there, and terms like '
+            "from:shop subject:welcome text:code has:code has:attachment newer:2h "
+            "older:2026-11-21 larger:100k is:unread",
+            example="from:shop newer:2h",
+        ),
+    ] = None
+    after: After = None
+    since: Since = None
+    limit: Limit = DEFAULT_PAGE
+    page: PageNumber = 1
+
+    def wanted_at(self, now: Instant) -> MessageFilter:
+        """Return the filter with the search, whose ages count from ``now``.
+
+        :raises InvalidParameter: the search is wrong.
+        """
+        search = None if self.q is None else parse_search(self.q, now)
+        return replace(self.wanted, search=search)
+
+
+class WaitFilters(ContentFilters, frozen=True, kw_only=True):
+    """Which messages a wait or a stream is about."""
+
+    after: After = None
+    since: Annotated[
+        Since,
+        said(
+            "Only mail received at or after this moment: an ISO 8601 date and time; without an "
+            "offset it is UTC. Without it, and without `after`: the moment of the request.",
+            example="",
+        ),
+    ] = None
+
+
+class WaitForMessage(WaitFilters, frozen=True, kw_only=True):
+    """A wait for a message."""
+
+    timeout: Timeout = DEFAULT_WAIT
+
+
+class WaitForMessages(WaitFilters, frozen=True, kw_only=True):
+    """A wait for several messages."""
+
+    count: Annotated[
+        int,
+        WHOLE_NUMBER,
+        said("Messages to wait for.", example="3", low=1, high=MOST_WAITED_FOR),
+    ] = 1
+    timeout: Timeout = DEFAULT_WAIT
+
+
+class ExpectNoMessage(WaitFilters, frozen=True, kw_only=True):
+    """A wait in which no message is to come."""
+
+    seconds: Annotated[
+        Timeout,
+        said("Seconds from the request on in which none is to come.", example="5"),
+    ] = DEFAULT_SILENCE
+
+
+class FollowInbox(WaitFilters, frozen=True, kw_only=True):
+    """A stream of messages."""
+
+    seconds: Annotated[
+        Annotated[float, SECONDS] | None,
+        said(
+            "Seconds after which the stream ends; without it goes on.",
+            low=SHORTEST_WAIT,
+            high=LONGEST_STREAM,
+        ),
+    ] = None
+
+
+class TakeAddress(Request, frozen=True, kw_only=True):
+    """An address of the inbox."""
+
+    tag: Annotated[
+        str, TAG, said("The +tag of the address; none without it.", example="signup")
+    ] = ""
+    unique: Annotated[
+        bool,
+        FLAG,
+        said(
+            "true: the service picks a tag that never collides, or puts such an ending behind "
+            f"`tag`, which then has at most {MAX_TAG - SHORT_ID_LENGTH - 1} octets."
+        ),
+    ] = False

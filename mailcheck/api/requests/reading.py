@@ -1,0 +1,420 @@
+"""The reader of requests: query strings, JSON bodies and arguments of tools become values.
+
+A request is a `Request`. Its fields are annotated with a `Kind` (how a value is read, and its JSON
+Schema) and with what is `said` of them (description, range, example). The reader, the parameters
+of OpenAPI and the schemas of bodies and tools all use the same fields.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin
+from urllib.parse import unquote_to_bytes
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
+
+from mailcheck.core.errors import InvalidParameter
+
+MAX_SHOWN = 80
+"""Maximum number of characters of a bad value that an error repeats."""
+
+MAX_TEXT = 500
+"""Maximum number of characters of a text."""
+
+_BRIEF_KEYWORDS = ("type", "maxLength", "minimum", "maximum", "default")
+
+Schema = Mapping[str, Any]
+
+R = TypeVar("R", bound="Request")
+
+
+class Request(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The base of all requests.
+
+    ``example`` is a body that errors show. A list of tools leaves out the descriptions of the
+    fields in ``undescribed``: another tool has them.
+    """
+
+    example: ClassVar[str] = ""
+    undescribed: ClassVar[Sequence[str]] = ()
+
+
+class NoParameters(Request, frozen=True, kw_only=True):
+    """A request without parameters."""
+
+
+class Kind(Struct, frozen=True, eq=False):
+    """What a value may be.
+
+    ``read`` returns the value of a text, or raises `ValueError`. ``rule`` says what to send; it may
+    name ``{name}``, ``{sent}``, ``{error}``, and the range as ``{low}`` and ``{high}``.
+    """
+
+    schema: Schema
+    read: Callable[[str], Any] = str
+    rule: str = ""
+    hint_above: str = ""
+    longest: int | None = MAX_TEXT
+    write: Callable[[Any], Any] = lambda value: value
+
+    @property
+    def json_type(self) -> str:
+        """The JSON type of a value."""
+        return str(self.schema.get("type", "string"))
+
+    def parse(
+        self, name: str, text: str, low: float | None = None, high: float | None = None
+    ) -> Any:
+        """Return the value of a text.
+
+        :raises InvalidParameter: the text is too long, not of this kind or out of range.
+        """
+        if self.longest is not None and len(text) > self.longest:
+            raise InvalidParameter(name, f"{name} has at most {self.longest} characters")
+        hint = error = ""
+        try:
+            value = self.read(text)
+            if (low is None or value >= low) and (high is None or value <= high):
+                return value
+            if high is not None and high < value <= high * 1000:
+                hint = self.hint_above
+        except ValueError as problem:
+            error = str(problem)
+        words = self.rule.format(name=name, sent=shorten(text), error=error, low=low, high=high)
+        raise InvalidParameter(name, words + hint)
+
+
+class Said(Struct, frozen=True):
+    """What is said of a field; of several annotations the last value of each counts."""
+
+    description: str | None = None
+    brief: str | None = None
+    example: str | None = None
+    low: float | None = None
+    high: float | None = None
+    at_most: int | None = None
+    default: float | None = None
+
+
+def said(
+    description: str | None = None,
+    *,
+    brief: str | None = None,
+    example: str | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    at_most: int | None = None,
+    default: float | None = None,
+) -> Said:
+    """Describe a field.
+
+    ``brief`` is the description for agents, ``at_most`` the maximum number of values of a list;
+    ``default`` is shown where the default of the field is ``None`` and depends on others.
+    """
+    return Said(description, brief, example, low, high, at_most, default)
+
+
+class Field(Struct, frozen=True):
+    """A field of a request; ``name`` is the one that clients use."""
+
+    attribute: str
+    name: str
+    kind: Kind
+    said: Said
+    is_list: bool
+    takes_null: bool
+    default: Any
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the field has no default."""
+        return self.default is NODEFAULT
+
+    @property
+    def description(self) -> str:
+        """The description for people."""
+        return self.said.description or ""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the value, without its description."""
+        schema = dict(self.kind.schema)
+        bounds = {"minimum": self.said.low, "maximum": self.said.high}
+        schema |= {keyword: bound for keyword, bound in bounds.items() if bound is not None}
+        if self.is_list:
+            schema = {"type": "array", "items": schema}
+            if self.said.at_most is not None:
+                schema["maxItems"] = self.said.at_most
+        if self.default not in (NODEFAULT, None, (), ""):
+            schema["default"] = self.default
+        elif self.said.default is not None:
+            schema["default"] = self.said.default
+        return schema
+
+    @property
+    def brief_schema(self) -> dict[str, Any]:
+        """The JSON Schema in few bytes, for a list of tools: no name is as long as it may be."""
+        schema = {name: one for name, one in self.schema.items() if name in _BRIEF_KEYWORDS}
+        if self.is_list:
+            return {"type": "array", "items": {"type": self.kind.json_type}}
+        if schema.get("default") is False:
+            del schema["default"]
+        if "minLength" in self.kind.schema:
+            del schema["maxLength"]
+        return {"type": self.kind.json_type, **schema}
+
+    def parse(self, texts: Sequence[str]) -> Any:
+        """Return the value of the texts that were given.
+
+        :raises InvalidParameter: there are too many, or one is not as it must be.
+        """
+        at_most = self.said.at_most if self.is_list else 1
+        if at_most is not None and len(texts) > at_most:
+            allowed = f"send at most {at_most}" if self.is_list else "send it once"
+            raise InvalidParameter(self.name, f"{self.name} is given {len(texts)} times; {allowed}")
+        low, high = self.said.low, self.said.high
+        values = tuple(self.kind.parse(self.name, text, low, high) for text in texts)
+        return values if self.is_list else values[0]
+
+
+@cache
+def fields_of(request: type[Request]) -> Mapping[str, Field]:
+    """Return the fields of a request by the names that clients use."""
+    found = {}
+    for one in fields(request):
+        notes, takes_null, is_list = _notes_of(one.type)
+        kinds = [note for note in notes if isinstance(note, Kind)]
+        if not kinds:
+            raise TypeError(f"{request.__name__}.{one.name} has no kind")
+        told: dict[str, Any] = {}
+        for note in notes:
+            if isinstance(note, Said):
+                told |= {
+                    name: value
+                    for name in Said.__struct_fields__
+                    if (value := getattr(note, name)) is not None
+                }
+        name, all_said = one.encode_name, Said(**told)
+        found[name] = Field(one.name, name, kinds[-1], all_said, is_list, takes_null, one.default)
+    return found
+
+
+def _notes_of(annotation: Any) -> tuple[list[Any], bool, bool]:
+    """Return the notes of a type, the innermost first, whether it takes null, and is a list."""
+    notes: list[Any] = []
+    takes_null = is_list = False
+    while (origin := get_origin(annotation)) in (Annotated, Union, UnionType, tuple):
+        if origin is Annotated:
+            notes = [*annotation.__metadata__, *notes]
+            annotation = annotation.__origin__
+            continue
+        if origin is tuple:
+            if any(isinstance(note, Kind) for note in notes):
+                break  # a kind whose value is a pair
+            is_list = True
+        arguments = get_args(annotation)
+        takes_null = takes_null or NoneType in arguments
+        annotation = next(one for one in arguments if one is not NoneType)
+    return notes, takes_null, is_list
+
+
+def arguments_schema(request: type[Request]) -> dict[str, Any]:
+    """Return the JSON Schema of a tool's arguments."""
+    properties = {}
+    for name, one in fields_of(request).items():
+        properties[name] = one.brief_schema
+        if one.said.brief and name not in request.undescribed:
+            properties[name]["description"] = one.said.brief
+    required = [name for name, one in fields_of(request).items() if one.is_required]
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+class Wording(Struct, frozen=True):
+    """How errors speak of what was sent."""
+
+    unknown: str
+    missing: str
+    about: str = "{sent}"
+
+
+PARAMETERS = Wording(
+    "{sent!r} is no parameter here{meant} {there_are}", "{name} is missing: send {name}=..."
+)
+ARGUMENTS = Wording(
+    "unknown argument {sent!r}{meant} there are: {known}", "the argument {name} is missing"
+)
+BODY = Wording(
+    "the body has {all_known} and nothing else: send {example}",
+    "{name} is missing: send {example}",
+    "body",
+)
+
+
+def read_texts(
+    request: type[R], texts: Mapping[str, Sequence[str]], wording: Wording = PARAMETERS
+) -> R:
+    """Return the request that texts by name make.
+
+    :raises InvalidParameter: a name is unknown, a required one missing, or a value is wrong.
+    """
+    known = fields_of(request)
+    for name in texts:
+        if name not in known:
+            raise _unknown(request, name, wording)
+    return request(**_parsed(request, texts, wording))
+
+
+def read_known(request: type[R], texts: Mapping[str, Sequence[str]]) -> R:
+    """Return the request that texts by name make; other names are for others.
+
+    :raises InvalidParameter: a required name is missing, or a value is wrong.
+    """
+    return request(**_parsed(request, texts, PARAMETERS))
+
+
+def _parsed(
+    request: type[Request], texts: Mapping[str, Sequence[str]], wording: Wording
+) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, field in fields_of(request).items():
+        given = texts.get(name)
+        if field.is_required and not any(given or ()):
+            raise _missing(request, name, wording)
+        if given is not None:
+            values[field.attribute] = field.parse(given)
+    return values
+
+
+def read_query(request: type[R], query: bytes) -> R:
+    """Return the request of a query string.
+
+    :raises InvalidParameter: something in it is unknown, missing or wrong.
+    """
+    return read_texts(request, split_query(query))
+
+
+def split_query(query: bytes) -> dict[str, list[str]]:
+    """Return the values of a query string by name.
+
+    ``+`` and ``%20`` are spaces, the bytes are UTF-8.
+
+    :raises InvalidParameter: a value is not UTF-8 or contains a NUL.
+    """
+    parameters: dict[str, list[str]] = {}
+    for pair in query.split(b"&"):
+        if not pair:
+            continue
+        name, _, value = pair.partition(b"=")
+        parameters.setdefault(_decoded(name, b"name"), []).append(_decoded(value, name))
+    return parameters
+
+
+def _decoded(text: bytes, name: bytes) -> str:
+    try:
+        decoded = unquote_to_bytes(text.replace(b"+", b" ")).decode("utf-8")
+    except UnicodeDecodeError:
+        decoded = "\0"
+    if "\0" in decoded:
+        parameter = name.decode("ascii", "replace")[:MAX_SHOWN]
+        raise InvalidParameter(parameter, f"{parameter} is not percent-encoded UTF-8 text")
+    return decoded
+
+
+def read_arguments(request: type[R], given: Mapping[str, object]) -> R:
+    """Return the request of a tool's arguments; ``null`` is the same as not given.
+
+    :raises InvalidParameter: an argument is unknown, missing, of another type or wrong.
+    """
+    known = fields_of(request)
+    texts = {}
+    for name, value in given.items():
+        if name not in known:
+            raise _unknown(request, name, ARGUMENTS)
+        if value is not None:
+            texts[name] = _as_texts(known[name], value)
+    return read_texts(request, texts, ARGUMENTS)
+
+
+_TYPES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
+    "string": ("a string", lambda value: isinstance(value, str)),
+    "number": ("a number", lambda value: _is_number(value)),
+    "integer": ("a whole number", lambda value: is_whole_number(value)),
+    "boolean": ("true or false", lambda value: isinstance(value, bool)),
+}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_whole_number(value: object) -> bool:
+    """Return whether a value is an integer as JSON Schema has it: 3.0 is one, true is not."""
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return whole and not isinstance(value, bool)
+
+
+def _as_texts(field: Field, value: object) -> list[str]:
+    """Return a JSON value as a query has it; each item of an array is a value of its own."""
+    if not field.is_list:
+        return [_as_text(field, value)]
+    if not isinstance(value, list):
+        raise InvalidParameter(field.name, f"{field.name} is an array, not {_name_type(value)}")
+    return [_as_text(field, one) for one in value]
+
+
+def _as_text(field: Field, value: object) -> str:
+    name = field.name
+    wanted, fits = _TYPES[field.kind.json_type]
+    if not fits(value):
+        raise InvalidParameter(name, f"{name} is {wanted}, not {_name_type(value)}")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else repr(value)
+    text = str(value)
+    # JSON can write half of a surrogate pair, which is no character.
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise InvalidParameter(name, f"{name} holds characters that no text has")
+    return text
+
+
+def _name_type(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, str):
+        return "a string"
+    if isinstance(value, list):
+        return "an array"
+    return "an object" if isinstance(value, Mapping) else f"the number {value}"[:MAX_SHOWN]
+
+
+def _unknown(request: type[Request], name: str, wording: Wording) -> InvalidParameter:
+    known, sent = list(fields_of(request)), shorten(name)
+    nearest = get_close_matches(sent.lower(), known, 1)
+    words = wording.unknown.format(
+        sent=sent,
+        meant=f"; did you mean {nearest[0]}?" if nearest else ";",
+        known=", ".join(known),
+        there_are=f"there are {', '.join(known)}" if known else "there is none",
+        all_known=" and ".join(sorted(known)),
+        example=request.example,
+    )
+    return InvalidParameter(wording.about.format(sent=sent), words)
+
+
+def _missing(request: type[Request], name: str, wording: Wording) -> InvalidParameter:
+    return InvalidParameter(name, wording.missing.format(name=name, example=request.example))
+
+
+def shorten(text: str) -> str:
+    """Return a bad value as an error repeats it."""
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."

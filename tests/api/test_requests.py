@@ -1,0 +1,261 @@
+"""Requests: what the published schemas promise is what is read, whichever way it is sent."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from msgspec.structs import replace
+
+from mailcheck.api.requests import agents
+from mailcheck.api.requests.inbox import (
+    ContentFilters,
+    DeleteMessages,
+    ExpectNoMessage,
+    FollowInbox,
+    ListMessages,
+    MessageFilters,
+    WaitForMessage,
+    WaitForMessages,
+)
+from mailcheck.api.requests.reading import (
+    Request,
+    arguments_schema,
+    fields_of,
+    read_arguments,
+    read_query,
+    read_texts,
+)
+from mailcheck.clients.mailcheck_client import Filters
+from mailcheck.core.cursors import Position
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.instants import HOUR, Instant
+from mailcheck.core.search import Field, Search, Term
+
+TOOL_REQUESTS: list[type[Request]] = [
+    agents.NewAddress,
+    agents.Wait,
+    agents.List,
+    agents.OneMessage,
+    agents.GetMessage,
+    agents.CheckDomain,
+    agents.ShowReports,
+]
+
+NAMES = ["tag", "after", "since", "from", "subject", "to", "q", "timeout", "limit", "page", "id"]
+ANY_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner, max_size=2),
+    max_leaves=4,
+)
+TYPE_KEYWORDS = ("type", "required", "additionalProperties")
+TYPE_PROBLEMS = ("unknown argument", "is missing", "a string, not", "number, not", "array, not")
+
+NOW = Instant(1_795_262_400_000)
+
+
+def requests_under(request: type[Request]) -> Iterator[type[Request]]:
+    """List the classes of requests."""
+    for kind in request.__subclasses__():
+        yield kind
+        yield from requests_under(kind)
+
+
+@given(
+    st.sampled_from(TOOL_REQUESTS), st.dictionaries(st.sampled_from(NAMES), ANY_JSON, max_size=3)
+)
+def test_the_schema_and_the_reader_agree(request: type[Request], arguments: dict[str, Any]) -> None:
+    """Types, names and what is required are judged as the published schema judges them."""
+    schema = arguments_schema(request)
+    given = {name: value for name, value in arguments.items() if value is not None}
+    is_valid = all(
+        problem.validator not in TYPE_KEYWORDS
+        for problem in Draft202012Validator(schema).iter_errors(given)
+    )
+    # A name that is not known is refused even when it has no value.
+    is_valid = is_valid and set(arguments) <= set(schema["properties"])
+    try:
+        read_arguments(request, arguments)
+    except InvalidParameter as problem:
+        is_of_type = any(words in str(problem) for words in TYPE_PROBLEMS)
+        # An empty text is as good as none where one is required.
+        assert is_of_type != is_valid or "" in given.values()
+    else:
+        assert is_valid
+
+
+def ranges() -> Iterator[tuple[type[Request], str]]:
+    """List the fields that have a range, of all requests."""
+    for request in requests_under(Request):
+        for name, one in fields_of(request).items():
+            if one.said.high is not None:
+                yield request, name
+
+
+@pytest.mark.parametrize(("request_", "name"), list(ranges()))
+def test_limits_of_the_schema_are_those_of_the_reader(request_: type[Request], name: str) -> None:
+    """The bounds that the schema names are taken, what lies beyond them is not."""
+    field = fields_of(request_)[name]
+    required = [other for other, one in fields_of(request_).items() if one.is_required]
+    others = dict.fromkeys(required, "a")
+    low, high = field.schema["minimum"], field.schema["maximum"]
+    for bound in (low, high):
+        read = read_arguments(request_, {**others, name: bound})
+        assert getattr(read, field.attribute) == bound
+    for beyond in (low - 1, high + 1):
+        with pytest.raises(InvalidParameter, match=f"^{name} is .*, {low:g} to "):
+            read_arguments(request_, {**others, name: beyond})
+    default = getattr(read_arguments(request_, others), field.attribute)
+    assert default is None or low <= default <= high
+
+
+@pytest.mark.parametrize("text", ["a\0", "\ud800", "x\udfffy"])
+def test_text_that_no_store_can_hold_is_refused(text: str) -> None:
+    """NUL and halves of surrogate pairs, which JSON can write, are no text."""
+    with pytest.raises(InvalidParameter, match="characters that no text has"):
+        read_arguments(agents.OneMessage, {"id": text})
+
+
+@pytest.mark.parametrize("number", [float("inf"), 1e308, 10**300, -(10**300)])
+def test_numbers_without_measure_are_refused(number: float) -> None:
+    """A number beyond all bounds is out of range, not a crash."""
+    for name, request in (("timeout", agents.Wait), ("limit", agents.List)):
+        with pytest.raises(InvalidParameter):
+            read_arguments(request, {name: number})
+
+
+FILTERS: Mapping[str, list[str]] = {
+    "tag": ["a"],
+    "tagPrefix": ["run-"],
+    "to": ["b@example.com"],
+    "from": ["c"],
+    "subject": ["d e"],
+    "header": ["X-A: b", "X-C:d"],
+    "text": ["f"],
+    "hasAttachment": ["false"],
+    "since": ["1970-01-01T00:00:01Z"],
+    "after": ["c1f"],
+}
+MEANT = MessageFilter(
+    tag="a",
+    tag_prefix="run-",
+    recipient="b@example.com",
+    author="c",
+    subject="d e",
+    headers=(("X-A", "b"), ("X-C", "d")),
+    text="f",
+    has_attachment=False,
+    since=Instant(1_000),
+    after=Position(31),
+)
+
+
+@pytest.mark.parametrize(
+    "request_", [ListMessages, WaitForMessage, WaitForMessages, ExpectNoMessage, FollowInbox]
+)
+def test_each_filter_becomes_its_part_of_the_core_filter(request_: type[Any]) -> None:
+    """Lists, waits and streams take all filters; a store gets exactly a `MessageFilter`."""
+    wanted = read_texts(request_, FILTERS).wanted
+    assert wanted == MEANT
+    assert type(wanted) is MessageFilter
+    nothing = read_query(request_, b"").wanted
+    assert (type(nothing), nothing) == (MessageFilter, MessageFilter())
+
+
+def test_a_deletion_takes_no_filter_that_it_would_ignore() -> None:
+    """What only a mail that was taken apart shows can't be asked when mail is deleted."""
+    ignored = fields_of(ContentFilters).keys() - fields_of(MessageFilters).keys()
+    assert {"header", "text", "hasAttachment"} <= ignored
+    for name in (*ignored, "q", "limit"):
+        with pytest.raises(InvalidParameter, match=f"^'{name}' is no parameter here"):
+            read_texts(DeleteMessages, {name: FILTERS.get(name, ["1"])})
+    known = {name: FILTERS[name] for name in fields_of(DeleteMessages)}
+    wanted = read_texts(DeleteMessages, known).wanted
+    assert wanted == replace(MEANT, headers=(), text=None, has_attachment=None)
+
+
+def test_empty_needles_ask_for_nothing() -> None:
+    """Empty ``from``, ``subject``, ``to`` and prefixes ask nothing; an empty ``tag`` does."""
+    asked = read_query(ListMessages, b"from=&subject=&to=&tagPrefix=&text=&q=&tag=")
+    assert asked.wanted_at(NOW) == MessageFilter(tag="")
+
+
+def test_an_empty_flag_is_true() -> None:
+    """A flag without a value is set."""
+    assert read_query(ListMessages, b"hasAttachment=").has_attachment is True
+    assert read_query(ListMessages, b"hasAttachment").has_attachment is True
+
+
+def test_ages_of_a_search_count_from_the_request() -> None:
+    """The same search means another moment when it is sent later."""
+    asked = read_query(ListMessages, b"q=newer:2h")
+    for now in (NOW, Instant(NOW + HOUR)):
+        moment = Instant(now - 2 * HOUR)
+        assert asked.wanted_at(now).search == Search("newer:2h", (Term(Field.NEWER, moment),))
+
+
+def test_an_agent_s_wait_depends_on_what_is_waited_for() -> None:
+    """A time-out is 30 s, with ``none`` 5 s; a ``count`` of 1 is not the same as none."""
+    assert read_arguments(agents.Wait, {}).seconds == 30
+    assert read_arguments(agents.Wait, {"none": True}).seconds == 5
+    assert read_arguments(agents.Wait, {"none": True, "timeout": 7}).seconds == 7
+    assert read_arguments(agents.Wait, {}).count is None
+    assert read_arguments(agents.Wait, {"count": 1.0}).count == 1
+    with pytest.raises(InvalidParameter, match="none and count exclude each other"):
+        _ = read_arguments(agents.Wait, {"none": True, "count": 1}).seconds
+
+
+def test_agents_get_shorter_pages() -> None:
+    """A model reads every message: its pages have 20, those of programs 50."""
+    assert read_arguments(agents.List, {}).limit == 20
+    assert arguments_schema(agents.List)["properties"]["limit"]["default"] == 20
+    assert read_query(ListMessages, b"").limit == 50
+
+
+def test_a_stream_goes_on_without_seconds() -> None:
+    """No duration is no end, and 0 is none either: it is outside of the range."""
+    assert read_query(FollowInbox, b"").seconds is None
+    with pytest.raises(InvalidParameter, match="seconds is seconds, 1 to 86400; you sent 0"):
+        read_query(FollowInbox, b"seconds=0")
+
+
+def test_filters_stand_in_the_order_in_which_they_are_documented() -> None:
+    """The order of fields is that of the documentation: what is asked most comes first."""
+    filters = ["tag", "tagPrefix", "to", "from", "subject", "header", "text", "hasAttachment"]
+    assert list(fields_of(ListMessages)) == [*filters, "q", "after", "since", "limit", "page"]
+    assert list(fields_of(WaitForMessage)) == [*filters, "after", "since", "timeout"]
+
+
+def test_the_served_client_knows_the_filters() -> None:
+    """The client for Python, which imports nothing of ours, has every filter by its name."""
+    taken = set(get_type_hints(Filters))
+    assert {name.strip("_") for name in taken} <= fields_of(ContentFilters).keys() | {
+        "tag_prefix",
+        "has_attachment",
+        "since",
+    }
+
+
+def test_the_nearest_name_is_told() -> None:
+    """A misprint names what was meant, in queries and in arguments."""
+    with pytest.raises(InvalidParameter, match=r"did you mean tag[?] there are tag, tagPrefix"):
+        read_query(ListMessages, b"tga=a")
+    with pytest.raises(InvalidParameter, match=r"'sbject'; did you mean subject[?] there are: tag"):
+        read_arguments(agents.Wait, {"sbject": "a"})
+
+
+def test_a_field_without_a_kind_can_not_be_read() -> None:
+    """A class whose field says nothing of how it is read fails as soon as it is used."""
+
+    class Vague(Request, frozen=True, kw_only=True):
+        when: str = ""
+
+    with pytest.raises(TypeError, match=r"Vague\.when has no kind"):
+        fields_of(Vague)
