@@ -20,7 +20,7 @@ from mailcheck.core.addresses import join_subaddress, parse_mailbox
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.daemon.services import OrderedServices
-from mailcheck.engines.group_commit import at_once
+from mailcheck.engines.database import at_once
 from mailcheck.engines.sqlite_writer import SqliteWriter
 from mailcheck.operations.deliverability.run_test_checks import Analyse
 from mailcheck.operations.inbox.feeds import HandOver, InboxFeeds

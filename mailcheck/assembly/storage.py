@@ -45,9 +45,9 @@ def daemon_presence(config: Config, name: str) -> Presence | None:
     if not config.storage.is_shared:
         path = config.storage.file
         return None if path == IN_MEMORY else SqlitePresence(path)
-    from mailcheck.engines.postgresql_presence import DaemonPresence
+    from mailcheck.engines.postgresql import PostgresqlPresence
 
-    return DaemonPresence(config.storage.url, name=name, is_alone=not config.cluster.redis)
+    return PostgresqlPresence(config.storage.url, name=name, is_alone=not config.cluster.redis)
 
 
 class StoredState(NamedTuple):

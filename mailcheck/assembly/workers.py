@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from twisted.internet.interfaces import IReactorFDSet
 from twisted.logger import Logger
 
-from mailcheck.engines.group_commit import at_once
+from mailcheck.engines.database import at_once
 from mailcheck.operations.in_children import (
     change_dkimpy,
     derive_content,

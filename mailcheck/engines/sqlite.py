@@ -19,9 +19,8 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.errors import StoreDamaged, StoreFull, StoreUnavailable
 from mailcheck.engines.committing import Outcome, Plain, Write, find_outcomes
-from mailcheck.engines.database import DatabaseEngine
+from mailcheck.engines.database import DatabaseEngine, at_once
 from mailcheck.engines.disk_reserve import DiskReserve
-from mailcheck.engines.group_commit import at_once
 from mailcheck.engines.schema_upgrade import schema_steps, upgrade_schema
 from mailcheck.engines.sqlite_writer import (
     READER_PRAGMAS,

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mailcheck.core.errors import ExpectedFailure, StoreFull, StoreUnavailable
-from mailcheck.engines.postgresql import prepare_database
+from mailcheck.engines.postgresql import PostgresqlPresence, prepare_database
 from mailcheck.engines.postgresql_connection import Connection, PostgresqlTransaction
-from mailcheck.engines.postgresql_presence import DaemonPresence
 from mailcheck.engines.postgresql_rows import fit_text
 from mailcheck.engines.schema_upgrade import schema_steps, upgrade_schema
 from mailcheck.engines.sqlite_writer import as_unavailable, connect
@@ -86,7 +85,7 @@ def copy_store(path: str, url: str, tell: Tell, patience: float = PATIENCE) -> d
     :raises CopyUndetermined: its answer to the commit was lost.
     """
     with as_unavailable(), closing(open_alone(path, patience)) as source:
-        presence = DaemonPresence(url, is_alone=True)
+        presence = PostgresqlPresence(url, is_alone=True)
         presence.begin()
         connection = Connection(url, longest_call=LONGEST_STEP)
         try:

@@ -10,8 +10,7 @@ from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreDamaged
-from mailcheck.engines.database import DAMAGED, DatabaseEngine
-from mailcheck.engines.group_commit import at_once
+from mailcheck.engines.database import DAMAGED, DatabaseEngine, at_once
 from mailcheck.ops.watch import Watch, look_at_damage
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.engine import Transaction

@@ -11,7 +11,7 @@ from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.core.search import parse_search
 from mailcheck.daemon.derivation import LONGEST_PUT_OFF, REST_SHARE, Derivation
-from mailcheck.engines.group_commit import at_once
+from mailcheck.engines.database import at_once
 from mailcheck.operations.concurrency import QUIET, MailTraffic
 from mailcheck.operations.inbox.contents import Contents
 from mailcheck.store.engine import Transaction, for_each

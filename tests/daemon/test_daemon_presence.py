@@ -3,13 +3,13 @@
 import time
 
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.engines.postgresql_presence import DaemonPresence
+from mailcheck.engines.postgresql import PostgresqlPresence
 from tests.servers.postgresql import PostgresqlServer
 
 
 def may_begin(url: str, *, is_alone: bool) -> bool:
     """Tell whether one more daemon may begin."""
-    presence = DaemonPresence(url, is_alone=is_alone)
+    presence = PostgresqlPresence(url, is_alone=is_alone)
     try:
         presence.begin(patience=0.0)
     except StoreUnavailable as failure:
@@ -21,7 +21,7 @@ def may_begin(url: str, *, is_alone: bool) -> bool:
 def test_who_may_begin(postgresql_database: str) -> None:
     """One that is alone has the database for itself; those with a Redis have it together."""
     for is_alone, others in ((True, [False, False]), (False, [False, True])):
-        presence = DaemonPresence(postgresql_database, is_alone=is_alone)
+        presence = PostgresqlPresence(postgresql_database, is_alone=is_alone)
         presence.begin()
         found = [may_begin(postgresql_database, is_alone=one) for one in (True, False)]
         assert found == others
@@ -34,7 +34,7 @@ def test_presence_after_a_restart(
     postgresql_server: PostgresqlServer,
 ) -> None:
     """A server that has forgotten a daemon, as after its own restart, is told again."""
-    presence = DaemonPresence(postgresql_database, is_alone=True)
+    presence = PostgresqlPresence(postgresql_database, is_alone=True)
     presence.begin()
     pid = presence._connection.info.backend_pid
     postgresql_server.run(f"SELECT pg_terminate_backend({pid}, 5000)")
@@ -46,7 +46,9 @@ def test_presence_after_a_restart(
 def test_who_is_there(postgresql_database: str) -> None:
     """Each daemon has the names of all that are there, until the server has lost one."""
     names = ["0" * 15 + "7", "f" * 16]
-    one, other = (DaemonPresence(postgresql_database, is_alone=False, name=name) for name in names)
+    one, other = (
+        PostgresqlPresence(postgresql_database, is_alone=False, name=name) for name in names
+    )
     one.begin()
     other.begin()
     for presence in (one, other):

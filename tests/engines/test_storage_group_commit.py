@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.errors import AccountNameTaken, ExpectedFailure, StoreUnavailable
 from mailcheck.engines.committing import Outcome, Write, commit_group
-from mailcheck.engines.group_commit import MAX_GROUP, GroupCommit
+from mailcheck.engines.database import MAX_GROUP, GroupCommit
 from mailcheck.engines.sqlite_writer import SqliteWriter
 from mailcheck.store.engine import Transaction, for_each
 from tests.house import result_of

@@ -7,12 +7,12 @@ import pytest
 
 from mailcheck.core.errors import StoreAway, StoreUnavailable
 from mailcheck.engines.backup import require_database
+from mailcheck.engines.postgresql import PostgresqlPresence
 from mailcheck.engines.postgresql_connection import (
     require_sessions,
     require_version,
     unreachable,
 )
-from mailcheck.engines.postgresql_presence import DaemonPresence
 from tests.servers.pgbouncer import running_pgbouncer, url_through
 from tests.servers.postgresql import PostgresqlServer
 
@@ -25,7 +25,7 @@ def test_a_pooler_that_gives_sessions_away(
     """PgBouncer in these modes is refused by a start and by the doctor, with what to change."""
     with running_pgbouncer(postgresql_server, mode, more) as folder:
         url = url_through(folder, "mailcheck_template")
-        for refuse in (DaemonPresence(url, is_alone=True).begin, lambda: require_database(url)):
+        for refuse in (PostgresqlPresence(url, is_alone=True).begin, lambda: require_database(url)):
             with pytest.raises(StoreUnavailable, match="pool") as refused:
                 refuse()
             assert not isinstance(refused.value, StoreAway)
@@ -48,7 +48,7 @@ def test_a_pooler_that_keeps_sessions(postgresql_server: PostgresqlServer) -> No
     """Session mode is fine, and the guard against a second daemon works through it."""
     with running_pgbouncer(postgresql_server, "session") as folder:
         url = url_through(folder, "mailcheck_template")
-        presence = DaemonPresence(url, is_alone=True)
+        presence = PostgresqlPresence(url, is_alone=True)
         presence.begin()
         presence.end()
 

@@ -10,8 +10,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.accounts import Quota
 from mailcheck.core.errors import WorkerDied
-from mailcheck.engines.database import DatabaseEngine
-from mailcheck.engines.group_commit import MAX_GROUP_OCTETS, GroupCommit
+from mailcheck.engines.database import MAX_GROUP_OCTETS, DatabaseEngine, GroupCommit
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.store.accounts.account_store import AccountStore

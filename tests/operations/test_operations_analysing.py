@@ -18,7 +18,7 @@ from mailcheck.core.deliverability_tests import (
 from mailcheck.core.errors import StoreUnavailable, WorkTooSlow
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND, instant_of
-from mailcheck.engines.group_commit import at_once
+from mailcheck.engines.database import at_once
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.run_test_checks import (
     AT_ONCE,

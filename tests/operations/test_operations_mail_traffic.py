@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from twisted.internet.task import Clock
 
-from mailcheck.engines.group_commit import at_once
+from mailcheck.engines.database import at_once
 from mailcheck.operations.concurrency import GATHERING, QUIET, STEP, MailTraffic
 
 
