@@ -19,7 +19,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
 from mailcheck.assembly.workers import FIRST_MAIL
-from mailcheck.checks.dkim.dkimpy_linear import change_dkimpy
+from mailcheck.checks.dkim.dkimpy_verify import change_dkimpy
 from mailcheck.operations.in_children import derive_content
 
 change_dkimpy()

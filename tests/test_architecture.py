@@ -110,6 +110,21 @@ def pure_rooms_stay_pure(source: Source) -> Iterator[str]:
             yield f"line {line}: {source.room} imports {name}"
 
 
+ONLY_IMPORTED_BY = {
+    "dkim": "mailcheck/checks/dkim/dkimpy_verify.py",
+    "spf": "mailcheck/checks/spf/pyspf_query.py",
+}
+"""Libraries with workarounds, and the one module that has them."""
+
+
+def workarounds_have_one_module(source: Source) -> Iterator[str]:
+    """A library whose behaviour is worked around is imported by one module only."""
+    for line, name in source.imports():
+        module = ONLY_IMPORTED_BY.get(name.split(".")[0])
+        if module not in (None, source.path.as_posix()):
+            yield f"line {line}: imports {name}, which only {module} may import"
+
+
 def the_reactor_is_injected(source: Source) -> Iterator[str]:
     """The global reactor is imported by ``tap.py`` alone."""
     for line, name in source.imports():
@@ -226,6 +241,7 @@ Rule = Callable[[Source], Iterator[str]]
 RULES_OF_THE_HOUSE: list[Rule] = [
     imports_point_left,
     pure_rooms_stay_pure,
+    workarounds_have_one_module,
     the_reactor_is_injected,
     modules_are_named,
     nothing_looks_like_a_test,
@@ -412,6 +428,8 @@ BREAKAGES = [
     (pure_rooms_stay_pure, "mailcheck/core/a.py", "import twisted.internet.defer"),
     (pure_rooms_stay_pure, "mailcheck/core/a.py", "from dns import name"),
     (pure_rooms_stay_pure, "mailcheck/checks/a.py", "from twisted.internet import defer"),
+    (workarounds_have_one_module, "mailcheck/checks/dkim/a.py", "def f():\n    import dkim.crypto"),
+    (workarounds_have_one_module, "mailcheck/checks/arc.py", "from spf import query"),
     (the_reactor_is_injected, "mailcheck/web/a.py", "from twisted.internet import reactor"),
     (the_reactor_is_injected, "mailcheck/cli/a.py", "import twisted.internet.reactor"),
     (modules_are_named, "mailcheck/web/utils.py", ""),

@@ -47,7 +47,7 @@ check_html: Callable[[str, str, str | None, tuple[str, ...], dict[str, str]], Ma
 check_raw_mail: Callable[[bytes], MailChecks] = ByName(
     "mailcheck.checks.html_checks.check", "check_raw_mail"
 )
-change_dkimpy: Callable[[], None] = ByName("mailcheck.checks.dkim.dkimpy_linear", "change_dkimpy")
+change_dkimpy: Callable[[], None] = ByName("mailcheck.checks.dkim.dkimpy_verify", "change_dkimpy")
 read_report_mail: Callable[[bytes], list[Report | Refused]] = ByName(
     "mailcheck.checks.receiver_reports.reading", "read_report_mail"
 )

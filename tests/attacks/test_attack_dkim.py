@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from mailcheck.checks.arc.reading import read_chain
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.dkim.dkimpy_signature import MAX_EXPONENT_BITS
+from mailcheck.checks.dkim.dkimpy_verify import MAX_EXPONENT_BITS
 from mailcheck.checks.dkim.mail import SignatureFault
 from mailcheck.checks.dkim.signature_headers import MAX_SIGNATURES, read_signatures
 from tests.fakes.mail_judge import judge_arc, judge_mail, judge_signature, zone_of

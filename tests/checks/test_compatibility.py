@@ -8,9 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mailcheck.checks.content.html_tree import read_tree
-from mailcheck.checks.html_checks.clients import load_facts, load_rules
 from mailcheck.checks.html_checks.compatibility import judge_compatibility
-from mailcheck.checks.html_checks.css import CssFeatures, Kind, read_style_sheet
+from mailcheck.checks.html_checks.css import (
+    CssFeatures,
+    Kind,
+    load_facts,
+    load_rules,
+    read_style_sheet,
+)
 from mailcheck.checks.html_checks.places import Lines
 from mailcheck.checks.mail_checks import Compatibility, FeatureFinding
 

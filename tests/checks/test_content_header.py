@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mailcheck.checks.content.decoding import decode_words
 from mailcheck.checks.content.derive import derive_content
-from mailcheck.checks.content.encoded_words import decode_words
 from mailcheck.checks.content.header import parse_first_mailbox, summarize_header
 from mailcheck.checks.content.limits import MAX_HEADER_BYTES, MAX_HEADER_FIELDS
 from mailcheck.core.content import HeaderSummary

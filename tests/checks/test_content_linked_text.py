@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.content.bodies import find_inline_images, image_type
-from mailcheck.checks.content.urls import MAX_LINKS_SHOWN, TextPiece, cut_at_links, is_web_url
+from mailcheck.checks.content.links import MAX_LINKS_SHOWN, TextPiece, cut_at_links, is_web_url
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

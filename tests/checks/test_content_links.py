@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.content.derive import derive_content
-from mailcheck.checks.content.urls import find_urls
+from mailcheck.checks.content.links import find_urls
 from mailcheck.core.content import CandidateKind, MessageContent
 
 

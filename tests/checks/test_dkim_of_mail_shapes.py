@@ -7,8 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.dkim.mail_source import MAX_FIELDS, split_mail
-from mailcheck.checks.dkim.signature_headers import MAX_SIGNATURES, read_signatures
+from mailcheck.checks.dkim.signature_headers import (
+    MAX_FIELDS,
+    MAX_SIGNATURES,
+    read_signatures,
+    split_mail,
+)
 from mailcheck.core.instants import instant_of
 from tests.fakes.mail_judge import judge_mail, judge_signature, zone_of
 from tests.fakes.mail_signer import MAIL, RSA

@@ -7,8 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
-from mailcheck.checks.dkim.key_record import is_key_record, parse_key_record
-from mailcheck.checks.dkim.key_repair import read_key_records, repair_key_record
+from mailcheck.checks.dkim.key_record import (
+    is_key_record,
+    parse_key_record,
+    read_key_records,
+    repair_key_record,
+)
 from mailcheck.checks.dns_answers import Presence
 from tests.fakes.dkim_keys import (
     EC_P256,

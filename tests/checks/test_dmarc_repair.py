@@ -7,8 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
-from mailcheck.checks.dmarc.record import is_policy_record, looks_like_dmarc, parse_policy_record
-from mailcheck.checks.dmarc.repair import repair_policy_record
+from mailcheck.checks.dmarc.record import (
+    is_policy_record,
+    looks_like_dmarc,
+    parse_policy_record,
+    repair_policy_record,
+)
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 

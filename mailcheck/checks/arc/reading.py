@@ -5,11 +5,11 @@ import re
 from msgspec import Struct
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.dkim.dkimpy_linear import Field
-from mailcheck.checks.dkim.dkimpy_signature import relax_fields
-from mailcheck.checks.dkim.mail_source import MailSource, split_mail
+from mailcheck.checks.dkim.dkimpy_verify import relax_fields
 from mailcheck.checks.dkim.signature_headers import (
     SHA1,
+    Field,
+    MailSource,
     MalformedSignature,
     SignatureHeader,
     SignatureTags,
@@ -18,6 +18,7 @@ from mailcheck.checks.dkim.signature_headers import (
     parse_signature,
     parse_tags,
     require,
+    split_mail,
 )
 
 

@@ -13,9 +13,9 @@ from mailcheck.checks.arc.reading import (
     ArcSet,
 )
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.dkim.dkimpy_signature import BodyHashes
+from mailcheck.checks.dkim.dkimpy_verify import BodyHashes
 from mailcheck.checks.dkim.mail import KeyOfSignature, SignatureFault, find_key
-from mailcheck.checks.dkim.mail_source import MailSource, split_mail
+from mailcheck.checks.dkim.signature_headers import MailSource, split_mail
 from mailcheck.checks.dkim.verify import (
     find_change_of_header,
     find_refusal,

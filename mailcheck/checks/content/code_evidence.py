@@ -6,11 +6,12 @@ from collections.abc import Iterator, Set
 from functools import cache
 from itertools import pairwise
 
-from mailcheck.checks.content.code_shapes import FEWEST_LETTERS, Shape
 from mailcheck.checks.content.code_text import (
+    FEWEST_LETTERS,
     SENTENCE_END,
     TIGHT,
     CodeText,
+    Shape,
     begins_with_connector,
     ends_with_connector,
     has_unknown_behind,

@@ -18,14 +18,12 @@ from mailcheck.checks.content.code_evidence import (
     is_prominent,
     judge_letters,
 )
-from mailcheck.checks.content.code_shapes import (
+from mailcheck.checks.content.code_text import (
+    CodeText,
     Shape,
     find_domain_bound,
     find_shapes,
     mask_addresses,
-)
-from mailcheck.checks.content.code_text import (
-    CodeText,
     prepare_page,
     prepare_text,
 )

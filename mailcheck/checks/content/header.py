@@ -13,10 +13,10 @@ from mailcheck.checks.content.charsets import find_codec, find_declared_charset
 from mailcheck.checks.content.decoding import (
     decode_header_bytes,
     decode_text,
+    decode_words,
     flatten_controls,
     is_utf_8,
 )
-from mailcheck.checks.content.encoded_words import decode_words
 from mailcheck.checks.content.limits import (
     MAX_HEADER_BYTES,
     MAX_HEADER_FIELDS,

@@ -13,7 +13,10 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from mailcheck.checks.content.safe_css import MAX_CSS, MAX_SELECTOR, split_declarations
+MAX_CSS = 128 * 1024
+"""Characters of style sheets that are read; Gmail reads 16 KiB."""
+
+MAX_SELECTOR = 500
 
 # fmt: off
 NOT_SHOWN = frozenset([
@@ -232,7 +235,6 @@ _CLIPPED = re.compile(r"rect\(\s*+0(?:px)?[\s,]|inset\(\s*+(?:[5-9][0-9]|100)%")
 _BOLD = re.compile(r"bold|[6-9]00")
 _SPREAD = re.compile(r"0*(?:[2-9]|[1-9][0-9]|0?\.[1-9])")
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
-_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _DISPLAYS = (
     *("none", "block", "contents", "flex", "flow", "grid", "inherit", "initial", "inline"),
     *("list-item", "revert", "table", "unset"),
@@ -247,6 +249,26 @@ _PROPERTIES = _PLACES | frozenset([
     "visibility", "width",
 ])
 # fmt: on
+
+
+COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
+_ENCLOSING = re.compile(r"[\"'()]")
+_PIECE = re.compile(r"\"[^\"\n]*+\"|'[^'\n]*+'|\([^()]*+\)|[^;\"'()]++|.", re.DOTALL)
+
+
+def split_declarations(text: str) -> list[str]:
+    """Split at semicolons that stand outside of quotes and brackets."""
+    if _ENCLOSING.search(text) is None:
+        return text.split(";")
+    declarations: list[str] = []
+    pieces: list[str] = []
+    for match in _PIECE.finditer(text):
+        if match.group() == ";":
+            declarations.append("".join(pieces))
+            pieces = []
+        else:
+            pieces.append(match.group())
+    return [*declarations, "".join(pieces)]
 
 
 def read_style(text: str) -> Style:
@@ -283,7 +305,7 @@ _VISIBILITIES = {"hidden": False, "collapse": False, "visible": True, "initial":
 def _read_declarations(text: str) -> dict[str, str]:
     """Give the last value of each property, in the order of writing; important ones win."""
     if "/*" in text:
-        text = _COMMENT.sub(" ", text)
+        text = COMMENT.sub(" ", text)
     if "\\" in text:
         text = _ESCAPE.sub(_unescape, text)
     said: dict[str, str] = {}

@@ -13,8 +13,8 @@ from mailcheck.checks.dkim.key_record import (
     RSA,
     VERSION,
     KeyRecord,
+    read_key_records,
 )
-from mailcheck.checks.dkim.key_repair import read_key_records
 from mailcheck.checks.dns_answers import (
     Answers,
     DnsAnswer,

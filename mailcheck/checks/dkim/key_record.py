@@ -1,16 +1,25 @@
-"""A DKIM key record as a value (RFC 6376 3.6.1)."""
+"""A DKIM key record as a value (RFC 6376 3.6.1), and the repair of texts that were meant as one.
+
+A repaired record holds the same key. It is offered only where the whole key can be read from
+the published texts: the length that DER states is that of the key.
+"""
 
 import base64
 import binascii
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+from urllib.parse import unquote
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.tag_lists import TagList, has_version, parse_tag_list
+from mailcheck.checks.tag_repair import find_tags, name_mistake, start_of, without_look_alikes
 
 VERSION = "DKIM1"
 RSA, ED25519 = "rsa", "ed25519"
@@ -179,3 +188,173 @@ def _find_restriction(tags: TagList, bits: int | None, key_type: str) -> str:
     if key_type == RSA and bits is not None and bits < MIN_RSA_BITS:
         return f"has a key of only {bits} bits, which receivers no longer accept (RFC 8301)"
     return ""
+
+
+MAX_TEXT = 8_192
+"""Characters of a text that is repaired: a key of 16,384 bits and the lines of a PEM file."""
+
+MAX_PIECES = 4
+"""TXT records that a key is put together from."""
+
+_NAMES = ("v", "k", "p", "t", "h", "s", "n", "g")
+_ENDS = ("(?<=dkim1)", "(?<==rsa)", "(?<==ed25519)")
+_ARMOR = re.compile(r"-{2,}[ \t]*(?:BEGIN|END)[A-Z0-9 ]*-{2,}", re.ASCII | re.IGNORECASE)
+_ESCAPED_BLANKS = re.compile(r"\\+[nrt]|<[bB][rR][ \t]*/?>", re.ASCII)
+_KEY_TAG = re.compile(r"(?:^|[\s;,:|])[pP]\s*[=:]\s*[\"']?[A-Za-z0-9+/]{16}", re.ASCII)
+_BASE64_RUN = re.compile(r"[A-Za-z0-9+/]{60}", re.ASCII)
+
+
+def looks_like_key(text: str) -> bool:
+    """Return whether a TXT record was meant as a key record or as a piece of one."""
+    start = text[:MAX_TEXT]
+    return bool(
+        re.match(r"v?[=:]?dkim", start_of(text))
+        or _KEY_TAG.search(start)
+        or _ARMOR.search(start)
+        or _BASE64_RUN.search(start)
+    )
+
+
+def read_key_records(texts: Sequence[str]) -> list[KeyRecord]:
+    """Return the key records among the texts at one name.
+
+    Without any, the texts that were meant as one are one record, with its problem.
+    """
+    found = [parse_key_record(text) for text in texts if is_key_record(text)]
+    if not found:
+        near = [text for text in texts if looks_like_key(text)]
+        if not near:
+            return []
+        ordered = sorted(near, key=lambda text: not _KEY_TAG.search(text[:MAX_TEXT]))
+        return [_read_near_miss(ordered)]
+    if len(found) > 1:
+        return [replace(one, repaired=_same_key(one, found)) for one in found]
+    (record,) = found
+    others = tuple(text for text in texts if text != record.text)
+    if record.problem:
+        pieces = [record.text, *filter(looks_like_key, others)]
+        return [_with_repair(record, pieces, repair_key_record(pieces))]
+    return [replace(record, strays=others)]
+
+
+def _read_near_miss(texts: Sequence[str]) -> KeyRecord:
+    record = parse_key_record(texts[0])
+    problem = record.problem if record.needs_new_key else "is not a DKIM key record"
+    record = replace(record, problem=problem, bits=None, is_revoked=False)
+    return _with_repair(record, texts, repair_key_record(texts))
+
+
+def _with_repair(record: KeyRecord, texts: Sequence[str], repaired: str | None) -> KeyRecord:
+    if record.needs_new_key:
+        return record
+    is_cut = len(texts) > 1 and repaired is not None and repair_key_record(texts[:1]) is None
+    mistake = f"its key is cut into {len(texts)} records" if is_cut else name_key_mistake(texts[0])
+    problem = f"{record.problem} ({mistake})" if mistake else record.problem
+    return replace(record, problem=problem, repaired=repaired or "")
+
+
+def _same_key(record: KeyRecord, found: Sequence[KeyRecord]) -> str:
+    """Return the record to keep where several have the same key, or an empty string."""
+    keys = {one.key_data for one in found}
+    usable = [one for one in found if one.is_usable]
+    if len(keys) == 1 and usable:
+        return usable[0].text
+    pieces = [one.text for one in found]
+    if not usable and repair_key_record([record.text]) is None:
+        return repair_key_record(pieces) or ""
+    return ""
+
+
+def name_key_mistake(text: str) -> str:
+    """Return in a few words why a text is not a key record, or an empty string."""
+    if _ARMOR.search(text[:MAX_TEXT]):
+        return "it has the lines of a PEM file in it"
+    named = name_mistake(text.strip())
+    if named or is_key_record(text):
+        return named
+    tags = dict(find_tags(text[:MAX_TEXT], _NAMES))
+    if "p" not in tags:
+        return "it has no p= before the key"
+    if tags.get("v", VERSION) != VERSION:
+        return f'its version is "{tags["v"][:20]}", not {VERSION}'
+    return "v= stands behind another tag" if "v" in tags else ""
+
+
+def repair_key_record(texts: Sequence[str]) -> str | None:
+    """Return the key record that some texts mean, with the same key.
+
+    :param texts: one record, or the records that a key was cut into.
+    """
+    if len(texts) > MAX_PIECES or sum(map(len, texts)) > MAX_TEXT:
+        return None
+    read = [_read_piece(text) for text in texts]
+    tags = {name: value for known, _ in reversed(read) for name, value in known.items()}
+    orders = permutations([piece for _, piece in read])
+    for order in orders:
+        for key_type, octets in _keys_in("".join(order)):
+            record = _write(tags, key_type, octets)
+            if not parse_key_record(record).problem:
+                return record
+    return None
+
+
+def _read_piece(text: str) -> tuple[dict[str, str], str]:
+    """Return the tags of a text besides its key, and the key as it is written."""
+    clean = without_look_alikes(_ESCAPED_BLANKS.sub(" ", text))
+    found = find_tags(clean, _NAMES, _ENDS)
+    tags = dict(reversed(found))
+    if "p" in tags:
+        return tags, tags.pop("p")
+    return tags, "" if tags else clean
+
+
+def _keys_in(written: str) -> Iterator[tuple[str, bytes]]:
+    """Yield what may be the whole key, with its type, the likeliest reading first."""
+    plain = _ARMOR.sub(" ", written)
+    for reading in (plain, unquote(plain), plain.strip().replace(" ", "+")):
+        letters = re.sub(r"[^A-Za-z0-9+/]", "", reading.translate(_URL_SAFE))
+        octets = _cut_to_length(_decode_unpadded(letters))
+        kind = kind_of_key(octets)
+        if kind == RSA:
+            yield RSA, octets
+        elif kind == ED25519:
+            yield ED25519, octets[-ED25519_OCTETS:]
+
+
+_URL_SAFE = str.maketrans("-_", "+/")
+
+
+def _decode_unpadded(letters: str) -> bytes:
+    """Decode Base64 without its padding; letters of an octet that is not whole are left out."""
+    whole = letters[: len(letters) - (len(letters) % 4 == 1)]
+    try:
+        return base64.b64decode(whole + "=" * (-len(whole) % 4))
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _cut_to_length(octets: bytes) -> bytes:
+    """Return the octets of the one DER value at the start; empty where it is not whole."""
+    if len(octets) == ED25519_OCTETS or octets[:1] != b"\x30":
+        return octets
+    first = octets[1] if len(octets) > 1 else 0
+    size = first & 0x7F if first & 0x80 else 0
+    length = int.from_bytes(octets[2 : 2 + size], "big") if size else first
+    end = 2 + size + length
+    return octets[:end] if end <= len(octets) else b""
+
+
+def _write(tags: Mapping[str, str], key_type: str, octets: bytes) -> str:
+    kept = {"v": VERSION}
+    if "k" in tags or key_type != RSA:
+        kept["k"] = key_type
+    hashes = [one.strip().lower() for one in tags.get("h", "").split(":")]
+    if "sha256" in hashes:
+        kept["h"] = tags["h"].lower()
+    if "tlsrpt" in tags.get("s", "").lower():
+        kept["s"] = tags["s"]
+    for name in ("t", "n"):
+        if tags.get(name):
+            kept[name] = tags[name]
+    kept["p"] = base64.b64encode(octets).decode()
+    return "; ".join(f"{name}={value}" for name, value in kept.items())

@@ -11,8 +11,8 @@ from mailcheck.checks.dkim.evaluate import DkimKey, describe_key
 from mailcheck.checks.dkim.key_record import (
     GOOD_RSA_BITS,
     KeyRecord,
+    read_key_records,
 )
-from mailcheck.checks.dkim.key_repair import read_key_records
 from mailcheck.checks.dkim.signature_headers import SignatureHeader
 from mailcheck.checks.dns_answers import Answers, look_up, txt_values
 from mailcheck.checks.findings import Finding, Severity

@@ -10,8 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.dkim.dkimpy_linear import Field
-from mailcheck.checks.dkim.dkimpy_signature import (
+from mailcheck.checks.dkim.dkimpy_verify import (
     BodyHashes,
     SignedHeader,
     UnusableKey,
@@ -25,8 +24,13 @@ from mailcheck.checks.dkim.mail import (
     SignatureFault,
     SignatureOfMail,
 )
-from mailcheck.checks.dkim.mail_source import MailSource, split_mail
-from mailcheck.checks.dkim.signature_headers import SHA1, SignatureHeader
+from mailcheck.checks.dkim.signature_headers import (
+    SHA1,
+    Field,
+    MailSource,
+    SignatureHeader,
+    split_mail,
+)
 from mailcheck.core.instants import SECOND, Instant, describe_duration
 
 CLOCK_SKEW = 300

@@ -18,10 +18,11 @@ from mailcheck.checks.dmarc.record import (
     WalkStep,
     is_policy_record,
     looks_like_dmarc,
+    merge_uris,
     parse_policy_record,
+    repair_policy_record,
     walk_tree,
 )
-from mailcheck.checks.dmarc.repair import merge_uris, repair_policy_record
 from mailcheck.checks.dns_answers import (
     Answers,
     DnsStatus,

@@ -14,22 +14,20 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from mailcheck.checks.content.html_tree import Element, HtmlTree
-from mailcheck.checks.html_checks.clients import (
+from mailcheck.checks.html_checks.css import (
     PARTIAL,
     SUPPORTED,
     UNKNOWN,
     UNSUPPORTED,
     UNTESTED,
+    CssFeatures,
     Facts,
     Feature,
+    Kind,
     Rules,
+    is_linked_sheet,
     load_facts,
     load_rules,
-)
-from mailcheck.checks.html_checks.css import (
-    CssFeatures,
-    Kind,
-    is_linked_sheet,
     read_style_sheet,
 )
 from mailcheck.checks.html_checks.places import Lines

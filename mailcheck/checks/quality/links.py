@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from mailcheck.checks.content.links import Link
+from mailcheck.checks.content.links import Link, is_web_url
 from mailcheck.checks.content.phrases import fold, make_plain
-from mailcheck.checks.content.urls import is_web_url
 from mailcheck.checks.content.visible_text import Anchor
 from mailcheck.checks.findings import Area, ChargedFinding
 from mailcheck.checks.mail_domains import owner_of

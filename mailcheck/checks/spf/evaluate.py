@@ -23,7 +23,6 @@ from mailcheck.checks.spf.advice import (
     has_senders,
     propose_new_record,
 )
-from mailcheck.checks.spf.reach import count_addresses
 from mailcheck.checks.spf.record import (
     NEVER_READ,
     MechanismName,
@@ -44,6 +43,7 @@ from mailcheck.checks.spf.tree import (
     SpfVerdict,
     Step,
     TreeWalk,
+    count_addresses,
 )
 from mailcheck.checks.spf_texts import is_sender_id, is_spf_record, looks_like_spf
 

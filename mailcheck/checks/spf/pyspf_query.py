@@ -12,9 +12,8 @@ here as a value (`Fault`). Nothing of the library is replaced: each evaluation i
 an object of its own.
 """
 
-from collections.abc import Sequence
 from enum import Enum
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv6Address
 from typing import Any, NoReturn
 
 import spf  # type: ignore[import-untyped]
@@ -24,12 +23,14 @@ from msgspec import Struct
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, mx_records, ptr_names, txt_values
-from mailcheck.checks.spf.macros import cut_to_name, expand_macros, name_to_ask
 from mailcheck.checks.spf.record import (
     Mechanism,
     MechanismName,
     SpfRecord,
     TermProblem,
+    cut_to_name,
+    expand_macros,
+    name_to_ask,
     parse_spf_record,
 )
 from mailcheck.checks.spf.tree import MAX_LOOKUPS, MAX_MX_HOSTS, MAX_VOIDS, REDIRECT
@@ -229,13 +230,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
         except spf.TempError:
             self.silent = None
             return False
-        return self.cidrmatch(addresses, self._client_ip.max_prefixlen)
-
-    def cidrmatch(self, ipaddrs: Sequence[str], n: int) -> bool:
-        """Tell whether the client is in a network with one of the addresses, ``n`` bits long."""
-        other_bits = self._client_ip.max_prefixlen - n
-        network = int(self._client_ip) >> other_bits
-        return any(int(ip_address(text)) >> other_bits == network for text in ipaddrs)
+        return bool(self.cidrmatch(addresses, self._client_ip.max_prefixlen))
 
     def _count_void(self, name: str, rdtype: str) -> None:
         place = name.removesuffix(".").lower(), "A" if rdtype == "AAAA" else rdtype

@@ -1,15 +1,17 @@
-"""An SPF record as a value, and the one grammar that reads it (RFC 7208 4.5 to 7, 12)."""
+"""An SPF record as a value: its grammar and its macros (RFC 7208 4.5 to 7, 12)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from enum import Enum
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network
+from urllib.parse import quote
 
 from msgspec import Struct
 
 from mailcheck.checks.spf_texts import VERSION
+from mailcheck.core.domain_names import MAX_LABEL, MAX_NAME
 
 # macro-expand and macro-string of RFC 7208 7.1; alternatives begin differently: it is linear.
 _MACRO = r"%[%_-]|%\{[slodiphcrtvSLODIPHCRTV][0-9]*[rR]?[.+,/_=-]*\}"
@@ -173,7 +175,7 @@ def guess_name(name: str) -> str | None:
         return name
     if name in _MISSPELT:
         return _MISSPELT[name]
-    if len(name) > MAX_NAME:
+    if len(name) > _MAX_TERM_NAME:
         return None
     if name.startswith(("ip", "pi")) and len(name) <= len("ipv4"):
         return "ip6" if "6" in name else "ip4"  # the address tells which
@@ -181,7 +183,7 @@ def guess_name(name: str) -> str | None:
     return close[0] if close else None
 
 
-MAX_NAME = 16  # characters of a name that may be a misspelt one
+_MAX_TERM_NAME = 16  # characters of a name that may be a misspelt one
 
 
 @lru_cache(maxsize=512)
@@ -346,3 +348,75 @@ NEVER_READ = "is never read"
 def _unread(word: str, all_mechanism: Mechanism) -> TermProblem:
     reason = f"{NEVER_READ}, because {all_mechanism.text!r} is for everybody"
     return TermProblem(word[:MAX_SHOWN], reason, is_error=False)
+
+
+_MACRO_OF_NAME = re.compile(
+    r"%(?:(?P<plain>[%_-])|\{(?P<letter>[A-Za-z])(?P<count>[0-9]*)(?P<reverse>[rR]?)"
+    r"(?P<delimiters>[.+,/_=-]*)\})",
+    re.ASCII,
+)
+_PLAIN_MACROS = {"%": "%", "_": " ", "-": "%20"}
+_MAX_DIGITS = 4  # of a number of labels; no name has a thousand
+_OF_DOMAIN = frozenset("dDoO")
+"""Letters that stand for the domain itself in every mail."""
+
+
+def depends_on_mail(text: str) -> bool:
+    """Return whether the value of a domain-spec depends on the mail."""
+    found = _MACRO_OF_NAME.finditer(text)
+    return any(one["letter"] and one["letter"] not in _OF_DOMAIN for one in found)
+
+
+def expand_macros(text: str, value_of: Callable[[str], str]) -> str:
+    """Replace the macros of a text for which `explain_bad_domain_spec` has no complaint.
+
+    :param value_of: returns what a lower-case macro letter stands for.
+    """
+    known: dict[str, str] = {}  # a hostile record may repeat one thousands of times
+
+    def expand(match: re.Match[str]) -> str:
+        macro = match.group()
+        if macro not in known:
+            known[macro] = _expand_one(match, value_of)
+        return known[macro]
+
+    return _MACRO_OF_NAME.sub(expand, text)
+
+
+def cut_to_name(text: str) -> str:
+    """Drop the last dot, and labels on the left until it is short enough for a name."""
+    name = text.removesuffix(".")
+    if len(name) <= MAX_NAME:
+        return name
+    # The dot before the longest end that is short enough; without one only the last label is left.
+    dot = name.find(".", len(name) - MAX_NAME - 1)
+    return name[dot + 1 :] if dot >= 0 else name.rpartition(".")[2]
+
+
+def name_to_ask(text: str) -> str | None:
+    """Return the name in the form of a DNS question, or `None` if DNS can't hold it.
+
+    A backslash in a record is a character like any other; in a question it escapes.
+    """
+    name = text.removesuffix(".").lower()
+    if len(name) > MAX_NAME or not all(0 < len(one) <= MAX_LABEL for one in name.split(".")):
+        return None
+    return name.replace("\\", "\\\\")
+
+
+def _expand_one(match: re.Match[str], value_of: Callable[[str], str]) -> str:
+    if match["plain"]:
+        return _PLAIN_MACROS[match["plain"]]
+    letter = match["letter"]
+    expansion = _transform(value_of(letter.lower()), match)
+    return quote(expansion, safe="~") if letter.isupper() else expansion
+
+
+def _transform(value: str, match: re.Match[str]) -> str:
+    """Split, reverse, keep the last parts, and join with dots."""
+    delimiters = match["delimiters"] or "."
+    parts = value.translate(dict.fromkeys(map(ord, delimiters), "\0")).split("\0")
+    if match["reverse"]:
+        parts.reverse()
+    count = match["count"].lstrip("0")[:_MAX_DIGITS]
+    return ".".join(parts[-int(count) :] if count else parts)

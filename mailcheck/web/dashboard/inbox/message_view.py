@@ -10,8 +10,8 @@ from msgspec import Struct
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.content.bodies import MAIL_TYPES, Attachment
 from mailcheck.checks.content.decoding import decode_text
+from mailcheck.checks.content.links import TextPiece, cut_at_links
 from mailcheck.checks.content.safe_html import PAGE_CLASS, SafeHtml
-from mailcheck.checks.content.urls import TextPiece, cut_at_links
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.core.content import AttachmentFacts
 from mailcheck.core.errors import AttachmentNotFound
