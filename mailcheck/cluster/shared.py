@@ -75,6 +75,11 @@ class OtherDaemons(Service):
         self._beats.stop()
         return self._redis.publish(CHANNEL, self.own_name + GOODBYE)
 
+    @property
+    def known_names(self) -> Collection[str]:
+        """The names of the daemons that were heard and are not known to be gone."""
+        return self._heard_at.keys()
+
     def note_present(self, names: Collection[str]) -> None:
         """Learn which daemons the database knows; one that is silent and has gone is forgotten."""
         absent = {name for name in self._silent if name not in names}

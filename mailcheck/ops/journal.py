@@ -4,10 +4,9 @@ No line holds a body, a key, or more of a sender than the domain. What a client 
 chosen itself stands at the end of a line: it can't pass for what we have to say.
 """
 
-import time
 from collections import Counter
 
-from twisted.logger import Logger, LogLevel
+from twisted.logger import Logger
 
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.identifiers import DeliveryId
@@ -31,12 +30,14 @@ ACCEPTED = (
 """The line of a mail that is on disk."""
 
 
+LOG = Logger()
+
+
 class Pace:
-    """Says which refusals are worth a line, so that nobody can fill the disk with them."""
+    """Limits the lines that one client can cause, so that no client fills the disk with them."""
 
-    _log = Logger()
-
-    def __init__(self) -> None:
+    def __init__(self, log: Logger = LOG) -> None:
+        self._log = log
         self._counts: Counter[str] = Counter()
 
     def allows(self, client_ip: str) -> bool:
@@ -60,13 +61,10 @@ class Pace:
 
 
 class MailJournal:
-    """Fills the port `MailJournal` for one listening port."""
+    """Implements the port `MailJournal` for one listening port."""
 
-    _log = Logger()
-
-    def __init__(self, port: str, pace: Pace) -> None:
-        # Read from the class, Twisted makes a logger anew each time: once is enough.
-        self._log = type(self)._log
+    def __init__(self, port: str, pace: Pace, log: Logger = LOG) -> None:
+        self._log = log
         self._port = port
         self._pace = pace
         self.replies = Tally()
@@ -82,25 +80,16 @@ class MailJournal:
     ) -> None:
         """Note a mail that is on disk."""
         self.replies.add("DATA", "250", "2.0.0")
-        log = self._log
-        # What `Logger.info` makes of it, in half of the time: there is one for each mail.
-        log.observer(
-            {
-                "log_logger": log,
-                "log_level": LogLevel.info,
-                "log_namespace": log.namespace,
-                "log_source": log.source,
-                "log_format": ACCEPTED,
-                "log_time": time.time(),
-                "client": session.client_ip,
-                "port": self._port,
-                "delivery": delivery_id,
-                "recipients": recipients,
-                "size": size,
-                "tls": None if session.tls is None else session.tls.version,
-                "ms": round(seconds * 1_000, 1),
-                "sender": envelope_sender.rpartition("@")[2],
-            }
+        self._log.info(
+            ACCEPTED,
+            client=session.client_ip,
+            port=self._port,
+            delivery=delivery_id,
+            recipients=recipients,
+            size=size,
+            tls=None if session.tls is None else session.tls.version,
+            ms=round(seconds * 1_000, 1),
+            sender=envelope_sender.rpartition("@")[2],
         )
 
     def note_refusal(self, client_ip: str, command: str, reply: bytes) -> None:
@@ -125,11 +114,10 @@ def _is_enhanced(status: str) -> bool:
 
 
 class ClientJournal:
-    """Fills the ports `AccessJournal` and `WebJournal`."""
+    """Implements the ports `AccessJournal` and `WebJournal`."""
 
-    _log = Logger()
-
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: Pace, log: Logger = LOG) -> None:
+        self._log = log
         self._pace = pace
         self.failed_access = Tally()
 
@@ -158,12 +146,11 @@ class ClientJournal:
 
 def log_changes(conditions: Conditions) -> None:
     """Have a line written for each change of what the daemon stands on."""
-    log = Logger()
 
     def tell(subject: str, problem: str) -> None:
         if problem:
-            log.warn("{subject}: {problem}", subject=subject, problem=problem)
+            LOG.warn("{subject}: {problem}", subject=subject, problem=problem)
         else:
-            log.info("{subject}: well again", subject=subject)
+            LOG.info("{subject}: well again", subject=subject)
 
     conditions.listen(tell)

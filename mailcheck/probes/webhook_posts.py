@@ -102,7 +102,7 @@ class WebhookPosts:
     def line(self, account_name: str) -> "Line":
         """Give a line of its own for a webhook of an account; nothing is sent yet."""
         allowed = self._allowed.get(account_name, ())
-        pace = _Pace(self._counters, allowed, self._now)
+        pace = AddressPace(self._counters, allowed, self._now)
         connections = WebConnections(
             self._dialer,
             self._trust,
@@ -116,8 +116,11 @@ class WebhookPosts:
         )
 
 
-class _Pace:
-    """Counts what an address gets."""
+class AddressPace:
+    """Limits the events that one address gets in a minute, from all accounts together.
+
+    ``wait``: milliseconds until an address that was left out may get the next event, or 0.
+    """
 
     def __init__(self, counters: RateCounters, allowed: Collection[IpNetwork], now: Now) -> None:
         self._counters = counters
@@ -126,7 +129,7 @@ class _Pace:
         self.wait = 0
 
     async def within(self, addresses: Sequence[IpAddress]) -> Sequence[IpAddress]:
-        """Count an event to each; gives those that did not have too many."""
+        """Count an event for each address, and return those below the limit."""
         now = self._now()
         self.wait = 0
         found = []
@@ -153,7 +156,7 @@ class Line:
         self,
         reactor: ProbeReactor,
         connections: WebConnections,
-        pace: _Pace,
+        pace: AddressPace,
         seconds: float,
         *,
         has_authorities: bool,

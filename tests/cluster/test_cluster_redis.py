@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_twisted import ensureDeferred
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.task import Clock, deferLater
+from twisted.internet.task import Clock, LoopingCall, deferLater
 from twisted.internet.testing import StringTransport
 
 from mailcheck.assembly.cluster import redis_endpoint
@@ -93,7 +93,7 @@ def test_messages_are_heard_at_once(texts: list[str], cuts: list[int]) -> None:
         ears.dataReceived(stream[start:end])
     assert heard == texts
     assert redis.is_there
-    redis._beats.stop()
+    redis.stopService()
 
 
 @ensureDeferred
@@ -190,6 +190,23 @@ async def test_a_refusal_of_redis(redis_server: RedisServer) -> None:
         assert redis.is_there
 
 
+class Pulse:
+    """A clock of one daemon, which stands still while the pulse is stopped."""
+
+    def __init__(self, reactor: Any) -> None:
+        self.clock = Clock()
+        self._ticks = LoopingCall(self.clock.advance, BEAT / 10)
+        self._ticks.clock = reactor
+
+    def start(self) -> None:
+        """Let time pass."""
+        self._ticks.start(BEAT / 10, now=False)
+
+    def stop(self) -> None:
+        """Stop time."""
+        self._ticks.stop()
+
+
 @ensureDeferred
 async def test_a_daemon_that_nobody_hears_any_more(redis_server: RedisServer) -> None:
     """While one is silent the others look each second, not after its goodbye; and once more."""
@@ -199,20 +216,23 @@ async def test_a_daemon_that_nobody_hears_any_more(redis_server: RedisServer) ->
     async with connected_twice(redis_server) as (here, there):
         looks: list[float] = []
         here.when_hints_are_lost(lambda: looks.append(clock.seconds()))
-        listening, beating = OtherDaemons(here, clock), OtherDaemons(there, clock)
+        pulse = Pulse(clock)
+        listening, beating = OtherDaemons(here, clock), OtherDaemons(there, pulse.clock)
         listening.startService()
         beating.startService()
-        await until(lambda: len(listening._heard_at) == 1)
+        pulse.start()
+        await until(lambda: len(listening.known_names) == 1)
         assert looks == []
         began = clock.seconds()
-        beating._beats.stop()  # as one that is cut off
+        pulse.stop()  # as one that is cut off
         await until(lambda: len(looks) == 2)
         assert looks[0] - began < 2.0
         assert 0.8 < looks[1] - looks[0] < 1.5
-        beating._beats.start(BEAT)
+        pulse.start()
         await until(lambda: len(looks) == 3)
+        pulse.stop()
         await beating.stopService()
-        await until(lambda: listening._heard_at == {})
+        await until(lambda: not listening.known_names)
         await listening.stopService()
         assert len(looks) == 3
 
@@ -228,19 +248,21 @@ async def test_a_daemon_that_was_killed(redis_server: RedisServer) -> None:
     async with connected_twice(redis_server) as (here, there):
         looks: list[None] = []
         here.when_hints_are_lost(lambda: looks.append(None))
-        listening, killed = OtherDaemons(here, clock), OtherDaemons(there, clock)
+        pulse = Pulse(clock)
+        listening, killed = OtherDaemons(here, clock), OtherDaemons(there, pulse.clock)
         listening.startService()
         killed.startService()
-        await until(lambda: len(listening._heard_at) == 1)
+        pulse.start()
+        await until(lambda: len(listening.known_names) == 1)
         for _ in range(3):
             listening.note_present([])  # it is heard: the database is wrong
-        killed._beats.stop()
+        pulse.stop()
         await until(lambda: len(looks) == 1)
         for names in ([], [killed.own_name], []):
             listening.note_present(names)
         await until(lambda: len(looks) == 2)
         listening.note_present([])
-        assert listening._heard_at == {}
+        assert not listening.known_names
         await deferLater(clock, 3 * BEAT)
         assert len(looks) == 2
         await listening.stopService()

@@ -86,10 +86,8 @@ def a_days_log(render: Render) -> str:
     output = io.StringIO()
     log = Logger("mailcheck.ops.journal", observer=LogWriter(output, render, "info"))
     pace = Pace()
-    mail, submission = MailJournal("mail", pace), MailJournal("submission", pace)
-    clients = ClientJournal(pace)
-    for journal in (mail, submission, clients):
-        journal._log = log
+    mail, submission = (MailJournal(name, pace, log) for name in ("mail", "submission"))
+    clients = ClientJournal(pace, log)
     unknown = replies.reply(550, f"no inbox has the address {CUSTOMER}@x", "5.1.1")
     mail.note_refusal(GUESSER, "RCPT", unknown)
     submission.note_refusal(GUESSER, "AUTH", replies.reply(535, "the API key is unknown", "5.7.8"))

@@ -218,9 +218,7 @@ SESSION = Session("192.0.2.9", "mx.example", True, TlsFacts("TLSv1.3", "X"), Non
 
 def journal_of(written: Written, pace: Pace) -> MailJournal:
     """Make a journal whose lines are kept."""
-    journal = MailJournal("mail", pace)
-    journal._log = written.logger("mailcheck.ops.journal")
-    return journal
+    return MailJournal("mail", pace, written.logger("mailcheck.ops.journal"))
 
 
 def test_a_mail_has_a_line() -> None:
@@ -238,8 +236,8 @@ def test_a_mail_has_a_line() -> None:
 
 def test_refusals_of_one_client() -> None:
     """Ten lines a minute for each client, then a count; others are not held back."""
-    written, pace = Written(), Pace()
-    pace._log = written.logger("mailcheck.ops.journal")
+    written = Written()
+    pace = Pace(written.logger("mailcheck.ops.journal"))
     journal = journal_of(written, pace)
     for _ in range(LINES_PER_MINUTE + 7):
         journal.note_refusal("2001:db8::1", "RCPT", b"550 5.1.1 no such inbox\r\n")
@@ -265,8 +263,7 @@ def test_many_clients() -> None:
 def test_faults_of_http() -> None:
     """An answer of 5xx has a line with its reference."""
     written = Written()
-    journal = ClientJournal(Pace())
-    journal._log = written.logger("mailcheck.ops.journal")
+    journal = ClientJournal(Pace(), written.logger("mailcheck.ops.journal"))
     journal.note_fault(WebFault(500, "192.0.2.1", "GET", "/api/v1/inbox", "abc", "it failed"))
     assert written.lines() == [
         "warn HTTP 500: client=192.0.2.1 reference=abc method=GET path=/api/v1/inbox why=it failed"

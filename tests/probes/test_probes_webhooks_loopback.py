@@ -12,7 +12,7 @@ from pytest_twisted import async_yield_fixture
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.task import deferLater
 
-from mailcheck.cluster.local import LocalCluster
+from mailcheck.cluster.local import LocalCluster, LocalRateCounters
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import new_webhook_secret
 from mailcheck.core.instants import instant_of
@@ -20,7 +20,13 @@ from mailcheck.core.webhooks import Attempt
 from mailcheck.ports.probes import Post
 from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
-from mailcheck.probes.webhook_posts import MAX_OCTETS, MOST_A_MINUTE, Line, WebhookPosts
+from mailcheck.probes.webhook_posts import (
+    MAX_OCTETS,
+    MOST_A_MINUTE,
+    AddressPace,
+    Line,
+    WebhookPosts,
+)
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.time_and_chance import counted_bytes
 from tests.servers.certificates import Authority, self_signed
@@ -288,19 +294,16 @@ async def test_a_body_without_end_is_not_read(line: Line) -> None:
 
 
 async def test_a_public_address_gets_so_much_in_a_minute() -> None:
-    """Of all accounts together, over kept connections and new ones; then it waits."""
-    made = posts(MemoryZone({HOST: {"A": ["8.8.8.8"]}}), is_own=lambda _: True)
-    pace = made.line("bob")._pace
+    """Events of all accounts count together; an address of an allowed network has no limit."""
+    counters, moment = LocalRateCounters(), now()
+    bob, carol = (AddressPace(counters, (), lambda: moment) for _ in range(2))
     address = ip_network("8.8.8.8").network_address
-    given = [await pace.within([address]) for _ in range(MOST_A_MINUTE)]
-    assert all(given)
-    other = made.line("carol")._pace
-    assert await other.within([address]) == []
-    assert 0 < other.wait <= 60_000
-    # Where the operator allows a network there is no such limit.
-    allowed = made.line("ann")._pace
+    assert all([await bob.within([address]) for _ in range(MOST_A_MINUTE)])
+    assert await carol.within([address]) == []
+    assert 0 < carol.wait <= 60_000
+    ann = AddressPace(counters, [ip_network(one) for one in LOOPBACK], lambda: moment)
     loopback = ip_network("127.0.0.1").network_address
-    assert all([await allowed.within([loopback]) for _ in range(MOST_A_MINUTE + 1)])
+    assert all([await ann.within([loopback]) for _ in range(MOST_A_MINUTE + 1)])
 
 
 @pytest.mark.parametrize(
