@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from mailcheck.core.addresses import explain_bad_tag, parse_mailbox
 from mailcheck.core.cursors import Position, parse_cursor
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.filters import MessageFilter
+from mailcheck.core.filters import MessageFilter, Search, parse_search
 from mailcheck.core.instants import Instant, parse_instant
-from mailcheck.core.search import Search, parse_search
 
 MAX_SHOWN = 80
 """Characters of a bad value that an error repeats."""

@@ -16,7 +16,7 @@ from mailcheck.cluster.redis import RedisFigures
 from mailcheck.cluster.redis_address import RedisAddress, parse_redis_address
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
-from mailcheck.core.conditions import Conditions
+from mailcheck.core.instruments import Conditions
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.ports.cluster import HeldPlaces, Memory, RateCounters, SelectorStore, WakeUps
 from mailcheck.probes.trust import NoAuthorities, find_trust_roots

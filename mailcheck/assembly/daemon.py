@@ -62,10 +62,9 @@ from mailcheck.cluster.redis import RedisFigures
 from mailcheck.config.access import daemon_url
 from mailcheck.config.options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
-from mailcheck.core.conditions import Conditions
 from mailcheck.core.identifiers import ADDRESS_FILE, RandomBytes
 from mailcheck.core.instants import DAY, HOUR, SECOND
-from mailcheck.core.instruments import Metric
+from mailcheck.core.instruments import Conditions, Metric
 from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.daemon.derivation import Derivation
 from mailcheck.daemon.first_start import FirstStart, Shown

@@ -12,8 +12,8 @@ from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.assembly.deployment import naming, own_certificate, self_signed_policy
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
-from mailcheck.core.conditions import Conditions
 from mailcheck.core.instants import Instant
+from mailcheck.core.instruments import Conditions
 from mailcheck.core.version import installed_version
 from mailcheck.daemon.listening import ListeningService
 from mailcheck.daemon.periodic import PeriodicService

@@ -6,8 +6,8 @@ from typing import Any
 from mailcheck.assembly.ops import Certificates
 from mailcheck.config.options import Config
 from mailcheck.config.reading import variable_name
-from mailcheck.core.conditions import Conditions
 from mailcheck.core.instants import Instant
+from mailcheck.core.instruments import Conditions
 from mailcheck.core.network_addresses import ListenAddress, parse_listen_address
 from mailcheck.daemon.processes import Processes
 from mailcheck.daemon.services import DaemonServices

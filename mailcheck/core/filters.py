@@ -1,14 +1,206 @@
-"""Which messages a reader asks for; the same rule for a list and for a parked wait."""
+"""Which messages a reader asks for: filters, and the grammar of searches.
+
+A list and a parked wait apply the same filters. REST's ``q``, the command line and the pages read
+the same grammar: words in any order, phrases in quotes, and terms with a prefix, all of which a
+mail must match. ``docs/search.md`` describes it from the same table.
+"""
+
+import re
+from datetime import date
+from enum import Enum
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from mailcheck.core.addresses import fold_tag
-from mailcheck.core.content import MessageContent
+from mailcheck.core.addresses import UNTAGGED, fold_tag
+from mailcheck.core.content import MessageContent, fold_text
 from mailcheck.core.cursors import START, Position
-from mailcheck.core.folded_text import fold_text
-from mailcheck.core.instants import Instant
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.instants import DAY, HOUR, MINUTE, SECOND, Instant, parse_instant
 from mailcheck.core.messages import MessageSummary
-from mailcheck.core.search import Search
+
+PARAMETER = "q"
+"""What a search is called wherever it is asked for, and so where it is complained of."""
+
+MAX_TERMS = 32
+"""Each is one more look into every mail."""
+
+MAX_SHOWN = 80
+"""Characters of a bad value that an error repeats."""
+
+
+class Field(Enum):
+    """What a term is about; the value is its prefix. Words and phrases have none."""
+
+    ANYWHERE = ""
+    FROM = "from"
+    TO = "to"
+    TAG = "tag"
+    SUBJECT = "subject"
+    TEXT = "text"
+    HAS = "has"
+    NEWER = "newer"
+    OLDER = "older"
+    LARGER = "larger"
+    IS = "is"
+
+
+ATTACHMENT, CODE = "attachment", "code"
+UNREAD, READ = "unread", "read"
+
+CHOICES = {Field.HAS: (ATTACHMENT, CODE), Field.IS: (UNREAD, READ)}
+
+EXAMPLES: tuple[tuple[str, str], ...] = (
+    (
+        "welcome shop",
+        "both words, in any order, in subject, text, addresses or attachments' names",
+    ),
+    ('"your order"', "this phrase"),
+    ("from:shop", "the author's name or address contains it"),
+    ("to:signup", "the recipient, To, Cc, Bcc or Reply-To contains it"),
+    ("tag:signup", 'it came to the address with this +tag; tag:"" is mail without a tag'),
+    ("subject:welcome", "the subject contains it"),
+    ("text:code", "the text contains it"),
+    (
+        "has:attachment",
+        "something is attached; pictures that the HTML shows in its text do not count",
+    ),
+    ("has:code", "a one-time code was found"),
+    ("newer:2h", "it came in the last 2 hours; or since a date or moment: newer:2026-11-21"),
+    ("older:3d", "it came more than 3 days ago; or before a date or moment"),
+    ("larger:100k", "it has more than 100 KiB; k, M and G are powers of 1,024"),
+    ("is:unread", "nobody has opened it on the dashboard; is:read is the opposite"),
+)
+"""The whole grammar by example, for pages and documents."""
+
+
+class Term(NamedTuple):
+    """One thing that a mail must satisfy.
+
+    ``value`` is text as it was written for the fields that contain something, and for a
+    tag; one of `CHOICES`; an `Instant`, included by ``newer`` and excluded by ``older``;
+    bytes for ``larger``.
+    """
+
+    field: Field
+    value: str | int
+
+
+class Search(Struct, frozen=True):
+    """What was asked for, as it was written and as it is understood."""
+
+    written: str
+    terms: tuple[Term, ...]
+
+
+_QUOTED = r'["\u201c\u201d\u201e](?P<{name}>[^"\u201c\u201d\u201e]*)(?:["\u201c\u201d\u201e]|\Z)'
+_PREFIXES = "|".join(field.value for field in Field if field.value)
+_TERM = re.compile(
+    rf"(?P<prefix>{_PREFIXES}):(?:{_QUOTED.format(name='quoted')}|(?P<value>\S*))"
+    rf"|{_QUOTED.format(name='phrase')}|(?P<word>\S+)",
+    re.IGNORECASE,
+)
+"""Quotes count where a word begins and behind a known prefix; typographic ones are typed by
+telephones. One that is never closed goes on to the end."""
+
+_AGO = re.compile(r"(\d{1,6})([smhdw])", re.ASCII | re.IGNORECASE)
+_UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
+
+_SIZE = re.compile(r"(\d{1,9})([kmg]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
+_POWERS = {"": 0, "k": 10, "m": 20, "g": 30}
+
+
+def parse_search(text: str, now: Instant) -> Search | None:
+    """Read what somebody looks for; nothing where nothing is asked.
+
+    ``now`` is what ``newer:2h`` and ``older:2h`` count from.
+
+    :raises InvalidParameter: a prefix is followed by what it does not take, or there are
+        too many terms; names the term.
+    """
+    terms: dict[Term, None] = {}
+    for match in _TERM.finditer(text):
+        if match["prefix"] is not None:
+            terms[_read_term(match, now)] = None
+        else:
+            words = match["word"] or match["phrase"]
+            if words.strip():
+                terms[Term(Field.ANYWHERE, words)] = None
+    if len(terms) > MAX_TERMS:
+        raise InvalidParameter(
+            PARAMETER,
+            f"{PARAMETER} has at most {MAX_TERMS} terms; yours has {len(terms)}",
+        )
+    return Search(text, tuple(terms)) if terms else None
+
+
+def split_terms(text: str) -> list[str]:
+    """Cut what somebody looks for into its terms, as they were written, bad ones too."""
+    return [match[0] for match in _TERM.finditer(text) if match["phrase"] != ""]
+
+
+def _read_term(match: re.Match[str], now: Instant) -> Term:
+    field = Field(match["prefix"].lower())
+    value = match["value"] if match["quoted"] is None else match["quoted"]
+    if field is Field.TAG and match["quoted"] == UNTAGGED:
+        return Term(field, UNTAGGED)
+    if not value.strip():
+        raise InvalidParameter(
+            PARAMETER,
+            f"{PARAMETER}: {field.value}: stands alone; write {_EXAMPLE_OF[field]}, or put it "
+            f"into quotes to look for it as text",
+        )
+    if field in CHOICES:
+        return Term(field, _read_choice(field, value))
+    if field is Field.LARGER:
+        return Term(field, _read_size(value))
+    if field in (Field.NEWER, Field.OLDER):
+        return Term(field, _read_moment(field, value, now))
+    return Term(field, value)
+
+
+def _read_choice(field: Field, value: str) -> str:
+    if value.lower() in CHOICES[field]:
+        return value.lower()
+    known = " or ".join(f"{field.value}:{choice}" for choice in CHOICES[field])
+    raise _wrong(field, value, known)
+
+
+def _read_size(value: str) -> int:
+    match = _SIZE.fullmatch(value)
+    if match is None:
+        raise _wrong(Field.LARGER, value, "larger: and a number of bytes, like 500, 100k or 2M")
+    return int(match[1]) << _POWERS[match[2].lower()]
+
+
+def _read_moment(field: Field, value: str, now: Instant) -> Instant:
+    ago = _AGO.fullmatch(value)
+    if ago is not None:
+        return Instant(now - int(ago[1]) * _UNITS[ago[2].lower()])
+    try:
+        return parse_instant(f"{date.fromisoformat(value)}T00:00Z")
+    except ValueError:
+        pass  # no date alone
+    try:
+        return parse_instant(value)
+    except ValueError:
+        known = (
+            f"{field.value}: and a date like 2026-11-21, a moment like 2026-11-21T10:00:00Z, "
+            f"or how long ago like 30m, 2h, 3d or 1w"
+        )
+        raise _wrong(field, value, known) from None
+
+
+def _wrong(field: Field, value: str, known: str) -> InvalidParameter:
+    shown = value if len(value) <= MAX_SHOWN else value[:MAX_SHOWN] + "..."
+    return InvalidParameter(
+        PARAMETER, f"{PARAMETER}: write {known}; you sent {field.value}:{shown}"
+    )
+
+
+_EXAMPLE_OF = {
+    Field(example.partition(":")[0]): example for example, _ in EXAMPLES if ":" in example
+}
 
 
 class MessageFilter(Struct, frozen=True):

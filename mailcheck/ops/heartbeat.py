@@ -7,8 +7,8 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
-from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.instruments import Conditions
 from mailcheck.ops.watch import DISK
 
 INTERVAL = 5.0

@@ -8,9 +8,8 @@ from collections import Counter
 
 from twisted.logger import Logger
 
-from mailcheck.core.conditions import Conditions
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.core.instruments import Tally
+from mailcheck.core.instruments import Conditions, Tally
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.ports.journals import WebFault

@@ -5,8 +5,8 @@ from typing import Protocol
 
 from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth
-from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.instruments import Conditions
 
 INTERVAL = 10.0
 """Seconds between looks."""

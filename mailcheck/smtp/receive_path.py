@@ -28,7 +28,7 @@ from mailcheck.core.messages import TlsFacts
 from mailcheck.smtp import replies
 from mailcheck.smtp.commands import CommandError
 from mailcheck.smtp.settings import MAX_HELD_INPUT, Limits
-from mailcheck.smtp.transcript import Transcript
+from mailcheck.smtp.transaction import Transcript
 
 CRLF = b"\r\n"
 

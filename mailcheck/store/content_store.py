@@ -15,9 +15,9 @@ from mailcheck.core.content import (
     CandidateKind,
     MessageContent,
     Person,
+    fold_text,
 )
 from mailcheck.core.errors import MessageNotFound
-from mailcheck.core.folded_text import fold_text
 from mailcheck.core.identifiers import DeliveryId, first_id_of
 from mailcheck.core.instants import BEGINNING, END, Instant
 from mailcheck.store.engine import Engine, Transaction

@@ -9,13 +9,20 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from mailcheck.core.addresses import fold_tag
-from mailcheck.core.content import DERIVATION
+from mailcheck.core.content import DERIVATION, fold_text, signs_within
 from mailcheck.core.cursors import START
-from mailcheck.core.filters import MessageFilter
-from mailcheck.core.folded_text import fold_text, signs_within
+from mailcheck.core.filters import (
+    ATTACHMENT,
+    CODE,
+    READ,
+    UNREAD,
+    Field,
+    MessageFilter,
+    Search,
+    Term,
+)
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.core.search import ATTACHMENT, CODE, READ, UNREAD, Field, Search, Term
 from mailcheck.store.engine import Condition, Transaction, Value, escape_like
 
 # The first part bounds the range of positions to read, the second decides: positions

@@ -16,10 +16,9 @@ from msgspec.structs import replace
 
 from mailcheck.core.accounts import Quota
 from mailcheck.core.addresses import fold_tag
-from mailcheck.core.content import DERIVATION, Extracted
+from mailcheck.core.content import DERIVATION, Extracted, fold_text
 from mailcheck.core.cursors import START, Position
 from mailcheck.core.filters import ANY, MessageFilter
-from mailcheck.core.folded_text import fold_text
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import BEGINNING, Instant
 from mailcheck.core.messages import TagCount

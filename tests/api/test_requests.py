@@ -31,9 +31,8 @@ from mailcheck.api.requests.reading import (
 from mailcheck.clients.mailcheck_client import Filters
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.filters import MessageFilter
+from mailcheck.core.filters import Field, MessageFilter, Search, Term
 from mailcheck.core.instants import HOUR, Instant
-from mailcheck.core.search import Field, Search, Term
 
 TOOL_REQUESTS: list[type[Request]] = [
     agents.NewAddress,

@@ -14,9 +14,8 @@ from mailcheck.api.parameters import MAX_SHOWN, MAX_TEXT, Query, parse_query
 from mailcheck.core.addresses import explain_bad_tag
 from mailcheck.core.cursors import Position, format_cursor
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.filters import MessageFilter
+from mailcheck.core.filters import Field, MessageFilter, Search, Term
 from mailcheck.core.instants import Instant, format_instant
-from mailcheck.core.search import Field, Search, Term
 
 NAMES = ["tag", "to", "from", "subject", "q", "since", "after", "timeout", "limit", "unique"]
 

@@ -8,8 +8,8 @@ import pytest
 from mailcheck.assembly.storage import database_engine
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config, StorageOptions
-from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreDamaged
+from mailcheck.core.instruments import Conditions
 from mailcheck.engines.database import DAMAGED, DatabaseEngine, at_once
 from mailcheck.ops.watch import Watch, look_at_damage
 from mailcheck.store.accounts.account_store import AccountStore

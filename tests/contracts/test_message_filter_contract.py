@@ -7,14 +7,12 @@ from hypothesis import strategies as st
 
 from mailcheck.core.accounts import Quota
 from mailcheck.core.addresses import fold_tag
-from mailcheck.core.content import AttachmentFacts, MessageContent
+from mailcheck.core.content import AttachmentFacts, MessageContent, fold_text
 from mailcheck.core.cursors import Position
-from mailcheck.core.filters import MessageFilter
-from mailcheck.core.folded_text import fold_text
+from mailcheck.core.filters import Field, MessageFilter, Search, Term
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, MessageSummary
-from mailcheck.core.search import Field, Search, Term
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.content_store import ContentStore

@@ -6,11 +6,10 @@ from msgspec.structs import replace
 from mailcheck.core.accounts import InboxState, Quota
 from mailcheck.core.content import HeaderSummary
 from mailcheck.core.cursors import Position
-from mailcheck.core.filters import MessageFilter
+from mailcheck.core.filters import Field, MessageFilter, Search, Term
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary
-from mailcheck.core.search import Field, Search, Term
 
 MESSAGE = MessageSummary(
     id=MessageId("m"),

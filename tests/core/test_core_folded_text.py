@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.core.folded_text import (
+from mailcheck.core.content import (
     INVISIBLE,
     MOST_ASKED,
     fold_text,

@@ -2,8 +2,7 @@
 
 import pytest
 
-from mailcheck.core.conditions import Conditions
-from mailcheck.core.instruments import Distribution, Tally
+from mailcheck.core.instruments import Conditions, Distribution, Tally
 
 
 def test_tally() -> None:

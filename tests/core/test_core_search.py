@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.instants import DAY, HOUR, Instant
-from mailcheck.core.search import (
+from mailcheck.core.filters import (
     EXAMPLES,
     MAX_TERMS,
     Field,
     Term,
     parse_search,
 )
+from mailcheck.core.instants import DAY, HOUR, Instant
 
 NOON = Instant(1_795_262_400_000)
 """2026-11-21T12:00:00Z."""

@@ -6,10 +6,9 @@ import pytest
 from twisted.logger import LogEvent
 
 from mailcheck.assembly.daemon import Workers
-from mailcheck.core.filters import MessageFilter
+from mailcheck.core.filters import MessageFilter, parse_search
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant
-from mailcheck.core.search import parse_search
 from mailcheck.daemon.derivation import LONGEST_PUT_OFF, REST_SHARE, Derivation
 from mailcheck.engines.database import at_once
 from mailcheck.operations.concurrency import QUIET, MailTraffic

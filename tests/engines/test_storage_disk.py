@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from benchmarks.postgresql_disk import SIZES, TARGET, Writer
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.core.accounts import Quota
-from mailcheck.core.content import MessageContent
-from mailcheck.core.folded_text import fold_text
+from mailcheck.core.content import MessageContent, fold_text
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.content_store import SIGNED_FROM, ContentStore, dump_content, load_content

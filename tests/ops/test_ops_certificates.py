@@ -13,8 +13,8 @@ from twisted.logger import capturedLogs
 from mailcheck.assembly.ops import Certificates
 from mailcheck.config.options import Config, SmtpOptions
 from mailcheck.config.reading import ConfigError
-from mailcheck.core.conditions import Conditions
 from mailcheck.core.instants import Instant
+from mailcheck.core.instruments import Conditions
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.ops.watch import INTERVAL, Watch
 from tests.servers.certificates import Authority

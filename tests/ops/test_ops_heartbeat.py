@@ -7,8 +7,8 @@ import pytest
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
-from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.instruments import Conditions
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.sqlite import SqliteEngine

@@ -13,8 +13,8 @@ from twisted.internet.error import ConnectionLost
 from twisted.logger import Logger, LogLevel, capturedLogs
 from twisted.python.failure import Failure
 
-from mailcheck.core.conditions import Conditions
 from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.instruments import Conditions
 from mailcheck.core.messages import Session, TlsFacts
 from mailcheck.ops.journal import (
     LINES_PER_MINUTE,

@@ -13,9 +13,9 @@ from mailcheck.assembly.daemon import Workers
 from mailcheck.assembly.ops import Certificates, OpsAssembly, Surroundings
 from mailcheck.config.options import Config
 from mailcheck.config.reading import load_config
-from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import SignInFailed
 from mailcheck.core.instants import Instant
+from mailcheck.core.instruments import Conditions
 from mailcheck.ops.log import RENDERINGS, LogWriter
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, run

@@ -11,8 +11,8 @@ from mailcheck.checks.dnsbl.catalogue import (
     parse_catalogue,
 )
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth
-from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.instruments import Conditions
 from mailcheck.dns.servers import Server, ServerRota
 from mailcheck.ops.watch import (
     MEBIBYTE,

@@ -11,8 +11,8 @@ from twisted.logger import LogEvent, capturedLogs
 
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import AccountId
-from mailcheck.smtp.auth_command import ResponseReader
 from mailcheck.smtp.settings import AuthWithoutTls
+from mailcheck.smtp.verbs import ResponseReader
 from tests.fakes.mail_receiver import FakeMailReceiver
 from tests.smtp.talk import PUBLIC_IP, House, Talk
 

@@ -14,7 +14,7 @@ from mailcheck.core.addresses import Mailbox
 from mailcheck.core.deliverability_tests import parse_local_part
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.messages import Recipient, Session
-from mailcheck.smtp.transcript import MAX_SIZE, Transcript
+from mailcheck.smtp.transaction import MAX_SIZE, Transcript
 from tests.fakes.mail_receiver import FakeMailReceiver
 from tests.smtp.talk import House
 

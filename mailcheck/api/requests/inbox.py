@@ -35,10 +35,9 @@ from mailcheck.api.requests.fields import (
 )
 from mailcheck.api.requests.reading import Request, said
 from mailcheck.core.addresses import MAX_TAG
-from mailcheck.core.filters import MessageFilter
+from mailcheck.core.filters import EXAMPLES, MessageFilter, parse_search
 from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.core.instants import Instant
-from mailcheck.core.search import EXAMPLES, parse_search
 
 
 class MessageFilters(Request, frozen=True, kw_only=True):

@@ -25,8 +25,14 @@ from mailcheck.checks.content.limits import (
 from mailcheck.checks.content.links import Links, collect_links, list_urls, score_links
 from mailcheck.checks.content.structure import Structure, scan_structure
 from mailcheck.checks.content.visible_text import render_visible_text
-from mailcheck.core.content import Candidate, CandidateKind, MessageContent, Person
-from mailcheck.core.folded_text import fold_text, sign_text
+from mailcheck.core.content import (
+    Candidate,
+    CandidateKind,
+    MessageContent,
+    Person,
+    fold_text,
+    sign_text,
+)
 
 LONE_LINE_FEEDS = (
     "lines end in LF alone, which other mail servers refuse: they must end in CRLF "

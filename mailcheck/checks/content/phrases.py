@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mailcheck.core.folded_text import INVISIBLE
+from mailcheck.core.content import INVISIBLE
 
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2212\ufe58\ufe63"
 _BLANKS = (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)

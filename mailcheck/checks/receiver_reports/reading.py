@@ -1,7 +1,10 @@
-"""The reports in a mail or a file: what a child process does with what somebody has sent."""
+"""The reports in a mail or a file, found and unpacked: a child process does this."""
 
 import re
+import zipfile
+import zlib
 from collections.abc import Iterator
+from io import BytesIO
 
 from msgspec import Struct
 
@@ -9,18 +12,13 @@ from mailcheck.checks.content.bodies import decode_entity
 from mailcheck.checks.content.decoding import end_lines
 from mailcheck.checks.content.structure import Entity, scan_structure
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, parse_aggregate_report
-from mailcheck.checks.receiver_reports.limits import MAX_DOCUMENTS
+from mailcheck.checks.receiver_reports.limits import MAX_DOCUMENTS, MAX_MEMBERS, MAX_UNPACKED
 from mailcheck.checks.receiver_reports.tls import TlsReport, parse_tls_report
-from mailcheck.checks.receiver_reports.unpacking import (
-    Unpacking,
-    looks_like_report,
-    looks_packed,
-)
 from mailcheck.core.errors import ReportRefused
 
 Report = AggregateReport | TlsReport
 
-_MARKS = b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"
+_BEFORE_TEXT = b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"
 """Octets before the first character: a byte order mark and blanks."""
 
 _DOMAIN_FIELD = "tls-report-domain"
@@ -112,7 +110,7 @@ def _domain_in(name: str) -> str:
 
 def _parse(document: bytes, domain: str) -> Report | Refused:
     try:
-        if document.lstrip(_MARKS).startswith(_JSON):
+        if document.lstrip(_BEFORE_TEXT).startswith(_JSON):
             return parse_tls_report(document, domain)
         return parse_aggregate_report(document)
     except ReportRefused as refusal:
@@ -135,3 +133,150 @@ def _leaves(entity: Entity) -> Iterator[Entity]:
         yield entity
     for part in entity.parts:
         yield from _leaves(part)
+
+
+# Unpacking zip and gzip, whatever the file is called. The type that the mail gives is ignored:
+# reporters write ``application/octet-stream``, ``text/xml`` and worse.
+
+GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+
+MAX_LAYERS = 3
+"""Packed inside each other: some put a ``.xml.gz`` into a zip."""
+
+_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_JUNK = b"\0 \t\r\n"
+_USUAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""How reporters pack. What Python could unpack besides takes more memory than it fills."""
+
+_EITHER_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+
+_BITE = 16_384
+"""Octets that zlib gets at a time. It copies what follows a member, so that a member costs its own
+length and one bite at most, however long the file is."""
+
+_ENTRY_OF_ZIP = b"PK\x01\x02"
+
+
+def looks_packed(data: bytes) -> bool:
+    """Tell whether octets begin as a zip or gzip file does."""
+    return data.startswith((GZIP, ZIP))
+
+
+def looks_like_report(data: bytes) -> bool:
+    """Tell whether octets may hold a report: packed, XML, or a JSON object."""
+    start = data[:256].lstrip(_JUNK)
+    return looks_packed(data) or start.startswith((b"<", b"{", *_BYTE_ORDER_MARKS))
+
+
+class Unpacking:
+    """Unpacks the files of one mail, or one file, until its room is used up.
+
+    Files, layers and members share the room: `MAX_UNPACKED` octets and `MAX_MEMBERS` members.
+    """
+
+    def __init__(self) -> None:
+        self._room = MAX_UNPACKED
+        self._members = MAX_MEMBERS
+
+    def documents(self, data: bytes) -> list[bytes]:
+        """Return the unpacked documents; a document that was not packed is returned unchanged.
+
+        :raises ReportRefused: it can't be unpacked, or exceeds the room.
+        """
+        return list(self._of(data, MAX_LAYERS))
+
+    def _of(self, data: bytes, layers: int) -> Iterator[bytes]:
+        if not looks_packed(data):
+            if len(data) > MAX_UNPACKED:
+                raise _too_large()
+            yield from _split(data.strip(_JUNK) if data[:2] not in _BYTE_ORDER_MARKS else data)
+            return
+        if not layers:
+            raise ReportRefused(f"it is packed more than {MAX_LAYERS} times over")
+        for inner in self._unzip(data) if data.startswith(ZIP) else (self._gunzip(data),):
+            yield from self._of(inner, layers - 1)
+
+    def _gunzip(self, data: bytes) -> bytes:
+        """Unpack all members of a gzip file (RFC 1952 2.2); what follows them is not part of it."""
+        pieces: list[bytes] = []
+        position = 0
+        while data.startswith(GZIP, position):
+            self._count_members(1)
+            position = self._unpack_member(data, position, pieces)
+        return b"".join(pieces)
+
+    def _unpack_member(self, data: bytes, position: int, pieces: list[bytes]) -> int:
+        """Unpack the member at a position; return where it ends."""
+        member = zlib.decompressobj(_EITHER_GZIP_OR_ZLIB)
+        while not member.eof:
+            bite = data[position : position + _BITE]
+            if not bite:
+                raise ReportRefused("the gzip file ends too early")
+            try:
+                pieces.append(self._take(member.decompress(bite, self._room + 1)))
+            except zlib.error:
+                raise ReportRefused("the gzip file is damaged") from None
+            position += len(bite)
+        return position - len(member.unused_data)
+
+    def _count_members(self, number: int) -> None:
+        self._members -= number
+        if self._members < 0:
+            raise ReportRefused(f"it is packed in over {MAX_MEMBERS} pieces")
+
+    def _unzip(self, data: bytes) -> Iterator[bytes]:
+        # zipfile makes an object for each entry before the entries can be counted.
+        self._count_members(data.count(_ENTRY_OF_ZIP))
+        try:
+            with zipfile.ZipFile(BytesIO(data)) as archive:
+                files = [one for one in archive.infolist() if not _is_beside(one.filename)]
+                if not files:
+                    raise ReportRefused("the zip file is empty")
+                if len(files) > MAX_DOCUMENTS:
+                    raise ReportRefused(f"the zip file has over {MAX_DOCUMENTS} files")
+                for one in files:
+                    if one.compress_type not in _USUAL:
+                        raise _unusual()
+                    with archive.open(one) as file:
+                        yield self._take(file.read(self._room + 1))
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, IndexError):
+            raise ReportRefused("the zip file is damaged") from None
+        except (NotImplementedError, RuntimeError):
+            raise _unusual() from None
+
+    def _take(self, unpacked: bytes) -> bytes:
+        if len(unpacked) > self._room:
+            self._room = 0  # a mail of many bombs unpacks one of them
+            raise _too_large()
+        self._room -= len(unpacked)
+        return unpacked
+
+
+_END = b"</feedback>"
+_BETWEEN = re.compile(rb"(?<=</feedback>)\s*(?=<\?xml|<feedback)")
+
+
+def _split(document: bytes) -> list[bytes]:
+    """Return the DMARC reports of a document in which one follows the other.
+
+    :raises ReportRefused: there are more than `MAX_DOCUMENTS`.
+    """
+    if document.count(_END) < 2:
+        return [document]
+    reports = _BETWEEN.split(document, MAX_DOCUMENTS)
+    if len(reports) > MAX_DOCUMENTS:
+        raise ReportRefused(f"it holds over {MAX_DOCUMENTS} reports")
+    return reports
+
+
+def _is_beside(name: str) -> bool:
+    """Tell whether a file of an archive is none of its reports: a folder, or what a Mac adds."""
+    return name.endswith("/") or name.startswith("__MACOSX/")
+
+
+def _unusual() -> ReportRefused:
+    return ReportRefused("the zip file is encrypted, or packed in an unusual way")
+
+
+def _too_large() -> ReportRefused:
+    return ReportRefused(f"it is over {MAX_UNPACKED // 2**20} MB unpacked")

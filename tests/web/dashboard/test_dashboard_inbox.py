@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 import pytest
 
 from mailcheck.config.options import InboxOptions
-from mailcheck.core.search import EXAMPLES
+from mailcheck.core.filters import EXAMPLES
 from tests.house import House, config_in_memory, mail
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP

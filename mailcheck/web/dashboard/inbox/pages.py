@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from mailcheck.core.addresses import explain_bad_tag, join_subaddress
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.filters import EXAMPLES
+from mailcheck.core.filters import PARAMETER as SEARCH_PARAMETER
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import HOUR
 from mailcheck.core.messages import ListedMessage
-from mailcheck.core.search import EXAMPLES
-from mailcheck.core.search import PARAMETER as SEARCH_PARAMETER
 from mailcheck.operations.inbox.delete_messages import DeleteMessages
 from mailcheck.operations.inbox.read_inbox import LOOKED_THROUGH, MessageList, ReadInbox
 from mailcheck.operations.inbox.send_sample import SendSample

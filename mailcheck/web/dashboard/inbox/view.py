@@ -7,9 +7,8 @@ from msgspec.structs import replace
 
 from mailcheck.api.parameters import Query
 from mailcheck.core.addresses import fold_tag
-from mailcheck.core.filters import MessageFilter
+from mailcheck.core.filters import EXAMPLES, Field, MessageFilter, split_terms
 from mailcheck.core.instants import Instant
-from mailcheck.core.search import EXAMPLES, Field, split_terms
 from mailcheck.operations.inbox.read_inbox import MessageList
 from mailcheck.store.messages import InboxOverview
 
