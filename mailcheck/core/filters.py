@@ -236,6 +236,13 @@ class MessageFilter(Struct, frozen=True):
         """Give the position that all messages asked for come after."""
         return START if self.after is None else self.after
 
+    def asks_only(self, *names: str) -> bool:
+        """Return whether nothing is asked but by the fields with these names."""
+        return all(
+            name in names or getattr(self, name) == getattr(ANY, name)
+            for name in MessageFilter.__struct_fields__
+        )
+
     @property
     def asks_content(self) -> bool:
         """Tell whether a mail must be taken apart to be judged."""

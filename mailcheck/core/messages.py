@@ -90,6 +90,23 @@ class Delivery(Struct, frozen=True, array_like=True, gc=False):
     message_ids: tuple[MessageId, ...]
     share_tokens: tuple[str, ...]
 
+    def message(self, number: int, position: Position, header: HeaderSummary) -> "MessageSummary":
+        """Return the message of a recipient, as it is stored at a position of the inbox."""
+        recipient = self.envelope.recipients[number]
+        return MessageSummary(
+            id=self.message_ids[number],
+            account_id=recipient.account_id,
+            delivery_id=self.id,
+            position=position,
+            recipient=recipient.address,
+            tag=recipient.tag,
+            header=header,
+            size=len(self.raw_message),
+            received_at=self.received_at,
+            expires_at=self.expires_at,
+            share_token=self.share_tokens[number],
+        )
+
     def __reduce__(self) -> tuple[object, tuple[bytes]]:
         return _decode_delivery, (_encode_delivery(self),)
 

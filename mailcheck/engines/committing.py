@@ -1,6 +1,7 @@
 """Committing a group of writes in one transaction; runs wherever the writer's connection is."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeGuard
@@ -16,9 +17,12 @@ from mailcheck.store.engine import (
     Work,
     for_each,
 )
-from mailcheck.store.inbox_rows import lock_inboxes
+from mailcheck.store.inbox_rows import find_locked_inboxes, lock_inboxes
 
 LOCKED = "another writer keeps an inbox locked; try again later"
+
+PASSED_BY = 5.0
+"""Seconds for which a writer does not wait again for an inbox whose lock it did not get."""
 
 MOST_TRIES = 10
 """Of a group that a deadlock or a lost connection undid: one of two that meet goes through."""
@@ -38,8 +42,50 @@ Plain = tuple[Work[Any, Any], Any]
 """A `Write`, or the plain tuple as which it goes to the writer's process."""
 
 
+class BusyInboxes:
+    """The inboxes that another writer keeps locked, so that writes for others do not wait."""
+
+    def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._passed_by: dict[AccountId, float] = {}
+        self._are_all_doubtful = False
+
+    @property
+    def has_doubts(self) -> bool:
+        """Whether an inbox may be locked by another writer for long."""
+        return self._are_all_doubtful or bool(self._passed_by)
+
+    def doubt(self) -> None:
+        """Note that a lock was not free in time; the next transaction finds out which."""
+        self._are_all_doubtful = True
+
+    def pass_by(
+        self, transaction: Transaction, accounts: Iterable[AccountId]
+    ) -> frozenset[AccountId]:
+        """Return the inboxes that another writer still keeps locked, without waiting."""
+        now = self._seconds()
+        self._passed_by = {one: until for one, until in self._passed_by.items() if now < until}
+        doubtful = set(accounts) if self._are_all_doubtful else self._passed_by.keys() & accounts
+        if not doubtful:
+            return frozenset()
+        locked = find_locked_inboxes(transaction, doubtful)
+        for account in doubtful - locked:
+            self._passed_by.pop(account, None)
+        for account in locked:
+            self._passed_by.setdefault(account, now + PASSED_BY)
+        self._are_all_doubtful = False
+        return locked
+
+
 class GroupConnection(Protocol):
-    """The writer's connection: a transaction that can be bracketed and partly undone."""
+    """The writer's connection: a transaction that can be bracketed and partly undone.
+
+    ``busy_inboxes`` is `None` where a transaction locks the whole database.
+    """
+
+    @property
+    def busy_inboxes(self) -> BusyInboxes | None:
+        """The inboxes that other writers keep locked."""
 
     @property
     def is_in_transaction(self) -> bool:
@@ -120,10 +166,11 @@ def find_outcomes(transaction: Transaction, group: Sequence[Plain]) -> list[Outc
 
 def _commit_once(connection: GroupConnection, group: Sequence[Plain]) -> list[Outcome]:
     def together(transaction: Transaction) -> list[Outcome]:
-        return _run_unlocked(transaction, group, partial(_run_together, transaction))
+        return _run_unlocked(connection, transaction, group, partial(_run_together, transaction))
 
     def each(transaction: Transaction) -> list[Outcome]:
-        return _run_unlocked(transaction, group, partial(_run_each, connection, transaction))
+        run = partial(_run_each, connection, transaction)
+        return _run_unlocked(connection, transaction, group, run)
 
     try:
         return _commit(connection, together)
@@ -142,26 +189,27 @@ def _commit(
         connection.commit()
     except BaseException as failure:
         connection.rollback()
-        if isinstance(failure, RowLocked) and transaction.known_inboxes is not None:
-            transaction.known_inboxes.doubt()
+        if isinstance(failure, RowLocked) and connection.busy_inboxes is not None:
+            connection.busy_inboxes.doubt()
         raise
     return outcomes
 
 
 def _run_unlocked(
+    connection: GroupConnection,
     transaction: Transaction,
     group: Sequence[Plain],
     run: Callable[[Sequence[Plain]], list[Outcome]],
 ) -> list[Outcome]:
     """Run the writes; writes for inboxes that another writer keeps locked fail."""
-    known = transaction.known_inboxes
-    if known is None or not known.has_doubts:
+    busy = connection.busy_inboxes
+    if busy is None or not busy.has_doubts:
         return run(group)
     about = [
         frozenset(work.accounts(transaction, [item])) if _is_inbox_work(work) else frozenset()
         for work, item in group
     ]
-    locked = known.pass_by(transaction, frozenset().union(*about))
+    locked = busy.pass_by(transaction, frozenset().union(*about))
     rest = [write for write, accounts in zip(group, about, strict=True) if not accounts & locked]
     outcomes = iter(run(rest) if rest else [])
     return [

@@ -1,9 +1,9 @@
 """Connections to PostgreSQL: how they are made and watched, and the one that writes.
 
 Statements whose answer nobody asks for wait and are sent with the next one, or
-with COMMIT: a group of mails costs one round trip where its inboxes are known,
-else two. Statements over rows are prepared once on each connection: to parse
-and plan them took a third of the server's time for a small group.
+with COMMIT: a group of mails costs two round trips. Statements over rows are
+prepared once on each connection: to parse and plan them took a third of the
+server's time for a small group.
 """
 
 import os
@@ -31,9 +31,17 @@ from psycopg2.extensions import (
 )
 
 from mailcheck.core.errors import StoreAway, StoreDamaged, StoreFull, StoreUnavailable
+from mailcheck.engines.committing import BusyInboxes
 from mailcheck.engines.postgresql_rows import fit_text, over_arrays
-from mailcheck.store.engine import Condition, Repeatable, Row, RowLocked, Transaction, Value
-from mailcheck.store.inbox_rows import KnownInboxes
+from mailcheck.store.engine import (
+    Condition,
+    Repeatable,
+    Row,
+    RowLocked,
+    Transaction,
+    Value,
+    named_rows,
+)
 
 CONNECT_TIMEOUT = 5
 """Seconds that a host may take until the next one of the connection string is tried."""
@@ -98,8 +106,6 @@ _TRY_AGAIN = (
     errors.SerializationFailure,
     # Another host has been made the primary since we connected.
     errors.ReadOnlySqlTransaction,
-    # An inbox was not as it was known: see `LockedInboxes`.
-    errors.DivisionByZero,
 )
 
 _KINDS: dict[type[psycopg2.Error], type[StoreUnavailable]] = {
@@ -396,10 +402,7 @@ class PostgresqlTransaction:
     locks_rows: ClassVar[bool] = True
     code_of: ClassVar[str] = "ascii"
 
-    def __init__(
-        self, connection: Connection, begin: bytes, known_inboxes: KnownInboxes | None = None
-    ) -> None:
-        self.known_inboxes = known_inboxes
+    def __init__(self, connection: Connection, begin: bytes) -> None:
         self._connection = connection
         self._cursor = connection.opened().cursor()
         self._waiting = [begin]
@@ -425,8 +428,7 @@ class PostgresqlTransaction:
         if not rows:
             return []
         self._ask(self._written_over(sql, rows))
-        found: list[Row] = self._cursor.fetchall()
-        return found
+        return named_rows(self._cursor.description, self._cursor.fetchall())
 
     def insert(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
         """Insert all rows with few statements; ``into`` is ``table (column, ...)``."""
@@ -440,8 +442,7 @@ class PostgresqlTransaction:
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """Run a query and give all its rows."""
         self._ask(self._written(sql, parameters))
-        rows: list[Row] = self._cursor.fetchall()
-        return rows
+        return named_rows(self._cursor.description, self._cursor.fetchall())
 
     def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
         """Run a query and give its first row."""
@@ -566,7 +567,7 @@ class PostgresqlWriter:
         self._url = url
         self._connection = Connection(url, clock, settings=_FOR_WRITER)
         self._transaction: PostgresqlTransaction | None = None
-        self._known_inboxes = KnownInboxes()
+        self.busy_inboxes = BusyInboxes()
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return writer_at, (self._url,)
@@ -583,7 +584,7 @@ class PostgresqlWriter:
     def begin(self) -> Transaction:
         """Begin a writing transaction. Each statement sees what others have committed before it."""
         self._transaction = PostgresqlTransaction(
-            self._connection, b"BEGIN ISOLATION LEVEL READ COMMITTED", self._known_inboxes
+            self._connection, b"BEGIN ISOLATION LEVEL READ COMMITTED"
         )
         return self._transaction
 
@@ -596,7 +597,6 @@ class PostgresqlWriter:
 
     def rollback(self) -> None:
         """Undo all of it; a connection that can't is closed."""
-        self._known_inboxes.forget()
         self._begun().forget_waiting()
         if self._connection.status == TRANSACTION_STATUS_IDLE:
             return
@@ -609,7 +609,6 @@ class PostgresqlWriter:
     def savepoint(self) -> Iterator[None]:
         """Bracket a part of the transaction: an exception undoes the part and goes on up."""
         transaction = self._begun()
-        self._known_inboxes.forget()  # what a part has left may be undone alone
         transaction.send(b"SAVEPOINT part")
         try:
             yield

@@ -17,6 +17,7 @@ from mailcheck.store.engine import (
     Transaction,
     Value,
     escape_like,
+    named_rows,
     values_of,
 )
 
@@ -104,7 +105,6 @@ class SqliteTransaction:
 
     locks_rows: ClassVar[bool] = False
     code_of: ClassVar[str] = "unicode"
-    known_inboxes = None
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -137,12 +137,14 @@ class SqliteTransaction:
 
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """Run a query and give all its rows."""
-        return self._connection.execute(sql, parameters).fetchall()
+        cursor = self._connection.execute(sql, parameters)
+        return named_rows(cursor.description or (), cursor.fetchall())
 
     def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
         """Run a query and give its first row."""
-        row: Row | None = self._connection.execute(sql, parameters).fetchone()
-        return row
+        cursor = self._connection.execute(sql, parameters)
+        row = cursor.fetchone()
+        return None if row is None else named_rows(cursor.description, [row])[0]
 
     def containing(self, column: str, part: str) -> Condition:
         """Write that a text has a part: LIKE takes two thirds of the time of instr()."""
@@ -197,13 +199,15 @@ class SqliteWriter:
     Pickled it is its path: another process opens a connection of its own.
     """
 
+    busy_inboxes = None
+
     def __init__(self, path: str) -> None:
         self._path = path
         self._connection = connect(path, *WRITER_PRAGMAS)
         self._transaction = SqliteTransaction(self._connection)
         self._room: FileRoom | None = None
-        ((_, _, file),) = self._transaction.rows("PRAGMA database_list")
-        if file:
+        (database,) = self._transaction.rows("PRAGMA database_list")
+        if database.file:
             ((self._page_size,),) = self._transaction.rows("PRAGMA page_size")
             self._room = FileRoom(path)
             self._kept = self._room.kept

@@ -20,17 +20,11 @@ from mailcheck.core.content import (
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import DeliveryId, first_id_of
 from mailcheck.core.instants import BEGINNING, END, Instant
-from mailcheck.store.engine import Engine, Transaction
+from mailcheck.store.engine import Engine, Transaction, Value
 from mailcheck.store.filter_sql import header_key
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
-
-CONTENT_COLUMNS = (
-    "attachment_count, codes, signature, links, best_link, snippet, address_key, file_key, "
-    "header_key, text_key, document"
-)
-
 
 SIGNED_FROM = 1_024
 """Characters of a text from which its signature is kept: a shorter one is as soon read itself."""
@@ -39,10 +33,8 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def dump_content(
-    content: MessageContent,
-) -> tuple[int, str, str, str, str | None, str, str, str, str, str, str]:
-    """Give the values of `CONTENT_COLUMNS`."""
+def dump_content(content: MessageContent) -> dict[str, Value]:
+    """Return the columns of ``content`` that are derived."""
     document: dict[str, object] = {
         "headers": content.header_list,
         "text": content.text,
@@ -59,19 +51,20 @@ def dump_content(
         "people": [(one.field, one.address, one.name) for one in content.people],
     }
     text_key = fold_text(content.searched)
-    return (
-        len(content.files),
-        _dump(content.codes),
-        content.signature if len(text_key) >= SIGNED_FROM else "",
-        _dump(content.links),
-        content.best_link,
-        content.snippet,
-        fold_text("\n".join(f"{one.address} {one.name}" for one in content.people)),
-        fold_text("\n".join(one.filename for one in content.attachments)),
-        header_key(content.header_list),
-        text_key,
-        _dump(document),
-    )
+    people = "\n".join(f"{one.address} {one.name}" for one in content.people)
+    return {
+        "attachment_count": len(content.files),
+        "codes": _dump(content.codes),
+        "signature": content.signature if len(text_key) >= SIGNED_FROM else "",
+        "links": _dump(content.links),
+        "best_link": content.best_link,
+        "snippet": content.snippet,
+        "address_key": fold_text(people),
+        "file_key": fold_text("\n".join(one.filename for one in content.attachments)),
+        "header_key": header_key(content.header_list),
+        "text_key": text_key,
+        "document": _dump(document),
+    }
 
 
 def _dump(value: object) -> str:
@@ -80,26 +73,30 @@ def _dump(value: object) -> str:
     return json.dumps(value) if _SURROGATE.search(text) else text
 
 
+LOADED = "text_key, links, codes, best_link, snippet, document"
+"""What `load_content` takes."""
+
+
 def load_content(
-    text_key: str, links: str, codes: str, best_link: str | None, snippet: str, document_text: str
+    text_key: str, links: str, codes: str, best_link: str | None, snippet: str, document: str
 ) -> MessageContent:
     """Make the value of a ``content`` row again; what is searched comes as it is compared."""
-    document = json.loads(document_text)
+    known = json.loads(document)
     return MessageContent(
-        header_list=tuple((name, value) for name, value in document["headers"]),
-        text=document["text"],
-        html=document["html"],
-        attachments=tuple(AttachmentFacts(*facts) for facts in document["attachments"]),
+        header_list=tuple((name, value) for name, value in known["headers"]),
+        text=known["text"],
+        html=known["html"],
+        attachments=tuple(AttachmentFacts(*facts) for facts in known["attachments"]),
         links=load_list(links),
         best_link=best_link,
         codes=load_list(codes),
         candidates=tuple(
             Candidate(CandidateKind(kind), value, score, is_accepted, tuple(reasons))
-            for kind, value, score, is_accepted, reasons in document["candidates"]
+            for kind, value, score, is_accepted, reasons in known["candidates"]
         ),
-        problems=tuple(document["problems"]),
+        problems=tuple(known["problems"]),
         snippet=snippet,
-        people=tuple(Person(*person) for person in document.get("people", ())),
+        people=tuple(Person(*person) for person in known.get("people", ())),
         searched=text_key,
     )
 
@@ -117,10 +114,10 @@ def read_packed_content(
 ) -> Callable[[], MessageContent] | None:
     """Read what was derived earlier, and give what unpacks it."""
     row = transaction.row(
-        f"SELECT text_key, links, codes, best_link, snippet, document {_DERIVED}",
+        f"SELECT {LOADED} {_DERIVED}",
         (delivery_id, derivation),
     )
-    return None if row is None else partial(load_content, *row)
+    return None if row is None else partial(load_content, **row._asdict())
 
 
 def unpack_content(
@@ -151,7 +148,7 @@ def read_content(
     row = transaction.row(
         "SELECT raw_message FROM delivery WHERE id = ? AND size < ?", (delivery_id, or_bytes)
     )
-    return None if row is None else bytes(row[0])
+    return None if row is None else row.raw_message
 
 
 class ContentStore:
@@ -169,7 +166,7 @@ class ContentStore:
 
         def query(transaction: Transaction) -> bytes | None:
             row = transaction.row("SELECT raw_message FROM delivery WHERE id = ?", (delivery_id,))
-            return None if row is None else bytes(row[0])
+            return None if row is None else row.raw_message
 
         return self._engine.read(query)
 
@@ -204,7 +201,7 @@ class ContentStore:
         first, last = (first_id_of(moment) for moment in (since, before))
         return self._engine.read(
             lambda t: [
-                DeliveryId(row[0])
+                row.id
                 for row in t.rows(
                     "SELECT id FROM delivery WHERE id >= ? AND id < ? AND NOT EXISTS "
                     "(SELECT 1 FROM content WHERE content.delivery_id = delivery.id "
@@ -216,22 +213,22 @@ class ContentStore:
         )
 
 
-_COLUMNS = f"{CONTENT_COLUMNS}, derivation"
-_MARKS = ", ".join("?" for _ in _COLUMNS.split(", "))
-_NEWER = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS.split(", "))
-
-
 def _save_contents(
     transaction: Transaction, items: Sequence[tuple[DeliveryId, MessageContent, int]]
 ) -> list[None]:
+    rows: list[dict[str, Value]] = [
+        {**dump_content(content), "derivation": derivation, "delivery_id": delivery_id}
+        for delivery_id, content, derivation in items
+    ]
+    columns = ", ".join(rows[0])
+    marks = ", ".join("?" * len(rows[0]))
+    derived = [column for column in rows[0] if column != "delivery_id"]
+    newer = ", ".join(f"{column} = excluded.{column}" for column in derived)
     transaction.execute_many(
-        f"INSERT INTO content (delivery_id, {_COLUMNS}) "
-        f"SELECT ?, {_MARKS} WHERE EXISTS (SELECT 1 FROM delivery WHERE id = ?) "
-        f"ON CONFLICT (delivery_id) DO UPDATE SET {_NEWER} "
+        f"INSERT INTO content ({columns}) "
+        f"SELECT {marks} WHERE EXISTS (SELECT 1 FROM delivery WHERE id = ?) "
+        f"ON CONFLICT (delivery_id) DO UPDATE SET {newer} "
         "WHERE content.derivation < excluded.derivation",
-        [
-            (delivery_id, *dump_content(content), derivation, delivery_id)
-            for delivery_id, content, derivation in items
-        ],
+        [(*row.values(), row["delivery_id"]) for row in rows],
     )
     return [None] * len(items)

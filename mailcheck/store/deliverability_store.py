@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.core.addresses import UNTAGGED
 from mailcheck.core.content import HeaderSummary
@@ -32,21 +33,30 @@ from mailcheck.core.deliverability_tests import (
     next_state,
 )
 from mailcheck.core.errors import LimitExceeded, TooManyPendingTests, TooMuchHeldMail
-from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId, MessageId
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
 from mailcheck.core.instants import SECOND, Instant
-from mailcheck.core.messages import MessageSummary
 from mailcheck.ports.workers import Lease
 from mailcheck.store.engine import (
     Engine,
     Row,
     Transaction,
     Value,
+    columns_of,
     escape_like,
     for_each,
     for_each_in,
+    insert,
     makes_room,
+    value_of,
 )
-from mailcheck.store.inbox_rows import SESSION_COLUMNS, drop_unshared, lock_inboxes, session_of
+from mailcheck.store.inbox_rows import (
+    HEADER_COLUMNS,
+    SESSION_COLUMNS,
+    drop_unshared,
+    lock_inboxes,
+    session_of,
+    summary_of,
+)
 from mailcheck.store.messages import MessageRow
 
 if TYPE_CHECKING:
@@ -67,31 +77,15 @@ class Claimed(Struct, frozen=True):
     given_up: tuple[DeliverabilityTestId, ...] = ()
 
 
-DELIVERABILITY_COLUMNS = """
-    deliverability_test.id, deliverability_test.account_id, deliverability_test.state,
-    deliverability_test.created_at, deliverability_test.expires_at,
-    deliverability_test.share_token, deliverability_test.received_at,
-    deliverability_test.delivery_id, deliverability_test.attempts
-"""
-DELIVERABILITY_WIDTH = 9
+_COLUMNS = columns_of(DeliverabilityTest, "deliverability_test")
 
 
-def deliverability_test_of(row: Row, now: Instant) -> DeliverabilityTest:
-    """Make a test of a row that begins with `DELIVERABILITY_COLUMNS`, as it stands now."""
-    state = State(row[2])
-    if state is State.PENDING and row[4] <= now:
-        state = next_state(state, Trigger.ADDRESS_EXPIRED)
-    return DeliverabilityTest(
-        id=DeliverabilityTestId(row[0]),
-        account_id=AccountId(row[1]),
-        state=state,
-        created_at=Instant(row[3]),
-        expires_at=Instant(row[4]),
-        share_token=row[5],
-        received_at=None if row[6] is None else Instant(row[6]),
-        delivery_id=None if row[7] is None else DeliveryId(row[7]),
-        attempts=row[8],
-    )
+def _test_of(row: Row, now: Instant) -> DeliverabilityTest:
+    """Return the test of a row that has `_COLUMNS`, as it stands now."""
+    test = value_of(DeliverabilityTest, row)
+    if test.state is State.PENDING and test.expires_at <= now:
+        test = replace(test, state=next_state(test.state, Trigger.ADDRESS_EXPIRED))
+    return test
 
 
 def move(
@@ -120,13 +114,6 @@ def move(
     return moved == 1
 
 
-_INTO_TEST = """
-    INSERT INTO deliverability_test (
-        id, account_id, state, created_at, expires_at, forget_at, share_token,
-        attempts, failure, received_at, delivery_id, transcript
-    )
-"""
-
 _ANEW: dict[str, Value] = {"attempts": 0, "failure": "", "tenths": None, "document": None}
 
 
@@ -140,10 +127,7 @@ def _add(
     refusal = _refuse_pending(transaction, test) or _refuse_held(transaction, test)
     if refusal is not None:
         return refusal
-    transaction.execute(
-        f"{_INTO_TEST} VALUES (?, ?, ?, ?, ?, ?, ?, 0, '', NULL, NULL, NULL)",
-        _known(test, forget_at),
-    )
+    insert(transaction, "deliverability_test", [_known(test, forget_at)])
     return None
 
 
@@ -157,16 +141,13 @@ def _add_of_message(
     refusal = _refuse_held(transaction, test)
     if refusal is not None:
         return refusal
+    known = _known(test, forget_at) | {"transcript": json.dumps(())}
+    marks = ", ".join("?" * len(known))
     added = transaction.execute(
-        f"{_INTO_TEST} SELECT ?, ?, ?, ?, ?, ?, ?, 0, '', received_at, delivery_id, ? "
+        f"INSERT INTO deliverability_test (received_at, delivery_id, {', '.join(known)}) "
+        f"SELECT received_at, delivery_id, {marks} "
         "FROM message WHERE id = ? AND account_id = ? AND expires_at > ?",
-        (
-            *_known(test, forget_at),
-            json.dumps(()),
-            message_id,
-            test.account_id,
-            test.created_at,
-        ),
+        (*known.values(), message_id, test.account_id, test.created_at),
     )
     return added == 1
 
@@ -206,16 +187,18 @@ def _seconds(now: int, then: int) -> int:
     return -((now - then) // SECOND)
 
 
-def _known(test: DeliverabilityTest, forget_at: Instant) -> tuple[str | int, ...]:
-    return (
-        test.id,
-        test.account_id,
-        test.state.value,
-        test.created_at,
-        test.expires_at,
-        forget_at,
-        test.share_token,
-    )
+def _known(test: DeliverabilityTest, forget_at: Instant) -> dict[str, Value]:
+    return {
+        "id": test.id,
+        "account_id": test.account_id,
+        "state": test.state.value,
+        "created_at": test.created_at,
+        "expires_at": test.expires_at,
+        "forget_at": forget_at,
+        "share_token": test.share_token,
+        "attempts": 0,
+        "failure": "",
+    }
 
 
 @makes_room
@@ -229,7 +212,7 @@ def _delete(
         "RETURNING delivery_id",
         item,
     )
-    drop_unshared(transaction, {delivery for (delivery,) in gone if delivery is not None})
+    drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
     return bool(gone)
 
 
@@ -246,7 +229,7 @@ def _recheck(
     )
     if not rows:
         return None
-    state = State(rows[0][0])
+    state = State(rows[0].state)
     if (state, Trigger.RECHECK) in TRANSITIONS:
         move(transaction, test_id, state, Trigger.RECHECK, _ANEW)
     return state
@@ -281,10 +264,7 @@ def _expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
         "ORDER BY expires_at LIMIT ?",
         item,
     )
-    moved = [
-        move(transaction, test_id, State.PENDING, Trigger.ADDRESS_EXPIRED, {})
-        for (test_id,) in rows
-    ]
+    moved = [move(transaction, row.id, State.PENDING, Trigger.ADDRESS_EXPIRED, {}) for row in rows]
     return sum(moved)
 
 
@@ -300,7 +280,7 @@ def _forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
         ") RETURNING delivery_id",
         item,
     )
-    drop_unshared(transaction, {delivery for (delivery,) in gone if delivery is not None})
+    drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
     return len(gone)
 
 
@@ -338,7 +318,8 @@ def _claim(transaction: Transaction, item: tuple[Lease, Instant, int]) -> Claime
     now = Instant(own_now + offset)
     rows = transaction.rows(_WAITING, (now, now, limit))
     claimed, given_up = [], []
-    for test_id, attempts in rows:
+    for row in rows:
+        test_id, attempts = row.id, row.attempts
         if attempts >= MAX_ATTEMPTS:
             changes = {"failure": _NO_WORD.format(attempts), **_FREE}
             if move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes):
@@ -353,9 +334,9 @@ def _read(
     transaction: Transaction, test_id: DeliverabilityTestId, now: Instant
 ) -> DeliverabilityTest:
     (row,) = transaction.rows(
-        f"SELECT {DELIVERABILITY_COLUMNS} FROM deliverability_test WHERE id = ?", (test_id,)
+        f"SELECT {_COLUMNS} FROM deliverability_test WHERE id = ?", (test_id,)
     )
-    return deliverability_test_of(row, now)
+    return _test_of(row, now)
 
 
 @for_each
@@ -412,7 +393,7 @@ def _fail_attempt(
     )
     if not rows:
         return None
-    if retry_at is None or rows[0][0] >= MAX_ATTEMPTS:
+    if retry_at is None or rows[0].attempts >= MAX_ATTEMPTS:
         changes = {"failure": failure, **_FREE}
         move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes, holder)
         return State.ERROR
@@ -429,25 +410,24 @@ def read_result(
 ) -> DeliverabilityResult | None:
     """Read a test with what is known of it."""
     row = transaction.row(
-        f"SELECT {DELIVERABILITY_COLUMNS}, tenths, document, failure "
+        f"SELECT {_COLUMNS}, tenths, document, failure "
         f"FROM deliverability_test WHERE {condition} AND forget_at > ?",
         [*values, now],
     )
     if row is None:
         return None
-    test = deliverability_test_of(row, now)
-    tenths, document, failure = row[DELIVERABILITY_WIDTH:]
-    report = StoredReport(tenths, document) if test.state is State.COMPLETED else None
-    return DeliverabilityResult(test, report, failure if test.state is State.ERROR else "")
+    test = _test_of(row, now)
+    report = StoredReport(row.tenths, row.document) if test.state is State.COMPLETED else None
+    return DeliverabilityResult(test, report, row.failure if test.state is State.ERROR else "")
 
 
 CONTENT_ONLY = '%"contentOnly":true%'
 """In a report that is kept: what a mail says has its quotation marks escaped there."""
 
 _LISTED = f"""
-    SELECT {DELIVERABILITY_COLUMNS}, tenths,
-    CASE WHEN document LIKE '{CONTENT_ONLY}' THEN 1 ELSE 0 END,
-    delivery.author_address, delivery.author_name, delivery.subject, delivery.envelope_sender
+    SELECT {_COLUMNS}, tenths,
+    CASE WHEN document LIKE '{CONTENT_ONLY}' THEN 1 ELSE 0 END AS is_content_only,
+    {HEADER_COLUMNS}, delivery.envelope_sender
     FROM deliverability_test LEFT JOIN delivery ON delivery.id = delivery_id
     WHERE account_id = ? AND forget_at > ?
 """
@@ -480,51 +460,38 @@ def read_tests_of_domain(
 
 
 def _listed(row: Row, now: Instant) -> ListedTest:
-    tenths, is_content_only, *header, envelope_sender = row[DELIVERABILITY_WIDTH:]
     return ListedTest(
-        deliverability_test_of(row, now),
-        tenths,
-        None if header[0] is None else HeaderSummary(*header),
-        envelope_sender or "",
-        bool(is_content_only),
+        _test_of(row, now),
+        row.tenths,
+        None if row.subject is None else value_of(HeaderSummary, row),
+        row.envelope_sender or "",
+        bool(row.is_content_only),
     )
 
 
-def read_message(transaction: Transaction, test_id: DeliverabilityTestId) -> MessageRow | None:
-    """Read the mail of a test as a message; nothing when there is none."""
+def _read_message(transaction: Transaction, test_id: DeliverabilityTestId) -> MessageRow | None:
+    """Read the mail of a test as a message of no inbox; `None` when there is none."""
     row = transaction.row(
-        "SELECT deliverability_test.account_id, delivery.id, delivery.author_address, "
-        "delivery.author_name, delivery.subject, delivery.size, "
-        "deliverability_test.received_at, deliverability_test.forget_at, "
-        f"deliverability_test.share_token, delivery.envelope_sender, {SESSION_COLUMNS} "
+        "SELECT deliverability_test.account_id, delivery_id, delivery.size, "
+        "deliverability_test.received_at, forget_at AS expires_at, share_token, "
+        f"{HEADER_COLUMNS}, delivery.envelope_sender, {SESSION_COLUMNS} "
         "FROM deliverability_test JOIN delivery ON delivery.id = delivery_id "
         "WHERE deliverability_test.id = ?",
         (test_id,),
     )
     if row is None:
         return None
-    account_id, delivery_id, *header, size, received_at, forget_at, token, sender = row[:10]
-    summary = MessageSummary(
-        id=MessageId(test_id),
-        account_id=AccountId(account_id),
-        delivery_id=DeliveryId(delivery_id),
-        position=START,
-        recipient=local_part_of(test_id),
-        tag=UNTAGGED,
-        header=HeaderSummary(*header),
-        size=size,
-        received_at=Instant(received_at),
-        expires_at=Instant(forget_at),
-        share_token=token,
+    summary = summary_of(
+        row, id=test_id, position=START, recipient=local_part_of(test_id), tag=UNTAGGED
     )
-    return MessageRow(summary, sender, session_of(row[10:]))
+    return MessageRow(summary, row.envelope_sender, session_of(row))
 
 
-def read_mail(transaction: Transaction, test_id: DeliverabilityTestId) -> ReceivedMail | None:
-    """Read the mail of a test; nothing when there is none."""
+def _read_mail(transaction: Transaction, test_id: DeliverabilityTestId) -> ReceivedMail | None:
+    """Read the mail of a test; `None` when there is none."""
     row = transaction.row(
         "SELECT delivery.envelope_sender, deliverability_test.received_at, "
-        "delivery.raw_message, deliverability_test.transcript, delivery.id, "
+        "delivery.raw_message, deliverability_test.transcript, delivery_id, "
         f"deliverability_test.account_id, {SESSION_COLUMNS} "
         "FROM deliverability_test JOIN delivery ON delivery.id = delivery_id "
         "WHERE deliverability_test.id = ?",
@@ -532,16 +499,8 @@ def read_mail(transaction: Transaction, test_id: DeliverabilityTestId) -> Receiv
     )
     if row is None:
         return None
-    envelope_sender, received_at, raw_message, transcript, delivery_id, account_id, *session = row
-    return ReceivedMail(
-        session=session_of(tuple(session)),
-        envelope_sender=envelope_sender,
-        received_at=Instant(received_at),
-        raw_message=bytes(raw_message),
-        transcript=tuple(json.loads(transcript)),
-        delivery_id=DeliveryId(delivery_id),
-        account_id=AccountId(account_id),
-    )
+    transcript = tuple(json.loads(row.transcript))
+    return value_of(ReceivedMail, row, session=session_of(row), transcript=transcript)
 
 
 class DeliverabilityStore:
@@ -594,7 +553,7 @@ class DeliverabilityStore:
 
     def read_mail(self, test_id: DeliverabilityTestId) -> Deferred[ReceivedMail | None]:
         """Read the mail of a test; nothing when there is none."""
-        return self._engine.read(lambda t: read_mail(t, test_id))
+        return self._engine.read(lambda t: _read_mail(t, test_id))
 
     def find_message(self, test_id: DeliverabilityTestId) -> Deferred[MessageRow | None]:
         """Give the mail of a test as a message of no inbox; nothing when there is none.
@@ -602,7 +561,7 @@ class DeliverabilityStore:
         Its recipient is the test's address without the domain; it expires when the test is
         forgotten, and its share token is the test's.
         """
-        return self._engine.read(lambda t: read_message(t, test_id))
+        return self._engine.read(lambda t: _read_message(t, test_id))
 
     def of_domain(
         self, account_id: AccountId, domain: str, now: Instant, limit: int

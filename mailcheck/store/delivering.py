@@ -7,20 +7,29 @@ from functools import cache
 from typing import ClassVar
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from mailcheck.checks.content.header import summarize_header
 from mailcheck.core.accounts import InboxState, Quota
 from mailcheck.core.addresses import fold_tag
+from mailcheck.core.content import HeaderSummary
 from mailcheck.core.cursors import Position
 from mailcheck.core.deliverability_tests import State, Trigger, next_state
 from mailcheck.core.errors import AddressUsed, InboxFull, RecipientUnknown
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, Recipient
-from mailcheck.core.receiver_reports import MAX_WAITING, MAX_WAITING_BYTES, ReportKind, ReportState
+from mailcheck.core.receiver_reports import (
+    MAX_WAITING,
+    MAX_WAITING_BYTES,
+    ReceiverReport,
+    ReportId,
+    ReportKind,
+    ReportState,
+)
 from mailcheck.store.deliverability_store import move
-from mailcheck.store.engine import Repeatable, Transaction, Value
-from mailcheck.store.inbox_rows import LockedInboxes
+from mailcheck.store.engine import Transaction, Value, insert, value_of
+from mailcheck.store.inbox_rows import ADD_MESSAGES, inbox_of, lock_inboxes, message_row
 
 Numbered = tuple[int, Recipient]
 
@@ -60,7 +69,7 @@ class AddressedTests:
             wanted,
         )
         self._taken: list[tuple[DeliverabilityTestId, Delivery]] = []
-        self._tests = {row[0]: _Addressed(State(row[1]), *row[2:]) for row in rows}
+        self._tests = {row.id: value_of(_Addressed, row) for row in rows}
 
     def judge(self, delivery: Delivery) -> Judged | RecipientUnknown | AddressUsed:
         """Say what a mail brings to whom, or why it is refused for all.
@@ -127,7 +136,7 @@ class AddressedTests:
             "SELECT raw_message FROM delivery WHERE id = ? AND envelope_sender = ? AND size = ?",
             (test.delivery_id, sender, len(delivery.raw_message)),
         )
-        return row is not None and bytes(row[0]) == delivery.raw_message
+        return row is not None and row.raw_message == delivery.raw_message
 
     def _reached(self, test: _Addressed) -> set[str]:
         """Give the inbox addresses that the mail of a test has reached with it."""
@@ -137,7 +146,7 @@ class AddressedTests:
         rows = self._transaction.rows(
             "SELECT recipient_key FROM message WHERE delivery_id = ?", (test.delivery_id,)
         )
-        return {row[0] for row in rows}
+        return {row.recipient_key for row in rows}
 
 
 def _takes_mail(test: _Addressed, now: Instant) -> bool:
@@ -146,18 +155,10 @@ def _takes_mail(test: _Addressed, now: Instant) -> bool:
     return test.delivery_id is not None
 
 
-# Rows of receiver_report as they are added: what was not read yet is empty.
-INTO_REPORT = """
-    receiver_report (
-        id, account_id, kind, state, received_at, reason, domain, reporter, organisation,
-        report_key, begins_at, ends_at, policy, messages, failing, problems,
-        attempts, delivery_id, body
-    )
-"""
-
 _WAITING = """
-    SELECT COUNT(*), CAST(COALESCE(SUM(COALESCE(delivery.size, LENGTH(receiver_report.body))), 0)
-    AS BIGINT) FROM receiver_report LEFT JOIN delivery ON delivery.id = delivery_id
+    SELECT COUNT(*) AS reports,
+    CAST(COALESCE(SUM(COALESCE(delivery.size, LENGTH(receiver_report.body))), 0) AS BIGINT) AS size
+    FROM receiver_report LEFT JOIN delivery ON delivery.id = delivery_id
     WHERE account_id = ? AND state = 'waiting'
 """
 
@@ -166,8 +167,26 @@ FULL = "too many reports wait to be read; try again later"
 
 def is_full(transaction: Transaction, account_id: AccountId) -> bool:
     """Tell whether as many reports of an account wait as may; its inbox is locked."""
-    ((count, size),) = transaction.rows(_WAITING, (account_id,))
-    return bool(count >= MAX_WAITING or size >= MAX_WAITING_BYTES)
+    (waiting,) = transaction.rows(_WAITING, (account_id,))
+    return bool(waiting.reports >= MAX_WAITING or waiting.size >= MAX_WAITING_BYTES)
+
+
+def report_row(
+    report: ReceiverReport, *, delivery_id: str | None = None, body: bytes | None = None
+) -> dict[str, Value]:
+    """Return a row of ``receiver_report``; ``body`` is the report itself where it was posted."""
+    facts = asdict(report)
+    report_key = facts.pop("report_id")
+    return {
+        **facts,
+        "kind": report.kind.value,
+        "state": report.state.value,
+        "report_key": report_key,
+        "problems": json.dumps(report.problems),
+        "attempts": 0,
+        "delivery_id": delivery_id,
+        "body": body,
+    }
 
 
 class ReportMails:
@@ -177,7 +196,7 @@ class ReportMails:
         self._transaction = transaction
         accounts = {one.account_id for one in recipients if one.report_kind is not None}
         self._full = {one for one in accounts if is_full(transaction, one)}
-        self._rows: list[Sequence[Value]] = []
+        self._rows: list[dict[str, Value]] = []
 
     def refuse(self, delivery: Delivery) -> InboxFull | None:
         """Say why a mail is not taken."""
@@ -190,22 +209,16 @@ class ReportMails:
         found = _reports_of(delivery)
         for number, (account_id, kind) in enumerate(found):
             # As unique as a message's id, which no message has.
-            report_id = delivery.message_ids[number]
-            facts: tuple[Value, ...] = (
-                report_id,
-                account_id,
-                kind.value,
-                ReportState.WAITING.value,
-                delivery.received_at,
+            report_id = ReportId(delivery.message_ids[number])
+            report = ReceiverReport(
+                report_id, account_id, kind, ReportState.WAITING, delivery.received_at
             )
-            nothing_read: tuple[Value, ...] = ("", "", "", "", "", None, None, "", 0, 0, "[]")
-            self._rows.append((*facts, *nothing_read, 0, delivery.id, None))
+            self._rows.append(report_row(report, delivery_id=delivery.id))
         return bool(found)
 
     def write(self) -> None:
         """Add them; the deliveries themselves are stored already."""
-        if self._rows:
-            self._transaction.insert(INTO_REPORT, self._rows)
+        insert(self._transaction, "receiver_report", self._rows)
 
 
 def _reports_of(delivery: Delivery) -> list[tuple[AccountId, ReportKind]]:
@@ -218,39 +231,26 @@ def _reports_of(delivery: Delivery) -> list[tuple[AccountId, ReportKind]]:
     )
 
 
-_INTO_DELIVERY = """
-    delivery (
-        id, received_at, envelope_sender, client_ip, helo_name, is_extended,
-        tls_version, tls_cipher, author_address, author_name, subject,
-        author_key, subject_key, size, raw_message
-    )
-"""
-
-_ADD_MESSAGES = """
-    INSERT INTO message (
-        id, account_id, position, delivery_id, recipient, recipient_key,
-        tag, tag_key, received_at, expires_at, size, share_token
-    ) {rows}
-"""
-
 # A row for each tag; those of one inbox have its last position. Runs before the tags are counted.
 _ADVANCE_INBOX = """
-    UPDATE inbox SET last_position = change.position,
-        message_count = message_count + change.messages, byte_count = byte_count + change.octets,
-        tag_count = tag_count + change.tags
+    WITH given (account_id, tag_key, message_count, byte_count, last_position) AS ({rows})
+    UPDATE inbox SET last_position = change.last_position,
+        message_count = inbox.message_count + change.message_count,
+        byte_count = inbox.byte_count + change.byte_count,
+        tag_count = inbox.tag_count + change.tag_count
     FROM (
-        SELECT column1 AS owner, MAX(column6) AS position,
-            SUM(column4) AS messages, SUM(column7) AS octets,
+        SELECT given.account_id, MAX(given.last_position) AS last_position,
+            SUM(given.message_count) AS message_count, SUM(given.byte_count) AS byte_count,
             SUM(CASE WHEN EXISTS (
-                SELECT 1 FROM inbox_tag WHERE account_id = column1 AND tag_key = column2
-            ) THEN 0 ELSE 1 END) AS tags
-        FROM ({rows}) AS given GROUP BY column1
-    ) AS change WHERE account_id = change.owner
+                SELECT 1 FROM inbox_tag
+                WHERE inbox_tag.account_id = given.account_id AND inbox_tag.tag_key = given.tag_key
+            ) THEN 0 ELSE 1 END) AS tag_count
+        FROM given GROUP BY given.account_id
+    ) AS change WHERE inbox.account_id = change.account_id
 """
 
 _COUNT_TAG = """
-    INSERT INTO inbox_tag (account_id, tag_key, tag, message_count, latest_at)
-    SELECT column1, column2, column3, column4, column5 FROM ({rows}) AS given WHERE TRUE
+    INSERT INTO inbox_tag (account_id, tag_key, tag, message_count, latest_at) {rows}
     ON CONFLICT (account_id, tag_key) DO UPDATE SET
         tag = excluded.tag,
         message_count = inbox_tag.message_count + excluded.message_count,
@@ -263,43 +263,31 @@ _Outcome = tuple[Position, ...] | RecipientUnknown | AddressUsed | InboxFull
 @dataclass(slots=True)
 class _TagCount:
     tag: str = ""
-    count: int = 0
+    message_count: int = 0
+    byte_count: int = 0
     latest_at: int = 0
-    octets: int = 0
 
 
-@dataclass(slots=True)
 class _Counters:
     """An inbox's counters as the mails of one group advance them."""
 
-    quota: Quota
-    last_position: int
-    message_count: int
-    byte_count: int
-    more_messages: int = 0
-    more_bytes: int = 0
-
-    @classmethod
-    def of(cls, inbox: InboxState) -> "_Counters":
-        return cls(inbox.quota, inbox.last_position, inbox.message_count, inbox.byte_count)
-
-    @property
-    def totals(self) -> tuple[int, int]:
-        """Messages and bytes, with those of the group."""
-        return self.message_count + self.more_messages, self.byte_count + self.more_bytes
+    def __init__(self, inbox: InboxState) -> None:
+        self.last_position = inbox.last_position
+        self._message_count = inbox.message_count
+        self._byte_count = inbox.byte_count
+        self._quota = inbox.quota
 
     def has_room_for(self, messages: int, size: int) -> bool:
-        stored, octets = self.totals
         return (
-            stored + messages <= self.quota.max_messages
-            and octets + messages * size <= self.quota.max_bytes
+            self._message_count + messages <= self._quota.max_messages
+            and self._byte_count + messages * size <= self._quota.max_bytes
         )
 
     def add(self, size: int) -> Position:
-        self.last_position += 1
-        self.more_messages += 1
-        self.more_bytes += size
-        return Position(self.last_position)
+        self.last_position = Position(self.last_position + 1)
+        self._message_count += 1
+        self._byte_count += size
+        return self.last_position
 
 
 class DeliverMails:
@@ -336,21 +324,17 @@ class DeliverMails:
             if not recipient.is_inbox
         ]
         test_ids = {one.test_id for one in others if one.test_id is not None}
-        inboxes = LockedInboxes(transaction, accounts, self._default_quota)
-        counters = {account: _Counters.of(inbox) for account, inbox in inboxes.states.items()}
+        counters = {
+            row.account_id: _Counters(inbox_of(row, self._default_quota))
+            for row in lock_inboxes(transaction, accounts)
+        }
         group = _Group(
             counters,
             AddressedTests(transaction, test_ids) if test_ids else None,
             ReportMails(transaction, others),
         )
         outcomes = [group.add(delivery) for delivery in deliveries]
-        if inboxes.are_assumed and any(isinstance(one, InboxFull) for one in outcomes):
-            raise Repeatable("an inbox seems to be full: it is read whether it is")
         group.write(transaction)
-        for account, one in counters.items():
-            if one.more_messages:
-                messages, octets = one.totals
-                inboxes.note(account, one.last_position, messages, octets)
         return outcomes
 
     def octets(self, delivery: Delivery) -> int:
@@ -364,8 +348,8 @@ class DeliverMails:
         ids = [delivery.id for delivery in deliveries]
         marks = ", ".join("?" * len(ids))
         stored = {
-            one
-            for (one,) in transaction.rows(f"SELECT id FROM delivery WHERE id IN ({marks})", ids)
+            row.id
+            for row in transaction.rows(f"SELECT id FROM delivery WHERE id IN ({marks})", ids)
         }
         positions: dict[str, Position] = dict(
             transaction.rows(
@@ -396,8 +380,8 @@ class _Group:
         self._counters = counters
         self._tests = tests
         self._reports = reports
-        self._deliveries: list[tuple[str | int | bytes | None, ...]] = []
-        self._messages: list[tuple[str | int, ...]] = []
+        self._deliveries: list[dict[str, Value]] = []
+        self._messages: list[tuple[Value, ...]] = []
         self._tags: dict[tuple[AccountId, str], _TagCount] = {}
 
     def add(self, delivery: Delivery) -> _Outcome:
@@ -409,11 +393,12 @@ class _Group:
         if refusal is not None:
             return refusal
         has_report = self._reports.take(delivery)
+        header = summarize_header(delivery.raw_message)
         if judged.messages or judged.tests or has_report:
-            self._deliveries.append(_delivery_row(delivery, size))
+            self._deliveries.append(_delivery_row(delivery, header))
         if self._tests is not None:
             self._tests.take(delivery, judged.tests)
-        return tuple(self._add_message(delivery, numbered, size) for numbered in judged.messages)
+        return tuple(self._add_message(delivery, number, header) for number, _ in judged.messages)
 
     def _judge(self, delivery: Delivery) -> Judged | RecipientUnknown | AddressUsed:
         if self._tests is None:
@@ -435,72 +420,49 @@ class _Group:
                 return InboxFull("the inbox is full; mail older than its retention makes room")
         return None
 
-    def _add_message(self, delivery: Delivery, numbered: Numbered, size: int) -> Position:
-        number, recipient = numbered
-        position = self._counters[recipient.account_id].add(size)
-        tag_key = fold_tag(recipient.tag)
-        self._messages.append(
-            (
-                delivery.message_ids[number],
-                recipient.account_id,
-                position,
-                delivery.id,
-                recipient.address,
-                recipient.address.casefold(),
-                recipient.tag,
-                tag_key,
-                delivery.received_at,
-                delivery.expires_at,
-                size,
-                delivery.share_tokens[number],
-            )
-        )
-        tag = self._tags.setdefault((recipient.account_id, tag_key), _TagCount())
-        tag.tag, tag.latest_at = recipient.tag, delivery.received_at
-        tag.count += 1
-        tag.octets += size
+    def _add_message(self, delivery: Delivery, number: int, header: HeaderSummary) -> Position:
+        account_id = delivery.envelope.recipients[number].account_id
+        position = self._counters[account_id].add(len(delivery.raw_message))
+        message = delivery.message(number, position, header)
+        self._messages.append(message_row(message))
+        tag = self._tags.setdefault((account_id, fold_tag(message.tag)), _TagCount())
+        tag.tag, tag.latest_at = message.tag, message.received_at
+        tag.message_count += 1
+        tag.byte_count += message.size
         return position
 
     def write(self, transaction: Transaction) -> None:
-        transaction.insert(_INTO_DELIVERY, self._deliveries)
+        insert(transaction, "delivery", self._deliveries)
         # Position order of an inbox is insertion order; the counters follow.
-        transaction.execute_over(_ADD_MESSAGES, self._messages)
-        tags = [
-            (
-                account,
-                key,
-                tag.tag,
-                tag.count,
-                tag.latest_at,
-                self._counters[account].last_position,
-                tag.octets,
-            )
-            for (account, key), tag in self._tags.items()
-        ]
-        transaction.execute_over(_ADVANCE_INBOX, tags)
+        transaction.execute_over(ADD_MESSAGES, self._messages)
+        changes, tags = [], []
+        for (account, key), tag in self._tags.items():
+            position = self._counters[account].last_position
+            changes.append((account, key, tag.message_count, tag.byte_count, position))
+            tags.append((account, key, tag.tag, tag.message_count, tag.latest_at))
+        transaction.execute_over(_ADVANCE_INBOX, changes)
         transaction.execute_over(_COUNT_TAG, tags)
         if self._tests is not None:
             self._tests.write()
         self._reports.write()
 
 
-def _delivery_row(delivery: Delivery, size: int) -> tuple[str | int | bytes | None, ...]:
-    header = summarize_header(delivery.raw_message)
+def _delivery_row(delivery: Delivery, header: HeaderSummary) -> dict[str, Value]:
     session = delivery.session
-    return (
-        delivery.id,
-        delivery.received_at,
-        delivery.envelope.envelope_sender,
-        session.client_ip,
-        session.helo_name,
-        int(session.is_extended),
-        session.tls.version if session.tls else None,
-        session.tls.cipher if session.tls else None,
-        header.author_address,
-        header.author_name,
-        header.subject,
-        header.author_key,
-        header.subject_key,
-        size,
-        delivery.raw_message,
-    )
+    return {
+        "id": delivery.id,
+        "received_at": delivery.received_at,
+        "envelope_sender": delivery.envelope.envelope_sender,
+        "client_ip": session.client_ip,
+        "helo_name": session.helo_name,
+        "is_extended": int(session.is_extended),
+        "tls_version": session.tls.version if session.tls else None,
+        "tls_cipher": session.tls.cipher if session.tls else None,
+        "author_address": header.author_address,
+        "author_name": header.author_name,
+        "subject": header.subject,
+        "author_key": header.author_key,
+        "subject_key": header.subject_key,
+        "size": len(delivery.raw_message),
+        "raw_message": delivery.raw_message,
+    }

@@ -6,16 +6,18 @@ and PostgreSQL share. One store method is one named transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+
+from msgspec import Struct, convert
 
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.identifiers import AccountId
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
-
-    from mailcheck.store.inbox_rows import KnownInboxes
 
 
 class Repeatable(StoreUnavailable):
@@ -28,8 +30,10 @@ class RowLocked(StoreUnavailable):
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Made = TypeVar("Made")
 Value = str | int | bytes | None
-Row = tuple[Any, ...]
+Row = Any
+"""A named tuple: ``row.subject`` is the column or the alias of this name."""
 
 Condition = tuple[str, tuple[Value, ...]]
 """A part of a WHERE clause, and its parameters."""
@@ -45,10 +49,6 @@ class Transaction(Protocol):
     locks_rows: ClassVar[bool]
     code_of: ClassVar[str]
 
-    @property
-    def known_inboxes(self) -> KnownInboxes | None:
-        """What this connection's commits have left, where to read it again takes a round trip."""
-
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         """Run a statement; gives the number of rows it changed."""
 
@@ -58,7 +58,8 @@ class Transaction(Protocol):
     def execute_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
         """Run a statement over a table: ``{rows}`` in it is ``VALUES (?, ...), ...``.
 
-        Its columns are ``column1``, ``column2`` and so on. Nothing is run for no rows.
+        A statement names the columns by ``WITH given (id, ...) AS ({rows})``. Nothing is run
+        for no rows.
         """
 
     def rows_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[Row]:
@@ -135,6 +136,41 @@ class MailWork(InboxWork, Protocol):
         """Give the outcome of each item that is stored, nothing for the others."""
 
 
+@lru_cache(1_000)
+def _row_class(columns: tuple[str, ...]) -> Any:
+    return namedtuple("Row", columns, rename=True)
+
+
+def named_rows(description: Sequence[Sequence[Any]], rows: Iterable[tuple[Any, ...]]) -> list[Row]:
+    """Return the rows of a cursor by the names of their columns.
+
+    :param description: the cursor's (PEP 249): of each column, the name comes first.
+    """
+    return list(map(_row_class(tuple(column[0] for column in description))._make, rows))
+
+
+def columns_of(kind: type[Struct], table: str, *others: str) -> str:
+    """Return the columns of a table for the fields of a class; ``others`` have no such column."""
+    return ", ".join(f"{table}.{name}" for name in kind.__struct_fields__ if name not in others)
+
+
+def value_of(kind: type[Made], row: Row, **given: object) -> Made:
+    """Return a value whose fields are columns of a row, by their names.
+
+    Booleans and enums become what they were before they were stored.
+
+    :param given: fields that are not a column, or that are not stored as they are.
+    """
+    return convert({**row._asdict(), **given}, kind, strict=False)
+
+
+def insert(transaction: Transaction, table: str, rows: Sequence[Mapping[str, Value]]) -> None:
+    """Insert rows that are given by the names of their columns."""
+    if rows:
+        columns = ", ".join(rows[0])
+        transaction.insert(f"{table} ({columns})", [tuple(row.values()) for row in rows])
+
+
 def values_of(rows: Sequence[Sequence[Value]]) -> str:
     """Write ``VALUES (?, ...), ...`` for some rows."""
     marks = f"({', '.join('?' * len(rows[0]))})"
@@ -174,10 +210,10 @@ class Engine(Protocol):
         """Say how much more the disk can hold; nothing when that is not ours to know."""
 
 
-Made = TypeVar("Made", bound="for_each[Any, Any]")
+Deleting = TypeVar("Deleting", bound="for_each[Any, Any]")
 
 
-def makes_room(work: Made) -> Made:
+def makes_room(work: Deleting) -> Deleting:
     """Say of a write that it deletes: on a full disk it may use the last of what is in reserve.
 
     A decorator.

@@ -122,13 +122,13 @@ def address_parts(wanted: MessageFilter, table: str) -> list[Condition]:
 
 def is_counted_by_tag(wanted: MessageFilter) -> bool:
     """Tell whether the counters of the inbox and its tags can answer "how many"."""
-    return replace(wanted, after=wanted.after or None) == MessageFilter(tag=wanted.tag)
+    return wanted.start == START and wanted.asks_only("tag", "after")
 
 
 def is_counted_by_recipient(wanted: MessageFilter) -> bool:
     """Tell whether nothing but an address is asked for."""
-    asked = replace(wanted, after=wanted.after or None)
-    return wanted.recipient is not None and asked == MessageFilter(recipient=wanted.recipient)
+    is_asked = wanted.recipient is not None and wanted.start == START
+    return is_asked and wanted.asks_only("recipient", "after")
 
 
 def looks_into_mails(wanted: MessageFilter) -> bool:

@@ -1,34 +1,32 @@
-"""Rows of the inbox tables: read into values, locked, and removed."""
+"""Rows of the inbox tables: read into values, locked, written, and removed."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from mailcheck.core.accounts import InboxState, Quota
+from mailcheck.core.addresses import fold_tag
 from mailcheck.core.content import HeaderSummary
-from mailcheck.core.cursors import Position
-from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
+from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary, Session, TlsFacts
-from mailcheck.core.recent import RecentlyUsed
-from mailcheck.store.engine import Engine, Row, Transaction, for_each, for_each_in, makes_room
+from mailcheck.store.engine import (
+    Engine,
+    Row,
+    Transaction,
+    Value,
+    columns_of,
+    for_each,
+    for_each_in,
+    makes_room,
+    value_of,
+)
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
-
-
-MOST_KNOWN = 10_000
-"""Inboxes that a writer knows; those that got mail last stay."""
-
-PASSED_BY = 5.0
-"""Seconds for which a writer does not wait again for an inbox whose lock it did not get."""
-
-DISTRUST = 10.0
-"""Seconds for which nothing is assumed when something was not as it was known: where several
-daemons write to the same inboxes an assumption costs more than a question."""
 
 _INBOX_COLUMNS = """
     inbox.account_id, inbox.mailbox_name, inbox.last_position, inbox.message_count,
@@ -36,33 +34,27 @@ _INBOX_COLUMNS = """
     FROM inbox JOIN account ON account.id = inbox.account_id
 """
 
-SUMMARY_COLUMNS = """
-    message.id, message.account_id, message.delivery_id, message.position,
-    message.recipient, message.tag, delivery.author_address, delivery.author_name,
-    delivery.subject, message.size, message.received_at, message.expires_at,
-    message.share_token, message.is_read
-"""
-SUMMARY_WIDTH = 14
-
-SESSION_COLUMNS = """
-    delivery.client_ip, delivery.helo_name, delivery.is_extended,
-    delivery.tls_version, delivery.tls_cipher
-"""
-
 _INBOXES = f"""
     SELECT {_INBOX_COLUMNS} WHERE inbox.account_id IN ({{rows}}) ORDER BY inbox.account_id
 """
 
-# To divide by nothing is how a statement fails where not all are as they are known.
-_LOCK_KNOWN = """
-    SELECT 1 / CASE WHEN COUNT(*) = MIN(wanted) THEN 1 ELSE 0 END FROM (
-        SELECT column5 AS wanted FROM ({rows}) AS given
-        JOIN inbox ON inbox.account_id = column1 AND inbox.last_position = column2
-        JOIN account ON account.id = inbox.account_id
-        AND account.max_messages IS NOT DISTINCT FROM CAST(column3 AS BIGINT)
-        AND account.max_bytes IS NOT DISTINCT FROM CAST(column4 AS BIGINT)
-        ORDER BY inbox.account_id FOR NO KEY UPDATE OF inbox
-    ) AS locked
+_MESSAGE_COLUMNS = tuple(name for name in MessageSummary.__struct_fields__ if name != "header")
+"""The columns of a message that are fields of its summary: they are read, and they are added."""
+
+_message_values = attrgetter(*_MESSAGE_COLUMNS)
+
+ADD_MESSAGES = (
+    f"INSERT INTO message ({', '.join(_MESSAGE_COLUMNS)}, recipient_key, tag_key) {{rows}}"
+)
+"""Adds the rows of `message_row`."""
+
+HEADER_COLUMNS = columns_of(HeaderSummary, "delivery")
+
+SUMMARY_COLUMNS = f"{columns_of(MessageSummary, 'message', 'header')}, {HEADER_COLUMNS}"
+
+SESSION_COLUMNS = """
+    delivery.client_ip, delivery.helo_name, delivery.is_extended,
+    delivery.tls_version, delivery.tls_cipher
 """
 
 FROM_MESSAGE = "FROM message JOIN delivery ON delivery.id = message.delivery_id"
@@ -72,12 +64,55 @@ FROM_CONTENT = f"{FROM_MESSAGE} LEFT JOIN content ON content.delivery_id = messa
 for who asks for it."""
 
 
+def message_row(message: MessageSummary) -> tuple[Value, ...]:
+    """Return the row that a message is stored as."""
+    values: tuple[Value, ...] = _message_values(message)
+    return (*values, message.recipient.casefold(), fold_tag(message.tag))
+
+
+def summary_of(row: Row, **given: object) -> MessageSummary:
+    """Return the summary of a row that has `SUMMARY_COLUMNS`; ``given`` are fields it lacks."""
+    return value_of(MessageSummary, row, header=value_of(HeaderSummary, row), **given)
+
+
+def session_of(row: Row) -> Session:
+    """Return the facts of the connection of a row that has `SESSION_COLUMNS`."""
+    tls = None if row.tls_version is None else TlsFacts(row.tls_version, row.tls_cipher)
+    return Session(row.client_ip, row.helo_name, bool(row.is_extended), tls)
+
+
 def read_inboxes(
     transaction: Transaction, accounts: Iterable[AccountId], default_quota: Quota
 ) -> dict[AccountId, InboxState]:
     """Read the inboxes of some accounts; those that have none are left out."""
     rows = transaction.rows_over(_INBOXES, [(account,) for account in accounts])
-    return {row[0]: _inbox(row, default_quota) for row in rows}
+    return {row.account_id: inbox_of(row, default_quota) for row in rows}
+
+
+def read_inbox_named(
+    transaction: Transaction, mailbox_name: str, default_quota: Quota
+) -> InboxState | None:
+    """Read the inbox of a mailbox name (lower case)."""
+    row = transaction.row(
+        f"SELECT {_INBOX_COLUMNS} WHERE inbox.mailbox_name = ?",
+        (mailbox_name,),
+    )
+    return None if row is None else inbox_of(row, default_quota)
+
+
+def read_operator_inbox(transaction: Transaction, default_quota: Quota) -> InboxState | None:
+    """Read the operator's inbox."""
+    row = transaction.row(f"SELECT {_INBOX_COLUMNS} WHERE account.is_operator = 1")
+    return None if row is None else inbox_of(row, default_quota)
+
+
+def inbox_of(row: Row, default_quota: Quota) -> InboxState:
+    """Return the state of an inbox whose row was read or locked."""
+    quota = Quota(
+        default_quota.max_messages if row.max_messages is None else row.max_messages,
+        default_quota.max_bytes if row.max_bytes is None else row.max_bytes,
+    )
+    return value_of(InboxState, row, quota=quota)
 
 
 def find_locked_inboxes(
@@ -87,7 +122,7 @@ def find_locked_inboxes(
     given = [(account,) for account in accounts]
     there = transaction.rows_over(_INBOXES, given)
     ours = transaction.rows_over(f"{_INBOXES} FOR NO KEY UPDATE OF inbox SKIP LOCKED", given)
-    return frozenset(row[0] for row in there).difference(row[0] for row in ours)
+    return frozenset(row.account_id for row in there).difference(row.account_id for row in ours)
 
 
 def lock_inboxes(transaction: Transaction, accounts: Iterable[AccountId]) -> list[Row]:
@@ -99,162 +134,24 @@ def lock_inboxes(transaction: Transaction, accounts: Iterable[AccountId]) -> lis
     return transaction.locked_rows_over(_INBOXES, [(account,) for account in accounts], "inbox")
 
 
-class LockedInboxes:
-    """The inboxes of some accounts, locked; those that have none are left out.
-
-    Where this writer knows all of them since it wrote to them last, they are not read again:
-    a database that is asked anyway locks them as they are known, or has all of it repeated.
-    """
-
-    def __init__(
-        self, transaction: Transaction, accounts: Iterable[AccountId], default_quota: Quota
-    ) -> None:
-        self._known = transaction.known_inboxes
-        rows = None if self._known is None else self._known.rows_of(accounts)
-        self.are_assumed = rows is not None
-        if rows is None:
-            rows = lock_inboxes(transaction, accounts)
-        else:
-            given = [(row[0], row[2], row[5], row[6], len(rows)) for row in rows]
-            transaction.execute_over(_LOCK_KNOWN, given)
-        self._rows = {row[0]: row for row in rows}
-        self.states = {row[0]: _inbox(row, default_quota) for row in rows}
-
-    def note(self, account_id: AccountId, position: int, messages: int, octets: int) -> None:
-        """Note what an inbox has become, for the next ones to lock it."""
-        if self._known is not None:
-            row = self._rows[account_id]
-            self._known.note((*row[:2], position, messages, octets, *row[5:]))
-
-
-class KnownInboxes:
-    """Cached state of the inboxes that a connection has written to; it may be out of date.
-
-    It also knows the inboxes that another writer keeps locked, so that writes do not wait.
-    """
-
-    def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
-        self._seconds = seconds
-        self._rows: RecentlyUsed[AccountId, Row] = RecentlyUsed(MOST_KNOWN)
-        self._not_before = 0.0
-        self._is_used = False
-        self._passed_by: dict[AccountId, float] = {}
-        self._are_all_doubtful = False
-
-    @property
-    def has_doubts(self) -> bool:
-        """Whether an inbox may be locked by another writer for long."""
-        return self._are_all_doubtful or bool(self._passed_by)
-
-    def doubt(self) -> None:
-        """Note that a lock was not free in time; the next transaction finds out which."""
-        self._are_all_doubtful = True
-
-    def pass_by(
-        self, transaction: Transaction, accounts: Iterable[AccountId]
-    ) -> frozenset[AccountId]:
-        """Return the inboxes that another writer still keeps locked, without waiting."""
-        now = self._seconds()
-        self._passed_by = {one: until for one, until in self._passed_by.items() if now < until}
-        doubtful = set(accounts) if self._are_all_doubtful else self._passed_by.keys() & accounts
-        if not doubtful:
-            return frozenset()
-        locked = find_locked_inboxes(transaction, doubtful)
-        for account in doubtful - locked:
-            self._passed_by.pop(account, None)
-        for account in locked:
-            self._passed_by.setdefault(account, now + PASSED_BY)
-        self._are_all_doubtful = False
-        return locked
-
-    def rows_of(self, accounts: Iterable[AccountId]) -> Sequence[Row] | None:
-        """Give the row of each, in the order in which they are locked; nothing where one lacks."""
-        self._is_used = False
-        if self._seconds() < self._not_before:
-            return None
-        rows = [row for one in sorted(accounts) if (row := self._rows.get(one)) is not None]
-        if not rows or len(rows) < len(set(accounts)):
-            return None
-        self._is_used = True
-        return rows
-
-    def note(self, row: Row) -> None:
-        """Note what an inbox has become in this transaction."""
-        self._rows.put(row[0], row)
-
-    def forget(self) -> None:
-        """Forget all: a transaction was undone, and nobody knows why."""
-        self._rows.clear()
-        if self._is_used:
-            self._not_before = self._seconds() + DISTRUST
-            self._is_used = False
-
-
-def read_inbox_named(
-    transaction: Transaction, mailbox_name: str, default_quota: Quota
-) -> InboxState | None:
-    """Read the inbox of a mailbox name (lower case)."""
-    row = transaction.row(
-        f"SELECT {_INBOX_COLUMNS} WHERE inbox.mailbox_name = ?",
-        (mailbox_name,),
-    )
-    return None if row is None else _inbox(row, default_quota)
-
-
-def read_operator_inbox(transaction: Transaction, default_quota: Quota) -> InboxState | None:
-    """Read the operator's inbox."""
-    row = transaction.row(f"SELECT {_INBOX_COLUMNS} WHERE account.is_operator = 1")
-    return None if row is None else _inbox(row, default_quota)
-
-
-def _inbox(row: Row, default_quota: Quota) -> InboxState:
-    account_id, mailbox_name, last_position, messages, size, max_messages, max_bytes = row
-    quota = Quota(
-        default_quota.max_messages if max_messages is None else max_messages,
-        default_quota.max_bytes if max_bytes is None else max_bytes,
-    )
-    return InboxState(account_id, mailbox_name, Position(last_position), messages, size, quota)
-
-
-def summary_of(row: Row) -> MessageSummary:
-    """Make a summary of a row that begins with `SUMMARY_COLUMNS`."""
-    return MessageSummary(
-        id=MessageId(row[0]),
-        account_id=AccountId(row[1]),
-        delivery_id=DeliveryId(row[2]),
-        position=Position(row[3]),
-        recipient=row[4],
-        tag=row[5],
-        header=HeaderSummary(row[6], row[7], row[8]),
-        size=row[9],
-        received_at=Instant(row[10]),
-        expires_at=Instant(row[11]),
-        share_token=row[12],
-        is_read=bool(row[13]),
-    )
-
-
-def session_of(row: Row) -> Session:
-    """Make the connection facts of a row of `SESSION_COLUMNS`."""
-    client_ip, helo_name, is_extended, tls_version, tls_cipher = row
-    tls = None if tls_version is None else TlsFacts(tls_version, tls_cipher)
-    return Session(client_ip, helo_name, bool(is_extended), tls)
-
-
 _REMOVE = """
     DELETE FROM message WHERE id IN ({rows})
     RETURNING account_id, tag_key, size, received_at, delivery_id
 """
 
 _SHRINK_INBOX = """
-    UPDATE inbox SET message_count = message_count - change.column2,
-        byte_count = byte_count - change.column3, tag_count = tag_count - change.column4
-    FROM ({rows}) AS change WHERE account_id = change.column1
+    WITH change (account_id, message_count, byte_count, tag_count) AS ({rows})
+    UPDATE inbox SET message_count = inbox.message_count - change.message_count,
+        byte_count = inbox.byte_count - change.byte_count,
+        tag_count = inbox.tag_count - change.tag_count
+    FROM change WHERE inbox.account_id = change.account_id
 """
 
 _SHRINK_TAG = """
-    UPDATE inbox_tag SET message_count = message_count - change.column3
-    FROM ({rows}) AS change WHERE account_id = change.column1 AND tag_key = change.column2
+    WITH change (account_id, tag_key, message_count) AS ({rows})
+    UPDATE inbox_tag SET message_count = inbox_tag.message_count - change.message_count
+    FROM change WHERE inbox_tag.account_id = change.account_id
+    AND inbox_tag.tag_key = change.tag_key
 """
 
 _TAGS = """
@@ -288,7 +185,7 @@ _DROP_UNSHARED = """
 
 
 def remove_messages(transaction: Transaction, found: Iterable[Row]) -> int:
-    """Remove messages for good, found as (id, account), and what nobody needs then.
+    """Remove messages for good, found by ``id`` and ``account_id``, and what nobody needs then.
 
     What another daemon has removed since they were found is neither removed nor
     counted. Gives how many were removed.
@@ -296,19 +193,18 @@ def remove_messages(transaction: Transaction, found: Iterable[Row]) -> int:
     rows = list(found)
     if not rows:
         return 0
-    lock_inboxes(transaction, {AccountId(account) for _, account in rows})
-    ids = [(message_id,) for message_id, _ in rows]
-    gone = transaction.rows_over(_REMOVE, ids)
+    lock_inboxes(transaction, {row.account_id for row in rows})
+    gone = transaction.rows_over(_REMOVE, [(row.id,) for row in rows])
     _shrink_inboxes(transaction, gone, _shrink_tags(transaction, gone))
-    drop_unshared(transaction, {delivery for *_, delivery in gone})
+    drop_unshared(transaction, {row.delivery_id for row in gone})
     return len(gone)
 
 
 def _shrink_inboxes(transaction: Transaction, gone: Sequence[Row], tags: Counter[str]) -> None:
-    counts = Counter(account for account, *_ in gone)
+    counts = Counter(row.account_id for row in gone)
     sizes: Counter[str] = Counter()
-    for account, _, size, *_ in gone:
-        sizes[account] += size
+    for row in gone:
+        sizes[row.account_id] += row.size
     transaction.execute_over(
         _SHRINK_INBOX,
         [(account, count, sizes[account], tags[account]) for account, count in counts.items()],
@@ -320,21 +216,23 @@ def _shrink_tags(transaction: Transaction, gone: Sequence[Row]) -> Counter[str]:
 
     Gives how many tags of each inbox were.
     """
-    counts = Counter((account, tag) for account, tag, *_ in gone)
+    counts = Counter((row.account_id, row.tag_key) for row in gone)
     newest: dict[tuple[str, str], int] = {}
-    for account, tag, _, received_at, _ in gone:
-        newest[account, tag] = max(received_at, newest.get((account, tag), received_at))
+    for row in gone:
+        key = row.account_id, row.tag_key
+        newest[key] = max(row.received_at, newest.get(key, row.received_at))
     empty: list[tuple[str, str]] = []
     left: list[tuple[str, str, int]] = []
     changed: list[tuple[str, str]] = []
-    for account, tag, count, latest_at in transaction.rows_over(_TAGS, list(counts)):
-        if count <= counts[account, tag]:
-            empty.append((account, tag))
+    for row in transaction.rows_over(_TAGS, list(counts)):
+        key = row.account_id, row.tag_key
+        if row.message_count <= counts[key]:
+            empty.append(key)
             continue
-        left.append((account, tag, counts[account, tag]))
+        left.append((*key, counts[key]))
         # What expires is the oldest: the newest message, whose spelling counts, seldom goes.
-        if newest[account, tag] >= latest_at:
-            changed.append((account, tag))
+        if newest[key] >= row.latest_at:
+            changed.append(key)
     transaction.execute_over(_DROP_TAG, empty)
     transaction.execute_over(_SHRINK_TAG, left)
     transaction.execute_over(_REFRESH_TAG, changed)
@@ -384,13 +282,14 @@ def _expire_around(transaction: Transaction, item: tuple[Instant, int]) -> int:
     if not transaction.is_only_one(SWEEPING):
         return 0
     found = _expired(transaction, item)
-    locked = find_locked_inboxes(transaction, {row[1] for row in found})
-    return remove_messages(transaction, [row for row in found if row[1] not in locked])
+    locked = find_locked_inboxes(transaction, {row.account_id for row in found})
+    return remove_messages(transaction, [row for row in found if row.account_id not in locked])
 
 
 @makes_room
 @for_each_in(
-    lambda transaction, item: {row[1] for row in _expired(transaction, item)}, _expire_around
+    lambda transaction, item: {row.account_id for row in _expired(transaction, item)},
+    _expire_around,
 )
 def _expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
     if not transaction.is_only_one(SWEEPING):

@@ -18,13 +18,13 @@ from mailcheck.core.accounts import Quota
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.content import DERIVATION, Extracted, fold_text
 from mailcheck.core.cursors import START, Position
-from mailcheck.core.filters import ANY, MessageFilter
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import BEGINNING, Instant
 from mailcheck.core.messages import TagCount
 from mailcheck.core.recent import RecentlyUsed
 from mailcheck.store.content_store import load_list
-from mailcheck.store.engine import Row, Transaction, Value
+from mailcheck.store.engine import Row, Transaction, Value, columns_of, value_of
 from mailcheck.store.filter_sql import (
     UNDERIVED,
     asks_derived,
@@ -39,7 +39,6 @@ from mailcheck.store.inbox_rows import (
     FROM_CONTENT,
     FROM_MESSAGE,
     SUMMARY_COLUMNS,
-    SUMMARY_WIDTH,
     read_inboxes,
     summary_of,
 )
@@ -68,7 +67,7 @@ _END = "\n"
 _STATE = """
     SELECT message_count, last_position, (
         SELECT MIN(message.position) FROM message WHERE message.account_id = inbox.account_id
-    ) FROM inbox WHERE account_id = ?
+    ) AS oldest FROM inbox WHERE account_id = ?
 """
 
 _NEWER = f"""
@@ -78,6 +77,8 @@ _NEWER = f"""
 
 # Not swept away yet, of all inboxes: never more than a few rows.
 _EXPIRED = "SELECT position FROM message WHERE expires_at <= ? AND account_id || '' = ?"
+
+_EXTRACTED = columns_of(Extracted, "content")
 
 _NEWEST = "ORDER BY message.position DESC LIMIT ? OFFSET ?"
 
@@ -105,7 +106,7 @@ def read_page(
         condition, values = filter_sql(transaction, account_id, wanted, now)
         rows = _read_rows(transaction, f"{condition} {_NEWEST}", [*values, limit, offset])
         total = _count(transaction, account_id, wanted, now)
-    entries = tuple((summary_of(row), _extracted(row[SUMMARY_WIDTH:])) for row in rows)
+    entries = tuple((summary_of(row), _extracted(row)) for row in rows)
     return MessagePage(entries, total, _last_position(transaction, account_id), not_searched)
 
 
@@ -125,9 +126,7 @@ def read_newest(
     query = f"SELECT position, received_at FROM message WHERE {condition} {_NEWEST}"
     newest = transaction.rows(query, [*values, looked_through, 0])
     since = BEGINNING if wanted.since is None else wanted.since
-    positions = tuple(
-        Position(position) for position, received_at in newest if received_at >= since
-    )
+    positions = tuple(row.position for row in newest if row.received_at >= since)
     rows = _read_positions(transaction, account_id, positions[:limit])
     return NewestMessages(tuple(map(summary_of, rows)), positions)
 
@@ -161,9 +160,9 @@ def read_overview(
         (account_id, tags),
     )
     counts = [
-        TagCount(tag, count - expired.get(key, 0), Instant(latest))
-        for key, tag, count, latest in rows
-        if count > expired.get(key, 0)
+        TagCount(row.tag, row.message_count - expired.get(row.tag_key, 0), row.latest_at)
+        for row in rows
+        if row.message_count > expired.get(row.tag_key, 0)
     ]
     state = replace(state, message_count=state.message_count - sum(expired.values()))
     total = len(counts)
@@ -173,16 +172,15 @@ def read_overview(
 
 
 def _extracted(row: Row) -> Extracted | None:
-    derivation, links, best_link, codes, snippet, attachment_count = row
-    if derivation is None or derivation < DERIVATION:
+    if row.derivation is None or row.derivation < DERIVATION:
         return None
-    return Extracted(load_list(links), best_link, load_list(codes), snippet, attachment_count)
+    links, codes = load_list(row.links), load_list(row.codes)
+    return value_of(Extracted, row, links=links, codes=codes)
 
 
 def _read_rows(transaction: Transaction, condition: str, values: Sequence[Value]) -> list[Row]:
     return transaction.rows(
-        f"SELECT {SUMMARY_COLUMNS}, content.derivation, content.links, content.best_link, "
-        f"content.codes, content.snippet, content.attachment_count {FROM_CONTENT} "
+        f"SELECT {SUMMARY_COLUMNS}, content.derivation, {_EXTRACTED} {FROM_CONTENT} "
         f"WHERE {condition}",
         values,
     )
@@ -211,15 +209,16 @@ def _look_into_mails(
     known, values = filter_sql(transaction, account_id, without_derived(wanted), now)
     if not asks_derived(wanted):
         found = transaction.rows(f"SELECT message.position {FROM_CONTENT} WHERE {known}", values)
-        return sorted((position for (position,) in found), reverse=True), 0
+        return sorted((row.position for row in found), reverse=True), 0
     derived, asked = derived_sql(transaction, account_id, wanted)
     rows = transaction.rows(
-        f"SELECT message.position, {UNDERIVED}, CASE WHEN {UNDERIVED} THEN {derived} ELSE 1 = 1 END"
-        f" {FROM_CONTENT} WHERE {known} AND ({UNDERIVED} OR {derived})",
+        f"SELECT message.position, {UNDERIVED} AS is_underived, "
+        f"CASE WHEN {UNDERIVED} THEN {derived} ELSE 1 = 1 END AS is_match "
+        f"{FROM_CONTENT} WHERE {known} AND ({UNDERIVED} OR {derived})",
         [*asked, *values, *asked],
     )
-    positions = sorted((position for position, _, is_match in rows if is_match), reverse=True)
-    return positions, sum(1 for _, is_underived, _ in rows if is_underived)
+    positions = sorted((row.position for row in rows if row.is_match), reverse=True)
+    return positions, sum(bool(row.is_underived) for row in rows)
 
 
 def _count(
@@ -309,21 +308,19 @@ class HeldHeaders:
 
         Nothing when more is asked for than From and subject, or the inbox is not of the size.
         """
-        asked = MessageFilter(author=wanted.author, subject=wanted.subject)
-        if asked == ANY or wanted != asked:
+        if wanted.asks_only() or not wanted.asks_only("author", "subject"):
             return None
         state = transaction.row(_STATE, (account_id,))
-        if state is None or not self._worth_holding <= state[0] <= MOST_HELD:
+        if state is None or not self._worth_holding <= state.message_count <= MOST_HELD:
             return None
-        _, newest, oldest = state
         author, subject = (
             part if part is None else fold_text(part) for part in (wanted.author, wanted.subject)
         )
-        expired = [position for (position,) in transaction.rows(_EXPIRED, (now, account_id))]
+        expired = [row.position for row in transaction.rows(_EXPIRED, (now, account_id))]
         with self._lock:
             headers = self._current(transaction, account_id, state)
             marks = headers.containing(author, subject)
-            headers.unmark(marks, oldest, newest, expired)
+            headers.unmark(marks, state.oldest, state.last_position, expired)
             return headers.newest_marked(marks, limit, offset), marks.count(1)
 
     def _current(self, transaction: Transaction, account_id: AccountId, state: Row) -> "_Headers":
@@ -332,7 +329,7 @@ class HeldHeaders:
         Positions only grow: what came since is behind the last one. The oldest go first:
         where there are as many from the oldest on as there should be, no other has gone.
         """
-        count, newest, oldest = state
+        count, oldest, newest = state.message_count, state.oldest, state.last_position
         headers = self._held.get(account_id) or _Headers()
         headers.read_newer(transaction, account_id)
         if not headers.count_between(oldest, newest) == count > len(headers) // 2:
@@ -367,9 +364,9 @@ class _Headers:
         while is_more:
             newest = self._positions[-1] if self._positions else START
             rows = transaction.rows(_NEWER, (account_id, newest, READ_AT_ONCE))
-            _append(self._authors, len(self), [row[1] for row in rows])
-            _append(self._subjects, len(self), [row[2] for row in rows])
-            self._positions.extend(row[0] for row in rows)
+            _append(self._authors, len(self), [row.author_key for row in rows])
+            _append(self._subjects, len(self), [row.subject_key for row in rows])
+            self._positions.extend(row.position for row in rows)
             is_more = len(rows) == READ_AT_ONCE
 
     def containing(self, author: str | None, subject: str | None) -> bytearray:

@@ -24,6 +24,7 @@ from mailcheck.store.engine import (
     for_each,
     for_each_in,
     makes_room,
+    value_of,
 )
 from mailcheck.store.filter_sql import address_parts, filter_sql
 from mailcheck.store.inbox_rows import (
@@ -31,7 +32,6 @@ from mailcheck.store.inbox_rows import (
     FROM_MESSAGE,
     SESSION_COLUMNS,
     SUMMARY_COLUMNS,
-    SUMMARY_WIDTH,
     lock_inboxes,
     read_inbox_named,
     read_inboxes,
@@ -126,7 +126,7 @@ class MailStore:
             row = transaction.row(
                 "SELECT last_position FROM inbox WHERE account_id = ?", (account_id,)
             )
-            last_position = START if row is None else Position(row[0])
+            last_position = START if row is None else Position(row.last_position)
             if wanted.start >= last_position:
                 return (), last_position
             condition, values = filter_sql(transaction, account_id, wanted, now, or_underived=True)
@@ -158,7 +158,7 @@ class MailStore:
                     f"SELECT account_id, last_position FROM inbox WHERE account_id IN ({marks})",
                     some,
                 )
-                found.update((AccountId(name), Position(newest)) for name, newest in rows)
+                found.update(rows)
             return found
 
         return self._engine.read(query)
@@ -263,10 +263,10 @@ class MailStore:
         values += [value for _, some in parts for value in some]
         return self._engine.read(
             lambda t: [
-                Refusal(*row)
+                value_of(Refusal, row)
                 for row in t.rows(
                     "SELECT account_id, recipient, envelope_sender, client_ip, reason, refused_at, "
-                    "tag, position, amount FROM refusal "
+                    "tag, position, amount AS count FROM refusal "
                     f"WHERE {condition} ORDER BY {order} LIMIT ?",
                     [*values, limit],
                 )
@@ -298,7 +298,7 @@ def _with_contents(
 
 
 def _message_of(row: Row) -> MessageRow:
-    return MessageRow(summary_of(row), row[SUMMARY_WIDTH], session_of(row[SUMMARY_WIDTH + 1 :]))
+    return MessageRow(summary_of(row), row.envelope_sender, session_of(row))
 
 
 def _note_refusal_beside(transaction: Transaction, refusal: Refusal) -> None:
@@ -307,10 +307,11 @@ def _note_refusal_beside(transaction: Transaction, refusal: Refusal) -> None:
     It does not wait for rows of refusals either: the count of an existing row stays as it is.
     """
     since = _minute_of(refusal)
-    crowd = "SELECT COUNT(*), COUNT(CASE WHEN tag_key = ? THEN 1 END) FROM refusal "
-    values = (fold_tag(refusal.tag), refusal.account_id, since)
-    found = transaction.row(f"{crowd} WHERE account_id = ? AND refused_at >= ?", values)
-    all_of_minute, of_tag = found or (0, 0)
+    ((all_of_minute, of_tag),) = transaction.rows(
+        "SELECT COUNT(*), COUNT(CASE WHEN tag_key = ? THEN 1 END) FROM refusal "
+        "WHERE account_id = ? AND refused_at >= ?",
+        (fold_tag(refusal.tag), refusal.account_id, since),
+    )
     if all_of_minute < MAX_REFUSALS and not (of_tag and asks_for_fault(refusal.tag)):
         _insert_refusal(transaction, refusal, "last_position + 1")
 
@@ -366,21 +367,21 @@ def _count_refusal(transaction: Transaction, refusal: Refusal) -> bool:
 
 
 def _insert_refusal(transaction: Transaction, refusal: Refusal, position: str) -> None:
+    values: dict[str, Value] = {
+        "refused_at": refusal.refused_at,
+        "recipient": refusal.recipient,
+        "recipient_key": refusal.recipient.casefold(),
+        "tag": refusal.tag,
+        "tag_key": fold_tag(refusal.tag),
+        "envelope_sender": refusal.envelope_sender,
+        "client_ip": refusal.client_ip,
+        "reason": refusal.reason,
+    }
+    marks = ", ".join("?" * len(values))
     transaction.execute(
-        "INSERT INTO refusal (account_id, refused_at, recipient, recipient_key, tag, tag_key, "
-        "envelope_sender, client_ip, reason, position) "
-        f"SELECT account_id, ?, ?, ?, ?, ?, ?, ?, ?, {position} FROM inbox WHERE account_id = ?",
-        (
-            refusal.refused_at,
-            refusal.recipient,
-            refusal.recipient.casefold(),
-            refusal.tag,
-            fold_tag(refusal.tag),
-            refusal.envelope_sender,
-            refusal.client_ip,
-            refusal.reason,
-            refusal.account_id,
-        ),
+        f"INSERT INTO refusal (account_id, position, {', '.join(values)}) "
+        f"SELECT account_id, {position}, {marks} FROM inbox WHERE account_id = ?",
+        (*values.values(), refusal.account_id),
     )
 
 
@@ -419,7 +420,7 @@ def _mark_matches_read(
     marks = ", ".join("?" * len(found))
     return transaction.execute(
         f"UPDATE message SET is_read = 1 WHERE account_id = ? AND position IN ({marks})",
-        [account_id, *(position for (position,) in found)],
+        [account_id, *(row.position for row in found)],
     )
 
 

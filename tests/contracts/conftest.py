@@ -141,12 +141,18 @@ ENGINES = {
 
 
 @async_yield_fixture(params=list(ENGINES))
-async def stores(request: pytest.FixtureRequest) -> AsyncIterator[Stores]:
-    """Give each implementation, empty."""
+async def engine(request: pytest.FixtureRequest) -> AsyncIterator[DatabaseEngine]:
+    """Return each engine, with an empty database."""
     engine = ENGINES[request.param](request)
     engine.open()
-    yield stores_on(engine)
+    yield engine
     await engine.close()
+
+
+@pytest.fixture
+def stores(engine: DatabaseEngine) -> Stores:
+    """Return the stores on each engine."""
+    return stores_on(engine)
 
 
 def stores_on(engine: DatabaseEngine) -> Stores:

@@ -63,6 +63,20 @@ async def test_a_webhook_is_kept_whole(stores: Stores) -> None:
     assert second.position == 2
 
 
+class Asked(MessageFilter, frozen=True, kw_only=True):
+    """A filter with a field of its own, as a request may have."""
+
+    url: str
+
+
+async def test_a_webhook_keeps_the_filter_alone(stores: Stores) -> None:
+    """Further fields of what was asked are not kept."""
+    await prepared(stores)
+    one = replace(webhook("one"), wanted=Asked(tag="a", url="https://a.example/"))
+    kept = await stores.webhooks.add(one, is_from_now=True)
+    assert kept.wanted == MessageFilter(tag="a")
+
+
 async def test_a_position_that_was_not_reached(stores: Stores) -> None:
     """A cursor of another inbox is refused, when it is made and later."""
     await prepared(stores)

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import psycopg2
 import pytest
@@ -10,10 +11,16 @@ from msgspec.structs import replace
 from benchmarks.postgresql_disk import SIZES, TARGET, Writer
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.core.accounts import Quota
-from mailcheck.core.content import MessageContent, fold_text
+from mailcheck.core.content import MessageContent
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.store.accounts.account_store import AccountStore
-from mailcheck.store.content_store import SIGNED_FROM, ContentStore, dump_content, load_content
+from mailcheck.store.content_store import (
+    LOADED,
+    SIGNED_FROM,
+    ContentStore,
+    dump_content,
+    load_content,
+)
 from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import account, content, delivery, recipient
@@ -58,7 +65,9 @@ def derived(text: str) -> MessageContent:
 
 def test_short_texts_have_no_signature() -> None:
     """A text that is as soon read has none; a long one keeps its own."""
-    short, long = (dump_content(derived("a" * n))[2] for n in (SIGNED_FROM - 1, SIGNED_FROM))
+    short, long = (
+        dump_content(derived("a" * n))["signature"] for n in (SIGNED_FROM - 1, SIGNED_FROM)
+    )
     assert (short, long) == ("", "x" * 383)
 
 
@@ -68,9 +77,9 @@ def test_short_texts_have_no_signature() -> None:
 def test_documents_come_back(text: str) -> None:
     """What is kept in few bytes is read as it was, whatever the text; it always has an encoding."""
     one = content(text)
-    (_, codes, _, links, best_link, snippet, *_, document) = dump_content(one)
-    document.encode()
-    found = load_content(fold_text(text), links, codes, best_link, snippet, document)
+    row: dict[str, Any] = dump_content(one)
+    row["document"].encode()
+    found = load_content(**{name: row[name] for name in LOADED.split(", ")})
     assert (found.text, found.html, found.header_list) == (one.text, one.html, one.header_list)
 
 

@@ -11,12 +11,19 @@ from mailcheck.core.cursors import Position
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.engines.committing import Outcome, Write, commit_group, touch
+from mailcheck.engines.committing import (
+    PASSED_BY,
+    BusyInboxes,
+    Outcome,
+    Write,
+    commit_group,
+    touch,
+)
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.postgresql_connection import PostgresqlWriter
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.delivering import DeliverMails
-from mailcheck.store.inbox_rows import PASSED_BY, KnownInboxes, _expire
+from mailcheck.store.inbox_rows import _expire
 from mailcheck.store.mail_store import _delete_message, _note_refusal
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import NOON, RETENTION, account, delivery, recipient, refusal
@@ -33,7 +40,7 @@ class Writer(PostgresqlWriter):
         super().__init__(url)
         self.now = 0.0
         self.waits = 0
-        self._known_inboxes = KnownInboxes(lambda: self.now)
+        self.busy_inboxes = BusyInboxes(lambda: self.now)
         cursor = self._connection.opened().cursor()
         cursor.execute("SET lock_timeout = 100")
 

@@ -24,7 +24,7 @@ from mailcheck.core.errors import ExpectedFailure, ShuttingDown
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import BEGINNING
-from mailcheck.core.messages import Delivery, MessageSummary, Refusal
+from mailcheck.core.messages import Delivery, Refusal
 from mailcheck.operations.inbox.contents import Contents
 from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.ports.clocks import Now, Soon
@@ -474,20 +474,7 @@ class HandOver:
 
 def _message_of(delivery: Delivery, number: int, position: Position) -> MessageRow:
     """Give the message of one recipient, as the store gives it."""
-    recipient = delivery.envelope.recipients[number]
-    summary = MessageSummary(
-        id=delivery.message_ids[number],
-        account_id=recipient.account_id,
-        delivery_id=delivery.id,
-        position=position,
-        recipient=recipient.address,
-        tag=recipient.tag,
-        header=summarize_header(delivery.raw_message),
-        size=len(delivery.raw_message),
-        received_at=delivery.received_at,
-        expires_at=delivery.expires_at,
-        share_token=delivery.share_tokens[number],
-    )
+    summary = delivery.message(number, position, summarize_header(delivery.raw_message))
     # Which account has sent it is no fact of the connection that is kept.
     session = replace(delivery.session, account_id=None)
     return MessageRow(summary, delivery.envelope.envelope_sender, session)

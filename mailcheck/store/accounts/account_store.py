@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.cursors import Position
@@ -13,7 +14,16 @@ from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
 from mailcheck.store.accounts.lookalikes import look_alike
-from mailcheck.store.engine import Engine, Transaction, for_each, makes_room
+from mailcheck.store.engine import (
+    Engine,
+    Transaction,
+    Value,
+    columns_of,
+    for_each,
+    insert,
+    makes_room,
+    value_of,
+)
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -34,28 +44,19 @@ class SessionRow(Struct, frozen=True):
     seen_at: Instant
 
 
-ACCOUNT_COLUMNS = """
-    account.id, account.name, inbox.mailbox_name, account.is_operator,
-    account.created_at, account.max_messages, account.max_bytes
-"""
+_ACCOUNT_COLUMNS = f"{columns_of(Account, 'account', 'mailbox_name')}, inbox.mailbox_name"
 
 ACCOUNTS = 0x6D61_6961
 """The work of adding accounts: of several daemons one does it at a time."""
 
-ACCOUNT_TABLES = "account JOIN inbox ON inbox.account_id = account.id"
+_TABLES = "account JOIN inbox ON inbox.account_id = account.id"
 
 
-def account_of(row: Sequence[Any]) -> Account:
-    """Make an account of the values of `ACCOUNT_COLUMNS`."""
-    account_id, name, mailbox_name, is_operator, *rest = row
-    return Account(account_id, name, mailbox_name, bool(is_operator), *rest)
-
-
-def insert_account(transaction: Transaction, account: Account) -> AccountNameTaken | None:
+def _insert_account(transaction: Transaction, account: Account) -> AccountNameTaken | None:
     """Insert an account and its empty inbox; the operator's role moves to it where it has it."""
     # Names, the operator and invitations are looked at before they are given away.
     transaction.lock(ACCOUNTS)
-    names = [name for (name,) in transaction.rows("SELECT name FROM account", ())]
+    names = [row.name for row in transaction.rows("SELECT name FROM account")]
     if account.name in names:
         return AccountNameTaken(f"there is an account named {account.name!r} already")
     if any(look_alike(account.name, name) for name in names):
@@ -65,32 +66,20 @@ def insert_account(transaction: Transaction, account: Account) -> AccountNameTak
         return AccountNameTaken(problem)
     if account.is_operator:
         transaction.execute("UPDATE account SET is_operator = 0 WHERE is_operator = 1")
-    transaction.execute(
-        "INSERT INTO account (id, name, is_operator, created_at, max_messages, max_bytes) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            account.id,
-            account.name,
-            int(account.is_operator),
-            account.created_at,
-            account.max_messages,
-            account.max_bytes,
-        ),
-    )
+    row = asdict(account) | {"is_operator": int(account.is_operator)}
+    mailbox_name = row.pop("mailbox_name")
+    insert(transaction, "account", [row])
     transaction.execute(
         "INSERT INTO inbox (account_id, mailbox_name, last_position, message_count, byte_count) "
         "VALUES (?, ?, 0, 0, 0)",
-        (account.id, account.mailbox_name),
+        (account.id, mailbox_name),
     )
     return None
 
 
-_ACCOUNT = f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES}"
+_ACCOUNT = f"SELECT {_ACCOUNT_COLUMNS} FROM {_TABLES}"
 
-_KEY_COLUMNS = """
-    id, account_id, name, hint, created_at, last_used_at, revoked_at, per_minute, per_day,
-    fails_every
-"""
+_KEY_COLUMNS = columns_of(ApiKey, "api_key")
 
 
 class AccountStore:
@@ -111,7 +100,7 @@ class AccountStore:
 
         def query(transaction: Transaction) -> Account | None:
             row = transaction.row(f"{_ACCOUNT} WHERE account.name = ?", (name,))
-            return None if row is None else account_of(row)
+            return None if row is None else value_of(Account, row)
 
         return self._engine.read(query)
 
@@ -119,7 +108,7 @@ class AccountStore:
         """List all accounts, oldest first."""
         return self._engine.read(
             lambda t: [
-                account_of(row)
+                value_of(Account, row)
                 for row in t.rows(f"{_ACCOUNT} ORDER BY account.created_at, account.id")
             ]
         )
@@ -136,7 +125,7 @@ class AccountStore:
                 f"SELECT {_KEY_COLUMNS} FROM api_key WHERE digest = ?",
                 (digest,),
             )
-            return None if row is None else ApiKey(*row)
+            return None if row is None else value_of(ApiKey, row)
 
         return self._engine.read(query)
 
@@ -149,7 +138,7 @@ class AccountStore:
                 "JOIN inbox USING (account_id) WHERE digest = ?",
                 (digest,),
             )
-            return None if row is None else (ApiKey(*row[:-1]), Position(row[-1]))
+            return None if row is None else (value_of(ApiKey, row), row.last_position)
 
         return self._engine.read(query)
 
@@ -157,7 +146,7 @@ class AccountStore:
         """List the keys of an account, oldest first."""
         return self._engine.read(
             lambda t: [
-                ApiKey(*row)
+                value_of(ApiKey, row)
                 for row in t.rows(
                     f"SELECT {_KEY_COLUMNS} FROM api_key WHERE account_id = ? "
                     "ORDER BY created_at, id",
@@ -174,7 +163,7 @@ class AccountStore:
         """Give those of these keys that have been revoked."""
         query = "SELECT id FROM api_key WHERE revoked_at IS NOT NULL AND id IN ({rows})"
         return self._engine.read(
-            lambda t: [KeyId(row[0]) for row in t.rows_over(query, [(one,) for one in key_ids])]
+            lambda t: [row.id for row in t.rows_over(query, [(one,) for one in key_ids])]
         )
 
     def set_key_fault(self, key_id: KeyId, every: int | None) -> Deferred[bool]:
@@ -188,29 +177,17 @@ class AccountStore:
 
 @for_each
 def _add_account(transaction: Transaction, account: Account) -> AccountNameTaken | None:
-    return insert_account(transaction, account)
+    return _insert_account(transaction, account)
 
 
 @for_each
 def _add_key(transaction: Transaction, item: tuple[ApiKey, bytes]) -> None:
     key, digest = item
+    values: dict[str, Value] = asdict(key) | {"digest": digest}
     transaction.execute(
-        f"INSERT INTO api_key ({_KEY_COLUMNS}, digest) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        f"INSERT INTO api_key ({', '.join(values)}) VALUES ({', '.join('?' * len(values))}) "
         "ON CONFLICT (digest) DO NOTHING",
-        (
-            key.id,
-            key.account_id,
-            key.name,
-            key.hint,
-            key.created_at,
-            key.last_used_at,
-            key.revoked_at,
-            key.per_minute,
-            key.per_day,
-            key.fails_every,
-            digest,
-        ),
+        tuple(values.values()),
     )
 
 
@@ -256,12 +233,12 @@ class PasswordStore:
 
         def query(transaction: Transaction) -> KeptPassword | None:
             row = transaction.row(
-                f"SELECT account_password.hash, {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} "
+                f"SELECT account_password.hash AS password_hash, {_ACCOUNT_COLUMNS} FROM {_TABLES} "
                 f"LEFT JOIN account_password ON account_password.account_id = account.id "
                 f"WHERE account.name = ?",
                 (name,),
             )
-            return None if row is None else KeptPassword(account_of(row[1:]), row[0])
+            return None if row is None else KeptPassword(value_of(Account, row), row.password_hash)
 
         return self._engine.read(query)
 
@@ -339,7 +316,7 @@ def _register(
     transaction.lock(ACCOUNTS)
     if invitation is not None and not _has_invitation(transaction, invitation, now):
         return InvitationInvalid("this invitation was used before, or has expired")
-    taken = insert_account(transaction, account)
+    taken = _insert_account(transaction, account)
     if taken is not None:
         return taken
     transaction.execute(_INTO_PASSWORD, (account.id, password_hash, now))
@@ -373,16 +350,15 @@ class SessionStore:
 
         def query(transaction: Transaction) -> SessionRow | None:
             row = transaction.row(
-                f"SELECT dashboard_session.created_at, dashboard_session.seen_at, "
-                f"{ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} "
+                f"SELECT dashboard_session.created_at AS begun_at, dashboard_session.seen_at, "
+                f"{_ACCOUNT_COLUMNS} FROM {_TABLES} "
                 f"JOIN dashboard_session ON dashboard_session.account_id = account.id "
                 f"WHERE dashboard_session.digest = ? AND dashboard_session.ends_at > ?",
                 (digest, now),
             )
             if row is None:
                 return None
-            created_at, seen_at, *account = row
-            return SessionRow(account_of(account), created_at, seen_at)
+            return SessionRow(value_of(Account, row), row.begun_at, row.seen_at)
 
         return self._engine.read(query)
 

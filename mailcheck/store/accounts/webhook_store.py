@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import asdict
-
 from mailcheck.core.cursors import START, Position, require_reached
 from mailcheck.core.errors import (
     ExpectedFailure,
@@ -32,9 +30,12 @@ from mailcheck.store.engine import (
     Row,
     Transaction,
     Value,
+    columns_of,
     for_each,
     for_each_in,
+    insert,
     makes_room,
+    value_of,
 )
 from mailcheck.store.inbox_rows import lock_inboxes
 
@@ -44,17 +45,12 @@ if TYPE_CHECKING:
 WORK = "webhooks"
 """The name of the lease."""
 
-_COLUMNS = """
-    webhook.id, webhook.account_id, account.name, webhook.url, webhook.wanted, webhook.created_at,
-    webhook.position, webhook.secret, webhook.earlier_secret, webhook.earlier_until,
-    webhook.revision, webhook.state, webhook.failing_since, webhook.failures, webhook.retry_at,
-    webhook.problem, webhook.is_of_watches
-"""
+_COLUMNS = f"{columns_of(Webhook, 'webhook', 'account_name')}, account.name AS account_name"
 
 _WEBHOOKS = f"SELECT {_COLUMNS} FROM webhook JOIN account ON account.id = webhook.account_id"
 
 _DELIVERIES = """
-    SELECT event_id, attempted_at, status, problem, milliseconds FROM webhook_delivery
+    SELECT event_id, attempted_at AS at, status, problem, milliseconds FROM webhook_delivery
     WHERE webhook_id = ? ORDER BY number DESC
 """
 
@@ -103,7 +99,7 @@ class WebhookStore:
 
         def query(transaction: Transaction) -> str:
             row = transaction.row("SELECT name FROM account WHERE id = ?", (account_id,))
-            return "" if row is None else str(row[0])
+            return "" if row is None else str(row.name)
 
         return self._engine.read(query)
 
@@ -122,10 +118,8 @@ class WebhookStore:
         """List the last tries, newest first."""
         return self._engine.read(
             lambda t: [
-                WebhookDelivery(event_id, at, Attempt(status, problem), milliseconds)
-                for event_id, at, status, problem, milliseconds in t.rows(
-                    _DELIVERIES, (webhook_id,)
-                )
+                value_of(WebhookDelivery, row, attempt=Attempt(row.status, row.problem))
+                for row in t.rows(_DELIVERIES, (webhook_id,))
             ]
         )
 
@@ -224,10 +218,7 @@ def _noted(webhook_id: WebhookId, delivery: WebhookDelivery, later: int) -> tupl
 
 
 def _webhook_of(row: Row) -> Webhook:
-    values = dict(zip(Webhook.__struct_fields__, row, strict=True))
-    wanted, state = _filter_of(values["wanted"]), WebhookState(values["state"])
-    own = bool(values["is_of_watches"])
-    return Webhook(**{**values, "wanted": wanted, "state": state, "is_of_watches": own})
+    return value_of(Webhook, row, wanted=_filter_of(row.wanted))
 
 
 def _filter_of(text: str) -> MessageFilter:
@@ -238,8 +229,8 @@ def _filter_of(text: str) -> MessageFilter:
 
 def _text_of(wanted: MessageFilter) -> str:
     """Write what is asked; moments, positions and searches are no part of a webhook's filter."""
-    asked = {name: value for name, value in asdict(wanted).items() if value not in (None, ())}
-    return json.dumps(asked)
+    asked = {name: getattr(wanted, name) for name in MessageFilter.__struct_fields__}
+    return json.dumps({name: value for name, value in asked.items() if value not in (None, ())})
 
 
 def _find(transaction: Transaction, account_id: AccountId, webhook_id: WebhookId) -> Webhook | None:
@@ -251,7 +242,7 @@ def _find(transaction: Transaction, account_id: AccountId, webhook_id: WebhookId
 
 def _newest_position(transaction: Transaction, account_id: AccountId) -> Position:
     row = transaction.row("SELECT last_position FROM inbox WHERE account_id = ?", (account_id,))
-    return START if row is None else Position(row[0])
+    return START if row is None else row.last_position
 
 
 @for_each_in(lambda _, item: (item[0].account_id,))
@@ -287,22 +278,22 @@ def _require_room(
 
 
 def _insert(transaction: Transaction, webhook: Webhook, position: Position) -> None:
-    transaction.execute(
-        "INSERT INTO webhook (id, account_id, url, wanted, created_at, position, secret, revision, "
-        "state, failures, problem, attempts, is_of_watches) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 0, '', 0, ?)",
-        (
-            webhook.id,
-            webhook.account_id,
-            webhook.url,
-            _text_of(webhook.wanted),
-            webhook.created_at,
-            position,
-            webhook.secret,
-            webhook.state.value,
-            int(webhook.is_of_watches),
-        ),
-    )
+    row: dict[str, Value] = {
+        "id": webhook.id,
+        "account_id": webhook.account_id,
+        "url": webhook.url,
+        "wanted": _text_of(webhook.wanted),
+        "created_at": webhook.created_at,
+        "position": position,
+        "secret": webhook.secret,
+        "revision": 0,
+        "state": webhook.state.value,
+        "failures": 0,
+        "problem": "",
+        "attempts": 0,
+        "is_of_watches": int(webhook.is_of_watches),
+    }
+    insert(transaction, "webhook", [row])
 
 
 _OF_WATCHES = "account_id = ? AND is_of_watches = 1"
@@ -330,9 +321,9 @@ def delete_receivers(
     """
     rows = transaction.rows(f"SELECT id, url FROM webhook WHERE {_OF_WATCHES}", (account_id,))
     kept = named() if rows else ()
-    for webhook_id, url in rows:
-        if url not in kept:
-            transaction.execute("DELETE FROM webhook WHERE id = ?", (webhook_id,))
+    for row in rows:
+        if row.url not in kept:
+            transaction.execute("DELETE FROM webhook WHERE id = ?", (row.id,))
 
 
 @makes_room

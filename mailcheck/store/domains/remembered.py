@@ -52,7 +52,7 @@ class SqlMemory:
             row = transaction.row(
                 "SELECT text FROM remembered WHERE name = ? AND ends_at > ?", (name, now)
             )
-            return None if row is None else row[0]
+            return None if row is None else row.text
 
         return self._engine.read(query)
 
@@ -95,7 +95,7 @@ class SqlSelectors:
                 "SELECT selector FROM known_selector WHERE domain = ? ORDER BY number DESC",
                 (domain,),
             )
-            return tuple(selector for (selector,) in rows)
+            return tuple(row.selector for row in rows)
 
         return self._engine.read(query)
 
@@ -135,7 +135,7 @@ _Counts = dict[tuple[str, str, int], int]
 def _known(transaction: Transaction, hits: Sequence[Hit]) -> _Counts:
     """Give the counts of the subjects, by window and its index."""
     rows = transaction.rows_over(_KNOWN_COUNTS, [(name,) for name in {hit.subject for hit in hits}])
-    return {(subject, name, index): requests for subject, name, index, requests in rows}
+    return {(row.subject, row.window_name, row.window_index): row.requests for row in rows}
 
 
 def _counts_with(known: _Counts, hit: Hit) -> list[int]:
@@ -159,11 +159,14 @@ def _keep(transaction: Transaction, item: tuple[str, str, int, int]) -> None:
 
 # The newest of each of these domains stay.
 _DROP_OLD = """
+    WITH changed (domain, kept) AS ({rows})
     DELETE FROM known_selector WHERE (domain, number) IN (
         SELECT domain, number FROM (
-            SELECT domain, number, column2 AS kept,
-                ROW_NUMBER() OVER (PARTITION BY domain ORDER BY number DESC) AS place
-            FROM known_selector JOIN ({rows}) AS changed ON domain = changed.column1
+            SELECT known_selector.domain, number, kept,
+                ROW_NUMBER() OVER (
+                    PARTITION BY known_selector.domain ORDER BY number DESC
+                ) AS place
+            FROM known_selector JOIN changed ON known_selector.domain = changed.domain
         ) AS ranked WHERE place > kept
     )
 """
@@ -172,8 +175,7 @@ _DROP_OLD = """
 @for_each
 def _note_selectors(transaction: Transaction, pairs: Sequence[tuple[str, str]]) -> bool:
     transaction.lock(SELECTORS)
-    row = transaction.row("SELECT COALESCE(MAX(number), 0) FROM known_selector")
-    newest = row[0] if row is not None else 0
+    ((newest,),) = transaction.rows("SELECT COALESCE(MAX(number), 0) FROM known_selector")
     numbers = {pair: number for number, pair in enumerate(pairs, newest + 1)}
     transaction.execute_over(
         "INSERT INTO known_selector (domain, selector, number) {rows} "

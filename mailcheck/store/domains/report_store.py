@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.receiver_reports.limits import MAX_KEPT, MAX_SUM
 from mailcheck.checks.receiver_reports.tls import SUCCESS_PATTERN
@@ -29,7 +30,7 @@ from mailcheck.core.receiver_reports import (
     row_digest,
 )
 from mailcheck.ports.workers import Lease
-from mailcheck.store.delivering import FULL, INTO_REPORT, is_full
+from mailcheck.store.delivering import FULL, is_full, report_row
 from mailcheck.store.domains.report_quotas import Admission, Claim, ReportDomains, Tally
 from mailcheck.store.domains.report_tally import (
     IS_COUNTED,
@@ -45,9 +46,12 @@ from mailcheck.store.engine import (
     Row,
     Transaction,
     Value,
+    columns_of,
     for_each,
     for_each_in,
+    insert,
     makes_room,
+    value_of,
 )
 from mailcheck.store.inbox_rows import SESSION_COLUMNS, drop_unshared, lock_inboxes, session_of
 
@@ -157,10 +161,7 @@ class Removed(Struct, frozen=True):
     rows: int
 
 
-_FACTS = """
-    id, account_id, kind, state, received_at, reason, domain, reporter, organisation, report_key,
-    begins_at, ends_at, policy, messages, failing, problems
-"""
+_FACTS = f"{columns_of(ReceiverReport, 'receiver_report', 'report_id')}, report_key AS report_id"
 
 # Each account's first, then each one's second, those under way counted: who sends a thousand
 # reports does not hold up another's one.
@@ -183,8 +184,8 @@ _CLAIM = """
 """
 
 _READ = f"""
-    SELECT receiver_report.account_id, inbox.mailbox_name, receiver_report.kind,
-    receiver_report.received_at, receiver_report.attempts, receiver_report.body, delivery.id,
+    SELECT receiver_report.id, receiver_report.account_id, inbox.mailbox_name, receiver_report.kind,
+    receiver_report.received_at, receiver_report.attempts, receiver_report.body, delivery_id,
     delivery.envelope_sender, delivery.raw_message, {SESSION_COLUMNS}
     FROM receiver_report JOIN inbox ON inbox.account_id = receiver_report.account_id
     LEFT JOIN delivery ON delivery.id = receiver_report.delivery_id
@@ -193,9 +194,7 @@ _READ = f"""
 
 _COUNT = """
     INSERT INTO report_count (account_id, kind, domain, day, digest, reporter, result, amount)
-    SELECT column1, column2, column3, column4, column5, column6, column7, column8
-    FROM ({rows}) AS given WHERE TRUE
-    ON CONFLICT (account_id, kind, domain, day, digest) DO NOTHING
+    {rows} ON CONFLICT (account_id, kind, domain, day, digest) DO NOTHING
 """
 
 
@@ -208,16 +207,17 @@ def _sum(column: str) -> str:
 
 
 _DOMAINS = f"""
-    SELECT kind, domain, COUNT(*), {_sum("messages")}, {_sum("failing")},
-    MAX(COALESCE(ends_at, received_at))
+    SELECT kind, domain, COUNT(*) AS reports, {_sum("messages")} AS messages,
+    {_sum("failing")} AS failing, MAX(COALESCE(ends_at, received_at)) AS last_at
     FROM receiver_report WHERE account_id = ? AND state = 'counted' GROUP BY kind, domain
-    ORDER BY 4 DESC, 2, 1 LIMIT ?
+    ORDER BY messages DESC, domain, kind LIMIT ?
 """
 
 _SOURCES = f"""
-    SELECT kind, reporter, COUNT(*), {_sum("messages")}, {_sum("failing")}
+    SELECT kind, reporter, COUNT(*) AS reports, {_sum("messages")} AS messages,
+    {_sum("failing")} AS failing
     FROM receiver_report WHERE account_id = ? AND state = 'counted' GROUP BY kind, reporter
-    ORDER BY 4 DESC, 2, 1 LIMIT ?
+    ORDER BY messages DESC, reporter, kind LIMIT ?
 """
 
 _NEWEST_POLICY = """
@@ -227,9 +227,10 @@ _NEWEST_POLICY = """
 """
 
 _SUMS = f"""
-    SELECT reporter, result, {_sum("amount")}, MIN(day), MAX(day) FROM report_count
+    SELECT reporter, result, {_sum("amount")} AS amount, MIN(day) AS first_day,
+    MAX(day) AS last_day FROM report_count
     WHERE account_id = ? AND kind = ? AND domain = ? AND day >= ?
-    GROUP BY reporter, result ORDER BY 3 DESC, 2, 1 LIMIT ?
+    GROUP BY reporter, result ORDER BY amount DESC, result, reporter LIMIT ?
 """
 
 _TLS = "FROM report_count WHERE account_id = ? AND kind = 'tls' AND domain = ? AND day >= ?"
@@ -241,13 +242,13 @@ _FAILED = f"COALESCE({_sum(f'CASE WHEN {_FAILS} THEN amount ELSE 0 END')}, 0)"
 _TLS_SUMS = f"SELECT COALESCE({_sum('amount')}, 0), {_FAILED}, COUNT(DISTINCT result) {_TLS}"
 
 _TLS_ROWS = f"""
-    SELECT result, {_sum("amount")}, MAX(day) {_TLS} GROUP BY result
-    ORDER BY CASE WHEN {_FAILS} THEN 0 ELSE 1 END, 2 DESC, 1 LIMIT ? OFFSET ?
+    SELECT result, {_sum("amount")} AS amount, MAX(day) AS last_day {_TLS} GROUP BY result
+    ORDER BY CASE WHEN {_FAILS} THEN 0 ELSE 1 END, amount DESC, result LIMIT ? OFFSET ?
 """
 
 _TLS_SOURCES = f"""
-    SELECT reporter, {_sum("amount")}, {_FAILED} {_TLS} GROUP BY reporter
-    ORDER BY 2 DESC, 1 LIMIT ?
+    SELECT reporter, {_sum("amount")} AS amount, {_FAILED} AS failed {_TLS} GROUP BY reporter
+    ORDER BY amount DESC, reporter LIMIT ?
 """
 
 _TLS_REPORTERS = f"""
@@ -289,16 +290,11 @@ class ReportStore:
         self, account_id: AccountId, kind: ReportKind, domain: str, day: Instant
     ) -> Deferred[int]:
         """Say how many different rows a day has."""
-
-        def query(transaction: Transaction) -> int:
-            sql = (
-                "SELECT COUNT(*) FROM report_count "
-                "WHERE account_id = ? AND kind = ? AND domain = ? AND day = ?"
-            )
-            ((number,),) = transaction.rows(sql, (account_id, kind.value, domain, day))
-            return int(number)
-
-        return self._engine.read(query)
+        sql = (
+            "SELECT COUNT(*) FROM report_count "
+            "WHERE account_id = ? AND kind = ? AND domain = ? AND day = ?"
+        )
+        return self._engine.read(lambda t: _number(t, sql, account_id, kind.value, domain, day))
 
     def domains_of(self, account_id: AccountId) -> Deferred[ReportDomains]:
         """Return the domains that an account watches, and those reports were counted about."""
@@ -309,7 +305,7 @@ class ReportStore:
         sql = (
             "SELECT COUNT(*) FROM (SELECT 1 FROM report_count WHERE account_id = ? LIMIT ?) AS one"
         )
-        return self._engine.read(lambda t: int(t.rows(sql, (account_id, limit))[0][0]))
+        return self._engine.read(lambda t: _number(t, sql, account_id, limit))
 
     def admit(self, claim: Claim) -> Deferred[Admission]:
         """Return how much of a report may be stored, and count that against the quotas."""
@@ -364,14 +360,8 @@ class ReportStore:
         def query(transaction: Transaction) -> list[ReportedDomain]:
             found = []
             for row in transaction.rows(_DOMAINS, (account_id, limit)):
-                kind, domain, reports, messages, failing, last_at = row
-                newest = transaction.row(_NEWEST_POLICY, (account_id, kind, domain))
-                policy = "" if newest is None else newest[0]
-                found.append(
-                    ReportedDomain(
-                        ReportKind(kind), domain, reports, messages, failing, last_at, policy
-                    )
-                )
+                policy = _newest_policy(transaction, account_id, row.kind, row.domain)
+                found.append(value_of(ReportedDomain, row, policy=policy))
             return found
 
         return self._engine.read(query)
@@ -381,21 +371,13 @@ class ReportStore:
     ) -> Deferred[list[ReportSource]]:
         """List the reporters of counted reports, those with most messages first."""
         return self._engine.read(
-            lambda t: [
-                ReportSource(ReportKind(kind), *facts)
-                for kind, *facts in t.rows(_SOURCES, (account_id, limit))
-            ]
+            lambda t: [value_of(ReportSource, row) for row in t.rows(_SOURCES, (account_id, limit))]
         )
 
     def policy(self, account_id: AccountId, domain: str) -> Deferred[str]:
         """Return the DMARC policy that receivers found last; empty if none was reported."""
-        values = (account_id, ReportKind.DMARC.value, domain)
-
-        def query(transaction: Transaction) -> str:
-            newest = transaction.row(_NEWEST_POLICY, values)
-            return "" if newest is None else str(newest[0])
-
-        return self._engine.read(query)
+        kind = ReportKind.DMARC.value
+        return self._engine.read(lambda t: _newest_policy(t, account_id, kind, domain))
 
     def tls_page(
         self, account_id: AccountId, domain: str, since: Instant, limit: int, offset: int
@@ -409,7 +391,7 @@ class ReportStore:
         """Sum up what was counted since a day, the largest first."""
         return self._engine.read(
             lambda t: [
-                SumOfRows(*row)
+                value_of(SumOfRows, row)
                 for row in t.rows(_SUMS, (account_id, kind.value, domain, since, limit))
             ]
         )
@@ -433,56 +415,38 @@ class ReportStore:
         return self._engine.write(_forget, (now, limit))
 
 
+def _number(transaction: Transaction, sql: str, *values: Value) -> int:
+    ((number,),) = transaction.rows(sql, values)
+    return int(number)
+
+
+def _newest_policy(transaction: Transaction, account_id: AccountId, kind: str, domain: str) -> str:
+    newest = transaction.row(_NEWEST_POLICY, (account_id, kind, domain))
+    return "" if newest is None else str(newest.policy)
+
+
 def _tls_page(
     transaction: Transaction, asked: tuple[Value, ...], limit: int, offset: int
 ) -> TlsPage:
     ((amount, failed, total),) = transaction.rows(_TLS_SUMS, asked)
     rows = transaction.rows(_TLS_ROWS, (*asked, limit, offset))
-    results = [result for result, *_ in rows]
-    reporters: dict[str, list[str]] = {result: [] for result in results}
-    if results:
-        sql = _TLS_REPORTERS.format(results=", ".join("?" * len(results)))
-        for result, reporter in transaction.rows(sql, (*asked, *results)):
-            reporters[result].append(reporter)
+    reporters: dict[str, list[str]] = {row.result: [] for row in rows}
+    if reporters:
+        sql = _TLS_REPORTERS.format(results=", ".join("?" * len(reporters)))
+        for row in transaction.rows(sql, (*asked, *reporters)):
+            reporters[row.result].append(row.reporter)
     sources = transaction.rows(_TLS_SOURCES, (*asked, LARGEST_REPORT_PAGE))
     return TlsPage(
         amount - failed,
         failed,
         total,
-        tuple(
-            TlsRows(result, count, last_day, tuple(reporters[result]))
-            for result, count, last_day in rows
-        ),
-        tuple(TlsSource(name, all_ - lost, lost) for name, all_, lost in sources),
-    )
-
-
-def _facts(report: ReceiverReport) -> tuple[Value, ...]:
-    return (
-        report.id,
-        report.account_id,
-        report.kind.value,
-        report.state.value,
-        report.received_at,
-        report.reason,
-        report.domain,
-        report.reporter,
-        report.organisation,
-        report.report_id,
-        report.begins_at,
-        report.ends_at,
-        report.policy,
-        report.messages,
-        report.failing,
-        json.dumps(report.problems),
+        tuple(value_of(TlsRows, row, reporters=tuple(reporters[row.result])) for row in rows),
+        tuple(TlsSource(row.reporter, row.amount - row.failed, row.failed) for row in sources),
     )
 
 
 def _report_of(row: Row) -> ReceiverReport:
-    known = dict(zip(ReceiverReport.__struct_fields__, row, strict=True))
-    known["kind"], known["state"] = ReportKind(known["kind"]), ReportState(known["state"])
-    known["problems"] = tuple(json.loads(known["problems"]))
-    return ReceiverReport(**known)
+    return value_of(ReceiverReport, row, problems=tuple(json.loads(row.problems)))
 
 
 def _counted(row: CountedRow) -> tuple[Value, ...]:
@@ -504,7 +468,7 @@ def _post(transaction: Transaction, item: tuple[ReceiverReport, bytes]) -> Inbox
     lock_inboxes(transaction, (report.account_id,))
     if is_full(transaction, report.account_id):
         return InboxFull(FULL)
-    transaction.insert(INTO_REPORT, [(*_facts(report), 0, None, body)])
+    insert(transaction, "receiver_report", [report_row(report, body=body)])
     return None
 
 
@@ -519,35 +483,14 @@ def _claim(
     row = transaction.row(waiting, (now, *busy, now))
     if row is None:
         return None
-    report_id = ReportId(row[0])
-    if not transaction.execute(_CLAIM, (lease.holder, lease.until + offset, report_id, now)):
+    if not transaction.execute(_CLAIM, (lease.holder, lease.until + offset, row.id, now)):
         return None
-    found = transaction.row(_READ, (report_id,))
+    found = transaction.row(_READ, (row.id,))
     if found is None:
         return None
-    account_id, mailbox_name, kind, received_at, attempts, body, delivery_id, sender, raw = found[
-        :9
-    ]
-    mail = None
-    if delivery_id is not None:
-        mail = ReceivedMail(
-            session_of(found[9:]),
-            sender,
-            received_at,
-            bytes(raw),
-            delivery_id=delivery_id,
-            account_id=account_id,
-        )
-    return WaitingReport(
-        report_id,
-        account_id,
-        mailbox_name,
-        ReportKind(kind),
-        received_at,
-        attempts,
-        mail,
-        b"" if body is None else bytes(body),
-    )
+    is_mail = found.delivery_id is not None
+    mail = value_of(ReceivedMail, found, session=session_of(found)) if is_mail else None
+    return value_of(WaitingReport, found, mail=mail, body=found.body or b"")
 
 
 @for_each
@@ -569,9 +512,8 @@ def _finish(
     )
     if not gone:
         return False
-    mail = _mail_to_keep(transaction, *gone[0])
+    mail = _mail_to_keep(transaction, gone[0].delivery_id, gone[0].account_id)
     for report in found:
-        state, reason = report.state.value, report.reason
         keys = (
             report.account_id,
             report.kind.value,
@@ -581,16 +523,15 @@ def _finish(
             report.reason,
         )
         if report.state is ReportState.COUNTED and transaction.row(IS_COUNTED, keys) is not None:
-            state, reason = ReportState.REPEATED.value, "the same report was counted before"
-        facts = list(_facts(report))
-        facts[3], facts[5] = state, reason
-        kept_mail = None if state in _WITHOUT_MAIL else mail
-        transaction.insert(INTO_REPORT, [(*facts, 0, kept_mail, None)])
-    drop_unshared(transaction, {row[0] for row in gone if row[0] is not None})
+            reason = "the same report was counted before"
+            report = replace(report, state=ReportState.REPEATED, reason=reason)
+        kept_mail = None if report.state in _WITHOUT_MAIL else mail
+        insert(transaction, "receiver_report", [report_row(report, delivery_id=kept_mail)])
+    drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
     return True
 
 
-_WITHOUT_MAIL = (ReportState.COUNTED.value, ReportState.REPEATED.value)
+_WITHOUT_MAIL = (ReportState.COUNTED, ReportState.REPEATED)
 
 _MAY_KEEP = """
     SELECT id FROM delivery WHERE id = ? AND size <= ? AND ? > (
@@ -664,7 +605,7 @@ def _remove(
     condition, values = _reports_in(selection)
     sql = _REMOVE_REPORTS.format(condition=condition)
     gone = transaction.rows(sql, (account_id, *values, now, limit - rows))
-    drop_unshared(transaction, {row[0] for row in gone if row[0] is not None})
+    drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
     return Removed(len(gone), rows)
 
 
@@ -703,20 +644,20 @@ def _remove_counts_of_report(
     transaction: Transaction, account_id: AccountId, report_id: ReportId, limit: int
 ) -> int:
     """Delete the rows that a report counts, found by their digests."""
-    row = transaction.row(
+    told = transaction.row(
         f"SELECT {_FACTS} FROM receiver_report "
         "WHERE account_id = ? AND id = ? AND state = 'counted'",
         (account_id, report_id),
     )
-    report = None if row is None else _report_of(row)
+    report = None if told is None else _report_of(told)
     if report is None or report.begins_at is None:
         return 0
     day, kind = day_of(report.begins_at), report.kind.value
     found = transaction.rows(_COUNTS_OF_REPORTER, (account_id, report.reporter, day, kind))
     own = [
-        (account_id, kind, domain, day, digest)
-        for domain, digest, result in found
-        if digest == row_digest(report.reporter, report.report_id, result, report.reason)
+        (account_id, kind, row.domain, day, row.digest)
+        for row in found
+        if row.digest == row_digest(report.reporter, report.report_id, row.result, report.reason)
     ]
     transaction.execute_over(_REMOVE_COUNT, own[:limit])
     return len(own[:limit])
@@ -753,11 +694,10 @@ def _forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
     oldest = Instant(now - REPORTS_KEPT)
     reports = transaction.rows(_OLD_REPORTS, (oldest, limit))
     mails = transaction.rows(_OLD_MAILS, (now - RAW_KEPT, limit))
-    for report_id, _ in mails:
-        transaction.execute(
-            "UPDATE receiver_report SET delivery_id = NULL WHERE id = ?", (report_id,)
-        )
-    drop_unshared(transaction, {row[-1] for row in (*reports, *mails) if row[-1] is not None})
+    transaction.execute_many(
+        "UPDATE receiver_report SET delivery_id = NULL WHERE id = ?", [(row.id,) for row in mails]
+    )
+    drop_unshared(transaction, {row.delivery_id for row in (*reports, *mails)} - {None})
     counts = transaction.execute(_OLD_COUNTS, (oldest, limit))
     tallies = forget_tallies(transaction, oldest, limit)
     return max(len(reports), len(mails), counts, tallies)

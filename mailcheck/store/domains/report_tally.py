@@ -13,7 +13,7 @@ from mailcheck.store.domains.report_quotas import (
     ReportDomains,
     Tally,
 )
-from mailcheck.store.engine import Transaction, for_each_in
+from mailcheck.store.engine import Transaction, for_each_in, value_of
 from mailcheck.store.inbox_rows import lock_inboxes
 
 MOST_SENDERS = 100
@@ -45,7 +45,8 @@ _REFUSED_SENDERS = """
 """
 
 _REFUSED = """
-    SELECT day, sender, outcome, reports, row_count, byte_count, domain FROM report_tally
+    SELECT day, sender, outcome, reports, row_count AS rows, byte_count AS octets, domain
+    FROM report_tally
     WHERE account_id = ? AND outcome IN ('over-quota', 'foreign')
     ORDER BY day DESC, reports DESC, sender LIMIT ?
 """
@@ -78,16 +79,13 @@ def domains_of(transaction: Transaction, account_id: AccountId) -> ReportDomains
     counted: set[str] = set()
     for kind in ReportKind:
         key = (account_id, kind.value)
-        counted |= {row[0] for row in transaction.rows(_COUNTED, (*key, *key, MOST_DOMAINS))}
-    return ReportDomains([row[0] for row in watched], counted)
+        counted |= {row.domain for row in transaction.rows(_COUNTED, (*key, *key, MOST_DOMAINS))}
+    return ReportDomains([row.target for row in watched], counted)
 
 
 def refused(transaction: Transaction, account_id: AccountId, limit: int) -> list[Tally]:
     """List the tallies of refused reports, the newest days first."""
-    return [
-        Tally(day, sender, Outcome(outcome), *facts)
-        for day, sender, outcome, *facts in transaction.rows(_REFUSED, (account_id, limit))
-    ]
+    return [value_of(Tally, row) for row in transaction.rows(_REFUSED, (account_id, limit))]
 
 
 @for_each_in(lambda _, item: (item[0],))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from mailcheck.core.errors import ExpectedFailure, TooManyWatches, WatchExists
 from mailcheck.core.identifiers import AccountId
@@ -22,7 +23,6 @@ from mailcheck.core.watches import (
     Watch,
     WatchChange,
     WatchId,
-    WatchKind,
     WatchScore,
     WatchSettings,
 )
@@ -33,9 +33,12 @@ from mailcheck.store.engine import (
     Row,
     Transaction,
     Value,
+    columns_of,
     for_each,
     for_each_in,
+    insert,
     makes_room,
+    value_of,
 )
 from mailcheck.store.inbox_rows import lock_inboxes
 
@@ -84,12 +87,9 @@ class UntoldAlert(Struct, frozen=True):
     alert_to: tuple[str, ...] = ()
 
 
-_COLUMNS = """
-    id, account_id, kind, target, settings, created_at, next_run_at, last_run_at, state, changes,
-    problem_count
-"""
+_COLUMNS = columns_of(Watch, "watch")
 
-_WITHOUT_STATE = _COLUMNS.replace("state", "''")
+_WITHOUT_STATE = f"{columns_of(Watch, 'watch', 'state')}, '' AS state"
 
 _OF_ACCOUNT = f"""
     SELECT {_WITHOUT_STATE} FROM watch WHERE account_id = ? ORDER BY target LIMIT ? OFFSET ?
@@ -112,8 +112,8 @@ _RECORD = """
 """
 
 _ALERT_COLUMNS = """
-    watch_alert.id, watch_id, target, problem, severity, sentence, opened_at, ended_at, ending,
-    acknowledged_at
+    watch_alert.id, watch_id, target, problem AS key, severity, sentence, opened_at, ended_at,
+    ending, acknowledged_at
 """
 
 _ALERTS = f"SELECT {_ALERT_COLUMNS} FROM watch_alert JOIN watch ON watch.id = watch_id"
@@ -231,14 +231,14 @@ class WatchStore:
         """List the alerts of a watch: those that are open first, then the newest."""
         sql = f"{_ALERTS} WHERE account_id = ? AND watch_id = ? ORDER BY {_OPEN_FIRST} LIMIT ?"
         return self._engine.read(
-            lambda t: [_alert_of(row) for row in t.rows(sql, (account_id, watch_id, limit))]
+            lambda t: [value_of(Alert, row) for row in t.rows(sql, (account_id, watch_id, limit))]
         )
 
     def open_alerts(self, account_id: AccountId, limit: int) -> Deferred[list[Alert]]:
         """List the open alerts of an account, the newest first."""
         sql = f"{_ALERTS} WHERE account_id = ? AND ended_at IS NULL ORDER BY {_OPEN_FIRST} LIMIT ?"
         return self._engine.read(
-            lambda t: [_alert_of(row) for row in t.rows(sql, (account_id, limit))]
+            lambda t: [value_of(Alert, row) for row in t.rows(sql, (account_id, limit))]
         )
 
     def acknowledge(
@@ -251,9 +251,9 @@ class WatchStore:
         """List alerts of which there is something to tell, oldest first."""
         return self._engine.read(
             lambda t: [
-                UntoldAlert(name, chosen.quiet, _alert_of(tuple(row)), chosen.alert_to)
-                for name, settings, *row in t.rows(_UNTOLD, (limit,))
-                for chosen in [_settings_of(settings)]
+                UntoldAlert(row.mailbox_name, chosen.quiet, value_of(Alert, row), chosen.alert_to)
+                for row in t.rows(_UNTOLD, (limit,))
+                for chosen in [_settings_of(row.settings)]
             ]
         )
 
@@ -276,13 +276,7 @@ def _settings_of(text: str) -> WatchSettings:
 
 
 def _watch_of(row: Row) -> Watch:
-    values = dict(zip(Watch.__struct_fields__, row, strict=True))
-    kind, settings = WatchKind(values["kind"]), _settings_of(values["settings"])
-    return Watch(**{**values, "kind": kind, "settings": settings})
-
-
-def _alert_of(row: Row) -> Alert:
-    return Alert(*row)
+    return value_of(Watch, row, settings=_settings_of(row.settings))
 
 
 def _count(transaction: Transaction, account_id: AccountId) -> int:
@@ -299,7 +293,7 @@ def _find(transaction: Transaction, account_id: AccountId, watch_id: WatchId) ->
 
 def _urls_named(transaction: Transaction, account_id: AccountId) -> set[str]:
     rows = transaction.rows("SELECT settings FROM watch WHERE account_id = ?", (account_id,))
-    return {url for (settings,) in rows for url in _settings_of(settings).alert_to}
+    return {url for row in rows for url in _settings_of(row.settings).alert_to}
 
 
 def _delete_unnamed(transaction: Transaction, account_id: AccountId) -> None:
@@ -319,28 +313,23 @@ def _add(
     same = "SELECT id FROM watch WHERE account_id = ? AND target = ?"
     row = transaction.row(same, (account_id, watch.target))
     if row is not None:
-        return WatchExists(f"{watch.target} is watched already, by {row[0]}")
+        return WatchExists(f"{watch.target} is watched already, by {row.id}")
     failure = add_receivers(transaction, receivers)
     if failure is not None:
         return failure
-    transaction.insert(
-        "watch (id, account_id, kind, target, settings, is_paused, created_at, next_run_at, "
-        "state, changes)",
-        [
-            (
-                watch.id,
-                account_id,
-                watch.kind.value,
-                watch.target,
-                _text_of(watch.settings),
-                int(watch.settings.is_paused),
-                watch.created_at,
-                watch.next_run_at,
-                watch.state,
-                watch.changes,
-            )
-        ],
-    )
+    added: dict[str, Value] = {
+        "id": watch.id,
+        "account_id": account_id,
+        "kind": watch.kind.value,
+        "target": watch.target,
+        "settings": _text_of(watch.settings),
+        "is_paused": int(watch.settings.is_paused),
+        "created_at": watch.created_at,
+        "next_run_at": watch.next_run_at,
+        "state": watch.state,
+        "changes": watch.changes,
+    }
+    insert(transaction, "watch", [added])
     return watch
 
 
@@ -380,9 +369,9 @@ def _claim(transaction: Transaction, item: tuple[str, Instant, int, int]) -> lis
     holder, own_now, milliseconds, limit = item
     now = own_now + transaction.clock_offset()
     taken = [
-        watch_id
-        for (watch_id,) in transaction.rows(_DUE, (own_now, now, limit))
-        if transaction.execute(_TAKE, (holder, now + milliseconds, watch_id, now))
+        row.id
+        for row in transaction.rows(_DUE, (own_now, now, limit))
+        if transaction.execute(_TAKE, (holder, now + milliseconds, row.id, now))
     ]
     rows = [transaction.row(f"SELECT {_COLUMNS} FROM watch WHERE id = ?", (one,)) for one in taken]
     return [_watch_of(row) for row in rows if row is not None]
@@ -442,34 +431,28 @@ def _record(transaction: Transaction, item: tuple[str, Recorded]) -> bool:
 
 
 def _keep_changes(transaction: Transaction, watch: Watch, recorded: Recorded) -> None:
-    rows: list[Sequence[Value]] = [
-        (
-            watch.id,
-            number,
-            one.at,
-            one.topic,
-            one.name,
-            one.before,
-            one.after,
-            one.sentence,
-            one.severity,
-        )
+    rows: list[dict[str, Value]] = [
+        {
+            "watch_id": watch.id,
+            "number": number,
+            "at": one.at,
+            "topic": one.topic,
+            "name": one.name,
+            "value_before": one.before,
+            "value_after": one.after,
+            "sentence": one.sentence,
+            "severity": one.severity,
+        }
         for number, one in enumerate(recorded.changes, watch.changes)
     ]
-    if rows:
-        transaction.insert(
-            "watch_change (watch_id, number, at, topic, name, value_before, value_after, "
-            "sentence, severity)",
-            rows,
-        )
-    score = recorded.score
-    if score is not None:
-        number = watch.changes + len(recorded.changes)
-        points = json.dumps(score.points)
-        transaction.insert(
-            "watch_score (watch_id, number, at, score, grade, points)",
-            [(watch.id, number, score.at, score.score, score.grade, points)],
-        )
+    insert(transaction, "watch_change", rows)
+    if recorded.score is not None:
+        score = asdict(recorded.score) | {
+            "watch_id": watch.id,
+            "number": watch.changes + len(recorded.changes),
+            "points": json.dumps(recorded.score.points),
+        }
+        insert(transaction, "watch_score", [score])
 
 
 def _raise(
@@ -483,10 +466,17 @@ def _raise(
         (raised.severity, raised.sentence, is_untold, watch_id, raised.key),
     )
     if not is_open:
-        transaction.insert(
-            "watch_alert (id, watch_id, problem, severity, sentence, opened_at, ending, is_untold)",
-            [(alert_id, watch_id, raised.key, raised.severity, raised.sentence, at, "", 1)],
-        )
+        alert: dict[str, Value] = {
+            "id": alert_id,
+            "watch_id": watch_id,
+            "problem": raised.key,
+            "severity": raised.severity,
+            "sentence": raised.sentence,
+            "opened_at": at,
+            "ending": "",
+            "is_untold": 1,
+        }
+        insert(transaction, "watch_alert", [alert])
 
 
 def _end(transaction: Transaction, watch_id: WatchId, ended: Ended, at: Instant) -> None:
@@ -499,7 +489,8 @@ def _end(transaction: Transaction, watch_id: WatchId, ended: Ended, at: Instant)
 
 def _history(transaction: Transaction, watch_id: WatchId, since: Instant, limit: int) -> History:
     rows = transaction.rows(
-        "SELECT at, topic, name, value_before, value_after, sentence, severity FROM watch_change "
+        "SELECT at, topic, name, value_before AS before, value_after AS after, sentence, severity "
+        "FROM watch_change "
         "WHERE watch_id = ? AND at >= ? ORDER BY number DESC LIMIT ?",
         (watch_id, since, limit + 1),
     )
@@ -508,13 +499,10 @@ def _history(transaction: Transaction, watch_id: WatchId, since: Instant, limit:
         "WHERE watch_id = ? AND at >= ? ORDER BY number DESC LIMIT ?",
         (watch_id, since, limit),
     )
-    changes = tuple(WatchChange(*row) for row in reversed(rows[:limit]))
+    changes = tuple(value_of(WatchChange, row) for row in reversed(rows[:limit]))
     return History(
         changes,
-        tuple(
-            WatchScore(at, score, grade, json.loads(points))
-            for at, score, grade, points in reversed(scores)
-        ),
+        tuple(value_of(WatchScore, row, points=json.loads(row.points)) for row in reversed(scores)),
         is_cut=len(rows) > limit,
     )
 
@@ -534,7 +522,7 @@ def _acknowledge(
         f"{_ALERTS} WHERE account_id = ? AND watch_id = ? AND watch_alert.id = ?",
         (account_id, watch_id, alert_id),
     )
-    return None if row is None else _alert_of(row)
+    return None if row is None else value_of(Alert, row)
 
 
 @for_each

@@ -71,7 +71,7 @@ class ListRequest(Struct, frozen=True):
     @property
     def is_filtered(self) -> bool:
         """Tell whether anything is asked of a message."""
-        return self.wanted != MessageFilter() or bool(self.written)
+        return not self.wanted.asks_only() or bool(self.written)
 
     @property
     def is_live(self) -> bool:

@@ -1,0 +1,74 @@
+"""Rows are read by the names of their columns, on both databases."""
+
+from enum import Enum
+
+import pytest
+from msgspec import Struct
+
+from mailcheck.core.cursors import Position
+from mailcheck.core.filters import MessageFilter
+from mailcheck.engines.database import DatabaseEngine
+from mailcheck.store.engine import Transaction, columns_of, value_of
+from mailcheck.store.filter_sql import is_counted_by_recipient, is_counted_by_tag
+
+
+class Colour(Enum):
+    """What a word of a column stands for."""
+
+    RED = "red"
+
+
+class Thing(Struct, frozen=True):
+    """A value with one field of each kind."""
+
+    name: str
+    note: str | None
+    size: int | None
+    is_new: bool
+    colour: Colour
+    parts: tuple[str, ...] = ()
+
+
+WORDS = ["null", "None", "true", "1", "", "\u00e9", "{}", "red"]
+"""Texts that look like other values."""
+
+
+@pytest.mark.parametrize("word", WORDS)
+async def test_a_row_becomes_a_value(engine: DatabaseEngine, word: str) -> None:
+    """The order of columns does not matter, further ones are left out, and texts stay texts."""
+
+    def query(transaction: Transaction) -> Thing:
+        row = transaction.row(
+            "SELECT 'red' AS colour, ? AS name, 7 AS other, 1 AS is_new, NULL AS size, ? AS note",
+            (word, word),
+        )
+        return value_of(Thing, row, parts=(word,))
+
+    assert await engine.read(query) == Thing(
+        word, word, None, is_new=True, colour=Colour.RED, parts=(word,)
+    )
+
+
+def test_columns_are_the_fields() -> None:
+    """A class says which columns are read; some of its fields have none."""
+    assert columns_of(Thing, "thing", "colour", "parts") == (
+        "thing.name, thing.note, thing.size, thing.is_new"
+    )
+
+
+class Request(MessageFilter, frozen=True, kw_only=True):
+    """A filter with more fields, as a request may have."""
+
+    limit: int = 10
+
+
+@pytest.mark.parametrize("kind", [MessageFilter, Request])
+def test_counters_answer_whatever_class_asks(kind: type[MessageFilter]) -> None:
+    """A subclass of the filter is counted as fast as the filter itself."""
+    assert is_counted_by_tag(kind())
+    assert is_counted_by_tag(kind(tag="a", after=Position(0)))
+    assert not is_counted_by_tag(kind(tag="a", text="b"))
+    assert not is_counted_by_tag(kind(tag="a", after=Position(1)))
+    assert is_counted_by_recipient(kind(recipient="a@b.example"))
+    assert not is_counted_by_recipient(kind(recipient="a@b.example", author="c"))
+    assert not is_counted_by_recipient(kind())
