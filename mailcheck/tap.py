@@ -54,10 +54,9 @@ def _build(options: Options) -> IService:
     from mailcheck.config.reading import ConfigError, load_config
     from mailcheck.core.identifiers import RandomPool
     from mailcheck.daemon.listening import CannotStart, raise_file_limit
-    from mailcheck.daemon.reactor import prepare_reactor
-    from mailcheck.daemon.wall_clock import time_of_day
+    from mailcheck.daemon.wall_clock import run_on_monotonic_clock, time_of_day
 
-    prepare_reactor(reactor)
+    run_on_monotonic_clock(reactor)
     path = Path(options["config"]) if options["config"] else None
     read_config = partial(load_config, path, os.environ)
     try:

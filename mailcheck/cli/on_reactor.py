@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
 from mailcheck.cli.commands import Console
-from mailcheck.daemon.reactor import run_on_monotonic_clock
+from mailcheck.daemon.wall_clock import run_on_monotonic_clock
 
 Work = Callable[[argparse.Namespace, Console, Any], Coroutine[Any, Any, int]]
 """A command that asks the network; it is given the reactor, and gives the exit status."""

@@ -7,6 +7,7 @@ because of that.
 import os
 import time
 from collections.abc import Callable
+from typing import Any
 
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
@@ -26,6 +27,16 @@ def time_of_day() -> Instant:
 def of_the_system(clock: IReactorTime) -> TimeAndChance:
     """Give the system's time and randomness, for a command: it keeps nothing that would expire."""
     return TimeAndChance(time_of_day, time_of_day, clock, os.urandom)
+
+
+def run_on_monotonic_clock(reactor: Any) -> None:
+    """Have a reactor that does not run yet measure all delays by the monotonic clock.
+
+    Twisted measures them by the time of day. When that is set back, no delayed call is due for as
+    long as it was set back.
+    """
+    assert not reactor.getDelayedCalls(), "calls were delayed by another clock"
+    reactor.seconds = time.monotonic
 
 
 class WallClock:

@@ -8,13 +8,12 @@ from msgspec import Struct
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint
 from twisted.internet.error import ConnectionAborted
-from twisted.internet.interfaces import IDelayedCall, ITCPTransport
+from twisted.internet.interfaces import IDelayedCall, IReactorTime, ITCPTransport
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.dns.alarms import Alarm, Alarms
 from mailcheck.dns.exchange import DnsReactor, Exchange, Pending
 from mailcheck.dns.resolution import Resolution, ResolverSettings, Step, Try
 from mailcheck.dns.servers import Server, ServerRota
@@ -51,28 +50,28 @@ class Liveness:
 
     def __init__(
         self,
-        alarms: Alarms,
+        clock: IReactorTime,
         exchange: Exchange,
         servers: Sequence[Server],
         on_death: Callable[[], None],
     ) -> None:
-        self._alarms = alarms
+        self._clock = clock
         self._exchange = exchange
         self._servers = tuple(servers)
         self._on_death = on_death
-        self._alarm: Alarm | None = None
+        self._timer: IDelayedCall | None = None
         self._asked: deque[Pending] = deque()
         self._sent = 0
         self.is_dead = False
 
     def note_silence(self) -> None:
         """Note that a question had no answer: find out whether any would have."""
-        if self._alarm is None:
+        if self._timer is None:
             self._ask()
 
     def note_answer(self) -> None:
         """Note that a server said something, whatever it was."""
-        if self._alarm is not None:
+        if self._timer is not None:
             self.stop()
 
     def heard(self, message: bytes) -> None:
@@ -84,9 +83,9 @@ class Liveness:
 
     def stop(self) -> None:
         """Ask no more; who was dead is not."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        self._timer = None
         while self._asked:
             self._asked.pop().cancel()
         self._sent = 0
@@ -99,7 +98,7 @@ class Liveness:
         while len(self._asked) > (SENDINGS - 1) * len(self._servers):
             self._asked.popleft().cancel()
         self._sent += 1
-        self._alarm = self._alarms.set(WHILE_DEAD if self.is_dead else INTERVAL, self._ask)
+        self._timer = self._clock.callLater(WHILE_DEAD if self.is_dead else INTERVAL, self._ask)
         for server in self._servers:
             try:
                 self._asked.append(self._exchange.ask(server, ROOT, True, self))
@@ -182,7 +181,6 @@ class Upstream(Struct, frozen=True):
     """What all lookups of a resolver share."""
 
     reactor: DnsReactor
-    alarms: Alarms
     rota: ServerRota
     liveness: Liveness
     exchange: Exchange
@@ -232,7 +230,7 @@ class Lookup:
         self._deadline = now + settings.deadline
         self._discard = discard
         self._pending: Pending | Deferred[bytes] | Turn | None = None
-        self._timer: Alarm | None = None
+        self._timer: IDelayedCall | None = None
         self.answer: Deferred[DnsAnswer] = Deferred(self._cancel)
         self.is_over = False
 
@@ -313,11 +311,11 @@ class Lookup:
         return max(0.0, self._deadline - self._upstream.reactor.seconds())
 
     def _arm(self, delay: float, action: Callable[[], None]) -> None:
-        self._timer = self._upstream.alarms.set(delay, action)
+        self._timer = self._upstream.reactor.callLater(delay, action)
 
     def _disarm(self) -> None:
         timer, self._timer = self._timer, None
-        if timer is not None:
+        if timer is not None and timer.active():
             timer.cancel()
         pending, self._pending = self._pending, None
         if pending is not None:
@@ -351,12 +349,11 @@ class StubResolver:
         settings: ResolverSettings,
         random_bytes: RandomBytes,
     ) -> None:
-        alarms, exchange = Alarms(reactor), Exchange(reactor, random_bytes)
+        exchange = Exchange(reactor, random_bytes)
         self._upstream = Upstream(
             reactor=reactor,
-            alarms=alarms,
             rota=ServerRota(servers),
-            liveness=Liveness(alarms, exchange, servers, self._give_up_all),
+            liveness=Liveness(reactor, exchange, servers, self._give_up_all),
             exchange=exchange,
             settings=settings,
             random_bytes=random_bytes,

@@ -170,14 +170,9 @@ class Watchdog:
 
 
 class Wire:
-    """Sends the replies to pipelined commands together, at once where the socket takes them.
+    """Sends the replies to pipelined commands together."""
 
-    A reply through the transport's own buffer waits for the reactor to report
-    the socket as writable: one more round and two system calls. As long as
-    all that was written was taken at once there is nothing it could overtake.
-    """
-
-    __slots__ = ("_is_bare_socket", "_is_paused", "_lines", "_send_now", "_transport")
+    __slots__ = ("_is_bare_socket", "_is_paused", "_lines", "_transport")
 
     def __init__(self, transport: Any) -> None:
         """Use a transport that is an ITLSTransport and an IPushProducer at once."""
@@ -187,9 +182,6 @@ class Wire:
             # acknowledged that, which it may put off for 40 ms.
             transport.setTcpNoDelay(True)
         self._is_bare_socket = isinstance(transport, FileDescriptor)
-        self._send_now: Callable[[bytes], int] | None = (
-            transport.getHandle().send if self._is_bare_socket else None
-        )
         self._is_paused = False
         self._lines: list[bytes] = []
 
@@ -199,26 +191,17 @@ class Wire:
 
     def flush(self) -> None:
         """Send the replies that were kept."""
-        if not self._lines:
-            return
-        data = b"".join(self._lines)
-        self._lines.clear()
-        if self._send_now is not None:
-            try:
-                sent = self._send_now(data)
-            except OSError:
-                sent = 0  # the transport meets it again, and knows what to do
-            if sent == len(data):
-                return
-            # The rest, and all that follows it, goes through the buffer.
-            self._send_now = None
-            data = data[sent:]
-        self._transport.write(data)
+        if self._lines:
+            self._transport.write(b"".join(self._lines))
+            self._lines.clear()
+            if self._is_bare_socket and not self._transport.disconnecting:
+                # Else the reactor sends it after all that is ready in this turn.
+                self._transport.doWrite()
 
     def start_tls(self, certificate: IOpenSSLContextFactory) -> None:
         """Encrypt from here on."""
         self.flush()
-        self._send_now, self._is_bare_socket = None, False
+        self._is_bare_socket = False
         self._transport.startTLS(certificate)
 
     def tls_facts(self) -> TlsFacts:

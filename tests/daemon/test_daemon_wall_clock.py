@@ -10,8 +10,7 @@ from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 
 from mailcheck.core.instants import DAY, HOUR, SECOND
-from mailcheck.daemon.reactor import run_on_monotonic_clock
-from mailcheck.daemon.wall_clock import WallClock
+from mailcheck.daemon.wall_clock import WallClock, run_on_monotonic_clock
 from tests.house import House, mail, result_of
 from tests.web.raw_http import RawHttp, request
 

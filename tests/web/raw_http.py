@@ -52,11 +52,6 @@ class RawHttp:
         return len(self._held)
 
     @property
-    def pieces_held(self) -> int:
-        """Say in how many pieces lies what the server has read ahead."""
-        return len(self._protocol._dataBuffer)
-
-    @property
     def is_reading(self) -> bool:
         """Tell whether the server reads what comes."""
         return self.transport.producerState == "producing" and not self.transport.disconnecting

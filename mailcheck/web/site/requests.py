@@ -299,6 +299,8 @@ class BoundedRequest(Request):
     def gotLength(self, length: int | None) -> None:
         """Refuse early what says itself that it is too large."""
         self.is_too_large = length is not None and length > MAX_BODY
+        if self.is_too_large:
+            self.requestHeaders.removeHeader(b"Expect")  # so that the body is not asked for
         super().gotLength(0 if self.is_too_large else length)
 
     def handleContentChunk(self, data: bytes) -> None:

@@ -45,13 +45,10 @@ from mailcheck.ports.journals import WebJournal
 from mailcheck.web.site.errors import FAULTS, NO_REQUEST, TOO_MANY_CONNECTIONS, TRY_AGAIN
 from mailcheck.web.site.replies import error_reply, reply_as_bytes
 from mailcheck.web.site.requests import LOCAL_PEER, AnswerRoom, ClientAddresses, PacedRequest
+from mailcheck.web.site.twisted_private import OpenHttpChannel
 
 SERVER = b"mailcheck"
 """What we call ourselves; of which version is nobody's business."""
-
-MAX_PACKETS = 16
-"""Pieces in which the next request may lie while one is answered; Twisted counts all their
-bytes again for each that comes."""
 
 MAX_AHEAD = 1_024
 """Bytes of the next request that are read while one is answered; then the client waits. Some are
@@ -137,7 +134,7 @@ class Connections:
         return True
 
 
-class WebConnection(HTTPChannel):
+class WebConnection(OpenHttpChannel):
     """Twisted's connection with bounds.
 
     A request that comes in slowly does not put the time-out off, and neither does an
@@ -148,12 +145,13 @@ class WebConnection(HTTPChannel):
     """
 
     is_full = False
-    _optimisticEagerReadSize = MAX_AHEAD  # noqa: N815
     _has_begun = False
+    _is_answering = False
+    _ahead = b""
+    _head_problem: str | None = None
     _drops_input = False
     _waits_for_reader = False
     transport: Any
-    _networkProducer: Any  # noqa: N815
 
     def __init__(self, connections: Connections) -> None:
         super().__init__()
@@ -162,6 +160,11 @@ class WebConnection(HTTPChannel):
     def dataReceived(self, data: bytes) -> None:
         """Take bytes; only the first ones of a request give it more time."""
         if self._drops_input:
+            return
+        if self._is_answering:
+            self._ahead += data
+            if len(self._ahead) > MAX_AHEAD:
+                self.transport.pauseProducing()  # `requestDone` resumes it
             return
         if not self._has_begun:
             self._has_begun = True
@@ -180,24 +183,27 @@ class WebConnection(HTTPChannel):
             self._refuse(MALFORMED)
             return False
 
+    def checkPersistence(self, request: HttpRequest, version: bytes) -> bool:  # noqa: N802
+        """Check the head of a request as well: only this method is told the version."""
+        self._head_problem = _explain_bad_head(request.requestHeaders, version)
+        if self._head_problem is not None:
+            request.requestHeaders.removeHeader(b"Expect")  # so that no body is asked for
+        return bool(super().checkPersistence(request, version))
+
     def allHeadersReceived(self) -> None:  # noqa: N802
         """Take the head of a request, now that it is whole; one that says too much ends there."""
-        request = self.requests[-1]
-        problem = _explain_bad_head(request.requestHeaders, self._version)
-        if problem is not None:
-            self._refuse(problem)
-            return
         super().allHeadersReceived()
-        if request.is_too_large:
+        request = self.requests[-1]
+        if self._head_problem is not None:
+            self._refuse(self._head_problem)
+        elif request.is_too_large:
             self.length = 0  # of what is still awaited
             self._drop_the_rest(request)
 
     def rawDataReceived(self, data: bytes) -> None:  # noqa: N802
-        """Take a piece of a body, or what comes while a request is answered."""
-        if self._handlingRequest and len(self._dataBuffer) >= MAX_PACKETS:
-            self._dataBuffer = [b"".join(self._dataBuffer)]
+        """Take a piece of a body, or the rest of the packet in which a request ended."""
         super().rawDataReceived(data)
-        if self._handlingRequest or self._drops_input or not self.requests:
+        if self._is_answering or self._drops_input or not self.requests:
             return
         if self.requests[-1].is_too_large:
             self._drop_the_rest(self.requests[-1])
@@ -206,11 +212,12 @@ class WebConnection(HTTPChannel):
     def allContentReceived(self) -> None:  # noqa: N802
         """Work on a request, now that it is whole."""
         self._connections.keep(self)
+        self._is_answering = True
         super().allContentReceived()
 
     def requestDone(self, request: HttpRequest) -> None:  # noqa: N802
         """Rest until the next request; a connection that ends has to come to its end too."""
-        self._has_begun = self._waits_for_reader = False
+        self._has_begun = self._waits_for_reader = self._is_answering = False
         self._connections.let_rest(self)
         ends = not self.persistent
         super().requestDone(request)
@@ -218,6 +225,9 @@ class WebConnection(HTTPChannel):
             self.watch_reader()
         else:
             _send_now(self.transport)
+            ahead, self._ahead = self._ahead, b""
+            if ahead:
+                self.dataReceived(ahead)
 
     def watch_reader(self) -> None:
         """Give the client its time, from now on, to read what it was sent."""
@@ -240,8 +250,9 @@ class WebConnection(HTTPChannel):
 
     def loseConnection(self) -> None:  # noqa: N802
         """End the connection; one whose client may still be sending is closed by that client."""
-        if self._drops_input and ITCPTransport.providedBy(self.transport) and not self.isSecure():
-            self._networkProducer.unregisterProducer()
+        is_plain = ITCPTransport.providedBy(self.transport) and not self.isSecure()
+        if self._drops_input and is_plain:
+            self.transport.unregisterProducer()
             self.transport.loseWriteConnection()
         else:  # TLS waits for the client by itself
             super().loseConnection()
@@ -292,12 +303,9 @@ class WebConnection(HTTPChannel):
         self.loseConnection()
         self.watch_reader()
 
-    def _respondToBadRequestAndDisconnect(self) -> None:  # noqa: N802
+    def refuse_malformed(self) -> None:
+        """Refuse a request that Twisted cannot parse."""
         self._refuse(MALFORMED)
-
-    def _send100Continue(self) -> None:  # noqa: N802
-        if not self.requests[-1].is_too_large:
-            super()._send100Continue()
 
 
 def _explain_bad_head(headers: Headers, version: bytes) -> str | None:

@@ -1,0 +1,22 @@
+"""All private names of Twisted that mailcheck uses, each with the reason.
+
+`tests/test_private_names.py` fails when Twisted changes one of them, and when another module uses a
+private name of a library. ``setup.cfg`` bounds the version of Twisted.
+"""
+
+from abc import abstractmethod
+
+from twisted.web.http import HTTPChannel
+
+
+class OpenHttpChannel(HTTPChannel):
+    """The connection of Twisted with a public name for each private one."""
+
+    @abstractmethod
+    def refuse_malformed(self) -> None:
+        """Respond to a request that Twisted cannot parse, and close the connection."""
+
+    def _respondToBadRequestAndDisconnect(self) -> None:  # noqa: N802
+        # The reason: Twisted itself sends a bare status line, without a body that says what is
+        # wrong, and resets a connection on which the client is still sending.
+        self.refuse_malformed()
