@@ -23,7 +23,7 @@ from mailcheck.ports.workers import Worker
 from mailcheck.workers.child import load, lower_priority, may_lower_priority
 from mailcheck.workers.process import ProcessWorker
 from mailcheck.workers.scheduling import DirectWorker, MeasuredWorker, SerialWorker, WarmedWorker
-from mailcheck.workers.threads import ThreadWorker
+from mailcheck.workers.threads import ThreadWorker, nice_threads
 
 _log = Logger()
 
@@ -128,7 +128,8 @@ def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
         reads,
     )
     reader = ThreadWorker(reactor, "reader", READER_THREADS)
-    passwords = ThreadWorker(reactor, "passwords", password_threads(os.cpu_count() or 1), NICENESS)
+    hashes = password_threads(os.cpu_count() or 1)
+    passwords = ThreadWorker(reactor, "passwords", hashes, nice_threads(NICENESS))
     return Workers(
         measured(writer),
         measured(reader),

@@ -276,11 +276,11 @@ class Transcript:
     not known beforehand: a line costs an append, and a transcript is made readable on demand.
     """
 
-    __slots__ = ("_is_introduced", "_left", "_left_for_mail", "_lines", "_mail_at")
+    __slots__ = ("_is_introduced", "_left", "_left_for_mail", "_mail_at", "kept")
 
     def __init__(self) -> None:
-        # Our replies end with CRLF, commands came without: that tells them apart.
-        self._lines: list[bytes] = []
+        self.kept: list[bytes] = []
+        """The lines that were kept: replies end with CRLF, commands do not."""
         self._left = MAX_SIZE
         self._left_for_mail = MAX_SIZE
         self._mail_at = 0
@@ -294,20 +294,20 @@ class Transcript:
                 line = verb + b" ..."
         self._left -= len(line) + LINE_OVERHEAD
         if self._left >= 0:
-            self._lines.append(line)
+            self.kept.append(line)
 
     def say(self, line: bytes) -> None:
         """Keep a reply, with its CRLF."""
         self._left -= len(line) + LINE_OVERHEAD
         if self._left >= 0:
-            self._lines.append(line)
+            self.kept.append(line)
 
     def begin_mail(self) -> None:
         """Forget the mails before the one that begins with the command just heard.
 
         They may be of other people; how the client has introduced itself stays.
         """
-        lines = self._lines
+        lines = self.kept
         # It is not there when too much was said before.
         mail = lines[-1] if self._left >= 0 else b"MAIL ..."
         if self._is_introduced:
@@ -330,7 +330,7 @@ class Transcript:
         is not told who else got the mail.
         """
         shown: list[str] = []
-        for exchange in _exchanges(self._lines):
+        for exchange in _exchanges(self.kept):
             command = exchange[0]
             if _verb(command) == b"RCPT" and not any(one in command.lower() for one in addresses):
                 continue

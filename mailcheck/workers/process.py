@@ -75,6 +75,12 @@ class ProcessWorker:
         self._deaths: list[str] = []
         self._unprepared = ""
 
+    @property
+    def pid(self) -> int | None:
+        """The process id of the child, or None before its first start."""
+        pid: int | None = None if self._child is None else self._child.transport.pid
+        return pid
+
     def start(self) -> None:
         """Start the child ahead of the first call."""
         self._living_child()

@@ -19,17 +19,20 @@ Result = TypeVar("Result")
 class ThreadWorker:
     """A worker of threads of its own; with one thread, calls run in order.
 
-    :param niceness: of the threads; only Linux has it for threads.
+    :param make_thread: makes a thread as `threading.Thread` does; see `nice_threads`.
     """
 
     def __init__(
-        self, reactor: IReactorFromThreads, name: str, threads: int, niceness: int = 0
+        self,
+        reactor: IReactorFromThreads,
+        name: str,
+        threads: int,
+        make_thread: Callable[..., threading.Thread] = threading.Thread,
     ) -> None:
         self.subject = f"{name} threads"
         self._reactor = reactor
         self._pool = ThreadPool(minthreads=1, maxthreads=threads, name=name)
-        if niceness and sys.platform == "linux":
-            self._pool.threadFactory = cast(Any, partial(_NiceThread, niceness))
+        self._pool.threadFactory = cast(Any, make_thread)
 
     def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Run the call in the next free thread; calls of all owners wait in one order."""
@@ -63,6 +66,11 @@ class ThreadWorker:
 
     def ping(self) -> None:
         """Return at once: a dead thread is seen without a call."""
+
+
+def nice_threads(niceness: int) -> Callable[..., threading.Thread]:
+    """Return a function that makes threads of a lower priority, where the system has such."""
+    return partial(_NiceThread, niceness) if sys.platform == "linux" else threading.Thread
 
 
 class _NiceThread(threading.Thread):

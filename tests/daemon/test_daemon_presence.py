@@ -1,6 +1,7 @@
 """Who may work on a PostgreSQL database: one daemon, or several that share a Redis."""
 
 import time
+from urllib.parse import urlsplit
 
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.engines.postgresql import PostgresqlPresence
@@ -36,8 +37,11 @@ def test_presence_after_a_restart(
     """A server that has forgotten a daemon, as after its own restart, is told again."""
     presence = PostgresqlPresence(postgresql_database, is_alone=True)
     presence.begin()
-    pid = presence._connection.info.backend_pid
-    postgresql_server.run(f"SELECT pg_terminate_backend({pid}, 5000)")
+    postgresql_server.run(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND "
+        "database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        urlsplit(postgresql_database).path.strip("/"),
+    )
     presence.keep()
     assert not may_begin(postgresql_database, is_alone=True)
     presence.end()

@@ -245,9 +245,9 @@ def test_a_full_inbox_loses_no_alert(watching: Watching) -> None:
     watching.ask("POST", f"{one}/run")
     watching.zone.publish("10.4.8.8.in-addr.arpa", "PTR")
     watching.ask("POST", f"{one}/run")
-    house.sqlite._connection.execute("UPDATE account SET max_messages = 0")
+    house.sqlite.connection.execute("UPDATE account SET max_messages = 0")
     assert mails(watching) == []
-    house.sqlite._connection.execute("UPDATE account SET max_messages = NULL")
+    house.sqlite.connection.execute("UPDATE account SET max_messages = NULL")
     house.pass_time(PAUSE)
     assert len(mails(watching)) == 1
 

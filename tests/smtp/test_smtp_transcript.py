@@ -173,7 +173,7 @@ def test_credentials(exchange: list[bytes]) -> None:
     assert base64.b64encode(login).decode() not in text
     assert "dXNlcg" not in text
     # Nor is it kept where nobody sees it.
-    assert b"czNjcmV0" not in b"".join(talk.protocol.transcript._lines)
+    assert b"czNjcmV0" not in b"".join(talk.protocol.transcript.kept)
 
 
 def test_lines_that_are_no_commands() -> None:
@@ -181,7 +181,7 @@ def test_lines_that_are_no_commands() -> None:
     house = House(Receiver())
     talk = house.greeted()
     talk.say(MAIL, b"czNjcmV0\r\n", b"AUTH\tPLAIN czNjcmV0\r\n")
-    assert b"czNjcmV0" not in b"".join(talk.protocol.transcript._lines)
+    assert b"czNjcmV0" not in b"".join(talk.protocol.transcript.kept)
     talk.say(f"RCPT TO:<{TEST}>\r\nDATA\r\n".encode())
     talk.say(BODY)
     (lines,) = transcripts(house)
@@ -216,7 +216,7 @@ def test_much_talk_is_not_kept() -> None:
     for _ in range(200):
         talk.say(b"NOOP " + b"x" * 2_000 + b"\r\n" + b"EHLO client.example\r\n" * 5)
     transcript = talk.protocol.transcript
-    assert sum(map(len, transcript._lines)) <= MAX_SIZE
+    assert sum(map(len, transcript.kept)) <= MAX_SIZE
     talk.say(to(TEST))
     talk.say(BODY)
     (lines,) = transcripts(house)

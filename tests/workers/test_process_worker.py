@@ -162,8 +162,8 @@ async def test_a_child_leaves_endings_to_its_parent(
     held = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     worker = ProcessWorker(reactor, "test")
     worker.start()
-    assert worker._child is not None
-    child = worker._child.transport.pid
+    child = worker.pid
+    assert child is not None
     os.kill(child, ending)
     assert await worker.run(os.getpid) == child
     os.kill(child, ending)

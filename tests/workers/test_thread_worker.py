@@ -5,13 +5,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 import pytest_twisted
 from twisted.internet.interfaces import IReactorFromThreads
 
-from mailcheck.workers.threads import ThreadWorker
+from mailcheck.workers.threads import ThreadWorker, nice_threads
 from tests.servers.programs import find_program
 
 
@@ -29,7 +29,7 @@ async def test_nice_threads() -> None:
     threads = cast(IReactorFromThreads, cast(Any, reactor))
     before = niceness()
     for given, expected in ((5, min(19, before + 5)), (0, before)):
-        worker = ThreadWorker(threads, "nice", 2, given)
+        worker = ThreadWorker(threads, "nice", 2, nice_threads(given))
         worker.start()
         assert await worker.run(niceness) == expected
         worker.stop()
@@ -68,6 +68,13 @@ def test_a_lower_priority_is_optional(tmp_path: Path) -> None:
 class _Mortal(threading.Thread):
     """A thread that dies before its first call."""
 
+    made: ClassVar[list[threading.Thread]] = []
+
+    def start(self) -> None:
+        """Keep the thread, so that a test can wait for its end."""
+        self.made.append(self)
+        super().start()
+
     def run(self) -> None:
         """Die."""
 
@@ -83,10 +90,9 @@ async def test_a_thread_that_has_died() -> None:
     await worker.run(int)
     assert (worker.problem, worker.can_work) == ("", True)
     worker.stop()
-    worker = ThreadWorker(cast(IReactorFromThreads, cast(Any, reactor)), "mortal", 2)
-    cast(Any, worker._pool).threadFactory = _Mortal
+    worker = ThreadWorker(cast(IReactorFromThreads, cast(Any, reactor)), "mortal", 2, _Mortal)
     worker.start()
-    for thread in worker._pool.threads:
+    for thread in _Mortal.made:
         thread.join()
     assert worker.subject == "mortal threads"
     assert worker.problem == "1 of 1 have died: restart the daemon"
