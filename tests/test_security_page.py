@@ -24,7 +24,7 @@ from mailcheck.operations.accounts.sign_in import (
     PER_NAME,
     PER_NAME_AND_ADDRESS,
 )
-from mailcheck.operations.inbox import contents, mail_bytes
+from mailcheck.operations.inbox import contents
 from mailcheck.operations.inbox.deliver_webhooks import AT_ONCE
 from mailcheck.probes.webhook_posts import MAX_OCTETS, MOST_A_MINUTE, SECONDS
 from mailcheck.smtp.settings import Limits
@@ -84,11 +84,11 @@ CONFIG = Config()
         f"| checks under way | account | {places.CHECKS_OF_ACCOUNT}, the next wait",
         f"or after {places.CHECK_PATIENCE:.0f} s",
         (
-            f"| large mails (from {mail_bytes.LARGE // 2**20} MiB) in hand | account | "
-            f"{mail_bytes.OF_ACCOUNT}, of {mail_bytes.AT_ONCE} in all"
+            f"| large mails (from {contents.LARGE // 2**20} MiB) in hand | account | "
+            f"{contents.OF_ACCOUNT}, of {contents.AT_ONCE} in all"
         ),
-        f"503 after {mail_bytes.PATIENCE:.0f} s for its bytes",
-        f"{contents.PATIENCE:.0f} s for the message",
+        f"503 after {contents.PATIENCE:.0f} s for its bytes",
+        f"{contents.DERIVING_PATIENCE:.0f} s for the message",
         f"| tests that wait for mail | account | {MAX_PENDING} ",
         f"| reading a mail | mail | {LONGEST_READING:.0f} s",
     ],

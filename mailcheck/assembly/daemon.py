@@ -78,28 +78,24 @@ from mailcheck.daemon.retention import INTERVAL, Retention, retention_service
 from mailcheck.daemon.services import ChecksService, DaemonServices, ParkedWaits, StoreService
 from mailcheck.daemon.settled_heap import SettledHeap
 from mailcheck.daemon.wall_clock import WallClock
-from mailcheck.operations.accounts.authenticate import Authenticator, RequestMeter
+from mailcheck.operations.accounts.authenticate import (
+    REVOKED_KEYS_INTERVAL,
+    Authenticator,
+    RequestMeter,
+    RevokedKeys,
+)
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
-from mailcheck.operations.accounts.revoked_keys import INTERVAL as REVOKED_KEYS_INTERVAL
-from mailcheck.operations.accounts.revoked_keys import RevokedKeys
 from mailcheck.operations.concurrency import MailTraffic, Turns
 from mailcheck.operations.deliverability.check_progress import CheckProgress
-from mailcheck.operations.deliverability.find_test import MailOfTest
+from mailcheck.operations.deliverability.manage_tests import MailOfTest
 from mailcheck.operations.deliverability.run_test_checks import Analyse
-from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
-from mailcheck.operations.inbox.check_links import CheckLinks
-from mailcheck.operations.inbox.check_mail import CheckMail
-from mailcheck.operations.inbox.contents import Contents, MessageLoader
-from mailcheck.operations.inbox.delete_messages import DeleteMessages
+from mailcheck.operations.inbox.check_message import AuthenticateMessage, CheckLinks, CheckMail
+from mailcheck.operations.inbox.contents import Contents, MailBytes, MessageLoader
 from mailcheck.operations.inbox.feeds import HandOver, InboxFeeds
 from mailcheck.operations.inbox.follow_inbox import FollowInbox
-from mailcheck.operations.inbox.mail_bytes import MailBytes
+from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage, ShowMessage
 from mailcheck.operations.inbox.offered import InboxOperations
-from mailcheck.operations.inbox.read_inbox import ReadInbox
-from mailcheck.operations.inbox.receive_mail import ReceiveMail
-from mailcheck.operations.inbox.requested_faults import RequestedFaults
-from mailcheck.operations.inbox.share_message import ShareMessage
-from mailcheck.operations.inbox.show_message import ShowMessage
+from mailcheck.operations.inbox.receive_mail import ReceiveMail, RequestedFaults
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.operations.incidents import Incidents
 from mailcheck.operations.places import WaitSlots

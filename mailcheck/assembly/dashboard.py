@@ -7,16 +7,16 @@ from typing import Any
 from mailcheck.assembly.deployment import mail_server, reserved_names, submission_server
 from mailcheck.config.options import Config
 from mailcheck.core.accounts import RequestLimits
-from mailcheck.operations.accounts.attempts import Attempts
-from mailcheck.operations.accounts.authenticate import Authenticator, RequestMeter
-from mailcheck.operations.accounts.check_budget import CheckBudget
-from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
-from mailcheck.operations.accounts.invitations import Invitations
-from mailcheck.operations.accounts.keep_accounts import KeepAccounts
-from mailcheck.operations.accounts.own_keys import OwnKeys
+from mailcheck.operations.accounts.authenticate import Authenticator, CheckBudget, RequestMeter
+from mailcheck.operations.accounts.keep_accounts import KeepAccounts, OwnKeys
 from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
-from mailcheck.operations.accounts.register import Register, Registration, RegistrationRules
-from mailcheck.operations.accounts.sign_in import SignIn
+from mailcheck.operations.accounts.register import (
+    Invitations,
+    Register,
+    Registration,
+    RegistrationRules,
+)
+from mailcheck.operations.accounts.sign_in import Attempts, DashboardSessions, SignIn
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.journals import AccessJournal

@@ -12,15 +12,17 @@ from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import INTERVAL, DeliverabilityRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.concurrency import MailTraffic
-from mailcheck.operations.deliverability.delete_test import DeleteTest
-from mailcheck.operations.deliverability.find_test import FindTest
-from mailcheck.operations.deliverability.generate_test import GenerateTest
+from mailcheck.operations.deliverability.manage_tests import (
+    DeleteTest,
+    FindTest,
+    GenerateTest,
+    RecheckTest,
+    ScoreMessage,
+    ShareTest,
+)
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
-from mailcheck.operations.deliverability.recheck_test import RecheckTest
 from mailcheck.operations.deliverability.run_test_checks import RENEWAL, Analyse, RunTestChecks
-from mailcheck.operations.deliverability.score_message import ScoreMessage
-from mailcheck.operations.deliverability.share_test import ShareTest
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds, WaitForTest
 from mailcheck.operations.places import WaitSlots
 from mailcheck.ports.clocks import TimeAndChance

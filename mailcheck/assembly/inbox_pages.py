@@ -6,10 +6,10 @@ from mailcheck.config.options import Config
 from mailcheck.core.instants import HOUR
 from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.operations.concurrency import Turns
+from mailcheck.operations.inbox.messages import ShowMessage
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendSample
-from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.web.dashboard.inbox.live import LivePages
 from mailcheck.web.dashboard.inbox.message_pages import MessagePages

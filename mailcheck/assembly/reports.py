@@ -12,14 +12,11 @@ from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import ReportRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.accounts.authenticate import RequestMeter
-from mailcheck.operations.reports.addresses import ReportAddresses
-from mailcheck.operations.reports.delete_reports import DeleteReports
 from mailcheck.operations.reports.look_at_senders import LookAtSenders
 from mailcheck.operations.reports.offer_records import OfferRecords
 from mailcheck.operations.reports.offered import ReportOperations
-from mailcheck.operations.reports.post_report import PostReport
-from mailcheck.operations.reports.receive_reports import ReceiveReports
-from mailcheck.operations.reports.show_reports import ShowReports
+from mailcheck.operations.reports.receive_reports import PostReport, ReceiveReports, ReportAddresses
+from mailcheck.operations.reports.show_reports import DeleteReports, ShowReports
 from mailcheck.operations.reports.take_in_reports import TakeInReports
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.store.domains.report_store import ReportStore

@@ -8,8 +8,7 @@ from mailcheck.assembly.deployment import mail_server
 from mailcheck.assembly.rest_and_mcp import BuiltOperations
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import Config
-from mailcheck.operations.accounts.authenticate import RequestMeter
-from mailcheck.operations.accounts.check_budget import CheckBudget
+from mailcheck.operations.accounts.authenticate import CheckBudget, RequestMeter
 from mailcheck.operations.doctor import Doctor
 from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
 from mailcheck.web.dashboard.deliverability.history import ComparisonPages

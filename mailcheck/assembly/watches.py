@@ -9,9 +9,8 @@ from mailcheck.config.options import Config
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import WATCHES_INTERVAL, WatchRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
-from mailcheck.operations.domains.watches.keep import KeepWatches
 from mailcheck.operations.domains.watches.look import LookAtWatched
-from mailcheck.operations.domains.watches.receivers import AlertReceivers
+from mailcheck.operations.domains.watches.manage_watches import AlertReceivers, KeepWatches
 from mailcheck.operations.domains.watches.run import LOOK_INTERVAL, RunWatches
 from mailcheck.operations.domains.watches.tell import TELL_INTERVAL, TellAlerts
 from mailcheck.operations.inbox.receive_mail import ReceiveMail

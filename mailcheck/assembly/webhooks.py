@@ -14,7 +14,7 @@ from mailcheck.core.watches import receiver_key
 from mailcheck.core.webhooks import Webhook
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.services import LeasedWorkService
-from mailcheck.operations.domains.watches.receivers import AlertReceivers
+from mailcheck.operations.domains.watches.manage_watches import AlertReceivers
 from mailcheck.operations.domains.watches.tell import MailHead, write_mail_abroad
 from mailcheck.operations.inbox.contents import MessageLoader
 from mailcheck.operations.inbox.deliver_webhooks import RENEWAL, DeliverWebhooks

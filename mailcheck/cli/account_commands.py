@@ -21,8 +21,7 @@ from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.identifiers import new_password
 from mailcheck.core.instants import Instant, format_instant
-from mailcheck.operations.accounts.invitations import INVITATION_DAYS
-from mailcheck.operations.accounts.register import Registration
+from mailcheck.operations.accounts.register import INVITATION_DAYS, Registration
 
 
 def add_dashboard_commands(commands: Any) -> None:

@@ -36,7 +36,7 @@ from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.daemon.wall_clock import of_the_system, time_of_day
 from mailcheck.operations.deliverability.check_progress import CheckProgress
-from mailcheck.operations.deliverability.proposed_records import check_records, parse_record
+from mailcheck.operations.deliverability.preflight import check_records, parse_record
 from mailcheck.operations.in_children import check_raw_mail
 
 STANDARD_INPUT = "-"

@@ -9,7 +9,7 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.watches import HISTORY_KEPT
 from mailcheck.daemon.periodic import PeriodicService
-from mailcheck.operations.batches import remove_all
+from mailcheck.operations.concurrency import remove_all
 from mailcheck.ports.clocks import Now
 from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.domains.report_store import ReportStore

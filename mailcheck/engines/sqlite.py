@@ -33,7 +33,7 @@ from mailcheck.engines.sqlite_writer import (
     run_query,
     vacuum,
 )
-from mailcheck.operations.batches import fewer
+from mailcheck.operations.concurrency import fewer
 from mailcheck.ports.clocks import Soon
 from mailcheck.ports.workers import Worker
 from mailcheck.store.engine import MailWork, Result, Transaction, is_to_make_room

@@ -5,7 +5,7 @@ What can wait waits while mail is coming in: its senders wait for a reply.
 
 import math
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -14,7 +14,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.errors import ExpectedFailure, StoreFull
 from mailcheck.ports.clocks import Soon
 
 
@@ -270,3 +270,28 @@ class MailTraffic:
         # Compared as moments: of a difference of large numbers there may be a rest for ever.
         quiet_at = min(self._newest_at + QUIET, self._burst_began_at + longest)
         return quiet_at - now if self._newest_at <= now < quiet_at else 0.0
+
+
+async def remove_all(remove: Callable[[int], Awaitable[int]], most: int) -> int:
+    """Remove until nothing is left, at most ``most`` at a time; gives how many were removed.
+
+    :param remove: removes at most so many in one transaction, and gives how many.
+    :raises StoreFull: the disk has no room to remove a single one.
+    """
+    removed = 0
+    while True:
+        try:
+            count = await remove(most)
+        except StoreFull:
+            if most == 1:
+                raise
+            most = fewer(most)
+            continue
+        removed += count
+        if count < most:
+            return removed
+
+
+def fewer(most: int) -> int:
+    """Say how many to try where so many were too many for a full disk; one in the end."""
+    return max(1, most // 8)

@@ -19,7 +19,7 @@ from mailcheck.checks.content.safe_html import (
     sanitise_html,
     write_bounded,
 )
-from mailcheck.operations.inbox.show_message import make_safe
+from mailcheck.operations.inbox.messages import make_safe
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 

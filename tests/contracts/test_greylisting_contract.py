@@ -10,7 +10,7 @@ from mailcheck.core.errors import FaultMet
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Recipient
-from mailcheck.operations.inbox.requested_faults import RequestedFaults
+from mailcheck.operations.inbox.receive_mail import RequestedFaults
 from tests.contracts.conftest import Lasting
 
 RECIPIENT = Recipient("dev-a+fault.greylist-30@inbox.example", AccountId("a"), "fault.greylist-30")

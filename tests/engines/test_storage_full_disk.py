@@ -13,7 +13,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.messages import Delivery
 from mailcheck.daemon.retention import Retention
 from mailcheck.engines.sqlite import SqliteEngine
-from mailcheck.operations.inbox.delete_messages import DeleteMessages
+from mailcheck.operations.inbox.messages import DeleteMessages
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.engine import Transaction

@@ -20,7 +20,7 @@ from mailcheck.core.errors import (
     WaitInterrupted,
 )
 from mailcheck.core.filters import MessageFilter
-from mailcheck.operations.accounts import revoked_keys
+from mailcheck.operations.accounts import authenticate
 from mailcheck.operations.inbox.feeds import LOOK_SIZE
 from mailcheck.operations.inbox.follow_inbox import Arrived, Event, Refused, UpToHere
 from mailcheck.workers.scheduling import DirectWorker
@@ -191,7 +191,7 @@ def test_it_ends_with_its_key(house: House) -> None:
     assert not other.has_ended
     other.leave()
     assert house.assembly._keys_in_use._watched == {}
-    assert revoked_keys.INTERVAL <= 10
+    assert authenticate.REVOKED_KEYS_INTERVAL <= 10
 
 
 def test_who_is_slow_is_held_little_and_misses_nothing(house: House) -> None:

@@ -26,10 +26,10 @@ from mailcheck.operations.deliverability.authenticate_mail import (
     KnownResults,
 )
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
-from mailcheck.operations.inbox.authenticate_message import (
-    AT_ONCE,
-    OF_ACCOUNT,
-    WAITING,
+from mailcheck.operations.inbox.check_message import (
+    AUTHENTICATED_AT_ONCE,
+    AUTHENTICATED_OF_ACCOUNT,
+    WAITING_FOR_AUTHENTICATION,
     AuthenticateMessage,
 )
 from tests.fakes.mail_signer import ED25519, RSA
@@ -330,10 +330,10 @@ def test_few_are_authenticated_at_a_time() -> None:
     """Who has many mails looked at holds few in memory and keeps places free for the others."""
     desk = Desk(zone_with(silent=["sender.example"]))
     mine = [desk.ask(desk.message(number=number)) for number in range(50)]
-    assert desk.mails.reads == OF_ACCOUNT
+    assert desk.mails.reads == AUTHENTICATED_OF_ACCOUNT
     for number in range(50, 90):
         desk.ask(desk.message(number=number, account=f"b{number}"))
-    assert desk.mails.reads == AT_ONCE
+    assert desk.mails.reads == AUTHENTICATED_AT_ONCE
     desk.clock.advance(2)
     assert all(one.called for one in mine)
     assert not desk.clock.getDelayedCalls()
@@ -343,7 +343,9 @@ def test_a_place_goes_to_the_next_one() -> None:
     """What waits for its turn is judged as soon as it has one."""
     desk = Desk()
     desk.worker.is_slow = True
-    asked = [desk.ask(desk.message(number=number)) for number in range(3 * OF_ACCOUNT)]
+    asked = [
+        desk.ask(desk.message(number=number)) for number in range(3 * AUTHENTICATED_OF_ACCOUNT)
+    ]
     desk.clock.advance(1)
     while not all(one.called for one in asked):
         before = sum(one.called for one in asked)
@@ -359,14 +361,14 @@ def test_a_place_goes_to_the_next_one() -> None:
 def test_without_a_place_nothing_is_known_and_nothing_kept() -> None:
     """Without a turn in time the results are undetermined; the next reader asks anew."""
     desk = Desk(zone_with(silent=["sender.example"]))
-    for number in range(OF_ACCOUNT):
+    for number in range(AUTHENTICATED_OF_ACCOUNT):
         desk.ask(desk.message(number=number))
     late = desk.message(number=99)
     results: list[Any] = []
     desk.ask(late).addBoth(results.append)
     desk.clock.advance(1.95)
     assert words(results[0]) == ("temperror", ["temperror"], "temperror")
-    assert desk.mails.reads == OF_ACCOUNT
+    assert desk.mails.reads == AUTHENTICATED_OF_ACCOUNT
     desk.zone.silent.clear()
     desk.clock.advance(0.1)
     assert words(desk.of(late)) == ("pass", ["pass"], "pass")
@@ -375,7 +377,7 @@ def test_without_a_place_nothing_is_known_and_nothing_kept() -> None:
 def test_few_wait_for_a_place() -> None:
     """Where hundreds wait already nobody else has to: the results are undetermined at once."""
     desk = Desk(zone_with(silent=["sender.example"]))
-    for number in range(OF_ACCOUNT + WAITING):
+    for number in range(AUTHENTICATED_OF_ACCOUNT + WAITING_FOR_AUTHENTICATION):
         desk.ask(desk.message(number=number))
     found = desk.of(desk.message(number=-1))
     assert words(found) == ("temperror", ["temperror"], "temperror")

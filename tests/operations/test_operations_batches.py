@@ -3,7 +3,7 @@
 import pytest
 
 from mailcheck.core.errors import StoreFull
-from mailcheck.operations.batches import remove_all
+from mailcheck.operations.concurrency import remove_all
 from tests.house import run
 
 

@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 from mailcheck.core.errors import AttachmentNotFound, MessageNotFound, Overloaded
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.messages import MessageSummary
-from mailcheck.operations.inbox.mail_bytes import AT_ONCE, LARGE, OF_ACCOUNT, PATIENCE, MailBytes
+from mailcheck.operations.inbox.contents import AT_ONCE, LARGE, OF_ACCOUNT, PATIENCE, MailBytes
 from mailcheck.store.content_store import ContentStore
 from tests.house import House, result_of
 

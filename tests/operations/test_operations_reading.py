@@ -24,10 +24,15 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId, format_share_token
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary, Recipient
-from mailcheck.operations.inbox.contents import ATTEMPTS, RECENT_CONTENTS, RECENT_SIZE, TOO_SLOW
-from mailcheck.operations.inbox.delete_messages import BATCH
-from mailcheck.operations.inbox.mail_bytes import LARGE, OF_ACCOUNT
-from mailcheck.operations.inbox.read_inbox import OVERVIEW_TAGS, MessageList
+from mailcheck.operations.inbox.contents import (
+    ATTEMPTS,
+    LARGE,
+    OF_ACCOUNT,
+    RECENT_CONTENTS,
+    RECENT_SIZE,
+    TOO_SLOW,
+)
+from mailcheck.operations.inbox.messages import BATCH, OVERVIEW_TAGS, MessageList
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import delivery
 from tests.engines.held_worker import HeldWorker

@@ -11,7 +11,7 @@ from mailcheck.assembly.daemon import Workers
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.core.errors import LimitExceeded, RecipientUnknown, WorkTooSlow
 from mailcheck.core.instants import SECOND
-from mailcheck.operations.reports.post_report import PER_ACCOUNT, PER_CLIENT
+from mailcheck.operations.reports.receive_reports import PER_ACCOUNT, PER_CLIENT
 from mailcheck.operations.reports.take_in_reports import MAX_ATTEMPTS, RETRY_AFTER
 from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.report_files import document, gzipped, report_mail

@@ -20,7 +20,7 @@ from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.overlay import BadRecord, build_zone
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.operations.ask import MAX_QUESTIONS, Inquiry
-from mailcheck.operations.deliverability.proposed_records import (
+from mailcheck.operations.deliverability.preflight import (
     MAX_RECORDS,
     check_records,
     parse_record,

@@ -26,10 +26,9 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId, KeyId, MessageId
 from mailcheck.core.instants import Instant, instant_of
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Session, StoredMessage
-from mailcheck.operations.inbox.contents import SAVE_DELAY
+from mailcheck.operations.inbox.contents import LARGE, SAVE_DELAY
 from mailcheck.operations.inbox.explain_wait import SEEN_LIMIT, TimedOut
 from mailcheck.operations.inbox.feeds import LOOK_SIZE, HandOver
-from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.inbox.wait_for_message import GRACE, Gathered, Quiet
 from mailcheck.store.engine import Transaction, for_each
 from mailcheck.workers.scheduling import DirectWorker

@@ -10,7 +10,7 @@ from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.errors import FaultMet, InvalidParameter, KeyNotFound
 from mailcheck.core.faults import Fault
 from mailcheck.core.messages import Recipient, Session
-from mailcheck.operations.inbox import requested_faults
+from mailcheck.operations.inbox import receive_mail
 from tests.house import House, config_in_memory, result_of, run
 
 STRANGER = Session("192.0.2.7", "mx.example.com", True)
@@ -77,7 +77,7 @@ def test_greylisting_survives_a_restart(house: House) -> None:
     refused(house, "fault.greylist-30")
     house.pass_time(31)
     again = house.assembly.faults
-    fresh = requested_faults.RequestedFaults(
+    fresh = receive_mail.RequestedFaults(
         again._memory, house.assembly.cluster.counters, house.assembly.now, is_on=True
     )
     fault = fresh.at_recipient("fault.greylist-30")
@@ -88,13 +88,13 @@ def test_greylisting_survives_a_restart(house: House) -> None:
 
 def test_pairs_that_are_remembered_are_bounded(house: House) -> None:
     """A thousand of an inbox in a day; the next ones are refused, and nothing is kept of them."""
-    for number in range(requested_faults.GREYLISTED_PAIRS):
+    for number in range(receive_mail.GREYLISTED_PAIRS):
         refused(house, "fault.greylist-1", f"s{number}@example.com")
     code, reason = refused(house, "fault.greylist-1", "late@example.com")
     assert code == 451
     assert "more than 1000" in reason
     rows = house.sqlite.connection.execute("SELECT count(*) FROM remembered").fetchone()
-    assert rows == (requested_faults.GREYLISTED_PAIRS,)
+    assert rows == (receive_mail.GREYLISTED_PAIRS,)
     house.pass_time(2)
     accept(house, "fault.greylist-1", "s7@example.com")
 

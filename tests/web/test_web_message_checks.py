@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mailcheck.checks.link_checks import Hop, LinkAnswer, LinkProblem
-from mailcheck.operations.inbox.check_links import BUDGET, DEADLINE, LINKS_AT_ONCE, OF_HOST
+from mailcheck.operations.inbox.check_message import BUDGET, DEADLINE, LINKS_AT_ONCE, OF_HOST
 from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mailcheck.api.deliverability.preflight_bodies import parse_preflight
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.operations.deliverability.proposed_records import MAX_RECORDS
+from mailcheck.operations.deliverability.preflight import MAX_RECORDS
 from tests.operations.scored_mails import zone_with
 from tests.web.scored_house import ScoredHouse
 

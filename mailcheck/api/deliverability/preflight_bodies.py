@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from mailcheck.api.request_bodies import parse_object, text_in
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.operations.deliverability.proposed_records import MAX_RECORDS, parse_record
+from mailcheck.operations.deliverability.preflight import MAX_RECORDS, parse_record
 
 EXAMPLE = (
     '{"records": [{"name": "_dmarc.example.com", "type": "TXT", "value": "v=DMARC1; p=reject"}]}'

@@ -34,7 +34,7 @@ from mailcheck.core import deliverability_tests as tests
 from mailcheck.core.deliverability_tests import DeliverabilityResult, State, local_part_of
 from mailcheck.core.domain_names import MAX_INPUT
 from mailcheck.core.instants import format_instant
-from mailcheck.operations.deliverability.proposed_records import MAX_RECORDS, MAX_VALUE, TYPES
+from mailcheck.operations.deliverability.preflight import MAX_RECORDS, MAX_VALUE, TYPES
 from mailcheck.store.deliverability_store import ListedTestPage
 
 NameOfTest = Annotated[str, said("names a test", pattern="^[a-z2-7]{13}$")]

@@ -22,8 +22,8 @@ from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.instants import DAY, MINUTE, Instant, format_instant, parse_instant
 from mailcheck.core.watches import WatchKind, WatchSettings, parse_quiet_time
 from mailcheck.core.webhooks import ALERT_TO, Webhook, WebhookState, address_of
-from mailcheck.operations.domains.watches import keep
-from mailcheck.operations.domains.watches.keep import SHOWN_ALERTS, ShownWatch
+from mailcheck.operations.domains.watches import manage_watches
+from mailcheck.operations.domains.watches.manage_watches import SHOWN_ALERTS, ShownWatch
 from mailcheck.store.domains.watch_store import History, WatchPage
 
 NEW_EXAMPLE = '{"target": "example.com", "everyMinutes": 60, "selectors": ["s1"]}'
@@ -261,12 +261,12 @@ def render_watch(watch: watches.Watch) -> Watch:
     return Watch(**_fields(watch))
 
 
-def render_kept(kept: keep.KeptWatch) -> KeptWatch:
+def render_kept(kept: manage_watches.KeptWatch) -> KeptWatch:
     """Render a watch that was made or changed."""
     return KeptWatch(**_fields(kept.watch), new_webhooks=_new_webhooks(kept))
 
 
-def _new_webhooks(kept: keep.KeptWatch) -> tuple[NewReceiver, ...]:
+def _new_webhooks(kept: manage_watches.KeptWatch) -> tuple[NewReceiver, ...]:
     # A mail is signed by nobody.
     signing = (one for one in kept.new_receivers if not one.is_mail)
     return tuple(NewReceiver(one.id, one.url, one.secret) for one in signing)
@@ -321,10 +321,10 @@ def render_alert(alert: watches.Alert) -> WatchAlert:
 
 
 def render_made(
-    targets: Sequence[str], outcomes: Sequence[keep.KeptWatch | ExpectedFailure]
+    targets: Sequence[str], outcomes: Sequence[manage_watches.KeptWatch | ExpectedFailure]
 ) -> MadeWatches:
     """Render what came of watches that were to be made."""
-    kept = [one for one in outcomes if isinstance(one, keep.KeptWatch)]
+    kept = [one for one in outcomes if isinstance(one, manage_watches.KeptWatch)]
     return MadeWatches(
         tuple(render_watch(one.watch) for one in kept),
         tuple(

@@ -13,7 +13,7 @@ from mailcheck.checks.link_checks import LinkCheck, LinkProblem, LinkVerdict
 from mailcheck.checks.mail_checks import Unjudged
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import MessageId
-from mailcheck.operations.inbox.check_links import LINKS_AT_ONCE, METHODS
+from mailcheck.operations.inbox.check_message import LINKS_AT_ONCE, METHODS
 
 FEATURE_PAGE = "https://www.caniemail.com/features/{slug}/"
 

@@ -20,7 +20,7 @@ from mailcheck.core.accounts import InboxState
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.instants import HOUR, format_instant
-from mailcheck.operations.inbox.read_inbox import MessageList
+from mailcheck.operations.inbox.messages import MessageList
 from mailcheck.store.messages import InboxOverview
 
 MessageName = Annotated[str, said("names a message"), spelled(format="uuid")]

@@ -37,7 +37,7 @@ from mailcheck.checks.deliverability import authentication as verdicts
 from mailcheck.core.cursors import Position, format_cursor
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.inbox.explain_wait import TimedOut
-from mailcheck.operations.inbox.read_inbox import MessageList
+from mailcheck.operations.inbox.messages import MessageList
 from mailcheck.operations.inbox.wait_for_message import Disturbed, Gathered, Quiet
 
 MAX_HEADERS = 60

@@ -18,7 +18,7 @@ from mailcheck.core.cursors import format_cursor
 from mailcheck.core.instants import format_instant
 from mailcheck.core.messages import ListedMessage, MessageSummary, Refusal, StoredMessage
 from mailcheck.operations.inbox.explain_wait import TimedOut
-from mailcheck.operations.inbox.read_inbox import MessageList
+from mailcheck.operations.inbox.messages import MessageList
 from mailcheck.operations.inbox.wait_for_message import Disturbed, Gathered, Quiet
 
 

@@ -18,7 +18,7 @@ from mailcheck.api.mcp.untrusted import inert
 from mailcheck.api.shapes import Shape
 from mailcheck.core import watches
 from mailcheck.core.instants import Instant
-from mailcheck.operations.domains.watches.keep import ShownWatch
+from mailcheck.operations.domains.watches.manage_watches import ShownWatch
 from mailcheck.store.domains.watch_store import History, WatchPage
 
 NEWEST_CHANGES = 20

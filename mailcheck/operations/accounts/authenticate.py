@@ -1,11 +1,18 @@
 """Who is calling: from the secret of an API key to the account behind it."""
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from mailcheck.core.accounts import ApiKey, Caller, RequestLimits
 from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW, Usage, judge_usage
-from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavailable
-from mailcheck.core.identifiers import KeyId, digest_secret
+from mailcheck.core.errors import (
+    ExpectedFailure,
+    InvalidCredentials,
+    LimitExceeded,
+    StoreUnavailable,
+)
+from mailcheck.core.identifiers import AccountId, KeyId, digest_secret
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.keys import Key, key_of
 from mailcheck.ports.clocks import Now
@@ -144,3 +151,81 @@ class RequestMeter:
         )
         (counts,) = await self._counters.hit(Hit(subject, windows, amount))
         return counts
+
+
+class CheckBudget:
+    """Counts the checks that an account starts on the pages; looking at results is free.
+
+    Without it the pages would be a way around the limits of the API.
+    """
+
+    def __init__(self, meter: RequestMeter, limits: RequestLimits) -> None:
+        self._meter = meter
+        self._limits = limits
+
+    async def take(self, account_id: AccountId) -> None:
+        """Count a check.
+
+        :raises LimitExceeded: says which limit is reached, and when it is free again.
+        """
+        usage = await self._meter.count(_subject(account_id), self._limits)
+        if usage.exhausted is not None:
+            raise self._meter.refusal(usage, self._limits, is_of_pages=True)
+
+    async def look(self, account_id: AccountId) -> LimitUse:
+        """Say what is used; looking counts nothing."""
+        usage = await self._meter.look(_subject(account_id), self._limits)
+        return LimitUse(self._limits, usage)
+
+
+def _subject(account_id: AccountId) -> Key:
+    return key_of("checks of account", account_id)
+
+
+REVOKED_KEYS_INTERVAL = 5.0
+"""Seconds between looks: one question for all keys in use, whoever has revoked them, and where."""
+
+End = Callable[[ExpectedFailure], None]
+
+
+class RevokedKeys:
+    """Knows what goes on with which key, and ends it when that is revoked."""
+
+    def __init__(self, store: AccountStore) -> None:
+        self._store = store
+        self._watched: dict[KeyId, dict[object, End]] = {}
+
+    def watched(self, key_id: KeyId, end: End) -> "_Watch":
+        """Call ``end`` once, should the key be revoked while the block runs."""
+        return _Watch(self._watched, key_id, end)
+
+    async def look(self) -> None:
+        """End what goes on with keys that have been revoked.
+
+        :raises StoreUnavailable: can't tell now.
+        """
+        if not self._watched:
+            return
+        for key_id in await self._store.revoked_of(tuple(self._watched)):
+            for end in tuple(self._watched.pop(key_id, {}).values()):
+                end(InvalidCredentials("the API key has been revoked"))
+
+
+class _Watch:
+    """Something that goes on with a key; thousands do, so it is no generator."""
+
+    __slots__ = ("_end", "_key_id", "_watched")
+
+    def __init__(self, watched: dict[KeyId, dict[object, End]], key_id: KeyId, end: End) -> None:
+        self._watched = watched
+        self._key_id = key_id
+        self._end = end
+
+    def __enter__(self) -> None:
+        self._watched.setdefault(self._key_id, {})[self] = self._end
+
+    def __exit__(self, *_: object) -> None:
+        ends = self._watched.get(self._key_id, {})
+        ends.pop(self, None)
+        if not ends:
+            self._watched.pop(self._key_id, None)

@@ -5,18 +5,60 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.core.accounts import RequestLimits
-from mailcheck.core.errors import AccountNameTaken, InvalidParameter, RegistrationClosed
-from mailcheck.core.identifiers import digest_secret
+from mailcheck.core.accounts import Account, RequestLimits
+from mailcheck.core.errors import (
+    AccountNameTaken,
+    InvalidParameter,
+    InvitationInvalid,
+    NotOperator,
+    RegistrationClosed,
+)
+from mailcheck.core.identifiers import digest_secret, new_session_secret
+from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.keys import key_of
-from mailcheck.operations.accounts.attempts import Attempts
-from mailcheck.operations.accounts.invitations import Invitations
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_fit
-from mailcheck.operations.accounts.sign_in import MAX_NAME, SignedIn, SignIn
-from mailcheck.ports.clocks import Now
+from mailcheck.operations.accounts.sign_in import MAX_NAME, Attempts, SignedIn, SignIn
+from mailcheck.ports.clocks import Now, TimeAndChance
 from mailcheck.store.accounts.account_store import PasswordStore
 from mailcheck.store.accounts.lookalikes import look_alike
+
+INVITATION_DAYS = 7
+"""Days until an invitation that nobody used expires."""
+
+
+class Invitations:
+    """Makes invitations and looks at them; the store keeps digests only."""
+
+    def __init__(self, store: PasswordStore, time_and_chance: TimeAndChance) -> None:
+        self._store = store
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
+
+    async def invite(self) -> str:
+        """Make an invitation; gives the code that its link ends with."""
+        code, now = new_session_secret(self._random_bytes), self._now()
+        expires_at = Instant(now + INVITATION_DAYS * DAY)
+        await self._store.add_invitation(digest_secret(code), now, expires_at)
+        return code
+
+    async def invite_as(self, account: Account) -> str:
+        """Make an invitation, as an account that may.
+
+        :raises NotOperator: it may not.
+        """
+        if not account.is_operator:
+            raise NotOperator("only the operator of this service can invite people")
+        return await self.invite()
+
+    async def require(self, code: str) -> None:
+        """Look whether an invitation can be used.
+
+        :raises InvitationInvalid: it can't.
+        """
+        if not await self._store.has_invitation(digest_secret(code), self._now()):
+            raise InvitationInvalid("this invitation was used before, or has expired")
+
 
 ATTEMPTS = RequestLimits(per_minute=20, per_day=500)
 """Sign-ups that one client address may send: most are refused for a name or a password."""

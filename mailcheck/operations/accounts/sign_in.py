@@ -3,15 +3,87 @@
 from msgspec import Struct
 
 from mailcheck.core.accounts import Account, RequestLimits
+from mailcheck.core.client_limits import MINUTE_WINDOW
 from mailcheck.core.errors import LimitExceeded, SignInFailed
-from mailcheck.core.identifiers import digest_secret, is_device_secret, new_device_secret
-from mailcheck.core.keys import key_of
-from mailcheck.operations.accounts.attempts import Attempts
-from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
+from mailcheck.core.identifiers import (
+    AccountId,
+    digest_secret,
+    is_device_secret,
+    new_device_secret,
+    new_session_secret,
+)
+from mailcheck.core.instants import DAY, MINUTE, Instant
+from mailcheck.core.keys import Key, key_of
+from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_fit
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import Now, TimeAndChance
 from mailcheck.ports.journals import AccessJournal
-from mailcheck.store.accounts.account_store import PasswordStore
+from mailcheck.store.accounts.account_store import PasswordStore, SessionStore
+
+
+class Attempts:
+    """Counts attempts, and refuses those over a limit."""
+
+    def __init__(self, meter: RequestMeter, now: Now) -> None:
+        self._meter = meter
+        self._now = now
+
+    async def count(self, subject: Key, limits: RequestLimits, what: str) -> None:
+        """Count an attempt of a subject; ``what`` there are too many of, for people.
+
+        :raises LimitExceeded: says when it may be tried again.
+        """
+        usage = await self._meter.count(subject, limits)
+        if usage.exhausted is None:
+            return
+        seconds = usage.exhausted.seconds_left(self._now())
+        is_short = usage.exhausted is MINUTE_WINDOW
+        when = f"in {seconds} seconds" if is_short else "tomorrow (UTC)"
+        raise LimitExceeded(f"{what}: try again {when}", seconds)
+
+
+IDLE_LIFE = 7 * DAY
+"""A session that is not used for so long ends."""
+
+WHOLE_LIFE = 30 * DAY
+"""A session ends after so long, however much it is used."""
+
+NOTING_INTERVAL = 5 * MINUTE
+"""A use is noted when the last one noted is older: not every page needs a write."""
+
+
+class DashboardSessions:
+    """The operations on sessions; the store keeps digests only."""
+
+    def __init__(self, store: SessionStore, time_and_chance: TimeAndChance) -> None:
+        self._store = store
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
+
+    async def open(self, account_id: AccountId) -> str:
+        """Open a session; gives its secret, which is always a new one."""
+        secret, now = new_session_secret(self._random_bytes), self._now()
+        await self._store.open_session(digest_secret(secret), account_id, now, _end(now, now))
+        return secret
+
+    async def find(self, secret: str) -> Account | None:
+        """Find whose session this is; nobody's when it has ended or never was."""
+        digest, now = digest_secret(secret), self._now()
+        session = await self._store.find_session(digest, now)
+        if session is None:
+            return None
+        if now - session.seen_at >= NOTING_INTERVAL:
+            await self._store.note_session_use(digest, now, _end(session.created_at, now))
+        return session.account
+
+    async def end(self, secret: str) -> None:
+        """End a session."""
+        await self._store.end_session(digest_secret(secret))
+
+
+def _end(created_at: Instant, used_at: Instant) -> Instant:
+    return Instant(min(created_at + WHOLE_LIFE, used_at + IDLE_LIFE))
+
 
 PER_ADDRESS = RequestLimits(per_minute=20, per_day=300)
 """Attempts to sign in from one client address: an office signs in, a list of passwords does not."""

@@ -2,17 +2,19 @@
 
 from msgspec import Struct
 
-from mailcheck.operations.deliverability.delete_test import DeleteTest
-from mailcheck.operations.deliverability.find_test import FindTest
-from mailcheck.operations.deliverability.generate_test import GenerateTest
-from mailcheck.operations.deliverability.recheck_test import RecheckTest
-from mailcheck.operations.deliverability.score_message import ScoreMessage
-from mailcheck.operations.deliverability.share_test import ShareTest
+from mailcheck.operations.deliverability.manage_tests import (
+    DeleteTest,
+    FindTest,
+    GenerateTest,
+    RecheckTest,
+    ScoreMessage,
+    ShareTest,
+)
 from mailcheck.operations.deliverability.wait_for_test import WaitForTest
 
 
 class DeliverabilityOperations(Struct, frozen=True):
-    """What an account can do with its tests; each operation is a file."""
+    """What an account can do with its tests; each operation is a class."""
 
     generate: GenerateTest
     find: FindTest

@@ -13,7 +13,7 @@ from mailcheck.core.deliverability_tests import DeliverabilityResult, State
 from mailcheck.core.errors import ShuttingDown, StoreUnavailable, WaitInterrupted
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND
-from mailcheck.operations.deliverability.find_test import FindTest
+from mailcheck.operations.deliverability.manage_tests import FindTest
 from mailcheck.operations.incidents import shown
 from mailcheck.operations.places import WaitSlots
 from mailcheck.ports.clocks import TimeAndChance

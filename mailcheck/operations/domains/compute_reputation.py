@@ -5,6 +5,7 @@ from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
+from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
@@ -14,7 +15,12 @@ from mailcheck.checks.dnsbl.mail_addresses import MailHosts, choose_sending_host
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
-from mailcheck.checks.hosts.starttls import StarttlsVerdict
+from mailcheck.checks.hosts.starttls import (
+    ProbeOutcome,
+    StarttlsProbe,
+    StarttlsVerdict,
+    judge_starttls,
+)
 from mailcheck.checks.proofs import Kept, Outcome, Proofs, Same
 from mailcheck.checks.scoring.advice import outcome_of_evidence
 from mailcheck.checks.scoring.evidence import Evidence
@@ -31,7 +37,6 @@ from mailcheck.operations.ask import DEADLINE, Inquiry, QuestionBudget
 from mailcheck.operations.concurrency import SharedCalls, run_all
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
 from mailcheck.operations.domains.known_selectors import KnownSelectors, selectors_to_try
-from mailcheck.operations.domains.probe_hosts import probe_hosts
 from mailcheck.operations.kept_values import KeptValues
 from mailcheck.operations.prove_fixes import prove_fixes
 from mailcheck.ports.clocks import TimeAndChance
@@ -254,3 +259,31 @@ class ComputeReputation:
 
 async def _find_registration(finder: RegistrationFinder, domain: str) -> RegistrationVerdict:
     return await finder.find_registration(domain)
+
+
+MAX_PROBED_HOSTS = 4
+"""Mail hosts of one domain that are probed, best first (DECISIONS.md section 2)."""
+
+
+async def probe_hosts(
+    mx: MxVerdict, prober: StarttlsProber, clock: IReactorTime, seconds: float
+) -> StarttlsVerdict:
+    """Probe the hosts that mail for a domain goes to, all at once.
+
+    :param seconds: after which a host that is still being probed is not known.
+    """
+
+    async def probe(exchange: str) -> StarttlsProbe:
+        unknown = StarttlsProbe(exchange, ProbeOutcome.NOT_PROBED)
+        probing = prober.probe(exchange)
+        return await probing.addTimeout(seconds, clock, lambda _, __: unknown)
+
+    return judge_starttls(mx, await run_all(*map(probe, _exchanges(mx))))
+
+
+def _exchanges(mx: MxVerdict) -> list[str]:
+    if mx.is_null_mx:
+        return []
+    if mx.is_implicit_mx:
+        return [mx.domain]
+    return [host.exchange for host in mx.hosts if host.is_usable][:MAX_PROBED_HOSTS]

@@ -1,27 +1,144 @@
-"""What a mail contains: derived once, away from the reactor, and kept."""
+"""The bytes of a mail, large ones in turn, and what it contains: derived once, and kept."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from twisted.internet.defer import CancelledError
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from mailcheck.checks.content.bodies import Attachment, find_attachment
 from mailcheck.core.content import MessageContent
-from mailcheck.core.errors import ExpectedFailure, MessageNotFound, WorkerDied, WorkTooSlow
+from mailcheck.core.errors import (
+    AttachmentNotFound,
+    ExpectedFailure,
+    MessageNotFound,
+    Overloaded,
+    WorkerDied,
+    WorkTooSlow,
+)
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.messages import Delivery, MessageSummary, StoredMessage
 from mailcheck.core.recent import RecentlyUsed
 from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.in_children import derive_content
-from mailcheck.operations.inbox.mail_bytes import LARGE, MailBytes
+from mailcheck.operations.places import NoPlace, Places
 from mailcheck.ports.clocks import Now
+from mailcheck.ports.workers import Worker
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow
+
+LARGE = 1024 * 1024
+"""Bytes from which on a mail waits for its turn; the others never wait behind such a one."""
+
+AT_ONCE = 4
+"""Large mails in hand at a time: one worker takes them apart, and reading them is quick."""
+
+OF_ACCOUNT = 2
+"""Of those one account may have so many."""
+
+WAITING = 500
+"""Requests that may wait for a turn; they hold no mail yet."""
+
+PATIENCE = 20.0
+"""Seconds that they wait; programs give up after thirty."""
+
+
+Result = TypeVar("Result")
+
+
+class Mail(Protocol):
+    """What a turn depends on; a `MessageSummary` is one."""
+
+    @property
+    def delivery_id(self) -> DeliveryId:
+        """Name its bytes."""
+
+    @property
+    def size(self) -> int:
+        """Say how many they are."""
+
+    @property
+    def account_id(self) -> AccountId:
+        """Name who has the turn."""
+
+
+class MailBytes:
+    """Reads mails, and parts of them.
+
+    :param worker: what mails are worked on in; large ones in one of their own, so that no small
+        one waits behind them.
+    """
+
+    def __init__(
+        self, store: ContentStore, worker: Worker, large_worker: Worker, clock: IReactorTime
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._large_worker = large_worker
+        self._places: Places[AccountId] = Places(
+            clock, at_once=AT_ONCE, of_one=OF_ACCOUNT, waiting=WAITING
+        )
+
+    @asynccontextmanager
+    async def in_hand(self, mail: Mail, patience: float = PATIENCE) -> AsyncIterator[bytes]:
+        """Give the exact bytes that came after DATA, for the time that they are worked on.
+
+        A large mail waits for its turn, at most ``patience`` seconds.
+
+        :raises MessageNotFound: the message has been deleted meanwhile.
+        :raises Overloaded: too many large mails are asked for.
+        """
+        async with self.turn(mail, patience):
+            raw = await self._store.raw_message(mail.delivery_id)
+            if raw is None:
+                raise MessageNotFound
+            yield raw
+
+    @asynccontextmanager
+    async def turn(self, mail: Mail, patience: float = PATIENCE) -> AsyncIterator[None]:
+        """Have a turn for what is worked on, where that is large.
+
+        :raises Overloaded: too many large mails are asked for.
+        """
+        is_large = mail.size >= LARGE
+        place = self._places.held(mail.account_id, patience) if is_large else nullcontext()
+        try:
+            async with place:
+                yield
+        except NoPlace:
+            raise Overloaded("too many large mails are being read: try again in a moment") from None
+
+    def work(
+        self, call: Callable[[], Result], size: int, account_id: AccountId
+    ) -> Deferred[Result]:
+        """Run a call about a mail of so many bytes in the worker for such mails."""
+        worker = self._large_worker if size >= LARGE else self._worker
+        return worker.run(call, account_id)
+
+    async def whole(self, summary: MessageSummary) -> bytes:
+        """Give the exact bytes that came after DATA; raises as `in_hand`."""
+        async with self.in_hand(summary) as raw:
+            return raw
+
+    async def attachment(self, summary: MessageSummary, attachment_id: str) -> Attachment:
+        """Give an attachment, decoded; raises as `in_hand`.
+
+        :raises AttachmentNotFound: the message has no such attachment.
+        """
+        async with self.in_hand(summary) as raw:
+            find = partial(find_attachment, raw, attachment_id)
+            attachment = await self.work(find, len(raw), summary.account_id)
+        if attachment is None:
+            raise AttachmentNotFound(f"the message has no attachment {attachment_id!r}")
+        return attachment
+
 
 RECENT_CONTENTS = 64
 """Contents kept in memory: those who wait for a mail come right after it."""
@@ -29,7 +146,7 @@ RECENT_CONTENTS = 64
 RECENT_SIZE = 262_144
 """Characters over which a content is not kept in memory."""
 
-PATIENCE = 300.0
+DERIVING_PATIENCE = 300.0
 """Seconds that a large mail waits for its turn: what is derived then is kept for the next reader,
 also where the one who asked has given up."""
 
@@ -143,7 +260,7 @@ class Contents:
     async def _find_or_derive(self, wanted: _Wanted) -> MessageContent:
         delivery_id = wanted.delivery_id
         if wanted.size >= LARGE:
-            async with self._mail_bytes.turn(wanted, PATIENCE):
+            async with self._mail_bytes.turn(wanted, DERIVING_PATIENCE):
                 return await self._find_or_derive_large(wanted)
         found = wanted.found
         if found is None:
@@ -153,7 +270,7 @@ class Contents:
         if found is not None:
             content = await self._derive(wanted, found)
         else:
-            async with self._mail_bytes.in_hand(wanted, PATIENCE) as raw_message:
+            async with self._mail_bytes.in_hand(wanted, DERIVING_PATIENCE) as raw_message:
                 content = await self._derive(wanted, raw_message)
         self._save(delivery_id, content)
         return content

@@ -33,9 +33,8 @@ from mailcheck.core.webhooks import (
     told,
 )
 from mailcheck.operations.concurrency import SharedCalls
-from mailcheck.operations.inbox.contents import UNREADABLE, MessageLoader
+from mailcheck.operations.inbox.contents import LARGE, UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
-from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.inbox.webhooks import WriteMessage, try_once
 from mailcheck.operations.places import NoPlace, Places
 from mailcheck.ports.clocks import TimeAndChance

@@ -25,8 +25,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import BEGINNING
 from mailcheck.core.messages import Delivery, Refusal
-from mailcheck.operations.inbox.contents import Contents
-from mailcheck.operations.inbox.mail_bytes import LARGE
+from mailcheck.operations.inbox.contents import LARGE, Contents
 from mailcheck.ports.clocks import Now, Soon
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow, ReadAlong

@@ -19,10 +19,9 @@ from mailcheck.core.errors import (
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import BEGINNING
 from mailcheck.core.messages import Refusal, StoredMessage
-from mailcheck.operations.accounts.revoked_keys import RevokedKeys
-from mailcheck.operations.inbox.contents import UNREADABLE, MessageLoader
+from mailcheck.operations.accounts.authenticate import RevokedKeys
+from mailcheck.operations.inbox.contents import LARGE, UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.feeds import LOOK_SIZE, InboxFeeds, Waiter
-from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.inbox.wait_for_message import position_of
 from mailcheck.operations.incidents import shown
 from mailcheck.operations.places import WaitSlots

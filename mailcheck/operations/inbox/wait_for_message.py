@@ -22,10 +22,9 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import BEGINNING, SECOND
 from mailcheck.core.instruments import SECONDS, Distribution, Tally
 from mailcheck.core.messages import ListedMessage, Refusal, StoredMessage
-from mailcheck.operations.inbox.contents import UNREADABLE, MessageLoader
+from mailcheck.operations.inbox.contents import LARGE, UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.explain_wait import Asked, ExplainWait, TimedOut
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
-from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.incidents import shown
 from mailcheck.operations.places import WaitSlots
 from mailcheck.ports.clocks import TimeAndChance

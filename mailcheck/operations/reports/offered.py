@@ -2,14 +2,13 @@
 
 from msgspec import Struct
 
-from mailcheck.operations.reports.delete_reports import DeleteReports
 from mailcheck.operations.reports.offer_records import OfferRecords
-from mailcheck.operations.reports.post_report import PostReport
-from mailcheck.operations.reports.show_reports import ShowReports
+from mailcheck.operations.reports.receive_reports import PostReport
+from mailcheck.operations.reports.show_reports import DeleteReports, ShowReports
 
 
 class ReportOperations(Struct, frozen=True):
-    """What an account, and those who report to it, can do; each operation is a file."""
+    """What an account, and those who report to it, can do; each operation is a class."""
 
     show: ShowReports
     post: PostReport

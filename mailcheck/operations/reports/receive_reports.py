@@ -5,11 +5,26 @@ from collections.abc import Callable
 from msgspec import Struct
 from twisted.internet.defer import Deferred
 
-from mailcheck.core.accounts import InboxState
+from mailcheck.core.accounts import InboxState, RequestLimits
 from mailcheck.core.addresses import Mailbox
-from mailcheck.core.errors import RecipientUnknown
+from mailcheck.core.errors import MessageNotFound, RecipientUnknown, ReportRefused
+from mailcheck.core.identifiers import new_time_ordered_id
+from mailcheck.core.keys import Key, key_of
 from mailcheck.core.messages import Recipient
-from mailcheck.core.receiver_reports import ReportKind, parse_report_address
+from mailcheck.core.network_addresses import counting_key
+from mailcheck.core.receiver_reports import (
+    ReceiverReport,
+    ReportId,
+    ReportKind,
+    ReportPlaces,
+    ReportState,
+    parse_report_address,
+    report_local_part,
+    report_token,
+)
+from mailcheck.operations.accounts.authenticate import RequestMeter
+from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.mail_store import MailStore
 
 
@@ -39,3 +54,95 @@ class ReceiveReports(Struct, frozen=True):
         if inbox is None:
             raise RecipientUnknown(f"no account has the address {address} for reports")
         return Recipient(address, inbox.account_id, "", report_kind=kind)
+
+
+PER_CLIENT = RequestLimits(per_minute=60, per_day=1_000)
+"""Posts of one client (IPv6: its /64). A sender posts one report a day about each domain."""
+
+PER_ACCOUNT = RequestLimits(per_minute=200, per_day=5_000)
+"""Posts for one account, of all clients: an address that is published can be posted to by all."""
+
+
+class PostReport:
+    """Takes reports that are posted; ``when_waiting`` hears of each."""
+
+    def __init__(
+        self,
+        inboxes: MailStore,
+        store: ReportStore,
+        meter: RequestMeter,
+        when_waiting: Callable[[], None],
+        time_and_chance: TimeAndChance,
+    ) -> None:
+        self._inboxes = inboxes
+        self._store = store
+        self._meter = meter
+        self._when_waiting = when_waiting
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
+
+    async def post(self, token: str, client_ip: str, body: bytes) -> None:
+        """Keep a report.
+
+        :raises LimitExceeded: too many were posted by this client, or to this address.
+        :raises MessageNotFound: no account has this address.
+        :raises ReportRefused: there is nothing in the body.
+        :raises InboxFull: the account holds as many as it may.
+        """
+        await self._count(key_of("report posts from", counting_key(client_ip)), PER_CLIENT)
+        found = parse_report_address(f"{ReportKind.TLS.value}-{token}")
+        inbox = None if found is None else await self._inboxes.find_inbox(found[1])
+        if inbox is None:
+            raise MessageNotFound("nobody takes reports at this address")
+        if not body:
+            raise ReportRefused("the body is empty: post the report, as JSON or packed with gzip")
+        await self._count(key_of("report posts to", inbox.account_id), PER_ACCOUNT)
+        now = self._now()
+        report = ReceiverReport(
+            ReportId(new_time_ordered_id(now, self._random_bytes)),
+            inbox.account_id,
+            ReportKind.TLS,
+            ReportState.WAITING,
+            now,
+        )
+        await self._store.post(report, body)
+        self._when_waiting()
+
+    async def _count(self, subject: Key, limits: RequestLimits) -> None:
+        usage = await self._meter.count(subject, limits)
+        if usage.exhausted is not None:
+            raise self._meter.refusal(usage, limits)
+
+
+TLS_PATH = "/tls-reports/"
+"""Where TLS reports are posted; what follows stands for the account."""
+
+
+class ReportAddresses(Struct, frozen=True):
+    """``domains`` are ours, the first of them is shown; ``url`` is where the daemon answers.
+
+    ``is_offered``: mail from outside comes here, so that advice may name the addresses.
+    """
+
+    domains: tuple[str, ...]
+    url: str
+    is_offered: bool = True
+
+    def places(self, mailbox_name: str) -> ReportPlaces:
+        """Give where the reports of an account go."""
+        dmarc, tls = (self.mail_address(kind, mailbox_name)[0] for kind in ReportKind)
+        return ReportPlaces(dmarc, tls, self.post_url(mailbox_name))
+
+    def mail_address(self, kind: ReportKind, mailbox_name: str) -> tuple[str, ...]:
+        """Give the addresses of an account, the one that is shown first."""
+        local_part = report_local_part(kind, mailbox_name)
+        return tuple(f"{local_part}@{domain}" for domain in self.domains)
+
+    def post_url(self, mailbox_name: str) -> str:
+        """Give where TLS reports are posted."""
+        return f"{self.url}{TLS_PATH}{report_token(mailbox_name)}"
+
+    def tls_places(self, mailbox_name: str) -> tuple[str, ...]:
+        """Give the URIs with which a TLS-RPT record asks for reports to an account."""
+        mails = self.mail_address(ReportKind.TLS, mailbox_name)
+        return (*(f"mailto:{one}" for one in mails), self.post_url(mailbox_name))

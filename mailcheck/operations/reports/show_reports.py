@@ -6,12 +6,20 @@ import msgspec
 from msgspec import Struct
 
 from mailcheck.checks.receiver_reports.tls import TlsSessions
-from mailcheck.core.errors import MessageNotFound
+from mailcheck.core.errors import MessageNotFound, ReportBusy, ReportNotFound
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE, NOWHERE, ReportKind, ReportPlaces
-from mailcheck.operations.reports.addresses import ReportAddresses
+from mailcheck.core.receiver_reports import (
+    LARGEST_REPORT_PAGE,
+    NOWHERE,
+    ReportId,
+    ReportKind,
+    ReportPlaces,
+    ReportSelection,
+)
+from mailcheck.operations.concurrency import remove_all
 from mailcheck.operations.reports.look_at_senders import LookAtSenders, ShownOverview
+from mailcheck.operations.reports.receive_reports import ReportAddresses
 from mailcheck.ports.clocks import Now
 from mailcheck.store.domains.report_quotas import Tally
 from mailcheck.store.domains.report_store import (
@@ -149,3 +157,39 @@ class ShowReports:
     def _since(self, days: int) -> Instant:
         now = self._now()
         return Instant(now - now % DAY - days * DAY)
+
+
+PIECE = 1_000
+"""Maximum number of rows deleted in one transaction, so that incoming mail waits only briefly."""
+
+
+class DeleteReports:
+    """Deletes reports of receivers, with the mail that brought them and the rows they count."""
+
+    def __init__(self, store: ReportStore, now: Now) -> None:
+        self._store = store
+        self._now = now
+
+    async def one(self, account_id: AccountId, report_id: ReportId) -> None:
+        """Delete one report.
+
+        :raises ReportNotFound: the account has no such report.
+        :raises ReportBusy: it is being read.
+        """
+        if not await self.matching(account_id, ReportSelection(report_id=report_id)):
+            if await self._store.has_report(account_id, report_id):
+                raise ReportBusy("the report is being read; delete it in a moment")
+            raise ReportNotFound(f"there is no report {report_id}")
+
+    async def matching(self, account_id: AccountId, selection: ReportSelection) -> int:
+        """Delete all reports of a selection but those being read; return how many."""
+        reports = 0
+
+        async def remove(limit: int) -> int:
+            nonlocal reports
+            removed = await self._store.remove(account_id, selection, self._now(), limit)
+            reports += removed.reports
+            return removed.reports + removed.rows
+
+        await remove_all(remove, PIECE)
+        return reports

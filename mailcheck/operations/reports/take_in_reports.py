@@ -41,7 +41,7 @@ from mailcheck.operations.deliverability.authenticate_mail import MailInquiry
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.in_children import read_report_file, read_report_mail
 from mailcheck.operations.queue_worker import QueueWorker
-from mailcheck.operations.reports.addresses import ReportAddresses
+from mailcheck.operations.reports.receive_reports import ReportAddresses
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Lease, Worker

@@ -57,7 +57,7 @@ from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.concurrency import SharedCalls, Turns
 from mailcheck.operations.inbox import explain_wait
-from mailcheck.operations.inbox.mail_bytes import LARGE
+from mailcheck.operations.inbox.contents import LARGE
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.wait_for_message import Quiet
 from mailcheck.web.api.calls import Call, Route

@@ -36,7 +36,7 @@ from mailcheck.api.requests.checks import GetWatchHistory, ListPage
 from mailcheck.api.requests.reading import NoParameters
 from mailcheck.core.watches import MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
 from mailcheck.core.webhooks import MOST_WEBHOOKS
-from mailcheck.operations.domains.watches.keep import KeepWatches
+from mailcheck.operations.domains.watches.manage_watches import KeepWatches
 from mailcheck.operations.places import CheckTurns
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.described_answers import DOWNLOAD, missing

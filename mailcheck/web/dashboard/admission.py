@@ -8,7 +8,7 @@ from twisted.web.server import Request
 from mailcheck.api.parameters import Query, parse_query
 from mailcheck.core.errors import FormExpired
 from mailcheck.core.network_addresses import counting_key
-from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
+from mailcheck.operations.accounts.sign_in import DashboardSessions
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.web.dashboard.cookies import SESSION, VISITOR, read_cookie
 from mailcheck.web.dashboard.rendering import FORM_TOKEN

@@ -35,7 +35,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import MessageId, new_short_id
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.concurrency import run_all
-from mailcheck.operations.inbox.authenticate_message import DEADLINE
+from mailcheck.operations.inbox.check_message import AUTHENTICATION_DEADLINE
 from mailcheck.operations.inbox.explain_wait import TimedOut
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.wait_for_message import Quiet
@@ -209,7 +209,9 @@ class InboxTools:
     async def get_message(self, call: ToolCall[requests.GetMessage]) -> ToolResult:
         """Read a message; a long one in short, unless all of it is asked for."""
         message = await self._read.message(call.caller.account_id, MessageId(call.asked.id))
-        call.expect(DEADLINE, "asking whether SPF, DKIM and DMARC vouch for the sender")
+        call.expect(
+            AUTHENTICATION_DEADLINE, "asking whether SPF, DKIM and DMARC vouch for the sender"
+        )
         view, authentication = await run_all(
             self._views.of(message), self._authenticate.of(message)
         )

@@ -6,7 +6,7 @@ from mailcheck.api.mcp.watches import WatchesResult, WatchResult, render_one, re
 from mailcheck.api.requests.agents import GetWatch
 from mailcheck.api.requests.fields import LARGEST_PAGE
 from mailcheck.api.requests.reading import NoParameters
-from mailcheck.operations.domains.watches.keep import KeepWatches
+from mailcheck.operations.domains.watches.manage_watches import KeepWatches
 from mailcheck.web.mcp import tool_texts
 from mailcheck.web.mcp.tools import Tool, ToolCall, ToolResult, as_json_text
 

@@ -12,8 +12,7 @@ from twisted.web.iweb import IRequest
 from twisted.web.resource import IResource
 from twisted.web.server import Request
 
-from mailcheck.operations.reports.addresses import TLS_PATH
-from mailcheck.operations.reports.post_report import PostReport
+from mailcheck.operations.reports.receive_reports import TLS_PATH, PostReport
 from mailcheck.web.site.errors import NOT_READY, NOWHERE, TOO_LARGE
 from mailcheck.web.site.replies import Reply, answer, error_reply, json_reply
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, ClientAddresses

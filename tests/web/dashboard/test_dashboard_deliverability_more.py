@@ -8,7 +8,7 @@ import pytest
 
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import Instant
-from mailcheck.operations.deliverability.proposed_records import MAX_RECORDS
+from mailcheck.operations.deliverability.preflight import MAX_RECORDS
 from tests.fakes.mail_signer import RSA
 from tests.house import Answer, result_of
 from tests.operations.scored_mails import MAIL, received

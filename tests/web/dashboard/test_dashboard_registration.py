@@ -10,7 +10,7 @@ import pytest
 from mailcheck.assembly.daemon import Workers
 from mailcheck.config.options import WebOptions
 from mailcheck.core.instants import DAY, SECOND
-from mailcheck.operations.accounts.invitations import INVITATION_DAYS
+from mailcheck.operations.accounts.register import INVITATION_DAYS
 from mailcheck.operations.accounts.sign_in import (
     PER_ADDRESS,
     PER_DEVICE,

@@ -3,8 +3,8 @@
 import pytest
 
 from mailcheck.core.instants import DAY, MINUTE, SECOND
-from mailcheck.operations.accounts.dashboard_sessions import IDLE_LIFE, WHOLE_LIFE
 from mailcheck.operations.accounts.passwords import ScryptCost, write_hash
+from mailcheck.operations.accounts.sign_in import IDLE_LIFE, WHOLE_LIFE
 from mailcheck.store.accounts.account_store import PasswordStore
 from tests.house import House, result_of, run
 from tests.web.dashboard.browser import Browser

@@ -4,8 +4,8 @@ from mailcheck.api.inbox.webhooks import describe_filter
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.webhooks import LONGEST_URL
-from mailcheck.operations.accounts.check_budget import CheckBudget
-from mailcheck.operations.accounts.own_keys import MAX_KEY_NAME, OwnKeys
+from mailcheck.operations.accounts.authenticate import CheckBudget
+from mailcheck.operations.accounts.keep_accounts import MAX_KEY_NAME, OwnKeys
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
 from mailcheck.web.dashboard.accounts.webhook_pages import NO_WEBHOOK, WebhookForm
 from mailcheck.web.dashboard.rendering import Renderer, redirect

@@ -5,12 +5,15 @@ from msgspec import Struct
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.filters import MessageFilter
-from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
-from mailcheck.operations.accounts.invitations import INVITATION_DAYS, Invitations
-from mailcheck.operations.accounts.own_keys import OwnKeys
-from mailcheck.operations.accounts.register import Register, Registration
-from mailcheck.operations.accounts.sign_in import SignedIn, SignIn
-from mailcheck.operations.inbox.read_inbox import ReadInbox
+from mailcheck.operations.accounts.keep_accounts import OwnKeys
+from mailcheck.operations.accounts.register import (
+    INVITATION_DAYS,
+    Invitations,
+    Register,
+    Registration,
+)
+from mailcheck.operations.accounts.sign_in import DashboardSessions, SignedIn, SignIn
+from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.web.dashboard.cookies import (
     DEVICE,
     DEVICE_AGE,

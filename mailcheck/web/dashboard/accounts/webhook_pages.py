@@ -8,7 +8,7 @@ from mailcheck.api.parameters import Query
 from mailcheck.core.cursors import START
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.webhooks import Webhook
-from mailcheck.operations.accounts.check_budget import CheckBudget
+from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit

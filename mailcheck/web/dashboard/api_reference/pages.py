@@ -11,8 +11,8 @@ from mailcheck.api.requests.reading import read_query
 from mailcheck.api.urls import API_PAGE_PATH, API_PATH, PublicUrls
 from mailcheck.core.errors import InvalidParameter, MessageNotFound
 from mailcheck.core.filters import MessageFilter
-from mailcheck.operations.deliverability.find_test import FindTest
-from mailcheck.operations.inbox.read_inbox import ReadInbox
+from mailcheck.operations.deliverability.manage_tests import FindTest
+from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import DOCUMENT_PATH, MAX_KEPT, ApiDescription
 from mailcheck.web.dashboard.api_reference.view import (

@@ -8,7 +8,7 @@ from msgspec import Struct
 from mailcheck.api.deliverability.findings import points
 from mailcheck.core.deliverability_tests import DeliverabilityResult, ListedTest
 from mailcheck.core.errors import NoMailYet
-from mailcheck.operations.deliverability.find_test import FindTest
+from mailcheck.operations.deliverability.manage_tests import FindTest
 from mailcheck.web.dashboard.deliverability.report_view import (
     BEST,
     level_of,

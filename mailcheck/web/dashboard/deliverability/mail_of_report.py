@@ -5,8 +5,8 @@ from typing import Any
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.messages import StoredMessage
-from mailcheck.operations.deliverability.find_test import MailOfTest
-from mailcheck.operations.inbox.show_message import ShowMessage
+from mailcheck.operations.deliverability.manage_tests import MailOfTest
+from mailcheck.operations.inbox.messages import ShowMessage
 from mailcheck.web.dashboard.inbox.message_view import asks_for_remote, frame_reply, view_message
 from mailcheck.web.dashboard.visits import Visit
 from mailcheck.web.site.replies import Reply

@@ -6,7 +6,7 @@ from mailcheck.api.deliverability.findings import TENTHS
 from mailcheck.api.deliverability.tests import address_of
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.identifiers import MessageId
-from mailcheck.operations.accounts.check_budget import CheckBudget
+from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.deliverability.check_progress import PARTS, CheckProgress
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
 from mailcheck.web.dashboard.deliverability.history import find_history

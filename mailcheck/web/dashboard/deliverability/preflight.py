@@ -9,13 +9,13 @@ from mailcheck.api.parameters import Query
 from mailcheck.api.shapes import as_json
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.errors import InvalidParameter, NoMailYet
-from mailcheck.operations.accounts.check_budget import CheckBudget
-from mailcheck.operations.deliverability.find_test import FindTest
-from mailcheck.operations.deliverability.preflight import Preflight
-from mailcheck.operations.deliverability.proposed_records import (
+from mailcheck.operations.accounts.authenticate import CheckBudget
+from mailcheck.operations.deliverability.manage_tests import FindTest
+from mailcheck.operations.deliverability.preflight import (
     MAX_RECORDS,
     MAX_VALUE,
     TYPES,
+    Preflight,
     parse_record,
 )
 from mailcheck.web.dashboard.deliverability.report_view import (

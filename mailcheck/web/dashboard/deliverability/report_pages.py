@@ -7,9 +7,8 @@ from mailcheck.api.shapes import dump_json
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.errors import NoMailYet
 from mailcheck.core.identifiers import SHARE_SECRET_LENGTH, SHORT_ID_LENGTH
-from mailcheck.operations.deliverability.find_test import FindTest
-from mailcheck.operations.deliverability.share_test import ShareTest
-from mailcheck.operations.inbox.check_mail import CheckMail
+from mailcheck.operations.deliverability.manage_tests import FindTest, ShareTest
+from mailcheck.operations.inbox.check_message import CheckMail
 from mailcheck.web.dashboard.application import prefers_html
 from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
 from mailcheck.web.dashboard.deliverability.report_view import view_stored_report

@@ -15,7 +15,7 @@ from mailcheck.checks.dnsbl.listings import Listing
 from mailcheck.core.domain_names import parse_blocklist_query
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.operations.accounts.check_budget import CheckBudget
+from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
 from mailcheck.operations.places import CheckTurns
 from mailcheck.web.dashboard.domains.view import NameRules

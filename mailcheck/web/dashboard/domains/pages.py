@@ -11,7 +11,7 @@ from mailcheck.api.shapes import as_json
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, StarttlsVerdict
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.receiver_reports import Offer, ReportPlaces
-from mailcheck.operations.accounts.check_budget import CheckBudget
+from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.compute_reputation import (
     ComputeReputation,

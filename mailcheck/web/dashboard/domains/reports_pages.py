@@ -15,7 +15,7 @@ from mailcheck.api.shapes import as_json
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.receiver_reports import ReportId, ReportKind, ReportPlaces, ReportSelection
-from mailcheck.operations.accounts.check_budget import CheckBudget
+from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.reports.offer_records import Offered
 from mailcheck.operations.reports.offered import ReportOperations

@@ -22,8 +22,8 @@ from mailcheck.core.watches import (
     parse_quiet_time,
 )
 from mailcheck.core.webhooks import address_of
-from mailcheck.operations.accounts.check_budget import CheckBudget
-from mailcheck.operations.domains.watches.keep import KeepWatches, KeptWatch
+from mailcheck.operations.accounts.authenticate import CheckBudget
+from mailcheck.operations.domains.watches.manage_watches import KeepWatches, KeptWatch
 from mailcheck.operations.places import CheckTurns
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit

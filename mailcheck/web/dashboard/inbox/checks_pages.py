@@ -10,7 +10,7 @@ from mailcheck.checks.link_checks import Hop, LinkCheck, LinkVerdict
 from mailcheck.checks.mail_checks import Compatibility, MailChecks, MailLink, Support
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import MessageId
-from mailcheck.operations.deliverability.find_test import FindTest
+from mailcheck.operations.deliverability.manage_tests import FindTest
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit

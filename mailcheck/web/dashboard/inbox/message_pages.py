@@ -5,11 +5,8 @@ from collections.abc import Sequence
 from mailcheck.checks.content.bodies import Attachment
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.messages import StoredMessage
-from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
-from mailcheck.operations.inbox.delete_messages import DeleteMessages
-from mailcheck.operations.inbox.read_inbox import ReadInbox
-from mailcheck.operations.inbox.share_message import ShareMessage
-from mailcheck.operations.inbox.show_message import ShowMessage
+from mailcheck.operations.inbox.check_message import AuthenticateMessage
+from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage, ShowMessage
 from mailcheck.web.dashboard.inbox.message_view import (
     ResultRow,
     asks_for_remote,

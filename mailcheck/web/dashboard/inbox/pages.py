@@ -14,8 +14,12 @@ from mailcheck.core.filters import PARAMETER as SEARCH_PARAMETER
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import HOUR
 from mailcheck.core.messages import ListedMessage
-from mailcheck.operations.inbox.delete_messages import DeleteMessages
-from mailcheck.operations.inbox.read_inbox import LOOKED_THROUGH, MessageList, ReadInbox
+from mailcheck.operations.inbox.messages import (
+    LOOKED_THROUGH,
+    DeleteMessages,
+    MessageList,
+    ReadInbox,
+)
 from mailcheck.operations.inbox.send_sample import SendSample
 from mailcheck.web.dashboard.inbox.view import (
     LARGEST_PAGE,

@@ -3,9 +3,8 @@
 from mailcheck.api.inbox.messages import render_message
 from mailcheck.checks.content.bodies import Attachment
 from mailcheck.operations.concurrency import Turns
-from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
-from mailcheck.operations.inbox.share_message import ShareMessage
-from mailcheck.operations.inbox.show_message import ShowMessage
+from mailcheck.operations.inbox.check_message import AuthenticateMessage
+from mailcheck.operations.inbox.messages import ShareMessage, ShowMessage
 from mailcheck.web.dashboard.application import prefers_html
 from mailcheck.web.dashboard.inbox.message_view import (
     asks_for_remote,

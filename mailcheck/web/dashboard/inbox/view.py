@@ -9,7 +9,7 @@ from mailcheck.api.parameters import Query
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.filters import EXAMPLES, Field, MessageFilter, split_terms
 from mailcheck.core.instants import Instant
-from mailcheck.operations.inbox.read_inbox import MessageList
+from mailcheck.operations.inbox.messages import MessageList
 from mailcheck.store.messages import InboxOverview
 
 SHORTCUTS: tuple[tuple[tuple[str, ...], str], ...] = (

@@ -1,0 +1,333 @@
+"""The checks of a stored mail on request: its HTML, its accessibility, its links and its sender.
+
+A child process computes the results. They are cached for a moment and never stored.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from urllib.parse import urlsplit
+
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from mailcheck.checks.deliverability.authentication import (
+    Authentication,
+    Origin,
+    authenticate_in_vain,
+    judge_origin,
+)
+from mailcheck.checks.deliverability.identities import (
+    Identities,
+    header_of,
+    read_identities,
+    unread_identities,
+)
+from mailcheck.checks.link_checks import LinkAnswer, LinkCheck, LinkProblem, judge_link
+from mailcheck.checks.mail_checks import MailChecks, list_unsubscribe
+from mailcheck.core.accounts import RequestLimits
+from mailcheck.core.deliverability_tests import ReceivedMail
+from mailcheck.core.errors import InvalidParameter, MessageNotFound
+from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.instants import Instant, instant_of
+from mailcheck.core.keys import Key, key_of
+from mailcheck.core.messages import StoredMessage
+from mailcheck.core.recent import RecentlyUsed
+from mailcheck.operations.accounts.authenticate import RequestMeter
+from mailcheck.operations.ask import QuestionBudget
+from mailcheck.operations.concurrency import SharedCalls, run_all
+from mailcheck.operations.deliverability.authenticate_mail import (
+    LEAST_TIME,
+    KnownResults,
+    MailInquiry,
+)
+from mailcheck.operations.deliverability.score_mail import ScoringSettings
+from mailcheck.operations.in_children import check_html, check_raw_mail
+from mailcheck.operations.inbox.contents import MailBytes
+from mailcheck.operations.places import NoPlace, Places
+from mailcheck.ports.probes import LinkProber
+from mailcheck.ports.resolver import Resolver
+from mailcheck.ports.workers import Worker
+from mailcheck.store.content_store import ContentStore
+
+RECENT_CHECKS = 32
+"""Checks kept: a page, its reload and the request for its links come right after one another."""
+
+_Work = tuple[Callable[[], MailChecks], int, AccountId]
+
+
+class CheckMail:
+    """Checks mails, away from the reactor; those who ask for the same one share the work."""
+
+    def __init__(self, mail_bytes: MailBytes) -> None:
+        self._mail_bytes = mail_bytes
+        self._recent: RecentlyUsed[Key, MailChecks] = RecentlyUsed(RECENT_CHECKS)
+        self._wanted: dict[Key, _Work] = {}
+        self._checking: SharedCalls[Key, MailChecks] = SharedCalls(self._check)
+
+    async def of_message(self, message: StoredMessage) -> MailChecks:
+        """Check a message of an inbox."""
+        content = message.content
+        leaving = list_unsubscribe(content.header_list)
+        texts = content.html, content.text
+        call = partial(check_html, *texts, content.best_link, leaving, content.media_types)
+        size = len(content.html) + len(content.text)
+        work = call, size, message.summary.account_id
+        return await self._of(key_of("message", message.summary.delivery_id), work)
+
+    async def of_test(self, test_id: str, mail: ReceivedMail) -> MailChecks:
+        """Check the mail of a deliverability test."""
+        raw = mail.raw_message
+        work = partial(check_raw_mail, raw), len(raw), mail.account_id
+        return await self._of(key_of("test", test_id), work)
+
+    async def _of(self, key: Key, work: _Work) -> MailChecks:
+        found = self._recent.get(key)
+        if found is None:
+            self._wanted[key] = work
+            checking = self._checking.call(key)
+            self._wanted.pop(key, None)  # still there where somebody else had begun
+            found = await checking
+        return found
+
+    async def _check(self, key: Key) -> MailChecks:
+        found = await self._mail_bytes.work(*self._wanted.pop(key))
+        self._recent.put(key, found)
+        return found
+
+
+METHODS = ("HEAD", "GET")
+
+LINKS_AT_ONCE = 100
+"""Links of one request."""
+
+DEADLINE = 25.0
+"""Seconds for all links of a request: programs give up after thirty."""
+
+OF_ACCOUNT = 6
+"""Links that one account is asking for at a time."""
+
+OF_HOST = 2
+"""Links of one host that are being asked for, whoever asks."""
+
+WAITING = 1_000
+"""Links that wait for their turn."""
+
+BUDGET = RequestLimits(per_minute=200, per_day=5_000)
+"""Links that an account may ask for: a long newsletter has about 150."""
+
+
+class CheckLinks:
+    """Requests links, as many at a time as are fair to the accounts and to the hosts.
+
+    Only links of the mail are requested, so that mailcheck is no scanner. Links that a request may
+    use up (`MailLink.is_harmless`) are requested only when they are named. Each account has a
+    budget.
+    """
+
+    def __init__(self, prober: LinkProber, meter: RequestMeter, clock: IReactorTime) -> None:
+        self._prober = prober
+        self._meter = meter
+        self._clock = clock
+        self._accounts: Places[AccountId] = Places(clock, of_one=OF_ACCOUNT, waiting=WAITING)
+        self._hosts: Places[str] = Places(clock, of_one=OF_HOST, waiting=WAITING)
+
+    async def check(
+        self, account_id: AccountId, checks: MailChecks, urls: Sequence[str] | None, method: str
+    ) -> list[LinkCheck]:
+        """Ask for links of a mail: those named, else all that are harmless.
+
+        :raises InvalidParameter: one is no link of the mail; too many; or several by GET.
+        """
+        chosen = choose_links(checks, urls, method)
+        ends_at = self._clock.seconds() + DEADLINE
+        found: list[LinkCheck] = await run_all(
+            *(self._check_one(account_id, url, method, ends_at) for url in chosen)
+        )
+        return found
+
+    async def _check_one(
+        self, account_id: AccountId, url: str, method: str, ends_at: float
+    ) -> LinkCheck:
+        busy = LinkAnswer(url, method, problem=LinkProblem.BUSY)
+        try:
+            async with (
+                self._accounts.held(account_id, self._left(ends_at)),
+                self._hosts.held(_host_of(url), self._left(ends_at)),
+            ):
+                usage = await self._meter.count(key_of("links of account", account_id), BUDGET)
+                if usage.exhausted is not None:
+                    return judge_link(LinkAnswer(url, method, problem=LinkProblem.BUDGET))
+                looking = self._prober.look_at_link(url, method)
+                seconds = max(0.0, self._left(ends_at))
+                looking.addTimeout(seconds, self._clock, lambda _, __: busy)
+                return judge_link(await looking)
+        except NoPlace:
+            return judge_link(busy)
+
+    def _left(self, ends_at: float) -> float:
+        return ends_at - self._clock.seconds()
+
+
+def choose_links(checks: MailChecks, urls: Sequence[str] | None, method: str) -> Sequence[str]:
+    """Give the links that are meant; raises as `CheckLinks.check`."""
+    if urls is None:
+        if method != "HEAD":
+            raise InvalidParameter("urls", "urls is missing: GET asks for one link that is named")
+        return [link.url for link in checks.links if link.is_harmless][:LINKS_AT_ONCE]
+    chosen = list(dict.fromkeys(urls))
+    if len(chosen) > LINKS_AT_ONCE:
+        raise InvalidParameter(
+            "urls", f"urls has {len(chosen)} links; {LINKS_AT_ONCE} are asked for at a time"
+        )
+    if method == "GET" and len(chosen) != 1:
+        raise InvalidParameter("urls", "urls has one link where method is GET")
+    known = {link.url for link in checks.links}
+    for url in chosen:
+        if url not in known:
+            raise InvalidParameter("urls", f"{url[:100]!r} is no link of this mail")
+    return chosen
+
+
+def _host_of(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+AUTHENTICATION_DEADLINE = 2.0
+"""Seconds: somebody waits for the message, and these results are beside the point for him."""
+
+AUTHENTICATED_AT_ONCE = 8
+"""Mails being authenticated at a time, as analyses of tests: each is held in memory."""
+
+AUTHENTICATED_OF_ACCOUNT = 4
+"""Of those one account may have so many."""
+
+WAITING_FOR_AUTHENTICATION = 200
+"""Mails that may wait for their turn, as long as it leaves them their least time."""
+
+LARGE_HEADER = 65_536
+"""Octets from which on a header is read away from the reactor."""
+
+
+class AuthenticateMessage:
+    """Authenticates messages that are read, as a receiver would write into Authentication-Results.
+
+    A report of a deliverability test says more. Results are cached by delivery.
+
+    :param known: the results that are known, those of reports too.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        known: KnownResults,
+        content_store: ContentStore,
+        resolver: Resolver,
+        worker: Worker,
+        settings: ScoringSettings,
+        clock: IReactorTime,
+    ) -> None:
+        self._known = known
+        self._content_store = content_store
+        self._resolver = resolver
+        self._worker = worker
+        self._settings = settings
+        self._clock = clock
+        self._places: Places[AccountId] = Places(
+            clock,
+            at_once=AUTHENTICATED_AT_ONCE,
+            of_one=AUTHENTICATED_OF_ACCOUNT,
+            waiting=WAITING_FOR_AUTHENTICATION,
+        )
+        self._wanted: dict[DeliveryId, StoredMessage] = {}
+        self._judging: SharedCalls[DeliveryId, Authentication] = SharedCalls(self._judge)
+
+    async def of(self, message: StoredMessage) -> Authentication:
+        """Give the results for a message, within two seconds.
+
+        Where too many others are asked for, they are undetermined.
+
+        :raises MessageNotFound: it has been deleted meanwhile.
+        """
+        key = message.summary.delivery_id
+        known = self._known.find(key, self._now())
+        if known is not None:
+            return known
+        self._wanted[key] = message
+        judging = self._judging.call(key)
+        self._wanted.pop(key, None)  # still there where somebody else had begun
+        return await judging
+
+    async def _judge(self, key: DeliveryId) -> Authentication:
+        message = self._wanted.pop(key)
+        owner = message.summary.account_id
+        budget = QuestionBudget.starting_now(self._clock, AUTHENTICATION_DEADLINE)
+        try:
+            await self._places.take(owner, AUTHENTICATION_DEADLINE - LEAST_TIME)
+        except NoPlace:
+            return self._in_vain(message)
+        try:
+            found, is_settled = await self._judge_within(message, budget)
+        finally:
+            self._places.give_back(owner)
+        return self._known.take(key, found, self._now(), is_settled=is_settled)
+
+    async def _judge_within(
+        self, message: StoredMessage, budget: QuestionBudget
+    ) -> tuple[Authentication, bool]:
+        """Give the results, and whether they are settled."""
+        summary = message.summary
+        raw_message = await self._content_store.raw_message(summary.delivery_id)
+        if raw_message is None:
+            raise MessageNotFound
+        inquiry = MailInquiry(
+            ReceivedMail(
+                message.session,
+                message.envelope_sender,
+                summary.received_at,
+                raw_message,
+                account_id=summary.account_id,
+            ),
+            self._origin(message),
+            self._settings.host_name,
+            self._resolver,
+            self._worker,
+            self._clock,
+            budget,
+            budget.ends_at,
+        )
+        try:
+            found = await inquiry.authenticate(self._read(message, inquiry))
+        except Exception:
+            # A fault of ours here must not keep anybody from reading the message.
+            key = summary.delivery_id
+            self._log.failure("delivery {delivery} could not be authenticated", delivery=key)
+            return self._in_vain(message), False
+        return found, inquiry.is_settled
+
+    async def _read(self, message: StoredMessage, inquiry: MailInquiry) -> Identities:
+        head = header_of(inquiry.mail.raw_message)
+        if len(head) <= LARGE_HEADER:
+            return read_identities(head)
+        read = await inquiry.work(partial(read_identities, head))
+        return read or _unread(message)
+
+    def _in_vain(self, message: StoredMessage) -> Authentication:
+        sender_domain = message.envelope_sender.rpartition("@")[2]
+        headers = _unread(message).signatures
+        return authenticate_in_vain(self._origin(message), sender_domain, headers)
+
+    def _origin(self, message: StoredMessage) -> Origin:
+        session, allow_private = message.session, self._settings.allow_private
+        return judge_origin(session.client_ip, session.helo_name, allow_private=allow_private)
+
+    def _now(self) -> Instant:
+        return instant_of(self._clock.seconds())
+
+
+def _unread(message: StoredMessage) -> Identities:
+    names = (name.lower() for name, _ in message.content.header_list)
+    return unread_identities(sum(name == "dkim-signature" for name in names))

@@ -1,0 +1,341 @@
+"""The messages of an inbox: listed, read, shown, shared and deleted."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+from twisted.logger import Logger
+
+from mailcheck.checks.content.bodies import Attachment, find_inline_images
+from mailcheck.checks.content.limits import MAX_HTML
+from mailcheck.checks.content.safe_html import SafeHtml, sanitise_html
+from mailcheck.core.accounts import InboxState
+from mailcheck.core.cursors import START, Position, require_reached
+from mailcheck.core.errors import MessageNotFound, StoreUnavailable
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import (
+    AccountId,
+    DeliveryId,
+    MessageId,
+    new_share_token,
+    parse_share_token,
+)
+from mailcheck.core.messages import ListedMessage, MessageSummary, StoredMessage
+from mailcheck.core.recent import RecentlyUsed
+from mailcheck.operations.concurrency import SharedCalls, remove_all
+from mailcheck.operations.inbox.contents import Contents, MailBytes, MessageLoader
+from mailcheck.operations.shared_links import find_shared, share_not_found
+from mailcheck.ports.clocks import Now, TimeAndChance
+from mailcheck.ports.workers import Worker
+from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import InboxOverview
+
+OVERVIEW_TAGS = 200
+"""Tags that an overview names, the newest: each test may make one, and people read a screen."""
+
+
+LOOKED_THROUGH = 1_000
+"""Newest messages of which the unread ones are counted: what people still mean to look at."""
+
+BATCH = 500
+"""Messages marked or deleted in one transaction, so that mail coming in waits a moment at most."""
+
+
+class MessageList(Struct, frozen=True):
+    """A page of messages, newest first. ``next_page`` is ``None`` on the last one.
+
+    ``not_searched`` counts messages that may match as well: what is in them is not known yet.
+    """
+
+    messages: tuple[ListedMessage, ...]
+    next_page: int | None
+    total: int
+    cursor: Position
+    not_searched: int = 0
+
+
+class ReadInbox:
+    """The reading operations of one daemon."""
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        store: MailStore,
+        contents: Contents,
+        loader: MessageLoader,
+        mail_bytes: MailBytes,
+        now: Now,
+    ) -> None:
+        self._store = store
+        self._contents = contents
+        self._loader = loader
+        self._mail_bytes = mail_bytes
+        self._now = now
+
+    async def state(self, account_id: AccountId) -> InboxState:
+        """Give the inbox of an account with its newest cursor."""
+        inbox = await self._store.find_account_inbox(account_id)
+        if inbox is None:
+            raise MessageNotFound("the account has been removed")
+        return inbox
+
+    async def overview(self, account_id: AccountId) -> InboxOverview:
+        """Sum the inbox up."""
+        return await self._store.overview(account_id, self._now(), OVERVIEW_TAGS)
+
+    async def page(
+        self, account_id: AccountId, wanted: MessageFilter, limit: int, page: int
+    ) -> MessageList:
+        """List messages that match, newest first; pages count from 1.
+
+        :raises InvalidParameter: ``after`` is a cursor of another inbox.
+        """
+        offset = (page - 1) * limit
+        found = await self._store.page(account_id, wanted, self._now(), limit, offset)
+        require_reached(wanted.start, found.last_position)
+        messages = []
+        for summary, extracted in found.entries:
+            if extracted is None:
+                try:
+                    extracted = (await self._contents.of_message(summary)).extracted
+                except MessageNotFound:
+                    continue  # deleted since the page was read
+            messages.append(ListedMessage(summary, extracted))
+        has_more = offset + len(found.entries) < found.total and bool(found.entries)
+        return MessageList(
+            tuple(messages),
+            page + 1 if has_more else None,
+            found.total,
+            found.last_position,
+            found.not_searched,
+        )
+
+    async def message(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
+        """Give a whole message.
+
+        :raises MessageNotFound: the account has no such message.
+        """
+        return await self._loader.load(account_id, message_id)
+
+    async def open_message(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
+        """Give a whole message to a person: it counts as read from now on.
+
+        :raises MessageNotFound: the account has no such message.
+        """
+        message = await self._loader.load(account_id, message_id)
+        if not message.summary.is_read:
+            try:
+                await self._store.mark_read(account_id, message_id)
+            except StoreUnavailable as failure:
+                # A store that takes no write (its disk is full) can still be read.
+                self._log.warn("a message was not marked as read: {why}", why=failure)
+        return message
+
+    async def count_unread(self, account_id: AccountId, wanted: MessageFilter) -> int:
+        """Count what nobody has opened of the newest thousand messages that match.
+
+        :param wanted: says to whom; what is in a message is not asked.
+        """
+        return await self._store.count_unread(account_id, wanted, self._now(), LOOKED_THROUGH)
+
+    async def mark_all_read(self, account_id: AccountId, wanted: MessageFilter) -> None:
+        """Remember of all messages that match that a person has seen them."""
+        now = self._now()
+        while await self._store.mark_matches_read(account_id, wanted, now, BATCH) == BATCH:
+            pass
+
+    async def raw_message(self, account_id: AccountId, message_id: MessageId) -> bytes:
+        """Give the exact bytes that came after DATA.
+
+        :raises MessageNotFound: the account has no such message.
+        :raises Overloaded: too many large mails are asked for.
+        """
+        return await self._mail_bytes.whole(await self._summary(account_id, message_id))
+
+    async def attachment(
+        self, account_id: AccountId, message_id: MessageId, attachment_id: str
+    ) -> Attachment:
+        """Give an attachment, decoded.
+
+        :raises MessageNotFound: the account has no such message.
+        :raises AttachmentNotFound: the message has no such attachment.
+        :raises Overloaded: too many large mails are asked for.
+        """
+        summary = await self._summary(account_id, message_id)
+        return await self._mail_bytes.attachment(summary, attachment_id)
+
+    async def _summary(self, account_id: AccountId, message_id: MessageId) -> MessageSummary:
+        row = await self._store.find_message(account_id, message_id, self._now())
+        if row is None:
+            raise MessageNotFound
+        return row.summary
+
+
+RECENT_PAGES = 32
+"""Safe pages kept: the page, its frame and a reload come right after one another."""
+
+RECENT_SIZE = 1_000_000
+"""Characters over which a page is not kept."""
+
+_Key = tuple[DeliveryId, bool]
+
+
+class ShowMessage:
+    """Makes what a mail holds fit for a browser, away from the reactor."""
+
+    def __init__(self, mail_bytes: MailBytes, worker: Worker) -> None:
+        self._mail_bytes = mail_bytes
+        self._worker = worker
+        self._recent: RecentlyUsed[_Key, SafeHtml] = RecentlyUsed(RECENT_PAGES)
+        self._wanted: dict[_Key, StoredMessage] = {}
+        self._making: SharedCalls[_Key, SafeHtml] = SharedCalls(self._make)
+
+    async def html(self, message: StoredMessage, *, allows_remote: bool) -> SafeHtml:
+        """Give the HTML of a message, safe to be shown in a sandboxed frame.
+
+        :raises MessageNotFound: it has been deleted meanwhile.
+        """
+        key = message.summary.delivery_id, allows_remote
+        safe = self._recent.get(key)
+        if safe is None:
+            self._wanted[key] = message
+            making = self._making.call(key)
+            self._wanted.pop(key, None)  # still there where somebody else had begun
+            safe = await making
+        return safe
+
+    async def raw_message(self, message: StoredMessage) -> bytes:
+        """Give the exact bytes that came after DATA.
+
+        :raises MessageNotFound: it has been deleted meanwhile.
+        :raises Overloaded: too many large mails are asked for.
+        """
+        return await self._mail_bytes.whole(message.summary)
+
+    async def attachment(self, message: StoredMessage, attachment_id: str) -> Attachment:
+        """Give an attachment, decoded.
+
+        :raises MessageNotFound: the message has been deleted meanwhile.
+        :raises AttachmentNotFound: it has no such attachment.
+        :raises Overloaded: too many large mails are asked for.
+        """
+        return await self._mail_bytes.attachment(message.summary, attachment_id)
+
+    async def _make(self, key: _Key) -> SafeHtml:
+        message = self._wanted.pop(key)
+        html = message.content.html[: MAX_HTML + 1]
+        # The whole mail goes to the worker only where its HTML asks for parts of it.
+        owner = message.summary.account_id
+        has_images = bool(message.content.attachments) and "cid:" in html.lower()
+        make = partial(make_safe, html, allows_remote=key[1])
+        if has_images:
+            async with self._mail_bytes.in_hand(message.summary) as raw:
+                safe = await self._worker.run(partial(make, raw), owner)
+        else:
+            safe = await self._worker.run(partial(make, b""), owner)
+        if len(safe.body) + len(safe.style_sheet) <= RECENT_SIZE:
+            self._recent.put(key, safe)
+        return safe
+
+
+def make_safe(html: str, raw_message: bytes, *, allows_remote: bool) -> SafeHtml:
+    """Make HTML safe, with the images that its mail brings along."""
+    safe = sanitise_html(html, allows_remote=allows_remote)
+    images = find_inline_images(raw_message, safe.content_ids) if safe.content_ids else {}
+    if not images:
+        return safe
+    return sanitise_html(html, images, allows_remote=allows_remote)
+
+
+GONE = "the mail has expired"
+
+
+class ShareMessage:
+    """Opens share links and takes them back."""
+
+    def __init__(
+        self, store: MailStore, loader: MessageLoader, time_and_chance: TimeAndChance
+    ) -> None:
+        self._store = store
+        self._loader = loader
+        self._expiry_now = time_and_chance.expiry_now
+        self._random_bytes = time_and_chance.random_bytes
+
+    async def open(self, token: str) -> StoredMessage:
+        """Give the message of a share link.
+
+        :raises ShareNotFound: no message has this link (any more).
+        """
+        row = await find_shared(
+            token,
+            parse_share_token,
+            lambda message_id: self._store.find_any_message(message_id, self._expiry_now()),
+            lambda row: row.summary.share_token,
+            GONE,
+        )
+        try:
+            return await self._loader.complete(row)
+        except MessageNotFound:
+            raise share_not_found(GONE) from None
+
+    async def renew(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
+        """Revoke the share link of a message; a new one takes its place.
+
+        :raises MessageNotFound: the account has no such message.
+        """
+        token = new_share_token(self._random_bytes)
+        replaced = await self._store.replace_share_token(
+            account_id, message_id, token, self._expiry_now()
+        )
+        # Read anew, not with those who asked for the message before: they get the old link.
+        row = await self._store.find_message(account_id, message_id, self._expiry_now())
+        if not replaced or row is None:
+            raise MessageNotFound
+        return await self._loader.complete(row)
+
+
+class DeleteMessages:
+    """The deleting operations of one daemon.
+
+    :param tell: is told of each inbox that messages were deleted from.
+    """
+
+    def __init__(self, store: MailStore, now: Now, tell: Callable[[AccountId], None]) -> None:
+        self._store = store
+        self._now = now
+        self._tell = tell
+
+    async def one(self, account_id: AccountId, message_id: MessageId) -> None:
+        """Delete a message.
+
+        :raises MessageNotFound: the account has no such message.
+        """
+        if not await self._store.delete_message(account_id, message_id, self._now()):
+            raise MessageNotFound
+        self._tell(account_id)
+
+    async def some(self, account_id: AccountId, message_ids: Iterable[MessageId]) -> None:
+        """Delete messages; those that are gone already are as they should be."""
+        for message_id in message_ids:
+            await self._store.delete_message(account_id, message_id, self._now())
+        self._tell(account_id)
+
+    async def matching(self, account_id: AccountId, wanted: MessageFilter) -> int:
+        """Delete all messages that match and are there now; gives how many.
+
+        :raises InvalidParameter: ``after`` is a cursor of another inbox.
+        """
+        inbox = await self._store.find_account_inbox(account_id)
+        newest = START if inbox is None else inbox.last_position
+        require_reached(wanted.start, newest)
+        # What comes in while a large inbox is emptied is not meant.
+        up_to = newest if wanted.up_to is None else min(wanted.up_to, newest)
+        wanted = replace(wanted, up_to=up_to)
+        now = self._now()
+        deleted = await remove_all(
+            lambda most: self._store.delete_matches(account_id, wanted, now, most), BATCH
+        )
+        self._tell(account_id)
+        return deleted
