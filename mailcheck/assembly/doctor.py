@@ -13,7 +13,8 @@ from mailcheck.assembly.deployment import least_free, own_domains
 from mailcheck.assembly.probes import Probes
 from mailcheck.checks.dns_answers import Answers, look_up, look_up_addresses
 from mailcheck.checks.dnsbl.health import HealthStatus
-from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.findings import Finding
+from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.hosts.own_zone import OwnZone, evaluate_own_zone
 from mailcheck.checks.proofs import Outcome
 from mailcheck.config.options import SELF_SIGNED, Config, InboxOptions
@@ -110,14 +111,14 @@ class DoctorAssembly:
                 "The resolver knows no name of the Internet, not even the servers of the root:"
                 ' whatever is checked would be told "does not exist".'
             )
-            return [Finding("doctor.resolver.closed", Severity.ERROR, meaning, own)]
+            return [make_finding("doctor.resolver.closed", meaning, own)]
         return []
 
     async def _dns(self) -> Iterable[Finding] | Advice:
         if self._is_for_this_machine:
             meaning = f"Programs near by can send to @{EXAMPLE_DOMAIN}; nobody outside can."
             fix = "To receive mail from outside, set [inbox] domain to a domain of yours."
-            return [Finding("doctor.dns.example", Severity.NOTE, meaning, fix)]
+            return [make_finding("doctor.dns.example", meaning, fix)]
         zone = self.zone
 
         def judge(answers: Answers) -> Outcome:
@@ -150,7 +151,7 @@ class DoctorAssembly:
             " encryption can't be found out. Receiving mail is not affected."
         )
         fix = "Ask whoever runs the network to let connections to port 25 out."
-        return [Finding("doctor.port-out.blocked", Severity.WARNING, meaning, fix)]
+        return [make_finding("doctor.port-out.blocked", meaning, fix)]
 
     async def _blocklists(self) -> Iterable[Finding]:
         health = self._checks.health
@@ -168,7 +169,7 @@ class DoctorAssembly:
         if len(sick) > len(asked) // 4:
             names = ", ".join(sorted(sick)[:5])
             meaning = f"{len(sick)} of {len(asked)} blocklists fail their self-test: {names}, ..."
-            return [Finding("doctor.blocklists.refused", Severity.WARNING, meaning, own)]
+            return [make_finding("doctor.blocklists.refused", meaning, own)]
         return []
 
     async def _spamd(self) -> Iterable[Finding]:
@@ -176,7 +177,7 @@ class DoctorAssembly:
         if option == "off":
             meaning = "The content filter is switched off; reports do without it."
             fix = "Set [spamassassin] spamd to auto for reports that count it."
-            return [Finding("doctor.spamd.off", Severity.NOTE, meaning, fix)]
+            return [make_finding("doctor.spamd.off", meaning, fix)]
         places = USUAL_PLACES if option == "auto" else (parse_spamd_address(option),)
         for place in places:
             if await SpamdClient(self._reactor, place).answers():
@@ -184,10 +185,10 @@ class DoctorAssembly:
         install = "apt install spamassassin spamd"
         if option != "auto":
             meaning = f"spamd at {option} does not answer: reports do without the content filter."
-            return [Finding("doctor.spamd.silent", Severity.WARNING, meaning, "Start it.")]
+            return [make_finding("doctor.spamd.silent", meaning, "Start it.")]
         if find_spamd() is None:
             meaning = "SpamAssassin is not installed: reports do without the content filter."
-            return [Finding("doctor.spamd.missing", Severity.WARNING, meaning, install)]
+            return [make_finding("doctor.spamd.missing", meaning, install)]
         return []
 
     async def _disk(self) -> Iterable[Finding]:
@@ -217,7 +218,7 @@ class DoctorAssembly:
         except StoreUnavailable as failure:
             meaning = f"{str(failure)[:1].upper()}{str(failure)[1:]}."
             fix = "Start the daemon once, or mend [storage] url."
-            return [Finding("doctor.database.away", Severity.ERROR, meaning, fix)]
+            return [make_finding("doctor.database.away", meaning, fix)]
         return []
 
     async def _redis(self) -> Iterable[Finding]:
@@ -239,7 +240,7 @@ class DoctorAssembly:
             await redis.stopService()
         meaning = f"Redis at {address} does not answer: each daemon counts and wakes for itself."
         fix = "Start it, or mend [cluster] redis."
-        return [Finding("doctor.redis.away", Severity.ERROR, meaning, fix)]
+        return [make_finding("doctor.redis.away", meaning, fix)]
 
 
 def _is_any(found: Iterable[Any], status: HealthStatus) -> bool:

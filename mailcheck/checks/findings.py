@@ -81,28 +81,6 @@ def worst(findings: Iterable[Finding]) -> Finding | None:
     return min(findings, key=lambda finding: finding.severity.rank, default=None)
 
 
-def undetermined(finding_id: str, names: Iterable[str]) -> Finding:
-    """Say that questions about these names got no answer; never read as "there is none"."""
-    listed = ", ".join(dict.fromkeys(names))
-    return Finding(
-        finding_id,
-        Severity.UNDETERMINED,
-        f"Could not be determined: DNS gave no usable answer about {listed}.",
-        "Try again in a minute. If it stays like this, the name servers of that domain or the"
-        " resolver of this service do not answer, or the answer is larger than this service reads.",
-    )
-
-
-def several_records(
-    finding_id: str, severity: Severity, kind: str, domain: str, kept: RecordToPublish
-) -> Finding:
-    """Say that senders ignore all records of a kind, since there is more than one."""
-    meaning = f"{domain} has more than one {kind} record, so senders ignore all of them."
-    return Finding(
-        finding_id, severity, meaning, f"Keep one {kind} record, and remove the others.", kept
-    )
-
-
 PERFECT = 100
 """Tenths of a mail nobody finds fault with: 10.0."""
 

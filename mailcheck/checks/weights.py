@@ -1,190 +1,34 @@
-"""What costs points: every price of a finding about a mail stands here, and nowhere else.
+"""What costs points: the prices of measured findings, and limits.
 
-In tenths of a point, off a perfect 100. Reasons are the published rules of
+In tenths of a point, off a perfect 100. The prices of all other findings stand in their rows
+(`mailcheck.checks.findings_table`). Reasons are the published rules of
 Google, Yahoo and Microsoft (2024-2026) and the scores of the common content
 filters: all three providers want SPF or DKIM of every sender and DMARC of
 large ones, refuse mail that has none of them, and a single major blocklist
-stops delivery. ``docs/deliverability-tests.md`` publishes these tables.
+stops delivery. ``docs/deliverability-tests.md`` publishes these tables. Count
+`mailcheck.checks.findings_of_mails.SCORING_VERSION` up with every change here, too.
 
 The points of a domain's reputation (``GET /tools/reputation``) are others:
 those stand in ``checks/scoring/awards.py``.
 """
 
-from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
-from types import MappingProxyType
 
 from msgspec import Struct
 
-from mailcheck.checks.findings import Area, ChargedFinding, Finding
+from mailcheck.checks.finding_row import BadTable
+from mailcheck.checks.findings import Area, ChargedFinding, Finding, RecordToPublish
+from mailcheck.checks.findings_table import FINDINGS, make_finding
 
-SCORING_VERSION = "2"
-"""Changes with every change of a number or rule here, so that scores can be compared."""
-
-GRAVE = 10
-"""Tenths from which on a finding is an error and its check fails: as much as no SPF record."""
-
-
-class Cost(Struct, frozen=True):
-    """What one finding takes off, and why."""
-
-    area: Area
-    tenths: int
-    when: str
-    reason: str
-
-
-OF_SENDER: Mapping[str, Cost] = MappingProxyType(
-    {
-        "spf.result-neutral": Cost(
-            Area.SPF, 5, "SPF says neutral", "the domain says nothing about the sending host"
-        ),
-        "spf.result-none": Cost(
-            Area.SPF, 10, "no SPF record", "Google, Yahoo and Microsoft ask bulk senders for one"
-        ),
-        "spf.result-softfail": Cost(
-            Area.SPF, 10, "SPF says softfail", "receivers treat the mail with suspicion"
-        ),
-        "spf.result-permerror": Cost(
-            Area.SPF, 15, "the SPF record can't be used", "many receivers count it as a fail"
-        ),
-        "spf.result-fail": Cost(
-            Area.SPF, 20, "SPF says fail", "the domain itself asks to refuse the mail"
-        ),
-        "spf.open": Cost(
-            Area.SPF,
-            10,
-            "the SPF record lets practically everybody send, so its pass proves nothing",
-            "a forged mail passes as well; it is worth no more than no record",
-        ),
-        "spf.wide": Cost(
-            Area.SPF,
-            3,
-            "the SPF record lets millions of addresses send, so its pass shows little",
-            "a forged mail from any of them passes as well",
-        ),
-        "rdns.absent": Cost(
-            Area.RDNS, 10, "the sending address has no name", "Google asks every sender for one"
-        ),
-        "rdns.unconfirmed": Cost(
-            Area.RDNS,
-            5,
-            "the name of the sending address does not lead back to it",
-            "Google asks for a name that does",
-        ),
-        "helo.unresolvable": Cost(
-            Area.HELO,
-            3,
-            "the HELO name is no name that resolves",
-            "RFC 5321 4.1.4 asks for one, and many receivers check it",
-        ),
-        "dkim.weak-key": Cost(
-            Area.DKIM, 2, "the RSA key has less than 2048 bits", "RFC 8301 3.2 advises 2048"
-        ),
-        "dkim.unaligned": Cost(
-            Area.DKIM,
-            5,
-            "a valid signature, but not of the From domain",
-            "DMARC does not count it",
-        ),
-        "dkim.unsigned": Cost(
-            Area.DKIM,
-            10,
-            "no DKIM signature",
-            "Google, Yahoo and Microsoft ask bulk senders for one",
-        ),
-        "dkim.invalid": Cost(
-            Area.DKIM,
-            15,
-            "no signature is valid",
-            "it counts as unsigned, and looks altered or forged",
-        ),
-        "dmarc.no-record": Cost(
-            Area.DMARC, 10, "no DMARC record", "Google, Yahoo and Microsoft refuse bulk mail then"
-        ),
-        "dmarc.fails-none": Cost(
-            Area.DMARC,
-            15,
-            "DMARC fails, the policy is none",
-            "receivers see that the From address is not vouched for",
-        ),
-        "dmarc.no-author": Cost(
-            Area.DMARC,
-            15,
-            "no single From domain",
-            "nothing vouches for the author; many receivers refuse such mail",
-        ),
-        "dmarc.fails-enforced": Cost(
-            Area.DMARC,
-            30,
-            "DMARC fails, the policy is quarantine or reject",
-            "receivers are asked to put the mail aside or to refuse it",
-        ),
-        "authentication.nothing-passes": Cost(
-            Area.AUTHENTICATION,
-            20,
-            "neither SPF nor DKIM passes",
-            "Gmail refuses such mail (5.7.26)",
-        ),
-        "sender.bounces-undeliverable": Cost(
-            Area.SENDER,
-            20,
-            "the domain of the envelope sender takes no mail or does not exist",
-            "many receivers refuse such mail (450 4.1.8, 550 5.7.27)",
-        ),
-        "sender.replies-undeliverable": Cost(
-            Area.SENDER,
-            10,
-            "the From domain, another one, takes no mail or does not exist",
-            "Microsoft and others refuse such mail",
-        ),
-    }
-)
-"""Of the sending host, the signatures and the author."""
-
-OF_MAKING: Mapping[str, Cost] = MappingProxyType(
-    {
-        "headers.date-missing": Cost(
-            Area.HEADERS,
-            3,
-            "no Date",
-            "RFC 5322 3.6 requires it, and filters mark mail without one",
-        ),
-        "headers.message-id-missing": Cost(
-            Area.HEADERS,
-            3,
-            "no Message-ID",
-            "RFC 5322 3.6.4 asks for one; filters take mail without one for the work of a script",
-        ),
-        "content.html-only": Cost(
-            Area.CONTENT,
-            3,
-            "HTML without a text part beside it",
-            "readers without HTML and many filters expect one (RFC 2046 5.1.4)",
-        ),
-        "transport.no-tls": Cost(
-            Area.TRANSPORT, 3, "handed over without TLS", "Google asks every sender for it"
-        ),
-        "unsubscribe.no-one-click": Cost(
-            Area.UNSUBSCRIBE,
-            5,
-            "bulk mail that can't be unsubscribed from with one click",
-            "Google and Yahoo ask bulk senders for it (RFC 8058)",
-        ),
-    }
-)
-"""Of how the mail is made. The content filter judges many of these things too, with weights
-learned from real mail, and charges for them; here only what receivers' own rules name is."""
+MAKING = (Area.HEADERS, Area.CONTENT, Area.TRANSPORT, Area.LINKS, Area.UNSUBSCRIBE)
+"""Areas of how a mail is made. The content filter judges many of these things too, with weights
+learned from real mail; prices are only on what receivers' own rules name."""
 
 MAX_MAKING = 15
 """Tenths for the making of a mail: it does not weigh as much as who sent it."""
 
-COSTS: Mapping[str, Cost] = MappingProxyType({**OF_SENDER, **OF_MAKING})
-"""By the id of the finding. What is neither here nor in `MEASURED` costs nothing."""
-
 MEASURED = frozenset({"dnsbl.listed", "spamassassin.points"})
-"""Findings without one price: what they cost is measured by `cost_of_listing` and
-`cost_of_points`."""
+"""Findings whose price is measured, by `cost_of_listing` and `cost_of_points`."""
 
 
 class ListingTier(Struct, frozen=True):
@@ -224,12 +68,31 @@ def cost_of_points(points: float) -> int:
     return int((FILTER_FACTOR * counted).to_integral_value(ROUND_HALF_UP))
 
 
-def charge_known(area: Area, finding: Finding) -> ChargedFinding:
-    """Put its price on a finding; nothing if it has none."""
-    cost = COSTS.get(finding.id)
-    return ChargedFinding(area, finding, cost.tenths if cost is not None else 0)
+def put_price(finding: Finding, measured: int = 0) -> ChargedFinding:
+    """Return a finding with its price; without one it costs nothing.
+
+    :param measured: tenths of a finding that is `MEASURED`.
+    """
+    row = FINDINGS[finding.id]
+    if finding.id in MEASURED:
+        return _charged(finding, measured)
+    return _charged(finding, row.price or 0)
 
 
-def charge_measured(area: Area, finding: Finding, tenths: int) -> ChargedFinding:
-    """Put on a finding what was measured for it; nothing if it is none of the measured."""
-    return ChargedFinding(area, finding, tenths if finding.id in MEASURED else 0)
+def remark(finding: Finding) -> ChargedFinding:
+    """Return a finding that costs nothing here, whatever it costs elsewhere."""
+    return _charged(finding, 0)
+
+
+def charge(
+    name: str, meaning: str, fix: str, record: RecordToPublish | None = None
+) -> ChargedFinding:
+    """Return a new finding with its price."""
+    return put_price(make_finding(name, meaning, fix, record))
+
+
+def _charged(finding: Finding, tenths: int) -> ChargedFinding:
+    area = FINDINGS[finding.id].area
+    if area is None:
+        raise BadTable(f"{finding.id} belongs to no area, so no mail's report can have it")
+    return ChargedFinding(area, finding, tenths)

@@ -10,6 +10,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from mailcheck.checks.findings import Finding, Severity, worst
+from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.proofs import Proofs
 from mailcheck.operations.concurrency import run_all
 
@@ -91,4 +92,4 @@ class Doctor:
 
 def not_found_out(topic: str, meaning: str, fix: str = "Try again in a minute.") -> Finding:
     """Say that something could not be found out."""
-    return Finding(f"doctor.{topic}.undetermined", Severity.UNDETERMINED, meaning, fix)
+    return make_finding(f"doctor.{topic}.undetermined", meaning, fix)

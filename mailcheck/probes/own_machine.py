@@ -14,6 +14,7 @@ from twisted.protocols.basic import LineOnlyReceiver
 from twisted.python.failure import Failure
 
 from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.findings_table import make_finding
 from mailcheck.core.instants import SECOND
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.doctor import not_found_out
@@ -45,17 +46,15 @@ def examine_disk(folder: Path, min_free: int) -> Iterator[Finding]:
     disk = os.statvfs(folder)
     free = disk.f_bavail * disk.f_frsize
     if free < min_free:
-        yield Finding(
+        yield make_finding(
             "doctor.disk.full",
-            Severity.ERROR,
             f"{_mebibytes(free)} are free at {folder}, less than [storage] min_free"
             f" ({_mebibytes(min_free)}): mail is refused for now (452).",
             "Free some space, delete mail, or lower [storage] min_free.",
         )
     elif free < 2 * min_free:
-        yield Finding(
+        yield make_finding(
             "doctor.disk.low",
-            Severity.WARNING,
             f"{_mebibytes(free)} are free at {folder}; below {_mebibytes(min_free)} mail is"
             " refused.",
             "Free some space.",
@@ -69,25 +68,22 @@ def _mebibytes(octets: int) -> str:
 def examine_rights(folder: Path, files: Sequence[Path]) -> Iterator[Finding]:
     """Find a folder that can't be written, and mail or secrets that others can read."""
     if not folder.is_dir():
-        yield Finding(
+        yield make_finding(
             "doctor.rights.no-folder",
-            Severity.ERROR,
             f"There is no folder {folder}: no daemon has been started with this configuration.",
             "Start the daemon once, or run the doctor in the folder that the daemon runs in.",
         )
         return
     if not os.access(folder, os.W_OK | os.X_OK):
-        yield Finding(
+        yield make_finding(
             "doctor.rights.not-writable",
-            Severity.ERROR,
             f"{folder} can't be written by this user.",
             "Run the doctor as the daemon's user, or give the folder to that user.",
         )
     for file in files:
         if file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o077:
-            yield Finding(
+            yield make_finding(
                 "doctor.rights.open-file",
-                Severity.WARNING,
                 f"Other users of this machine can read {file}.",
                 f"chmod 600 {file}",
             )
@@ -98,9 +94,8 @@ def examine_certificate(path: Path, now: float) -> Iterator[Finding]:
     try:
         certificate = x509.load_pem_x509_certificate(path.read_bytes())
     except (OSError, ValueError) as error:
-        yield Finding(
+        yield make_finding(
             "doctor.certificate.unreadable",
-            Severity.ERROR,
             f"The certificate {path} can't be read: {error}.",
             "Name the PEM files of certificate and key in [smtp] certificate and private_key.",
         )
@@ -108,12 +103,12 @@ def examine_certificate(path: Path, now: float) -> Iterator[Finding]:
     days = (certificate.not_valid_after_utc.timestamp() - now) / DAY
     if days < CERTIFICATE_DAYS:
         when = f"ends in {days:.0f} days" if days >= 0 else f"ended {-days:.0f} days ago"
-        yield Finding(
+        yield make_finding(
             "doctor.certificate.ending",
-            Severity.ERROR if days < 0 else Severity.WARNING,
             f"The certificate {path} {when}; nothing has renewed it.",
             "Renew it, and see why your ACME client does not. The daemon takes a new file by"
             " itself, within a minute.",
+            severity=Severity.ERROR if days < 0 else Severity.WARNING,
         )
 
 
@@ -134,7 +129,7 @@ async def examine_clock(fetcher: GuardedFetcher, url: str, now: Now) -> list[Fin
     side = "ahead" if ahead > 0 else "behind"
     meaning = f"This machine's clock is {abs(ahead):.0f} s {side}."
     fix = "Let it be set by the network: timedatectl set-ntp true."
-    return [Finding("doctor.clock.wrong", Severity.WARNING, meaning, fix)]
+    return [make_finding("doctor.clock.wrong", meaning, fix)]
 
 
 async def examine_way_in(
@@ -151,7 +146,7 @@ async def examine_way_in(
     except Refused:
         meaning = f"Nobody listens at port {port} of {_named(addresses)}: no mail comes in."
         fix = f"Let [smtp] listen be 0.0.0.0:{port}, or forward that port to where it listens."
-        return [Finding("doctor.port-in.closed", Severity.ERROR, meaning, fix)]
+        return [make_finding("doctor.port-in.closed", meaning, fix)]
     except NotConnected:
         why = f"Port {port} of {_named(addresses)} does not answer from here."
         fix = (
@@ -165,7 +160,7 @@ async def examine_way_in(
     if line.split(" ")[1:2] != [host_name]:
         meaning = f"At port {port} of {_named(addresses)} another server greets: {line[:100]!r}."
         fix = f"Stop that server, or let mail for the inbox domain pass from it to {host_name}."
-        return [Finding("doctor.port-in.other", Severity.ERROR, meaning, fix)]
+        return [make_finding("doctor.port-in.other", meaning, fix)]
     return []
 
 

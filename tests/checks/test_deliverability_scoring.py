@@ -18,15 +18,22 @@ from mailcheck.checks.dnsbl.listings import (
     UnknownReason,
     unknown_listing,
 )
+from mailcheck.checks.finding_row import GRAVE, severity_at
 from mailcheck.checks.findings import (
     Area,
     ChargedFinding,
     CheckStatus,
     Finding,
     Severity,
-    undetermined,
 )
-from mailcheck.checks.weights import COSTS, LISTING_TIERS, cost_of_listing, cost_of_points
+from mailcheck.checks.findings_table import FINDINGS, make_finding, undetermined
+from mailcheck.checks.weights import (
+    LISTING_TIERS,
+    MAX_LISTINGS,
+    MEASURED,
+    cost_of_listing,
+    cost_of_points,
+)
 from tests.checks.mail_evidence import (
     LISTS,
     dkim,
@@ -43,11 +50,11 @@ from tests.checks.mail_evidence import (
 FAIL, NONE, TEMPERROR = AuthResult.FAIL, AuthResult.NONE, AuthResult.TEMPERROR
 
 RDNS = {
-    name: reverse_dns(Finding(f"rdns.{name}", Severity.ERROR, "It is so.", "Mend it."))
+    name: reverse_dns(make_finding(f"rdns.{name}", "It is so.", "Mend it."))
     for name in ("absent", "unconfirmed", "generic")
 }
 
-NO_NAME = Finding("helo.unresolvable", Severity.WARNING, "It is so.", "Mend it.")
+NO_NAME = make_finding("helo.unresolvable", "It is so.", "Mend it.")
 
 
 def ids(score: MailScore) -> list[str]:
@@ -77,49 +84,56 @@ def test_a_perfect_mail() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "tenths", "finding_id"),
+    ("changes", "finding_id"),
     [
-        ({"spf": spf(AuthResult.NEUTRAL)}, 95, "spf.result-neutral"),
-        ({"spf": spf(NONE, record=None)}, 90, "spf.result-none"),
-        ({"spf": spf(AuthResult.SOFTFAIL)}, 90, "spf.result-softfail"),
-        ({"spf": spf(AuthResult.PERMERROR)}, 85, "spf.result-permerror"),
-        ({"spf": spf(FAIL)}, 80, "spf.result-fail"),
-        ({"reverse_dns": RDNS["absent"]}, 90, "rdns.absent"),
-        ({"reverse_dns": RDNS["unconfirmed"]}, 95, "rdns.unconfirmed"),
-        ({"helo": helo(NO_NAME)}, 97, "helo.unresolvable"),
-        ({"dkim": dkim(signature(bits=1024))}, 98, "dkim.weak-key"),
-        ({"dkim": dkim()}, 90, "dkim.unsigned"),
-        ({"dkim": dkim(signature(FAIL))}, 85, "dkim.invalid"),
-        ({"dkim": dkim(signature(AuthResult.POLICY))}, 85, "dkim.invalid"),
-        ({"dmarc": dmarc(is_dkim_aligned=False)}, 95, "dkim.unaligned"),
-        ({"dmarc": dmarc(NONE)}, 90, "dmarc.no-record"),
-        ({"dmarc": dmarc(AuthResult.PERMERROR)}, 85, "dmarc.no-author"),
-        ({"dmarc": dmarc(FAIL, policy=Policy.NONE)}, 85, "dmarc.fails-none"),
-        ({"dmarc": dmarc(FAIL, policy=Policy.QUARANTINE)}, 70, "dmarc.fails-enforced"),
-        ({"dmarc": dmarc(FAIL, policy=Policy.REJECT)}, 70, "dmarc.fails-enforced"),
-        ({"listings": (listing(10),)}, 70, "dnsbl.listed"),
-        ({"listings": (listing(8),)}, 70, "dnsbl.listed"),
-        ({"listings": (listing(5),)}, 85, "dnsbl.listed"),
-        ({"listings": (listing(3),)}, 93, "dnsbl.listed"),
-        ({"listings": (listing(1),)}, 98, "dnsbl.listed"),
-        ({"content_filter": filtered(5.0)}, 60, "spamassassin.points"),
-        ({"content_filter": filtered(1.3)}, 90, "spamassassin.points"),
+        ({"spf": spf(AuthResult.NEUTRAL)}, "spf.result-neutral"),
+        ({"spf": spf(NONE, record=None)}, "spf.result-none"),
+        ({"spf": spf(AuthResult.SOFTFAIL)}, "spf.result-softfail"),
+        ({"spf": spf(AuthResult.PERMERROR)}, "spf.result-permerror"),
+        ({"spf": spf(FAIL)}, "spf.result-fail"),
+        ({"reverse_dns": RDNS["absent"]}, "rdns.absent"),
+        ({"reverse_dns": RDNS["unconfirmed"]}, "rdns.unconfirmed"),
+        ({"helo": helo(NO_NAME)}, "helo.unresolvable"),
+        ({"dkim": dkim(signature(bits=1024))}, "dkim.weak-key"),
+        ({"dkim": dkim()}, "dkim.unsigned"),
+        ({"dkim": dkim(signature(FAIL))}, "dkim.invalid"),
+        ({"dkim": dkim(signature(AuthResult.POLICY))}, "dkim.invalid"),
+        ({"dmarc": dmarc(is_dkim_aligned=False)}, "dkim.unaligned"),
+        ({"dmarc": dmarc(NONE)}, "dmarc.no-record"),
+        ({"dmarc": dmarc(AuthResult.PERMERROR)}, "dmarc.no-author"),
+        ({"dmarc": dmarc(FAIL, policy=Policy.NONE)}, "dmarc.fails-none"),
+        ({"dmarc": dmarc(FAIL, policy=Policy.QUARANTINE)}, "dmarc.fails-enforced"),
+        ({"dmarc": dmarc(FAIL, policy=Policy.REJECT)}, "dmarc.fails-enforced"),
+        ({"listings": (listing(10),)}, "dnsbl.listed"),
+        ({"listings": (listing(8),)}, "dnsbl.listed"),
+        ({"listings": (listing(5),)}, "dnsbl.listed"),
+        ({"listings": (listing(3),)}, "dnsbl.listed"),
+        ({"listings": (listing(1),)}, "dnsbl.listed"),
+        ({"content_filter": filtered(5.0)}, "spamassassin.points"),
+        ({"content_filter": filtered(1.3)}, "spamassassin.points"),
     ],
 )
-def test_each_single_fault(changes: dict[str, Any], tenths: int, finding_id: str) -> None:
+def test_each_single_fault(changes: dict[str, Any], finding_id: str) -> None:
     """Each fault lowers the score by its published deduction, and names itself."""
     score = score_mail(perfect(**changes))
-    assert score.tenths == tenths
     assert ids(score) == [finding_id]
     (only,) = score.deductions
+    row = FINDINGS[finding_id]
+    price = only.tenths if finding_id in MEASURED else row.price
+    assert price
+    assert score.tenths == 100 - price
+    assert only.tenths == price
+    assert (only.area, only.finding.severity) == (row.area, severity_at(price)) or (
+        finding_id == "dnsbl.listed"
+    )
     assert only.finding.meaning
     assert only.finding.fix
     assert finding_id.startswith(f"{only.area.value}.") or only.area not in OF_SPF
     summary = check(score, Area.SPF if only.area in OF_SPF else only.area)
-    assert summary.tenths == 100 - tenths
+    assert summary.tenths == price
     assert summary.reason == only.finding.meaning
     assert summary.fix == only.finding.fix
-    assert summary.status is (CheckStatus.FAIL if tenths <= 90 else CheckStatus.WARN)
+    assert summary.status is (CheckStatus.FAIL if price >= GRAVE else CheckStatus.WARN)
 
 
 def test_what_costs_nothing() -> None:
@@ -130,17 +144,17 @@ def test_what_costs_nothing() -> None:
 
 
 def test_nothing_passes() -> None:
-    """Without SPF and DKIM two points more are taken off: an unknown sender gets 5.0."""
+    """Without SPF and DKIM more is taken off than for each of the two."""
     score = score_mail(
         perfect(spf=spf(NONE, record=None), dkim=dkim(), dmarc=dmarc(NONE, is_dkim_aligned=False))
     )
-    assert score.tenths == 50
-    assert ids(score) == [
+    assert sorted(ids(score)) == [
         "authentication.nothing-passes",
-        "spf.result-none",
         "dkim.unsigned",
         "dmarc.no-record",
+        "spf.result-none",
     ]
+    assert score.tenths == 100 - sum(FINDINGS[one].price or 0 for one in ids(score))
 
 
 @pytest.mark.parametrize(
@@ -159,8 +173,15 @@ def test_nothing_passes_is_not_charged_while_one_is_unknown(changes: dict[str, A
     ("area", "changes"),
     [
         (Area.SPF, {"spf": spf(TEMPERROR)}),
-        (Area.SPF, {"reverse_dns": reverse_dns(undetermined("rdns", ["10.4.8.8.in-addr.arpa"]))}),
-        (Area.SPF, {"helo": helo(undetermined("helo", ["mx.example.com"]))}),
+        (
+            Area.SPF,
+            {
+                "reverse_dns": reverse_dns(
+                    undetermined("rdns.undetermined", ["10.4.8.8.in-addr.arpa"])
+                )
+            },
+        ),
+        (Area.SPF, {"helo": helo(undetermined("helo.undetermined", ["mx.example.com"]))}),
         (Area.DKIM, {"dkim": dkim(signature(TEMPERROR))}),
         (Area.DKIM, {"dkim": dkim(signature(FAIL), signature(TEMPERROR))}),
         (Area.DKIM, {"dmarc": dmarc(is_dkim_aligned=None)}),
@@ -210,10 +231,11 @@ def test_a_strong_key_of_somebody_else_does_not_help_a_weak_one() -> None:
 
 
 def test_listings_are_capped() -> None:
-    """All listings together cost five points; the worst are charged first."""
+    """All listings together cost no more than the cap; the worst are charged first."""
     score = score_mail(perfect(listings=tuple(listing(weight) for weight in (3, 9, 10, 1))))
-    assert score.tenths == 50
-    assert [one.tenths for one in score.deductions] == [30, 20]
+    assert score.tenths == 100 - MAX_LISTINGS
+    first = cost_of_listing(10)
+    assert [one.tenths for one in score.deductions] == [first, MAX_LISTINGS - first]
 
 
 @given(st.lists(st.integers(0, 10), max_size=40), st.integers(0, 10))
@@ -296,8 +318,3 @@ def test_capping(costs: list[int], most: int) -> None:
         min(most, sum(costs[:end])) for end in range(len(costs) + 1)
     ]
     assert cap(capped, most) == capped
-
-
-def test_every_cost_has_a_reason() -> None:
-    """The table says of each finding when it is charged and why."""
-    assert all(cost.when and cost.reason and cost.tenths > 0 for cost in COSTS.values())

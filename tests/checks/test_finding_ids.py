@@ -1,112 +1,98 @@
-"""The ids of findings: who meets one finds the place that makes it by searching for it."""
+"""The table of findings: each is declared once, and searching for an id leads to its maker."""
 
 import ast
+import re
 from pathlib import Path
 
-import mailcheck.checks
+import pytest
+
+import mailcheck
+from mailcheck.checks.finding_row import BadTable, Row, by_name, severity_at
 from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity
-from mailcheck.checks.weights import COSTS, MEASURED, charge_known, charge_measured
+from mailcheck.checks.findings_table import (
+    FINDINGS,
+    ROWS,
+    aliases_of,
+    canonical,
+    make_finding,
+)
+from mailcheck.checks.weights import MEASURED, put_price, remark
 
-ROOT = Path(mailcheck.checks.__file__).parent
-MAKERS = {"Finding": 1, "charge": 1, "unknown": 2, "undetermined": 1}
-"""What makes a finding, and within how many arguments its id stands."""
+ROOT = Path(mailcheck.__file__).parent
+ROOMS = ("checks", "operations", "assembly", "probes")
+MAKERS = ("make_finding", "charge", "undetermined", "several_records")
+"""Functions whose first argument is the id of a finding."""
 
-WEIGHTS = ROOT / "weights.py"
-IDS = COSTS.keys() | MEASURED
+ID = re.compile(r"[a-z][a-z-]*(?:\.[a-z0-9-]+)+")
 
-SOURCES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+SOURCES = {
+    path: ast.parse(path.read_text("utf-8"))
+    for room in ROOMS
+    for path in sorted((ROOT / room).rglob("*.py"))
+    if not path.name.startswith("findings_of_")
+}
+
+CALLS = [
+    (f"{path.relative_to(ROOT)}:{node.lineno}", node)
+    for path, tree in SOURCES.items()
+    for node in ast.walk(tree)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+]
+
+WORDS = {
+    node.value
+    for tree in SOURCES.values()
+    for node in ast.walk(tree)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str)
+}
 
 
 def test_no_id_is_put_together_from_pieces() -> None:
-    """What makes a finding is given its id whole: no f-string, no sum, no format."""
+    """What makes a finding of a check is given its id whole: no f-string, no sum, no format."""
     pieces = (ast.JoinedStr, ast.BinOp, ast.Call)
     made = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path, tree in SOURCES.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
+        place
+        for place, node in CALLS
+        if place.startswith("checks/")
         and isinstance(node.func, ast.Name)
         and node.func.id in MAKERS
-        and any(
-            isinstance(given, pieces)
-            for given in (node.args[:1] if node.func.id != "unknown" else node.args[:2])
-        )
+        and isinstance(node.args[0], pieces)
     ]
     assert not made
 
 
-def _texts(node: ast.AST) -> set[str]:
-    values = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
-    return {value for value in values if isinstance(value, str)} & IDS
+def test_every_row_is_found_somewhere() -> None:
+    """The table has no finding that is never made; the doctor joins only its undetermined ids."""
+    rows = {row.id for row in ROWS if not re.fullmatch(r"doctor\..*\.undetermined", row.id)}
+    assert rows - WORDS == set()
 
 
-def _made(tree: ast.Module) -> set[str]:
-    """Give the ids that a module hands to a call, or to one by way of a mapping or a choice."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(args=given, keywords=named):
-                for part in (*given, *(one.value for one in named)):
-                    found |= _texts(part)
-            case ast.Dict(values=values):
-                for part in values:
-                    found |= _texts(part)
-            case ast.Return(value=ast.expr() as part) | ast.Assign(value=ast.IfExp() as part):
-                found |= _texts(part)
-    return found
+def test_what_is_made_has_a_row() -> None:
+    """Every text of the source that looks like the id of a finding is the id of a row."""
+    areas = {row.id.partition(".")[0] for row in ROWS}
+    ids = {word for word in WORDS if ID.fullmatch(word) and word.partition(".")[0] in areas}
+    assert ids - {row.id for row in ROWS} == set()
 
 
-def test_what_costs_points_is_made_somewhere() -> None:
-    """No weight is for an id that nothing makes: each is given to what makes findings."""
-    made = {one for path, tree in SOURCES.items() if path != WEIGHTS for one in _made(tree)}
-    assert not IDS - made
-
-
-def test_nothing_is_charged_beside_the_table() -> None:
-    """Only the table's own module puts a price on a finding; others can but lower it.
-
-    So an id that has no weight there costs nothing, whoever makes it.
-    """
-    priced = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path, tree in SOURCES.items()
-        if path != WEIGHTS
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "ChargedFinding"
-        and (len(node.args) > 2 or node.keywords)
-    ]
-    assert not priced
-    made = Finding("made.up", Severity.ERROR, "It is so.", "Change it.")
-    assert charge_known(Area.SPF, made) == ChargedFinding(Area.SPF, made, 0)
-    assert charge_measured(Area.SPF, made, 5) == ChargedFinding(Area.SPF, made, 0)
-
-
-def test_what_is_charged_by_name_has_its_weight() -> None:
-    """Every id that is handed to `charge` stands in the table; none has two prices."""
-    named = {
-        node.args[0].value if isinstance(node.args[0], ast.Constant) else ast.dump(node.args[0])
-        for tree in SOURCES.values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "charge"
+def test_findings_are_made_from_the_table() -> None:
+    """Only the table's own modules build findings and charged findings."""
+    built = {
+        place.partition(":")[0]
+        for place, node in CALLS
+        if isinstance(node.func, ast.Name) and node.func.id in ("Finding", "ChargedFinding")
     }
-    assert named
-    assert not named - COSTS.keys()
-    assert not MEASURED & COSTS.keys()
+    assert built == {"checks/findings_table.py", "checks/weights.py"}
 
 
 def test_nothing_to_do_is_said_of_notes_alone() -> None:
     """What takes points off, or is a warning, never says that there is nothing to do about it."""
     loud = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path, tree in SOURCES.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
+        place
+        for place, node in CALLS
+        if isinstance(node.func, ast.Name)
+        and node.func.id in MAKERS
         and any(_text_of(given).startswith("Nothing to do") for given in node.args)
-        and not _is_note(node)
+        and FINDINGS[_text_of(node.args[0])].severity is not Severity.NOTE
     ]
     assert not loud
 
@@ -115,9 +101,81 @@ def _text_of(node: ast.AST) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
-def _is_note(call: ast.Call) -> bool:
-    """Tell whether a call makes a note, and nothing graver."""
-    if isinstance(call.func, ast.Name) and call.func.id == "note":
-        return True
-    given = (ast.unparse(one) for one in call.args)
-    return "Severity.NOTE" in given
+def test_the_price_decides_the_severity() -> None:
+    """A priced finding has the severity of its price, wherever it is made."""
+    for row in ROWS:
+        if row.price is not None:
+            assert row.price > 0
+            assert make_finding(row.id, "m", "f").severity is severity_at(row.price)
+            assert put_price(make_finding(row.id, "m", "f")).tenths == row.price
+    assert [severity_at(tenths) for tenths in (0, 1, 9, 10, 100)] == [
+        Severity.NOTE,
+        Severity.WARNING,
+        Severity.WARNING,
+        Severity.ERROR,
+        Severity.ERROR,
+    ]
+
+
+def test_a_severity_is_given_once() -> None:
+    """A row that fixes the severity refuses another one; a row that leaves it open asks for it."""
+    with pytest.raises(BadTable, match=r"spf\.ptr"):
+        make_finding("spf.ptr", "m", "f", severity=Severity.NOTE)
+    with pytest.raises(BadTable, match=r"spf\.open"):
+        make_finding("spf.open", "m", "f", severity=Severity.NOTE)
+    with pytest.raises(BadTable, match=r"mx\.dead-host"):
+        make_finding("mx.dead-host", "m", "f")
+    with pytest.raises(KeyError):
+        make_finding("made.up", "m", "f")
+
+
+def test_every_row_has_words() -> None:
+    """Each finding has a title and an explanation without a full stop, for tables and pages."""
+    assert [row.id for row in ROWS if not row.title or not row.explanation] == []
+    assert [row.id for row in ROWS if f"{row.title}{row.explanation}".count(". ")] == []
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (Row("spf.ptr", Area.SPF, "t", "e"), r"spf\.ptr is a name of both"),
+        (Row("new.one", None, "t", "e", aliases=("spf.ptr",)), r"spf\.ptr is a name of both"),
+        (Row("dkim.revoked", None, "t", "e"), r"dkim\.revoked is a name of both dkim\.key-revoked"),
+        (Row("new.one", None, "t", "e", aliases=("new.one",)), r"new\.one is a name of both"),
+        (Row("new.one", None, "t", "e", Severity.NOTE, price=3), "so its severity follows"),
+    ],
+)
+def test_a_table_that_contradicts_itself_is_refused(row: Row, reason: str) -> None:
+    """Two findings of one name, and a severity beside a price, fail when the table is loaded."""
+    with pytest.raises(BadTable, match=reason):
+        by_name((*ROWS, row))
+
+
+def test_an_alias_leads_to_its_row() -> None:
+    """Earlier ids are known, and no finding is made with one."""
+    assert canonical("dkim.short-key") == "dkim.key-too-short"
+    assert canonical("dkim.key-too-short") == "dkim.key-too-short"
+    assert canonical("record") == "record"
+    assert aliases_of("dkim.several-keys") == ("dkim.several",)
+    assert aliases_of("spf.ptr") == aliases_of("made.up") == ()
+
+
+def test_only_measured_findings_take_a_measured_price() -> None:
+    """A price beside the table is ignored, and what a report has costs nothing as a remark."""
+    note = make_finding("spf.long", "m", "f")
+    assert put_price(note, 5) == ChargedFinding(Area.SPF, note, 0)
+    for name in MEASURED:
+        assert FINDINGS[name].price is None
+        listed = make_finding(name, "m", "f", severity=Severity.ERROR)
+        assert put_price(listed, 5).tenths == 5
+    grave = make_finding("spf.open", "m", "f")
+    assert remark(grave) == ChargedFinding(Area.SPF, grave, 0)
+    with pytest.raises(BadTable, match=r"mx\.null"):
+        put_price(make_finding("mx.null", "m", "f"))
+
+
+def test_a_finding_keeps_its_words() -> None:
+    """What depends on the case is what the check says."""
+    assert make_finding("spf.ptr", "It is so.", "Change it.") == Finding(
+        "spf.ptr", Severity.WARNING, "It is so.", "Change it."
+    )

@@ -18,8 +18,10 @@ from markupsafe import Markup
 
 from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.dnsbl.catalogue import Blocklist, packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.finding_row import Row
+from mailcheck.checks.findings_table import ROWS
 from mailcheck.checks.quality.topics import load_topics
-from mailcheck.checks.weights import COSTS, LISTING_TIERS, MEASURED
+from mailcheck.checks.weights import LISTING_TIERS, MAKING, MEASURED
 from mailcheck.cli.main import COMMANDS, make_parser
 from mailcheck.config.options import Config
 from mailcheck.config.reading import FILE_SUFFIX, variable_name
@@ -27,7 +29,6 @@ from mailcheck.core.instruments import Kind
 from mailcheck.web.dashboard.api_reference.view import list_fields, name_bounds, name_type
 from mailcheck.web.dashboard.snippets import write_snippets
 from tests.docs.blocks import list_pages, read_blocks, with_snippets
-from tests.docs.findings import KnownFinding, read_findings
 from tests.house import House, config_in_memory
 from tests.ops.test_ops_monitoring import our_metrics
 from tests.spec.description import load_document
@@ -312,36 +313,68 @@ def write_topics() -> str:
 
 
 def write_findings() -> str:
-    """Write every finding: its id, what it means, what mends it, what it costs, who finds it."""
+    """Write every row of the table of findings: its id, what it means and what it costs."""
     areas: dict[str, list[str]] = {}
-    for one, found in read_findings().items():
-        areas.setdefault(one.partition(".")[0], []).append(_write_finding(one, found))
+    for row in sorted(ROWS, key=lambda one: one.id):
+        areas.setdefault(row.id.partition(".")[0], []).append(_write_finding(row))
     words = (
-        "What stands in braces differs from case to case. Points are those of a mail's score"
-        " (0 to 10), see [what they are made of](../deliverability-tests.md); what a domain's"
-        " reputation loses stands beside each of its factors.\n"
+        "A report says of each finding what it means in the case and what to do about it. Points"
+        " are those of a mail's score (0 to 10), see [what they are made"
+        " of](../deliverability-tests.md); what a domain's reputation loses stands beside each of"
+        " its factors.\n"
     )
-    parts = [f"## {area}\n\n" + "\n".join(rows) for area, rows in sorted(areas.items())]
-    return page("Findings", "`mailcheck/checks/` and the doctor", words, *parts)
+    parts = [f"## {area}\n\n" + "\n".join(rows) for area, rows in areas.items()]
+    return page("Findings", "the table of findings", words, *parts)
 
 
-def _write_finding(one: str, found: KnownFinding) -> str:
-    cost = COSTS.get(one)
-    if cost is not None:
-        points = f"{cost.tenths / 10:.1f}: {cost.reason}"
-    else:
-        points = "measured in each case" if one in MEASURED else ""
-    meanings = found.meanings or ([f"{cost.when}."] if cost is not None else [])
-    sources = ", ".join(map(code, sorted(found.modules)))
-    told = "told in the words of the case"
+def _write_finding(row: Row) -> str:
+    severity = "depends on the case" if row.severity is None else row.severity.value
+    points = "measured in each case" if row.id in MEASURED else ""
+    if row.price is not None:
+        points = f"{row.price / 10:.1f}"
     lines = [
-        f"* Severity: {', '.join(sorted(found.severities)) or 'depends on the case'}",
-        f"* Meaning: {cell(' / '.join(meanings)) or told}",
-        f"* What to do: {cell(' / '.join(found.fixes)) or told}",
-        *([f"* Points: {cell(points)}"] if points else []),
-        f"* Found by: {sources}",
+        f"* What: {cell(row.title)}",
+        f"* Why it matters: {cell(row.explanation)}",
+        f"* Severity: {severity}",
+        *([f"* Points: {points}"] if points else []),
+        *([f"* Earlier ids: {', '.join(map(code, row.aliases))}"] if row.aliases else []),
     ]
-    return f"### {one}\n\n" + "\n".join(lines) + "\n"
+    return f"### {row.id}\n\n" + "\n".join(lines) + "\n"
+
+
+PRICES = FOLDER.parent / "deliverability-tests.md"
+
+
+def write_prices() -> str:
+    """Write the page of prices with its tables as they are charged."""
+    priced = [row for row in ROWS if row.price is not None]
+    tables = {
+        "costs": _price_table(row for row in priced if row.area not in MAKING),
+        "format": _price_table(row for row in priced if row.area in MAKING),
+        "listings": table(
+            ("Weight of the list", "Points", "Why"),
+            (
+                (f"{tier.weight} and more", f"{tier.tenths / 10:.1f}", tier.reason)
+                for tier in LISTING_TIERS
+            ),
+        ),
+    }
+    text = PRICES.read_text("utf-8")
+    for name, written in tables.items():
+        before, start, rest = text.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition(f"<!-- /{name} -->")
+        text = f"{before}{start}{written}{end}{after}"
+    return text
+
+
+def _price_table(rows: Iterable[Row]) -> str:
+    return table(
+        ("Finding", "Points", "When", "Why"),
+        (
+            (code(row.id), f"{(row.price or 0) / 10:.1f}", row.title, row.explanation)
+            for row in rows
+        ),
+    )
 
 
 def write_blocklists() -> str:
@@ -417,3 +450,4 @@ if __name__ == "__main__":
         (FOLDER / name).write_text(text, "utf-8")
     for path, text in write_snippets_into_pages().items():
         path.write_text(text, "utf-8")
+    PRICES.write_text(write_prices(), "utf-8")

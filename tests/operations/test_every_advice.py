@@ -142,8 +142,8 @@ CASES: dict[str, Case] = {
     "dmarc.bad-policy": dmarc(f"v=DMARC1; p=rejct; rua=mailto:d@{DOMAIN}"),
     "dmarc.obsolete-tags": dmarc(f"{MEANT}; pct=100"),
     "dmarc.testing": dmarc(f"{MEANT}; t=y"),
-    "dkim.several": key(KEY, f"{KEY};"),
-    "dkim.broken-key": key(f"v=DKIM1\\; k=rsa\\; p={RSA_2048}"),
+    "dkim.several-keys": key(KEY, f"{KEY};"),
+    "dkim.key-broken": key(f"v=DKIM1\\; k=rsa\\; p={RSA_2048}"),
     "dkim.stray-record": key(KEY, "default._domainkey"),
     "dkim.testing": key(f"{KEY}; t=y"),
     "mx.no-null": silent(MEANT),
@@ -168,7 +168,7 @@ CASES: dict[str, Case] = {
     "dmarc.policy-none behind an alias": aliased(DMARC, f"v=DMARC1; p=none; rua=mailto:d@{DOMAIN}"),
     "dmarc.unreadable behind an alias": aliased(DMARC, f"v=DMARC1 p=reject rua=d@{DOMAIN}"),
     "dmarc.dangling": Case({(DMARC, "CNAME"): (f"there.{DOMAIN}.",)}),
-    "dkim.broken-key behind an alias": aliased(KEY_NAME, f"v=DKIM1;; p={RSA_2048}"),
+    "dkim.key-broken behind an alias": aliased(KEY_NAME, f"v=DKIM1;; p={RSA_2048}"),
     "tls-rpt.unreadable behind an alias": aliased(RPT, f"v=tlsrptv1; rua=t@{DOMAIN}"),
     "mta-sts.unreadable behind an alias": aliased(STS, "v=stsv1; id=7"),
     "mta-sts.unreadable": Case({(STS, "TXT"): ("v=stsv1; id=7",)}),
@@ -348,7 +348,7 @@ MAKERS = {"Finding": 5, "several_records": 5}
 """What makes a finding, and which argument is the record to publish."""
 
 BY_NAME = {
-    "dkim.broken-key",
+    "dkim.key-broken",
     "spf.include-absent",
     "spf.include-loop",
     *("mx.dead-host", "mx.not-public"),

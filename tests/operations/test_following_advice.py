@@ -21,7 +21,7 @@ DOMAIN = "d.example"
 KEY = f"v=DKIM1; k=rsa; p={RSA_2048}"
 MAX_STEPS = 20
 
-IN_WORDS = {"dkim.absent", "dkim.several", "mx.dead-host", "dmarc.syntax"}
+IN_WORDS = {"dkim.absent", "dkim.several-keys", "mx.dead-host", "dmarc.syntax"}
 """What is told in words: keys are made by who signs, and a host that is gone is somebody's."""
 
 UNCERTAIN = ("nonsense", "ptr", "include:several.example", "include:broken.example")

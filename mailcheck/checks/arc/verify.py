@@ -22,7 +22,8 @@ from mailcheck.checks.dkim.verify import (
     verify_signature,
 )
 from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.findings import Finding
+from mailcheck.checks.findings_table import make_finding
 from mailcheck.core.instants import SECOND, Instant
 
 Problem = tuple[AuthResult, str]
@@ -134,22 +135,18 @@ def describe_arc(arc: ArcOfMail) -> tuple[Finding, ...]:
     if arc.result is AuthResult.NONE:
         return ()
     if arc.result is AuthResult.PASS:
-        return (
-            Finding("arc.valid", Severity.NOTE, arc.explanation, "Nothing to do: for information."),
-        )
+        return (make_finding("arc.valid", arc.explanation, "Nothing to do: for information."),)
     if arc.result is AuthResult.TEMPERROR:
         return (
-            Finding(
+            make_finding(
                 "arc.undetermined",
-                Severity.UNDETERMINED,
                 arc.explanation,
                 "Check the mail again in a minute.",
             ),
         )
     return (
-        Finding(
+        make_finding(
             "arc.broken",
-            Severity.NOTE,
             arc.explanation,
             "It costs nothing here. Whoever forwards the mail should seal it last, after all"
             " changes; mail that is sent directly needs no seal.",

@@ -25,46 +25,26 @@ from mailcheck.checks.dkim.mail import (
 from mailcheck.checks.dmarc.mail import DmarcOfMail, describe_dmarc_of_mail
 from mailcheck.checks.dmarc.stricter import STRICTER
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, describe_listings
+from mailcheck.checks.finding_row import severity_at
 from mailcheck.checks.findings import (
     ELSEWHERE,
-    Area,
     ChargedFinding,
     Finding,
-    RecordToPublish,
     Severity,
 )
+from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.hosts.helo import HeloVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.spf.mail import SpfOfMail, describe_spf_of_helo, describe_spf_of_mail
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.checks.weights import (
-    COSTS,
-    GRAVE,
     MAX_LISTINGS,
-    charge_known,
-    charge_measured,
+    charge,
     cost_of_listing,
     cost_of_points,
+    put_price,
+    remark,
 )
-
-
-def charge(
-    finding_id: str, meaning: str, fix: str, record: RecordToPublish | None = None
-) -> ChargedFinding:
-    """Make a finding that is in the table of costs."""
-    cost = COSTS[finding_id]
-    severity = Severity.ERROR if cost.tenths >= GRAVE else Severity.WARNING
-    return charge_known(cost.area, Finding(finding_id, severity, meaning, fix, record))
-
-
-def remark(area: Area, finding: Finding) -> ChargedFinding:
-    """Make a finding that costs nothing here, whatever it means elsewhere."""
-    return ChargedFinding(area, finding)
-
-
-def unknown(area: Area, finding_id: str, meaning: str, fix: str) -> ChargedFinding:
-    """Say that something could not be found out: it costs nothing."""
-    return ChargedFinding(area, Finding(finding_id, Severity.UNDETERMINED, meaning, fix))
 
 
 def total(charged: Iterable[ChargedFinding]) -> int:
@@ -99,15 +79,15 @@ def charge_spf(
     if identity.result is AuthResult.TEMPERROR and not identity.silent_names:
         # DNS is not to blame: nobody could tell.
         meaning = f"SPF could not be determined. {identity.explanation}"
-        return (unknown(Area.SPF, "spf.undetermined", meaning, ELSEWHERE),)
+        return (charge("spf.undetermined", meaning, ELSEWHERE),)
     of_sender = describe_spf_of_mail(spf, record, is_own_host=is_own_host)
     of_helo = describe_spf_of_helo(spf, is_own_host=is_own_host)
     is_pass, known = identity.result is AuthResult.PASS, () if record is None else record.findings
     of_pass = (one for one in known if is_pass and one.id in OF_A_PASS)
     return (
-        *(() if of_sender is None else (charge_known(Area.SPF, of_sender),)),
-        *(charge_known(Area.SPF, one) for one in of_pass),
-        *(() if of_helo is None else (remark(Area.SPF, of_helo),)),
+        *(() if of_sender is None else (put_price(of_sender),)),
+        *(put_price(one) for one in of_pass),
+        *(() if of_helo is None else (remark(of_helo),)),
     )
 
 
@@ -126,8 +106,8 @@ def charge_host(
     if not is_own_host:
         of_name = tuple(replace(finding, proposed=None) for finding in of_name)
     return (
-        *(charge_known(Area.RDNS, finding) for finding in of_address),
-        *(charge_known(Area.HELO, finding) for finding in of_name),
+        *(put_price(finding) for finding in of_address),
+        *(put_price(finding) for finding in of_name),
     )
 
 
@@ -150,8 +130,8 @@ def charge_dkim(dkim: DkimOfMail, dmarc: DmarcOfMail) -> tuple[ChargedFinding, .
         and finding.severity is not Severity.UNDETERMINED
     )
     return (
-        *(charge_known(Area.DKIM, finding) for finding in charged),
-        *(remark(Area.DKIM, finding) for finding in rest),
+        *(put_price(finding) for finding in charged),
+        *(remark(finding) for finding in rest),
     )
 
 
@@ -196,12 +176,12 @@ def charge_dmarc(
     own mail fails, nobody is told to ask for more.
     """
     finding = describe_dmarc_of_mail(dmarc, spf, dkim)
-    charged = () if finding is None else (charge_known(Area.DMARC, finding),)
+    charged = () if finding is None else (put_price(finding),)
     if dmarc.verdict is None or dmarc.result not in (AuthResult.PASS, AuthResult.FAIL):
         return charged
     left_out = STRICTER if dmarc.result is AuthResult.FAIL else ()
     known = (f for f in dmarc.verdict.findings if f.severity is not Severity.UNDETERMINED)
-    return (*charged, *(remark(Area.DMARC, one) for one in known if one.id not in left_out))
+    return (*charged, *(remark(one) for one in known if one.id not in left_out))
 
 
 def charge_authentication(spf: SpfOfMail, dkim: DkimOfMail) -> tuple[ChargedFinding, ...]:
@@ -230,10 +210,7 @@ def charge_blocklists(listings: Sequence[Listing]) -> tuple[ChargedFinding, ...]
     costs = [cost_of_listing(row.weight) for row in listed]
     costs += [0] * (len(findings) - len(listed))
     charged = cap(
-        (
-            charge_measured(Area.BLACKLIST, finding, cost)
-            for finding, cost in zip(findings, costs, strict=True)
-        ),
+        (put_price(finding, cost) for finding, cost in zip(findings, costs, strict=True)),
         MAX_LISTINGS,
     )
     if len(asked) < len(listings):
@@ -242,8 +219,7 @@ def charge_blocklists(listings: Sequence[Listing]) -> tuple[ChargedFinding, ...]
 
 
 def _without_address() -> ChargedFinding:
-    return unknown(
-        Area.BLACKLIST,
+    return charge(
         "blacklist.no-address",
         "The mail came from an address that is not reachable from the Internet, so no blocklist"
         " was asked about it.",
@@ -252,8 +228,7 @@ def _without_address() -> ChargedFinding:
 
 
 def _too_few_answers() -> ChargedFinding:
-    return unknown(
-        Area.BLACKLIST,
+    return charge(
         "blacklist.undetermined",
         "Too few blocklists gave an answer to say that the mail is on none.",
         "Check the test again later; GET /tools/blacklists shows which lists don't answer the"
@@ -291,19 +266,18 @@ _IDS = {
 def charge_content_filter(outcome: FilterOutcome) -> tuple[ChargedFinding, ...]:
     """Charge the points that no check of ours has charged already."""
     if isinstance(outcome, FilterUnavailable):
-        return (unknown(Area.SPAMASSASSIN, _IDS[outcome.problem], outcome.reason, outcome.fix),)
+        return (charge(_IDS[outcome.problem], outcome.reason, outcome.fix),)
     tenths = cost_of_points(outcome.counted_points)
     if not tenths:
         return ()
-    severity = Severity.ERROR if tenths >= GRAVE else Severity.WARNING
-    finding = Finding(
+    finding = make_finding(
         "spamassassin.points",
-        severity,
         f"{outcome.engine} gives the content {outcome.counted_points:.1f} points (mail is spam at"
         f" {outcome.threshold:.1f}): {_rules(outcome)}.",
         f"Change what they found: {_descriptions(outcome)}.",
+        severity=severity_at(tenths),
     )
-    return (charge_measured(Area.SPAMASSASSIN, finding, tenths),)
+    return (put_price(finding, tenths),)
 
 
 def _against(verdict: FilterVerdict) -> list[FilterRule]:

@@ -13,15 +13,15 @@ from mailcheck.checks.dkim.key_record import RSA
 from mailcheck.checks.dkim.mail import DkimOfMail
 from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dns_answers import Presence
-from mailcheck.checks.findings import Area, ChargedFinding
+from mailcheck.checks.findings import ChargedFinding
 from mailcheck.checks.quality.content import judge_content
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.header import judge_headers
 from mailcheck.checks.quality.links import judge_links
 from mailcheck.checks.quality.receivers import Checklist, judge_by_receivers, start_evidence
 from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED, judge_unsubscribe
-from mailcheck.checks.quality.wording import enumerate_some, note, warning
-from mailcheck.checks.weights import MAX_MAKING
+from mailcheck.checks.quality.wording import enumerate_some
+from mailcheck.checks.weights import MAX_MAKING, charge
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.messages import TlsFacts
 
@@ -161,8 +161,6 @@ OLD_VERSIONS = frozenset(("SSLv2", "SSLv3", "TLSv1", "TLSv1.0", "TLSv1.1"))
 WEAK_CIPHERS = ("NULL", "EXP", "RC4", "DES", "MD5", "ADH", "AECDH")
 """Parts of the names of ciphers that protect nothing (RFC 7525 4.1)."""
 
-_TRANSPORT = Area.TRANSPORT
-
 
 def judge_transport(
     tls: TlsFacts | None,
@@ -194,8 +192,7 @@ def _judge_tls(
 ) -> Iterator[ChargedFinding]:
     if tls is None and tls_was_offered:
         how = "" if is_extended else ", since it greeted with HELO"
-        yield warning(
-            _TRANSPORT,
+        yield charge(
             "transport.no-tls",
             f"The mail came over a connection without encryption{how}; Google asks every sender"
             " for TLS.",
@@ -203,23 +200,20 @@ def _judge_tls(
             " smtp_tls_security_level = may).",
         )
     elif tls is None:
-        yield note(
-            _TRANSPORT,
+        yield charge(
             "transport.tls-not-offered",
             "This server offered no encryption to the client, so nothing can be said about it.",
             "Nothing to do; the operator of this server can configure a certificate.",
         )
     elif tls.version in OLD_VERSIONS:
-        yield warning(
-            _TRANSPORT,
+        yield charge(
             "transport.old-tls",
             f"The connection was encrypted with {tls.version}, which is no longer safe; receivers"
             " are switching it off.",
             "Let your mail server use TLS 1.2 and 1.3 (a newer OpenSSL may do).",
         )
     if tls is not None and any(name in tls.cipher.upper() for name in WEAK_CIPHERS):
-        yield warning(
-            _TRANSPORT,
+        yield charge(
             "transport.weak-cipher",
             f"The connection was encrypted with {enumerate_some((tls.cipher,))}, which protects"
             " little.",
@@ -231,8 +225,7 @@ def _judge_conversation(
     *, is_extended: bool, transcript: Sequence[str]
 ) -> Iterator[ChargedFinding]:
     if not is_extended:
-        yield note(
-            _TRANSPORT,
+        yield charge(
             "transport.helo",
             "The sender greeted with HELO, the form from before 1995, which knows neither"
             " encryption nor sizes.",
@@ -240,8 +233,7 @@ def _judge_conversation(
         )
     refused = [line[3:] for line in transcript if line[:4] == "S: 5" and line[4:6].isdigit()]
     if refused:
-        yield note(
-            _TRANSPORT,
+        yield charge(
             "transport.refused-commands",
             f"Commands of the sender were refused on the way: {enumerate_some(refused)}.",
             "Look at the transcript; a mail server makes no such mistakes, a program of one's own"

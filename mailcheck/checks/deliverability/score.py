@@ -23,7 +23,6 @@ from mailcheck.checks.deliverability.charging import (
     charge_dmarc,
     charge_host,
     charge_spf,
-    remark,
     total,
 )
 from mailcheck.checks.deliverability.content_filter import FilterOutcome, FilterUnavailable
@@ -34,6 +33,7 @@ from mailcheck.checks.deliverability.sender import (
 )
 from mailcheck.checks.dkim.mail import DkimOfMail, find_telling
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, count
+from mailcheck.checks.finding_row import GRAVE
 from mailcheck.checks.findings import (
     PERFECT,
     Area,
@@ -44,6 +44,7 @@ from mailcheck.checks.findings import (
     Severity,
     in_order,
 )
+from mailcheck.checks.findings_table import FINDINGS
 from mailcheck.checks.hosts.helo import HeloVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.proofs import Proofs, Same
@@ -51,7 +52,7 @@ from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.receivers import Checklist
 from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.checks.spf.tree import SpfVerdict
-from mailcheck.checks.weights import COSTS, GRAVE
+from mailcheck.checks.weights import remark
 from mailcheck.core.deliverability_tests import ReceivedMail
 
 
@@ -181,7 +182,7 @@ def charge_rest(evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
         *charge_blocklists(evidence.listings),
         *charge_content_filter(evidence.content_filter),
         *evidence.quality,
-        *(remark(Area.ARC, finding) for finding in describe_arc(evidence.arc)),
+        *(remark(finding) for finding in describe_arc(evidence.arc)),
     )
 
 
@@ -262,7 +263,7 @@ def describe_spf(spf: SpfOfMail, charged: Iterable[ChargedFinding]) -> str:
         first = words if words.startswith('"') else words[:1].lower() + words[1:]
         words = f"SPF {_MATCHED[identity.result]}: {first}"
     others = [
-        COSTS[one.finding.id].when
+        FINDINGS[one.finding.id].title
         for one in charged
         if one.area in OF_SPF
         and one.tenths

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.checks.deliverability.charging import charge
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import ChargedFinding, Finding
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.mail_domains import is_local_name, owner_of
+from mailcheck.checks.weights import charge
 
 
 class SenderDomain(Struct, frozen=True):

@@ -23,7 +23,8 @@ from mailcheck.checks.dns_answers import (
     look_up,
     txt_values,
 )
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity
+from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.tag_lists import parse_tag_list
 
 ANY_SELECTOR = "*"
@@ -143,9 +144,8 @@ _NEW_KEY = (
 
 def _say_absent(domain: str) -> Finding:
     """Say that there is no key at all."""
-    return Finding(
+    return make_finding(
         "dkim.absent",
-        Severity.ERROR,
         f"{domain} has no DKIM key, so its mail cannot be signed; Google, Yahoo and Microsoft ask"
         " for signatures.",
         "Switch DKIM on in your mail server or at your mail provider and publish the record that"
@@ -155,9 +155,8 @@ def _say_absent(domain: str) -> Finding:
 
 def _say_hidden(domain: str) -> Finding:
     """Say that there may be keys under a name nobody can guess."""
-    return Finding(
+    return make_finding(
         "dkim.hidden",
-        Severity.UNDETERMINED,
         f"Could not be determined: there is something below _domainkey.{domain}, but under none"
         " of the usual names, and DNS does not list names.",
         "Name the selector (s= in the DKIM-Signature field of a mail you sent), or send a test"
@@ -167,9 +166,8 @@ def _say_hidden(domain: str) -> Finding:
 
 def _say_dangling(domain: str, selector: str, target: str) -> Finding:
     """Say that a provider's key is pointed at but not there."""
-    return Finding(
+    return make_finding(
         "dkim.dangling",
-        Severity.WARNING,
         f"The DKIM record {selector}._domainkey.{domain} points to {target}, where there is no"
         " key; mail signed with it fails.",
         "Switch DKIM on at the provider whose name that is, or remove the record.",
@@ -191,9 +189,8 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     elif record.is_revoked:
         yield _revoked(name, has_usable=has_usable)
     elif not record.is_strong and record.key_type == RSA:
-        yield Finding(
+        yield make_finding(
             "dkim.weak-key",
-            Severity.WARNING,
             f"The DKIM key at {name} has {record.bits} bits; {GOOD_RSA_BITS} are advised, and some"
             " receivers mark shorter ones.",
             _NEW_KEY,
@@ -203,29 +200,28 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
 
 
 def _several(key: DkimKey, severity: Severity) -> Finding:
-    finding = Finding(
-        "dkim.several",
-        severity,
+    finding = make_finding(
+        "dkim.several-keys",
         f"More than one DKIM key stands at {key.record_name}; which one counts is undefined, so"
         " signatures may fail.",
         "Keep one of them and remove the others: the key in them is the same."
         if key.record.repaired
         else "Keep one of them and move the other to a selector of its own.",
         _repaired(key),
+        severity=severity,
     )
     return publish_at_target(finding, key.record_name, key.alias_of)
 
 
 def _revoked(name: str, *, has_usable: bool) -> Finding:
-    meaning = f"The DKIM key at {name} is revoked (empty p=): mail signed with it fails."
-    if has_usable:
-        return Finding(
-            "dkim.revoked",
-            Severity.NOTE,
-            meaning,
-            "Nothing to do if it is no longer used; otherwise publish the new key.",
-        )
-    return Finding("dkim.revoked", Severity.WARNING, meaning, _NEW_KEY)
+    return make_finding(
+        "dkim.key-revoked",
+        f"The DKIM key at {name} is revoked (empty p=): mail signed with it fails.",
+        "Nothing to do if it is no longer used; otherwise publish the new key."
+        if has_usable
+        else _NEW_KEY,
+        severity=Severity.NOTE if has_usable else Severity.WARNING,
+    )
 
 
 _REPLACE = "Replace it with its corrected text: the key in it is complete, so no new key is needed."
@@ -240,14 +236,14 @@ _PUBLISH_AGAIN = (
 def _broken(key: DkimKey, severity: Severity) -> Finding:
     """Report why no signature can be verified with a key, and how to repair its record."""
     record, name = key.record, key.record_name
-    identifier = "dkim.short-key" if record.is_too_short else "dkim.broken-key"
+    identifier = "dkim.key-too-short" if record.is_too_short else "dkim.key-broken"
     fix = _NEW_KEY if record.needs_new_key else _PUBLISH_AGAIN
-    finding = Finding(
+    finding = make_finding(
         identifier,
-        severity,
         f"The DKIM record {name} {record.problem}; mail signed with it fails.",
         _REPLACE if record.repaired else fix,
         _repaired(key),
+        severity=severity,
     )
     return publish_at_target(finding, name, key.alias_of)
 
@@ -261,9 +257,8 @@ def _repaired(key: DkimKey) -> RecordToPublish | None:
 
 def _stray(key: DkimKey) -> Finding:
     name, stray = key.record_name, key.record.strays[0]
-    finding = Finding(
+    finding = make_finding(
         "dkim.stray-record",
-        Severity.WARNING,
         f'Beside the DKIM key at {name} stands another TXT record ("{stray[:40]}"); receivers that'
         " read it first find no key there.",
         "Remove that record and keep the key.",
@@ -273,9 +268,8 @@ def _stray(key: DkimKey) -> Finding:
 
 
 def _wildcard(key: DkimKey) -> Finding:
-    return Finding(
+    return make_finding(
         "dkim.wildcard",
-        Severity.NOTE,
         f"Every name below {key.record_name.partition('.')[2]} has the same DKIM record (a"
         " wildcard).",
         "Nothing to do if the domain sends no mail; otherwise publish each key at its selector.",
@@ -287,9 +281,8 @@ def _testing(key: DkimKey) -> Finding:
     flags = [flag.strip() for flag in tags.pop("t", "").split(":")]
     kept = ":".join(flag for flag in flags if flag.lower() != "y")
     tags = {"v": VERSION} | tags | ({"t": kept} if kept else {})
-    return Finding(
+    return make_finding(
         "dkim.testing",
-        Severity.WARNING,
         f"The DKIM key at {key.record_name} is marked as a test (t=y): receivers may treat mail"
         " signed with it as unsigned.",
         f"Remove t=y from the DKIM record at {key.record_name}.",

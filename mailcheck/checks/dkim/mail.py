@@ -16,6 +16,7 @@ from mailcheck.checks.dkim.key_record import (
 from mailcheck.checks.dkim.signature_headers import SignatureHeader
 from mailcheck.checks.dns_answers import Answers, look_up, txt_values
 from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.findings_table import make_finding
 from mailcheck.core.domain_names import is_within
 from mailcheck.core.instants import describe_duration
 
@@ -253,7 +254,7 @@ def describe_invalid(dkim: DkimOfMail, author_domain: str | None) -> Finding:
         if count == 1
         else f"None of the {count} signatures is valid."
     )
-    finding = Finding("dkim.invalid", Severity.ERROR, what, "")
+    finding = make_finding("dkim.invalid", what, "")
     telling = find_telling(dkim, author_domain)
     if telling is None or telling.fault is None:
         return finding
@@ -264,9 +265,8 @@ def describe_invalid(dkim: DkimOfMail, author_domain: str | None) -> Finding:
 def describe_unaligned(dkim: DkimOfMail, author_domain: str) -> Finding:
     """Say that the signatures that are valid are not those of the author."""
     signers = ", ".join(dict.fromkeys(one.header.signing_domain for one in dkim.passing))
-    return Finding(
+    return make_finding(
         "dkim.unaligned",
-        Severity.WARNING,
         f"The valid signature is that of {signers}, not of {author_domain}, the domain in From:"
         " DMARC does not count it.",
         f"Have the mail signed with a key of {author_domain} (d={author_domain}).",
@@ -284,7 +284,7 @@ def describe_undetermined(dkim: DkimOfMail, author_domain: str | None) -> Findin
         meaning_id = "dkim.undetermined"
         silent = [one for one in dkim.signatures if not one.result.is_determined]
         meaning = " ".join(dict.fromkeys(one.explanation for one in silent))
-    return Finding(meaning_id, Severity.UNDETERMINED, meaning, _AGAIN)
+    return make_finding(meaning_id, meaning, _AGAIN)
 
 
 def _are_related(one: str, other: str) -> bool:
@@ -298,9 +298,8 @@ def _describe(dkim: DkimOfMail) -> Iterator[Finding]:
     for signature in dkim.signatures:
         yield from describe_signature(signature, has_passing=has_passing)
     if dkim.unchecked:
-        yield Finding(
+        yield make_finding(
             "dkim.many-signatures",
-            Severity.NOTE,
             f"The mail has {len(dkim.signatures) + dkim.unchecked} signatures; only the first"
             f" {len(dkim.signatures)} were verified, as receivers do.",
             "Look which servers sign the mail, and let each do it once.",
@@ -308,9 +307,8 @@ def _describe(dkim: DkimOfMail) -> Iterator[Finding]:
 
 
 def _unsigned() -> Finding:
-    return Finding(
+    return make_finding(
         "dkim.unsigned",
-        Severity.ERROR,
         "The mail has no DKIM signature, so receivers can't tell that it comes from your domain"
         " unaltered; Google, Yahoo and Microsoft ask bulk senders for one.",
         "Switch DKIM signing on in your mail server or at your mail provider, and publish the"
@@ -332,7 +330,12 @@ def _describe_fault(
     if fault is SignatureFault.KEY_BROKEN and signature.key is not None:
         fix = _fix_broken(signature.key) or fix
     fix = fix.replace("{name}", name).replace("{signer}", _SIGNER)
-    return Finding(_IDS[fault], severity, signature.explanation, fix)
+    return make_finding(
+        _IDS[fault],
+        signature.explanation,
+        fix,
+        severity=severity,
+    )
 
 
 def _fix_broken(key: KeyRecord) -> str:
@@ -362,17 +365,15 @@ def _describe_passing(signature: SignatureOfMail) -> Iterator[Finding]:
     if header.body_length is not None:
         rest = signature.unsigned_octets
         unsigned = f"; the last {rest} octets of this mail are not signed" if rest else ""
-        yield Finding(
+        yield make_finding(
             "dkim.body-length",
-            Severity.WARNING,
             f"The signature of {header.signing_domain} covers the first {header.body_length} octets"
             f" of the body only (l=), so anybody can add text that seems signed{unsigned}.",
             "Switch the body length off in the signer, so that it writes no l=.",
         )
     if signature.seconds_ahead:
-        yield Finding(
+        yield make_finding(
             "dkim.clock-ahead",
-            Severity.WARNING,
             f"The signature of {header.signing_domain} is dated"
             f" {describe_duration(signature.seconds_ahead)} after the mail arrived (t=); some"
             " receivers refuse such a signature.",

@@ -31,7 +31,8 @@ from mailcheck.checks.dns_answers import (
     presence_of,
     txt_values,
 )
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.findings import Finding, RecordToPublish
+from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.mail_domains import owner_of
 from mailcheck.checks.tag_lists import parse_tag_list
 from mailcheck.checks.tag_repair import lost_addresses, name_mistake
@@ -135,9 +136,8 @@ def _say_absent(domain: str, offer: ReportOffer | None = None) -> Finding:
     """Say that no record applies."""
     where = "" if offer is not None else ", with an address that you read for reports (rua)"
     rua = "" if offer is None else f"; rua={offer.uri}"
-    return Finding(
+    return make_finding(
         "dmarc.absent",
-        Severity.ERROR,
         f"{domain} has no DMARC record, so nobody is told what to do with mail forged in its"
         " name; Google, Yahoo and Microsoft ask bulk senders for one.",
         f"Publish a DMARC record{where}; begin with p=none, read the reports, then ask for"
@@ -148,9 +148,8 @@ def _say_absent(domain: str, offer: ReportOffer | None = None) -> Finding:
 
 def _say_several(domain: str, texts: Sequence[str]) -> Finding:
     """Say that _say_several records count as none."""
-    return Finding(
+    return make_finding(
         "dmarc.several",
-        Severity.ERROR,
         f"{domain} has {len(texts)} DMARC records but may have one only, so receivers ignore all"
         " of them.",
         f"Keep the DMARC record at {PREFIX}{domain} that you mean, and remove the others.",
@@ -199,9 +198,8 @@ def _say_without_policy(domain: str, text: str) -> Finding:
     """Say that the record has neither a policy nor a place for reports."""
     mistake = "its tags are written in capitals" if _CAPITAL_TAG.search(text) else ""
     mistake = mistake or name_mistake(text)
-    return Finding(
+    return make_finding(
         "dmarc.no-policy",
-        Severity.ERROR,
         f"The DMARC record of {domain} has no valid policy (p=none, p=quarantine or p=reject)"
         f"{f': {mistake}' if mistake else ''}, so receivers ignore it.",
         f"Put a policy into the DMARC record at {PREFIX}{domain}.",
@@ -213,9 +211,8 @@ def _say_unreadable(domain: str, texts: Sequence[str]) -> Finding:
     """Say that a record was meant as DMARC but isn't."""
     repaired = repair_policy_record(" ; ".join(texts))
     mistake = name_mistake(texts[0])
-    return Finding(
+    return make_finding(
         "dmarc.unreadable",
-        Severity.ERROR,
         f'The record at {PREFIX}{domain} ("{texts[0][:40]}") does not begin exactly with'
         f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so receivers ignore it.',
         f"Replace that TXT record with one beginning with v={VERSION}; and a policy, and keep the"
@@ -228,9 +225,8 @@ def _say_unreadable(domain: str, texts: Sequence[str]) -> Finding:
 
 def _say_misplaced(domain: str, elsewhere: str, text: str) -> Finding:
     """Say that the record stands at another name."""
-    return Finding(
+    return make_finding(
         "dmarc.misplaced",
-        Severity.ERROR,
         f"The DMARC record stands at {elsewhere}, where no receiver looks, instead of"
         f" {PREFIX}{domain}.",
         f"Move the DMARC record to {PREFIX}{domain}.",
@@ -280,9 +276,8 @@ def _policy(
         if verdict.policy_tag == "p":
             step = _sure_improvements(verdict, offer, Policy.QUARANTINE) | {"p": "quarantine"}
             to_do = "Set p=quarantine in the DMARC record, and later p=reject, as soon as"
-        yield Finding(
+        yield make_finding(
             "dmarc.policy-none",
-            Severity.WARNING,
             f"The policy for {verdict.domain} is none: mail forged in its name is delivered as if"
             " it were genuine.",
             f"{to_do} the reports show that all your own mail passes.",
@@ -290,9 +285,8 @@ def _policy(
         )
     elif record.is_testing:
         assert verdict.policy is not None
-        yield Finding(
+        yield make_finding(
             "dmarc.testing",
-            Severity.WARNING,
             "The DMARC record is marked as a test (t=y), so receivers apply"
             f" {verdict.policy.one_step_weaker.value} instead of {verdict.policy.value}.",
             "Remove t=y from the DMARC record as soon as the reports show that all your own mail"
@@ -311,9 +305,8 @@ def _subdomains(
     if place != organization:
         ignored = " and ".join(tag for tag, policy in given.items() if policy is not None)
         if ignored:
-            yield Finding(
+            yield make_finding(
                 "dmarc.subdomains-ignored",
-                Severity.NOTE,
                 f"{ignored} in the DMARC record of {place} {'do' if ' ' in ignored else 'does'}"
                 f" nothing: for its subdomains the record of {organization} holds.",
                 f"Say what holds for subdomains in the DMARC record of {organization}.",
@@ -323,9 +316,8 @@ def _subdomains(
     if weaker:
         tags = " and ".join(weaker)
         whose = "Subdomains" if "sp" in weaker else "Made-up subdomains"
-        yield Finding(
+        yield make_finding(
             "dmarc.weaker-subdomains",
-            Severity.WARNING,
             f"{whose} of {place} have a weaker policy ({tags}) than {place} itself, so forgers use"
             " a subdomain.",
             f"Remove {tags} from the DMARC record: then p holds for subdomains too.",
@@ -344,9 +336,8 @@ def _reports(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[
     if not record.asks_for_reports:
         mended = change_tags(record.text, **changes)
         asks_then = parse_policy_record(mended).asks_for_reports
-        yield Finding(
+        yield make_finding(
             "dmarc.no-reports",
-            Severity.WARNING,
             "The DMARC record names no address for reports, so you never learn which of your mail"
             " fails and who forges your name.",
             "Add an address for reports (rua=mailto: and an address) to the DMARC record.",
@@ -362,9 +353,8 @@ def _reports(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[
 
 def _refused(authorization: ReportAuthorization, place: str) -> Finding:
     host = authorization.uri.host
-    return Finding(
+    return make_finding(
         "dmarc.report-refused",
-        Severity.WARNING,
         f"Reports to {authorization.uri.text} are not sent: {host} does not say that it accepts"
         f" reports about {place}.",
         f"Ask the owner of {host} to publish this record, or use an address of your own.",
@@ -378,26 +368,23 @@ def _syntax(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[F
     assert place is not None
     repaired = repair_policy_record(record.text)
     for problem in record.problems:
-        yield Finding(
+        yield make_finding(
             "dmarc.syntax",
-            Severity.WARNING,
             f"{problem[:1].upper()}{problem[1:]}; receivers ignore that part of the record.",
             "Correct that part of the DMARC record, or remove it.",
             None if repaired is None else _publish(place, change_tags(repaired, **changes)),
         )
     if record.has_bad_policy:
-        yield Finding(
+        yield make_finding(
             "dmarc.bad-policy",
-            Severity.ERROR,
             "The DMARC record has no valid policy, so receivers treat it as p=none.",
             "Put a valid policy into the DMARC record.",
             _publish(place, change_tags(record.text, **changes | _valid_policies(_meant(record)))),
         )
     if record.obsolete_tags:
         tags = ", ".join(record.obsolete_tags)
-        yield Finding(
+        yield make_finding(
             "dmarc.obsolete-tags",
-            Severity.NOTE,
             f"The DMARC record uses {tags}, which the current standard (RFC 9989) has removed; old"
             " receivers may still follow it.",
             f"Remove {tags} from the DMARC record.",
@@ -469,9 +456,8 @@ def _dangling(walk: TreeWalk, answers: Answers) -> Iterator[Finding]:
         return
     target = alias_target(answer)
     what = "does not exist" if answer.status is DnsStatus.NXDOMAIN else "has no TXT record"
-    yield Finding(
+    yield make_finding(
         "dmarc.dangling",
-        Severity.WARNING,
         f"{name} is an alias (CNAME) of {target}, which {what}, so receivers find no DMARC record"
         " there.",
         f"Publish the DMARC record at {target}, or replace the CNAME by a TXT record at {name}.",
@@ -534,9 +520,8 @@ def _older_receivers(domain: str, step: WalkStep | None, answers: Answers) -> It
         return
     newer = f"at {PREFIX}{found_at}" if found_at is not None else "none"
     older = f"at {PREFIX}{seen_at}" if seen_at is not None else "none"
-    yield Finding(
+    yield make_finding(
         "dmarc.older-receivers",
-        Severity.NOTE,
         f"Receivers that follow RFC 9989 find the DMARC record of {domain} thus: {newer}; those"
         f" that still follow RFC 7489: {older}.",
         f"Publish a DMARC record at {PREFIX}{domain} itself: all of them look there first.",

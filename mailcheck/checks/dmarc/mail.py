@@ -10,7 +10,8 @@ from mailcheck.checks.dkim.mail import DkimOfMail
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, _say_absent, change_tags, evaluate_dmarc
 from mailcheck.checks.dmarc.record import PREFIX, Policy, TreeWalk, WalkStep, walk_tree
 from mailcheck.checks.dns_answers import Answers, Presence
-from mailcheck.checks.findings import ELSEWHERE, Finding, RecordToPublish, Severity, worst
+from mailcheck.checks.findings import ELSEWHERE, Finding, RecordToPublish, worst
+from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
 from mailcheck.checks.spf.mail import SpfOfMail, shown
 from mailcheck.core.domain_names import is_within
@@ -371,16 +372,14 @@ def describe_dmarc_of_mail(
     if dmarc.result is AuthResult.PASS:
         return None
     if dmarc.result is AuthResult.PERMERROR:
-        return Finding(
+        return make_finding(
             "dmarc.no-author",
-            Severity.ERROR,
             f"DMARC can't be applied. {dmarc.explanation}",
             "Send with exactly one From field that names one address of your domain.",
         )
     if dmarc.result is AuthResult.TEMPERROR:
-        return Finding(
+        return make_finding(
             "dmarc.undetermined",
-            Severity.UNDETERMINED,
             f"DMARC could not be determined. {dmarc.explanation}",
             _AGAIN if _is_dns_silent(dmarc, spf, dkim) else ELSEWHERE,
         )
@@ -397,9 +396,8 @@ def _without_record(dmarc: DmarcOfMail) -> Finding:
     """Say why no record applies, as the check of the domain does."""
     author = dmarc.author_domain or ""
     if is_local_name(author):
-        return Finding(
+        return make_finding(
             "dmarc.no-record",
-            Severity.ERROR,
             f"The From address is at {author}, a name that only your network knows, so no receiver"
             " can check the author; many refuse such mail.",
             "Send from an address of a domain of your own.",
@@ -407,16 +405,15 @@ def _without_record(dmarc: DmarcOfMail) -> Finding:
     known = worst(dmarc.verdict.findings) if dmarc.verdict is not None else None
     if known is None:
         known = _say_absent(dmarc.organizational_domain or dmarc.author_domain or "")
-    return Finding("dmarc.no-record", Severity.ERROR, known.meaning, known.fix, known.proposed)
+    return make_finding("dmarc.no-record", known.meaning, known.fix, known.proposed)
 
 
 def _failing(dmarc: DmarcOfMail, spf: SpfOfMail | None, dkim: DkimOfMail | None) -> Finding:
     policy = dmarc.policy or Policy.NONE
     finding_id = "dmarc.fails-none" if policy is Policy.NONE else "dmarc.fails-enforced"
     fixes, record = _fix_alignment(dmarc, spf, dkim)
-    return Finding(
+    return make_finding(
         finding_id,
-        Severity.ERROR,
         f"DMARC fails, and {dmarc.author_domain} {_REQUESTS[policy]}: {dmarc.explanation}",
         fixes,
         record,

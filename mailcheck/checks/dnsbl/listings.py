@@ -14,6 +14,7 @@ from msgspec import Struct
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, look_up, txt_values
 from mailcheck.checks.dnsbl.catalogue import Blocklist, CodeClass, CodeRule, TargetKind, match_rules
 from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.findings_table import make_finding
 from mailcheck.core.network_addresses import IpAddress
 
 STOPS_DELIVERY = 8
@@ -280,9 +281,8 @@ def describe_listings(listings: Sequence[Listing]) -> tuple[Finding, ...]:
     refusing = _names(listings, UnknownReason.REFUSED_BY_LIST)
     if refusing:
         findings.append(
-            Finding(
+            make_finding(
                 "dnsbl.refused",
-                Severity.UNDETERMINED,
                 f"{refusing} refuse to answer the resolver of this service, so what they say is"
                 " not known.",
                 _OWN_RESOLVER,
@@ -291,9 +291,8 @@ def describe_listings(listings: Sequence[Listing]) -> tuple[Finding, ...]:
     rewritten = _names(listings, UnknownReason.REWRITTEN)
     if rewritten:
         findings.append(
-            Finding(
+            make_finding(
                 "dnsbl.rewritten",
-                Severity.UNDETERMINED,
                 f"The answers for {rewritten} are those of no blocklist: the list has expired, or"
                 " the resolver of this service rewrites answers.",
                 _OWN_RESOLVER,
@@ -326,9 +325,8 @@ def _other_unknowns(listings: Sequence[Listing]) -> list[Finding]:
         ),
     }
     return [
-        Finding(
+        make_finding(
             finding_id,
-            Severity.UNDETERMINED,
             f"{names} {sentence}, so what they say is not known.",
             "Try again later.",
         )
@@ -351,11 +349,11 @@ def _listed(row: Listing) -> Finding:
         consequence = "Some receivers count it against your mail."
     if row.weight == 0:
         consequence = "Hardly any receiver minds."
-    return Finding(
+    return make_finding(
         "dnsbl.listed",
-        severity,
         f"{row.blocklist.name} lists {', '.join(row.matched)}{what}. {consequence}",
         _delisting(row.blocklist),
+        severity=severity,
     )
 
 

@@ -7,7 +7,8 @@ from dns.rdtypes.ANY.TLSA import TLSA
 from msgspec import Struct
 
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, Presence, look_up, presence_of
-from mailcheck.checks.findings import Finding, Severity, undetermined
+from mailcheck.checks.findings import Finding
+from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.hosts.mx import MxVerdict
 
 
@@ -45,18 +46,16 @@ def evaluate_dnssec(domain: str, answers: Answers, *, is_validating: bool) -> Dn
 
 
 def _no_validator() -> Finding:
-    return Finding(
+    return make_finding(
         "dnssec.undetermined",
-        Severity.UNDETERMINED,
         "Could not be determined: no resolver of this service is said to validate DNSSEC.",
         "Run a validating resolver and say so in the configuration of mailcheck.",
     )
 
 
 def _unsigned(domain: str) -> Finding:
-    return Finding(
+    return make_finding(
         "dnssec.unsigned",
-        Severity.NOTE,
         f"{domain} is not signed (DNSSEC), so forged answers about its mail cannot be told from"
         " real ones, and DANE cannot be used.",
         "Switch DNSSEC on at the provider of your name servers.",
@@ -140,9 +139,8 @@ def _find(mx: MxVerdict, hosts: tuple[HostTlsa, ...]) -> Iterator[Finding]:
     if silent:
         yield undetermined("dane.undetermined", silent)
     if hosts and not having and not silent:
-        yield Finding(
+        yield make_finding(
             "dane.absent",
-            Severity.NOTE,
             f"The mail hosts of {mx.domain} have no TLSA records (DANE), so senders do not know"
             " which certificate to expect.",
             "Once the domain is signed with DNSSEC, publish the TLSA record of each mail host's"
@@ -150,9 +148,8 @@ def _find(mx: MxVerdict, hosts: tuple[HostTlsa, ...]) -> Iterator[Finding]:
         )
     lacking = [host for host in hosts if host.presence is Presence.ABSENT]
     if having and lacking:
-        yield Finding(
+        yield make_finding(
             "dane.partial",
-            Severity.WARNING,
             f"{lacking[0].exchange} has no TLSA record while others have, so mail is protected on"
             " some ways only.",
             f"Publish a TLSA record at {lacking[0].record_name}.",
@@ -163,17 +160,15 @@ def _find(mx: MxVerdict, hosts: tuple[HostTlsa, ...]) -> Iterator[Finding]:
 
 def _judge_records(host: HostTlsa) -> Iterator[Finding]:
     if not host.usable_count:
-        yield Finding(
+        yield make_finding(
             "dane.unusable",
-            Severity.ERROR,
             f"No TLSA record at {host.record_name} can be used for mail, so some senders refuse"
             " to deliver and others ignore it.",
             'Publish one of usage 3 or 2: "3 1 1" and the SHA-256 of the server\'s key.',
         )
     if host.is_secure is False:
-        yield Finding(
+        yield make_finding(
             "dane.insecure",
-            Severity.WARNING,
             f"The TLSA records at {host.record_name} are not signed with DNSSEC, so senders"
             " ignore them.",
             f"Switch DNSSEC on for the domain of {host.exchange}.",

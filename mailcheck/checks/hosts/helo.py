@@ -7,7 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.checks.dns_answers import Answers, HostAddresses, Presence, look_up_addresses
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.findings import Finding, RecordToPublish
+from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
 from mailcheck.core.addresses import parse_address_literal
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
@@ -109,9 +110,8 @@ def _describe_form(verdict: HeloVerdict) -> Finding | None:
 
 
 def _describe_problem(verdict: HeloVerdict, problem: str) -> Finding:
-    return Finding(
+    return make_finding(
         "helo.unresolvable",
-        Severity.WARNING,
         f"The mail server greets with {_shown(verdict.helo_name)}, which is {problem}; many"
         " receivers distrust or refuse that.",
         "Have the server greet (HELO, EHLO) with its full name, one that has an address in DNS,"
@@ -131,9 +131,8 @@ def _describe_name(
     if host.presence is Presence.ABSENT:
         if is_local_name(host.name):
             return _describe_problem(verdict, "a name that only your network knows")
-        return Finding(
+        return make_finding(
             "helo.unresolvable",
-            Severity.WARNING,
             f"The mail server greets with {_shown(verdict.helo_name)}, a name that has no address"
             " in DNS; many receivers distrust or refuse that.",
             "Publish the address of the server under this name, or have the server greet with a"
@@ -142,9 +141,8 @@ def _describe_name(
         )
     if verdict.leads_to_client is not False:
         return None
-    return Finding(
+    return make_finding(
         "helo.other-address",
-        Severity.NOTE,
         f"The mail server greets with {_shown(verdict.helo_name)}, a name that does not lead to its"
         f" address {client_ip}; a few receivers compare the two.",
         "Have the server greet with the name that its address has in reverse DNS.",

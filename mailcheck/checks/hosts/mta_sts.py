@@ -8,13 +8,8 @@ from msgspec import Struct
 
 from mailcheck.checks.aliases import alias_target, publish_at_target
 from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
-from mailcheck.checks.findings import (
-    Finding,
-    RecordToPublish,
-    Severity,
-    several_records,
-    undetermined,
-)
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity
+from mailcheck.checks.findings_table import make_finding, several_records, undetermined
 from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.tag_lists import has_exact_version, parse_tag_list
 from mailcheck.checks.tag_repair import (
@@ -191,7 +186,7 @@ def evaluate_mta_sts_record(domain: str, answers: Answers) -> MtaStsRecord:
         finding = _unreadable(domain, text)
     elif len(texts) > 1:
         record = RecordToPublish(PREFIX + domain, "TXT", text)
-        finding = several_records("mta-sts.several", Severity.ERROR, "MTA-STS", domain, record)
+        finding = several_records("mta-sts.several", "MTA-STS", domain, record)
     elif _ID.fullmatch(parse_tag_list(text).get("id") or "") is None:
         finding = _bad_id(domain, text)
     if finding is None:
@@ -216,9 +211,8 @@ def judge_mta_sts(record: MtaStsRecord, fetch: PolicyFetch | None, mx: MxVerdict
 
 def _judge_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[Finding]:
     if policy.problems:
-        yield Finding(
+        yield make_finding(
             "mta-sts.policy-syntax",
-            Severity.ERROR,
             f"Senders ignore the MTA-STS policy of {domain}: {policy.problems[0]}.",
             f"Correct the file at {policy_url(domain)} and change the id in the record.",
         )
@@ -229,17 +223,15 @@ def _judge_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[
             if not policy.covers(host.exchange):
                 yield _uncovered(domain, host.exchange, policy)
     if policy.mode is PolicyMode.TESTING:
-        yield Finding(
+        yield make_finding(
             "mta-sts.testing",
-            Severity.NOTE,
             f"The MTA-STS policy of {domain} is in testing: senders report problems but deliver"
             " unencrypted if need be.",
             "When the TLS reports show no problems, set the mode to enforce.",
         )
     if policy.max_age is not None and policy.max_age < SHORT_MAX_AGE:
-        yield Finding(
+        yield make_finding(
             "mta-sts.short-age",
-            Severity.NOTE,
             f"Senders remember the MTA-STS policy for {policy.max_age} seconds only, which leaves"
             " gaps.",
             f"Set max_age to at least {SHORT_MAX_AGE} seconds (a week).",
@@ -249,9 +241,8 @@ def _judge_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[
 def _addresses_among(domain: str, policy: MtaStsPolicy) -> Iterator[Finding]:
     for pattern in policy.mx_patterns:
         if parse_ip_address(pattern) is not None:
-            yield Finding(
+            yield make_finding(
                 "mta-sts.ip-address",
-                Severity.WARNING,
                 f"The MTA-STS policy of {domain} names the IP address {pattern} as a host (mx)."
                 " Senders compare host names only.",
                 f'Name the mail host in its place: "mx: " and its name in {policy_url(domain)}.',
@@ -265,19 +256,18 @@ def policy_url(domain: str) -> str:
 
 def _uncovered(domain: str, exchange: str, policy: MtaStsPolicy) -> Finding:
     is_enforced = policy.mode is PolicyMode.ENFORCE
-    return Finding(
+    return make_finding(
         "mta-sts.uncovered-host",
-        Severity.ERROR if is_enforced else Severity.WARNING,
         f"The MTA-STS policy of {domain} does not name the mail host {exchange}, so senders"
         f" {'do' if is_enforced else 'would'} not deliver to it.",
         f'Add "mx: {exchange}" to {policy_url(domain)} and change the id in the record.',
+        severity=Severity.ERROR if is_enforced else Severity.WARNING,
     )
 
 
 def _absent(domain: str) -> Finding:
-    return Finding(
+    return make_finding(
         "mta-sts.absent",
-        Severity.NOTE,
         f"{domain} does not ask senders to encrypt (no MTA-STS), so an attacker on the way can"
         " switch encryption off.",
         f"Put a policy file at {policy_url(domain)}, and when it is there a TXT record at"
@@ -287,9 +277,8 @@ def _absent(domain: str) -> Finding:
 
 def _unreadable(domain: str, text: str) -> Finding:
     mistake = name_mistake(text)
-    return Finding(
+    return make_finding(
         "mta-sts.unreadable",
-        Severity.ERROR,
         f'The record at {PREFIX}{domain} ("{text[:40]}") does not begin exactly with'
         f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so senders ignore it.',
         f'Replace that TXT record with one beginning with "v={VERSION};".',
@@ -305,9 +294,8 @@ def _with_id(text: str) -> str:
 
 
 def _bad_id(domain: str, text: str) -> Finding:
-    return Finding(
+    return make_finding(
         "mta-sts.syntax",
-        Severity.ERROR,
         f"The MTA-STS record of {domain} has no id of 1 to {MAX_ID} letters and digits, so senders"
         " ignore it.",
         "Publish the MTA-STS record with an id, and a new one with each change of the policy.",
@@ -325,9 +313,8 @@ def _not_fetched(domain: str, outcome: FetchOutcome) -> Finding:
         FetchOutcome.TOO_LARGE: "it is larger than 64 KiB",
     }
     problem = problems.get(outcome, "there is no such file")
-    return Finding(
+    return make_finding(
         "mta-sts.policy-missing",
-        Severity.ERROR,
         f"The MTA-STS record of {domain} promises a policy at {url}, but {problem}; senders act"
         " as if there were none.",
         "Serve the policy file there with a valid certificate, or remove the record.",

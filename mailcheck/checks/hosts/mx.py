@@ -16,7 +16,8 @@ from mailcheck.checks.dns_answers import (
     mx_records,
     presence_of,
 )
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity
+from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address, why_not_public
 
 
@@ -101,9 +102,8 @@ class MxVerdict(Struct, frozen=True):
 
 def _say_no_such_domain(domain: str) -> Finding:
     """Say that the name does not exist at all."""
-    return Finding(
+    return make_finding(
         "mx.no-such-domain",
-        Severity.ERROR,
         f"The domain {domain} does not exist in DNS, so it neither receives mail nor is it"
         " accepted as a sender.",
         "Check the spelling. If the name is right, look whether the domain is registered and paid"
@@ -113,9 +113,8 @@ def _say_no_such_domain(domain: str) -> Finding:
 
 def _say_no_mx(domain: str) -> Finding:
     """Say that mail for the domain has no destination."""
-    return Finding(
+    return make_finding(
         "mx.absent",
-        Severity.ERROR,
         f"{domain} has neither an MX record nor an address: replies and bounces cannot be"
         " delivered, and many receivers refuse senders that cannot be answered.",
         "Publish an MX record that names your mail server.",
@@ -125,9 +124,8 @@ def _say_no_mx(domain: str) -> Finding:
 
 def _say_implicit_mx(domain: str) -> Finding:
     """Say that mail goes to the domain's own address for want of an MX."""
-    return Finding(
+    return make_finding(
         "mx.implicit",
-        Severity.WARNING,
         f"{domain} has no MX record, so mail is sent to its web address; it arrives only if a"
         " mail server runs there.",
         "Publish an MX record that names your mail server, this one if mail is received there.",
@@ -137,9 +135,8 @@ def _say_implicit_mx(domain: str) -> Finding:
 
 def _say_null_mx(domain: str) -> Finding:
     """Say that the domain declares to receive no mail."""
-    return Finding(
+    return make_finding(
         "mx.null",
-        Severity.NOTE,
         f"{domain} declares that it receives no mail (null MX, RFC 7505); mail sent from it"
         " cannot be answered.",
         "Keep it if the domain is not used for mail; otherwise publish an MX record that names"
@@ -149,9 +146,8 @@ def _say_null_mx(domain: str) -> Finding:
 
 def _say_null_mx_among_others(domain: str, host: MailHost, nulls: Sequence[str]) -> Finding:
     """Say that the null MX contradicts the other records."""
-    return Finding(
+    return make_finding(
         "mx.null-among-others",
-        Severity.ERROR,
         f'{domain} says at once that it receives no mail (an MX of ".") and where to send it:'
         " some senders will give up.",
         'Remove the MX record "0 ." and keep the others.',
@@ -171,9 +167,8 @@ def _value(host: MailHost) -> str:
 
 def _say_too_many_hosts(domain: str, count: int, limit: int) -> Finding:
     """Say that the rest of the hosts was not looked at."""
-    return Finding(
+    return make_finding(
         "mx.too-many",
-        Severity.NOTE,
         f"{domain} names {count} mail hosts; only the first {limit} were looked up.",
         "Keep the few hosts that really receive mail.",
     )
@@ -206,40 +201,39 @@ def _without(host: MailHost, finding: Finding, domain: str, other: MailHost | No
 
 
 def _dead(host: MailHost, severity: Severity) -> Finding:
-    return Finding(
+    return make_finding(
         "mx.dead-host",
-        severity,
         f"The mail host {host.exchange} has no address, so mail sent to it waits or bounces.",
         f"Publish an address for {host.exchange}, or remove the MX record that names it.",
+        severity=severity,
     )
 
 
 def _not_public(host: MailHost, severity: Severity) -> Finding:
-    return Finding(
+    return make_finding(
         "mx.not-public",
-        severity,
         f"The mail host {host.exchange} has only addresses that nobody outside can reach"
         f" ({_join(host)}).",
         f"Publish the public address of {host.exchange}, or remove the MX record that names it.",
+        severity=severity,
     )
 
 
 def _address_literal(domain: str, host: MailHost, severity: Severity) -> Finding:
-    return Finding(
+    return make_finding(
         "mx.address-literal",
-        severity,
         f"The MX record names the IP address {host.exchange}, but only host names are allowed"
         " there; senders cannot use it.",
         f"Give the address a name such as mail.{domain} and let the MX name that.",
         RecordToPublish(domain, "MX", f"{host.preference} mail.{domain}."),
         (_value(host),),
+        severity=severity,
     )
 
 
 def _partly_public(host: MailHost) -> Finding:
-    return Finding(
+    return make_finding(
         "mx.partly-public",
-        Severity.WARNING,
         f"Some addresses of the mail host {host.exchange} cannot be reached from outside"
         f" ({_join(host)}), so mail is delayed or lost when a sender picks one of them.",
         f"Remove the private addresses of {host.exchange} from the public DNS.",
@@ -248,9 +242,8 @@ def _partly_public(host: MailHost) -> Finding:
 
 def _alias(domain: str, host: MailHost) -> Finding:
     target = host.host.canonical_name
-    return Finding(
+    return make_finding(
         "mx.alias",
-        Severity.WARNING,
         f"The MX record names {host.exchange}, which is an alias (CNAME) of {target}; some"
         " senders refuse that.",
         "Let the MX name the real host.",

@@ -18,7 +18,8 @@ from mailcheck.checks.dns_answers import (
     presence_of,
     txt_values,
 )
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.findings import Finding, RecordToPublish
+from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns, reverse_name
 from mailcheck.core.network_addresses import IpAddress
 
@@ -84,17 +85,15 @@ def _judge_mx(domain: str, host_name: str, answers: Answers) -> Iterator[Finding
         return
     record = RecordToPublish(domain, "MX", f"10 {host_name}.")
     if not exchanges:
-        yield Finding(
+        yield make_finding(
             "doctor.mx.absent",
-            Severity.ERROR,
             f"{domain} has no MX record: mail from outside does not reach its inboxes.",
             f"Publish an MX record that leads to {host_name}.",
             record,
         )
     else:
-        yield Finding(
+        yield make_finding(
             "doctor.mx.elsewhere",
-            Severity.ERROR,
             f"Mail for {domain} goes to {', '.join(exchanges) or 'nobody'}, not to {host_name}.",
             f"Let the MX record lead to {host_name}, or set [smtp] host_name to the name it has.",
             record,
@@ -108,9 +107,8 @@ def _judge_spf(domain: str, answers: Answers) -> Iterator[Finding]:
         return
     records = [text for text in txt_values(answer) if text.lower().split(" ")[0] == "v=spf1"]
     if [" ".join(text.lower().split()) for text in records] != [NO_SENDERS]:
-        yield Finding(
+        yield make_finding(
             "doctor.spf.open",
-            Severity.WARNING,
             f"{domain} sends no mail, and its SPF record does not say so: others can use its name.",
             "Publish this SPF record, and no other.",
             RecordToPublish(domain, "TXT", NO_SENDERS),
@@ -122,9 +120,8 @@ def _judge_dmarc(domain: str, answers: Answers) -> Iterator[Finding]:
     if verdict.presence is Presence.UNDETERMINED:
         yield undetermined("doctor.dmarc", [domain])
     elif verdict.policy is not Policy.REJECT:
-        yield Finding(
+        yield make_finding(
             "doctor.dmarc.open",
-            Severity.WARNING,
             f"{domain} sends no mail, and receivers are not asked to refuse what claims to be"
             " from it.",
             "Publish this DMARC record.",
@@ -138,9 +135,8 @@ def _judge_host(zone: OwnZone, answers: Answers) -> Iterator[Finding]:
     if host.presence is Presence.UNDETERMINED:
         yield undetermined("doctor.host", [name])
     elif host.presence is Presence.ABSENT:
-        yield Finding(
+        yield make_finding(
             "doctor.host.absent",
-            Severity.ERROR,
             f"The name {name} has no address, so nobody can connect to this server by it.",
             "Publish this server's address for the name.",
             _address_record(name, zone.addresses[0]) if zone.addresses else None,
@@ -153,9 +149,8 @@ def _judge_addresses(
     zone: OwnZone, published: Sequence[IpAddress], answers: Answers
 ) -> Iterator[Finding]:
     if zone.addresses and not any(map(zone.is_own, published)):
-        yield Finding(
+        yield make_finding(
             "doctor.host.elsewhere",
-            Severity.ERROR,
             f"{zone.host_name} leads to {', '.join(map(str, published))}; this server has"
             f" {', '.join(map(str, zone.addresses))}.",
             "Publish this server's address, unless a router or balancer of yours has the other.",

@@ -12,7 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from mailcheck.checks.dns_answers import Presence
-from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.findings import Finding
+from mailcheck.checks.findings_table import make_finding
 from mailcheck.core.instants import DAY, Instant, parse_instant
 
 DAYS_PER_YEAR = 365.2425  # mean Gregorian year
@@ -71,9 +72,8 @@ def read_registration(name: str, document: object, now: Instant) -> Registration
 
 def unregistered(name: str) -> RegistrationVerdict:
     """Make the verdict for a domain that the registry does not know (HTTP 404)."""
-    finding = Finding(
+    finding = make_finding(
         "registration.absent",
-        Severity.ERROR,
         f"The registry does not know {name}: nobody has registered it.",
         "Check the spelling, or register the domain.",
     )
@@ -85,9 +85,8 @@ def undetermined_registration(name: str, reason: str) -> RegistrationVerdict:
 
     :param reason: half a sentence, such as "the registry did not answer".
     """
-    finding = Finding(
+    finding = make_finding(
         "registration.undetermined",
-        Severity.UNDETERMINED,
         f"Could not be determined: {reason}.",
         "Try again later. Where a registry publishes no date, nobody can mend it: half is counted.",
     )
@@ -185,9 +184,8 @@ def _day_and_month(parts: Mapping[str, str]) -> tuple[int, int]:
 
 def _young(name: str, age_days: int) -> Finding:
     days = "1 day" if age_days == 1 else f"{age_days} days"
-    return Finding(
+    return make_finding(
         "registration.young",
-        Severity.WARNING,
         f"{name} was registered {days} ago; many filters distrust mail from such young domains.",
         "Wait, and send little and wanted mail in the first weeks.",
     )

@@ -17,7 +17,8 @@ from mailcheck.checks.dns_answers import (
     presence_of,
     ptr_names,
 )
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.findings import Finding, RecordToPublish
+from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.core.network_addresses import IpAddress
 
 DYNAMIC_WORDS = frozenset(
@@ -167,9 +168,8 @@ def _pointer(address: IpAddress, host_name: str) -> RecordToPublish | None:
 
 
 def _absent(address: IpAddress, host_name: str) -> Finding:
-    return Finding(
+    return make_finding(
         "rdns.absent",
-        Severity.ERROR,
         f"The address {address} has no name (no PTR record); Google and many others refuse mail"
         " from such addresses.",
         "Ask whoever gave you the address (host or network provider) to set its reverse name to"
@@ -181,9 +181,8 @@ def _absent(address: IpAddress, host_name: str) -> Finding:
 def _unconfirmed(address: IpAddress, names: Sequence[str], host_name: str) -> Finding:
     name = names[0]
     wanted = host_name or "the name of your mail server"
-    return Finding(
+    return make_finding(
         "rdns.unconfirmed",
-        Severity.WARNING,
         f"The address {address} is called {name}, but that name does not lead back to the"
         " address, so receivers do not trust it.",
         f"Ask whoever gave you the address (host or network provider) to set its reverse name to"
@@ -194,9 +193,8 @@ def _unconfirmed(address: IpAddress, names: Sequence[str], host_name: str) -> Fi
 
 
 def _generic(address: IpAddress, name: str, host_name: str) -> Finding:
-    return Finding(
+    return make_finding(
         "rdns.generic",
-        Severity.WARNING,
         f"The name {name} looks made from the address {address}, as home and dial-up connections"
         " have it; filters count that against mail.",
         "Have the reverse name set to a name of your own, such as that of your mail server.",

@@ -10,7 +10,8 @@ from enum import Enum
 from msgspec import Struct
 
 from mailcheck.checks.dns_answers import Presence
-from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.findings import Finding
+from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.core.instants import Instant
 
@@ -136,19 +137,19 @@ def _find(probe: StarttlsProbe, grade: StarttlsGrade) -> Finding | None:
             meaning = (
                 f"{host} does not offer encryption (STARTTLS): mail to it can be read on its way."
             )
-            return Finding("starttls.missing", Severity.ERROR, meaning, _SWITCH_ON)
+            return make_finding("starttls.missing", meaning, _SWITCH_ON)
         case StarttlsGrade.BROKEN:
             meaning = (
                 f"{host} offers encryption (STARTTLS), but it fails: mail to it may not arrive."
             )
             fix = "Look into the mail server's TLS settings, certificate and log."
-            return Finding("starttls.broken", Severity.ERROR, meaning, fix)
+            return make_finding("starttls.broken", meaning, fix)
         case StarttlsGrade.OUTDATED:
             meaning = (
                 f"{host} encrypts with {probe.tls_version}, which is forbidden by now (RFC 8996)."
             )
             fix = "Update the mail server, or allow TLS 1.2 and 1.3 in its settings."
-            return Finding("starttls.outdated", Severity.WARNING, meaning, fix)
+            return make_finding("starttls.outdated", meaning, fix)
         case StarttlsGrade.UNVERIFIED:
             return _unverified(probe)
         case StarttlsGrade.UNDETERMINED:
@@ -161,9 +162,8 @@ def _unverified(probe: StarttlsProbe) -> Finding:
     problem = "is not from a known authority or out of date"
     if probe.is_certificate_trusted:
         problem = "is for another name"
-    return Finding(
+    return make_finding(
         "starttls.unverified",
-        Severity.WARNING,
         f"The certificate of {probe.exchange} {problem}, so a sender cannot be sure to talk to the"
         " right server.",
         f"Install a certificate for {probe.exchange}, for example from Let's Encrypt.",
@@ -177,9 +177,8 @@ def _unknown(probe: StarttlsProbe) -> Finding:
         ProbeOutcome.UNREACHABLE: "could not be reached on port 25 from here",
         ProbeOutcome.NOT_PROBED: "was not asked",
     }
-    return Finding(
+    return make_finding(
         "starttls.undetermined",
-        Severity.UNDETERMINED,
         f"Could not be determined: {probe.exchange} {reasons[probe.outcome]}.",
         "Try again later, or from a network that may connect to port 25.",
     )

@@ -7,13 +7,8 @@ from msgspec import Struct
 
 from mailcheck.checks.aliases import alias_target, publish_at_target
 from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
-from mailcheck.checks.findings import (
-    Finding,
-    RecordToPublish,
-    Severity,
-    several_records,
-    undetermined,
-)
+from mailcheck.checks.findings import Finding, RecordToPublish
+from mailcheck.checks.findings_table import make_finding, several_records, undetermined
 from mailcheck.checks.tag_lists import has_exact_version, parse_tag_list
 from mailcheck.checks.tag_repair import (
     MAX_REPAIRED,
@@ -86,9 +81,8 @@ def _offered(report_to: str) -> tuple[str, ...]:
 
 
 def _absent(domain: str, report_to: str) -> Finding:
-    return Finding(
+    return make_finding(
         "tls-rpt.absent",
-        Severity.NOTE,
         f"{domain} does not ask for reports about encryption (no TLS-RPT), so failures stay"
         " unseen.",
         "Publish a TLS-RPT record that says where senders shall report (rua=mailto: and an address"
@@ -102,14 +96,13 @@ def _several(domain: str, texts: Sequence[str]) -> Finding:
     uris = dict.fromkeys(uri for text in texts for uri in _meant_uris(text))
     kept = propose_tls_rpt(domain, uris)
     record = kept or RecordToPublish(PREFIX + domain, "TXT", texts[0])
-    return several_records("tls-rpt.several", Severity.WARNING, "TLS-RPT", domain, record)
+    return several_records("tls-rpt.several", "TLS-RPT", domain, record)
 
 
 def _unreadable(domain: str, texts: Sequence[str]) -> Finding:
     mistake = name_mistake(texts[0])
-    return Finding(
+    return make_finding(
         "tls-rpt.unreadable",
-        Severity.WARNING,
         f'The record at {PREFIX}{domain} ("{texts[0][:40]}") does not begin exactly with'
         f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so senders ignore it.',
         f"Replace that TXT record with one beginning with v={VERSION}; and keep the addresses.",
@@ -132,9 +125,8 @@ def _meant_uris(text: str) -> list[str]:
 def _syntax(domain: str, text: str, report_to: str) -> Finding:
     meant = _meant_uris(text)
     is_empty = not meant and "@" not in text
-    return Finding(
+    return make_finding(
         "tls-rpt.syntax",
-        Severity.WARNING,
         f"The TLS-RPT record of {domain} has a report address that is neither mailto: nor"
         " https:, so senders do not use it.",
         f"Correct the address (rua) in the TLS-RPT record at {PREFIX}{domain}.",

@@ -13,7 +13,8 @@ from functools import lru_cache
 from mailcheck.checks.content.html_tree import VOID, Element, End, HtmlTree, Words
 from mailcheck.checks.content.phrases import fold, make_plain
 from mailcheck.checks.content.styles import Look
-from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.findings import Finding
+from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.html_checks.css import is_linked_sheet
 from mailcheck.checks.html_checks.places import Lines
 from mailcheck.checks.mail_checks import Accessibility, AccessibilityFinding
@@ -236,18 +237,16 @@ def _list_findings(page: _Page, lines: Lines) -> Iterator[AccessibilityFinding]:
 
 
 def _no_language() -> Finding:
-    return Finding(
+    return make_finding(
         "accessibility.no-language",
-        Severity.WARNING,
         "The HTML does not say its language, so screen readers may read it in the wrong one.",
         'Write the language into the html element, such as <html lang="en">.',
     )
 
 
 def _no_alt(count: int, sample: str) -> Finding:
-    return Finding(
+    return make_finding(
         "accessibility.image-without-alt",
-        Severity.WARNING,
         f"Pictures without a text in their place: {count} (the first: {sample});"
         " screen readers read the address or nothing, and so do programs that load no pictures.",
         'Give every picture an alt text that says what it shows, and alt="" to decoration.',
@@ -255,9 +254,8 @@ def _no_alt(count: int, sample: str) -> Finding:
 
 
 def _image_link(count: int, sample: str) -> Finding:
-    return Finding(
+    return make_finding(
         "accessibility.image-link-without-text",
-        Severity.WARNING,
         f"Links made of pictures without a text: {count} (the first leads to {sample});"
         " who can't see the picture does not learn where it leads.",
         "Give the picture an alt text that says where the link leads.",
@@ -265,18 +263,16 @@ def _image_link(count: int, sample: str) -> Finding:
 
 
 def _empty_link(count: int, sample: str) -> Finding:
-    return Finding(
+    return make_finding(
         "accessibility.empty-link",
-        Severity.WARNING,
         f"Links without any text: {count} (the first leads to {sample}).",
         "Write into the link where it leads, or take it out.",
     )
 
 
 def _vague_link(count: int, sample: str) -> Finding:
-    return Finding(
+    return make_finding(
         "accessibility.vague-link-text",
-        Severity.NOTE,
         f"Links whose text says nothing by itself: {count} (the first: {sample});"
         " screen readers list links without what stands around them.",
         "Say in the link's own text where it leads: \u201cRead the invoice\u201d, not"
@@ -285,9 +281,8 @@ def _vague_link(count: int, sample: str) -> Finding:
 
 
 def _contrast(count: int, sample: str) -> Finding:
-    return Finding(
+    return make_finding(
         "accessibility.low-contrast",
-        Severity.WARNING,
         f"Pieces of text with too little contrast: {count} (the first: {sample}).",
         f"Choose colours with a contrast of {LEAST_CONTRAST} at least, large text"
         f" {LEAST_CONTRAST_OF_LARGE:g}.",
@@ -295,9 +290,8 @@ def _contrast(count: int, sample: str) -> Finding:
 
 
 def _heading(count: int, sample: str) -> Finding:
-    return Finding(
+    return make_finding(
         "accessibility.heading-skipped",
-        Severity.NOTE,
         f"Headings that skip a level: {count} (the first: {sample}); who goes from heading to"
         " heading looks for what is not there.",
         "Go down one level at a time: an h3 under an h2.",

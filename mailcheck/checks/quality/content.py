@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from mailcheck.checks.content.bodies import clean_filename, list_attachments
 from mailcheck.checks.content.decoding import flatten_controls
 from mailcheck.checks.content.structure import Entity
-from mailcheck.checks.findings import Area, ChargedFinding
+from mailcheck.checks.findings import ChargedFinding
 from mailcheck.checks.quality.facts import MailFacts, PartFacts
 from mailcheck.checks.quality.hosts import names_of
 from mailcheck.checks.quality.html import judge_html
-from mailcheck.checks.quality.wording import count_of, enumerate_some, note, warning
+from mailcheck.checks.quality.wording import count_of, enumerate_some
+from mailcheck.checks.weights import charge
 
 MAX_WORDS_TEXT = 64 * 1024
 """Characters of text and of HTML whose words are compared, and searched for placeholders."""
@@ -104,8 +105,6 @@ MIN_OVERLAP = 30
 LARGE_MAIL = 10 * 1024 * 1024
 """Octets from which on many servers refuse a mail: Postfix's own limit is 10 MB."""
 
-_CONTENT = Area.CONTENT
-
 
 def judge_content(facts: MailFacts) -> tuple[ChargedFinding, ...]:
     """Judge the parts of a mail and its HTML."""
@@ -120,8 +119,7 @@ def judge_content(facts: MailFacts) -> tuple[ChargedFinding, ...]:
 
 def _judge_text(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.html is not None and not facts.has_text:
-        yield warning(
-            _CONTENT,
+        yield charge(
             "content.html-only",
             "The mail has HTML and no text beside it; filters mark that, and programs without"
             " HTML show nothing readable.",
@@ -130,22 +128,19 @@ def _judge_text(facts: MailFacts) -> Iterator[ChargedFinding]:
         return
     has_content = facts.html is not None and (facts.html.visible_length or facts.html.image_count)
     if not facts.text_size and not has_content and not facts.risky_attachments:
-        yield note(
-            _CONTENT,
+        yield charge(
             "content.empty",
             "The mail has nothing to read in it.",
             "Write at least a sentence: filters and people distrust empty mail.",
         )
     elif not facts.text_size and facts.html is not None:
-        yield note(
-            _CONTENT,
+        yield charge(
             "content.empty-text",
             "The text part beside the HTML is empty, so programs without HTML show nothing.",
             "Write the same words into the text part.",
         )
     elif facts.overlap is not None and facts.overlap < MIN_OVERLAP:
-        yield note(
-            _CONTENT,
+        yield charge(
             "content.text-differs",
             f"The text part has only {facts.overlap} % of the words that the HTML shows; filters"
             " compare the two, since spam hides behind a harmless text.",
@@ -155,23 +150,20 @@ def _judge_text(facts: MailFacts) -> Iterator[ChargedFinding]:
 
 def _judge_structure(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.is_html_first:
-        yield warning(
-            _CONTENT,
+        yield charge(
             "content.html-first",
             "The HTML stands before the text; programs show the last alternative they can, so"
             " people get the plain text.",
             "Put the text/plain part first and the HTML last (RFC 2046 5.1.4).",
         )
     if facts.problems:
-        yield warning(
-            _CONTENT,
+        yield charge(
             "content.broken-structure",
             f"Parts of the mail can't be read as they should: {enumerate_some(facts.problems)}.",
             "Let a mail library put the mail together, and don't change the bytes afterwards.",
         )
     if facts.risky_attachments:
-        yield warning(
-            _CONTENT,
+        yield charge(
             "content.risky-attachment",
             "Attached files are of kinds that Gmail and others refuse or hold back:"
             f" {enumerate_some(facts.risky_attachments)}.",
@@ -181,8 +173,7 @@ def _judge_structure(facts: MailFacts) -> Iterator[ChargedFinding]:
 
 def _judge_sizes(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.long_lines:
-        yield warning(
-            _CONTENT,
+        yield charge(
             "content.long-lines",
             f"The mail has {count_of(facts.long_lines, 'line')} over 998 octets, the longest"
             f" {facts.longest_line}; servers on the way break or refuse them, and a broken line"
@@ -190,8 +181,7 @@ def _judge_sizes(facts: MailFacts) -> Iterator[ChargedFinding]:
             "Encode the parts as quoted-printable or base64.",
         )
     if facts.size > LARGE_MAIL:
-        yield warning(
-            _CONTENT,
+        yield charge(
             "content.large",
             f"The mail has {facts.size // 1024 // 1024} MiB; many servers refuse more than 10.",
             "Offer large files for download behind a link.",
@@ -200,8 +190,7 @@ def _judge_sizes(facts: MailFacts) -> Iterator[ChargedFinding]:
 
 def _judge_placeholders(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.placeholders:
-        yield warning(
-            _CONTENT,
+        yield charge(
             "content.placeholder",
             "Placeholders were not filled in and people will see them:"
             f" {enumerate_some(facts.placeholders)}.",

@@ -9,7 +9,7 @@ from email.utils import parsedate_tz
 
 from mailcheck.checks.content.decoding import decode_header_bytes, flatten_controls
 from mailcheck.checks.content.header import HeaderField, parse_first_mailbox, parse_mailboxes
-from mailcheck.checks.findings import Area, ChargedFinding
+from mailcheck.checks.findings import ChargedFinding
 from mailcheck.checks.mail_domains import is_local_name, owner_of
 from mailcheck.checks.quality.facts import (
     Author,
@@ -20,7 +20,8 @@ from mailcheck.checks.quality.facts import (
     UnsubscribeFacts,
 )
 from mailcheck.checks.quality.hosts import is_freemail, normalize_host
-from mailcheck.checks.quality.wording import enumerate_some, error, note, quote, warning
+from mailcheck.checks.quality.wording import enumerate_some, quote
+from mailcheck.checks.weights import charge
 from mailcheck.core.instants import DAY, HOUR, SECOND, Instant
 
 MAX_DATE = 100
@@ -178,7 +179,6 @@ def read_bulk(fields: Sequence[HeaderField]) -> BulkFacts:
     )
 
 
-_HEADERS = Area.HEADERS
 _ADDRESS = re.compile(r"[^\s@<>()\"',;]{1,64}@((?:[\w-]++\.)++[^\W\d_]{2,})")
 _NO_REPLY = re.compile(r"(?:do-?not|no)[._-]?reply", re.IGNORECASE)
 
@@ -194,16 +194,14 @@ def judge_author(facts: MailFacts) -> Iterator[ChargedFinding]:
 
 def _judge_presence(facts: MailFacts) -> Iterator[ChargedFinding]:
     if not facts.author_fields:
-        yield error(
-            _HEADERS,
+        yield charge(
             "headers.from-missing",
             "The mail has no From field, so nobody sees who it is from, and large receivers refuse"
             " it.",
             "Let your program write a From field with one address of your own domain.",
         )
     elif not facts.author_domains:
-        yield error(
-            _HEADERS,
+        yield charge(
             "headers.from-unreadable",
             "The From field holds no mail address with a domain name, so no receiver can check"
             " who the mail is from.",
@@ -213,16 +211,14 @@ def _judge_presence(facts: MailFacts) -> Iterator[ChargedFinding]:
 
 def _judge_number(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.author_fields > 1:
-        yield error(
-            _HEADERS,
+        yield charge(
             "headers.from-repeated",
             f"The mail has {facts.author_fields} From fields, a trick of forgers; Gmail and others"
             " refuse such mail.",
             "Find out which program adds the second From field, and leave one.",
         )
     elif len(facts.author_domains) > 1:
-        yield warning(
-            _HEADERS,
+        yield charge(
             "headers.from-several-domains",
             "The From field names authors of several domains"
             f" ({enumerate_some(facts.author_domains)}), which DMARC can't judge; many receivers"
@@ -230,8 +226,7 @@ def _judge_number(facts: MailFacts) -> Iterator[ChargedFinding]:
             "Name one author in From, and the others in Reply-To or Cc.",
         )
     elif len(facts.authors) > 1 and not facts.sender_address:
-        yield note(
-            _HEADERS,
+        yield charge(
             "headers.sender-missing",
             "The mail has several authors and no Sender field, which has to say who of them sent"
             " it (RFC 5322 3.6.2).",
@@ -243,8 +238,7 @@ def _judge_name(author: Author) -> Iterator[ChargedFinding]:
     match = _ADDRESS.search(author.display_name)
     shown = normalize_host(match[1]) if match else ""
     if shown and author.domain and owner_of(shown) != owner_of(author.domain):
-        yield warning(
-            _HEADERS,
+        yield charge(
             "headers.name-shows-address",
             f"The sender's name shows an address at {quote(shown)}, but the mail is from"
             f" {quote(author.domain)}; filters take that for a forgery.",
@@ -255,8 +249,7 @@ def _judge_name(author: Author) -> Iterator[ChargedFinding]:
 def _judge_replies(facts: MailFacts) -> Iterator[ChargedFinding]:
     domain = normalize_host(facts.reply_to_address.rpartition("@")[2])
     if domain and is_freemail(domain) and domain not in facts.author_domains:
-        yield warning(
-            _HEADERS,
+        yield charge(
             "headers.reply-to-freemail",
             f"Answers go to a free mailbox at {domain}, another domain than the sender's; filters"
             " know that from fraud.",
@@ -264,8 +257,7 @@ def _judge_replies(facts: MailFacts) -> Iterator[ChargedFinding]:
         )
     local_part = facts.author_address.rpartition("@")[0]
     if _NO_REPLY.search(local_part) and not facts.reply_to_address:
-        yield note(
-            _HEADERS,
+        yield charge(
             "headers.no-reply",
             "The sender's address says that nobody reads answers; people who answer and are"
             " ignored mark mail as spam sooner.",
@@ -295,16 +287,14 @@ def judge_subject(facts: MailFacts) -> Iterator[ChargedFinding]:
     """Judge the subject line."""
     subject = facts.subject
     if not subject:
-        yield warning(
-            _HEADERS,
+        yield charge(
             "headers.subject-missing",
             "The mail has no subject; people and filters take such mail for spam.",
             "Write a subject that says what the mail is about.",
         )
     is_answer = facts.has_field("in-reply-to") or facts.has_field("references")
     if _REPLY.match(subject) and not is_answer:
-        yield warning(
-            _HEADERS,
+        yield charge(
             "headers.fake-reply",
             f"The subject looks like an answer or a forward ({quote(subject)}), but the mail"
             " refers to no other; filters know that trick.",
@@ -318,17 +308,17 @@ def _judge_style(subject: str) -> Iterator[ChargedFinding]:
     letters = [letter for letter in subject if letter.lower() != letter.upper()]
     if len(letters) >= MIN_CAPITALS and all(map(str.isupper, letters)):
         meaning = "The subject is written in capitals only, as that of much spam is."
-        yield note(_HEADERS, "headers.subject-capitals", meaning, fix)
+        yield charge("headers.subject-capitals", meaning, fix)
     emoji = count_emoji(subject)
     if emoji > MAX_EMOJI:
         meaning = f"The subject has {emoji} pictures (emoji); some filters and people mark that."
-        yield note(_HEADERS, "headers.subject-emoji", meaning, fix)
+        yield charge("headers.subject-emoji", meaning, fix)
     if _PUNCTUATION.search(subject):
         meaning = "The subject has more exclamation or question marks than a sentence needs."
-        yield note(_HEADERS, "headers.subject-punctuation", meaning, fix)
+        yield charge("headers.subject-punctuation", meaning, fix)
     if len(subject) > MAX_LENGTH:
         meaning = f"The subject has {len(subject)} characters; mail programs show 40 to 80 of them."
-        yield note(_HEADERS, "headers.subject-long", meaning, "Say the main thing first, and less.")
+        yield charge("headers.subject-long", meaning, "Say the main thing first, and less.")
 
 
 FUTURE = 2 * HOUR
@@ -364,21 +354,21 @@ def _judge_date(facts: MailFacts, received_at: Instant) -> Iterator[ChargedFindi
     fix = "Let your program write the time of sending, like: Mon, 05 Jan 2026 10:00:00 +0000."
     if date is None:
         meaning = "The mail has no Date field, which every mail must have; some receivers refuse it"
-        yield warning(_HEADERS, "headers.date-missing", f"{meaning}.", fix)
+        yield charge("headers.date-missing", f"{meaning}.", fix)
         return
     if date.instant is None:
         meaning = f"The Date field {date.problem} ({quote(date.text)}), so the mail has no time."
-        yield warning(_HEADERS, "headers.date-unreadable", meaning, fix)
+        yield charge("headers.date-unreadable", meaning, fix)
     elif date.problem:
         meaning = f"The Date field {date.problem} ({quote(date.text)}); some programs misread it."
-        yield note(_HEADERS, "headers.date-form", meaning, fix)
+        yield charge("headers.date-form", meaning, fix)
     clock = "Set the clock and time zone of the sending server (NTP), and the date when you send."
     if date.instant is not None and date.instant - received_at > FUTURE:
         meaning = f"The Date field lies in the future ({quote(date.text)}), as spam's often does."
-        yield warning(_HEADERS, "headers.date-future", meaning, clock)
+        yield charge("headers.date-future", meaning, clock)
     if date.instant is not None and received_at - date.instant > PAST:
         meaning = f"The Date field is more than a day old ({quote(date.text)}); filters mark that."
-        yield warning(_HEADERS, "headers.date-old", meaning, clock)
+        yield charge("headers.date-old", meaning, clock)
 
 
 def _judge_message_id(facts: MailFacts) -> Iterator[ChargedFinding]:
@@ -386,42 +376,38 @@ def _judge_message_id(facts: MailFacts) -> Iterator[ChargedFinding]:
     fix = "Let your program write a unique one that ends in your domain: <unique@your.domain>."
     if found is None:
         meaning = "The mail has no Message-ID, by which programs find answers and duplicates."
-        yield warning(_HEADERS, "headers.message-id-missing", meaning, fix)
+        yield charge("headers.message-id-missing", meaning, fix)
     elif not found.is_well_formed:
         meaning = f"The Message-ID is malformed ({quote(found.text)}); filters mark that."
-        yield warning(_HEADERS, "headers.message-id-malformed", meaning, fix)
+        yield charge("headers.message-id-malformed", meaning, fix)
     elif not found.domain.startswith("[") and is_local_name(found.domain):
         meaning = f"The Message-ID ends in {quote(found.domain)}, a name only your network knows."
-        yield note(_HEADERS, "headers.message-id-local", meaning, fix)
+        yield charge("headers.message-id-local", meaning, fix)
 
 
 def _judge_fields(facts: MailFacts) -> Iterator[ChargedFinding]:
     repeated = [name for name in facts.repeated_fields if name != "from"]
     if repeated:
-        yield warning(
-            _HEADERS,
+        yield charge(
             "headers.repeated",
             f"Fields that may stand once stand several times: {enumerate_some(repeated)}; Gmail"
             " refuses such mail, and programs show different ones.",
             "Find out which program adds them again, and leave one of each.",
         )
     if not (facts.has_field("to") or facts.has_field("cc")):
-        yield note(
-            _HEADERS,
+        yield charge(
             "headers.to-missing",
             "The mail names nobody it is to; filters know that from mass mail.",
             "Write the recipient into a To field.",
         )
     if facts.has_field("content-type") and not facts.has_field("mime-version"):
-        yield note(
-            _HEADERS,
+        yield charge(
             "headers.mime-version-missing",
             "The mail has MIME parts but does not say so, and a strict program shows them as text.",
             "Add the field: MIME-Version: 1.0.",
         )
     if facts.has_field("return-path"):
-        yield note(
-            _HEADERS,
+        yield charge(
             "headers.return-path",
             "The mail came with a Return-Path field, which only the receiving server may add"
             " (RFC 5321 4.4).",
@@ -431,16 +417,14 @@ def _judge_fields(facts: MailFacts) -> Iterator[ChargedFinding]:
 
 def _judge_octets(facts: MailFacts, is_smtputf8: bool) -> Iterator[ChargedFinding]:
     if facts.raw_8bit_fields and not is_smtputf8:
-        yield warning(
-            _HEADERS,
+        yield charge(
             "headers.raw-8bit",
             f"Letters outside ASCII stand unencoded in: {enumerate_some(facts.raw_8bit_fields)};"
             " some receivers refuse that, others show wrong letters.",
             "Let your program encode them (RFC 2047: =?utf-8?q?...?=), as mail libraries do.",
         )
     if facts.header_size > LARGE_HEADER:
-        yield warning(
-            _HEADERS,
+        yield charge(
             "headers.large",
             f"The header has {facts.header_size // 1024} KiB; many servers refuse or cut one that"
             " large.",

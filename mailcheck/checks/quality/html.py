@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from mailcheck.checks.content.html_tree import Element, HtmlTree, Words
 from mailcheck.checks.content.phrases import make_plain
-from mailcheck.checks.findings import Area, ChargedFinding
+from mailcheck.checks.findings import ChargedFinding
 from mailcheck.checks.quality.facts import HtmlFacts
-from mailcheck.checks.quality.wording import count_of, enumerate_some, note, quote, warning
+from mailcheck.checks.quality.wording import count_of, enumerate_some, quote
+from mailcheck.checks.weights import charge
 
 MAX_PREHEADER = 200
 """Characters kept of what lists show behind the subject; the longest show about 140."""
@@ -156,8 +157,6 @@ LETTERS_PER_IMAGE = 50
 HIDDEN_LETTERS = 40
 """Characters of hidden text that are a preheader's rest or a label for screen readers."""
 
-_CONTENT = Area.CONTENT
-
 
 def judge_html(html: HtmlFacts) -> Iterator[ChargedFinding]:
     """Judge what the HTML is made of."""
@@ -170,16 +169,14 @@ def judge_html(html: HtmlFacts) -> Iterator[ChargedFinding]:
 
 def _judge_size(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.size > CLIPPED_SIZE:
-        yield warning(
-            _CONTENT,
+        yield charge(
             "content.clipped",
             f"The HTML has {html.size // 1024} KiB; Gmail shows the first 102 and cuts off the"
             " rest, with the link to unsubscribe.",
             "Make the HTML smaller: fewer inline styles, no comments, no blanks between tags.",
         )
     if html.is_base64:
-        yield note(
-            _CONTENT,
+        yield charge(
             "content.base64-html",
             "The HTML is sent as base64, which makes it a third larger, and which some filters"
             " count against a mail.",
@@ -189,8 +186,7 @@ def _judge_size(html: HtmlFacts) -> Iterator[ChargedFinding]:
 
 def _judge_images(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.images_without_alt:
-        yield note(
-            _CONTENT,
+        yield charge(
             "content.images-without-alt",
             f"Pictures without a text in their place: {html.images_without_alt} of"
             f" {html.image_count}; people who don't load pictures or can't see them miss those.",
@@ -198,8 +194,7 @@ def _judge_images(html: HtmlFacts) -> Iterator[ChargedFinding]:
         )
     letters_needed = max(FEW_LETTERS, html.image_count * LETTERS_PER_IMAGE)
     if html.image_count and html.visible_length < letters_needed:
-        yield warning(
-            _CONTENT,
+        yield charge(
             "content.mostly-images",
             f"The mail has {count_of(html.image_count, 'picture')} and only"
             f" {count_of(html.visible_length, 'character')} of text; spam hides its words in"
@@ -210,16 +205,14 @@ def _judge_images(html: HtmlFacts) -> Iterator[ChargedFinding]:
 
 def _judge_image_sources(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.insecure_images:
-        yield note(
-            _CONTENT,
+        yield charge(
             "content.insecure-images",
             f"The HTML loads {count_of(html.insecure_images, 'picture')} over http; some programs"
             " don't show what does not come over https.",
             "Serve pictures over https.",
         )
     if html.inline_data_images:
-        yield note(
-            _CONTENT,
+        yield charge(
             "content.data-images",
             f"The HTML has {count_of(html.inline_data_images, 'picture')} written into it (data:);"
             " Gmail and Outlook don't show those.",
@@ -230,23 +223,20 @@ def _judge_image_sources(html: HtmlFacts) -> Iterator[ChargedFinding]:
 def _judge_what_is_removed(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.active_elements or html.event_handlers:
         names = html.active_elements or ("on... attributes",)
-        yield warning(
-            _CONTENT,
+        yield charge(
             "content.active",
             "The HTML has elements that run programs or load other pages"
             f" ({enumerate_some(names)}); mail programs remove them and filters distrust them.",
             "Leave them out and link to a web page instead.",
         )
     if html.form_count:
-        yield warning(
-            _CONTENT,
+        yield charge(
             "content.form",
             "The HTML has a form; most mail programs don't send it, and many warn of it as fraud.",
             "Link to a web page that has the form.",
         )
     if html.external_styles:
-        yield note(
-            _CONTENT,
+        yield charge(
             "content.external-styles",
             "The HTML loads a style sheet from elsewhere, which mail programs don't do.",
             "Write the styles into the elements or into a style block.",
@@ -255,23 +245,20 @@ def _judge_what_is_removed(html: HtmlFacts) -> Iterator[ChargedFinding]:
 
 def _judge_markup(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.hidden_length > HIDDEN_LETTERS:
-        yield warning(
-            _CONTENT,
+        yield charge(
             "content.hidden-text",
             f"{html.hidden_length} characters of text are hidden from people"
             f" (\u201c{quote(html.hidden_sample)}\u201d); spam hides words for filters so.",
             "Leave hidden text out, but for one short preheader at the top.",
         )
     if html.has_unclosed_comment:
-        yield warning(
-            _CONTENT,
+        yield charge(
             "content.unclosed-comment",
             "A comment in the HTML is not closed, so what follows it may not be shown.",
             'End the comment with "-->".',
         )
     if html.unclosed:
-        yield note(
-            _CONTENT,
+        yield charge(
             "content.unclosed-elements",
             f"Elements are opened and not closed: {enumerate_some(html.unclosed)}; each program"
             " guesses differently where they end.",

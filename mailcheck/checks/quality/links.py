@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from mailcheck.checks.content.links import Link, is_web_url
 from mailcheck.checks.content.phrases import fold, make_plain
 from mailcheck.checks.content.visible_text import Anchor
-from mailcheck.checks.findings import Area, ChargedFinding
+from mailcheck.checks.findings import ChargedFinding
 from mailcheck.checks.mail_domains import owner_of
 from mailcheck.checks.quality.facts import LinkFacts, MailFacts
 from mailcheck.checks.quality.hosts import (
@@ -18,7 +18,8 @@ from mailcheck.checks.quality.hosts import (
     normalize_host,
     split_authority,
 )
-from mailcheck.checks.quality.wording import count_of, enumerate_some, note, quote, warning
+from mailcheck.checks.quality.wording import count_of, enumerate_some, quote
+from mailcheck.checks.weights import charge
 
 MAX_SHOWN = 20
 """Examples kept of each kind."""
@@ -108,9 +109,6 @@ def _find_shown_host(words: str) -> str:
     return normalize_host(match["host"])
 
 
-_LINKS = Area.LINKS
-
-
 def judge_links(facts: MailFacts) -> tuple[ChargedFinding, ...]:
     """Judge the links of a mail; none is fetched."""
     links = facts.link_facts
@@ -120,8 +118,7 @@ def judge_links(facts: MailFacts) -> tuple[ChargedFinding, ...]:
 def _judge_deceit(links: LinkFacts) -> Iterator[ChargedFinding]:
     if links.disguised:
         pairs = [f"{shown} leads to {actual}" for shown, actual in links.disguised]
-        yield warning(
-            _LINKS,
+        yield charge(
             "links.disguised",
             f"The words on a link show another site than it leads to: {enumerate_some(pairs)};"
             " that is how fraud looks, and filters mark it.",
@@ -129,24 +126,21 @@ def _judge_deceit(links: LinkFacts) -> Iterator[ChargedFinding]:
             " (click tracking on a name of your own domain).",
         )
     if links.mixed_script_hosts:
-        yield warning(
-            _LINKS,
+        yield charge(
             "links.mixed-scripts",
             "A link leads to a name that mixes letters of two scripts that look alike:"
             f" {enumerate_some(links.mixed_script_hosts)}; filters take that for fraud.",
             "Link to a name in one script.",
         )
     elif links.punycode_hosts:
-        yield note(
-            _LINKS,
+        yield charge(
             "links.punycode",
             f"A link leads to a name with letters outside ASCII ({quote(links.punycode_hosts[0])}),"
             " which some programs show in its encoded form.",
             "Nothing to do if the name is yours; test how the programs of your readers show it.",
         )
     if links.with_user:
-        yield warning(
-            _LINKS,
+        yield charge(
             "links.user-in-url",
             f"A link has a user name before its host ({quote(links.with_user[0])}), which hides"
             " where it leads.",
@@ -156,24 +150,21 @@ def _judge_deceit(links: LinkFacts) -> Iterator[ChargedFinding]:
 
 def _judge_hosts(links: LinkFacts) -> Iterator[ChargedFinding]:
     if links.shortened:
-        yield warning(
-            _LINKS,
+        yield charge(
             "links.shortened",
             f"Links go over a public shortener: {enumerate_some(links.shortened)}; spam uses them"
             " too, so their names are on blocklists time and again.",
             "Link to your own domain.",
         )
     if links.address_hosts:
-        yield warning(
-            _LINKS,
+        yield charge(
             "links.ip-address",
             "A link leads to an IP address and not to a name"
             f" ({enumerate_some(links.address_hosts)}); filters take that for fraud.",
             "Link to a domain name.",
         )
     if links.with_port:
-        yield note(
-            _LINKS,
+        yield charge(
             "links.port",
             f"A link names an unusual port ({quote(links.with_port[0])}), which many networks"
             " block.",
@@ -183,23 +174,20 @@ def _judge_hosts(links: LinkFacts) -> Iterator[ChargedFinding]:
 
 def _judge_form(links: LinkFacts) -> Iterator[ChargedFinding]:
     if links.insecure:
-        yield note(
-            _LINKS,
+        yield charge(
             "links.insecure",
             f"Links lead to http pages: {enumerate_some(links.insecure)}; browsers warn of them.",
             "Link to https.",
         )
     if links.script_links:
-        yield warning(
-            _LINKS,
+        yield charge(
             "links.script",
             f"The mail has {count_of(links.script_links, 'link')} to a script (javascript:); mail"
             " programs remove such links and filters distrust them.",
             "Link to a web page.",
         )
     if links.relative:
-        yield note(
-            _LINKS,
+        yield charge(
             "links.relative",
             f"The mail has {count_of(links.relative, 'link')} without a host; those lead nowhere in"
             " a mail.",

@@ -3,10 +3,10 @@
 from collections.abc import Set
 from enum import Enum
 
-from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity
+from mailcheck.checks.findings import ChargedFinding
 from mailcheck.checks.quality.facts import MailFacts, UnsubscribeFacts
-from mailcheck.checks.quality.wording import note, quote, warning
-from mailcheck.checks.weights import charge_known
+from mailcheck.checks.quality.wording import quote
+from mailcheck.checks.weights import charge
 
 ONE_CLICK = "List-Unsubscribe=One-Click"
 """What List-Unsubscribe-Post must say, exactly (RFC 8058 3.1)."""
@@ -15,8 +15,6 @@ MUST_BE_SIGNED = frozenset(("list-unsubscribe", "list-unsubscribe-post"))
 """What a valid DKIM signature must cover, or receivers ignore it (RFC 8058 4)."""
 
 BULK_PRECEDENCE = frozenset(("bulk", "list", "junk"))
-
-_UNSUBSCRIBE = Area.UNSUBSCRIBE
 
 
 class OneClick(Enum):
@@ -104,8 +102,7 @@ def judge_unsubscribe(
         findings.append(_undetermined())
     elif one_click is not OneClick.WORKS:
         findings.append(
-            warning(
-                _UNSUBSCRIBE,
+            charge(
                 "unsubscribe.no-one-click",
                 "The mail looks like one of many and can't be unsubscribed from with one click: it"
                 f" has {one_click.value}. Google and Yahoo ask bulk senders for it.",
@@ -120,22 +117,17 @@ def judge_unsubscribe(
 
 
 def _undetermined() -> ChargedFinding:
-    return charge_known(
-        _UNSUBSCRIBE,
-        Finding(
-            "unsubscribe.undetermined",
-            Severity.UNDETERMINED,
-            "Could not be determined whether a DKIM signature covers the fields for one-click"
-            " unsubscribe.",
-            "Check the test again in a minute.",
-        ),
+    return charge(
+        "unsubscribe.undetermined",
+        "Could not be determined whether a DKIM signature covers the fields for one-click"
+        " unsubscribe.",
+        "Check the test again in a minute.",
     )
 
 
 def _no_uris(facts: MailFacts) -> ChargedFinding:
     names = ", ".join(facts.bulk.list_fields)
-    return note(
-        _UNSUBSCRIBE,
+    return charge(
         "unsubscribe.no-address",
         f"List-Unsubscribe holds no address in angle brackets (fields: {quote(names)}).",
         "Write it as: List-Unsubscribe: <https://your.domain/unsubscribe/id>.",
@@ -143,8 +135,7 @@ def _no_uris(facts: MailFacts) -> ChargedFinding:
 
 
 def _no_link() -> ChargedFinding:
-    return note(
-        _UNSUBSCRIBE,
+    return charge(
         "unsubscribe.no-link",
         "No link in the mail itself offers to unsubscribe; Google asks for a visible one, too, and"
         " people who find none mark mail as spam.",

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 
 from mailcheck.checks.content.decoding import flatten_controls
-from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity
-from mailcheck.checks.weights import charge_known
 
 MAX_QUOTE = 80
 """Characters shown of anything that stood in the mail."""
@@ -29,18 +27,3 @@ def enumerate_some(items: Sequence[str]) -> str:
 def count_of(number: int, noun: str) -> str:
     """Write a number with its noun: ``1 picture``, ``3 pictures``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def error(area: Area, identifier: str, meaning: str, fix: str) -> ChargedFinding:
-    """Say what makes receivers refuse the mail."""
-    return charge_known(area, Finding(identifier, Severity.ERROR, meaning, fix))
-
-
-def warning(area: Area, identifier: str, meaning: str, fix: str) -> ChargedFinding:
-    """Say what harms with some receivers or readers."""
-    return charge_known(area, Finding(identifier, Severity.WARNING, meaning, fix))
-
-
-def note(area: Area, identifier: str, meaning: str, fix: str) -> ChargedFinding:
-    """Say what is good to know."""
-    return charge_known(area, Finding(identifier, Severity.NOTE, meaning, fix))

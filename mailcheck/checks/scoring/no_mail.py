@@ -10,7 +10,8 @@ from mailcheck.checks.dkim.evaluate import DkimVerdict
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, change_tags
 from mailcheck.checks.dmarc.record import PREFIX, Policy
 from mailcheck.checks.dns_answers import Answers, Presence, look_up, presence_of
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity
+from mailcheck.checks.findings import Finding, RecordToPublish
+from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.spf.tree import SpfVerdict
 
@@ -60,9 +61,8 @@ def _say_no_null_mx(domain: str, finding: Finding) -> Finding:
         return finding
     is_tried = finding.id == "mx.implicit"
     where = "it is tried at its web address" if is_tried else "senders keep it for days"
-    return Finding(
+    return make_finding(
         "mx.no-null",
-        Severity.WARNING,
         f"{domain} sends no mail (v=spf1 -all) but does not say that it receives none: {where}.",
         "Publish a null MX (RFC 7505) if the domain does not use mail; otherwise publish an MX"
         " record that names its mail server.",
@@ -85,9 +85,8 @@ def _ask_to_reject(domain: str, finding: Finding) -> Finding:
 def _say_not_reject(dmarc: DmarcVerdict) -> Finding:
     assert dmarc.record is not None, "a policy that was found has a record"
     value = change_tags(dmarc.record.text, p=Policy.REJECT.value, sp=None, np=None)
-    return Finding(
+    return make_finding(
         "dmarc.not-reject",
-        Severity.NOTE,
         f"{dmarc.domain} sends no mail, but receivers are asked for quarantine instead of"
         " rejection.",
         "Publish p=reject: all mail in the name of the domain is forged.",
@@ -101,9 +100,8 @@ def _advise_wildcard(domain: str, answers: Answers, dkim: DkimVerdict) -> tuple[
     if dkim.usable_keys or presence_of(look_up(answers, name, "TXT")) is not Presence.ABSENT:
         return ()
     return (
-        Finding(
+        make_finding(
             "dkim.no-wildcard",
-            Severity.NOTE,
             f"{domain} sends no mail and needs no DKIM key; an empty key for every selector says"
             " that no signature in its name is valid.",
             "Publish an empty key at the wildcard name.",

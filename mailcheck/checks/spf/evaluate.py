@@ -14,7 +14,8 @@ from mailcheck.checks.dns_answers import (
     mx_records,
     txt_values,
 )
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity
+from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.spf.advice import (
     compose,
     find_glued,
@@ -63,9 +64,8 @@ def _say_absent(domain: str, sender: str) -> Finding:
     :param sender: the term of a first record; empty where no host of the domain is known.
     """
     fix = "Publish an SPF record that names every server and service that sends for the domain"
-    return Finding(
+    return make_finding(
         "spf.absent",
-        Severity.ERROR,
         f"{domain} does not say which servers may send its mail (no SPF record): Google, Yahoo"
         " and Microsoft refuse or distrust such mail.",
         f"{fix}." if sender else f'{fix}, or "v=spf1 -all" if none does.',
@@ -94,21 +94,20 @@ def _say_unreadable(
     fix = "Replace that TXT record with one beginning with v=spf1 and one space."
     if is_beside:
         fix = "Publish one SPF record that names the senders of both, and remove the other one."
-    return Finding(
+    return make_finding(
         "spf.unreadable",
-        Severity.WARNING if is_beside else Severity.ERROR,
         f'{domain} {which} that looks like SPF but does not begin exactly with "v=spf1 "'
         f' ("{text[:40]}"), so receivers ignore it.',
         fix if proposed is not None else f"{fix} {_NO_RECORD}",
         proposed,
+        severity=Severity.WARNING if is_beside else Severity.ERROR,
     )
 
 
 def _say_misplaced(domain: str, elsewhere: str, text: str) -> Finding:
     """Say that the record stands at another name."""
-    return Finding(
+    return make_finding(
         "spf.misplaced",
-        Severity.ERROR,
         f"The SPF record stands at {elsewhere}, where no receiver looks, instead of {domain}.",
         f"Move the SPF record to {domain}.",
         RecordToPublish(domain, "TXT", text),
@@ -135,9 +134,8 @@ def _describe(
 
 def _say_several(domain: str, records: Sequence[str], proposed: RecordToPublish | None) -> Finding:
     """Say that there is more than one record, so that nobody reads any of them."""
-    return Finding(
+    return make_finding(
         "spf.several",
-        Severity.ERROR,
         f"{domain} has {len(records)} SPF records but may have one only,"
         f" {_BROKEN.format(domain=domain)}.",
         "Replace all SPF records with a single one that has the terms of all."
@@ -150,9 +148,8 @@ def _limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[F
     broken = _BROKEN.format(domain=verdict.domain)
     if verdict.lookup_count > MAX_LOOKUPS:
         count = f"{'at least ' if verdict.is_truncated else ''}{verdict.lookup_count}"
-        yield Finding(
+        yield make_finding(
             "spf.too-many-lookups",
-            Severity.ERROR,
             f"The SPF record needs {count} DNS lookups and {MAX_LOOKUPS} are allowed, {broken}.",
             "Remove the services that no longer send for the domain, move some to a subdomain of"
             " their own, or replace a, mx and include by the ip4 and ip6 networks behind them.",
@@ -160,9 +157,8 @@ def _limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[F
         )
     if verdict.void_count > MAX_VOIDS:
         terms = min((verdict.voids_for(version) for version in IP_VERSIONS), key=len)
-        yield Finding(
+        yield make_finding(
             "spf.too-many-voids",
-            Severity.ERROR,
             f"{len(terms)} terms of the SPF record find nothing in DNS ({_quoted(terms)}) and"
             f" {MAX_VOIDS} are allowed, {broken}.",
             "Remove the terms of the SPF record whose names do not exist. Put ip4 and ip6 before"
@@ -197,9 +193,8 @@ def _voids_of_some(verdict: SpfVerdict, reordered: RecordToPublish | None) -> It
         " where the addresses seldom change."
     )
     if behind:
-        yield Finding(
+        yield make_finding(
             "spf.voids-before-senders",
-            Severity.WARNING,
             f"{client} can meet more than {MAX_VOIDS} terms that find nothing for it"
             f" ({_quoted(voids)}) before {_quoted(behind)}: receivers give up there (permerror),"
             " so mail of these senders does not pass SPF.",
@@ -207,9 +202,8 @@ def _voids_of_some(verdict: SpfVerdict, reordered: RecordToPublish | None) -> It
             reordered,
         )
     else:
-        yield Finding(
+        yield make_finding(
             "spf.voids-for-some",
-            Severity.NOTE,
             f"{client} that the SPF record does not name can meet more than {MAX_VOIDS} terms that"
             f" find nothing for it ({_quoted(voids)}): receivers answer permerror for it instead of"
             " the end of the record.",
@@ -260,18 +254,16 @@ def _node(
             yield _term(problem, place, domain, proposed, useless, top)
     absent_terms = {c.term for c in node.children if c.problem is NodeProblem.ABSENT}
     for term in (void for void in node.voids if void not in absent_terms):
-        yield Finding(
+        yield make_finding(
             "spf.void",
-            Severity.WARNING,
             f'"{term}" in {place} leads to a name that does not exist; it lets nobody send and'
             " counts against a limit of two.",
             _mend_void(term) if top is None else _ask_owner(node, top),
             proposed if is_own else None,
         )
     for term in node.crowded:
-        yield Finding(
+        yield make_finding(
             "spf.too-many-mx",
-            Severity.ERROR,
             f'"{term}" in {place} leads to more than ten mail hosts,'
             f" {_BROKEN.format(domain=domain)}.",
             "Replace it by the ip4 and ip6 networks of these hosts."
@@ -313,9 +305,8 @@ def _branch(
     }
     if node.problem in meanings:
         finding_id, meaning = meanings[node.problem]
-        yield Finding(
+        yield make_finding(
             finding_id,
-            Severity.ERROR,
             f'"{node.term}" leads to {meaning}',
             _mend_include(node)
             if node is top
@@ -369,20 +360,19 @@ def _term(
     if problem.is_error:
         consequence = _BROKEN.format(domain=domain)
         meaning = f'"{problem.term}" in {place} {problem.reason}, {consequence}.'
-        return Finding("spf.syntax", Severity.ERROR, meaning, fix, proposed)
+        return make_finding("spf.syntax", meaning, fix, proposed)
     meaning = (
         f'"{problem.term}" in {place} {problem.reason}; the record may not mean what was intended.'
     )
-    return Finding("spf.ignored-term", Severity.WARNING, meaning, fix, proposed)
+    return make_finding("spf.ignored-term", meaning, fix, proposed)
 
 
 def _ending(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[Finding]:
     if verdict.reach.is_open:
         yield _say_open(verdict, proposed)
     elif verdict.reach.is_wide:
-        yield Finding(
+        yield make_finding(
             "spf.wide",
-            Severity.WARNING,
             f"The SPF record lets {verdict.reach} send mail as {verdict.domain}"
             f" ({_quoted(verdict.wide_terms)}), far more than any sender has.",
             "Name only the networks of the servers that really send; look for a length behind a"
@@ -391,18 +381,16 @@ def _ending(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[F
     if verdict.reach.is_open:
         return
     if verdict.all_qualifier is None and verdict.is_complete and not verdict.is_truncated:
-        yield Finding(
+        yield make_finding(
             "spf.no-end",
-            Severity.WARNING,
             "The SPF record does not say what to do with mail from other servers, so forged mail"
             " is not marked.",
             "End the SPF record with ~all, or -all once you are sure that it names every sender.",
             proposed,
         )
     elif verdict.all_qualifier is Qualifier.NEUTRAL:
-        yield Finding(
+        yield make_finding(
             "spf.neutral",
-            Severity.WARNING,
             'The SPF record ends in "?all", which says nothing about mail from other servers.',
             "End the SPF record with ~all, or -all once you are sure that it names every sender.",
             proposed,
@@ -411,9 +399,8 @@ def _ending(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[F
 
 def _say_glued(term: str, words: str, proposed: RecordToPublish | None) -> Finding:
     """Report a term that the grammar allows but that was meant as something else."""
-    return Finding(
+    return make_finding(
         "spf.glued-terms",
-        Severity.WARNING,
         f'"{term}" in the SPF record is a single term for receivers, with characters that no host'
         " name has; the record may not mean what was intended.",
         f'Write "{words}".',
@@ -424,9 +411,8 @@ def _say_glued(term: str, words: str, proposed: RecordToPublish | None) -> Findi
 def _say_open(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Finding:
     """Report that practically every host may send."""
     terms = _quoted(verdict.wide_terms)
-    return Finding(
+    return make_finding(
         "spf.open",
-        Severity.ERROR,
         f"The SPF record lets {verdict.reach} send mail as {verdict.domain} ({terms}), so a pass"
         " of SPF proves nothing.",
         f"Replace {terms} with the servers that really send, and end the record with ~all or -all.",
@@ -438,25 +424,22 @@ def _habits(verdict: SpfVerdict) -> Iterator[Finding]:
     assert verdict.tree is not None
     record = verdict.tree.record
     if record is not None and any(m.name is MechanismName.PTR for m in record.mechanisms):
-        yield Finding(
+        yield make_finding(
             "spf.ptr",
-            Severity.WARNING,
             'The SPF record uses "ptr", which is slow and which many receivers no longer follow'
             " (RFC 7208 5.5).",
             "Name the sending servers with a, mx, ip4 or ip6 instead.",
         )
     if record is not None and len(record.text) > LONG_RECORD:
-        yield Finding(
+        yield make_finding(
             "spf.long",
-            Severity.NOTE,
             f"The SPF record has {len(record.text)} characters; above {LONG_RECORD} some"
             " receivers do not get the whole answer.",
             "Move a part of it to another name and include that.",
         )
     if any(node.problem is NodeProblem.MACRO for node in verdict.tree.walk()):
-        yield Finding(
+        yield make_finding(
             "spf.macro",
-            Severity.NOTE,
             "A part of the SPF record depends on each single mail (macros), so it could not be"
             " looked at here.",
             "Nothing to do; a test mail shows what receivers make of it.",

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined, worst
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity, worst
+from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
 from mailcheck.checks.spf.advice import add_term, mend_text, propose_new_record, term_for
 from mailcheck.checks.spf.tree import SpfVerdict
@@ -262,14 +263,14 @@ def describe_spf_of_mail(
         return _broken(verdict, domain_verdict, is_own_host=is_own_host)
     ignored = _find_ignored(domain_verdict) if identity.result is AuthResult.NONE else None
     if ignored is not None:
-        ignored = replace(ignored, id="spf.result-none")
+        result = make_finding("spf.result-none", ignored.meaning, ignored.fix)
+        ignored = replace(ignored, id=result.id, severity=result.severity)
         return _let_client_in(ignored, verdict) if is_own_host else ignored
     meaning = _MEANINGS[identity.result].format(domain=identity.domain, ip=verdict.client_ip)
     if identity.result is not AuthResult.NONE:
         meaning = f"{meaning} {identity.explanation}"
-    return Finding(
+    return make_finding(
         _IDS[identity.result],
-        Severity.WARNING if identity.result is AuthResult.NEUTRAL else Severity.ERROR,
         meaning,
         _allow(verdict.client_ip, identity.domain, is_own_host=is_own_host),
         _record_for_address(identity, verdict.client_ip, domain_verdict) if is_own_host else None,
@@ -296,9 +297,8 @@ def describe_spf_of_helo(verdict: SpfOfMail, *, is_own_host: bool = False) -> Fi
     record = None
     if is_own_host and identity.result is not AuthResult.PERMERROR:
         record = _record_for_address(identity, verdict.client_ip)
-    return Finding(
+    return make_finding(
         _HELO_IDS[identity.result],
-        Severity.NOTE,
         f"SPF of the HELO name {identity.domain} says {identity.result.value}; a few receivers look"
         f" at it. {identity.explanation}",
         "Publish an SPF record for the HELO name that lets the server send, or greet with another"
@@ -342,9 +342,8 @@ def _without_name(verdict: SpfOfMail) -> Finding:
     reason = identity.explanation
     if read_mail_domain(identity.domain) is not None:
         reason = f"{identity.domain} is a name that only your network knows."
-    return Finding(
+    return make_finding(
         "spf.result-none",
-        Severity.ERROR,
         f"{reason} Receivers can't tell whether the host may send the mail.",
         f"Use a full domain name in {where}, one of your own, and publish an SPF record for it.",
     )
@@ -374,7 +373,7 @@ def _broken(verdict: SpfOfMail, domain_verdict: SpfVerdict | None, *, is_own_hos
         if mended not in ("", identity.record):
             record = RecordToPublish(identity.domain, "TXT", mended)
     meaning = f"{meaning} {identity.explanation}"
-    finding = Finding("spf.result-permerror", Severity.ERROR, meaning, fix, record)
+    finding = make_finding("spf.result-permerror", meaning, fix, record)
     is_kept_out = known is not None and "voids" in known.id
     return _let_client_in(finding, verdict, is_kept_out=is_kept_out) if is_own_host else finding
 

@@ -1,0 +1,93 @@
+"""Findings of the doctor, about this machine and its configuration."""
+
+from mailcheck.checks.finding_row import Row
+from mailcheck.checks.findings import Severity
+
+_ERROR, _WARNING, _NOTE, _UNDETERMINED = (
+    Severity.ERROR,
+    Severity.WARNING,
+    Severity.NOTE,
+    Severity.UNDETERMINED,
+)
+
+# fmt: off
+_STATED = (
+    Row("doctor.blocklists.refused", None, "blocklists fail their self-test",
+        "they refuse the resolver, so checks do without them", _WARNING),
+    Row("doctor.certificate.ending", None, "a certificate ends soon or has ended",
+        "nothing has renewed it; it is an error once it has ended"),
+    Row("doctor.certificate.unreadable", None, "a certificate can't be read",
+        "no encryption is offered with it", _ERROR),
+    Row("doctor.clock.wrong", None, "the clock of this machine is wrong",
+        "dates, signatures and codes are judged wrongly", _WARNING),
+    Row("doctor.database.away", None, "the database does not answer",
+        "no mail is accepted", _ERROR),
+    Row("doctor.disk.full", None, "the disk is full",
+        "mail is refused for now (452)", _ERROR),
+    Row("doctor.disk.low", None, "little space is free",
+        "mail is refused below the limit", _WARNING),
+    Row("doctor.dmarc", None, "the DMARC record of this service could not be determined",
+        "DNS gave no usable answer", _UNDETERMINED),
+    Row("doctor.dmarc.open", None, "receivers are not asked to refuse mail of this service",
+        "the domain sends no mail, so all of it is forged", _WARNING),
+    Row("doctor.dns.example", None, "the domain of this service is an example",
+        "only programs near by can send to it", _NOTE),
+    Row("doctor.host", None, "the address of this server could not be determined",
+        "DNS gave no usable answer", _UNDETERMINED),
+    Row("doctor.host.absent", None, "the name of this server has no address",
+        "no client can connect by it", _ERROR),
+    Row("doctor.host.elsewhere", None, "the name of this server leads elsewhere",
+        "clients connect to another server", _ERROR),
+    Row("doctor.mx", None, "the MX record of this service could not be determined",
+        "DNS gave no usable answer", _UNDETERMINED),
+    Row("doctor.mx.absent", None, "the domain of this service has no MX record",
+        "mail from outside does not reach its inboxes", _ERROR),
+    Row("doctor.mx.elsewhere", None, "mail for this service goes to another server",
+        "mail from outside does not reach its inboxes", _ERROR),
+    Row("doctor.port-in.closed", None, "no server listens at the port for mail",
+        "no mail comes in", _ERROR),
+    Row("doctor.port-in.other", None, "another server listens at the port for mail",
+        "no mail comes in", _ERROR),
+    Row("doctor.port-out.blocked", None, "connections to port 25 do not leave this network",
+        "whether mail hosts offer encryption can't be determined", _WARNING),
+    Row("doctor.redis.away", None, "Redis does not answer",
+        "each daemon counts and wakes for itself", _ERROR),
+    Row("doctor.resolver.closed", None, "the resolver knows no name of the Internet",
+        "checks would report everything as missing", _ERROR),
+    Row("doctor.rights.no-folder", None, "the folder of the data does not exist",
+        "no daemon has been started with this configuration", _ERROR),
+    Row("doctor.rights.not-writable", None, "the folder of the data can't be written",
+        "the daemon cannot store mail", _ERROR),
+    Row("doctor.rights.open-file", None, "other users can read a file of the service",
+        "it holds mail or secrets", _WARNING),
+    Row("doctor.spamd.missing", None, "SpamAssassin is not installed",
+        "reports do without the content filter", _WARNING),
+    Row("doctor.spamd.off", None, "the content filter is switched off",
+        "reports do without it", _NOTE),
+    Row("doctor.spamd.silent", None, "spamd does not answer",
+        "reports do without the content filter", _WARNING),
+    Row("doctor.spf", None, "the SPF record of this service could not be determined",
+        "DNS gave no usable answer", _UNDETERMINED),
+    Row("doctor.spf.open", None, "the SPF record does not say that the service sends no mail",
+        "others can use its name", _WARNING),
+)
+
+TOPICS = (
+    "resolver", "dns", "port-in", "port-out", "blocklists", "spamd", "clock", "disk", "rights",
+    "database", "certificate", "redis",
+)
+"""Topics that the doctor examines."""
+# fmt: on
+
+_OPEN = tuple(
+    Row(
+        f"doctor.{topic}.undetermined",
+        None,
+        f"the doctor could not examine: {topic}",
+        "the examination failed or took too long",
+        _UNDETERMINED,
+    )
+    for topic in TOPICS
+)
+
+ROWS = (*_STATED, *_OPEN)

@@ -1,0 +1,66 @@
+"""The table of findings: every finding about a mail, a domain or this machine is one row.
+
+A check names the row of what it has found and adds what depends on the case: the sentence about
+it, the advice and the records to publish.
+"""
+
+from collections.abc import Iterable
+
+from mailcheck.checks import findings_of_domains, findings_of_machine, findings_of_mails
+from mailcheck.checks.finding_row import BadTable, by_name
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity
+
+ROWS = (*findings_of_mails.ROWS, *findings_of_domains.ROWS, *findings_of_machine.ROWS)
+
+FINDINGS = by_name(ROWS)
+"""The rows by id and by alias."""
+
+
+def canonical(name: str) -> str:
+    """Return the present id of a finding for an id of any version; other texts unchanged."""
+    row = FINDINGS.get(name)
+    return name if row is None else row.id
+
+
+def aliases_of(name: str) -> tuple[str, ...]:
+    """Return the earlier ids of a finding."""
+    row = FINDINGS.get(name)
+    return () if row is None else tuple(row.aliases)
+
+
+def make_finding(
+    name: str,
+    meaning: str,
+    fix: str,
+    proposed: RecordToPublish | None = None,
+    replaced: tuple[str, ...] = (),
+    *,
+    severity: Severity | None = None,
+) -> Finding:
+    """Return a finding of the row with this id.
+
+    :param severity: given exactly if the row leaves it to the case.
+    :raises BadTable: the severity is given twice or not at all.
+    """
+    row = FINDINGS[name]
+    known = row.severity if severity is None else severity
+    if known is None or None not in (row.severity, severity):
+        raise BadTable(f"the severity of {name} must be given once: {row.severity}, {severity}")
+    return Finding(row.id, known, meaning, fix, proposed, replaced)
+
+
+def undetermined(name: str, names: Iterable[str]) -> Finding:
+    """Return a finding that questions about these DNS names got no usable answer."""
+    listed = ", ".join(dict.fromkeys(names))
+    return make_finding(
+        name,
+        f"Could not be determined: DNS gave no usable answer about {listed}.",
+        "Try again in a minute. If it stays like this, the name servers of that domain or the"
+        " resolver of this service do not answer, or the answer is larger than this service reads.",
+    )
+
+
+def several_records(name: str, kind: str, domain: str, kept: RecordToPublish) -> Finding:
+    """Return a finding that senders ignore all records of a kind, since there are several."""
+    meaning = f"{domain} has more than one {kind} record, so senders ignore all of them."
+    return make_finding(name, meaning, f"Keep one {kind} record, and remove the others.", kept)

@@ -1,0 +1,35 @@
+"""Prices are promised here and nowhere else in the tests."""
+
+import hashlib
+import json
+
+from mailcheck.checks.finding_row import GRAVE
+from mailcheck.checks.findings_of_mails import SCORING_VERSION
+from mailcheck.checks.findings_table import ROWS
+from mailcheck.checks.weights import (
+    FILTER_FACTOR,
+    FILTER_MAX_POINTS,
+    LISTING_TIERS,
+    MAX_LISTINGS,
+    MAX_MAKING,
+)
+
+PUBLISHED = {"2": "8aeed07bbece59b4"}
+"""A digest of all prices by the version of the score. Add a line with each version; a line that
+was released never changes."""
+
+
+def digest() -> str:
+    """Return a digest of everything that decides how much a finding takes off."""
+    prices = {row.id: row.price for row in ROWS if row.price is not None}
+    tiers = [(tier.weight, tier.tenths) for tier in LISTING_TIERS]
+    limits = (GRAVE, MAX_MAKING, MAX_LISTINGS, FILTER_FACTOR, FILTER_MAX_POINTS)
+    text = json.dumps([prices, tiers, limits], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def test_a_changed_price_is_another_version() -> None:
+    """Scores of one version are comparable: whoever changes a price counts the version up."""
+    assert list(PUBLISHED)[-1] == SCORING_VERSION
+    assert PUBLISHED[SCORING_VERSION] == digest()
+    assert len(set(PUBLISHED.values())) == len(PUBLISHED)
