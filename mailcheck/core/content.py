@@ -16,6 +16,12 @@ DERIVATION = 7
 What an earlier version has derived is derived again when it is read.
 """
 
+LINK_METHODS = ("HEAD", "GET")
+"""HTTP methods by which links can be checked."""
+
+LINKS_AT_ONCE = 100
+"""Maximum number of links that one request checks."""
+
 
 class CandidateKind(Enum):
     """What a candidate of the extraction may be."""

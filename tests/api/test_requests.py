@@ -1,5 +1,7 @@
 """Requests: what the published schemas promise is what is read, whichever way it is sent."""
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, get_type_hints
 
@@ -7,24 +9,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from msgspec import NODEFAULT, UNSET
 from msgspec.structs import replace
 
 from mailcheck.api.requests import agents
+from mailcheck.api.requests.checks import NewWatches, WatchChoice
 from mailcheck.api.requests.inbox import (
     ContentFilters,
     DeleteMessages,
     ExpectNoMessage,
     FollowInbox,
+    KeyFault,
+    LinksToCheck,
     ListMessages,
     MessageFilters,
+    NewWebhook,
     WaitForMessage,
     WaitForMessages,
 )
 from mailcheck.api.requests.reading import (
     Request,
     arguments_schema,
+    body_schemas,
     fields_of,
     read_arguments,
+    read_body,
     read_query,
     read_texts,
 )
@@ -32,7 +41,8 @@ from mailcheck.clients.mailcheck_client import Filters
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import Field, MessageFilter, Search, Term
-from mailcheck.core.instants import HOUR, Instant
+from mailcheck.core.instants import HOUR, MINUTE, Instant
+from mailcheck.core.watches import WatchSettings, parse_quiet_time
 
 TOOL_REQUESTS: list[type[Request]] = [
     agents.NewAddress,
@@ -102,17 +112,17 @@ def ranges() -> Iterator[tuple[type[Request], str]]:
 def test_limits_of_the_schema_are_those_of_the_reader(request_: type[Request], name: str) -> None:
     """The bounds that the schema names are taken, what lies beyond them is not."""
     field = fields_of(request_)[name]
-    required = [other for other, one in fields_of(request_).items() if one.is_required]
-    others = dict.fromkeys(required, "a")
+    required = [one for one in fields_of(request_).values() if one.is_required and one != field]
+    others = {one.name: "a" for one in required}
     low, high = field.schema["minimum"], field.schema["maximum"]
     for bound in (low, high):
         read = read_arguments(request_, {**others, name: bound})
         assert getattr(read, field.attribute) == bound
     for beyond in (low - 1, high + 1):
-        with pytest.raises(InvalidParameter, match=f"^{name} is .*, {low:g} to "):
+        with pytest.raises(InvalidParameter, match=rf"^{name} is .*\b{low:g} to "):
             read_arguments(request_, {**others, name: beyond})
-    default = getattr(read_arguments(request_, others), field.attribute)
-    assert default is None or low <= default <= high
+    default = field.default
+    assert default in (None, UNSET, NODEFAULT) or low <= default <= high
 
 
 @pytest.mark.parametrize("text", ["a\0", "\ud800", "x\udfffy"])
@@ -258,3 +268,89 @@ def test_a_field_without_a_kind_can_not_be_read() -> None:
 
     with pytest.raises(TypeError, match=r"Vague\.when has no kind"):
         fields_of(Vague)
+
+
+WEBHOOK_URL = "https://ci.example.com/mail"
+
+
+def webhook(**fields: Any) -> NewWebhook:
+    """Read the body of a new webhook."""
+    return read_body(NewWebhook, json.dumps({"url": WEBHOOK_URL, **fields}).encode())
+
+
+def test_a_webhook_stores_exactly_the_core_filter() -> None:
+    """The filter has no URL, and is of the type that is read back."""
+    asked = webhook(tag="a", hasAttachment=True, after="c1f")
+    assert (asked.url, type(asked.wanted)) == (WEBHOOK_URL, MessageFilter)
+    assert asked.wanted == MessageFilter(tag="a", has_attachment=True, after=Position(31))
+
+
+def test_a_webhook_takes_one_header_field_or_several() -> None:
+    """``header`` may be one text, as it may be given once in a query."""
+    assert webhook(header="A:b").headers == (("A", "b"),)
+    assert webhook(header=["A:b", "C: d"]).headers == (("A", "b"), ("C", "d"))
+    with pytest.raises(InvalidParameter, match="header is an array, not a string"):
+        read_arguments(agents.Wait, {"header": "A:b"})
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"since": "2026-11-21T10:00:00Z"}, "and nothing else: send {"),
+        ({"tag": None}, "tag is missing: send {"),
+        ({"url": None}, "url is missing: send {"),
+        ({"url": 1}, "url is a string, not the number 1"),
+        ({"hasAttachment": "yes"}, "hasAttachment is true or false, not a string"),
+        ({"header": ["a:b"] * 11}, "header has 11 entries; at most 10 are allowed"),
+        ({"subject": "\ud800"}, "subject holds characters that no text has"),
+        ({"after": "12"}, "after is a cursor that this service gave you"),
+    ],
+)
+def test_a_bad_body_is_explained(fields: dict[str, Any], problem: str) -> None:
+    """The error names the field, what it must be, and what was sent."""
+    with pytest.raises(InvalidParameter, match=re.escape(problem)):
+        webhook(**fields)
+
+
+def test_null_is_a_value_only_where_it_is_named() -> None:
+    """A key without a fault is null; the links of a request may be null, which is all of them."""
+    assert read_body(KeyFault, b'{"every": null}').every is None
+    assert read_body(LinksToCheck, b'{"urls": null}').urls is None
+    for body in (b'{"method": null}', b'{"urls": [null]}'):
+        with pytest.raises(InvalidParameter):
+            read_body(LinksToCheck, body)
+    with pytest.raises(InvalidParameter, match="every is missing"):
+        read_body(KeyFault, b"{}")
+
+
+def test_what_is_not_named_of_a_watch_stays_as_it_is() -> None:
+    """An empty list and an empty time are choices; what is left out is none."""
+    kept = WatchSettings(selectors=("a",), quiet=parse_quiet_time("22:00-06:00"), is_paused=True)
+    assert read_body(WatchChoice, b"{}").changed(kept) == kept
+    choice = read_body(WatchChoice, b'{"selectors": [], "quiet": "", "everyMinutes": 15}')
+    assert choice.changed(kept) == WatchSettings(interval=15 * MINUTE, is_paused=True)
+
+
+def test_one_of_many_watches_is_named_by_its_number() -> None:
+    """What is wrong with an object of a list says which one it is."""
+    with pytest.raises(InvalidParameter, match=r"^number 2: target is missing"):
+        read_body(NewWatches, b'{"watches": [{"target": "a.example"}, {}]}')
+    with pytest.raises(InvalidParameter, match=r"^number 1 is no object"):
+        read_body(NewWatches, b'{"watches": [1]}')
+    for body in (b'{"watches": []}', b'{"watches": {}}'):
+        with pytest.raises(InvalidParameter, match=r"^watches are 1 to"):
+            read_body(NewWatches, body)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [one for one in requests_under(Request) if one.example],
+    ids=lambda one: one.__name__,
+)
+def test_the_example_of_a_body_is_one(request_: type[Request]) -> None:
+    """What errors tell clients to send is read, and keeps to the schema."""
+    read_body(request_, request_.example.encode())
+    schemas = body_schemas(request_)
+    schema = {**schemas[request_.__name__], "components": {"schemas": schemas}}
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(json.loads(request_.example))

@@ -12,12 +12,8 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.api.deliverability.preflight_bodies import EXAMPLE as PREFLIGHT_RECORDS
-from mailcheck.api.domains.watches import CHANGE_EXAMPLE as WATCH_CHANGE
-from mailcheck.api.domains.watches import MANY_EXAMPLE as NEW_WATCHES
-from mailcheck.api.domains.watches import NEW_EXAMPLE as NEW_WATCH
-from mailcheck.api.inbox.checks import EXAMPLE as LINKS_TO_CHECK
-from mailcheck.api.inbox.faults import EXAMPLE as KEY_FAULT
-from mailcheck.api.inbox.webhooks import NEW_EXAMPLE, REPLAY_EXAMPLE
+from mailcheck.api.requests.checks import NewWatch, NewWatches, WatchChoice
+from mailcheck.api.requests.inbox import KeyFault, LinksToCheck, NewWebhook, WebhookReplay
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.config.options import InboxOptions, WebOptions
@@ -33,7 +29,7 @@ from tests.operations.scored_mails import MAIL, PERFECT, received
 from tests.web.checking import GOOD, checking_house
 from tests.web.scored_house import ScoredHouse
 
-FILE = Path(__file__).parents[2] / "mailcheck" / "wire" / "openapi" / "examples.json"
+FILE = Path(__file__).parents[2] / "mailcheck" / "api" / "openapi" / "examples.json"
 
 WEB = WebOptions(public_url="https://mailcheck.example")
 
@@ -129,8 +125,7 @@ def _inbox(world: ExampleHouse) -> dict[str, Any]:
     house.receive(house.address("reset"), raw=mail("Reset your password"))
     found |= {"inbox": world.get("/inbox"), "messages": world.get("/inbox/messages")}
     found["faults"] = world.get("/inbox/faults")
-    found["key fault"] = json.loads(KEY_FAULT)
-    found["faults set"] = world.ask("PUT", "/inbox/faults", data=KEY_FAULT.encode())
+    found["faults set"] = world.ask("PUT", "/inbox/faults", data=KeyFault.example.encode())
     first = found["waited message"]["id"]
     found["timedOut"] = world.get("/inbox/wait?tag=news&timeout=1", 408)
     found["gathered"] = world.get("/inbox/wait/many?count=2&after=c0")
@@ -145,9 +140,8 @@ def _inbox(world: ExampleHouse) -> dict[str, Any]:
     house.receive(house.address("reset"), raw=WELCOME)
     welcome = world.get("/inbox/messages").get("messages")[0]["id"]
     found["checks"] = world.get(f"/inbox/messages/{welcome}/checks")
-    found["links to check"] = json.loads(LINKS_TO_CHECK)
     asked = f"/inbox/messages/{welcome}/checks/links"
-    found["checked links"] = world.ask("POST", asked, data=LINKS_TO_CHECK.encode())
+    found["checked links"] = world.ask("POST", asked, data=LinksToCheck.example.encode())
     found["deleted many"] = world.ask("DELETE", "/inbox/messages?tag=reset")
     found["no message"] = world.get(f"/inbox/messages/{first}", 404)
     house.receive(house.address("signup"), raw=SIGN_UP)
@@ -163,20 +157,16 @@ def _inbox(world: ExampleHouse) -> dict[str, Any]:
 def _watches(world: ExampleHouse) -> dict[str, Any]:
     """Watch the domain, take a record away, and put it back."""
     watches = world.house.assembly.watches
-    found: dict[str, Any] = {
-        "new watch": json.loads(NEW_WATCH),
-        "new watches": json.loads(NEW_WATCHES),
-        "watch change": json.loads(WATCH_CHANGE),
-    }
+    found: dict[str, Any] = {}
 
     def make(status: int = 200) -> Any:
-        return world.ask("POST", "/watches", status, data=NEW_WATCH.encode())
+        return world.ask("POST", "/watches", status, data=NewWatch.example.encode())
 
     found["watch made"] = make()
     found["watch exists"] = make(409)
-    found["watches made"] = world.ask("POST", "/watches/many", data=NEW_WATCHES.encode())
+    found["watches made"] = world.ask("POST", "/watches/many", data=NewWatches.example.encode())
     one = f"/watches/{found['watch made']['id']}"
-    found["watch changed"] = world.ask("PATCH", one, data=WATCH_CHANGE.encode())
+    found["watch changed"] = world.ask("PATCH", one, data=WatchChoice.example.encode())
     found["watch run"] = world.ask("POST", f"{one}/run")
     records = world.zone.published("_dmarc.example.com", "TXT")
     world.zone.publish("_dmarc.example.com", "TXT")
@@ -203,9 +193,9 @@ def _webhooks(world: ExampleHouse) -> dict[str, Any]:
     path = "/inbox/webhooks"
 
     def make(status: int = 200) -> Any:
-        return world.ask("POST", path, status, data=NEW_EXAMPLE.encode())
+        return world.ask("POST", path, status, data=NewWebhook.example.encode())
 
-    found = {"new webhook": json.loads(NEW_EXAMPLE), "webhook made": make()}
+    found = {"webhook made": make()}
     one = f"{path}/{found['webhook made']['id']}"
     run(house.assembly.webhooks.deliver.start())
     house.receivers.answers.append(BROKEN)
@@ -214,8 +204,7 @@ def _webhooks(world: ExampleHouse) -> dict[str, Any]:
     found |= {"webhook": world.get(one), "webhooks": world.get(path)}
     found["webhook test"] = world.ask("POST", f"{one}/test")
     found["webhook rotated"] = world.ask("POST", f"{one}/secret")
-    found["webhook replay"] = json.loads(REPLAY_EXAMPLE)
-    replay = REPLAY_EXAMPLE.encode()
+    replay = WebhookReplay.example.encode()
     found["webhook replayed"] = world.ask("POST", f"{one}/replay", data=replay)
     found["webhook resumed"] = world.ask("POST", f"{one}/resume")
     house.receivers.answers.append(Attempt(410, "it answered 410"))
@@ -226,7 +215,7 @@ def _webhooks(world: ExampleHouse) -> dict[str, Any]:
     for _ in range(MOST_WEBHOOKS):
         make()
     found["too many webhooks"] = make(409)
-    watch = f"/watches/{world.ask('POST', '/watches', data=NEW_WATCH.encode())['id']}"
+    watch = f"/watches/{world.ask('POST', '/watches', data=NewWatch.example.encode())['id']}"
     more = b'{"alertTo": ["https://ops.example.com/alerts"]}'
     found["too many receivers"] = world.ask("PATCH", watch, 409, data=more)
     world.ask("DELETE", watch)

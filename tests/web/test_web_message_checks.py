@@ -8,7 +8,8 @@ import pytest
 
 from mailcheck.checks.findings_table import ROWS
 from mailcheck.checks.link_checks import Hop, LinkAnswer, LinkProblem
-from mailcheck.operations.inbox.check_message import BUDGET, DEADLINE, LINKS_AT_ONCE, OF_HOST
+from mailcheck.core.content import LINKS_AT_ONCE
+from mailcheck.operations.inbox.check_message import BUDGET, DEADLINE, OF_HOST
 from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House
@@ -172,7 +173,7 @@ def test_too_many_links_are_named(checked: Checked) -> None:
     """A request asks for a hundred links at most."""
     answer = checked.ask(urls=[f"{HELP}?{n}" for n in range(LINKS_AT_ONCE + 1)]).answer()
     assert answer.status == 400
-    assert f"{LINKS_AT_ONCE} are asked for" in answer.json["error"]
+    assert f"at most {LINKS_AT_ONCE} are allowed" in answer.json["error"]
 
 
 def test_a_host_is_spared_and_nobody_waits_for_ever() -> None:

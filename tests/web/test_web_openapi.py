@@ -14,12 +14,14 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from twisted.internet.defer import Deferred
 
 from mailcheck.api.openapi.document import load_examples
-from mailcheck.api.requests.reading import NoParameters, Request, fields_of, read_texts
+from mailcheck.api.requests.checks import WatchChoice
+from mailcheck.api.requests.reading import NoParameters, Request, fields_of, read_object, read_texts
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.rest_and_mcp import BuiltOperations, RestAndMcp
 from mailcheck.config.options import WebOptions
 from mailcheck.core.accounts import Caller
-from mailcheck.web.api.calls import Call, Route
+from mailcheck.core.watches import WatchSettings
+from mailcheck.web.api.calls import PATH_PARAMETERS, Call, Route
 from mailcheck.web.api.description import MAX_KEPT, ApiDescription
 from mailcheck.web.dashboard.api_reference.view import write_command
 from tests.house import Answer, House, config_in_memory, run
@@ -258,15 +260,21 @@ def test_every_parameter_that_is_described_is_read(checking: House) -> None:
         required = {name: ["example.com"] for name, one in query.items() if one["required"]}
         read: set[str] = set()
         request: type[Request] = route.operation.request
-        asked = read_texts(noting(request, read), required)
-        path = dict.fromkeys(("message_id", "test_id", "attachment_id"), "none")
+        if route.operation.reads_body:
+            example = operation["requestBody"]["content"]["application/json"]["example"]
+            asked = read_object(noting(request, read), example)
+        else:
+            asked = read_texts(noting(request, read), required)
+        path = dict.fromkeys(PATH_PARAMETERS, "none")
         call = Call(caller, checking.assembly.now(), asked, path, "", checking.assembly.urls)
         under_way: Deferred[Any] = Deferred.fromCoroutine(route.handle(call))  # type: ignore[arg-type]
         under_way.addErrback(lambda _: None)
         under_way.cancel()
+        if isinstance(asked, WatchChoice):
+            asked.changed(WatchSettings())  # the watch, of which there is none, calls it
         fields = fields_of(request)
         assert {name for name, one in fields.items() if one.attribute not in read} == set()
-        assert set(fields) == set(query), described
+        assert set(query) == (set() if route.operation.reads_body else set(fields)), described
         variables = {part[1:-1] for part in described.path.split("/") if part.startswith("{")}
         assert variables == set(parameters(operation, "path")), described
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mailcheck.api.request_bodies import parse_object, text_in
+from mailcheck.api.requests.reading import parse_object, text_in
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.operations.deliverability.preflight import MAX_RECORDS, parse_record

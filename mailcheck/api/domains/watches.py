@@ -2,15 +2,13 @@
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta
-from msgspec.structs import replace
 
 from mailcheck.api.inbox.webhooks import Secret
-from mailcheck.api.request_bodies import is_whole_number, parse_object, refuse_unknown, text_in
-from mailcheck.api.shapes import ABSENT, Absent, Always, Count, Shape, Texts, Timestamp, said
+from mailcheck.api.shapes import Always, Count, Shape, Texts, Timestamp, said
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.scoring.score import grade_of
 from mailcheck.checks.watching.changes import State, read_state
@@ -18,17 +16,13 @@ from mailcheck.checks.watching.facts import ANSWERS, CERTIFICATE_ENDS, host_of
 from mailcheck.checks.watching.uptime import uptime
 from mailcheck.core import watches
 from mailcheck.core.domain_names import MAX_ADDRESSES, MAX_SELECTORS
-from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.instants import DAY, MINUTE, Instant, format_instant, parse_instant
-from mailcheck.core.watches import WatchKind, WatchSettings, parse_quiet_time
-from mailcheck.core.webhooks import ALERT_TO, Webhook, WebhookState, address_of
+from mailcheck.core.watches import WatchKind
+from mailcheck.core.webhooks import Webhook, WebhookState, address_of
 from mailcheck.operations.domains.watches import manage_watches
 from mailcheck.operations.domains.watches.manage_watches import SHOWN_ALERTS, ShownWatch
 from mailcheck.store.domains.watch_store import History, WatchPage
-
-NEW_EXAMPLE = '{"target": "example.com", "everyMinutes": 60, "selectors": ["s1"]}'
-MANY_EXAMPLE = '{"watches": [{"target": "example.com"}, {"target": "192.0.2.25"}]}'
-CHANGE_EXAMPLE = '{"everyMinutes": 15, "quiet": "22:00-06:00"}'
 
 Minutes = Annotated[
     int,
@@ -51,34 +45,6 @@ AlertTo = Annotated[
         max_length=watches.MOST_RECEIVERS,
     ),
 ]
-
-
-class WatchChoice(Shape, forbid_unknown_fields=True):
-    """What the owner of a watch chooses."""
-
-    every_minutes: Minutes | Absent = ABSENT
-    selectors: Selectors | Absent = ABSENT
-    addresses: Addresses | Absent = ABSENT
-    quiet: (
-        Annotated[str, said("times of the day (UTC) without alerts, like 22:00-06:00; or empty")]
-        | Absent
-    ) = ABSENT
-    paused: bool | Absent = ABSENT
-    alert_to: AlertTo | Absent = ABSENT
-
-
-class NewWatch(WatchChoice, kw_only=True, forbid_unknown_fields=True):
-    """A watch to be made."""
-
-    target: Annotated[str, said("a domain or an IP address")]
-
-
-class NewWatches(Shape, forbid_unknown_fields=True):
-    """Watches to be made."""
-
-    watches: Annotated[
-        tuple[NewWatch, ...], said("at once", min_length=1, max_length=watches.MOST_AT_ONCE)
-    ]
 
 
 class Watch(Shape):
@@ -464,85 +430,3 @@ def _hosts(state: State, now: Instant) -> tuple[WatchedHost, ...]:
         is_there = None if answers is None else answers == "yes"
         hosts.append(WatchedHost(host, is_there, None if ends is None else ends.value, days))
     return tuple(hosts)
-
-
-Choose = Callable[[WatchSettings], WatchSettings]
-
-_CHOICES = frozenset(WatchChoice.__struct_encode_fields__)
-_KNOWN = frozenset(NewWatch.__struct_encode_fields__)
-
-
-def parse_new_watch(body: bytes) -> tuple[str, WatchSettings]:
-    """Read what is to be watched, and how.
-
-    :raises InvalidParameter: something in it is missing, unknown or can't be read.
-    """
-    return _new_watch(parse_object(body, NEW_EXAMPLE), NEW_EXAMPLE)
-
-
-def parse_new_watches(body: bytes) -> list[tuple[str, WatchSettings]]:
-    """Read what is to be watched of many.
-
-    :raises InvalidParameter: something in it is missing, unknown or can't be read.
-    """
-    given = parse_object(body, MANY_EXAMPLE)
-    refuse_unknown(given, frozenset({"watches"}), MANY_EXAMPLE)
-    wanted = given.get("watches")
-    if not isinstance(wanted, list) or not 1 <= len(wanted) <= watches.MOST_AT_ONCE:
-        raise InvalidParameter(
-            "watches", f"watches are 1 to {watches.MOST_AT_ONCE} at once: send {MANY_EXAMPLE}"
-        )
-    found = []
-    for number, one in enumerate(wanted, 1):
-        if not isinstance(one, dict):
-            raise InvalidParameter("watches", f"number {number} is no object: send {MANY_EXAMPLE}")
-        try:
-            found.append(_new_watch(one, MANY_EXAMPLE))
-        except InvalidParameter as failure:
-            raise InvalidParameter("watches", f"number {number}: {failure}") from None
-    return found
-
-
-def parse_choice(body: bytes) -> Choose:
-    """Read what is to be otherwise of a watch.
-
-    :raises InvalidParameter: something in it is unknown or can't be read.
-    """
-    given = parse_object(body, CHANGE_EXAMPLE)
-    refuse_unknown(given, _CHOICES, CHANGE_EXAMPLE)
-    chosen = _chosen(given, CHANGE_EXAMPLE)
-    return lambda settings: replace(settings, **chosen)
-
-
-def _new_watch(given: Mapping[str, Any], example: str) -> tuple[str, WatchSettings]:
-    refuse_unknown(given, _KNOWN, example)
-    target = text_in(given.get("target"), "target", example)
-    return target, WatchSettings(**_chosen(given, example))
-
-
-def _chosen(given: Mapping[str, Any], example: str) -> dict[str, Any]:
-    chosen: dict[str, Any] = {}
-    if "everyMinutes" in given:
-        minutes = given["everyMinutes"]
-        if not is_whole_number(minutes):
-            raise InvalidParameter("everyMinutes", "everyMinutes is a whole number")
-        chosen["interval"] = int(minutes) * MINUTE
-    for name in ("selectors", "addresses"):
-        if name in given:
-            chosen[name] = _texts(given[name], name, example)
-    if "quiet" in given:
-        quiet = text_in(given["quiet"], "quiet", example)
-        chosen["quiet"] = parse_quiet_time(quiet) if quiet else None
-    if "paused" in given:
-        if not isinstance(given["paused"], bool):
-            raise InvalidParameter("paused", "paused is true or false")
-        chosen["is_paused"] = given["paused"]
-    if ALERT_TO in given:
-        chosen["alert_to"] = _texts(given[ALERT_TO], ALERT_TO, example)
-    return chosen
-
-
-def _texts(value: object, name: str, example: str) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise InvalidParameter(name, f"{name} is a list of strings")
-    return tuple(text_in(one, name, example) for one in value)

@@ -1,19 +1,14 @@
 """The checks of a mail on the wire: HTML compatibility, accessibility, links."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
-import msgspec
-
-from mailcheck.api.request_bodies import parse_object, refuse_unknown, text_in
-from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, said, spelled
+from mailcheck.api.shapes import Count, Shape, Texts, said, spelled
 from mailcheck.checks import mail_checks as checks
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.link_checks import LinkCheck, LinkProblem, LinkVerdict
 from mailcheck.checks.mail_checks import Unjudged
-from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import MessageId
-from mailcheck.operations.inbox.check_message import LINKS_AT_ONCE, METHODS
 
 FEATURE_PAGE = "https://www.caniemail.com/features/{slug}/"
 
@@ -129,18 +124,6 @@ class MessageChecks(Shape):
     is_cut: Annotated[bool, said("the HTML is too long: only its beginning was checked")]
 
 
-class LinksToCheck(Shape):
-    """The links to be asked for."""
-
-    urls: Annotated[
-        Annotated[Texts, msgspec.Meta(max_length=LINKS_AT_ONCE)] | Absent,
-        said("links of the mail; without it all but the best one and those that leave a list"),
-    ] = ABSENT
-    method: Annotated[
-        Literal["HEAD", "GET"] | Absent, said("HEAD unless it is given; GET asks for one link")
-    ] = ABSENT
-
-
 class Hop(Shape):
     """A request and the status that came back."""
 
@@ -217,30 +200,6 @@ def render_accessibility(found: checks.Accessibility | None) -> Accessibility | 
 def render_checked_links(message_id: MessageId, found: Sequence[LinkCheck]) -> CheckedLinks:
     """Render what came of asking for links."""
     return CheckedLinks(message_id, tuple(map(_checked, found)))
-
-
-EXAMPLE = '{"urls": ["https://example.com/welcome"], "method": "HEAD"}'
-
-_FIELDS = frozenset(("urls", "method"))
-
-
-def parse_links_to_check(body: bytes) -> tuple[tuple[str, ...] | None, str]:
-    """Read which links are to be asked for, and how; without ``urls`` none is named.
-
-    :raises InvalidParameter: names what can't be read.
-    """
-    given = parse_object(body, EXAMPLE)
-    refuse_unknown(given, _FIELDS, EXAMPLE)
-    method = text_in(given.get("method", "HEAD"), "method", EXAMPLE)
-    if method not in METHODS:
-        raise InvalidParameter("method", f"method is HEAD or GET: send {EXAMPLE}")
-    urls = given.get("urls")
-    if urls is None:
-        return None, method
-    if not isinstance(urls, list):
-        raise InvalidParameter("urls", f"urls is a list: send {EXAMPLE}")
-    texts = (text_in(one, f"urls[{index}]", EXAMPLE) for index, one in enumerate(urls))
-    return tuple(texts), method
 
 
 def _support(one: checks.Support) -> ClientSupport:

@@ -2,9 +2,11 @@
 
 from typing import Annotated, Any
 
+import msgspec
+
 from mailcheck.api.inbox.messages import Cursor
-from mailcheck.api.parameters import Query
-from mailcheck.api.request_bodies import parse_object, refuse_unknown, text_in
+from mailcheck.api.requests.inbox import ContentFilters
+from mailcheck.api.requests.reading import Field, fields_of
 from mailcheck.api.shapes import (
     ABSENT,
     Absent,
@@ -17,48 +19,32 @@ from mailcheck.api.shapes import (
     said,
 )
 from mailcheck.core import webhooks
-from mailcheck.core.cursors import Position, format_cursor
-from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.cursors import format_cursor
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.operations.inbox.webhooks import ShownWebhook
-
-NEW_EXAMPLE = '{"url": "https://ci.example.com/mail", "tag": "signup"}'
-REPLAY_EXAMPLE = '{"after": "c0"}'
 
 Secret = Annotated[
     str, said("signs every delivery (Standard Webhooks); shown this once, so keep it")
 ]
 
 
-class WebhookFilter(Shape):
+def _field_of_filter(one: Field) -> tuple[str, Any, Any]:
+    """Return a field of the shape of a filter: of the type that it has in JSON."""
+    kind: Any = Texts if one.is_list else {"string": str, "boolean": bool}[one.kind.json_type]
+    kind = Annotated[kind, said(one.said.brief or "")]
+    return one.attribute, kind | Absent, msgspec.field(name=one.name, default=ABSENT)
+
+
+_FILTERS = fields_of(ContentFilters)
+
+_FilterFields: Any = msgspec.defstruct(
+    "FilterFields", map(_field_of_filter, _FILTERS.values()), bases=(Shape,)
+)
+
+
+class WebhookFilter(_FilterFields):  # type: ignore[misc]
     """Which mail is told: as the parameters of a wait of the same names."""
-
-    tag: str | Absent = ABSENT
-    tag_prefix: str | Absent = ABSENT
-    to: str | Absent = ABSENT
-    from_: str | Absent = ABSENT
-    subject: str | Absent = ABSENT
-    header: Annotated[Texts, said("name of a field, colon, part of its value")] | Absent = ABSENT
-    text: str | Absent = ABSENT
-    has_attachment: bool | Absent = ABSENT
-
-
-class NewWebhook(WebhookFilter, kw_only=True):
-    """A webhook to be made."""
-
-    url: Annotated[
-        str,
-        said(
-            "http or https address that messages are posted to",
-            min_length=1,
-            max_length=webhooks.LONGEST_URL,
-        ),
-    ]
-    after: (
-        Annotated[str, said("cursor after which it is told; without it what comes from now on")]
-        | Absent
-    ) = ABSENT
 
 
 class Webhook(Shape):
@@ -132,12 +118,6 @@ class DeletedWebhook(Shape):
     id: str
 
 
-class WebhookReplay(Shape):
-    """Where a webhook is to be told from once more."""
-
-    after: Annotated[str, said("cursor; c0: all that the inbox holds")]
-
-
 def render_webhook(webhook: webhooks.Webhook) -> Webhook:
     """Render a webhook."""
     return Webhook(**_fields(webhook))
@@ -199,58 +179,10 @@ def _moment(instant: Instant | None) -> str | None:
 
 def render_filter(wanted: MessageFilter) -> WebhookFilter:
     """Render what a webhook is told of, as it was asked for."""
-    given: dict[str, Any] = {
-        "tag": wanted.tag,
-        "tag_prefix": wanted.tag_prefix,
-        "to": wanted.recipient,
-        "from_": wanted.author,
-        "subject": wanted.subject,
-        "header": tuple(f"{name}:{part}" for name, part in wanted.headers) or None,
-        "text": wanted.text,
-        "has_attachment": wanted.has_attachment,
-    }
-    return WebhookFilter(**{name: ABSENT if one is None else one for name, one in given.items()})
+    given = {one.attribute: one.write(getattr(wanted, one.attribute)) for one in _FILTERS.values()}
+    return WebhookFilter(**{name: one for name, one in given.items() if one not in (None, ())})
 
 
 def describe_filter(wanted: MessageFilter) -> list[str]:
     """Say in words what a webhook is told of: nothing where that is all mail."""
     return [f"{name}: {value}" for name, value in as_json(render_filter(wanted)).items()]
-
-
-_KNOWN = frozenset(NewWebhook.__struct_encode_fields__)
-
-
-def parse_new_webhook(body: bytes) -> tuple[str, MessageFilter]:
-    """Read the URL of a webhook that is to be made, and which mail it is to be told of.
-
-    :raises InvalidParameter: something in it is missing, unknown or can't be read.
-    """
-    given = parse_object(body, NEW_EXAMPLE)
-    refuse_unknown(given, _KNOWN, NEW_EXAMPLE)
-    url = text_in(given.get("url"), "url", NEW_EXAMPLE)
-    asked = {name: _texts(name, value) for name, value in given.items() if name != "url"}
-    # The rules for each are those of the query of a wait.
-    return url, Query(asked).wait_filter()
-
-
-def _texts(name: str, value: object) -> list[str]:
-    if name == "hasAttachment":
-        if not isinstance(value, bool):
-            raise InvalidParameter(name, f"{name} is true or false")
-        return [str(value).lower()]
-    if name == "header" and isinstance(value, list):
-        return [text_in(one, name, NEW_EXAMPLE) for one in value]
-    return [text_in(value, name, NEW_EXAMPLE)]
-
-
-def parse_replay(body: bytes) -> Position:
-    """Read after which cursor a webhook is to be told once more.
-
-    :raises InvalidParameter: it is none.
-    """
-    given = parse_object(body, REPLAY_EXAMPLE)
-    refuse_unknown(given, frozenset({"after"}), REPLAY_EXAMPLE)
-    after = text_in(given.get("after"), "after", REPLAY_EXAMPLE)
-    position = Query({"after": [after]}).cursor()
-    assert position is not None, "it was given"
-    return position

@@ -8,9 +8,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from mailcheck.api.openapi.operations import Answer, Body, Described, Link, Parameter
+from mailcheck.api.openapi.operations import JSON, Answer, Body, Described, Link, Parameter
+from mailcheck.api.requests.reading import Request, body_schemas
 from mailcheck.api.schemas import Schema
-from mailcheck.api.shapes import JsonObject, JsonValue, Shape, component_schemas, reference_to
+from mailcheck.api.shapes import (
+    COMPONENT,
+    JsonObject,
+    JsonValue,
+    Shape,
+    component_schemas,
+    reference_to,
+)
 
 OPENAPI_VERSION = "3.1.1"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -99,7 +107,10 @@ class DocumentWriter:
                     _response_name(status): self._answer(answer)
                     for status, answer in answers.items()
                 },
-                "schemas": component_schemas(_shapes_of(answers, described)),
+                "schemas": {
+                    **component_schemas(_shapes_of(answers, described)),
+                    **_schemas_of_bodies(described),
+                },
             },
         }
 
@@ -119,7 +130,12 @@ class DocumentWriter:
         }
         if described.parameters:
             shown["parameters"] = [_parameter(one) for one in described.parameters]
-        if operation.body is not None:
+        if operation.reads_body:
+            shown["requestBody"] = {
+                "required": True,
+                "content": {JSON: _example_of(operation.request)},
+            }
+        elif operation.body is not None:
             shown["requestBody"] = {"required": True, "content": self._content([operation.body])}
         if not operation.needs_key:
             shown["security"] = []
@@ -164,6 +180,19 @@ def _shapes_of(
         bodies += [] if one.operation.body is None else [one.operation.body]
     bodies += [body for answer in answers for body in answer.bodies]
     return dict.fromkeys(shape for body in bodies for shape in body.shapes)
+
+
+def _schemas_of_bodies(described: Iterable[Described]) -> dict[str, Any]:
+    schemas: dict[str, Any] = {}
+    for one in described:
+        if one.operation.reads_body:
+            schemas |= body_schemas(one.operation.request)
+    return schemas
+
+
+def _example_of(request: type[Request]) -> JsonObject:
+    reference = COMPONENT.format(name=request.__name__)
+    return {"schema": {"$ref": reference}, "example": json.loads(request.example)}
 
 
 def _parameter(parameter: Parameter) -> JsonObject:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
-from mailcheck.api.requests.reading import Request, fields_of
+from mailcheck.api.requests.reading import NoParameters, Request, fields_of, read_body, read_query
 from mailcheck.api.schemas import Schema
 from mailcheck.api.shapes import JsonValue, Shape
 
@@ -69,7 +69,8 @@ class Operation(Struct, Generic[R], frozen=True):
     """One method on one path. ``answers`` come beside those that every request may get.
 
     ``id`` is what generators of clients name the call; ``tag`` is its group. ``request`` is read
-    from the query; ``headers`` are header fields that the operation reads.
+    from the query, or with ``reads_body`` from the body. ``body`` describes one that the operation
+    reads by itself, ``headers`` the header fields that it reads.
     """
 
     id: str
@@ -79,13 +80,29 @@ class Operation(Struct, Generic[R], frozen=True):
     answers: Mapping[int, Answer]
     request: type[R]
     body: Body | None = None
+    reads_body: bool = False
     headers: Sequence[Parameter] = ()
     needs_key: bool = True
 
     @property
+    def query(self) -> type[Request]:
+        """The request that the query is."""
+        return NoParameters if self.reads_body else self.request
+
+    def read(self, query: bytes, body: bytes) -> R:
+        """Return what is asked.
+
+        :raises InvalidParameter: something in it is unknown, missing or wrong.
+        """
+        if not self.reads_body:
+            return read_query(self.request, query)
+        read_query(NoParameters, query)
+        return read_body(self.request, body)
+
+    @property
     def query_names(self) -> tuple[str, ...]:
         """The parameters of its query."""
-        return tuple(fields_of(self.request))
+        return tuple(fields_of(self.query))
 
 
 class Described(Struct, frozen=True):
@@ -99,7 +116,6 @@ class Described(Struct, frozen=True):
     @property
     def parameters(self) -> Sequence[Parameter]:
         """All parameters: of the path, the query and the header."""
-        request: type[Request] = self.operation.request
         asked = [
             Parameter(
                 name,
@@ -109,6 +125,6 @@ class Described(Struct, frozen=True):
                 one.said.example or None,
                 one.is_required,
             )
-            for name, one in fields_of(request).items()
+            for name, one in fields_of(self.operation.query).items()
         ]
         return (*self.path_parameters, *asked, *self.operation.headers)

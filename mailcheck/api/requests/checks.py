@@ -1,14 +1,16 @@
 """The requests of domain tools, deliverability tests, receivers' reports and watches."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
+from msgspec.structs import replace
 
 from mailcheck.api.requests.fields import (
     DAY,
     DEFAULT_PAGE,
     DEFAULT_WAIT,
     FLAG,
+    LONG_TEXT,
     NAME,
     NAME_SCHEMA,
     TEXT,
@@ -17,14 +19,24 @@ from mailcheck.api.requests.fields import (
     PageNumber,
     Since,
     Timeout,
+    read_whole_number,
 )
 from mailcheck.api.requests.reading import Kind, Request, said
 from mailcheck.core.domain_names import MAX_ADDRESSES, MAX_SELECTORS, parse_selector
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import DAY as ONE_DAY
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE, ReportSelection
-from mailcheck.core.watches import HISTORY_KEPT
+from mailcheck.core.watches import (
+    HISTORY_KEPT,
+    LONGEST_INTERVAL,
+    MOST_AT_ONCE,
+    MOST_RECEIVERS,
+    SHORTEST_INTERVAL,
+    QuietTime,
+    WatchSettings,
+    parse_quiet_time,
+)
 
 MOST_REPORT_DAYS, DEFAULT_REPORT_DAYS = 400, 30
 """Maximum and default number of days that an overview of reports is about."""
@@ -172,3 +184,82 @@ class GetWatchHistory(Request, frozen=True, kw_only=True):
             f"{HISTORY_KEPT // ONE_DAY} days at most."
         ),
     ] = None
+
+
+MINUTES = Kind({"type": "integer"}, read_whole_number, "{name} is {low} to {high} (a day)")
+
+
+def _read_quiet_time(text: str) -> QuietTime | None:
+    return parse_quiet_time(text) if text else None
+
+
+class WatchChoice(Request, frozen=True, kw_only=True):
+    """What the owner of a watch chooses."""
+
+    example: ClassVar = '{"everyMinutes": 15, "quiet": "22:00-06:00"}'
+
+    every_minutes: Annotated[
+        Annotated[int, MINUTES] | UnsetType,
+        said(
+            "minutes between two runs",
+            low=SHORTEST_INTERVAL // MINUTE,
+            high=LONGEST_INTERVAL // MINUTE,
+        ),
+    ] = UNSET
+    selectors: Annotated[
+        tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
+        said("DKIM selectors that the domain signs with", at_most=MAX_SELECTORS),
+    ] = UNSET
+    addresses: Annotated[
+        tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
+        said("addresses that the domain sends from", at_most=MAX_ADDRESSES),
+    ] = UNSET
+    quiet: Annotated[
+        Annotated[QuietTime | None, Kind({"type": "string"}, _read_quiet_time)] | UnsetType,
+        said("times of the day (UTC) without alerts, like 22:00-06:00; or empty"),
+    ] = UNSET
+    is_paused: Annotated[Annotated[bool, FLAG] | UnsetType, said()] = field(
+        name="paused", default=UNSET
+    )
+    alert_to: Annotated[
+        tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
+        said(
+            "who is told of alerts beside your own inbox: URLs, as webhooks, and addresses of mail",
+            at_most=MOST_RECEIVERS,
+        ),
+    ] = UNSET
+
+    def changed(self, settings: WatchSettings) -> WatchSettings:
+        """Return settings with what is chosen; what is not named stays as it is."""
+        names = set(self.__struct_fields__) & set(WatchSettings.__struct_fields__)
+        chosen = {name: getattr(self, name) for name in names}
+        if self.every_minutes is not UNSET:
+            chosen["interval"] = self.every_minutes * MINUTE
+        return replace(settings, **{name: one for name, one in chosen.items() if one is not UNSET})
+
+
+class NewWatch(WatchChoice, frozen=True, kw_only=True):
+    """A watch to be made."""
+
+    example: ClassVar = '{"target": "example.com", "everyMinutes": 60, "selectors": ["s1"]}'
+
+    target: Annotated[str, LONG_TEXT, said("a domain or an IP address")]
+
+    @property
+    def settings(self) -> WatchSettings:
+        """The settings of the watch."""
+        return self.changed(WatchSettings())
+
+
+class NewWatches(Request, frozen=True, kw_only=True):
+    """Watches to be made."""
+
+    example: ClassVar = '{"watches": [{"target": "example.com"}, {"target": "192.0.2.25"}]}'
+
+    watches: Annotated[
+        tuple[
+            Annotated[NewWatch, Kind({"$ref": "#/components/schemas/NewWatch"}, nested=NewWatch)],
+            ...,
+        ],
+        said("at once", at_most=MOST_AT_ONCE),
+    ]

@@ -88,7 +88,8 @@ def _read_seconds(text: str) -> float:
     return value
 
 
-def _read_whole_number(text: str) -> int:
+def read_whole_number(text: str) -> int:
+    """Return a number of up to 15 digits; raise `ValueError` for other texts."""
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise ValueError(text)
     return int(text)
@@ -116,6 +117,7 @@ RECIPIENT = Kind(
     _read_recipient,
     "{name} is one whole address; {sent} is none: {error}",
 )
+LONG_TEXT = Kind({"type": "string"}, longest=None)
 HEADER = Kind(
     {**_TEXT_SCHEMA, "pattern": rf"^{FIELD_NAME_PATTERN}:[^\x00]*$"},
     _read_header,
@@ -147,7 +149,7 @@ SECONDS = Kind(
 )
 WHOLE_NUMBER = Kind(
     {"type": "integer"},
-    _read_whole_number,
+    read_whole_number,
     "{name} is a whole number, {low} to {high}; you sent {sent}",
 )
 FLAG = Kind({"type": "boolean"}, _read_flag, "{name} is true or false; you sent {sent}")

@@ -5,17 +5,19 @@ starts from the smallest group of filters and adds others: deletion must not tak
 store would ignore.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import field
 from msgspec.structs import replace
 
 from mailcheck.api.requests.fields import (
+    CURSOR,
     DEFAULT_PAGE,
     DEFAULT_SILENCE,
     DEFAULT_WAIT,
     FLAG,
     HEADER,
+    LONG_TEXT,
     LONGEST_STREAM,
     MAX_HEADERS,
     MOST_WAITED_FOR,
@@ -33,11 +35,15 @@ from mailcheck.api.requests.fields import (
     Since,
     Timeout,
 )
-from mailcheck.api.requests.reading import Request, said
+from mailcheck.api.requests.reading import Kind, Request, said
 from mailcheck.core.addresses import MAX_TAG
+from mailcheck.core.content import LINK_METHODS, LINKS_AT_ONCE
+from mailcheck.core.cursors import Position
+from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.filters import EXAMPLES, MessageFilter, parse_search
 from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.core.instants import Instant
+from mailcheck.core.webhooks import LONGEST_URL
 
 
 class MessageFilters(Request, frozen=True, kw_only=True):
@@ -221,9 +227,82 @@ class TakeAddress(Request, frozen=True, kw_only=True):
     ] = ""
     unique: Annotated[
         bool,
+        CURSOR,
         FLAG,
         said(
             "true: the service picks a tag that never collides, or puts such an ending behind "
             f"`tag`, which then has at most {MAX_TAG - SHORT_ID_LENGTH - 1} octets."
         ),
     ] = False
+
+
+class NewWebhook(ContentFilters, frozen=True, kw_only=True):
+    """A webhook to be made."""
+
+    example: ClassVar = '{"url": "https://ci.example.com/mail", "tag": "signup"}'
+    may_be_single: ClassVar = ("header",)
+
+    url: Annotated[
+        str,
+        Kind({"type": "string", "minLength": 1, "maxLength": LONGEST_URL}, longest=None),
+        said("http or https address that messages are posted to"),
+    ]
+    after: Annotated[
+        Annotated[Position, CURSOR] | None,
+        said("cursor after which it is told; without it what comes from now on"),
+    ] = None
+
+
+class WebhookReplay(Request, frozen=True, kw_only=True):
+    """Where a webhook is to be told from once more."""
+
+    example: ClassVar = '{"after": "c0"}'
+
+    after: Annotated[Position, CURSOR, said("cursor; c0: all that the inbox holds")]
+
+
+def _read_method(text: str) -> str:
+    if text not in LINK_METHODS:
+        raise ValueError(text)
+    return text
+
+
+class LinksToCheck(Request, frozen=True, kw_only=True):
+    """The links to be asked for."""
+
+    example: ClassVar = '{"urls": ["https://example.com/welcome"], "method": "HEAD"}'
+    may_be_null: ClassVar = ("urls",)
+
+    urls: Annotated[
+        tuple[Annotated[str, LONG_TEXT], ...] | None,
+        said(
+            "links of the mail; without it all but the best one and those that leave a list",
+            at_most=LINKS_AT_ONCE,
+        ),
+    ] = None
+    method: Annotated[
+        str,
+        Kind(
+            {"type": "string", "enum": list(LINK_METHODS)},
+            _read_method,
+            "{name} is HEAD or GET; you sent {sent}",
+        ),
+        said("HEAD unless it is given; GET asks for one link"),
+    ] = "HEAD"
+
+
+class KeyFault(Request, frozen=True, kw_only=True):
+    """The fault of a key."""
+
+    example: ClassVar = '{"every": 3}'
+    may_be_null: ClassVar = ("every",)
+
+    every: Annotated[
+        Annotated[int, WHOLE_NUMBER] | None,
+        said(
+            "of so many mails that this key hands in on the submission port the last gets 451 "
+            "after its DATA; counted from midnight UTC; null: none does",
+            low=1,
+            high=LARGEST_EVERY,
+        ),
+    ]

@@ -5,14 +5,15 @@ Schema) and with what is `said` of them (description, range, example). The reade
 of OpenAPI and the schemas of bodies and tools all use the same fields.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, NoReturn, TypeVar, Union, get_args, get_origin
 from urllib.parse import unquote_to_bytes
 
-from msgspec import NODEFAULT, Struct
+from msgspec import NODEFAULT, UNSET, Struct
 from msgspec.structs import fields
 
 from mailcheck.core.errors import InvalidParameter
@@ -33,11 +34,14 @@ R = TypeVar("R", bound="Request")
 class Request(Struct, frozen=True, kw_only=True, rename="camel"):
     """The base of all requests.
 
-    ``example`` is a body that errors show. A list of tools leaves out the descriptions of the
-    fields in ``undescribed``: another tool has them.
+    ``example`` is a body that errors show. In a body, the fields in ``may_be_null`` may be null,
+    and those in ``may_be_single`` one text instead of a list. A list of tools leaves out the
+    descriptions of the fields in ``undescribed``: another tool has them.
     """
 
     example: ClassVar[str] = ""
+    may_be_null: ClassVar[Sequence[str]] = ()
+    may_be_single: ClassVar[Sequence[str]] = ()
     undescribed: ClassVar[Sequence[str]] = ()
 
 
@@ -49,7 +53,8 @@ class Kind(Struct, frozen=True, eq=False):
     """What a value may be.
 
     ``read`` returns the value of a text, or raises `ValueError`. ``rule`` says what to send; it may
-    name ``{name}``, ``{sent}``, ``{error}``, and the range as ``{low}`` and ``{high}``.
+    name ``{name}``, ``{sent}``, ``{error}``, and the range as ``{low}`` and ``{high}``. ``write``
+    is the opposite of ``read``. A kind of objects has their class in ``nested``.
     """
 
     schema: Schema
@@ -58,6 +63,7 @@ class Kind(Struct, frozen=True, eq=False):
     hint_above: str = ""
     longest: int | None = MAX_TEXT
     write: Callable[[Any], Any] = lambda value: value
+    nested: "type[Request] | None" = None
 
     @property
     def json_type(self) -> str:
@@ -124,7 +130,6 @@ class Field(Struct, frozen=True):
     kind: Kind
     said: Said
     is_list: bool
-    takes_null: bool
     default: Any
 
     @property
@@ -147,7 +152,7 @@ class Field(Struct, frozen=True):
             schema = {"type": "array", "items": schema}
             if self.said.at_most is not None:
                 schema["maxItems"] = self.said.at_most
-        if self.default not in (NODEFAULT, None, (), ""):
+        if self.default not in (NODEFAULT, UNSET, None, (), ""):
             schema["default"] = self.default
         elif self.said.default is not None:
             schema["default"] = self.said.default
@@ -165,15 +170,22 @@ class Field(Struct, frozen=True):
             del schema["maxLength"]
         return {"type": self.kind.json_type, **schema}
 
-    def parse(self, texts: Sequence[str]) -> Any:
+    def write(self, value: Any) -> Any:
+        """Return a value as JSON has it."""
+        if self.is_list:
+            return tuple(map(self.kind.write, value))
+        return value if value is None else self.kind.write(value)
+
+    def parse(self, texts: Sequence[str], wording: "Wording") -> Any:
         """Return the value of the texts that were given.
 
         :raises InvalidParameter: there are too many, or one is not as it must be.
         """
         at_most = self.said.at_most if self.is_list else 1
         if at_most is not None and len(texts) > at_most:
-            allowed = f"send at most {at_most}" if self.is_list else "send it once"
-            raise InvalidParameter(self.name, f"{self.name} is given {len(texts)} times; {allowed}")
+            words = wording.many if self.is_list else "{name} is given {count} times; send it once"
+            problem = words.format(name=self.name, count=len(texts), at_most=at_most)
+            raise InvalidParameter(self.name, problem)
         low, high = self.said.low, self.said.high
         values = tuple(self.kind.parse(self.name, text, low, high) for text in texts)
         return values if self.is_list else values[0]
@@ -184,7 +196,7 @@ def fields_of(request: type[Request]) -> Mapping[str, Field]:
     """Return the fields of a request by the names that clients use."""
     found = {}
     for one in fields(request):
-        notes, takes_null, is_list = _notes_of(one.type)
+        notes, is_list = _notes_of(one.type)
         kinds = [note for note in notes if isinstance(note, Kind)]
         if not kinds:
             raise TypeError(f"{request.__name__}.{one.name} has no kind")
@@ -197,14 +209,14 @@ def fields_of(request: type[Request]) -> Mapping[str, Field]:
                     if (value := getattr(note, name)) is not None
                 }
         name, all_said = one.encode_name, Said(**told)
-        found[name] = Field(one.name, name, kinds[-1], all_said, is_list, takes_null, one.default)
+        found[name] = Field(one.name, name, kinds[-1], all_said, is_list, one.default)
     return found
 
 
-def _notes_of(annotation: Any) -> tuple[list[Any], bool, bool]:
-    """Return the notes of a type, the innermost first, whether it takes null, and is a list."""
+def _notes_of(annotation: Any) -> tuple[list[Any], bool]:
+    """Return the notes of a type, the innermost first, and whether it is a list."""
     notes: list[Any] = []
-    takes_null = is_list = False
+    is_list = False
     while (origin := get_origin(annotation)) in (Annotated, Union, UnionType, tuple):
         if origin is Annotated:
             notes = [*annotation.__metadata__, *notes]
@@ -214,10 +226,8 @@ def _notes_of(annotation: Any) -> tuple[list[Any], bool, bool]:
             if any(isinstance(note, Kind) for note in notes):
                 break  # a kind whose value is a pair
             is_list = True
-        arguments = get_args(annotation)
-        takes_null = takes_null or NoneType in arguments
-        annotation = next(one for one in arguments if one is not NoneType)
-    return notes, takes_null, is_list
+        annotation = next(one for one in get_args(annotation) if one is not NoneType)
+    return notes, is_list
 
 
 def arguments_schema(request: type[Request]) -> dict[str, Any]:
@@ -236,12 +246,39 @@ def arguments_schema(request: type[Request]) -> dict[str, Any]:
     }
 
 
+def body_schemas(request: type[Request]) -> dict[str, Any]:
+    """Return the JSON Schemas of a body and of the objects in it, by the names of their classes."""
+    properties: dict[str, Any] = {}
+    nested: dict[str, Any] = {}
+    for name, one in fields_of(request).items():
+        schema = one.schema
+        if one.is_required and name in request.may_be_null:
+            schema["type"] = [schema["type"], "null"]
+        if one.description:
+            schema["description"] = one.description
+        if one.kind.nested is not None:
+            schema["minItems"] = 1
+            nested |= body_schemas(one.kind.nested)
+        properties[name] = schema
+    required = [name for name, one in fields_of(request).items() if one.is_required]
+    described = {
+        "description": request.__doc__,
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+    return {**nested, request.__name__: described}
+
+
 class Wording(Struct, frozen=True):
     """How errors speak of what was sent."""
 
     unknown: str
     missing: str
     about: str = "{sent}"
+    list: str = "an array"
+    many: str = "{name} is given {count} times; send at most {at_most}"
 
 
 PARAMETERS = Wording(
@@ -254,6 +291,8 @@ BODY = Wording(
     "the body has {all_known} and nothing else: send {example}",
     "{name} is missing: send {example}",
     "body",
+    "a list",
+    "{name} has {count} entries; at most {at_most} are allowed",
 )
 
 
@@ -268,7 +307,7 @@ def read_texts(
     for name in texts:
         if name not in known:
             raise _unknown(request, name, wording)
-    return request(**_parsed(request, texts, wording))
+    return request(**_parsed(request, texts, wording, {}))
 
 
 def read_known(request: type[R], texts: Mapping[str, Sequence[str]]) -> R:
@@ -276,19 +315,23 @@ def read_known(request: type[R], texts: Mapping[str, Sequence[str]]) -> R:
 
     :raises InvalidParameter: a required name is missing, or a value is wrong.
     """
-    return request(**_parsed(request, texts, PARAMETERS))
+    return request(**_parsed(request, texts, PARAMETERS, {}))
 
 
 def _parsed(
-    request: type[Request], texts: Mapping[str, Sequence[str]], wording: Wording
+    request: type[Request],
+    texts: Mapping[str, Sequence[str]],
+    wording: Wording,
+    known: Mapping[str, Any],
 ) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+    """Return the values of fields, with those that are known already."""
+    values = dict(known)
     for name, field in fields_of(request).items():
         given = texts.get(name)
-        if field.is_required and not any(given or ()):
+        if field.is_required and field.attribute not in known and not any(given or ()):
             raise _missing(request, name, wording)
         if given is not None:
-            values[field.attribute] = field.parse(given)
+            values[field.attribute] = field.parse(given, wording)
     return values
 
 
@@ -338,8 +381,85 @@ def read_arguments(request: type[R], given: Mapping[str, object]) -> R:
         if name not in known:
             raise _unknown(request, name, ARGUMENTS)
         if value is not None:
-            texts[name] = _as_texts(known[name], value)
+            texts[name] = _as_texts(known[name], value, ARGUMENTS)
     return read_texts(request, texts, ARGUMENTS)
+
+
+def read_body(request: type[R], body: bytes) -> R:
+    """Return the request of a body.
+
+    :raises InvalidParameter: something in it is unknown, missing, of another type or wrong.
+    """
+    return read_object(request, parse_object(body, request.example))
+
+
+def parse_object(body: bytes, example: str) -> Mapping[str, Any]:
+    """Return the JSON object of a body in UTF-8; ``example`` is one that would do.
+
+    :raises InvalidParameter: the body is something else.
+    """
+    try:
+        value = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise InvalidParameter("body", f"the body is not JSON in UTF-8: send {example}") from None
+    if not isinstance(value, dict):
+        raise InvalidParameter("body", f"the body is not a JSON object: send {example}")
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def read_object(request: type[R], given: Mapping[str, Any]) -> R:
+    """Return the request of a JSON object; see `read_body`."""
+    known = fields_of(request)
+    texts: dict[str, list[str]] = {}
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in known:
+            raise _unknown(request, name, BODY)
+        field = known[name]
+        if value is None and name in request.may_be_null:
+            values[field.attribute] = None
+        elif value is None:
+            raise _missing(request, name, BODY)
+        elif field.kind.nested is not None:
+            values[field.attribute] = _read_objects(field, field.kind.nested, value, request)
+        else:
+            is_single = name in request.may_be_single and isinstance(value, str)
+            texts[name] = _as_texts(field, [value] if is_single else value, BODY)
+    return request(**_parsed(request, texts, BODY, values))
+
+
+def _read_objects(
+    field: Field, nested: type[Request], value: object, request: type[Request]
+) -> tuple[Request, ...]:
+    name, example = field.name, request.example
+    if not isinstance(value, list) or not 1 <= len(value) <= (field.said.at_most or 1):
+        problem = f"{name} are 1 to {field.said.at_most} at once: send {example}"
+        raise InvalidParameter(name, problem)
+    found = []
+    for number, one in enumerate(value, 1):
+        if not isinstance(one, dict):
+            raise InvalidParameter(name, f"number {number} is no object: send {example}")
+        try:
+            found.append(read_object(nested, one))
+        except InvalidParameter as problem:
+            raise InvalidParameter(name, f"number {number}: {problem}") from None
+    return tuple(found)
+
+
+def text_in(value: object, parameter: str, example: str) -> str:
+    """Return a text of a body.
+
+    :raises InvalidParameter: it is missing, of another type, or contains what no text contains.
+    """
+    if value is None:
+        raise InvalidParameter(parameter, f"{parameter} is missing: send {example}")
+    if not isinstance(value, str):
+        raise InvalidParameter(parameter, f"{parameter} is a string, not {_name_type(value)}")
+    return _checked_text(parameter, value)
 
 
 _TYPES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
@@ -360,12 +480,13 @@ def is_whole_number(value: object) -> bool:
     return whole and not isinstance(value, bool)
 
 
-def _as_texts(field: Field, value: object) -> list[str]:
+def _as_texts(field: Field, value: object, wording: Wording) -> list[str]:
     """Return a JSON value as a query has it; each item of an array is a value of its own."""
     if not field.is_list:
         return [_as_text(field, value)]
     if not isinstance(value, list):
-        raise InvalidParameter(field.name, f"{field.name} is an array, not {_name_type(value)}")
+        problem = f"{field.name} is {wording.list}, not {_name_type(value)}"
+        raise InvalidParameter(field.name, problem)
     return [_as_text(field, one) for one in value]
 
 
@@ -378,7 +499,10 @@ def _as_text(field: Field, value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else repr(value)
-    text = str(value)
+    return _checked_text(name, str(value))
+
+
+def _checked_text(name: str, text: str) -> str:
     # JSON can write half of a surrogate pair, which is no character.
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise InvalidParameter(name, f"{name} holds characters that no text has")

@@ -25,6 +25,7 @@ from mailcheck.checks.deliverability.identities import (
 from mailcheck.checks.link_checks import LinkAnswer, LinkCheck, LinkProblem, judge_link
 from mailcheck.checks.mail_checks import MailChecks, list_unsubscribe
 from mailcheck.core.accounts import RequestLimits
+from mailcheck.core.content import LINKS_AT_ONCE
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.errors import InvalidParameter, MessageNotFound
 from mailcheck.core.identifiers import AccountId, DeliveryId
@@ -94,11 +95,6 @@ class CheckMail:
         self._recent.put(key, found)
         return found
 
-
-METHODS = ("HEAD", "GET")
-
-LINKS_AT_ONCE = 100
-"""Links of one request."""
 
 DEADLINE = 25.0
 """Seconds for all links of a request: programs give up after thirty."""

@@ -11,7 +11,6 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request
 from werkzeug.exceptions import MethodNotAllowed
 
-from mailcheck.api.requests.reading import read_query
 from mailcheck.api.urls import API_PATH
 from mailcheck.core.accounts import Caller
 from mailcheck.ports.clocks import Now
@@ -60,10 +59,10 @@ class Api:
 
         async def handle(caller: Caller) -> Reply | Stream:
             route = self._routes[asked]
-            wanted = read_query(route.operation.request, request.uri.partition(b"?")[2])
             accept = ", ".join(header_values(request, b"Accept"))
             urls = self._urls.of(request)
             body = b"" if request.content is None else request.content.read()
+            wanted = route.operation.read(request.uri.partition(b"?")[2], body)
             last_event_id = "".join(header_values(request, b"Last-Event-ID"))
             call = Call(caller, asked_at, wanted, values, accept, urls, body, last_event_id)
             return await route.handle(call)

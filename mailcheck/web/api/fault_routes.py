@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from mailcheck.api.inbox.faults import Faults, KeyFault, parse_key_fault, render_faults
+from mailcheck.api.inbox.faults import Faults, render_faults
 from mailcheck.api.openapi.operations import Answer, Operation, json_body
+from mailcheck.api.requests.inbox import KeyFault
 from mailcheck.api.requests.reading import NoParameters
 from mailcheck.core.errors import InvalidCredentials, KeyNotFound
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
@@ -29,8 +30,8 @@ KEY_FAULT_SET = Operation(
     "Of every so many mails that programs hand in with this very key on the submission port the "
     "last gets 451 after its DATA, and is not stored. It holds from the next sign-in on.",
     {200: Answer("What is set now.", [json_body("faults set", Faults)])},
-    NoParameters,
-    json_body("key fault", KeyFault),
+    KeyFault,
+    reads_body=True,
 )
 
 
@@ -52,9 +53,9 @@ class FaultRoutes:
         """GET /inbox/faults."""
         return json_reply(render_faults(call.caller.fails_every, is_on=self._is_on))
 
-    async def set(self, call: Call[NoParameters]) -> Reply:
+    async def set(self, call: Call[KeyFault]) -> Reply:
         """PUT /inbox/faults."""
-        every = parse_key_fault(call.body)
+        every = call.asked.every
         try:
             await self._accounts.set_fault(call.caller.key_id, every)
         except KeyNotFound:

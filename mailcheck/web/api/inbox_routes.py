@@ -6,9 +6,7 @@ from weakref import WeakKeyDictionary
 from mailcheck.api.errors import Interrupted
 from mailcheck.api.inbox.checks import (
     CheckedLinks,
-    LinksToCheck,
     MessageChecks,
-    parse_links_to_check,
     render_checked_links,
     render_checks,
 )
@@ -43,6 +41,7 @@ from mailcheck.api.openapi.operations import Answer, Body, Link, Operation, json
 from mailcheck.api.requests.inbox import (
     DeleteMessages,
     ExpectNoMessage,
+    LinksToCheck,
     ListMessages,
     TakeAddress,
     WaitForMessage,
@@ -311,8 +310,8 @@ LINK_CHECKS = Operation(
         200: Answer("What came of it.", [json_body("checked links", CheckedLinks)]),
         404: missing("message"),
     },
-    NoParameters,
-    json_body("links to check", LinksToCheck),
+    LinksToCheck,
+    reads_body=True,
 )
 
 MESSAGE_SHARE = Operation(
@@ -472,10 +471,9 @@ class InboxRoutes:
         found = await self._check.of_message(message)
         return await large_json_reply(render_checks(call.message_id, found), self._turns)
 
-    async def check_links(self, call: Call[NoParameters]) -> Reply:
+    async def check_links(self, call: Call[LinksToCheck]) -> Reply:
         """POST /inbox/messages/{id}/checks/links."""
-        urls, method = parse_links_to_check(call.body)
-        account_id = call.caller.account_id
+        account_id, urls, method = call.caller.account_id, call.asked.urls, call.asked.method
         message = await self._read.message(account_id, call.message_id)
         checks = await self._check.of_message(message)
         found = await self._check_links.check(account_id, checks, urls, method)

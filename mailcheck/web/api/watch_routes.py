@@ -6,16 +6,10 @@ from mailcheck.api.domains.watches import (
     DeletedWatch,
     KeptWatch,
     MadeWatches,
-    NewWatch,
-    NewWatches,
     WatchAlert,
-    WatchChoice,
     Watches,
     WatchHistory,
     WatchWithState,
-    parse_choice,
-    parse_new_watch,
-    parse_new_watches,
     render_alert,
     render_history,
     render_kept,
@@ -32,7 +26,13 @@ from mailcheck.api.openapi.operations import (
     Operation,
     json_body,
 )
-from mailcheck.api.requests.checks import GetWatchHistory, ListPage
+from mailcheck.api.requests.checks import (
+    GetWatchHistory,
+    ListPage,
+    NewWatch,
+    NewWatches,
+    WatchChoice,
+)
 from mailcheck.api.requests.reading import NoParameters
 from mailcheck.core.watches import MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
 from mailcheck.core.webhooks import MOST_WEBHOOKS
@@ -74,8 +74,8 @@ WATCH_CREATE = Operation(
             [json_body("watch exists", Error)],
         ),
     },
-    NoParameters,
-    json_body("new watch", NewWatch),
+    NewWatch,
+    reads_body=True,
 )
 
 WATCHES_CREATE = Operation(
@@ -85,8 +85,8 @@ WATCHES_CREATE = Operation(
     f"Up to {MOST_AT_ONCE}. Those that can't be watched are named with the reason, and keep no "
     "other from being made.",
     {200: Answer("What came of each.", [json_body("watches made", MadeWatches)])},
-    NoParameters,
-    json_body("new watches", NewWatches),
+    NewWatches,
+    reads_body=True,
 )
 
 WATCHES_LIST = Operation(
@@ -117,8 +117,8 @@ WATCH_CHANGE = Operation(
         404: _MISSING,
         409: _TOO_MANY,
     },
-    NoParameters,
-    json_body("watch change", WatchChoice),
+    WatchChoice,
+    reads_body=True,
 )
 
 WATCH_DELETE = Operation(
@@ -201,15 +201,15 @@ class WatchRoutes:
             Route("POST", alert, self.acknowledge, ALERT_ACKNOWLEDGE),
         ]
 
-    async def create(self, call: Call[NoParameters]) -> Reply:
+    async def create(self, call: Call[NewWatch]) -> Reply:
         """POST /watches."""
-        target, settings = parse_new_watch(call.body)
-        made = await self._watches.create(call.caller.account_id, target, settings)
+        asked = call.asked
+        made = await self._watches.create(call.caller.account_id, asked.target, asked.settings)
         return json_reply(render_kept(made))
 
-    async def create_many(self, call: Call[NoParameters]) -> Reply:
+    async def create_many(self, call: Call[NewWatches]) -> Reply:
         """POST /watches/many."""
-        wanted = parse_new_watches(call.body)
+        wanted = [(one.target, one.settings) for one in call.asked.watches]
         outcomes = await self._watches.create_many(call.caller.account_id, wanted)
         return json_reply(render_made([target for target, _ in wanted], outcomes))
 
@@ -224,10 +224,10 @@ class WatchRoutes:
         shown = await self._watches.show(call.caller.account_id, call.watch_id)
         return json_reply(render_shown(shown, call.asked_at))
 
-    async def change(self, call: Call[NoParameters]) -> Reply:
+    async def change(self, call: Call[WatchChoice]) -> Reply:
         """PATCH /watches/{watchId}."""
-        choose = parse_choice(call.body)
-        changed = await self._watches.change(call.caller.account_id, call.watch_id, choose)
+        account_id, choice = call.caller.account_id, call.asked
+        changed = await self._watches.change(account_id, call.watch_id, choice.changed)
         return json_reply(render_kept(changed))
 
     async def delete(self, call: Call[NoParameters]) -> Reply:

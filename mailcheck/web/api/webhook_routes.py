@@ -5,16 +5,12 @@ from typing import Any
 from mailcheck.api.errors import Error
 from mailcheck.api.inbox.webhooks import (
     DeletedWebhook,
-    NewWebhook,
     RotatedWebhook,
     ShownWebhookShape,
     Webhook,
     WebhookAttempt,
-    WebhookReplay,
     Webhooks,
     WebhookWithSecret,
-    parse_new_webhook,
-    parse_replay,
     render_created,
     render_delivery,
     render_rotated,
@@ -23,6 +19,7 @@ from mailcheck.api.inbox.webhooks import (
     render_webhooks,
 )
 from mailcheck.api.openapi.operations import Answer, Link, Operation, json_body
+from mailcheck.api.requests.inbox import NewWebhook, WebhookReplay
 from mailcheck.api.requests.reading import NoParameters
 from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
@@ -62,8 +59,8 @@ WEBHOOK_CREATE = Operation(
             f"The account has {MOST_WEBHOOKS} webhooks.", [json_body("too many webhooks", Error)]
         ),
     },
-    NoParameters,
-    json_body("new webhook", NewWebhook),
+    NewWebhook,
+    reads_body=True,
 )
 
 WEBHOOKS_LIST = Operation(
@@ -134,8 +131,8 @@ WEBHOOK_REPLAY = Operation(
         404: _MISSING,
         409: _ENDED,
     },
-    NoParameters,
-    json_body("webhook replay", WebhookReplay),
+    WebhookReplay,
+    reads_body=True,
 )
 
 WEBHOOK_RESUME = Operation(
@@ -172,10 +169,10 @@ class WebhookRoutes:
             Route("POST", f"{one}/resume", self.resume, WEBHOOK_RESUME),
         ]
 
-    async def create(self, call: Call[NoParameters]) -> Reply:
+    async def create(self, call: Call[NewWebhook]) -> Reply:
         """POST /inbox/webhooks."""
-        url, wanted = parse_new_webhook(call.body)
-        made = await self._webhooks.create(call.caller.account_id, url, wanted)
+        asked = call.asked
+        made = await self._webhooks.create(call.caller.account_id, asked.url, asked.wanted)
         return json_reply(render_created(made))
 
     async def all(self, call: Call[NoParameters]) -> Reply:
@@ -203,10 +200,11 @@ class WebhookRoutes:
         delivery = await self._webhooks.test(call.caller.account_id, call.webhook_id)
         return json_reply(render_delivery(delivery))
 
-    async def replay(self, call: Call[NoParameters]) -> Reply:
+    async def replay(self, call: Call[WebhookReplay]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/replay."""
-        after = parse_replay(call.body)
-        restarted = await self._webhooks.restart(call.caller.account_id, call.webhook_id, after)
+        restarted = await self._webhooks.restart(
+            call.caller.account_id, call.webhook_id, call.asked.after
+        )
         return json_reply(render_webhook(restarted))
 
     async def resume(self, call: Call[NoParameters]) -> Reply:

@@ -100,6 +100,8 @@ def _quoted(value: Any) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, str):
+        return value
     return f"{value:g}" if isinstance(value, float) else f"{value:,}"
 
 
