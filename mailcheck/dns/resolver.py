@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import Struct
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint
 from twisted.internet.error import ConnectionAborted
@@ -177,58 +176,33 @@ class StreamProtocol(Protocol):
         self.transport.abortConnection()
 
 
-class Upstream(Struct, frozen=True):
-    """What all lookups of a resolver share."""
-
-    reactor: DnsReactor
-    rota: ServerRota
-    liveness: Liveness
-    exchange: Exchange
-    settings: ResolverSettings
-    random_bytes: RandomBytes
-    turns: Turns
-
-    def note_answer(self, server: Server) -> None:
-        """Note that a server said something."""
-        self.rota.note_answer(server)
-        self.liveness.note_answer()
-
-    def note_silence(self, server: Server, *, is_unreachable: bool) -> None:
-        """Note that a question got no answer in time, or could not even be sent."""
-        self.rota.note_silence(server, self.reactor.seconds(), is_unreachable)
-        self.liveness.note_silence()
-
-
 class Lookup:
     """A `Resolution`, what it waits for, and the timer of that; ``answer`` fires at its end."""
 
     __slots__ = (
         "_deadline",
-        "_discard",
         "_pending",
         "_resolution",
+        "_resolver",
         "_timer",
         "_try",
-        "_upstream",
         "answer",
         "is_over",
     )
 
     def __init__(
         self,
-        upstream: Upstream,
+        resolver: "StubResolver",
         question: DnsQuestion,
         packed: bytes,
-        discard: Callable[["Lookup"], None],
     ) -> None:
-        """Take a question, also packed; ``discard`` is called when it is over."""
-        now = upstream.reactor.seconds()
-        settings = upstream.settings
-        servers = upstream.rota.order(now)
-        self._upstream = upstream
+        """Take a question, also packed."""
+        now = resolver.reactor.seconds()
+        settings = resolver.settings
+        servers = resolver.rota.order(now)
+        self._resolver = resolver
         self._resolution = Resolution(question, packed, servers, settings.try_timeouts)
         self._deadline = now + settings.deadline
-        self._discard = discard
         self._pending: Pending | Deferred[bytes] | Turn | None = None
         self._timer: IDelayedCall | None = None
         self.answer: Deferred[DnsAnswer] = Deferred(self._cancel)
@@ -249,17 +223,17 @@ class Lookup:
 
     def heard(self, message: bytes) -> None:
         """Take the reply to the question of this try."""
-        self._upstream.note_answer(self._try.server)
+        self._resolver.note_answer(self._try.server)
         if is_quickly_read(message, self._try.question):
             self._do(self._resolution.heard(message))
             return
         self._disarm()
         self.wait()
-        self._pending = self._upstream.turns.call(lambda: self._do(self._resolution.heard(message)))
+        self._pending = self._resolver.turns.call(lambda: self._do(self._resolution.heard(message)))
 
     def unreachable(self) -> None:
         """Learn that this try can't have a reply."""
-        self._upstream.note_silence(self._try.server, is_unreachable=True)
+        self._resolver.note_silence(self._try.server, is_unreachable=True)
         self._do(self._resolution.lost())
 
     def give_up(self) -> None:
@@ -277,7 +251,7 @@ class Lookup:
             self._ask_by_stream(step)
             return
         try:
-            self._pending = self._upstream.exchange.ask(
+            self._pending = self._resolver.exchange.ask(
                 step.server, step.question, step.has_edns, self
             )
         except OSError:
@@ -285,9 +259,9 @@ class Lookup:
             self._arm(0, self.unreachable)
 
     def _ask_by_stream(self, step: Try) -> None:
-        upstream = self._upstream
-        ident = upstream.random_bytes(2)
-        reply = ask_by_stream(upstream.reactor, step.server, ident, step.question, step.has_edns)
+        resolver = self._resolver
+        ident = resolver.random_bytes(2)
+        reply = ask_by_stream(resolver.reactor, step.server, ident, step.question, step.has_edns)
         self._pending = reply
         reply.addCallbacks(self.heard, self._lose_stream, errbackArgs=(reply,))
 
@@ -295,23 +269,23 @@ class Lookup:
         if self._pending is not reply:
             return  # it was cancelled
         if failure.check(ExcessiveReply):
-            self._upstream.note_answer(self._try.server)
+            self._resolver.note_answer(self._try.server)
             self._do(self._resolution.exceeded())
         else:
             self.unreachable()
 
     def _time_out(self) -> None:
-        self._upstream.note_silence(self._try.server, is_unreachable=False)
-        if self._upstream.reactor.seconds() < self._deadline:
+        self._resolver.note_silence(self._try.server, is_unreachable=False)
+        if self._resolver.reactor.seconds() < self._deadline:
             self._do(self._resolution.lost())
         else:
             self.give_up()
 
     def _time_left(self) -> float:
-        return max(0.0, self._deadline - self._upstream.reactor.seconds())
+        return max(0.0, self._deadline - self._resolver.reactor.seconds())
 
     def _arm(self, delay: float, action: Callable[[], None]) -> None:
-        self._timer = self._upstream.reactor.callLater(delay, action)
+        self._timer = self._resolver.reactor.callLater(delay, action)
 
     def _disarm(self) -> None:
         timer, self._timer = self._timer, None
@@ -328,7 +302,7 @@ class Lookup:
         self._disarm()
         self.is_over = True
         del self.answer  # else a cycle for the garbage collector, in each lookup
-        self._discard(self)
+        self._resolver.discard(self)
 
     def _end(self, answer: DnsAnswer) -> None:
         waiting = self.answer
@@ -349,19 +323,14 @@ class StubResolver:
         settings: ResolverSettings,
         random_bytes: RandomBytes,
     ) -> None:
-        exchange = Exchange(reactor, random_bytes)
-        self._upstream = Upstream(
-            reactor=reactor,
-            rota=ServerRota(servers),
-            liveness=Liveness(reactor, exchange, servers, self._give_up_all),
-            exchange=exchange,
-            settings=settings,
-            random_bytes=random_bytes,
-            turns=Turns(reactor),
-        )
+        self.reactor = reactor
+        self.settings = settings
+        self.random_bytes = random_bytes
+        self.exchange = Exchange(reactor, random_bytes)
+        self.rota = ServerRota(servers)
+        self.liveness = Liveness(reactor, self.exchange, servers, self._give_up_all)
+        self.turns = Turns(reactor)
         self.servers = tuple(servers)
-        self._reactor = reactor
-        self._settings = settings
         self._running: set[Lookup] = set()
         self._young: dict[Lookup, float] = {}  # began when; oldest first
         self._queue: deque[Lookup] = deque()
@@ -377,9 +346,9 @@ class StubResolver:
             packed = pack_question(question)
         except ImpossibleName:
             return succeed(DnsAnswer(question, DnsStatus.NXDOMAIN, (), question.name))
-        if self._is_closed or self._upstream.liveness.is_dead:
+        if self._is_closed or self.liveness.is_dead:
             return succeed(DnsAnswer(question, DnsStatus.TIMEOUT, (), question.name))
-        lookup = Lookup(self._upstream, question, packed, self._discard)
+        lookup = Lookup(self, question, packed)
         answer = lookup.answer
         if self._queue or not self._has_room():
             self._queue.append(lookup)
@@ -389,24 +358,35 @@ class StubResolver:
             self._begin(lookup)
         return answer
 
+    def note_answer(self, server: Server) -> None:
+        """Note that a server answered, whatever it said."""
+        self.rota.note_answer(server)
+        self.liveness.note_answer()
+
+    def note_silence(self, server: Server, *, is_unreachable: bool) -> None:
+        """Note that a question got no answer in time, or could not be sent."""
+        self.rota.note_silence(server, self.reactor.seconds(), is_unreachable)
+        self.liveness.note_silence()
+
     @property
     def silent_servers(self) -> tuple[Server, ...]:
         """Give the servers that are down."""
-        return self._upstream.rota.silent
+        return self.rota.silent
 
     def close(self) -> Deferred[None]:
         """End all lookups as timed out, answer further ones so; fires when all is closed."""
         self._is_closed = True
         self._give_up_all()
-        self._upstream.liveness.stop()
-        return self._upstream.exchange.close()
+        self.liveness.stop()
+        return self.exchange.close()
 
     def _give_up_all(self) -> None:
         for lookup in [*self._queue, *self._running]:
             if not lookup.is_over:
                 lookup.give_up()
 
-    def _discard(self, lookup: Lookup) -> None:
+    def discard(self, lookup: Lookup) -> None:
+        """Forget a lookup that is over, and begin waiting ones."""
         self._running.discard(lookup)
         self._young.pop(lookup, None)
         if self._queue:
@@ -414,16 +394,16 @@ class StubResolver:
 
     def _begin(self, lookup: Lookup) -> None:
         self._running.add(lookup)
-        self._young[lookup] = self._reactor.seconds()
+        self._young[lookup] = self.reactor.seconds()
         lookup.begin()
 
     def _has_room(self) -> bool:
-        if len(self._running) >= self._settings.max_in_flight:
+        if len(self._running) >= self.settings.max_in_flight:
             return False
-        if len(self._young) < self._settings.max_burst:
+        if len(self._young) < self.settings.max_burst:
             return True
         oldest, began_at = next(iter(self._young.items()))
-        if self._reactor.seconds() - began_at < self._settings.burst_age:
+        if self.reactor.seconds() - began_at < self.settings.burst_age:
             return False
         del self._young[oldest]
         return True
@@ -438,7 +418,7 @@ class StubResolver:
     def _plan_turn(self) -> None:
         """See to it that those who wait may begin even if no reply comes."""
         if self._queue and self._turn is None:
-            self._turn = self._reactor.callLater(self._settings.burst_age, self._take_turn)
+            self._turn = self.reactor.callLater(self.settings.burst_age, self._take_turn)
         elif not self._queue and self._turn is not None:
             self._turn.cancel()
             self._turn = None

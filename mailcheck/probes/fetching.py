@@ -15,7 +15,6 @@ from urllib.parse import urljoin, urlsplit
 from msgspec import Struct
 from OpenSSL import SSL
 from service_identity import VerificationError
-from treq.client import HTTPClient
 from treq.content import collect
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import wrapClientTLS
@@ -32,7 +31,7 @@ from twisted.python.failure import Failure
 from twisted.web.client import URI, Agent, RequestTransmissionFailed, ResponseFailed
 from twisted.web.error import SchemeNotSupported
 from twisted.web.http_headers import Headers
-from twisted.web.iweb import IAgent, IAgentEndpointFactory, IBodyProducer, IResponse
+from twisted.web.iweb import IAgentEndpointFactory, IResponse
 from zope.interface import implementer
 
 from mailcheck.checks.hosts.mta_sts import MAX_POLICY_OCTETS, FetchOutcome, PolicyFetch, policy_url
@@ -52,7 +51,7 @@ from mailcheck.probes.guarded_dialer import (
     Refused,
     any_address,
 )
-from mailcheck.probes.shared_probes import Bounds, SharedProbes, Worth
+from mailcheck.probes.shared_probes import SharedProbes
 from mailcheck.probes.trust import TrustRoots
 
 Dialling = Coroutine[Deferred[Any], Any, IProtocol]
@@ -242,6 +241,8 @@ class GuardedFetcher:
 
     async def _get(self, url: str, request: FetchRequest) -> tuple[Fetched, str]:
         """Give the response, and the place it leads to."""
+        if "[" in urlsplit(url).netloc:  # policies and registries have names
+            raise FetchFailed(FetchProblem.BAD_REDIRECT)
         if url.startswith("https:") and not self._trust:
             raise FetchFailed(FetchProblem.SILENT)  # whom to believe is not known
         connections = WebConnections(
@@ -251,14 +252,14 @@ class GuardedFetcher:
             max_octets=2 * request.max_octets + HEADER_ALLOWANCE,
         )
         reactor: Any = self._reactor
-        agent = _PlainAgent(Agent.usingEndpointFactory(reactor, connections))
+        agent = Agent.usingEndpointFactory(reactor, connections)
         headers = Headers({"Accept": [request.accept], "User-Agent": [USER_AGENT]})
+        headers.setRawHeaders("Accept-Encoding", ["identity"])
+        body = bytearray()
         try:
-            # A client of its own, so that no cookie of one server is kept for another.
-            response = await HTTPClient(agent).get(
-                url, headers=headers, allow_redirects=False, unbuffered=True, reactor=reactor
-            )
-            body = bytearray()
+            response: IResponse = await agent.request(b"GET", url.encode("ascii"), headers)
+            if response.headers.hasHeader("content-encoding"):
+                raise FetchFailed(FetchProblem.NO_HTTP)
             if response.code == 200:
                 await collect(response, _bounded(body, request.max_octets))
         except (DialFailed, *BREAKDOWNS, ValueError) as failure:
@@ -309,33 +310,6 @@ def follow_redirect(url: str, location: str) -> str:
     return target
 
 
-@implementer(IAgent)
-class _PlainAgent:
-    """Asks for bodies as they are, where treq asks for compressed ones and unpacks them."""
-
-    def __init__(self, agent: IAgent) -> None:
-        self._agent = agent
-
-    def request(
-        self,
-        method: bytes,
-        uri: bytes,
-        headers: Headers | None = None,
-        bodyProducer: IBodyProducer | None = None,  # noqa: N803
-    ) -> Deferred[IResponse]:
-        """Send a request."""
-        headers = Headers() if headers is None else headers.copy()
-        headers.setRawHeaders("accept-encoding", ["identity"])
-        requested: Deferred[IResponse] = self._agent.request(method, uri, headers, bodyProducer)
-        return requested.addCallback(_refuse_encoded)
-
-
-def _refuse_encoded(response: IResponse) -> IResponse:
-    if response.headers.hasHeader("content-encoding"):
-        raise FetchFailed(FetchProblem.NO_HTTP)
-    return response
-
-
 def _bounded(body: bytearray, max_octets: int) -> Any:
     def take(data: bytes) -> None:
         if len(body) + len(data) > max_octets:
@@ -362,7 +336,7 @@ def problem_of(failure: Exception) -> FetchProblem:
     if isinstance(failure, DialFailed):
         return FetchProblem.SILENT
     if not isinstance(failure, BREAKDOWNS):
-        return FetchProblem.BAD_REDIRECT  # treq takes it for no URL, as it does with IPv6 literals
+        return FetchProblem.BAD_REDIRECT  # Twisted takes it for no URL
     causes = [reason.value for reason in failure.reasons]
     if any(isinstance(cause, CancelledError) for cause in causes):
         raise CancelledError
@@ -398,10 +372,10 @@ class MtaStsFetcher:
         self._fetcher = fetcher
         self._fetches: SharedProbes[PolicyFetch] = SharedProbes(
             clock,
-            Bounds(FRESHNESS),
             KeptValues(memory, "policy", PolicyFetch),
             self._fetch,
-            worth=Worth(lambda fetch: fetch.outcome is not FetchOutcome.SILENT),
+            freshness=FRESHNESS,
+            is_kept=lambda fetch: fetch.outcome is not FetchOutcome.SILENT,
             when_busy=lambda _: PolicyFetch(FetchOutcome.SILENT),
         )
 

@@ -34,7 +34,7 @@ from mailcheck.probes.guarded_dialer import (
     GuardedDialer,
     ProbeReactor,
 )
-from mailcheck.probes.shared_probes import Bounds, SharedProbes, Worth
+from mailcheck.probes.shared_probes import SharedProbes
 from mailcheck.probes.trust import TrustRoots
 
 SECONDS = 9.0
@@ -77,10 +77,11 @@ class GuardedLinkProber:
         self._trust = trust
         self._probes: SharedProbes[LinkAnswer] = SharedProbes(
             reactor,
-            Bounds(FRESHNESS, at_once=AT_ONCE),
             KeptValues(memory, "link", LinkAnswer),
             self._run,
-            worth=Worth(lambda answer: answer.problem not in _OURS),
+            freshness=FRESHNESS,
+            at_once=AT_ONCE,
+            is_kept=lambda answer: answer.problem not in _OURS,
             when_busy=partial(_answer_to, problem=LinkProblem.BUSY),
         )
 

@@ -52,7 +52,7 @@ from mailcheck.probes.guarded_dialer import (
     ProbeReactor,
     quiet_factory,
 )
-from mailcheck.probes.shared_probes import Bounds, SharedProbes, Worth
+from mailcheck.probes.shared_probes import SharedProbes
 from mailcheck.probes.trust import TrustRoots
 
 REFERENCE_HOSTS = (
@@ -399,14 +399,12 @@ class MailHostProber:
         self._conversations: set[StarttlsConversation] = set()
         self._probes: SharedProbes[StarttlsProbe] = SharedProbes(
             reactor,
-            Bounds(FRESHNESS),
             KeptValues(memory, "probe", StarttlsProbe),
             self._probe,
-            worth=Worth(
-                lambda probe: probe.outcome is not ProbeOutcome.NOT_PROBED,
-                # From another network it may be reached.
-                lambda probe: probe.outcome is not ProbeOutcome.UNREACHABLE,
-            ),
+            freshness=FRESHNESS,
+            is_kept=lambda probe: probe.outcome is not ProbeOutcome.NOT_PROBED,
+            # From another network it may be reached.
+            is_for_all=lambda probe: probe.outcome is not ProbeOutcome.UNREACHABLE,
             when_busy=lambda exchange: StarttlsProbe(exchange, ProbeOutcome.NOT_PROBED),
         )
 

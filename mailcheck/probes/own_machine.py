@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cryptography import x509
 from twisted.internet.defer import Deferred
-from twisted.internet.protocol import Factory
+from twisted.internet.protocol import connectionDone
 from twisted.protocols.basic import LineOnlyReceiver
 from twisted.python.failure import Failure
 
@@ -26,6 +26,7 @@ from mailcheck.probes.guarded_dialer import (
     ProbeReactor,
     Refused,
     connect_first,
+    quiet_factory,
 )
 
 DAY = 86_400.0
@@ -141,7 +142,9 @@ async def examine_way_in(
         return [not_found_out("port-in", why, "Publish its address first.")]
     greeting = _Greeting()
     try:
-        await connect_first(reactor, list(addresses), port, greeting, CONNECT_SECONDS)
+        await connect_first(
+            reactor, list(addresses), port, quiet_factory(lambda: greeting), CONNECT_SECONDS
+        )
         line = await greeting.heard.addTimeout(GREETING_SECONDS, reactor)
     except Refused:
         meaning = f"Nobody listens at port {port} of {_named(addresses)}: no mail comes in."
@@ -168,29 +171,24 @@ def _named(addresses: Iterable[IpAddress]) -> str:
     return ", ".join(map(str, addresses))
 
 
-class _GreetingReceiver(LineOnlyReceiver):
-    factory: "_Greeting"
+class _Greeting(LineOnlyReceiver):
+    """Fires ``heard`` with the first line of a server, and says goodbye."""
+
+    def __init__(self) -> None:
+        self.heard: Deferred[str] = Deferred()
 
     def lineReceived(self, line: bytes) -> None:
         """Take the first line, and say goodbye."""
         assert self.transport is not None
         self.transport.write(b"QUIT\r\n")
         self.transport.loseConnection()
-        if not self.factory.heard.called:
-            self.factory.heard.callback(line.decode("ascii", "replace"))
+        if not self.heard.called:
+            self.heard.callback(line.decode("ascii", "replace"))
 
-    def connectionLost(self, reason: Failure = Failure(ConnectionError())) -> None:  # noqa: B008
-        """Tell whoever still waits for a line."""
-        if not self.factory.heard.called:
-            self.factory.heard.errback(reason)
-
-
-class _Greeting(Factory):
-    protocol = _GreetingReceiver  # type: ignore[assignment]
-    noisy = False
-
-    def __init__(self) -> None:
-        self.heard: Deferred[str] = Deferred()
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Fail where no line has come."""
+        if not self.heard.called:
+            self.heard.errback(reason)
 
 
 def outgoing_addresses() -> tuple[IpAddress, ...]:

@@ -28,7 +28,7 @@ from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.cluster import Memory
 from mailcheck.probes.fetching import Fetched, FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import FetchFailed
-from mailcheck.probes.shared_probes import Bounds, SharedProbes, Worth
+from mailcheck.probes.shared_probes import SharedProbes
 
 MAX_SUFFIXES = 20_000  # of a file; IANA's has 1,200
 
@@ -216,10 +216,10 @@ class RdapFinder:
         self._silences: KeptValues[int] = KeptValues(memory, "silence", int)
         self._searches: SharedProbes[RegistrationVerdict] = SharedProbes(
             time_and_chance.clock,
-            Bounds(FRESHNESS),
             KeptValues(memory, "registration", RegistrationVerdict),
             self._find,
-            worth=Worth(lambda verdict: verdict.presence is not Presence.UNDETERMINED),
+            freshness=FRESHNESS,
+            is_kept=lambda verdict: verdict.presence is not Presence.UNDETERMINED,
             when_busy=lambda name: undetermined_registration(name, "too many are asked about now"),
         )
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-from msgspec import Struct
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
@@ -28,50 +27,43 @@ TOLD = 2 * SECOND
 """Milliseconds for which a result that is not worth keeping is there for those who wait for it."""
 
 
-class Bounds(Struct, frozen=True):
-    """Results are kept for ``freshness`` milliseconds; ``at_once`` probes may be under way.
-
-    ``own`` results that are not for other daemons are remembered.
-    """
-
-    freshness: int
-    at_once: int = 100
-    own: int = 10_000
-
-
-class Worth(Struct, Generic[Value], frozen=True):
-    """What a result is worth: whether it is kept at all, and whether it holds elsewhere too."""
-
-    is_kept: Callable[[Value], bool]
-    is_for_all: Callable[[Value], bool] = lambda _: True
+MAX_OWN = 10_000
+"""Maximum number of remembered results that are not for other daemons."""
 
 
 class SharedProbes(Generic[Value]):
     """Runs probes by key, one at a time for each key over all daemons.
 
     :param run: does the work; it ends by itself, within its own deadline.
-    :param when_busy: the result where too many probes are under way.
+    :param freshness: milliseconds for which a result is kept.
+    :param is_kept: returns whether a result is kept at all.
+    :param is_for_all: returns whether a result also holds for other daemons.
+    :param when_busy: the result where ``at_once`` probes are under way.
     """
 
     def __init__(
         self,
         clock: IReactorTime,
-        bounds: Bounds,
         kept: KeptValues[Value],
         run: Callable[[str], Coroutine[Deferred[Any], Any, Value]],
         *,
-        worth: Worth[Value],
+        freshness: int,
+        is_kept: Callable[[Value], bool],
+        is_for_all: Callable[[Value], bool] = lambda _: True,
+        at_once: int = 100,
         when_busy: Callable[[str], Value],
     ) -> None:
         self._clock = clock
-        self._bounds = bounds
+        self._freshness = freshness
+        self._at_once = at_once
         self._kept = kept
         self._for_waiting = kept.beside("told")
         self._run = run
-        self._worth = worth
+        self._is_kept = is_kept
+        self._is_for_all = is_for_all
         self._when_busy = when_busy
         self._calls = SharedCalls(self._find)
-        self._own: Recent[str, Value] = Recent(bounds.own, bounds.freshness)
+        self._own: Recent[str, Value] = Recent(MAX_OWN, freshness)
         self._under_way = 0
 
     def get(self, key: str) -> Deferred[Value]:
@@ -91,7 +83,7 @@ class SharedProbes(Generic[Value]):
         found = await self.remembered(key)
         if found is not None:
             return found
-        if self._under_way >= self._bounds.at_once:
+        if self._under_way >= self._at_once:
             return self._when_busy(key)
         self._under_way += 1
         try:
@@ -122,9 +114,9 @@ class SharedProbes(Generic[Value]):
             await self._kept.give_up(key)
 
     async def _note(self, key: str, result: Value) -> None:
-        is_kept, is_for_all = self._worth.is_kept(result), self._worth.is_for_all(result)
+        is_kept, is_for_all = self._is_kept(result), self._is_for_all(result)
         if is_kept and is_for_all:
-            await self._kept.keep(key, result, self._bounds.freshness)
+            await self._kept.keep(key, result, self._freshness)
         elif is_for_all:
             await self._for_waiting.keep(key, result, TOLD)
         elif is_kept:

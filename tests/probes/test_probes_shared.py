@@ -15,7 +15,7 @@ from mailcheck.cluster.shared import SharedMemory
 from mailcheck.core.keys import Key
 from mailcheck.operations.kept_values import KeptValues
 from mailcheck.ports.cluster import Memory
-from mailcheck.probes.shared_probes import PATIENCE, Bounds, SharedProbes, Worth
+from mailcheck.probes.shared_probes import PATIENCE, SharedProbes
 from tests.probes.scripted_hosts import collect
 from tests.servers.redis import RedisServer, connected_twice, until
 
@@ -28,10 +28,12 @@ class Work:
         self.running: list[Deferred[str]] = []
         self.probes: SharedProbes[str] = SharedProbes(
             self.clock,
-            Bounds(freshness=60_000, at_once=3),
             KeptValues(memory or LocalMemory(self.clock), "work", str),
             self._run,
-            worth=Worth(lambda found: found != "vague", lambda found: not found.startswith("own")),
+            freshness=60_000,
+            at_once=3,
+            is_kept=lambda found: found != "vague",
+            is_for_all=lambda found: not found.startswith("own"),
             when_busy=lambda key: f"busy: {key}",
         )
 
