@@ -3,7 +3,6 @@
 import base64
 import re
 from collections.abc import Collection, Iterator, Sequence, Set
-from dataclasses import dataclass, field
 
 from msgspec import Struct
 
@@ -36,12 +35,6 @@ class BodyPart(Struct, frozen=True):
     text: str
     is_flowed: bool
     deletes_space: bool
-
-
-@dataclass(slots=True)
-class _Choice:
-    texts: list[Entity] = field(default_factory=list)
-    htmls: list[Entity] = field(default_factory=list)
 
 
 class _Leaf(Struct, frozen=True):
@@ -86,8 +79,7 @@ def choose_bodies(root: Entity) -> tuple[list[Entity], list[Entity]]:
     Where there are none, named texts are what there is to read: the only one, or
     those that are to be shown inline (RFC 2183 2.1).
     """
-    choice = _choose(root, _bodies_of(root))
-    return choice.texts, choice.htmls
+    return _choose(root, _bodies_of(root))
 
 
 def list_attachments(root: Entity) -> list[Entity]:
@@ -105,7 +97,7 @@ def list_attachments(root: Entity) -> list[Entity]:
 
 def _bodies_of(root: Entity) -> frozenset[int]:
     """Return the ids of the parts that are text to read."""
-    leaves = _leaves(root)
+    leaves = list(_leaves(root))
     bodies = [leaf for leaf in leaves if leaf.is_body]
     if not bodies:
         named = [leaf for leaf in leaves if leaf.is_text]
@@ -114,33 +106,30 @@ def _bodies_of(root: Entity) -> frozenset[int]:
     return frozenset(id(leaf.entity) for leaf in bodies)
 
 
-def _choose(entity: Entity, bodies: Set[int]) -> _Choice:
-    choice = _Choice()
+def _choose(entity: Entity, bodies: Set[int]) -> tuple[list[Entity], list[Entity]]:
+    texts: list[Entity] = []
+    htmls: list[Entity] = []
     if id(entity) in bodies:
-        chosen = choice.htmls if entity.content_type == "text/html" else choice.texts
-        chosen.append(entity)
-    alternatives = entity.content_type == "multipart/alternative"
+        (htmls if entity.content_type == "text/html" else texts).append(entity)
     for part in entity.parts:
-        found = _choose(part, bodies)
-        if alternatives:
-            choice.texts = choice.texts or found.texts
-            choice.htmls = found.htmls or choice.htmls
+        more_texts, more_htmls = _choose(part, bodies)
+        if entity.content_type == "multipart/alternative":
+            texts, htmls = texts or more_texts, more_htmls or htmls
         else:
-            choice.texts += found.texts
-            choice.htmls += found.htmls
-    return choice
+            texts += more_texts
+            htmls += more_htmls
+    return texts, htmls
 
 
-def _leaves(root: Entity) -> list[_Leaf]:
-    return list(_walk(root, is_alternative=True, is_whole=True))
-
-
-def _walk(entity: Entity, *, is_alternative: bool, is_whole: bool = False) -> Iterator[_Leaf]:
+def _leaves(
+    entity: Entity, *, is_alternative: bool = True, is_whole: bool = True
+) -> Iterator[_Leaf]:
     if not entity.parts or (entity.disposition == "attachment" and not is_whole):
         yield _Leaf(entity, is_alternative, is_whole)
         return
     for part in entity.parts:
-        yield from _walk(part, is_alternative=entity.content_type == "multipart/alternative")
+        is_alternative = entity.content_type == "multipart/alternative"
+        yield from _leaves(part, is_alternative=is_alternative, is_whole=False)
 
 
 def read_bodies(
@@ -149,26 +138,19 @@ def read_bodies(
     """Decode text parts; sentences about what was wrong with them are added to ``problems``."""
     parts = []
     for entity in entities:
-        part, found = _read_body(raw_message, entity)
-        parts.append(part)
-        problems += found
+        data, transfer_problem = decode_transfer(raw_message[slice(*entity.body)], entity.encoding)
+        label, declared = entity.parameters.get("charset", ""), ""
+        if (is_ascii_label(label) or not find_codec(label)) and not is_utf_8(data):
+            is_html = entity.content_type == "text/html"
+            declared = find_declared_in_html(data) if is_html else ""
+            declared = declared or find_declared_charset(raw_message)
+        text, charset_problem = decode_text(data, label, declared)
+        problems += filter(None, (transfer_problem, charset_problem))
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        is_flowed = entity.parameters.get("format", "").lower() == "flowed"
+        deletes_space = entity.parameters.get("delsp", "").lower() == "yes"
+        parts.append(BodyPart(text, is_flowed, deletes_space))
     return parts
-
-
-def _read_body(raw_message: bytes, entity: Entity) -> tuple[BodyPart, list[str]]:
-    data, transfer_problem = decode_transfer(raw_message[slice(*entity.body)], entity.encoding)
-    label, declared = entity.parameters.get("charset", ""), ""
-    if (is_ascii_label(label) or not find_codec(label)) and not is_utf_8(data):
-        is_html = entity.content_type == "text/html"
-        declared = find_declared_in_html(data) if is_html else ""
-        declared = declared or find_declared_charset(raw_message)
-    text, charset_problem = decode_text(data, label, declared)
-    part = BodyPart(
-        text=text.replace("\r\n", "\n").replace("\r", "\n"),
-        is_flowed=entity.parameters.get("format", "").lower() == "flowed",
-        deletes_space=entity.parameters.get("delsp", "").lower() == "yes",
-    )
-    return part, [problem for problem in (transfer_problem, charset_problem) if problem]
 
 
 def unflow(part: BodyPart) -> str:
@@ -283,7 +265,6 @@ _NAMES = {
 }
 """Names of attachments that have none, by their type: a program is chosen by the extension."""
 
-_NAME_OF_MAIL = "message.eml"
 _MAIL_EXTENSIONS = (".eml", ".mht", ".mhtml", ".msg", ".txt")
 _EXTENSION = re.compile(r"\.\w{1,8}\Z")
 
@@ -293,7 +274,7 @@ def name_attachment(entity: Entity) -> str:
     name = clean_filename(entity.filename)
     if is_mail(entity):
         if not name:
-            return _NAME_OF_MAIL
+            return "message.eml"
         return name if name.lower().endswith(_MAIL_EXTENSIONS) else clean_filename(f"{name}.eml")
     usual = _NAMES.get(entity.content_type, "")
     if name and not _EXTENSION.search(name):
@@ -333,11 +314,17 @@ def find_inline_images(raw_message: bytes, content_ids: Collection[str]) -> dict
     """Return the images with these keys of Content-IDs, without data that is not an image."""
     images: dict[str, str] = {}
     room = MAX_IMAGES_SIZE
-    for content_id, data in _named_parts(raw_message, frozenset(content_ids)):
+    wanted = frozenset(content_ids)
+    raw_message = end_lines(raw_message)
+    for entity in list_attachments(scan_structure(raw_message).root):
+        key = content_id_key(entity.content_id or "")
+        if key not in wanted or key in images:
+            continue
+        data = decode_entity(raw_message, entity)
         media_type = image_type(data)
-        if media_type is not None and len(data) <= room and content_id not in images:
+        if media_type is not None and len(data) <= room:
             room -= len(data)
-            images[content_id] = f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+            images[key] = f"data:{media_type};base64,{base64.b64encode(data).decode()}"
     return images
 
 
@@ -346,11 +333,3 @@ def image_type(data: bytes) -> str | None:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((name for start, name in _SIGNATURES if data.startswith(start)), None)
-
-
-def _named_parts(raw_message: bytes, content_ids: frozenset[str]) -> Iterator[tuple[str, bytes]]:
-    raw_message = end_lines(raw_message)
-    for entity in list_attachments(scan_structure(raw_message).root):
-        key = content_id_key(entity.content_id or "")
-        if key in content_ids:
-            yield key, decode_entity(raw_message, entity)

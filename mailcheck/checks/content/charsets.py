@@ -176,7 +176,8 @@ def _find_codec(label: str) -> str | None:
         return None
     # The names of mail programs come first: the standard replaces some of these charsets.
     name = _MAIL_LABELS.get(squeezed) or _MAIL_LABELS.get(bare) or LABELS.get(label)
-    name = name or _find_code_page(squeezed) or _find_squeezed(squeezed, bare) or label
+    forms = (form for form in (squeezed, bare, f"iso{bare}") if form in _SQUEEZED)
+    name = name or _find_code_page(squeezed) or _SQUEEZED.get(next(forms, "")) or label
     return _find_python_codec(name) or _find_python_codec(squeezed) or _find_prefix(squeezed)
 
 
@@ -186,12 +187,6 @@ def _find_code_page(squeezed: str) -> str | None:
         return None
     number = int(match[1])
     return _CODE_PAGES.get(number) or _find_python_codec(f"cp{number}")
-
-
-def _find_squeezed(squeezed: str, bare: str) -> str | None:
-    """Find a label by its letters and digits alone, with or without ``x-``."""
-    forms = (squeezed, bare, f"iso{bare}")
-    return next((_SQUEEZED[form] for form in forms if form in _SQUEEZED), None)
 
 
 def _find_prefix(squeezed: str) -> str | None:
@@ -243,21 +238,18 @@ def decode_as(data: bytes, codec: str) -> tuple[str, bool]:
     """
     decoder = _DECODERS.get(codec)
     if decoder is not None:
-        text = decoder(data[:_MAX_REPAIRED]) + _decode_rest(data[_MAX_REPAIRED:], codec)
+        text = decoder(data[:_MAX_REPAIRED])
+        text += data[_MAX_REPAIRED:].decode(_NEAREST.get(codec, "ascii"), "replace")
         return text, "\ufffd" not in text
     try:
         text = data.decode(codec)
     except (UnicodeError, ValueError):
-        return _repair(data, codec)
+        if codec not in _RESCUES:
+            return data.decode(codec, "replace"), False
+        text = data[:_MAX_REPAIRED].decode(codec, _rescue_handler())
+        text += data[_MAX_REPAIRED:].decode(codec, "replace")
+        return text, "\ufffd" not in text
     return text.translate(_CHANGES[codec]) if codec in _CHANGES else text, True
-
-
-def _repair(data: bytes, codec: str) -> tuple[str, bool]:
-    if codec not in _RESCUES:
-        return data.decode(codec, "replace"), False
-    text = data[:_MAX_REPAIRED].decode(codec, _rescue_handler())
-    text += data[_MAX_REPAIRED:].decode(codec, "replace")
-    return text, "\ufffd" not in text
 
 
 _CHANGES: Mapping[str, Mapping[int, int]] = {
@@ -267,11 +259,7 @@ _CHANGES: Mapping[str, Mapping[int, int]] = {
 
 
 _NEAREST = {ISO_2022: "iso2022_jp_ext", _ISO_2022_KR: "iso2022_kr", _HZ: "hz"}
-
-
-def _decode_rest(data: bytes, codec: str) -> str:
-    """Decode the bytes beyond the bound with the nearest codec of Python."""
-    return data.decode(_NEAREST.get(codec, "ascii"), "replace")
+"""The nearest codec of Python, for the bytes beyond the bound."""
 
 
 def _rescue(error: UnicodeError) -> tuple[str, int]:
@@ -292,8 +280,8 @@ def _rescue_euc_jp(pair: bytes) -> tuple[str, int] | None:
     return None if character is None else (character, 2)
 
 
-def _rescue_gb18030(pair: bytes) -> tuple[str, int] | None:
-    return ("\u20ac", 1) if pair[:1] == b"\x80" else None
+def _rescue_octet(octet: bytes, character: str, pair: bytes) -> tuple[str, int] | None:
+    return (character, 1) if pair[:1] == octet else None
 
 
 def _rescue_big5(pair: bytes) -> tuple[str, int] | None:
@@ -304,17 +292,14 @@ def _rescue_big5(pair: bytes) -> tuple[str, int] | None:
         return None
 
 
-def _rescue_hebrew(pair: bytes) -> tuple[str, int] | None:
-    return ("\u05ba", 1) if pair[:1] == b"\xca" else None
-
-
+_rescue_hebrew = partial(_rescue_octet, b"\xca", "\u05ba")
 _RESCUE = "mailcheck.rescue"
 _RESCUES: Mapping[str, Callable[[bytes], tuple[str, int] | None]] = {
     "cp950": _rescue_big5,
     "charmap": _rescue_hebrew,  # what the codec of cp1255 calls itself
     "cp1255": _rescue_hebrew,
     "euc_jp": _rescue_euc_jp,
-    "gb18030": _rescue_gb18030,
+    "gb18030": partial(_rescue_octet, b"\x80", "\u20ac"),
 }
 
 

@@ -39,7 +39,11 @@ _OPEN_BRACKET = re.compile(r"\s?[(（【\[][^)）】\]\n]{0,40}")
 def find_evidence(text: CodeText, shape: Shape) -> Iterator[str]:
     """Name what speaks for a code in its surroundings."""
     is_alone = _is_alone(text, shape)
-    if _is_explicit(text, shape):
+    if (
+        _is_named_before(text, shape)
+        or _is_named_after(text, shape)
+        or _is_asked(text, shape, "code")
+    ):
         yield "explicit"
     elif _is_asked(text, shape, "purpose"):
         yield "asked"
@@ -75,15 +79,6 @@ def is_prominent(text: CodeText, shape: Shape) -> bool:
     last = bisect_right(text.prominent, (shape.start, shape.start + 2 * _PROMINENT_LENGTH))
     return any(
         shape.end <= end <= start + _PROMINENT_LENGTH for start, end in text.prominent[first:last]
-    )
-
-
-def _is_explicit(text: CodeText, shape: Shape) -> bool:
-    """Tell whether the text says in so many words that this is the code."""
-    return (
-        _is_named_before(text, shape)
-        or _is_named_after(text, shape)
-        or _is_asked(text, shape, "code")
     )
 
 
@@ -128,19 +123,16 @@ def _is_named_after(text: CodeText, shape: Shape) -> bool:
         return "\n" not in gap and not _COLON.search(gap)
     if _OTHER_NUMBER.search(gap) or SENTENCE_END.search(gap):
         return False
-    return _names_purpose(gap) or begins_with_connector(text.folded[shape.end : word.start])
+    names_purpose = _purposes().fullmatch(gap) is not None
+    return names_purpose or begins_with_connector(text.folded[shape.end : word.start])
 
 
 @cache
 def _purposes() -> re.Pattern[str]:
+    """Return what stands before the word where only the purpose does: ``482913短信登录验证码``."""
     words = sorted(words_of("between") | words_of("purpose"), key=len, reverse=True)
     known = "|".join(re.escape(word) for word in words if is_unspaced(word[0]))
     return re.compile(rf"[ （(【「]?(?:{known}){{1,4}}")
-
-
-def _names_purpose(gap: str) -> bool:
-    """Return whether only the code's purpose is before the word: ``482913短信登录验证码``."""
-    return bool(gap) and _purposes().fullmatch(gap) is not None
 
 
 def _is_asked(text: CodeText, shape: Shape, kind: str) -> bool:
@@ -149,14 +141,7 @@ def _is_asked(text: CodeText, shape: Shape, kind: str) -> bool:
         _follows(text, shape, "verb") or _follows(text, shape, "use") or _leads_verb(text, shape)
     ):
         return False
-    before = text.last_before(kind, shape.start)
-    after = text.first_after(kind, shape.end)
-    gaps = [(before.end, shape.start)] if before else []
-    gaps += [(shape.end, after.start)] if after else []
-    return any(
-        end - start <= 2 * _NEAR and not SENTENCE_END.search(text.plain, start, end)
-        for start, end in gaps
-    )
+    return text.is_in_sentence(kind, shape.start, shape.end, 2 * _NEAR)
 
 
 def _is_under_heading(text: CodeText, shape: Shape) -> bool:
@@ -219,13 +204,9 @@ def _is_linked(text: CodeText, shape: Shape) -> bool:
     word = text.last_before("code", shape.start)
     if word is None or shape.start - word.end > _LINK_REACH:
         return False
-    words = text.folded[word.end : shape.start].split()
-    return (
-        len(words) > 0
-        and words[0] in words_of("link")
-        and re.fullmatch(r"[^0-9.!?:;,\n]*", text.folded[word.end : shape.start].strip())
-        is not None
-    )
+    gap = text.folded[word.end : shape.start].strip()
+    is_plain = re.fullmatch(r"[^0-9.!?:;,\n]+", gap) is not None
+    return is_plain and gap.split()[0] in words_of("link")
 
 
 def judge_letters(value: str, *, is_alone: bool, is_explicit: bool) -> Iterator[str]:
@@ -286,9 +267,10 @@ _CITY_AFTER = re.compile(
     r" [A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]{2,}|\s[A-Z]{2}\b|,? (?:г\. ?|м\. ?)?[А-ЯІЇЄ][а-яіїє]{2,}"
 )
 _STATE_BEFORE = re.compile(r"(?:,\s|\b)[A-Z]{2}\s\Z|〒\s?\Z|\b[DAFLI]-\Z")
-_YEAR = re.compile(r"(?:19|20)[0-9]{2}")
+_YEAR_OR_DATE = re.compile(
+    r"(?:19|20)[0-9]{2}|20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
+)
 _BEYOND_YEARS = frozenset(("alone", "asked", "linked"))
-_DATE = re.compile(r"20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])")
 _NEW_SENTENCE = re.compile(rf"{SENTENCE_END.pattern}|\n")
 _COLON = re.compile(r"[:：\n]")
 _NAMED_AFTER = re.compile(r"\s*(?:is|ist|est|es|e|jest|ar)\b")
@@ -312,7 +294,7 @@ def find_objections(text: CodeText, shape: Shape, evidence: Set[str]) -> Iterato
         yield "amount"
     if _touches(text, shape, "month", "month"):
         yield "date"
-    if _is_labelled_otherwise(text, shape):
+    if _is_labelled_before(text, shape) or _is_labelled_after(text, shape):
         yield "label"
     elif _is_other_code(text, shape):
         yield "other code"
@@ -320,7 +302,8 @@ def find_objections(text: CodeText, shape: Shape, evidence: Set[str]) -> Iterato
         is_color = before.endswith("#") and _COLOR.fullmatch(shape.value)
         yield "color" if is_color and not shape.value.isdigit() else "numbered"
     if not is_explicit:
-        if _is_date(shape) and not evidence & _BEYOND_YEARS:
+        is_date = shape.kind == "digits" and _YEAR_OR_DATE.fullmatch(shape.value)
+        if is_date and not evidence & _BEYOND_YEARS:
             yield "date"
         yield from _objections_of_looks(shape, before, after, evidence)
     yield from _objections_of_neighbourhood(text, shape, is_explicit=is_explicit)
@@ -331,7 +314,8 @@ def _objections_of_looks(
 ) -> Iterator[str]:
     if _LETTER_BEFORE.search(before):
         yield "row"
-    if shape.kind == "spread" and _counts_up(shape.value):
+    steps = {ord(behind) - ord(ahead) for ahead, behind in pairwise(shape.value)}
+    if shape.kind == "spread" and steps in ({1}, {-1}):
         yield "counting"
     if (
         shape.kind in ("digits", "groups")
@@ -339,23 +323,6 @@ def _objections_of_looks(
         and (_STATE_BEFORE.search(before) or _CITY_AFTER.match(after))
     ):
         yield "postcode"
-
-
-def _is_date(shape: Shape) -> bool:
-    return shape.kind == "digits" and bool(
-        _YEAR.fullmatch(shape.value) or _DATE.fullmatch(shape.value)
-    )
-
-
-def _looks_like_coupon(shape: Shape) -> bool:
-    """``SAVE20``: a word and how much it saves."""
-    match = _COUPON.fullmatch(shape.value)
-    return match is not None and not spells_no_word(match[1])
-
-
-def _counts_up(value: str) -> bool:
-    steps = {ord(after) - ord(before) for before, after in pairwise(value)}
-    return steps in ({1}, {-1})
 
 
 def _objections_of_neighbourhood(
@@ -368,24 +335,19 @@ def _objections_of_neighbourhood(
         word = text.first_after("footer", start)
         if word is not None and word.end <= end:
             yield "footer"
-    if _is_in_promotion(text, shape) or _is_beside_percentage(text, shape):
+    coupon = _COUPON.fullmatch(shape.value)  # SAVE20: a word and how much it saves
+    if text.is_in_sentence(
+        "promotion", shape.start, shape.end, _PROMOTION_REACH
+    ) or _is_beside_percentage(text, shape):
         yield "promotion"
-    elif _looks_like_coupon(shape) and not (text.words.get("purpose") or text.words.get("caution")):
+    elif (
+        coupon
+        and not spells_no_word(coupon[1])
+        and not (text.words.get("purpose") or text.words.get("caution"))
+    ):
         yield "coupon"
     if text.is_near("elsewhere", shape.start, shape.end, _ELSEWHERE_REACH, _PROMOTION_REACH):
         yield "elsewhere"
-
-
-def _is_in_promotion(text: CodeText, shape: Shape) -> bool:
-    """Tell whether the sentence around speaks of a discount; it may run over lines."""
-    before = text.last_before("promotion", shape.start)
-    after = text.first_after("promotion", shape.end)
-    gaps = [(before.end, shape.start)] if before else []
-    gaps += [(shape.end, after.start)] if after else []
-    return any(
-        end - start <= _PROMOTION_REACH and not SENTENCE_END.search(text.plain, start, end)
-        for start, end in gaps
-    )
 
 
 def _is_beside_percentage(text: CodeText, shape: Shape) -> bool:
@@ -406,11 +368,6 @@ def _touches(text: CodeText, shape: Shape, kind_before: str, kind_after: str) ->
     gap = text.plain[shape.end : after.start]
     # The counted thing may stand on the next line; in CJK text that is a new sentence.
     return gap in _NEXT_TO or (gap == "\n" and text.plain[after.start] < "\u2e80")
-
-
-def _is_labelled_otherwise(text: CodeText, shape: Shape) -> bool:
-    """Tell whether the nearest label names something else."""
-    return _is_labelled_before(text, shape) or _is_labelled_after(text, shape)
 
 
 def _is_labelled_before(text: CodeText, shape: Shape) -> bool:
@@ -439,15 +396,12 @@ def _is_labelled_before(text: CodeText, shape: Shape) -> bool:
 
 def _is_other_code(text: CodeText, shape: Shape) -> bool:
     word = text.last_before("code", shape.start)
-    if word is None or _is_asked_for(text, word.start):
+    if word is None:
         return False
-    return has_unknown_behind(text.plain, text.folded, word, shape.start)
-
-
-def _is_asked_for(text: CodeText, position: int) -> bool:
-    """Tell whether a word for a code is what the reader shall type: ``enter the code below``."""
-    verb = text.last_before("verb", position)
-    return verb is not None and not text.plain[verb.end : position].strip()
+    verb = text.last_before("verb", word.start)
+    # "enter the code below": the word is the code to type.
+    is_asked_for = verb is not None and not text.plain[verb.end : word.start].strip()
+    return not is_asked_for and has_unknown_behind(text.plain, text.folded, word, shape.start)
 
 
 def _is_labelled_after(text: CodeText, shape: Shape) -> bool:

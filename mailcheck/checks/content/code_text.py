@@ -146,13 +146,9 @@ class Shape(Struct, frozen=True):
     @property
     def is_of_rare_length(self) -> bool:
         """Tell whether a code of this format and length is called a code where it stands."""
-        shortest = load_formats()["upper"][0]
-        is_short = self.kind in ("short mixed", "short letters")
-        return (
-            is_short
-            or self.kind == "long digits"
-            or (self.kind == "upper" and len(self.value) == shortest)
-        )
+        if self.kind == "upper":
+            return len(self.value) == load_formats()["upper"][0]
+        return self.kind in ("short mixed", "short letters", "long digits")
 
 
 def mask_addresses(text: str) -> str:
@@ -173,8 +169,9 @@ def find_shapes(masked: str) -> Iterator[Shape]:
     tokens = list(_TOKEN.finditer(masked))
     index = 0
     while index < len(tokens):
-        if _is_word(tokens[index].group()):
-            index += 1
+        token = tokens[index].group()
+        if token.isalpha() and not token.isupper():
+            index += 1  # a word
             continue
         count, shape = _read_spread(masked, tokens, index)
         if shape is not None:
@@ -183,10 +180,6 @@ def find_shapes(masked: str) -> Iterator[Shape]:
             count, shapes = _read_digit_run(masked, tokens, index)
             yield from shapes
         index += count
-
-
-def _is_word(token: str) -> bool:
-    return token.isalpha() and not token.isupper()
 
 
 def _read_spread(text: str, tokens: list[re.Match[str]], index: int) -> tuple[int, Shape | None]:
@@ -199,7 +192,7 @@ def _read_spread(text: str, tokens: list[re.Match[str]], index: int) -> tuple[in
         if end > index:
             between = text[tokens[end - 1].end() : tokens[end].start()]
             gap = gap or between
-            if between != gap or not _is_gap(gap):
+            if between != gap or len(gap) > 8 or not gap.isspace():
                 break
         end += 1
     value = "".join(token.group() for token in tokens[index:end])
@@ -211,10 +204,6 @@ def _read_spread(text: str, tokens: list[re.Match[str]], index: int) -> tuple[in
 
 def _is_single(token: str) -> bool:
     return len(token) == 1 and token.isascii() and (token.isdigit() or token.isupper())
-
-
-def _is_gap(gap: str) -> bool:
-    return len(gap) <= 8 and gap.isspace()
 
 
 def _read_digit_run(text: str, tokens: list[re.Match[str]], index: int) -> tuple[int, list[Shape]]:
@@ -235,15 +224,10 @@ def _read_digit_run(text: str, tokens: list[re.Match[str]], index: int) -> tuple
     grouped = classify_digit_groups([token.group() for token in run], "spaced_groups")
     if grouped is not None:
         return len(run), [Shape(*grouped, run[0].start(), run[-1].end())]
-    return len(run), _read_one_by_one(run, is_row=gap == " ")
-
-
-def _read_one_by_one(run: list[re.Match[str]], *, is_row: bool) -> list[Shape]:
-    """Take numbers that make no group each for itself; in a row they are rather one long number."""
-    digits = sum(len(token.group()) for token in run)
-    kind = "long" if digits > _LONGEST_NUMBER else "row"
-    return [
-        Shape(kind if is_row else found[0], found[1], token.start(), token.end())
+    # Numbers that are no group count each by itself; in a row they are rather one long number.
+    kind = "long" if sum(len(token.group()) for token in run) > _LONGEST_NUMBER else "row"
+    return len(run), [
+        Shape(kind if gap == " " else found[0], found[1], token.start(), token.end())
         for token in run
         if (found := classify(token.group()))
     ]
@@ -357,24 +341,17 @@ def is_compound(plain: str, folded: str, word: Occurrence, *, is_of_codes: bool)
     """
     head = folded[word.start : word.end]
     if head not in _PLAIN_CODE:
-        return head in _PLAIN_CODE_CJK and _is_joined(plain[word.start - 1 : word.start])
+        # No particle makes one word with a CJK word behind it.
+        before = plain[word.start - 1 : word.start]
+        is_letter = before >= "\u2e80" and before.isalpha()
+        is_particle = "\u3040" <= before <= "\u309f" or before in "的此该該为為是本"
+        return head in _PLAIN_CODE_CJK and is_letter and not is_particle
     if plain[word.start].isupper() and not plain[word.start + 1].isupper():
         return False  # German: what belongs to a noun is one word with it
     match = WORD_BEFORE.search(plain[max(0, word.start - _REACH) : word.start])
     if match is None or is_of_codes or not _is_unknown(match[1], "before"):
         return False
     return not says_whose(folded, word.start - len(match.group()))
-
-
-def _is_joined(character: str) -> bool:
-    """Tell whether a CJK character makes one word with what follows: no particle does."""
-    is_kana = "\u3040" <= character <= "\u309f"
-    return (
-        character >= "\u2e80"
-        and character.isalpha()
-        and not is_kana
-        and character not in "的此该該为為是本"
-    )
 
 
 def has_unknown_behind(plain: str, folded: str, word: Occurrence, number: int) -> bool:
@@ -426,6 +403,16 @@ class CodeText(Struct, frozen=True):
             return True
         following = self.first_after(kind, end)
         return following is not None and following.start - end <= after
+
+    def is_in_sentence(self, kind: str, start: int, end: int, reach: int) -> bool:
+        """Return whether a word of a kind is in the sentence of a range, near enough."""
+        before, after = self.last_before(kind, start), self.first_after(kind, end)
+        gaps = [(before.end, start)] if before else []
+        gaps += [(end, after.start)] if after else []
+        return any(
+            last - first <= reach and not SENTENCE_END.search(self.plain, first, last)
+            for first, last in gaps
+        )
 
     @property
     def is_of_known_language(self) -> bool:

@@ -92,7 +92,6 @@ _SETS_APART = frozenset(("explicit", "asked", "linked", "leads", "heading", "alo
 _CODE_WORDS = frozenset(("keyword", "subject code", "asked"))
 _KEYWORDS = frozenset(("keyword", "purpose", "subject code", "subject purpose"))
 _SHORT_MAIL = 800  # characters
-_LINE_OF_ITS_OWN = "alone"
 _UNDISPUTED = frozenset(
     ("alone", "spread", "groups", "length six", "no keyword", "unexplained", "purpose")
 )
@@ -120,19 +119,25 @@ def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
     for judged in chain.from_iterable(_judge_text(one, hints) for one in texts):
         known = best.get(judged.value)
         best[judged.value] = judged if known is None else _merge(known, judged)
-    if any(judged.score >= ACCEPTED_FROM and _has_digit(judged) for judged in best.values()):
-        for value, judged in best.items():
-            if judged.score >= ACCEPTED_FROM and "letters" in judged.findings:
-                best[value] = _score(value, [*judged.findings, "outdone"])
+    accepted = [judged for judged in best.values() if judged.score >= ACCEPTED_FROM]
+    if any(character.isdigit() for judged in accepted for character in judged.value):
+        for judged in accepted:
+            if "letters" in judged.findings:
+                best[judged.value] = _score(judged.value, [*judged.findings, "outdone"])
     sole = _find_sole(texts, [*best.values()])
     if sole is not None:
         best[sole.value] = _score(sole.value, [*sole.findings, "sole"])
     ranked = sorted(best.values(), key=lambda judged: -judged.score)
-    return [_as_candidate(judged) for judged in ranked[:MAX_KEPT_CANDIDATES]]
-
-
-def _has_digit(judged: _Judged) -> bool:
-    return any(map(str.isdigit, judged.value))
+    return [
+        Candidate(
+            CandidateKind.CODE,
+            judged.value,
+            judged.score,
+            judged.score >= ACCEPTED_FROM,
+            tuple(f"{POINTS[f][0]:+d} {POINTS[f][1]}" for f in judged.findings),
+        )
+        for judged in ranked[:MAX_KEPT_CANDIDATES]
+    ]
 
 
 def _find_sole(texts: Sequence[CodeText], candidates: Sequence[_Judged]) -> _Judged | None:
@@ -143,7 +148,7 @@ def _find_sole(texts: Sequence[CodeText], candidates: Sequence[_Judged]) -> _Jud
     """
     if any(len(text.plain) > _SHORT_MAIL or text.words.get("code") for text in texts):
         return None
-    apart = [judged for judged in candidates if _LINE_OF_ITS_OWN in judged.findings]
+    apart = [judged for judged in candidates if "alone" in judged.findings]
     if (
         len(apart) != 1
         or not apart[0].value.isdigit()
@@ -210,9 +215,3 @@ def _judge(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _Judged:
 def _score(value: str, findings: list[str], *, is_drawn: bool = False) -> _Judged:
     score = sum(POINTS[finding][0] for finding in findings)
     return _Judged(value, tuple(findings), score, is_drawn)
-
-
-def _as_candidate(judged: _Judged) -> Candidate:
-    reasons = tuple(f"{POINTS[f][0]:+d} {POINTS[f][1]}" for f in judged.findings)
-    accepted = judged.score >= ACCEPTED_FROM
-    return Candidate(CandidateKind.CODE, judged.value, judged.score, accepted, reasons)

@@ -242,16 +242,12 @@ def _is_plain_text(beginning: bytes) -> bool:
     if not has_signs and len({len(word) for word in words[:-1]}) < 2:
         return False
     digits = beginning.translate(None, _NOT_BASE64).translate(_TO_STANDARD).partition(b"=")[0]
-    digits = digits[: len(digits) // 4 * 4]
-    return not _is_readable(binascii.a2b_base64(digits))
-
-
-def _is_readable(data: bytes) -> bool:
+    data = binascii.a2b_base64(digits[: len(digits) // 4 * 4])
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        return False
-    return bool(text) and "".join(text.split()).isprintable()
+        return True
+    return not text or not "".join(text.split()).isprintable()
 
 
 def _decode_uuencoded(data: bytes) -> Decoded:
@@ -341,15 +337,14 @@ def _decode_run(run: Sequence[Word], label: str) -> str:
     """Decode neighbours of one charset: the first reading without a bad character counts."""
     if len(run) == 1:
         return decode_text(_decode_word(*run[0]), label)[0]
-    first = decode_text(_join_words(run, _is_cut), label)[0]
-    if _REPLACEMENT not in first:
-        return first
-    for is_cut in (_is_whole, _is_unfinished):
-        text = decode_text(_join_words(run, is_cut), label)[0]
+    readings: list[str] = []
+    for is_cut in (_is_cut, lambda _: False, lambda _: True):
+        text = decode_text(b"".join(_decode_neighbours(run, is_cut)), label)[0]
         if _REPLACEMENT not in text:
             return text
+        readings.append(text)
     apart = "".join(decode_text(_decode_word(*word), label)[0] for word in run)
-    return first if _REPLACEMENT in apart else apart
+    return readings[0] if _REPLACEMENT in apart else apart
 
 
 def _is_cut(texts: Sequence[str]) -> bool:
@@ -357,22 +352,10 @@ def _is_cut(texts: Sequence[str]) -> bool:
     return sum(map(len, texts)) % 4 == 0
 
 
-def _is_whole(texts: Sequence[str]) -> bool:
-    return False
-
-
-def _is_unfinished(texts: Sequence[str]) -> bool:
-    return True
-
-
-def _join_words(run: Sequence[Word], is_cut: Callable[[Sequence[str]], bool]) -> bytes:
-    """Decode words to octets; join words that were cut inside their encoding first."""
-    return b"".join(_decode_neighbours(run, is_cut))
-
-
 def _decode_neighbours(
     run: Sequence[Word], is_cut: Callable[[Sequence[str]], bool]
 ) -> Iterator[bytes]:
+    """Decode words to octets; join words that were cut inside their encoding first."""
     for encoding, words in groupby(run, key=lambda word: word[0]):
         texts = [text for _, text in words]
         if encoding == "q":

@@ -71,7 +71,8 @@ def derive_content(raw_message: bytes) -> MessageContent:
     page = render_visible_text(read_tree(html))
     links = collect_links(text, page)
     link_candidates = score_links(links.web)
-    code_candidates = find_codes(_find_subject(structure), text, page)
+    subjects = (one.decode() for one in structure.fields if one.name.lower() == "subject")
+    code_candidates = find_codes(next(subjects, ""), text, page)
     words = text if text.strip() else page.text
     searched = fold_text(words[:MAX_SEARCHED])
     return MessageContent(
@@ -80,7 +81,7 @@ def derive_content(raw_message: bytes) -> MessageContent:
         html=html,
         attachments=describe_attachments(raw_message, structure.root),
         links=list_urls(links.web),
-        best_link=_choose_best(link_candidates),
+        best_link=next(iter(_accepted(link_candidates)), None),
         codes=tuple(_accepted(code_candidates)[:MAX_CODES]),
         candidates=(*code_candidates, *link_candidates, *_other_candidates(links)),
         problems=tuple(dict.fromkeys(problems))[:MAX_PROBLEMS],
@@ -115,32 +116,16 @@ def _write_snippet(text: str) -> str:
     return line[:MAX_SNIPPET].rstrip()
 
 
-def _find_subject(structure: Structure) -> str:
-    fields = (field for field in structure.fields if field.name.lower() == "subject")
-    return next((field.decode() for field in fields), "")
-
-
 def _accepted(candidates: list[Candidate]) -> list[str]:
     return [candidate.value for candidate in candidates if candidate.is_accepted]
 
 
-def _choose_best(candidates: list[Candidate]) -> str | None:
-    return next(iter(_accepted(candidates)), None)
-
-
-_OTHERS = {
-    CandidateKind.MAIL_ADDRESS: "is a mail address, which no list of links holds",
-    CandidateKind.APP_LINK: "opens an app, which no list of links holds",
-}
-
-
 def _other_candidates(links: Links) -> list[Candidate]:
-    found = {
-        CandidateKind.MAIL_ADDRESS: links.mail_addresses,
-        CandidateKind.APP_LINK: links.apps,
-    }
+    address, app = CandidateKind.MAIL_ADDRESS, CandidateKind.APP_LINK
+    found = [(address, one) for one in links.mail_addresses[:MAX_KEPT_CANDIDATES]]
+    found += [(app, one) for one in links.apps[:MAX_KEPT_CANDIDATES]]
+    reasons = {address: "is a mail address", app: "opens an app"}
     return [
-        Candidate(kind, value, 0, False, (_OTHERS[kind],))
-        for kind, values in found.items()
-        for value in values[:MAX_KEPT_CANDIDATES]
+        Candidate(kind, value, 0, False, (f"{reasons[kind]}, which no list of links holds",))
+        for kind, value in found
     ]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
@@ -96,8 +96,10 @@ def split_header(
             position = blank.end()
             break
         if len(fields) == max_fields or position >= limit:
-            problems.append(_describe_excess(len(fields) == max_fields, max_fields))
-            position = _skip_section(raw_message, position, end)
+            excess = f"{max_fields} fields" if len(fields) == max_fields else _TOO_LONG
+            problems.append(f"a header section has more than {excess}: the rest is left out")
+            blank = _END_OF_SECTION.search(raw_message, max(0, position - 1), end)
+            position = blank.end() if blank else end
             break
         match = _FIELD.match(raw_message, position, limit)
         if match is None:
@@ -114,6 +116,7 @@ def split_header(
     return HeaderSection(tuple(fields), position, tuple(dict.fromkeys(problems)))
 
 
+_TOO_LONG = f"{MAX_HEADER_BYTES} bytes"
 _NO_FIELD = "a line of the header section is not a header field; it is left out"
 _END_IN_TEXT = "the header section ends in a line that is no header field"
 
@@ -174,17 +177,6 @@ def unfold(body: bytes) -> bytes:
     if b"\n" in body:
         body = body.replace(b"\r\n", b"").replace(b"\n", b"")
     return body.strip()
-
-
-def _describe_excess(has_many: bool, max_fields: int) -> str:
-    if has_many:
-        return f"a header section has more than {max_fields} fields: the rest is left out"
-    return f"a header section has more than {MAX_HEADER_BYTES} bytes: the rest is left out"
-
-
-def _skip_section(raw_message: bytes, position: int, end: int) -> int:
-    blank = _END_OF_SECTION.search(raw_message, max(0, position - 1), end)
-    return blank.end() if blank else end
 
 
 # Every alternative takes at least one character and never gives one back: linear.
@@ -254,12 +246,9 @@ def _prepare(body: str) -> str:
     if body.count('"') == 1:
         body = body.replace('"', "")
     if "=?" in body:
-        body = _Q_WORD.sub(lambda word: _MARKS.sub(_encode_mark, word[0]), body)
+        encode = partial(_MARKS.sub, lambda mark: f"={ord(mark[0]):02X}")
+        body = _Q_WORD.sub(lambda word: encode(word[0]), body)
     return body
-
-
-def _encode_mark(mark: re.Match[str]) -> str:
-    return f"={ord(mark[0]):02X}"
 
 
 def _clean_name(name: str) -> str:
@@ -312,18 +301,15 @@ def _read_bare_address(text: str, name: str) -> tuple[str, str]:
     if not whole:
         return "".join(words), name
     words.remove(whole[0])
-    return _strip_brackets(whole[0]), name or " ".join(words)
+    address = _strip_quotes(whole[0])
+    # The brackets of a literal stay.
+    address = address.strip("<>") if "@[" in address else address.strip("[]<>")
+    return address, name or " ".join(words)
 
 
 def _strip_quotes(address: str) -> str:
     """Return an address without quotes around the whole."""
     return address[1:-1] if address[:1] == address[-1:] and address[:1] in "\"'" else address
-
-
-def _strip_brackets(address: str) -> str:
-    """Return an address without what is around it. The brackets of a literal stay."""
-    address = _strip_quotes(address)
-    return address.strip("<>") if "@[" in address else address.strip("[]<>")
 
 
 # Comments may stand anywhere (RFC 2045 5.1), and the separator of parameters may be any character

@@ -103,15 +103,17 @@ def tokenize_html(markup: str) -> Iterator[Token]:
             return
         yield tag
         if tag.name in _RAW_TEXT:
-            start, position = position, _skip_raw_text(markup, position, tag.name)
-            yield from _keep_raw_text(tag, markup[start:position], start)
+            tokens, position = _read_raw_text(tag, markup, position)
+            yield from tokens
 
 
-def _keep_raw_text(tag: StartTag, text: str, position: int) -> Iterator[Token]:
+def _read_raw_text(tag: StartTag, markup: str, start: int) -> tuple[tuple[Token, ...], int]:
+    """Return what counts of an element without markup, and where its end tag begins."""
+    close = _RAW_TEXT_END[tag.name].search(markup, start)
+    end = close.start() if close else len(markup)
     if tag.name == "style":
-        yield StyleSheet(tag, text, position)
-    elif tag.name == "xmp" and text:
-        yield text
+        return (StyleSheet(tag, markup[start:end], start),), end
+    return ((markup[start:end],) if tag.name == "xmp" and start < end else ()), end
 
 
 def _read_attributes(tag: StartTag, markup: str, position: int) -> int:
@@ -124,7 +126,10 @@ def _read_attributes(tag: StartTag, markup: str, position: int) -> int:
             tag.is_self_closing = markup[position - 2] == "/"
             return position
         value = double or single or bare or ""
-        attributes.setdefault(key.lower(), _decode_references(value) if "&" in value else value)
+        if "&" in value:
+            # Only references that end in ";": in an attribute ``&copy=1`` is a query string.
+            value = _REFERENCE.sub(lambda reference: html.unescape(reference.group()), value)
+        attributes.setdefault(key.lower(), value)
     return -1
 
 
@@ -133,11 +138,6 @@ def _decode_text(text: str) -> str:
         return text
     # The number of a character has seven digits at most; Python reads 4,300 and then raises.
     return html.unescape(_TOO_LONG_NUMBER.sub("\ufffd", text))
-
-
-def _decode_references(value: str) -> str:
-    """Decode references that end in ";": in an attribute ``&copy=1`` is a query string."""
-    return _REFERENCE.sub(lambda match: html.unescape(match.group()), value)
 
 
 def _find_end(markup: str, position: int) -> int:
@@ -155,11 +155,6 @@ def _skip_declaration(markup: str, position: int) -> int:
         return markup.index(">", position) + 1
     close = _COMMENT_END.search(markup, position + 3)
     return close.end() if close else len(markup)
-
-
-def _skip_raw_text(markup: str, position: int, name: str) -> int:
-    close = _RAW_TEXT_END[name].search(markup, position)
-    return close.start() if close else len(markup)
 
 
 MAX_FORMATTING = 8
