@@ -231,6 +231,15 @@ def test_one_stray_character_costs_no_key(place: int, stray: str) -> None:
         assert repair_key_record([text]) is not None
 
 
+def test_a_stray_backslash_costs_no_letter() -> None:
+    r"""A backslash before a letter of the key makes no blank of it: ``\n`` ``\r`` ``\t``."""
+    places = [place for place, letter in enumerate(WHOLE) if letter in "nrt"]
+    for place in places:
+        repaired = repair_key_record([WHOLE[:place] + "\\" + WHOLE[place:]])
+        assert repaired is not None
+        assert parse_key_record(repaired).key_data == RSA_2048
+
+
 @given(st.binary(max_size=400))
 def test_no_octets_are_repaired_into_another_key(octets: bytes) -> None:
     """What is no key has no repair."""

@@ -200,6 +200,7 @@ _NAMES = ("v", "k", "p", "t", "h", "s", "n", "g")
 _ENDS = ("(?<=dkim1)", "(?<==rsa)", "(?<==ed25519)")
 _ARMOR = re.compile(r"-{2,}[ \t]*(?:BEGIN|END)[A-Z0-9 ]*-{2,}", re.ASCII | re.IGNORECASE)
 _ESCAPED_BLANKS = re.compile(r"\\+[nrt]|<[bB][rR][ \t]*/?>", re.ASCII)
+_BACKSLASHES = re.compile(r"\\+")
 _KEY_TAG = re.compile(r"(?:^|[\s;,:|])[pP]\s*[=:]\s*[\"']?[A-Za-z0-9+/]{16}", re.ASCII)
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/]{60}", re.ASCII)
 
@@ -225,28 +226,23 @@ def read_key_records(texts: Sequence[str]) -> list[KeyRecord]:
         near = [text for text in texts if looks_like_key(text)]
         if not near:
             return []
-        ordered = sorted(near, key=lambda text: not _KEY_TAG.search(text[:MAX_TEXT]))
-        return [_read_near_miss(ordered)]
+        near.sort(key=lambda text: not _KEY_TAG.search(text[:MAX_TEXT]))
+        record = parse_key_record(near[0])
+        problem = record.problem if record.needs_new_key else "is not a DKIM key record"
+        return [_with_repair(replace(record, problem=problem, bits=None, is_revoked=False), near)]
     if len(found) > 1:
         return [replace(one, repaired=_same_key(one, found)) for one in found]
     (record,) = found
     others = tuple(text for text in texts if text != record.text)
     if record.problem:
-        pieces = [record.text, *filter(looks_like_key, others)]
-        return [_with_repair(record, pieces, repair_key_record(pieces))]
+        return [_with_repair(record, [record.text, *filter(looks_like_key, others)])]
     return [replace(record, strays=others)]
 
 
-def _read_near_miss(texts: Sequence[str]) -> KeyRecord:
-    record = parse_key_record(texts[0])
-    problem = record.problem if record.needs_new_key else "is not a DKIM key record"
-    record = replace(record, problem=problem, bits=None, is_revoked=False)
-    return _with_repair(record, texts, repair_key_record(texts))
-
-
-def _with_repair(record: KeyRecord, texts: Sequence[str], repaired: str | None) -> KeyRecord:
+def _with_repair(record: KeyRecord, texts: Sequence[str]) -> KeyRecord:
     if record.needs_new_key:
         return record
+    repaired = repair_key_record(texts)
     is_cut = len(texts) > 1 and repaired is not None and repair_key_record(texts[:1]) is None
     mistake = f"its key is cut into {len(texts)} records" if is_cut else name_key_mistake(texts[0])
     problem = f"{record.problem} ({mistake})" if mistake else record.problem
@@ -287,20 +283,21 @@ def repair_key_record(texts: Sequence[str]) -> str | None:
     """
     if len(texts) > MAX_PIECES or sum(map(len, texts)) > MAX_TEXT:
         return None
-    read = [_read_piece(text) for text in texts]
-    tags = {name: value for known, _ in reversed(read) for name, value in known.items()}
-    orders = permutations([piece for _, piece in read])
-    for order in orders:
-        for key_type, octets in _keys_in("".join(order)):
-            record = _write(tags, key_type, octets)
-            if not parse_key_record(record).problem:
-                return record
+    # A letter behind a backslash is a blank or, where no key comes of that, a letter of the key.
+    for strays in (_ESCAPED_BLANKS, _BACKSLASHES):
+        read = [_read_piece(strays.sub("\n", text)) for text in texts]
+        tags = {name: value for known, _ in reversed(read) for name, value in known.items()}
+        for order in permutations([piece for _, piece in read]):
+            for key_type, octets in _keys_in("".join(order)):
+                record = _write(tags, key_type, octets)
+                if not parse_key_record(record).problem:
+                    return record
     return None
 
 
 def _read_piece(text: str) -> tuple[dict[str, str], str]:
     """Return the tags of a text besides its key, and the key as it is written."""
-    clean = without_look_alikes(_ESCAPED_BLANKS.sub(" ", text))
+    clean = without_look_alikes(text)
     found = find_tags(clean, _NAMES, _ENDS)
     tags = dict(reversed(found))
     if "p" in tags:
