@@ -1,6 +1,8 @@
 """Reading the ARC sets of a mail (RFC 8617 4)."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from msgspec import Struct
 
@@ -154,11 +156,18 @@ def _read_results_instance(body: bytes) -> int:
     return int(match[1])
 
 
-def _parse(body: bytes, what: str) -> SignatureTags:
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Report a malformed signature as a fault of the chain."""
     try:
-        return parse_tags(body)
+        yield
     except MalformedSignature as malformed:
         raise BrokenChain(f"has a {what} that {malformed}") from None
+
+
+def _parse(body: bytes, what: str) -> SignatureTags:
+    with _reading(what):
+        return parse_tags(body)
 
 
 def _read_instance(tags: SignatureTags) -> int:
@@ -176,12 +185,10 @@ def _read_chain_state(tags: SignatureTags) -> str:
 
 
 def _read_message_signature(index: int, tags: SignatureTags) -> SignatureHeader:
-    try:
+    with _reading("message signature"):
         require(tags, ("a", "b", "bh", "d", "h", "s"))
         header = parse_signature(index, tags)
         _check_algorithm(header.algorithm)
-    except MalformedSignature as malformed:
-        raise BrokenChain(f"has a message signature that {malformed}") from None
     if SEAL.decode() in header.signed_fields:
         raise BrokenChain("has a message signature that covers seals")
     return header
@@ -189,29 +196,24 @@ def _read_message_signature(index: int, tags: SignatureTags) -> SignatureHeader:
 
 def _read_seal(index: int, tags: SignatureTags) -> SignatureHeader:
     """Read a seal; which fields it covers follows from its set (RFC 8617 5.1.1)."""
-    try:
+    with _reading("seal"):
         require(tags, ("a", "b", "cv", "d", "s"))
         selector, domain = parse_key_place(tags)
         algorithm = parse_algorithm(tags)
         _check_algorithm(algorithm)
-        signature, signed_at = tags.octets("b"), tags.number("t")
-    except MalformedSignature as malformed:
-        raise BrokenChain(f"has a seal that {malformed}") from None
+        header = SignatureHeader(
+            index,
+            domain,
+            selector,
+            agent_id=f"@{domain}",
+            algorithm=algorithm,
+            canonicalization="relaxed/relaxed",
+            signed_at=tags.number("t"),
+            signature=tags.octets("b"),
+        )
     if "h" in tags.tags:
         raise BrokenChain("has a seal that names the fields it covers (h=)")
-    return SignatureHeader(
-        index=index,
-        signing_domain=domain,
-        selector=selector,
-        agent_id=f"@{domain}",
-        algorithm=algorithm,
-        signed_fields=(),
-        canonicalization="relaxed/relaxed",
-        body_length=None,
-        signed_at=signed_at,
-        expires_at=None,
-        signature=signature,
-    )
+    return header
 
 
 def _check_algorithm(algorithm: str) -> None:

@@ -146,8 +146,9 @@ class Shape(Struct, frozen=True):
     @property
     def is_of_rare_length(self) -> bool:
         """Tell whether a code of this format and length is called a code where it stands."""
+        shortest: int = load_formats()["upper"][0]
         if self.kind == "upper":
-            return len(self.value) == load_formats()["upper"][0]
+            return len(self.value) == shortest
         return self.kind in ("short mixed", "short letters", "long digits")
 
 

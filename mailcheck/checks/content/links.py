@@ -16,7 +16,7 @@ from mailcheck.checks.content.phrases import (
     load_table,
     make_plain,
 )
-from mailcheck.checks.content.visible_text import Anchor, VisibleText
+from mailcheck.checks.content.visible_text import VisibleText
 from mailcheck.core.content import Candidate, CandidateKind
 
 # White space, controls and the characters that RFC 3986 keeps out of URLs and
@@ -153,9 +153,9 @@ class Link(Struct, frozen=True):
 
     url: str
     words: str
-    is_labelled: bool
-    is_button: bool
-    has_text: bool
+    is_labelled: bool = False
+    is_button: bool = False
+    has_text: bool = True
 
 
 class Links(Struct, frozen=True):
@@ -178,7 +178,8 @@ def collect_links(text: str, page: VisibleText) -> Links:
     for anchor in page.anchors:
         href = anchor.href.strip().translate(_NO_WHITE_SPACE).replace(" ", "%20")
         if is_web_url(href):
-            links.append(_link_of_anchor(href, anchor))
+            words = anchor.title if not anchor.text or is_web_url(anchor.text) else anchor.text
+            links.append(Link(href, words, True, anchor.is_button, anchor.has_text))
         elif href[:7].lower() == "mailto:":
             mail_addresses.append(href[7:])
         elif is_app_url(href):
@@ -200,21 +201,8 @@ def _links_of_text(text: str) -> list[Link]:
     for position, url in find_urls(text):
         before = text[max(previous, position - _CONTEXT) : position]
         previous = position + len(url)
-        links.append(Link(url, before, is_labelled=False, is_button=False, has_text=True))
+        links.append(Link(url, before))
     return links
-
-
-def _link_of_anchor(href: str, anchor: Anchor) -> Link:
-    words = anchor.text
-    if not words or is_web_url(words):
-        words = anchor.title
-    return Link(
-        url=href,
-        words=words,
-        is_labelled=True,
-        is_button=anchor.is_button,
-        has_text=anchor.has_text,
-    )
 
 
 POINTS = {
@@ -256,22 +244,10 @@ _DIGIT = re.compile(r"[0-9]")
 _TOKEN = re.compile(r"[A-Za-z0-9_.~-]{16,}+")
 
 
-class _UrlTables(Struct, frozen=True):
-    action: frozenset[str]
-    reject: frozenset[str]
-    file_endings: tuple[str, ...]
-    hosts: tuple[str, ...]
-
-
 @cache
-def _url_tables() -> _UrlTables:
-    urls = load_table("link_words.toml")["urls"]
-    return _UrlTables(
-        frozenset(urls["action"]),
-        frozenset(urls["reject"]),
-        tuple(urls["file_endings"]),
-        tuple(urls["hosts"]),
-    )
+def _of_urls(kind: str) -> frozenset[str]:
+    """Return a list of the table about URLs."""
+    return frozenset(load_table("link_words.toml")["urls"][kind])
 
 
 @cache
@@ -296,11 +272,7 @@ def score_links(links: Sequence[Link]) -> list[Candidate]:
 
 def _judge(link: Link) -> tuple[int, tuple[str, ...]]:
     findings = [*_judge_words(link), *_judge_url(link.url)]
-    if link.is_button:
-        findings.append("button")
-    if not link.has_text:
-        findings.append("image only")
-    findings = list(dict.fromkeys(findings))
+    findings += ["button"] * link.is_button + ["image only"] * (not link.has_text)
     score = sum(POINTS[finding] for finding in findings)
     return score, tuple(f"{POINTS[f]:+d} {_REASONS[f]}" for f in findings)
 
@@ -323,16 +295,15 @@ def _judge_url(url: str) -> list[str]:
     if match is None:
         return []
     host, path, rest = match[1].lower(), match[2], match[3]
-    tables = _url_tables()
     words = set(_SEPARATORS.split(unquote(f"{path} {rest}").lower()))
     findings = []
     if (
-        words & tables.reject
-        or path.lower().endswith(tables.file_endings)
-        or any(host == name or host.endswith(f".{name}") for name in tables.hosts)
+        words & _of_urls("reject")
+        or path.lower().endswith(tuple(_of_urls("file_endings")))
+        or any(host == name or host.endswith(f".{name}") for name in _of_urls("hosts"))
     ):
         findings.append("reject in the URL")
-    elif words & tables.action:
+    elif words & _of_urls("action"):
         findings.append("action in the URL")
     if any(_DIGIT.search(token) for token in _TOKEN.findall(f"{path} {rest}")):
         findings.append("token in the URL")

@@ -74,12 +74,10 @@ def make_plain(text: str) -> str:
 
     Letters and their accents are one character where there is one (NFC).
     """
-    return text if text.isascii() else _compose(text.translate(_plain_table()))
-
-
-def _compose(text: str) -> str:
-    is_composed = unicodedata.is_normalized("NFC", text)
-    return text if is_composed else unicodedata.normalize("NFC", text)
+    if text.isascii():
+        return text
+    text = text.translate(_plain_table())
+    return text if unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)
 
 
 def fold(text: str) -> str:
@@ -167,7 +165,13 @@ def compile_phrases(table: Mapping[str, Mapping[str, Iterable[str]]]) -> PhraseT
     anywhere: list[Phrase] = []
     foreign: list[Phrase] = []
     unspaced: list[list[Phrase]] = [[] for _ in _UNSPACED]
-    for phrase in _compile_all(table):
+    # Each phrase of a kind once, however many languages share it.
+    compiled = (
+        _compile(written, kind, rank)
+        for rank, (kind, languages) in enumerate(table.items())
+        for written in dict.fromkeys(chain.from_iterable(languages.values()))
+    )
+    for phrase in compiled:
         script = next((i for i, one in enumerate(_UNSPACED) if one.match(phrase.text)), None)
         word = _WORD.match(phrase.text)
         if script is not None:
@@ -188,13 +192,6 @@ def compile_phrases(table: Mapping[str, Mapping[str, Iterable[str]]]) -> PhraseT
     )
 
 
-def _compile_all(table: Mapping[str, Mapping[str, Iterable[str]]]) -> Iterator[Phrase]:
-    """Compile each phrase of a kind once, however many languages share it."""
-    for rank, kind in enumerate(table):
-        for written in dict.fromkeys(chain.from_iterable(table[kind].values())):
-            yield _compile(written, kind, rank)
-
-
 def _compile(written: str, kind: str, rank: int) -> Phrase:
     bare = make_plain(written.strip("*"))
     return Phrase(
@@ -209,21 +206,15 @@ def _compile(written: str, kind: str, rank: int) -> Phrase:
 def find_phrases(folded: str, table: PhraseTable) -> list[Occurrence]:
     """Find all phrases in a folded text, by position; of overlapping ones the longest counts."""
     found = list(_find_by_word(folded, table))
-    for phrase in _searched_in(folded, table):
+    phrases = [*table.anywhere]
+    if not folded.isascii():
+        phrases += table.foreign
+        phrases += (one for script, some in table.unspaced if script.search(folded) for one in some)
+    for phrase in phrases:
         if phrase.text in folded:
             found += _find_anywhere(folded, phrase)
     found.sort(key=lambda word: (word.start, -word.end, word.rank))
     return _drop_overlaps(found)
-
-
-def _searched_in(folded: str, table: PhraseTable) -> Iterator[Phrase]:
-    """Give the phrases that are searched for one by one, of the scripts that the text has."""
-    yield from table.anywhere
-    if not folded.isascii():
-        yield from table.foreign
-        for script, phrases in table.unspaced:
-            if script.search(folded):
-                yield from phrases
 
 
 def _find_by_word(folded: str, table: PhraseTable) -> Iterator[Occurrence]:
@@ -258,15 +249,10 @@ def _accept(folded: str, start: int, phrase: Phrase) -> Iterator[Occurrence]:
     if not phrase.is_open_after and word_end != end:
         return
     if phrase.is_open_before and _is_letter(phrase.text[0]):
-        start = _find_word_start(folded, start)
+        limit = max(0, start - _LONGEST_WORD)
+        while start > limit and _is_letter(folded[start - 1]):
+            start -= 1
     yield Occurrence(start, word_end, phrase.kind, phrase.rank)
-
-
-def _find_word_start(folded: str, start: int) -> int:
-    limit = max(0, start - _LONGEST_WORD)
-    while start > limit and _is_letter(folded[start - 1]):
-        start -= 1
-    return start
 
 
 def _is_letter(character: str) -> bool:

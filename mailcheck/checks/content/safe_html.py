@@ -492,7 +492,11 @@ def _start_tag(element: Element, places: Set[str] | None) -> str:
         kept = [(key, value) for key, value in kept if key != "target"]
         if attributes.get("href", "").strip() not in places:
             kept.append(("target", "_blank"))
-    written = "".join(f' {key}="{escape(value)}"' for key, value in kept if _is_plain(key))
+    written = "".join(
+        f' {key}="{escape(value)}"'
+        for key, value in kept
+        if key.isascii() and key.replace("-", "").isalnum()
+    )
     return f"<{_shown_name(element)}{written}>"
 
 
@@ -505,10 +509,6 @@ def _style_body(attributes: Mapping[str, str]) -> Mapping[str, str]:
         "class": f"{PAGE_CLASS} {attributes.get('class', '')}".strip(),
         "style": "; ".join([*style, attributes.get("style", "")]),
     }
-
-
-def _is_plain(name: str) -> bool:
-    return name.isascii() and name.replace("-", "").isalnum()
 
 
 @dataclass(slots=True)
@@ -524,7 +524,9 @@ class _AttributeRules:
         if name in ("src", "background"):
             return self._image(value.strip().translate(_IGNORED_IN_URLS))
         if name == "href":
-            return self._link(value.strip().translate(_IGNORED_IN_URLS))
+            url = value.strip().translate(_IGNORED_IN_URLS)
+            scheme, colon, _ = url.partition(":")
+            return url if url in self.places or (colon and scheme.lower() in LINK_SCHEMES) else None
         if name == "rel":
             return LINK_REL
         if name == "target":
@@ -548,9 +550,3 @@ class _AttributeRules:
             return None
         self.styles.remote_count += 1
         return url if self.styles.allows_remote else None
-
-    def _link(self, url: str) -> str | None:
-        if url in self.places:
-            return url
-        scheme, colon, _ = url.partition(":")
-        return url if colon and scheme.lower() in LINK_SCHEMES else None

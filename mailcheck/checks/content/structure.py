@@ -56,36 +56,6 @@ class Entity(Struct, frozen=True):
     start: int = 0
 
 
-def _is_text(entity: Entity) -> bool:
-    """Return whether an entity is text that is not encoded and has no name."""
-    is_plain = entity.content_type == "text/plain" and entity.disposition != "attachment"
-    return is_plain and entity.encoding in _NOT_ENCODED and not entity.filename
-
-
-def _choose_filename(disposition: Mapping[str, str], content_type: Mapping[str, str]) -> str:
-    """Return the file name of a part; some programs use the parameter name of the other field."""
-    return (
-        disposition.get("filename")
-        or content_type.get("name")
-        or disposition.get("name")
-        or content_type.get("filename", "")
-    )
-
-
-def _describe_file(name: str, file: slice) -> Entity:
-    return Entity(
-        content_type="application/octet-stream",
-        parameters={},
-        disposition="attachment",
-        filename=name,
-        encoding="x-uuencode",
-        content_id=None,
-        body=(file.start, file.stop),
-        parts=(),
-        start=file.start,
-    )
-
-
 class Structure(Struct, frozen=True):
     """A whole mail: the fields of its header, its tree of entities, what was wrong."""
 
@@ -128,14 +98,21 @@ class _Scan:
             content_type=content_type,
             parameters=parameters,
             disposition=disposition,
-            filename=_choose_filename(names, parameters),
+            # Some programs use the parameter name of the other field.
+            filename=names.get("filename")
+            or parameters.get("name")
+            or names.get("name")
+            or parameters.get("filename", ""),
             encoding=encoding,
             content_id=content_id.decode().strip("<> ") or None if content_id else None,
             body=body,
             parts=parts,
             start=start,
         )
-        return self._divide_text(entity) if _is_text(entity) else entity
+        is_plain = content_type == "text/plain" and disposition != "attachment"
+        if is_plain and encoding in _NOT_ENCODED and not entity.filename:
+            return self._divide_text(entity)
+        return entity
 
     def _divide_text(self, text: Entity) -> Entity:
         """Return a text with uuencoded files in it as a multipart of text and attachments."""
@@ -150,8 +127,18 @@ class _Scan:
             self.part_count += 2
             file = slice(match.start() + 1, match.end())
             parts.append(replace(text, body=(position, file.start)))
-            name = decode_header_bytes(match[1].strip(), text.parameters.get("charset", ""))
-            parts.append(_describe_file(name, file))
+            part = Entity(
+                content_type="application/octet-stream",
+                parameters={},
+                disposition="attachment",
+                filename=decode_header_bytes(match[1].strip(), text.parameters.get("charset", "")),
+                encoding="x-uuencode",
+                content_id=None,
+                body=(file.start, file.stop),
+                parts=(),
+                start=file.start,
+            )
+            parts.append(part)
             position = file.stop
         if not parts:
             return text
@@ -212,7 +199,8 @@ class _Scan:
         start: int | None = None
         while match := line.search(self.raw_message, position, end):
             if start is not None:
-                yield start, max(start, self._before_line_break(match.start()))
+                before = match.start()
+                yield start, max(start, before - (self.raw_message[before - 1 : before] == b"\r"))
             if match[1]:
                 return
             start = match.end()
@@ -222,6 +210,3 @@ class _Scan:
             return
         self.problems.append("a multipart has no closing boundary: the mail may be cut off")
         yield start, end
-
-    def _before_line_break(self, position: int) -> int:
-        return position - (self.raw_message[position - 1 : position] == b"\r")

@@ -149,10 +149,13 @@ class Looks:
     def _find(self, above: Look, name: str, attributes: Mapping[str, str]) -> Look:
         style = read_style(attributes.get("style", ""))
         by_sheet = _UNKNOWN if self._is_coloured(name, attributes) else ""
-        colour = style.colour or _colour_attribute(name, attributes) or by_sheet
+        of_element = attributes.get({"font": "color", "body": "text"}.get(name, ""), "")
+        colour = style.colour or _read_colour(of_element.lower()) or by_sheet
         if not colour and name == "a" and "href" in attributes:
             colour = _LINK_COLOUR
-        background = style.background or _background_attribute(attributes) or by_sheet
+        written = _UNKNOWN if attributes.get("background") else ""
+        written = written or _read_colour(attributes.get("bgcolor", "").lower())
+        background = style.background or written or by_sheet
         visible, indented = style.is_visible, style.is_far_indented
         return Look(
             is_text=above.is_text and name not in NOT_SHOWN,
@@ -187,17 +190,6 @@ def _font_size(above: float, name: str, attributes: Mapping[str, str], style: St
         number, unit = style.font_size
         return above * number * _RELATIVE[unit] if unit in _RELATIVE else number * _PIXELS[unit]
     return 16.0 if name == "font" and "size" in attributes else above
-
-
-def _colour_attribute(name: str, attributes: Mapping[str, str]) -> str:
-    attribute = {"font": "color", "body": "text"}.get(name, "")
-    return _read_colour(attributes.get(attribute, "").lower())
-
-
-def _background_attribute(attributes: Mapping[str, str]) -> str:
-    if attributes.get("background"):
-        return _UNKNOWN
-    return _read_colour(attributes.get("bgcolor", "").lower())
 
 
 _UNKNOWN, _TRANSPARENT, _INHERITED = "unknown", "transparent", "inherited"
@@ -329,10 +321,8 @@ def _read_declarations(text: str) -> dict[str, str]:
 
 
 def _unescape(match: re.Match[str]) -> str:
-    if not match[1]:
-        return match[2]
-    number = int(match[1], 16)
-    return chr(number) if number < 0x110000 else "\ufffd"
+    number = int(match[1] or "0", 16)
+    return match[2] or (chr(number) if number < 0x110000 else "\ufffd")
 
 
 def _find_hiding(said: Mapping[str, str]) -> Hiding | None:
@@ -427,7 +417,6 @@ def _count_button_marks(said: Mapping[str, str]) -> int:
     return sum((has_ground, "border-radius" in said, has_room, is_box))
 
 
-_NO_GROUND = ("none", "transparent", "inherit")
 _ROOMY = re.compile(r"[5-9]|[1-9][0-9]")
 _SELECTOR_NAME = re.compile(r"[.#]?[A-Za-z_][\w-]*")
 

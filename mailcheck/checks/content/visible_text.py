@@ -123,29 +123,24 @@ class _Page:
         for number, line in enumerate(lines):
             if number:
                 self._add_gap("\n")
-            self._add_line(line)
-
-    def _add_line(self, line: str) -> None:
-        words = line.split()
-        if line[:1].isspace() or not words:
-            self._add_gap(" " if line else "")
-        if not words:
-            return
-        self._write(" ".join(words))
-        if line[-1].isspace():
-            self._add_gap(" ")
+            words = line.split()
+            if line[:1].isspace():
+                self._add_gap(" ")
+            if not words:
+                continue
+            written = " ".join(words)
+            if self.gap and self.length:
+                written = self.gap + written
+            self.gap = ""
+            self.pieces.append(written)
+            self.length += len(written)
+            if line[-1].isspace():
+                self._add_gap(" ")
 
     def _add_gap(self, gap: str) -> None:
         """Remember the strongest white space: line, cell, blank."""
         if gap == "\n" or not self.gap or self.gap == " ":
             self.gap = gap
-
-    def _write(self, text: str) -> None:
-        if self.gap and self.length:
-            text = self.gap + text
-        self.gap = ""
-        self.pieces.append(text)
-        self.length += len(text)
 
     def _add_area(self, element: Element) -> None:
         """Add a link of a picture; its words are those for readers who do not see the picture."""

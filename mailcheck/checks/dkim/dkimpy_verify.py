@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from mailcheck.checks.dkim.key_record import ED25519, KeyRecord
-from mailcheck.checks.dkim.signature_headers import CRLF, Field, MailSource
+from mailcheck.checks.dkim.signature_headers import CRLF, Field, MailSource, SignatureHeader
 
 MAX_EXPONENT_BITS = 64
 """Of an RSA key: a longer one makes verifying as slow as signing (OpenSSL has this limit too)."""
@@ -41,20 +41,6 @@ def _dkimpy() -> Any:
 
 class UnusableKey(Exception):
     """A key that no signature can be verified with; the text says why, after "the key"."""
-
-
-@dataclass(frozen=True, slots=True)
-class SignedHeader:
-    """What a signature over the header says: DKIM's and ARC's alike.
-
-    ``signature_field`` is the field that the signature stands in, whole.
-    """
-
-    algorithm: str
-    canonicalization: str
-    signed_fields: tuple[str, ...]
-    signature: bytes
-    signature_field: Field
 
 
 @dataclass
@@ -84,9 +70,12 @@ class BodyHashes:
             return hashlib.sha256(octets[:length]).digest()
 
 
-def is_header_intact(source: MailSource, signed: SignedHeader, key: KeyRecord) -> bool:
-    """Tell whether a signature over the header verifies with the key.
+def is_header_intact(
+    source: MailSource, signed: SignatureHeader, own_field: Field, key: KeyRecord
+) -> bool:
+    """Return whether a signature over the header verifies with the key: DKIM's and ARC's alike.
 
+    :param own_field: the whole field that the signature stands in.
     :raises UnusableKey: no signature verifies with it.
     """
     names = [name.encode() for name in signed.signed_fields]
@@ -106,7 +95,7 @@ def is_header_intact(source: MailSource, signed: SignedHeader, key: KeyRecord) -
         b"b": base64.b64encode(signed.signature),
     }
     try:
-        return bool(verifier.verify_sig_process(tags, names, signed.signature_field, None))
+        return bool(verifier.verify_sig_process(tags, names, own_field, None))
     except dkim.DKIMException:
         return False
 

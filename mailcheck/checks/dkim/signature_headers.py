@@ -95,13 +95,13 @@ class SignatureHeader(Struct, frozen=True):
     index: int
     signing_domain: str
     selector: str
-    agent_id: str
-    algorithm: str
-    signed_fields: tuple[str, ...]
-    canonicalization: str
-    body_length: int | None
-    signed_at: int | None
-    expires_at: int | None
+    agent_id: str = ""
+    algorithm: str = ""
+    signed_fields: tuple[str, ...] = ()
+    canonicalization: str = ""
+    body_length: int | None = None
+    signed_at: int | None = None
+    expires_at: int | None = None
     problem: str = ""
     body_hash: bytes = b""
     signature: bytes = b""
@@ -131,21 +131,17 @@ def to_a_labels(text: str) -> str:
         raise InvalidName("it is empty")
     if len(text) > MAX_INPUT:
         raise InvalidName(f"it is longer than {MAX_NAME} characters")
-    name = text.lower() if text.isascii() else _encode(text)
-    name = name.removesuffix(".")
+    try:
+        name = text if text.isascii() else idna.encode(text, uts46=True).decode("ascii")
+    except (idna.IDNAError, UnicodeError):
+        raise InvalidName(f"{text[:MAX_LABEL]!r} is not a domain name") from None
+    name = name.lower().removesuffix(".")
     if len(name) > MAX_NAME:
         raise InvalidName(f"it is longer than {MAX_NAME} characters")
     for label in name.split("."):
         if len(label) > MAX_LABEL or _LABEL.fullmatch(label) is None:
             raise InvalidName(f"{text[:MAX_LABEL]!r} is not a domain name")
     return name
-
-
-def _encode(text: str) -> str:
-    try:
-        return idna.encode(text, uts46=True).decode("ascii").lower()
-    except (idna.IDNAError, UnicodeError):
-        raise InvalidName(f"{text[:MAX_LABEL]!r} is not a domain name") from None
 
 
 MAX_SIGNATURES = 10
@@ -322,53 +318,32 @@ def parse_signature(index: int, tags: SignatureTags) -> SignatureHeader:
 
 
 def _read(index: int, body: bytes, problem: str) -> SignatureHeader:
+    tags = SignatureTags({})
     try:
         tags = parse_tags(body)
+        return _parse(index, tags, problem)
     except MalformedSignature as malformed:
-        return _broken(index, SignatureTags({}), problem or str(malformed))
-    try:
-        header = _parse(index, tags, problem)
-    except MalformedSignature as malformed:
-        return _broken(index, tags, problem or str(malformed))
-    return header
-
-
-def _broken(index: int, tags: SignatureTags, problem: str) -> SignatureHeader:
-    """Give what can be shown of a signature that can't be verified."""
+        problem = problem or str(malformed)
+    # A signature that can't be verified, as far as it can be shown.
     try:
         selector, domain = parse_key_place(tags)
     except MalformedSignature:
         selector = domain = ""
-    return SignatureHeader(
-        index=index,
-        signing_domain=domain,
-        selector=selector,
-        agent_id="",
-        algorithm=tags.text("a").lower()[:40],
-        signed_fields=(),
-        canonicalization="",
-        body_length=None,
-        signed_at=None,
-        expires_at=None,
-        problem=problem,
-    )
+    algorithm = tags.text("a").lower()[:40]
+    return SignatureHeader(index, domain, selector, algorithm=algorithm, problem=problem)
 
 
 def _parse(index: int, tags: SignatureTags, problem: str) -> SignatureHeader:
     require(tags, _MANDATORY)
     if tags.text("v") != "1":
         raise MalformedSignature(f"is of an unknown version (v={tags.text('v')[:40]})")
-    _, domain = parse_key_place(tags)
-    header = replace(
-        parse_signature(index, tags),
-        agent_id=_parse_agent_id(tags, domain),
-        problem=problem,
-    )
+    header = parse_signature(index, tags)
+    agent_id = _parse_agent_id(tags, header.signing_domain)
     if "dns/txt" not in tags.joined("q", "dns/txt").lower().split(":"):
         raise MalformedSignature(
             f"wants its key looked up in an unknown way (q={tags.text('q')[:40]})"
         )
-    return header
+    return replace(header, agent_id=agent_id, problem=problem)
 
 
 def _parse_agent_id(tags: SignatureTags, domain: str) -> str:

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.dkimpy_verify import (
     BodyHashes,
-    SignedHeader,
     UnusableKey,
     is_header_intact,
 )
@@ -53,22 +52,17 @@ def find_refusal(header: SignatureHeader, key: KeyOfSignature, now: int) -> Refu
     """Judge a signature by its tags and its key; ``now`` is in seconds since the epoch."""
     if header.problem:
         return _permanent(SignatureFault.MALFORMED, f"The signature {header.problem}.")
+    if header.algorithm == SHA1:
+        return Refusal(
+            SignatureFault.SHA1,
+            AuthResult.POLICY,
+            f"The signature of {header.signing_domain} was made with SHA-1 (a=rsa-sha1), which"
+            " receivers must not accept any more (RFC 8301).",
+        )
     return (
-        _judge_algorithm(header)
-        or _judge_key_state(header, key)
+        _judge_key_state(header, key)
         or (_judge_key(header, key.record) if key.record is not None else None)
         or _judge_times(header, now)
-    )
-
-
-def _judge_algorithm(header: SignatureHeader) -> Refusal | None:
-    if header.algorithm != SHA1:
-        return None
-    return Refusal(
-        SignatureFault.SHA1,
-        AuthResult.POLICY,
-        f"The signature of {header.signing_domain} was made with SHA-1 (a=rsa-sha1), which"
-        " receivers must not accept any more (RFC 8301).",
     )
 
 
@@ -219,12 +213,15 @@ def verify_signature(
             refusal.fault,
             key_record_name=key.record_name,
         )
+    unsigned = 0
+    if header.body_length is not None:
+        unsigned = bodies.size(header.canonicalization) - header.body_length
     return SignatureOfMail(
         header,
         AuthResult.PASS,
         key.record,
         f"The signature of {header.signing_domain} is valid.",
-        unsigned_octets=_count_unsigned(bodies, header),
+        unsigned_octets=unsigned,
         seconds_ahead=count_seconds_ahead(header, now),
         key_record_name=key.record_name,
     )
@@ -273,23 +270,19 @@ def find_change_of_header(
     source: MailSource, header: SignatureHeader, key: KeyRecord, own_field: Field
 ) -> Refusal | None:
     """Verify the signature over the header; ``own_field`` is the one that it stands in."""
-    signed = SignedHeader(
-        header.algorithm,
-        header.canonicalization,
-        header.signed_fields,
-        header.signature,
-        own_field,
-    )
     try:
-        if is_header_intact(source, signed, key):
+        if is_header_intact(source, header, own_field, key):
             return None
-        if _is_intact_below(source, signed, key):
-            count = len(source.by_name[_FROM])
+        added = source.by_name.get(b"from", [])[:-1]
+        # With the last From alone it is intact: the others were put on top of it.
+        above = set(map(id, added))
+        below = tuple(field for field in source.fields if id(field) not in above)
+        if added and is_header_intact(replace(source, fields=below), header, own_field, key):
             return Refusal(
                 SignatureFault.HEADER_CHANGED,
                 AuthResult.FAIL,
-                f"{header.signing_domain} signed the mail with one From field and it has {count}:"
-                " what stands above the last one was added after signing.",
+                f"{header.signing_domain} signed the mail with one From field and it has"
+                f" {len(added) + 1}: what stands above the last one was added after signing.",
             )
     except UnusableKey as problem:
         return Refusal(
@@ -304,21 +297,3 @@ def find_change_of_header(
         " signed header field was changed after signing, or the key at"
         f" {header.key_name} does not match.",
     )
-
-
-_FROM = b"from"
-
-
-def _is_intact_below(source: MailSource, signed: SignedHeader, key: KeyRecord) -> bool:
-    """Tell whether it verifies with the last From alone: the others were put on top of it."""
-    added = source.by_name.get(_FROM, [])[:-1]
-    if not added:
-        return False
-    fields = tuple(field for field in source.fields if not any(field is one for one in added))
-    return is_header_intact(replace(source, fields=fields), signed, key)
-
-
-def _count_unsigned(bodies: BodyHashes, header: SignatureHeader) -> int:
-    if header.body_length is None:
-        return 0
-    return bodies.size(header.canonicalization) - header.body_length

@@ -139,6 +139,8 @@ def parse_policy_record(text: str) -> PolicyRecord:
     policies = {tag: _read_policy(tags, tag, problems) for tag in POLICY_TAGS}
     values = {tag: _read_value(tags, tag, problems) for tag in VALUES}
     _check_failure_options(tags, problems)
+    known = (*KNOWN_TAGS, *OBSOLETE_TAGS)
+    unknown = [f'"{tag[:40]}" is not a tag of DMARC' for tag in tags.tags if tag not in known]
     return PolicyRecord(
         text=text,
         policy=policies["p"],
@@ -151,7 +153,7 @@ def parse_policy_record(text: str) -> PolicyRecord:
         rua=_read_uris(tags, "rua", problems),
         ruf=_read_uris(tags, "ruf", problems),
         obsolete_tags=tuple(tag for tag in OBSOLETE_TAGS if tag in tags.tags),
-        problems=tuple(problems + _name_unknown(tags)),
+        problems=tuple(problems + unknown[:5]),
         has_bad_policy=policies["p"] is None
         or any(tag in tags.tags and policies[tag] is None for tag in POLICY_TAGS),
     )
@@ -209,11 +211,6 @@ def _read_uri(text: str) -> ReportUri | None:
     return ReportUri(text, match["scheme"].lower(), host)
 
 
-def _name_unknown(tags: TagList) -> list[str]:
-    known = (*KNOWN_TAGS, *OBSOLETE_TAGS)
-    return [f'"{tag[:40]}" is not a tag of DMARC' for tag in tags.tags if tag not in known][:5]
-
-
 MAX_LABELS = 7  # of the names asked after the first, RFC 9989 4.10 step 5
 
 PREFIX = "_dmarc."
@@ -257,7 +254,9 @@ class TreeWalk(Struct, frozen=True):
             if psd == "n":
                 return step.domain
             if psd == "y":
-                return _one_label_below(step.domain, self.start)
+                # One label below, on the way down to the start; the start itself where it is that.
+                labels = step.domain.count(".") + 2
+                return ".".join(self.start.split(".")[-labels:])
         return found[-1].domain if found else self.start
 
     def step_at(self, domain: str) -> WalkStep | None:
@@ -274,15 +273,9 @@ def names_to_walk(domain: str) -> tuple[str, ...]:
 
 def walk_tree(domain: str, answers: Answers) -> TreeWalk:
     """Walk from ``domain`` to the top, asking for everything at once."""
-    steps = []
-    has_ended = False
-    for name in names_to_walk(domain):
-        step = _take_step(name, answers)
-        if has_ended:
-            continue
-        steps.append(step)
-        has_ended = step.record is not None and step.record.psd in ("y", "n")
-    return TreeWalk(domain, tuple(steps))
+    steps = [_take_step(name, answers) for name in names_to_walk(domain)]
+    ends = (n for n, step in enumerate(steps, 1) if step.record and step.record.psd in ("y", "n"))
+    return TreeWalk(domain, tuple(steps[: next(ends, None)]))
 
 
 def _take_step(domain: str, answers: Answers) -> WalkStep:
@@ -294,12 +287,6 @@ def _take_step(domain: str, answers: Answers) -> WalkStep:
     if len(texts) != 1:
         return WalkStep(domain, Presence.ABSENT, None, texts, target)
     return WalkStep(domain, Presence.FOUND, parse_policy_record(texts[0]), texts, target)
-
-
-def _one_label_below(parent: str, start: str) -> str:
-    """Give the name on the way down to the start; the start itself when that is the parent."""
-    count = parent.count(".") + 2
-    return ".".join(start.split(".")[-count:])
 
 
 _ALIASES = {"policy": "p"}

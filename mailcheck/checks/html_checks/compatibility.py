@@ -56,8 +56,6 @@ _NOT_MSO = re.compile(r"<!--\[if !mso\]>\s*<!(?:--\s*)?-->", re.IGNORECASE)
 _END_OF_NOT_MSO = re.compile(r"<!--\s*<!\[endif\]-->", re.IGNORECASE)
 
 
-NO_PARTS: Mapping[str, str] = MappingProxyType({})
-
 _ENDINGS = MappingProxyType(
     {
         "image/avif": ".avif",
@@ -93,7 +91,7 @@ class _Found(Struct):
 
 
 def judge_compatibility(
-    markup: str, tree: HtmlTree, lines: Lines, media_types: Mapping[str, str] = NO_PARTS
+    markup: str, tree: HtmlTree, lines: Lines, media_types: Mapping[str, str]
 ) -> Compatibility:
     """Judge a page, given as it was sent and as a tree. Never raises; takes linear time.
 
@@ -140,12 +138,9 @@ class _Pictures(Struct, frozen=True):
         media_type = self.media_types.get(content_id_key(address[4:]))
         ending = _ENDINGS.get(media_type or "", "")
         if not ending:
-            self.note(_NO_SUCH_PART if media_type is None else _NO_PICTURE, element.position)
+            problem = _NO_SUCH_PART if media_type is None else _NO_PICTURE
+            self.unseen[problem].append(element.position)
         return ending
-
-    def note(self, what: tuple[Unjudged, str], position: int) -> None:
-        """Note that something is out of sight."""
-        self.unseen[what].append(position)
 
 
 def _badness(finding: FeatureFinding) -> float:
@@ -193,7 +188,7 @@ def _list_features(
     for sheet in tree.style_sheets:
         for piece in read_style_sheet(sheet.text):
             if piece.kind is Kind.AT_RULE and piece.text.lower().startswith("import"):
-                pictures.note(_FETCHED, sheet.position + piece.position)
+                pictures.unseen[_FETCHED].append(sheet.position + piece.position)
             for slug in css.of_piece(piece):
                 yield slug, sheet.position + piece.position
 
@@ -214,7 +209,7 @@ def _features_of_element(
     if name == "img" and "src" in attributes:
         yield from _features_of_image(element, rules, pictures)
     elif is_linked_sheet(element):
-        pictures.note(_FETCHED, element.position)
+        pictures.unseen[_FETCHED].append(element.position)
 
 
 def _features_of_image(element: Element, rules: Rules, pictures: _Pictures) -> Iterator[str]:
@@ -226,7 +221,7 @@ def _features_of_image(element: Element, rules: Rules, pictures: _Pictures) -> I
             is_told = True
             yield from slugs
     if not is_told:
-        pictures.note(_FORMAT_HIDDEN, element.position)
+        pictures.unseen[_FORMAT_HIDDEN].append(element.position)
 
 
 def _support_of(feature: Feature, found: Mapping[str, _Found], facts: Facts) -> str:
@@ -243,7 +238,8 @@ def _finding(
     by_letter: dict[str, list[str]] = defaultdict(list)
     for client, letter in zip(facts.clients, support, strict=True):
         by_letter[letter].append(client)
-    concerned = {*by_letter[UNSUPPORTED], *by_letter[PARTIAL]}
+    lacking = {*by_letter[UNSUPPORTED], *by_letter[PARTIAL]}
+    concerned = [client for client in feature.noted if client in lacking]
     return FeatureFinding(
         slug=feature.slug,
         title=feature.title,
@@ -251,21 +247,14 @@ def _finding(
         support=_count_families(dict(zip(facts.clients, support, strict=True))),
         unsupported=tuple(map(facts.client_name, by_letter[UNSUPPORTED])),
         partial=tuple(map(facts.client_name, by_letter[PARTIAL])),
-        notes=tuple(_notes(feature, concerned, facts)),
+        notes=tuple(
+            ClientNote(text, tuple(map(facts.client_name, clients)))
+            for number, text in feature.notes.items()
+            if (clients := [c for c in concerned if int(number) in feature.noted[c]])
+        ),
         places=lines.places(found.positions),
         count=len(found.positions),
     )
-
-
-def _notes(feature: Feature, concerned: set[str], facts: Facts) -> Iterator[ClientNote]:
-    for number, text in feature.notes.items():
-        clients = [
-            client
-            for client, numbers in feature.noted.items()
-            if client in concerned and int(number) in numbers
-        ]
-        if clients:
-            yield ClientNote(text, tuple(map(facts.client_name, clients)))
 
 
 def _judge_clients(support: Mapping[str, str], facts: Facts) -> tuple[Support, ...]:

@@ -359,8 +359,9 @@ class CssFeatures:
         for colons, name in _PSEUDO.findall(plain):
             mark = "::" if name in _OLD_ELEMENTS else colons
             yield from self._rules.pseudo.get(mark + name, ())
-        plain = _PSEUDO.sub("", _without_arguments(plain))
-        alone = plain.split(",")
+        for _ in range(4):  # brackets in brackets
+            plain = _ARGUMENT.sub("", plain)
+        alone = _PSEUDO.sub("", plain).split(",")
         if len(alone) > 1:
             yield from parts[","]
         for one in alone:
@@ -382,15 +383,6 @@ class CssFeatures:
                 yield from parts["*"]
             elif compound[0].isalpha():
                 yield from parts["type"]
-
-
-def _without_arguments(text: str) -> str:
-    """Take out what stands in brackets, from the innermost on; a few are enough in a selector."""
-    for _ in range(4):
-        text, count = _ARGUMENT.subn("", text)
-        if not count:
-            break
-    return text
 
 
 def _look_up(table: Mapping[str, Slugs], names: list[str]) -> Iterator[str]:

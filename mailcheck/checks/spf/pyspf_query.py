@@ -26,7 +26,6 @@ from mailcheck.checks.dns_answers import Answers, DnsAnswer, mx_records, ptr_nam
 from mailcheck.checks.spf.record import (
     Mechanism,
     MechanismName,
-    SpfRecord,
     TermProblem,
     cut_to_name,
     expand_macros,
@@ -125,22 +124,19 @@ class MailQuery(spf.query):  # type: ignore[misc]
             # pyspf counts a redirect before the terms of its record, though it may never
             # come to it; it is counted above, once it did (RFC 7208 4.6.4).
             self.lookups -= 1
-        before, self._path, self._depth = (
-            (self._path, self._depth),
-            [*self._path, domain],
-            recursion,
-        )
+        self._terms.update((mechanism.text, mechanism) for mechanism in record.mechanisms)
+        # What counts of the record: pyspf finds no fault in it that our grammar did not.
+        terms = [mechanism.text for mechanism in record.mechanisms]
+        terms += [REDIRECT + record.redirect] if record.redirect else []
+        before = self._path, self._depth
+        self._path, self._depth = [*self._path, domain], recursion
         try:
-            result: tuple[str, int, str] = super().check1(self._hand_on(record), domain, recursion)
+            result: tuple[str, int, str] = super().check1(
+                " ".join([VERSION, *terms]), domain, recursion
+            )
         finally:
             self._path, self._depth = before
         return result
-
-    def _hand_on(self, record: SpfRecord) -> str:
-        """Write what counts of a record: pyspf finds no fault in it that ours did not."""
-        self._terms.update((mechanism.text, mechanism) for mechanism in record.mechanisms)
-        redirect = [REDIRECT + record.redirect] if record.redirect else []
-        return " ".join([VERSION, *(mechanism.text for mechanism in record.mechanisms), *redirect])
 
     def validate_mechanism(self, mech: str) -> tuple[str, str, str, int, str]:
         """Give a term as pyspf evaluates it: its text, name, argument, length and result."""
@@ -214,23 +210,19 @@ class MailQuery(spf.query):  # type: ignore[misc]
 
     def validated_ptrs(self) -> list[str]:
         """Give the names that lead back to the client; silence is no match (RFC 7208 5.5)."""
-        return [name for name in self._ptr_names() if self._leads_back(name)]
+        names = self._dns_or_nothing(self._client_ip.reverse_pointer, "PTR", ignore_void=False)
+        return [
+            name
+            for name in map(str, names[:MAX_PTR_NAMES])
+            if self.cidrmatch(self._dns_or_nothing(name, self.A), self._client_ip.max_prefixlen)
+        ]
 
-    def _ptr_names(self) -> list[str]:
+    def _dns_or_nothing(self, name: str, rdtype: str, *, ignore_void: bool = True) -> list[Any]:
         try:
-            names = self.dns(self._client_ip.reverse_pointer, "PTR")
+            return self.dns(name, rdtype, ignore_void=ignore_void)
         except spf.TempError:
             self.silent = None
             return []
-        return [str(name) for name in names[:MAX_PTR_NAMES]]
-
-    def _leads_back(self, name: str) -> bool:
-        try:
-            addresses = self.dns(name, self.A, ignore_void=True)
-        except spf.TempError:
-            self.silent = None
-            return False
-        return bool(self.cidrmatch(addresses, self._client_ip.max_prefixlen))
 
     def _count_void(self, name: str, rdtype: str) -> None:
         place = name.removesuffix(".").lower(), "A" if rdtype == "AAAA" else rdtype

@@ -23,11 +23,6 @@ _ZERO_TRANSFORMER = re.compile(r"%\{[A-Za-z]0+[^0-9]")
 _TOP_LABEL = re.compile(r"(?=[A-Za-z0-9-]*[A-Za-z-])[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
 
 
-def has_macros(text: str) -> bool:
-    """Tell whether the text depends on the mail that is checked."""
-    return "%" in text
-
-
 def is_macro_string(text: str) -> bool:
     """Tell whether the text is what a modifier may have as its value (RFC 7208 6, 7.1)."""
     return _MACRO_STRING.fullmatch(text) is not None
@@ -48,7 +43,7 @@ def explain_bad_domain_spec(text: str) -> str | None:
     host, dot, top_label = text.removesuffix(".").rpartition(".")
     if not dot or not host or _TOP_LABEL.fullmatch(top_label) is None:
         return "has no full domain name"
-    if not has_macros(text) and not all(host.split(".")):
+    if "%" not in text and not all(host.split(".")):
         return "has nothing between two dots"
     return None
 
@@ -96,11 +91,6 @@ class Mechanism(Struct, frozen=True):
     target: str = ""
     network: IPv4Network | IPv6Network | None = None
     lengths: tuple[int, int] = WHOLE_ADDRESSES
-
-    @property
-    def has_macros(self) -> bool:
-        """Tell whether the target depends on the mail that is checked (RFC 7208 7)."""
-        return "%" in self.target
 
 
 class Modifier(Struct, frozen=True):
@@ -269,7 +259,7 @@ def _read_target(name: MechanismName, spec: str) -> str:
 
 def _as_asked(domain_spec: str) -> str:
     """Write a name as DNS is asked for it; the case of macros has a meaning (RFC 7208 7.3)."""
-    return domain_spec if has_macros(domain_spec) else domain_spec.lower().removesuffix(".")
+    return domain_spec if "%" in domain_spec else domain_spec.lower().removesuffix(".")
 
 
 def _split_lengths(rest: str) -> tuple[str, tuple[int, int]]:

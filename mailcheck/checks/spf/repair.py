@@ -28,6 +28,7 @@ from mailcheck.checks.spf.record import (
     MechanismName,
     Modifier,
     Qualifier,
+    TermProblem,
     guess_name,
     parse_term,
 )
@@ -104,12 +105,13 @@ class _Reading:
     def take(self, word: str) -> None:
         """Read a word."""
         plain = word.replace(JOINT, "")
-        if self._is_good(plain):
+        if plain not in self._useless and is_plain(plain):
             self._keep(plain)
             return
         pieces = [one for one in _SEPARATORS.split(word) if one.strip(JOINT)]
         found = [self._read(piece) for piece in pieces]
-        if None in found and plain not in self._useless and not isinstance(_parse(plain), str):
+        is_valid = not isinstance(parse_term(plain), TermProblem)
+        if None in found and plain not in self._useless and is_valid:
             found = [(plain,)]  # unusual, but a valid term
         for piece, terms in zip(pieces, found, strict=False):
             if terms is None:
@@ -143,9 +145,6 @@ class _Reading:
             and VERSION_AT_START.fullmatch(term.value) is None
         ):
             self._modifiers.append(text)
-
-    def _is_good(self, text: str) -> bool:
-        return text not in self._useless and is_plain(text)
 
     def _read(self, piece: str) -> tuple[str, ...] | None:
         """Return the terms that a piece was meant as; `None` if that is not certain."""
@@ -192,13 +191,6 @@ def _cut(piece: str, useless: frozenset[str]) -> list[tuple[str, ...]]:
     return read_from(0)
 
 
-def _parse(text: str) -> Mechanism | Modifier | str:
-    term = parse_term(text)
-    if isinstance(term, Mechanism | Modifier):
-        return term
-    return term.reason
-
-
 _HOST = re.compile(r"[a-z0-9_.-]*", re.IGNORECASE)
 _TOP = re.compile(r"(?:[a-z]{2,63}|xn--[a-z0-9-]{1,59})\.?", re.IGNORECASE)
 _MACRO = re.compile(r"%(?:\{[^}]*\}|[%_-])")
@@ -206,8 +198,8 @@ _MACRO = re.compile(r"%(?:\{[^}]*\}|[%_-])")
 
 def is_plain(text: str) -> bool:
     """Return whether a text is a term in which only characters of names and addresses occur."""
-    term = _parse(text)
-    if isinstance(term, str):
+    term = parse_term(text)
+    if isinstance(term, TermProblem):
         return False
     if isinstance(term, Modifier):
         return term.name not in ("redirect", "exp") or _is_host(term.value)

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from mailcheck.checks.dns_answers import (
     Answers,
-    DnsAnswer,
     Presence,
     ip_addresses,
     look_up,
@@ -338,6 +337,16 @@ beyond that it only matters that there are too many."""
 REDIRECT = "redirect="
 
 
+class Found(Struct, frozen=True):
+    """The answer of DNS to a term; ``exists`` is for terms that only test for a record."""
+
+    addresses: tuple[IpAddress, ...] = ()
+    void_for: tuple[int, ...] = ()
+    silent: tuple[str, ...] = ()
+    exists: bool = False
+    is_crowded: bool = False
+
+
 class TreeWalk:
     """One walk down from a domain; ``is_truncated`` once terms were left out."""
 
@@ -378,7 +387,17 @@ class TreeWalk:
             problem = NodeProblem.SEVERAL
         elif record.is_broken:
             problem = NodeProblem.SYNTAX
-        return _NodeReading(self, domain, record, (*path, domain)).finish(term, problem)
+        read = list(self._read_terms(domain, record, (*path, domain)))
+        return SpfNode(
+            domain=domain,
+            term=term,
+            record=record,
+            problem=problem,
+            lookups=sum(m.name.asks_dns for m in record.mechanisms) + bool(record.redirect),
+            steps=tuple(step for step, _ in read),
+            crowded=tuple(step.term for step, found in read if found.is_crowded),
+            silent_names=tuple(name for _, found in read for name in found.silent),
+        )
 
     def may_follow(self) -> bool:
         """Count a term that is to be looked up; false when there were too many."""
@@ -387,26 +406,24 @@ class TreeWalk:
             self.is_truncated = True
         return self._left >= 0
 
-    def find_addresses(self, names: Collection[str]) -> "Found":
+    def find_addresses(self, names: Collection[str]) -> Found:
         """Look the addresses of hosts up, IPv4 and IPv6."""
-        questions = [(4, "A"), (6, "AAAA")]
-        asked = [(name, name_to_ask(name)) for name in names]
         answers = [
             (name, version, look_up(self._answers, question, rdtype))
-            for name, question in asked
-            if question is not None
-            for version, rdtype in questions
+            for name in names
+            if (question := name_to_ask(name)) is not None
+            for version, rdtype in ((4, "A"), (6, "AAAA"))
         ]
         found = [one for _, _, answer in answers for one in ip_addresses(answer)]
         is_known = dict.fromkeys(IP_VERSIONS, True)
         for _, version, answer in answers:
             is_known[version] &= answer.status.is_determined
         there = {one.version for one in found}
-        silent = () if found else _silent(name for name, _, one in answers if _is_silent(one))
+        silent = [name for name, _, one in answers if not (found or one.status.is_determined)]
         void_for = tuple(v for v in IP_VERSIONS if is_known[v] and v not in there)
-        return Found(tuple(found), void_for if answers else (), silent)
+        return Found(tuple(found), void_for if answers else (), tuple(dict.fromkeys(silent)))
 
-    def find_mail_hosts(self, target: str) -> "Found":
+    def find_mail_hosts(self, target: str) -> Found:
         """Look mail hosts and their addresses up; a term is void once at most."""
         question = name_to_ask(target)
         if question is None:
@@ -420,7 +437,7 @@ class TreeWalk:
         names = [host for host in hosts if host]
         return self.find_addresses(names) if names else Found(void_for=IP_VERSIONS)
 
-    def find_any(self, target: str, rdtype: str) -> "Found":
+    def find_any(self, target: str, rdtype: str) -> Found:
         """Look up whether there is any record."""
         question = name_to_ask(target)
         if question is None:
@@ -432,102 +449,63 @@ class TreeWalk:
             silent=(target,) if presence is Presence.UNDETERMINED else (),
         )
 
+    def _read_terms(
+        self, domain: str, record: SpfRecord, path: tuple[str, ...]
+    ) -> Iterator[tuple[Step, Found]]:
+        """Look up the terms of a record, one after the other; ``path`` ends in its domain."""
+        for mechanism in record.mechanisms:
+            yield self._look_at(mechanism, domain, path)
+        if record.redirect:
+            term = REDIRECT + record.redirect
+            yield self._descend(record.redirect, term, Qualifier.PASS, path)
 
-class Found(Struct, frozen=True):
-    """The answer of DNS to a term; ``exists`` is for terms that only test for a record."""
-
-    addresses: tuple[IpAddress, ...] = ()
-    void_for: tuple[int, ...] = ()
-    silent: tuple[str, ...] = ()
-    exists: bool = False
-    is_crowded: bool = False
-
-
-def _is_silent(answer: DnsAnswer) -> bool:
-    return not answer.status.is_determined
-
-
-def _silent(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
-
-
-class _NodeReading:
-    """One record while its terms are looked up, one after the other."""
-
-    def __init__(
-        self, walk: TreeWalk, domain: str, record: SpfRecord, path: tuple[str, ...]
-    ) -> None:
-        self._walk = walk
-        self._domain = domain
-        self._record = record
-        self._path = path
-        self._crowded: list[str] = []
-        self._silent: list[str] = []
-
-    def finish(self, term: str, problem: NodeProblem | None) -> SpfNode:
-        steps = [self._look_at(mechanism) for mechanism in self._record.mechanisms]
-        redirect = self._record.redirect
-        if redirect:
-            steps.append(self._descend(redirect, REDIRECT + redirect, Qualifier.PASS))
-        return SpfNode(
-            domain=self._domain,
-            term=term,
-            record=self._record,
-            problem=problem,
-            lookups=sum(m.name.asks_dns for m in self._record.mechanisms) + bool(redirect),
-            steps=tuple(steps),
-            crowded=tuple(self._crowded),
-            silent_names=tuple(self._silent),
-        )
-
-    def _look_at(self, mechanism: Mechanism) -> Step:
+    def _look_at(
+        self, mechanism: Mechanism, domain: str, path: tuple[str, ...]
+    ) -> tuple[Step, Found]:
         text, qualifier = mechanism.text, mechanism.qualifier
         if mechanism.name is MechanismName.ALL:
-            return Step(text, qualifier, ANYWHERE)
+            return Step(text, qualifier, ANYWHERE), Found()
         if mechanism.network is not None:
-            return Step(text, qualifier, (mechanism.network,))
+            return Step(text, qualifier, (mechanism.network,)), Found()
         if mechanism.name is MechanismName.INCLUDE:
-            return self._descend(mechanism.target, text, qualifier)
-        target = self._expand(mechanism.target or self._domain)
+            return self._descend(mechanism.target, text, qualifier, path)
+        target = _expand(mechanism.target or domain, path)
         if mechanism.name is MechanismName.PTR or target is None:
-            return Step(text, qualifier, depends_on_mail=True)
-        if not self._walk.may_follow():
-            return Step(text, qualifier)
+            return Step(text, qualifier, depends_on_mail=True), Found()
+        if not self.may_follow():
+            return Step(text, qualifier), Found()
         if mechanism.name is MechanismName.EXISTS:
-            found = self._walk.find_any(target, "A")
+            found = self.find_any(target, "A")
         elif mechanism.name is MechanismName.MX:
-            found = self._walk.find_mail_hosts(target)
+            found = self.find_mail_hosts(target)
         else:
-            found = self._walk.find_addresses((target,))
-        self._silent += found.silent
-        self._crowded += [text] if found.is_crowded else []
+            found = self.find_addresses((target,))
         networks = ANYWHERE if found.exists else _networks(found.addresses, mechanism.lengths)
-        return Step(text, qualifier, networks, found.void_for)
+        return Step(text, qualifier, networks, found.void_for), found
 
-    def _descend(self, written: str, term: str, qualifier: Qualifier) -> Step:
-        target = self._expand(written)
+    def _descend(
+        self, written: str, term: str, qualifier: Qualifier, path: tuple[str, ...]
+    ) -> tuple[Step, Found]:
+        target = _expand(written, path)
         if target is None:
             child = SpfNode(written, term, None, NodeProblem.MACRO)
-            return Step(term, qualifier, depends_on_mail=True, child=child)
-        if not self._walk.may_follow():
+            return Step(term, qualifier, depends_on_mail=True, child=child), Found()
+        if not self.may_follow():
             child = SpfNode(target, term, None, NodeProblem.NOT_FOLLOWED)
-            return Step(term, qualifier, child=child)
-        child = self._walk.read(target, term, self._path)
-        void_for: tuple[int, ...] = ()
-        if child.problem is NodeProblem.ABSENT:
-            found = self._walk.find_any(target, "TXT")
-            void_for = found.void_for
-            self._silent += found.silent
-        return Step(term, qualifier, void_for=void_for, child=child)
+            return Step(term, qualifier, child=child), Found()
+        child = self.read(target, term, path)
+        found = self.find_any(target, "TXT") if child.problem is NodeProblem.ABSENT else Found()
+        return Step(term, qualifier, void_for=found.void_for, child=child), found
 
-    def _expand(self, target: str) -> str | None:
-        """Return the name that a domain-spec stands for; `None` if that depends on the mail."""
-        if "%" not in target:
-            return target
-        if depends_on_mail(target):
-            return None
-        names = {"d": self._domain, "o": self._path[0]}
-        return cut_to_name(expand_macros(target, names.__getitem__)).lower()
+
+def _expand(target: str, path: tuple[str, ...]) -> str | None:
+    """Return the name that a domain-spec stands for; `None` if that depends on the mail."""
+    if "%" not in target:
+        return target
+    if depends_on_mail(target):
+        return None
+    names = {"d": path[-1], "o": path[0]}
+    return cut_to_name(expand_macros(target, names.__getitem__)).lower()
 
 
 def _networks(addresses: Iterable[IpAddress], lengths: tuple[int, int]) -> tuple[Network, ...]:
