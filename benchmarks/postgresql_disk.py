@@ -160,7 +160,7 @@ class Filled:
         self._engine.open()
         self._mails = MailStore(self._engine, Quota(NO_LIMIT, NO_LIMIT))
         self._contents = ContentStore(self._engine)
-        self._expiry = ExpiryStore(self._engine, self._engine.give_back_space)
+        self._expiry = ExpiryStore(self._engine)
         self.account = Account(AccountId("a"), "a", "dev-a", False, Instant(START), None, None)
         AccountStore(self._engine).add_account(self.account)
         self._worker.run_all()

@@ -62,7 +62,7 @@ from mailcheck.engines.postgresql_connection import (
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.delivering import DeliverMails
-from mailcheck.store.inbox_rows import _expire
+from mailcheck.store.inbox_rows import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
 from tests.servers.daemon import Daemon, running_daemon
 from tests.servers.postgresql import PostgresqlServer, own_server
@@ -269,7 +269,8 @@ def store_and_sweep(
         commit_group(connection, group)
         stored += GROUP
         if expires and stored - swept >= SWEPT:
-            (gone,) = commit_group(connection, [Write(_expire, (Instant(start), SWEPT))])
+            sweep = Write(ExpiryStore.expire, (None, (Instant(start), SWEPT), {}))
+            (gone,) = commit_group(connection, [sweep])
             swept += SWEPT if gone else 0
 
 

@@ -220,7 +220,7 @@ class Assembly:
         self._mail_bytes = MailBytes(
             self._content_store, self._workers.content, self._workers.large, self._reactor
         )
-        self._expiry_store = ExpiryStore(self.engine, self.engine.give_back_space)
+        self._expiry_store = ExpiryStore(self.engine)
         self._retention = Retention(self._expiry_store, self.time_and_chance.expiry_now)
         self._account_store = AccountStore(self.engine)
         self._keys_in_use = RevokedKeys(self._account_store)

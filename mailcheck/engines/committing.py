@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeGuard
+from typing import Any, NamedTuple, Protocol
 
 from mailcheck.core.errors import StoreUnavailable, WorkerDied
 from mailcheck.core.identifiers import AccountId
@@ -18,8 +18,6 @@ from mailcheck.store.engine import (
     for_each,
 )
 from mailcheck.store.inbox_rows import find_locked_inboxes, lock_inboxes
-
-LOCKED = "another writer keeps an inbox locked; try again later"
 
 PASSED_BY = 5.0
 """Seconds for which a writer does not wait again for an inbox whose lock it did not get."""
@@ -36,10 +34,6 @@ class Write(NamedTuple):
 
     work: Work[Any, Any]
     item: Any
-
-
-Plain = tuple[Work[Any, Any], Any]
-"""A `Write`, or the plain tuple as which it goes to the writer's process."""
 
 
 class BusyInboxes:
@@ -77,9 +71,10 @@ class BusyInboxes:
         return locked
 
 
-class GroupConnection(Protocol):
+class WriterConnection(Protocol):
     """The writer's connection: a transaction that can be bracketed and partly undone.
 
+    Pickled it becomes the connection of the process that it comes to.
     ``busy_inboxes`` is `None` where a transaction locks the whole database.
     """
 
@@ -103,6 +98,9 @@ class GroupConnection(Protocol):
     def savepoint(self) -> AbstractContextManager[None]:
         """Bracket a part of the transaction: an exception undoes the part and goes on up."""
 
+    def close(self) -> None:
+        """Close the connection."""
+
 
 @for_each
 def touch(transaction: Transaction, item: None) -> None:
@@ -110,7 +108,7 @@ def touch(transaction: Transaction, item: None) -> None:
     transaction.touch()
 
 
-def commit_group(connection: GroupConnection, group: Sequence[Plain]) -> list[Outcome]:
+def commit_group(connection: WriterConnection, group: Sequence[Write]) -> list[Outcome]:
     """Run all writes in one transaction and commit it; an outcome for each.
 
     Writes of the same work run together. Where one of them fails, nothing has
@@ -130,14 +128,14 @@ def commit_group(connection: GroupConnection, group: Sequence[Plain]) -> list[Ou
     return _commit_around_locks(connection, group)
 
 
-def _commit_around_locks(connection: GroupConnection, group: Sequence[Plain]) -> list[Outcome]:
+def _commit_around_locks(connection: WriterConnection, group: Sequence[Write]) -> list[Outcome]:
     try:
         return _commit_once(connection, group)
     except RowLocked:
         return _commit_once(connection, group)  # which now does not wait for that row
 
 
-def settle_group(connection: GroupConnection, group: Sequence[Plain]) -> list[Outcome]:
+def settle_group(connection: WriterConnection, group: Sequence[Write]) -> list[Outcome]:
     """Find out what a writer that has died in the middle of a group had committed.
 
     :raises StoreUnavailable: nobody knows.
@@ -151,7 +149,7 @@ def settle_group(connection: GroupConnection, group: Sequence[Plain]) -> list[Ou
     return _commit(connection, run)
 
 
-def find_outcomes(transaction: Transaction, group: Sequence[Plain]) -> list[Outcome]:
+def find_outcomes(transaction: Transaction, group: Sequence[Write]) -> list[Outcome]:
     """Give the outcome of each mail of a group that is stored; `WorkerDied` for all else."""
     outcomes: list[Outcome] = [WorkerDied("the writer has died: nothing was stored")] * len(group)
     for work, items in _by_work(group).items():
@@ -164,7 +162,7 @@ def find_outcomes(transaction: Transaction, group: Sequence[Plain]) -> list[Outc
     return outcomes
 
 
-def _commit_once(connection: GroupConnection, group: Sequence[Plain]) -> list[Outcome]:
+def _commit_once(connection: WriterConnection, group: Sequence[Write]) -> list[Outcome]:
     def together(transaction: Transaction) -> list[Outcome]:
         return _run_unlocked(connection, transaction, group, partial(_run_together, transaction))
 
@@ -181,7 +179,7 @@ def _commit_once(connection: GroupConnection, group: Sequence[Plain]) -> list[Ou
 
 
 def _commit(
-    connection: GroupConnection, run: Callable[[Transaction], list[Outcome]]
+    connection: WriterConnection, run: Callable[[Transaction], list[Outcome]]
 ) -> list[Outcome]:
     transaction = connection.begin()
     try:
@@ -196,34 +194,33 @@ def _commit(
 
 
 def _run_unlocked(
-    connection: GroupConnection,
+    connection: WriterConnection,
     transaction: Transaction,
-    group: Sequence[Plain],
-    run: Callable[[Sequence[Plain]], list[Outcome]],
+    group: Sequence[Write],
+    run: Callable[[Sequence[Write]], list[Outcome]],
 ) -> list[Outcome]:
     """Run the writes; writes for inboxes that another writer keeps locked fail."""
     busy = connection.busy_inboxes
     if busy is None or not busy.has_doubts:
         return run(group)
-    about = [
-        frozenset(work.accounts(transaction, [item])) if _is_inbox_work(work) else frozenset()
+    about: list[frozenset[AccountId]] = [
+        frozenset(work.accounts(transaction, [item]))
+        if isinstance(work, InboxWork)
+        else frozenset()
         for work, item in group
     ]
     locked = busy.pass_by(transaction, frozenset().union(*about))
     rest = [write for write, accounts in zip(group, about, strict=True) if not accounts & locked]
     outcomes = iter(run(rest) if rest else [])
     return [
-        _write_without_lock(transaction, *write) if accounts & locked else next(outcomes)
-        for write, accounts in zip(group, about, strict=True)
+        work.run_without_lock(transaction, item)
+        if isinstance(work, InboxWork) and accounts & locked
+        else next(outcomes)
+        for (work, item), accounts in zip(group, about, strict=True)
     ]
 
 
-def _write_without_lock(transaction: Transaction, work: Work[Any, Any], item: Any) -> Outcome:
-    without_lock = getattr(work, "without_lock", None)
-    return StoreUnavailable(LOCKED) if without_lock is None else without_lock(transaction, item)
-
-
-def _run_together(transaction: Transaction, group: Sequence[Plain]) -> list[Outcome]:
+def _run_together(transaction: Transaction, group: Sequence[Write]) -> list[Outcome]:
     by_work = _by_work(group)
     if not _locks_by_itself(by_work):
         _lock_all(transaction, by_work)
@@ -236,7 +233,7 @@ def _run_together(transaction: Transaction, group: Sequence[Plain]) -> list[Outc
 
 
 def _run_each(
-    connection: GroupConnection, transaction: Transaction, group: Sequence[Plain]
+    connection: WriterConnection, transaction: Transaction, group: Sequence[Write]
 ) -> list[Outcome]:
     _lock_all(transaction, _by_work(group))
     outcomes: list[Outcome] = []
@@ -262,25 +259,20 @@ _ByWork = dict[Work[Any, Any], list[tuple[int, Any]]]
 """The items of each work, with their numbers in the group."""
 
 
-def _by_work(group: Sequence[Plain]) -> _ByWork:
+def _by_work(group: Sequence[Write]) -> _ByWork:
     """Sort the writes by their work; those that lock inboxes come first."""
     by_work: _ByWork = {}
     for number, (work, item) in enumerate(group):
         by_work.setdefault(work, []).append((number, item))
-    return dict(sorted(by_work.items(), key=lambda one: not _is_inbox_work(one[0])))
-
-
-def _is_inbox_work(work: Work[Any, Any]) -> TypeGuard[InboxWork]:
-    """Tell what isinstance() tells in ten times the time."""
-    return hasattr(work, "locks_all_first")
+    return dict(sorted(by_work.items(), key=lambda one: not isinstance(one[0], InboxWork)))
 
 
 def _locks_by_itself(by_work: _ByWork) -> bool:
     """Tell whether the first work locks all inboxes that the group is about before it goes on."""
     (first, items), *others = by_work.items()
-    if any(_is_inbox_work(work) for work, _ in others):
+    if any(isinstance(work, InboxWork) for work, _ in others):
         return False
-    return not _is_inbox_work(first) or first.locks_all_first or len(items) == 1
+    return not isinstance(first, InboxWork) or first.locks_all_first or len(items) == 1
 
 
 def _lock_all(transaction: Transaction, by_work: _ByWork) -> None:
@@ -289,7 +281,7 @@ def _lock_all(transaction: Transaction, by_work: _ByWork) -> None:
         return
     accounts: set[AccountId] = set()
     for work, items in by_work.items():
-        if _is_inbox_work(work):
+        if isinstance(work, InboxWork):
             accounts.update(work.accounts(transaction, [item for _, item in items]))
     if accounts:
         lock_inboxes(transaction, accounts)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from twisted.internet.defer import Deferred, fail, maybeDeferred
 from twisted.logger import Logger
@@ -11,10 +11,9 @@ from twisted.python.failure import Failure
 from mailcheck.core.errors import ExpectedFailure, StoreDamaged, StoreUnavailable, WorkerDied
 from mailcheck.core.instruments import SIZES, Distribution
 from mailcheck.engines.committing import (
-    GroupConnection,
     Outcome,
-    Plain,
     Write,
+    WriterConnection,
     commit_group,
     settle_group,
     touch,
@@ -22,7 +21,7 @@ from mailcheck.engines.committing import (
 from mailcheck.operations.incidents import Incidents
 from mailcheck.ports.clocks import Soon
 from mailcheck.ports.workers import Worker
-from mailcheck.store.engine import Item, Result, Transaction, Work
+from mailcheck.store.engine import Item, MailWork, Result, Transaction, Work
 
 MAX_GROUP = 256
 """Writes in one commit; bounds how long the first of them waits for the last."""
@@ -143,22 +142,14 @@ def _end_of_group(waiting: Sequence[tuple[Write, Deferred[Any]]]) -> int:
     """Say how many of the writes that wait are committed together, one at least."""
     octets = 0
     for number, (write, _) in enumerate(waiting[:MAX_GROUP]):
-        octets_of = getattr(write.work, "octets", None)  # what a `MailWork` has; looked up fast
-        if octets_of is not None:
-            octets += octets_of(write.item)
+        if isinstance(write.work, MailWork):
+            octets += write.work.octets(write.item)
             if number and octets > MAX_GROUP_OCTETS:
                 return number
     return min(len(waiting), MAX_GROUP)
 
 
 DAMAGED = "a read or write has met a damaged page: restore a backup"
-
-
-class WriterConnection(GroupConnection, Protocol):
-    """The writer's connection; pickled it becomes that of the process it comes to."""
-
-    def close(self) -> None:
-        """Close the connection."""
 
 
 class DatabaseEngine:
@@ -276,12 +267,10 @@ class DatabaseEngine:
     def _commit(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
         if self._writer is None:
             raise StoreUnavailable("the database is not open")
-        # Plain tuples are pickled without the name of a class for each.
-        plain = [(write.work, write.item) for write in group]
-        committed = self._writer_worker.run(partial(commit_group, self._writer, plain))
-        return committed.addErrback(self._settle, plain)
+        committed = self._writer_worker.run(partial(commit_group, self._writer, group))
+        return committed.addErrback(self._settle, group)
 
-    def _settle(self, failure: Failure, group: Sequence[Plain]) -> Deferred[list[Outcome]]:
+    def _settle(self, failure: Failure, group: Sequence[Write]) -> Deferred[list[Outcome]]:
         """Where the writer has died tell of each mail of its group whether it is stored.
 
         A sender is told to try again with those that are not, and with no other: nothing
@@ -303,7 +292,7 @@ class DatabaseEngine:
         )
         return outcomes
 
-    def _find_outcomes(self, group: Sequence[Plain]) -> Deferred[list[Outcome]]:
+    def _find_outcomes(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
         """Look which mails of a dead writer's group are stored, once it can write no more."""
         if self._writer is None:
             raise StoreUnavailable("the database is not open")

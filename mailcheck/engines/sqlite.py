@@ -18,7 +18,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import StoreDamaged, StoreFull, StoreUnavailable
-from mailcheck.engines.committing import Outcome, Plain, Write, find_outcomes
+from mailcheck.engines.committing import Outcome, Write, find_outcomes
 from mailcheck.engines.database import DatabaseEngine, at_once
 from mailcheck.engines.disk_reserve import DiskReserve
 from mailcheck.engines.schema_upgrade import schema_steps, upgrade_schema
@@ -36,7 +36,7 @@ from mailcheck.engines.sqlite_writer import (
 from mailcheck.operations.concurrency import fewer
 from mailcheck.ports.clocks import Soon
 from mailcheck.ports.workers import Worker
-from mailcheck.store.engine import MailWork, Result, Transaction, is_to_make_room
+from mailcheck.store.engine import MailWork, Result, Transaction, write
 
 IN_MEMORY = ":memory:"
 
@@ -203,13 +203,13 @@ class SqliteEngine(DatabaseEngine):
         writer = self._opened_writer()
         with suppress(StoreUnavailable):  # for the next mail, if the file has room for that
             await self._writer_worker.run(writer.begin_log_anew)
-        others = [(work, item) for work, item in group if not isinstance(work, MailWork)]
+        others = [one for one in group if not isinstance(one.work, MailWork)]
         done = iter(await self._commit_others(writer, others))
         return [
             failure.value if isinstance(write.work, MailWork) else next(done) for write in group
         ]
 
-    async def _commit_others(self, writer: SqliteWriter, group: Sequence[Plain]) -> list[Outcome]:
+    async def _commit_others(self, writer: SqliteWriter, group: Sequence[Write]) -> list[Outcome]:
         """Commit them together where they fit into the log, as refusals of many mails do.
 
         Else one by one: what the log has room for at least is one transaction.
@@ -225,7 +225,7 @@ class SqliteEngine(DatabaseEngine):
                 outcomes.append(refused)
         return outcomes
 
-    def _find_outcomes(self, group: Sequence[Plain]) -> Deferred[list[Outcome]]:
+    def _find_outcomes(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
         # The dead writer's locks have gone with it: what it committed a reader sees at once.
         return self._reader_worker.run(
             lambda: self._query(lambda transaction: find_outcomes(transaction, group))
@@ -274,6 +274,6 @@ def _make_private(path: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
-def _in_need(writer: SqliteWriter, group: Sequence[Plain]) -> Callable[[], list[Outcome]]:
-    makes_room = all(is_to_make_room(work) for work, _ in group)
+def _in_need(writer: SqliteWriter, group: Sequence[Write]) -> Callable[[], list[Outcome]]:
+    makes_room = all(isinstance(work, write) and work.makes_room for work, _ in group)
     return partial(commit_in_need, writer, group, makes_room=makes_room)

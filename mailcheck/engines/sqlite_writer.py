@@ -8,7 +8,7 @@ from itertools import chain
 from typing import ClassVar
 
 from mailcheck.core.errors import StoreDamaged, StoreFull, StoreUnavailable
-from mailcheck.engines.committing import Outcome, Plain, commit_group
+from mailcheck.engines.committing import Outcome, Write, commit_group
 from mailcheck.engines.disk_reserve import FileRoom
 from mailcheck.store.engine import (
     Condition,
@@ -305,7 +305,7 @@ def writer_at(path: str) -> SqliteWriter:
 
 
 def commit_in_need(
-    writer: SqliteWriter, group: Sequence[Plain], *, makes_room: bool
+    writer: SqliteWriter, group: Sequence[Write], *, makes_room: bool
 ) -> list[Outcome]:
     """Commit on a full disk, where the room that is kept for that has it."""
     with writer.in_need(makes_room=makes_room):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from mailcheck.core.content import (
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import DeliveryId, first_id_of
 from mailcheck.core.instants import BEGINNING, END, Instant
-from mailcheck.store.engine import Engine, Transaction, Value
+from mailcheck.store.engine import Engine, Store, Transaction, Value, read, write
 from mailcheck.store.filter_sql import header_key
 
 if TYPE_CHECKING:
@@ -151,30 +151,28 @@ def read_content(
     return None if row is None else row.raw_message
 
 
-class ContentStore:
+class ContentStore(Store):
     """What was derived from the bytes of mails.
 
     What was derived by the rules of an earlier ``derivation`` counts as not derived.
     """
 
     def __init__(self, engine: Engine, derivation: int = DERIVATION) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._derivation = derivation
 
-    def raw_message(self, delivery_id: DeliveryId) -> Deferred[bytes | None]:
+    @read
+    def raw_message(self, transaction: Transaction, delivery_id: DeliveryId) -> bytes | None:
         """Read the bytes of a delivery."""
+        row = transaction.row("SELECT raw_message FROM delivery WHERE id = ?", (delivery_id,))
+        return None if row is None else row.raw_message
 
-        def query(transaction: Transaction) -> bytes | None:
-            row = transaction.row("SELECT raw_message FROM delivery WHERE id = ?", (delivery_id,))
-            return None if row is None else row.raw_message
-
-        return self._engine.read(query)
-
+    @read
     def find_content(
-        self, delivery_id: DeliveryId, or_bytes: int = 0
-    ) -> Deferred[MessageContent | bytes | None]:
+        self, transaction: Transaction, delivery_id: DeliveryId, or_bytes: int = 0
+    ) -> MessageContent | bytes | None:
         """Read what was derived earlier; else the mail itself, if it has less than ``or_bytes``."""
-        return self._engine.read(lambda t: read_content(t, delivery_id, or_bytes, self._derivation))
+        return read_content(transaction, delivery_id, or_bytes, self._derivation)
 
     def packed_content(
         self, delivery_id: DeliveryId
@@ -192,43 +190,46 @@ class ContentStore:
 
     def save_content(self, delivery_id: DeliveryId, content: MessageContent) -> Deferred[None]:
         """Keep what was derived; nothing happens when the delivery has gone."""
-        return self._engine.write(_save_contents, (delivery_id, content, self._derivation))
+        return self._save(delivery_id, content, self._derivation)
 
-    def underived(
-        self, limit: int, *, since: Instant = BEGINNING, before: Instant = END
-    ) -> Deferred[list[DeliveryId]]:
-        """List deliveries of these moments nothing was derived of yet, oldest first."""
-        first, last = (first_id_of(moment) for moment in (since, before))
-        return self._engine.read(
-            lambda t: [
-                row.id
-                for row in t.rows(
-                    "SELECT id FROM delivery WHERE id >= ? AND id < ? AND NOT EXISTS "
-                    "(SELECT 1 FROM content WHERE content.delivery_id = delivery.id "
-                    "AND content.derivation >= ?) "
-                    "ORDER BY id LIMIT ?",
-                    (first, last, self._derivation, limit),
-                )
-            ]
+    @write
+    def _save(
+        self,
+        transaction: Transaction,
+        delivery_id: DeliveryId,
+        content: MessageContent,
+        derivation: int,
+    ) -> None:
+        derived: dict[str, Value] = {**dump_content(content), "derivation": derivation}
+        columns = ", ".join(derived)
+        marks = ", ".join("?" * len(derived))
+        newer = ", ".join(f"{column} = excluded.{column}" for column in derived)
+        transaction.execute_many(
+            f"INSERT INTO content (delivery_id, {columns}) "
+            f"SELECT ?, {marks} WHERE EXISTS (SELECT 1 FROM delivery WHERE id = ?) "
+            f"ON CONFLICT (delivery_id) DO UPDATE SET {newer} "
+            "WHERE content.derivation < excluded.derivation",
+            [(delivery_id, *derived.values(), delivery_id)],
         )
 
-
-def _save_contents(
-    transaction: Transaction, items: Sequence[tuple[DeliveryId, MessageContent, int]]
-) -> list[None]:
-    rows: list[dict[str, Value]] = [
-        {**dump_content(content), "derivation": derivation, "delivery_id": delivery_id}
-        for delivery_id, content, derivation in items
-    ]
-    columns = ", ".join(rows[0])
-    marks = ", ".join("?" * len(rows[0]))
-    derived = [column for column in rows[0] if column != "delivery_id"]
-    newer = ", ".join(f"{column} = excluded.{column}" for column in derived)
-    transaction.execute_many(
-        f"INSERT INTO content ({columns}) "
-        f"SELECT {marks} WHERE EXISTS (SELECT 1 FROM delivery WHERE id = ?) "
-        f"ON CONFLICT (delivery_id) DO UPDATE SET {newer} "
-        "WHERE content.derivation < excluded.derivation",
-        [(*row.values(), row["delivery_id"]) for row in rows],
-    )
-    return [None] * len(items)
+    @read
+    def underived(
+        self,
+        transaction: Transaction,
+        limit: int,
+        *,
+        since: Instant = BEGINNING,
+        before: Instant = END,
+    ) -> list[DeliveryId]:
+        """List deliveries of these moments nothing was derived of yet, oldest first."""
+        first, last = (first_id_of(moment) for moment in (since, before))
+        return [
+            row.id
+            for row in transaction.rows(
+                "SELECT id FROM delivery WHERE id >= ? AND id < ? AND NOT EXISTS "
+                "(SELECT 1 FROM content WHERE content.delivery_id = delivery.id "
+                "AND content.derivation >= ?) "
+                "ORDER BY id LIMIT ?",
+                (first, last, self._derivation, limit),
+            )
+        ]

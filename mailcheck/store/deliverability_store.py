@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,17 +36,18 @@ from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageI
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.ports.workers import Lease
 from mailcheck.store.engine import (
-    Engine,
     Row,
+    Store,
     Transaction,
     Value,
     columns_of,
     escape_like,
-    for_each,
-    for_each_in,
     insert,
     makes_room,
+    read,
     value_of,
+    write,
+    write_in,
 )
 from mailcheck.store.inbox_rows import (
     HEADER_COLUMNS,
@@ -58,9 +58,6 @@ from mailcheck.store.inbox_rows import (
     summary_of,
 )
 from mailcheck.store.messages import MessageRow
-
-if TYPE_CHECKING:
-    from twisted.internet.defer import Deferred
 
 
 class ListedTestPage(Struct, frozen=True):
@@ -117,41 +114,6 @@ def move(
 _ANEW: dict[str, Value] = {"attempts": 0, "failure": "", "tenths": None, "document": None}
 
 
-@for_each_in(lambda _, item: (item[0].account_id,))
-def _add(
-    transaction: Transaction, item: tuple[DeliverabilityTest, Instant]
-) -> LimitExceeded | None:
-    """Add a pending test, unless too many are, or too much mail is held."""
-    test, forget_at = item
-    lock_inboxes(transaction, (test.account_id,))
-    refusal = _refuse_pending(transaction, test) or _refuse_held(transaction, test)
-    if refusal is not None:
-        return refusal
-    insert(transaction, "deliverability_test", [_known(test, forget_at)])
-    return None
-
-
-@for_each_in(lambda _, item: (item[0].account_id,))
-def _add_of_message(
-    transaction: Transaction, item: tuple[DeliverabilityTest, MessageId, Instant]
-) -> bool | LimitExceeded:
-    """Add a test that shares the mail of a message; false when the account has no such one."""
-    test, message_id, forget_at = item
-    lock_inboxes(transaction, (test.account_id,))
-    refusal = _refuse_held(transaction, test)
-    if refusal is not None:
-        return refusal
-    known = _known(test, forget_at) | {"transcript": json.dumps(())}
-    marks = ", ".join("?" * len(known))
-    added = transaction.execute(
-        f"INSERT INTO deliverability_test (received_at, delivery_id, {', '.join(known)}) "
-        f"SELECT received_at, delivery_id, {marks} "
-        "FROM message WHERE id = ? AND account_id = ? AND expires_at > ?",
-        (*known.values(), message_id, test.account_id, test.created_at),
-    )
-    return added == 1
-
-
 def _refuse_pending(transaction: Transaction, test: DeliverabilityTest) -> LimitExceeded | None:
     ((count, oldest),) = transaction.rows(
         "SELECT COUNT(*), MIN(expires_at) FROM deliverability_test "
@@ -201,87 +163,8 @@ def _known(test: DeliverabilityTest, forget_at: Instant) -> dict[str, Value]:
     }
 
 
-@makes_room
-@for_each
-def _delete(
-    transaction: Transaction, item: tuple[DeliverabilityTestId, AccountId, Instant]
-) -> bool:
-    """Delete a test, and its mail where neither a message nor another test needs it."""
-    gone = transaction.rows(
-        "DELETE FROM deliverability_test WHERE id = ? AND account_id = ? AND forget_at > ? "
-        "RETURNING delivery_id",
-        item,
-    )
-    drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
-    return bool(gone)
-
-
-@for_each
-def _recheck(
-    transaction: Transaction, item: tuple[AccountId, DeliverabilityTestId, Instant]
-) -> State | None:
-    """Put a test that has ended back into processing; gives the state it was in."""
-    account_id, test_id, now = item
-    rows = transaction.locked_rows(
-        "SELECT state FROM deliverability_test WHERE id = ? AND account_id = ? AND forget_at > ?",
-        (test_id, account_id, now),
-        "deliverability_test",
-    )
-    if not rows:
-        return None
-    state = State(rows[0].state)
-    if (state, Trigger.RECHECK) in TRANSITIONS:
-        move(transaction, test_id, state, Trigger.RECHECK, _ANEW)
-    return state
-
-
-@for_each
-def _replace_share_token(
-    transaction: Transaction, item: tuple[str, DeliverabilityTestId, AccountId, Instant]
-) -> bool:
-    """Change the secret of a test's share link."""
-    return bool(
-        transaction.execute(
-            "UPDATE deliverability_test SET share_token = ? "
-            "WHERE id = ? AND account_id = ? AND forget_at > ?",
-            item,
-        )
-    )
-
-
 SWEEPING = 0x6D61_696E
 """The work of expiring and forgetting tests: of several daemons one does it at a time."""
-
-
-@makes_room
-@for_each
-def _expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
-    """Move tests whose address has expired without a mail."""
-    if not transaction.is_only_one(SWEEPING):
-        return 0
-    rows = transaction.rows(
-        "SELECT id FROM deliverability_test WHERE state = 'pending' AND expires_at <= ? "
-        "ORDER BY expires_at LIMIT ?",
-        item,
-    )
-    moved = [move(transaction, row.id, State.PENDING, Trigger.ADDRESS_EXPIRED, {}) for row in rows]
-    return sum(moved)
-
-
-@makes_room
-@for_each
-def _forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
-    """Delete tests, and mails that neither a message nor another test needs."""
-    if not transaction.is_only_one(SWEEPING):
-        return 0
-    gone = transaction.rows(
-        "DELETE FROM deliverability_test WHERE id IN ("
-        "SELECT id FROM deliverability_test WHERE forget_at <= ? ORDER BY forget_at LIMIT ?"
-        ") RETURNING delivery_id",
-        item,
-    )
-    drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
-    return len(gone)
 
 
 _HAS_NO_LEASE = "(lease_until IS NULL OR lease_until <= ?)"
@@ -310,26 +193,6 @@ _FREE: dict[str, Value] = {"lease_holder": None, "lease_until": None}
 _NO_WORD = "the analysis began {} times and never ended"
 
 
-@for_each
-def _claim(transaction: Transaction, item: tuple[Lease, Instant, int]) -> Claimed:
-    """Take tests that nobody analyses; those that were begun too often end in error."""
-    lease, own_now, limit = item
-    offset = transaction.clock_offset()
-    now = Instant(own_now + offset)
-    rows = transaction.rows(_WAITING, (now, now, limit))
-    claimed, given_up = [], []
-    for row in rows:
-        test_id, attempts = row.id, row.attempts
-        if attempts >= MAX_ATTEMPTS:
-            changes = {"failure": _NO_WORD.format(attempts), **_FREE}
-            if move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes):
-                given_up.append(test_id)
-        elif transaction.execute(_CLAIM, (lease.holder, lease.until + offset, test_id, now)):
-            claimed.append(test_id)
-    tests = tuple(_read(transaction, test_id, own_now) for test_id in claimed)
-    return Claimed(tests, tuple(given_up))
-
-
 def _read(
     transaction: Transaction, test_id: DeliverabilityTestId, now: Instant
 ) -> DeliverabilityTest:
@@ -337,72 +200,6 @@ def _read(
         f"SELECT {_COLUMNS} FROM deliverability_test WHERE id = ?", (test_id,)
     )
     return _test_of(row, now)
-
-
-@for_each
-def _renew(
-    transaction: Transaction, item: tuple[Lease, tuple[DeliverabilityTestId, ...]]
-) -> frozenset[DeliverabilityTestId]:
-    """Hold tests for longer; gives those that are still the holder's."""
-    lease, test_ids = item
-    until = lease.until + transaction.clock_offset()
-    return frozenset(
-        test_id
-        for test_id in test_ids
-        if transaction.execute(
-            "UPDATE deliverability_test SET lease_until = ? "
-            "WHERE id = ? AND state = 'processing' AND lease_holder = ?",
-            (until, test_id, lease.holder),
-        )
-    )
-
-
-@for_each
-def _release(transaction: Transaction, item: tuple[str, bool]) -> None:
-    """Let go of all that a holder has."""
-    holder, is_attempt = item
-    transaction.execute(
-        "UPDATE deliverability_test "
-        "SET lease_holder = NULL, lease_until = NULL, attempts = attempts - ? "
-        "WHERE state = 'processing' AND lease_holder = ?",
-        (int(not is_attempt), holder),
-    )
-
-
-@for_each
-def _complete(
-    transaction: Transaction, item: tuple[DeliverabilityTestId, str, StoredReport]
-) -> bool:
-    """Keep the report of the one who holds the lease."""
-    test_id, holder, report = item
-    changes = {"tenths": report.tenths, "document": report.document, "failure": "", **_FREE}
-    return move(transaction, test_id, State.PROCESSING, Trigger.CHECKS_DONE, changes, holder)
-
-
-@for_each
-def _fail_attempt(
-    transaction: Transaction, item: tuple[DeliverabilityTestId, str, str, Instant | None]
-) -> State | None:
-    """Note the failure of the one who holds the lease: error, or again after ``retry_at``."""
-    test_id, holder, failure, retry_at = item
-    rows = transaction.locked_rows(
-        "SELECT attempts FROM deliverability_test "
-        "WHERE id = ? AND state = 'processing' AND lease_holder = ?",
-        (test_id, holder),
-        "deliverability_test",
-    )
-    if not rows:
-        return None
-    if retry_at is None or rows[0].attempts >= MAX_ATTEMPTS:
-        changes = {"failure": failure, **_FREE}
-        move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes, holder)
-        return State.ERROR
-    transaction.execute(
-        "UPDATE deliverability_test SET failure = ?, lease_holder = NULL, lease_until = ? "
-        "WHERE id = ? AND lease_holder = ?",
-        (failure, retry_at + transaction.clock_offset(), test_id, holder),
-    )
-    return State.PROCESSING
 
 
 def read_result(
@@ -503,139 +300,299 @@ def _read_mail(transaction: Transaction, test_id: DeliverabilityTestId) -> Recei
     return value_of(ReceivedMail, row, session=session_of(row), transcript=transcript)
 
 
-class DeliverabilityStore:
+class DeliverabilityStore(Store):
     """Deliverability tests.
 
     A test that is pending past its ``expires_at`` is returned as expired, whether
     `expire` has come to it or not.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def add(self, test: DeliverabilityTest, forget_at: Instant) -> Deferred[None]:
+    @write_in(lambda _, test, *others: (test.account_id,))
+    def add(
+        self, transaction: Transaction, test: DeliverabilityTest, forget_at: Instant
+    ) -> LimitExceeded | None:
         """Add a pending test.
 
         :raises TooManyPendingTests: the account has `MAX_PENDING` of them.
         :raises TooMuchHeldMail: its tests hold `MAX_HELD_BYTES`.
         """
-        return self._engine.write(_add, (test, forget_at))
+        lock_inboxes(transaction, (test.account_id,))
+        refusal = _refuse_pending(transaction, test) or _refuse_held(transaction, test)
+        if refusal is not None:
+            return refusal
+        insert(transaction, "deliverability_test", [_known(test, forget_at)])
+        return None
 
+    @write_in(lambda _, test, *others: (test.account_id,))
     def add_of_message(
-        self, test: DeliverabilityTest, message_id: MessageId, forget_at: Instant
-    ) -> Deferred[bool]:
+        self,
+        transaction: Transaction,
+        test: DeliverabilityTest,
+        message_id: MessageId,
+        forget_at: Instant,
+    ) -> bool | LimitExceeded:
         """Add a test of a stored message, in processing; false when the account has no such one.
 
         The mail's bytes are shared. ``received_at`` and ``delivery_id`` are the message's.
 
         :raises TooMuchHeldMail: the account's tests hold `MAX_HELD_BYTES`.
         """
-        return self._engine.write(_add_of_message, (test, message_id, forget_at))
+        lock_inboxes(transaction, (test.account_id,))
+        refusal = _refuse_held(transaction, test)
+        if refusal is not None:
+            return refusal
+        known = _known(test, forget_at) | {"transcript": json.dumps(())}
+        marks = ", ".join("?" * len(known))
+        added = transaction.execute(
+            f"INSERT INTO deliverability_test (received_at, delivery_id, {', '.join(known)}) "
+            f"SELECT received_at, delivery_id, {marks} "
+            "FROM message WHERE id = ? AND account_id = ? AND expires_at > ?",
+            (*known.values(), message_id, test.account_id, test.created_at),
+        )
+        return added == 1
 
+    @read
     def find(
-        self, account_id: AccountId, test_id: DeliverabilityTestId, now: Instant
-    ) -> Deferred[DeliverabilityResult | None]:
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        test_id: DeliverabilityTestId,
+        now: Instant,
+    ) -> DeliverabilityResult | None:
         """Find a test of the account."""
         condition = "id = ? AND account_id = ?"
-        return self._engine.read(lambda t: read_result(t, condition, (test_id, account_id), now))
+        return read_result(transaction, condition, (test_id, account_id), now)
 
+    @read
     def find_any(
-        self, test_id: DeliverabilityTestId, now: Instant
-    ) -> Deferred[DeliverabilityResult | None]:
+        self, transaction: Transaction, test_id: DeliverabilityTestId, now: Instant
+    ) -> DeliverabilityResult | None:
         """Find a test whosever it is: for mail, and for share links, which prove their right."""
-        return self._engine.read(lambda t: read_result(t, "id = ?", (test_id,), now))
+        return read_result(transaction, "id = ?", (test_id,), now)
 
+    @read
     def page(
-        self, account_id: AccountId, now: Instant, limit: int, offset: int
-    ) -> Deferred[ListedTestPage]:
+        self, transaction: Transaction, account_id: AccountId, now: Instant, limit: int, offset: int
+    ) -> ListedTestPage:
         """List the account's tests, newest first."""
-        return self._engine.read(lambda t: read_tests(t, account_id, now, limit, offset))
+        return read_tests(transaction, account_id, now, limit, offset)
 
-    def read_mail(self, test_id: DeliverabilityTestId) -> Deferred[ReceivedMail | None]:
+    @read
+    def read_mail(
+        self, transaction: Transaction, test_id: DeliverabilityTestId
+    ) -> ReceivedMail | None:
         """Read the mail of a test; nothing when there is none."""
-        return self._engine.read(lambda t: _read_mail(t, test_id))
+        return _read_mail(transaction, test_id)
 
-    def find_message(self, test_id: DeliverabilityTestId) -> Deferred[MessageRow | None]:
+    @read
+    def find_message(
+        self, transaction: Transaction, test_id: DeliverabilityTestId
+    ) -> MessageRow | None:
         """Give the mail of a test as a message of no inbox; nothing when there is none.
 
         Its recipient is the test's address without the domain; it expires when the test is
         forgotten, and its share token is the test's.
         """
-        return self._engine.read(lambda t: _read_message(t, test_id))
+        return _read_message(transaction, test_id)
 
+    @read
     def of_domain(
-        self, account_id: AccountId, domain: str, now: Instant, limit: int
-    ) -> Deferred[Sequence[ListedTest]]:
+        self, transaction: Transaction, account_id: AccountId, domain: str, now: Instant, limit: int
+    ) -> Sequence[ListedTest]:
         """List the account's newest completed tests of mails by an author of a domain.
 
         :param domain: lower case, as it stands in the mails' From.
         """
-        return self._engine.read(lambda t: read_tests_of_domain(t, account_id, domain, now, limit))
+        return read_tests_of_domain(transaction, account_id, domain, now, limit)
 
+    @makes_room
+    @write
     def delete(
-        self, account_id: AccountId, test_id: DeliverabilityTestId, now: Instant
-    ) -> Deferred[bool]:
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        test_id: DeliverabilityTestId,
+        now: Instant,
+    ) -> bool:
         """Delete a test for good, with its mail where nothing else needs that.
 
         False when the account has no such test.
         """
-        return self._engine.write(_delete, (test_id, account_id, now))
+        gone = transaction.rows(
+            "DELETE FROM deliverability_test WHERE id = ? AND account_id = ? AND forget_at > ? "
+            "RETURNING delivery_id",
+            (test_id, account_id, now),
+        )
+        drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
+        return bool(gone)
 
-    def claim(self, lease: Lease, now: Instant, limit: int) -> Deferred[Claimed]:
+    @write
+    def claim(self, transaction: Transaction, lease: Lease, now: Instant, limit: int) -> Claimed:
         """Look at ``limit`` tests at most that wait to be analysed, the oldest mail first.
 
         Accounts take turns: one that has fewer under way and before it comes first.
         Each claim is an attempt. A test whose `MAX_ATTEMPTS` have all ended
         without a word goes into error instead.
         """
-        return self._engine.write(_claim, (lease, now, limit))
+        offset = transaction.clock_offset()
+        shared_now = Instant(now + offset)
+        rows = transaction.rows(_WAITING, (shared_now, shared_now, limit))
+        claimed, given_up = [], []
+        for row in rows:
+            test_id, attempts = row.id, row.attempts
+            if attempts >= MAX_ATTEMPTS:
+                changes = {"failure": _NO_WORD.format(attempts), **_FREE}
+                if move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes):
+                    given_up.append(test_id)
+            elif transaction.execute(
+                _CLAIM, (lease.holder, lease.until + offset, test_id, shared_now)
+            ):
+                claimed.append(test_id)
+        tests = tuple(_read(transaction, test_id, now) for test_id in claimed)
+        return Claimed(tests, tuple(given_up))
 
+    @write
     def renew(
-        self, lease: Lease, test_ids: Sequence[DeliverabilityTestId]
-    ) -> Deferred[frozenset[DeliverabilityTestId]]:
+        self, transaction: Transaction, lease: Lease, test_ids: Sequence[DeliverabilityTestId]
+    ) -> frozenset[DeliverabilityTestId]:
         """Hold tests for longer; gives those that are still the holder's."""
-        return self._engine.write(_renew, (lease, tuple(test_ids)))
+        until = lease.until + transaction.clock_offset()
+        return frozenset(
+            test_id
+            for test_id in test_ids
+            if transaction.execute(
+                "UPDATE deliverability_test SET lease_until = ? "
+                "WHERE id = ? AND state = 'processing' AND lease_holder = ?",
+                (until, test_id, lease.holder),
+            )
+        )
 
-    def release(self, holder: str, *, is_attempt: bool) -> Deferred[None]:
+    @write
+    def release(self, transaction: Transaction, holder: str, *, is_attempt: bool) -> None:
         """Let go of all that a holder has; without ``is_attempt`` it was as good as not begun."""
-        return self._engine.write(_release, (holder, is_attempt))
+        transaction.execute(
+            "UPDATE deliverability_test "
+            "SET lease_holder = NULL, lease_until = NULL, attempts = attempts - ? "
+            "WHERE state = 'processing' AND lease_holder = ?",
+            (int(not is_attempt), holder),
+        )
 
+    @write
     def complete(
-        self, test_id: DeliverabilityTestId, holder: str, report: StoredReport
-    ) -> Deferred[bool]:
+        self,
+        transaction: Transaction,
+        test_id: DeliverabilityTestId,
+        holder: str,
+        report: StoredReport,
+    ) -> bool:
         """Keep the report; false when the test is not the holder's any more."""
-        return self._engine.write(_complete, (test_id, holder, report))
+        changes = {"tenths": report.tenths, "document": report.document, "failure": "", **_FREE}
+        return move(transaction, test_id, State.PROCESSING, Trigger.CHECKS_DONE, changes, holder)
 
+    @write
     def fail_attempt(
-        self, test_id: DeliverabilityTestId, holder: str, failure: str, retry_at: Instant | None
-    ) -> Deferred[State | None]:
+        self,
+        transaction: Transaction,
+        test_id: DeliverabilityTestId,
+        holder: str,
+        failure: str,
+        retry_at: Instant | None,
+    ) -> State | None:
         """Note that an analysis has failed: error after `MAX_ATTEMPTS`, else again later.
 
         It is an error at once where ``retry_at`` is `None`.
 
         Gives the state it is in now; nothing when the test is not the holder's any more.
         """
-        return self._engine.write(_fail_attempt, (test_id, holder, failure, retry_at))
+        rows = transaction.locked_rows(
+            "SELECT attempts FROM deliverability_test "
+            "WHERE id = ? AND state = 'processing' AND lease_holder = ?",
+            (test_id, holder),
+            "deliverability_test",
+        )
+        if not rows:
+            return None
+        if retry_at is None or rows[0].attempts >= MAX_ATTEMPTS:
+            changes = {"failure": failure, **_FREE}
+            move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes, holder)
+            return State.ERROR
+        transaction.execute(
+            "UPDATE deliverability_test SET failure = ?, lease_holder = NULL, lease_until = ? "
+            "WHERE id = ? AND lease_holder = ?",
+            (failure, retry_at + transaction.clock_offset(), test_id, holder),
+        )
+        return State.PROCESSING
 
+    @write
     def recheck(
-        self, account_id: AccountId, test_id: DeliverabilityTestId, now: Instant
-    ) -> Deferred[State | None]:
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        test_id: DeliverabilityTestId,
+        now: Instant,
+    ) -> State | None:
         """Put a test that is completed or in error back into processing; others stay.
 
         Gives the state that it was in; nothing when the account has no such test.
         """
-        return self._engine.write(_recheck, (account_id, test_id, now))
+        rows = transaction.locked_rows(
+            "SELECT state FROM deliverability_test "
+            "WHERE id = ? AND account_id = ? AND forget_at > ?",
+            (test_id, account_id, now),
+            "deliverability_test",
+        )
+        if not rows:
+            return None
+        state = State(rows[0].state)
+        if (state, Trigger.RECHECK) in TRANSITIONS:
+            move(transaction, test_id, state, Trigger.RECHECK, _ANEW)
+        return state
 
+    @write
     def replace_share_token(
-        self, account_id: AccountId, test_id: DeliverabilityTestId, token: str, now: Instant
-    ) -> Deferred[bool]:
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        test_id: DeliverabilityTestId,
+        token: str,
+        now: Instant,
+    ) -> bool:
         """Give a test a new share token; false when there is no such test."""
-        return self._engine.write(_replace_share_token, (token, test_id, account_id, now))
+        return bool(
+            transaction.execute(
+                "UPDATE deliverability_test SET share_token = ? "
+                "WHERE id = ? AND account_id = ? AND forget_at > ?",
+                (token, test_id, account_id, now),
+            )
+        )
 
-    def expire(self, now: Instant, limit: int) -> Deferred[int]:
+    @makes_room
+    @write
+    def expire(self, transaction: Transaction, now: Instant, limit: int) -> int:
         """Move at most ``limit`` tests whose address has expired without a mail; gives how many."""
-        return self._engine.write(_expire, (now, limit))
+        if not transaction.is_only_one(SWEEPING):
+            return 0
+        rows = transaction.rows(
+            "SELECT id FROM deliverability_test WHERE state = 'pending' AND expires_at <= ? "
+            "ORDER BY expires_at LIMIT ?",
+            (now, limit),
+        )
+        moved = [
+            move(transaction, row.id, State.PENDING, Trigger.ADDRESS_EXPIRED, {}) for row in rows
+        ]
+        return sum(moved)
 
-    def forget(self, now: Instant, limit: int) -> Deferred[int]:
+    @makes_room
+    @write
+    def forget(self, transaction: Transaction, now: Instant, limit: int) -> int:
         """Delete at most ``limit`` tests for good, and mails that nothing else needs."""
-        return self._engine.write(_forget, (now, limit))
+        if not transaction.is_only_one(SWEEPING):
+            return 0
+        gone = transaction.rows(
+            "DELETE FROM deliverability_test WHERE id IN ("
+            "SELECT id FROM deliverability_test WHERE forget_at <= ? ORDER BY forget_at LIMIT ?"
+            ") RETURNING delivery_id",
+            (now, limit),
+        )
+        drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
+        return len(gone)

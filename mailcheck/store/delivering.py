@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -28,7 +27,7 @@ from mailcheck.core.receiver_reports import (
     ReportState,
 )
 from mailcheck.store.deliverability_store import move
-from mailcheck.store.engine import Transaction, Value, insert, value_of
+from mailcheck.store.engine import MailWork, Transaction, Value, insert, value_of
 from mailcheck.store.inbox_rows import ADD_MESSAGES, inbox_of, lock_inboxes, message_row
 
 Numbered = tuple[int, Recipient]
@@ -290,7 +289,7 @@ class _Counters:
         return self.last_position
 
 
-class DeliverMails:
+class DeliverMails(MailWork):
     """Writes a group of deliveries; the outcome of each is its positions or why not.
 
     A delivery is stored for all its recipients or for none, so that a sender
@@ -298,7 +297,7 @@ class DeliverMails:
     the address of a deliverability test gets none.
     """
 
-    locks_all_first: ClassVar[bool] = True
+    locks_all_first = True
 
     def __init__(self, default_quota: Quota) -> None:
         self._default_quota = default_quota

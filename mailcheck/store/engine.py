@@ -8,8 +8,19 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from functools import lru_cache, update_wrapper, wraps
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    overload,
+)
 
 from msgspec import Struct, convert
 
@@ -107,33 +118,41 @@ another process: it and its items can be pickled.
 """
 
 
-@runtime_checkable
-class InboxWork(Protocol):
+LOCKED = "another writer keeps an inbox locked; try again later"
+
+
+class InboxWork:
     """A write that moves counters of inboxes, which it locks before anything else.
 
     A group of several writes locks the inboxes of all of them first: groups that
     locked as they went would wait for each other. ``locks_all_first``: it does so itself
     for all its items, which saves a group of nothing else the question.
-
-    An item of which an inbox stays locked by another writer fails, and the rest of its group is
-    committed. A work that has ``without_lock`` does that instead.
     """
 
-    locks_all_first: ClassVar[bool]
+    locks_all_first: ClassVar[bool] = False
 
     def accounts(self, transaction: Transaction, items: Sequence[Any]) -> Iterable[AccountId]:
-        """Say whose inboxes are to be locked."""
+        """Return whose inboxes are to be locked."""
+        raise NotImplementedError
+
+    def run_without_lock(self, transaction: Transaction, item: Any) -> Any:
+        """Return the outcome of an item whose inbox another writer keeps locked.
+
+        The rest of its group is committed.
+        """
+        return StoreUnavailable(LOCKED)
 
 
-@runtime_checkable
-class MailWork(InboxWork, Protocol):
+class MailWork(InboxWork):
     """A write of whole mails, of which it can be found out later whether it was done."""
 
     def octets(self, item: Any) -> int:
-        """Say how much an item is to write."""
+        """Return how much an item is to write."""
+        raise NotImplementedError
 
     def find_outcomes(self, transaction: Transaction, items: Sequence[Any]) -> Sequence[Any]:
-        """Give the outcome of each item that is stored, nothing for the others."""
+        """Return the outcome of each item that is stored, `None` for the others."""
+        raise NotImplementedError
 
 
 @lru_cache(1_000)
@@ -209,22 +228,8 @@ class Engine(Protocol):
     def free_bytes(self) -> int | None:
         """Say how much more the disk can hold; nothing when that is not ours to know."""
 
-
-Deleting = TypeVar("Deleting", bound="for_each[Any, Any]")
-
-
-def makes_room(work: Deleting) -> Deleting:
-    """Say of a write that it deletes: on a full disk it may use the last of what is in reserve.
-
-    A decorator.
-    """
-    work.makes_room = True
-    return work
-
-
-def is_to_make_room(work: Work[Any, Any]) -> bool:
-    """Tell whether a write was said to make room."""
-    return isinstance(work, for_each) and work.makes_room
+    def give_back_space(self) -> Deferred[None]:
+        """Give some of the space that expired mail left back to the disk, where that is ours."""
 
 
 class for_each(Generic[Item, Result]):  # noqa: N801
@@ -232,8 +237,6 @@ class for_each(Generic[Item, Result]):  # noqa: N801
 
     Pickled it is its name, so that a writer in another process finds it.
     """
-
-    makes_room = False
 
     def __init__(self, work: Callable[[Transaction, Item], Result | ExpectedFailure]) -> None:
         self._work: Callable[[Transaction, Item], Result | ExpectedFailure] = work
@@ -250,41 +253,137 @@ class for_each(Generic[Item, Result]):  # noqa: N801
         return [self._work(transaction, item) for item in items]
 
 
-class for_each_in:  # noqa: N801
-    """As `for_each`, for a write of one item that moves counters of inboxes. A decorator.
+class Store:
+    """Named transactions over an engine: methods that `read`, `write` or `write_in` decorates.
 
-    :param accounts: says whose inboxes an item is about.
-    :param without_lock: writes an item whose inbox stays locked by another writer.
+    Callers leave the transaction out, and get a Deferred. A write may run in another process,
+    where its store has no attributes: it depends on its arguments alone.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[type[Store]]]:
+        return object.__new__, (type(self),)
+
+
+Parameters = ParamSpec("Parameters")
+Stored = TypeVar("Stored", bound=Store)
+
+
+def read(
+    query: Callable[Concatenate[Stored, Transaction, Parameters], Result],
+) -> Callable[Concatenate[Stored, Parameters], Deferred[Result]]:
+    """Run a method of a store on one consistent snapshot. A decorator."""
+
+    @wraps(query)
+    def run(
+        store: Stored, /, *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Deferred[Result]:
+        return store._engine.read(lambda transaction: query(store, transaction, *args, **kwargs))
+
+    return run
+
+
+_Call = tuple[Store, tuple[Any, ...], dict[str, Any]]
+"""A call of a write: it waits for the next group commit."""
+
+
+class write(Generic[Stored, Parameters, Result]):  # noqa: N801
+    """Run a method of a store in the next group commit. A decorator.
+
+    The method returns its result, or the expected failure with which the caller's Deferred
+    fires. Pickled it is its name, so that a writer in another process finds it.
+    """
+
+    makes_room = False
+
+    def __init__(
+        self,
+        method: Callable[Concatenate[Stored, Transaction, Parameters], Result | ExpectedFailure],
+    ) -> None:
+        self._method: Callable[..., Result | ExpectedFailure] = method
+        update_wrapper(self, method)
+
+    def __reduce__(self) -> str:
+        return self._method.__qualname__
+
+    @overload
+    def __get__(self, store: None, kind: object) -> Self: ...
+
+    @overload
+    def __get__(self, store: Stored, kind: object) -> Callable[Parameters, Deferred[Result]]: ...
+
+    def __get__(self, store: Stored | None, kind: object) -> Any:
+        if store is None:
+            return self
+
+        def submit(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Deferred[Result]:
+            return store._engine.write(self, (store, args, kwargs))
+
+        return submit
+
+    def __call__(
+        self, transaction: Transaction, items: Sequence[_Call]
+    ) -> list[Result | ExpectedFailure]:
+        """Run the method for each call of it."""
+        return [self._method(store, transaction, *args, **kwargs) for store, args, kwargs in items]
+
+
+class write_in:  # noqa: N801
+    """As `write`, for a method that moves counters of inboxes. A decorator.
+
+    :param accounts: returns whose inboxes a call is about, from the transaction and the arguments.
+    :param without_lock: runs instead of the method while another writer keeps such an inbox locked.
     """
 
     def __init__(
         self,
-        accounts: Callable[[Transaction, Any], Iterable[AccountId]],
-        without_lock: Callable[[Transaction, Any], Any] | None = None,
+        accounts: Callable[..., Iterable[AccountId]],
+        without_lock: Callable[..., Any] | None = None,
     ) -> None:
         self._accounts = accounts
         self._without_lock = without_lock
 
     def __call__(
-        self, work: Callable[[Transaction, Item], Result | ExpectedFailure]
-    ) -> _EachInInboxes[Item, Result]:
-        """Decorate."""
-        return _EachInInboxes(work, self._accounts, self._without_lock)
+        self,
+        method: Callable[Concatenate[Stored, Transaction, Parameters], Result | ExpectedFailure],
+    ) -> _WriteInInboxes[Stored, Parameters, Result]:
+        """Decorate a method."""
+        return _WriteInInboxes(method, self._accounts, self._without_lock)
 
 
-class _EachInInboxes(for_each[Item, Result]):
-    locks_all_first: ClassVar[bool] = False
-
+class _WriteInInboxes(write[Stored, Parameters, Result], InboxWork):
     def __init__(
         self,
-        work: Callable[[Transaction, Item], Result | ExpectedFailure],
-        accounts: Callable[[Transaction, Item], Iterable[AccountId]],
-        without_lock: Callable[[Transaction, Item], Result] | None,
+        method: Callable[Concatenate[Stored, Transaction, Parameters], Result | ExpectedFailure],
+        accounts: Callable[..., Iterable[AccountId]],
+        without_lock: Callable[..., Any] | None,
     ) -> None:
-        super().__init__(work)
+        super().__init__(method)
         self._accounts = accounts
-        self.without_lock = without_lock
+        self._without_lock = without_lock
 
-    def accounts(self, transaction: Transaction, items: Sequence[Item]) -> set[AccountId]:
-        """Say whose inboxes the items are about."""
-        return {account for item in items for account in self._accounts(transaction, item)}
+    def accounts(self, transaction: Transaction, items: Sequence[_Call]) -> set[AccountId]:
+        """Return whose inboxes the calls are about."""
+        return {
+            account
+            for _, args, kwargs in items
+            for account in self._accounts(transaction, *args, **kwargs)
+        }
+
+    def run_without_lock(self, transaction: Transaction, item: _Call) -> Any:
+        """Return the outcome of a call whose inbox another writer keeps locked."""
+        if self._without_lock is None:
+            return super().run_without_lock(transaction, item)
+        _, args, kwargs = item
+        return self._without_lock(transaction, *args, **kwargs)
+
+
+Deleting = TypeVar("Deleting", bound=write[Any, ..., Any])
+
+
+def makes_room(work: Deleting) -> Deleting:
+    """Let a write that deletes use the last of what is in reserve on a full disk. A decorator."""
+    work.makes_room = True
+    return work

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -14,15 +14,15 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary, Session, TlsFacts
 from mailcheck.store.engine import (
-    Engine,
     Row,
+    Store,
     Transaction,
     Value,
     columns_of,
-    for_each,
-    for_each_in,
     makes_room,
     value_of,
+    write,
+    write_in,
 )
 
 if TYPE_CHECKING:
@@ -250,60 +250,54 @@ def drop_unshared(transaction: Transaction, deliveries: Iterable[str]) -> None:
     transaction.execute_over(_DROP_UNSHARED, ids)
 
 
-class ExpiryStore:
-    """Deletion of what is too old."""
-
-    def __init__(self, engine: Engine, give_back_space: Callable[[], Deferred[None]]) -> None:
-        self._engine = engine
-        self.give_back_space = give_back_space
-
-    def expire(self, now: Instant, limit: int) -> Deferred[int]:
-        """Delete at most ``limit`` messages that have expired; gives how many."""
-        return self._engine.write(_expire, (now, limit))
-
-    def forget_refusals(self, before: Instant, limit: int) -> Deferred[int]:
-        """Delete ``limit`` refusals older than a moment, and of the last one's; gives how many."""
-        return self._engine.write(_forget_refusals, (before, limit))
-
-
 SWEEPING = 0x6D61_696D
 """The work of forgetting: of several daemons one does it at a time."""
 
 
-def _expired(transaction: Transaction, item: tuple[Instant, int]) -> list[Row]:
+def _expired(transaction: Transaction, now: Instant, limit: int) -> list[Row]:
     return transaction.rows(
         "SELECT id, account_id FROM message WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
-        item,
+        (now, limit),
     )
 
 
-def _expire_around(transaction: Transaction, item: tuple[Instant, int]) -> int:
+def _expire_around(transaction: Transaction, now: Instant, limit: int) -> int:
     """Remove expired data, except in inboxes that another writer keeps locked."""
     if not transaction.is_only_one(SWEEPING):
         return 0
-    found = _expired(transaction, item)
+    found = _expired(transaction, now, limit)
     locked = find_locked_inboxes(transaction, {row.account_id for row in found})
     return remove_messages(transaction, [row for row in found if row.account_id not in locked])
 
 
-@makes_room
-@for_each_in(
-    lambda transaction, item: {row.account_id for row in _expired(transaction, item)},
-    _expire_around,
-)
-def _expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
-    if not transaction.is_only_one(SWEEPING):
-        return 0
-    return remove_messages(transaction, _expired(transaction, item))
+class ExpiryStore(Store):
+    """Deletion of what is too old."""
 
-
-@makes_room
-@for_each
-def _forget_refusals(transaction: Transaction, item: tuple[Instant, int]) -> int:
-    if not transaction.is_only_one(SWEEPING):
-        return 0
-    return transaction.execute(
-        "DELETE FROM refusal WHERE (account_id, refused_at) IN (SELECT account_id, refused_at "
-        "FROM refusal WHERE refused_at < ? ORDER BY refused_at LIMIT ?)",
-        item,
+    @makes_room
+    @write_in(
+        lambda transaction, now, limit: {
+            row.account_id for row in _expired(transaction, now, limit)
+        },
+        _expire_around,
     )
+    def expire(self, transaction: Transaction, now: Instant, limit: int) -> int:
+        """Delete at most ``limit`` messages that have expired; gives how many."""
+        if not transaction.is_only_one(SWEEPING):
+            return 0
+        return remove_messages(transaction, _expired(transaction, now, limit))
+
+    @makes_room
+    @write
+    def forget_refusals(self, transaction: Transaction, before: Instant, limit: int) -> int:
+        """Delete ``limit`` refusals older than a moment, and of the last one's; gives how many."""
+        if not transaction.is_only_one(SWEEPING):
+            return 0
+        return transaction.execute(
+            "DELETE FROM refusal WHERE (account_id, refused_at) IN (SELECT account_id, refused_at "
+            "FROM refusal WHERE refused_at < ? ORDER BY refused_at LIMIT ?)",
+            (before, limit),
+        )
+
+    def give_back_space(self) -> Deferred[None]:
+        """Return freed space to the disk, where the engine can."""
+        return self._engine.give_back_space()

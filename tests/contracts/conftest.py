@@ -163,7 +163,7 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         messages=mail_store,
         contents=ContentStore(engine),
         earlier_contents=ContentStore(engine, DERIVATION - 1),
-        expiry=ExpiryStore(engine, engine.give_back_space),
+        expiry=ExpiryStore(engine),
         accounts=AccountStore(engine),
         passwords=PasswordStore(engine),
         sessions=SessionStore(engine),

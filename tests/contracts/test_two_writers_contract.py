@@ -42,7 +42,8 @@ from mailcheck.core.messages import Delivery
 from mailcheck.core.receiver_reports import ReceiverReport, ReportId, ReportKind, ReportState
 from mailcheck.core.watches import WatchSettings
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt, WebhookDelivery
-from mailcheck.engines.database import DatabaseEngine, WriterConnection
+from mailcheck.engines.committing import Write, WriterConnection
+from mailcheck.engines.database import DatabaseEngine
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.postgresql_connection import PostgresqlWriter
 from mailcheck.engines.sqlite import SqliteEngine
@@ -331,7 +332,7 @@ def settling(processes: Processes, *sent: Delivery) -> Call:
 
     Only a server may have something of it still: a file's locks go with the process.
     """
-    group = [(DeliverMails(DEFAULT_QUOTA), one) for one in sent]
+    group = [Write(DeliverMails(DEFAULT_QUOTA), one) for one in sent]
 
     def settle(stores: Stores) -> Deferred[Any]:
         return processes.engines[stores is processes.other]._find_outcomes(group)

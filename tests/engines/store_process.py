@@ -58,7 +58,7 @@ async def take_mail(reactor: Any, url: str, seconds: float) -> int:
     engine = PostgresqlEngine(url, ThreadWorker(reactor, "writer", 1), DirectWorker(), soon)
     engine.open()
     store = MailStore(engine, Quota(10**9, 10**15))
-    expiry = ExpiryStore(engine, engine.give_back_space)
+    expiry = ExpiryStore(engine)
     end = time.monotonic() + seconds
     stored = 0
 

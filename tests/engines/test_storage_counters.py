@@ -64,7 +64,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.engine.open()
         self.store = MailStore(self.engine, QUOTA, worth_holding=1)
         self.contents = ContentStore(self.engine)
-        self.expiry = ExpiryStore(self.engine, self.engine.give_back_space)
+        self.expiry = ExpiryStore(self.engine)
         self.now = NOON
         self.positions: dict[str, list[int]] = {name: [] for name in OWNERS[:2]}
         for name in OWNERS[:2]:

@@ -38,7 +38,7 @@ class Store:
         self.engine.open()
         self.mails = MailStore(self.engine, Quota(10**6, 10**12))
         self.contents = ContentStore(self.engine)
-        self.expiry = ExpiryStore(self.engine, self.engine.give_back_space)
+        self.expiry = ExpiryStore(self.engine)
 
     def deliver(self, octets: int) -> Delivery:
         """Store a mail of Ann's; the room for mail is asked for before each, as the daemon does."""

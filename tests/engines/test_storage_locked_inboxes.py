@@ -23,8 +23,9 @@ from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.postgresql_connection import PostgresqlWriter
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.delivering import DeliverMails
-from mailcheck.store.inbox_rows import _expire
-from mailcheck.store.mail_store import _delete_message, _note_refusal
+from mailcheck.store.engine import write
+from mailcheck.store.inbox_rows import ExpiryStore
+from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import NOON, RETENTION, account, delivery, recipient, refusal
 from tests.house import result_of
@@ -55,6 +56,11 @@ class Writer(PostgresqlWriter):
             self,
             [Write(DELIVER, delivery(*map(recipient, name.split("+")))) for name in names],
         )
+
+
+def called(work: write[Any, ..., Any], *arguments: object) -> Write:
+    """Return the write that a call of a store's method waits as."""
+    return Write(work, (None, arguments, {}))
 
 
 @pytest.fixture
@@ -154,7 +160,10 @@ def test_an_inbox_that_is_free_again(writer: Writer, locker: Locker) -> None:
 
 def test_a_refusal_is_recorded(writer: Writer, locker: Locker) -> None:
     """A refusal of the locked inbox is kept, behind all positions that a wait can know of."""
-    group = [Write(_note_refusal, refusal("ann")), Write(DELIVER, delivery(recipient("bob")))]
+    group = [
+        called(MailStore.note_refusal, refusal("ann")),
+        Write(DELIVER, delivery(recipient("bob"))),
+    ]
     assert kinds(commit_group(writer, group)) == [None, (1,)]
     transaction = writer.begin()
     rows = transaction.rows("SELECT account_id, position FROM refusal")
@@ -169,10 +178,14 @@ def test_other_writes(writer: Writer, url: str) -> None:
     locker = Locker(url, LOCKS[0])
     item = (ANN, sent[0].message_ids[0], NOON)
     expiry = (Instant(NOON + RETENTION + DAY), 100)
-    group = [Write(_delete_message, item), Write(_expire, expiry), Write(touch, None)]
+    group = [
+        called(MailStore.delete_message, *item),
+        called(ExpiryStore.expire, *expiry),
+        Write(touch, None),
+    ]
     deleted, expired, touched = commit_group(writer, group)
     assert isinstance(deleted, StoreUnavailable)
     assert (expired, touched) == (1, None)
     locker.let_go()
-    assert commit_group(writer, [Write(_expire, expiry)]) == [1]
+    assert commit_group(writer, [called(ExpiryStore.expire, *expiry)]) == [1]
     locker.close()

@@ -6,6 +6,7 @@ import signal
 import tracemalloc
 from collections.abc import AsyncIterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from threading import Lock
 
@@ -21,7 +22,7 @@ from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter, StoreUnavailable, WorkerDied
 from mailcheck.operations.in_children import ByName, derive_content
-from mailcheck.store.mail_store import _delete_message
+from mailcheck.store.engine import Store, write
 from mailcheck.workers.child import load
 from mailcheck.workers.process import LAST_GRACE, LOOK, ProcessWorker
 from tests.workers.stepped_reactor import SteppedReactor
@@ -31,7 +32,7 @@ STORAGE = Path(mailcheck.store.__path__[0])
 WRITES = sorted(
     ".".join(("mailcheck", "store", *path.relative_to(STORAGE).with_suffix("").parts))
     for path in STORAGE.rglob("*.py")
-    if "@for_each" in path.read_text()
+    if "@write" in path.read_text()
 )
 """What a writer's work lies in."""
 
@@ -266,8 +267,21 @@ def test_every_expected_failure_survives_the_way_between_processes() -> None:
 
 
 def test_a_write_is_pickled_as_its_name() -> None:
-    """A write that another process runs is found there by its name."""
-    assert pickle.loads(pickle.dumps(_delete_message)) is _delete_message
+    """Each write that another process runs is found there by its name, without an engine."""
+    for module in WRITES:
+        import_module(module)
+    writes = [
+        (store, one)
+        for store in Store.__subclasses__()
+        for one in vars(store).values()
+        if isinstance(one, write)
+    ]
+    assert len(writes) > 50
+    for store, one in writes:
+        work, copy = pickle.loads(pickle.dumps((one, object.__new__(store))))
+        assert work is one
+        assert type(copy) is store
+        assert not vars(copy)
 
 
 @pytest_twisted.ensureDeferred

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mailcheck.core.cursors import START, Position, require_reached
 from mailcheck.core.errors import (
@@ -26,21 +26,19 @@ from mailcheck.core.webhooks import (
     WebhookState,
 )
 from mailcheck.store.engine import (
-    Engine,
     Row,
+    Store,
     Transaction,
     Value,
     columns_of,
-    for_each,
-    for_each_in,
     insert,
     makes_room,
+    read,
     value_of,
+    write,
+    write_in,
 )
 from mailcheck.store.inbox_rows import lock_inboxes
-
-if TYPE_CHECKING:
-    from twisted.internet.defer import Deferred
 
 WORK = "webhooks"
 """The name of the lease."""
@@ -80,98 +78,156 @@ _NOTE = f"""
 """
 
 
-class WebhookStore:
+class WebhookStore(Store):
     """Webhooks, and how far each was told."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def add(self, webhook: Webhook, *, is_from_now: bool) -> Deferred[Webhook]:
+    @write_in(lambda _, webhook, **options: (webhook.account_id,))
+    def add(
+        self, transaction: Transaction, webhook: Webhook, *, is_from_now: bool
+    ) -> Webhook | ExpectedFailure:
         """Add one; gives it as it is kept. ``is_from_now``: its position is the inbox's newest.
 
         :raises TooManyWebhooks: the account has as many as it may.
         :raises InvalidParameter: the inbox has not reached its position.
         """
-        return self._engine.write(_add, (webhook, is_from_now))
+        # Two that are added at a time see each other.
+        account_id = webhook.account_id
+        lock_inboxes(transaction, (account_id,))
+        too_many = _require_room(transaction, account_id, 1)
+        if too_many is not None:
+            return too_many
+        newest = _newest_position(transaction, account_id)
+        try:
+            require_reached(webhook.position, newest)
+        except InvalidParameter as failure:
+            return failure
+        _insert(transaction, webhook, newest if is_from_now else webhook.position)
+        return _find(transaction, account_id, webhook.id) or StoreUnavailable(
+            "the account has gone"
+        )
 
-    def account_name(self, account_id: AccountId) -> Deferred[str]:
+    @read
+    def account_name(self, transaction: Transaction, account_id: AccountId) -> str:
         """Give the name of an account; empty where there is none."""
+        row = transaction.row("SELECT name FROM account WHERE id = ?", (account_id,))
+        return "" if row is None else str(row.name)
 
-        def query(transaction: Transaction) -> str:
-            row = transaction.row("SELECT name FROM account WHERE id = ?", (account_id,))
-            return "" if row is None else str(row.name)
-
-        return self._engine.read(query)
-
-    def of_account(self, account_id: AccountId) -> Deferred[list[Webhook]]:
+    @read
+    def of_account(self, transaction: Transaction, account_id: AccountId) -> list[Webhook]:
         """List the webhooks of an account, oldest first."""
         order = "WHERE webhook.account_id = ? ORDER BY webhook.created_at, webhook.id"
-        return self._engine.read(
-            lambda t: [_webhook_of(row) for row in t.rows(f"{_WEBHOOKS} {order}", (account_id,))]
-        )
+        return [_webhook_of(row) for row in transaction.rows(f"{_WEBHOOKS} {order}", (account_id,))]
 
-    def find(self, account_id: AccountId, webhook_id: WebhookId) -> Deferred[Webhook | None]:
+    @read
+    def find(
+        self, transaction: Transaction, account_id: AccountId, webhook_id: WebhookId
+    ) -> Webhook | None:
         """Find a webhook of an account."""
-        return self._engine.read(lambda t: _find(t, account_id, webhook_id))
+        return _find(transaction, account_id, webhook_id)
 
-    def deliveries(self, webhook_id: WebhookId) -> Deferred[list[WebhookDelivery]]:
+    @read
+    def deliveries(self, transaction: Transaction, webhook_id: WebhookId) -> list[WebhookDelivery]:
         """List the last tries, newest first."""
-        return self._engine.read(
-            lambda t: [
-                value_of(WebhookDelivery, row, attempt=Attempt(row.status, row.problem))
-                for row in t.rows(_DELIVERIES, (webhook_id,))
-            ]
+        return [
+            value_of(WebhookDelivery, row, attempt=Attempt(row.status, row.problem))
+            for row in transaction.rows(_DELIVERIES, (webhook_id,))
+        ]
+
+    @makes_room
+    @write
+    def delete(
+        self, transaction: Transaction, account_id: AccountId, webhook_id: WebhookId
+    ) -> bool:
+        """Delete a webhook; false where there is none."""
+        return bool(
+            transaction.execute(
+                "DELETE FROM webhook WHERE id = ? AND account_id = ?", (webhook_id, account_id)
+            )
         )
 
-    def delete(self, account_id: AccountId, webhook_id: WebhookId) -> Deferred[bool]:
-        """Delete a webhook; false where there is none."""
-        return self._engine.write(_delete, (webhook_id, account_id))
-
+    @write
     def replace_secret(
-        self, account_id: AccountId, webhook_id: WebhookId, secret: str, until: Instant
-    ) -> Deferred[Webhook | None]:
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        webhook_id: WebhookId,
+        secret: str,
+        until: Instant,
+    ) -> Webhook | None:
         """Let a new secret sign; the one before it does too, until that moment."""
-        return self._engine.write(_replace_secret, (account_id, webhook_id, secret, until))
+        transaction.execute(
+            "UPDATE webhook SET earlier_secret = secret, earlier_until = ?, secret = ? "
+            "WHERE id = ? AND account_id = ?",
+            (until, secret, webhook_id, account_id),
+        )
+        return _find(transaction, account_id, webhook_id)
 
+    @write
     def restart(
-        self, account_id: AccountId, webhook_id: WebhookId, after: Position | None
-    ) -> Deferred[Webhook | None]:
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        webhook_id: WebhookId,
+        after: Position | None,
+    ) -> Webhook | ExpectedFailure | None:
         """Let a webhook go on as if it had never failed, from behind a position if one is given.
 
         :raises WebhookEnded: its receiver has ended it.
         :raises InvalidParameter: the inbox has not reached that position.
         """
-        return self._engine.write(_restart, (account_id, webhook_id, after))
+        if after is not None:
+            try:
+                require_reached(after, _newest_position(transaction, account_id))
+            except InvalidParameter as failure:
+                return failure
+        transaction.execute(
+            "UPDATE webhook SET revision = revision + 1, position = COALESCE(?, position), "
+            "state = 'active', failing_since = NULL, failures = 0, retry_at = NULL, problem = '' "
+            f"WHERE id = ? AND account_id = ? AND {_IS_OPEN}",
+            (after, webhook_id, account_id),
+        )
+        webhook = _find(transaction, account_id, webhook_id)
+        if webhook is not None and webhook.state is WebhookState.ENDED:
+            return WebhookEnded("its receiver has ended this webhook with 410: make another one")
+        return webhook
 
-    def is_wanted(self, holder: str, now: Instant) -> Deferred[bool]:
+    @read
+    def is_wanted(self, transaction: Transaction, holder: str, now: Instant) -> bool:
         """Tell whether there is a webhook that may be told, and nobody else holds the lease."""
+        if transaction.row(f"SELECT 1 FROM webhook WHERE {_IS_OPEN} LIMIT 1") is None:
+            return False
+        others = "SELECT 1 FROM lease WHERE work = ? AND holder <> ? AND ends_at > ?"
+        moment = now + transaction.clock_offset()
+        return transaction.row(others, (WORK, holder, moment)) is None
 
-        def query(transaction: Transaction) -> bool:
-            if transaction.row(f"SELECT 1 FROM webhook WHERE {_IS_OPEN} LIMIT 1") is None:
-                return False
-            others = "SELECT 1 FROM lease WHERE work = ? AND holder <> ? AND ends_at > ?"
-            moment = now + transaction.clock_offset()
-            return transaction.row(others, (WORK, holder, moment)) is None
-
-        return self._engine.read(query)
-
-    def claim(self, holder: str, now: Instant, milliseconds: int) -> Deferred[bool]:
+    @write
+    def claim(self, transaction: Transaction, holder: str, now: Instant, milliseconds: int) -> bool:
         """Take the lease, or hold it for so much longer; false while another daemon has it."""
-        return self._engine.write(_claim, (holder, now, milliseconds))
-
-    def release(self, holder: str) -> Deferred[None]:
-        """Let go of the lease."""
-        return self._engine.write(_release, holder)
-
-    def open_ones(self) -> Deferred[list[Webhook]]:
-        """List all webhooks that have not ended."""
-        return self._engine.read(
-            lambda t: [_webhook_of(row) for row in t.rows(f"{_WEBHOOKS} WHERE webhook.{_IS_OPEN}")]
+        shared_now = now + transaction.clock_offset()
+        return bool(
+            transaction.execute(_CLAIM, (WORK, holder, shared_now + milliseconds, shared_now))
         )
 
+    @write
+    def release(self, transaction: Transaction, holder: str) -> None:
+        """Let go of the lease."""
+        transaction.execute("DELETE FROM lease WHERE work = ? AND holder = ?", (WORK, holder))
+
+    @read
+    def open_ones(self, transaction: Transaction) -> list[Webhook]:
+        """List all webhooks that have not ended."""
+        return [
+            _webhook_of(row) for row in transaction.rows(f"{_WEBHOOKS} WHERE webhook.{_IS_OPEN}")
+        ]
+
+    @write
     def record(
-        self, holder: str, webhook: Webhook, deliveries: Sequence[WebhookDelivery]
-    ) -> Deferred[bool]:
+        self,
+        transaction: Transaction,
+        holder: str,
+        webhook: Webhook,
+        deliveries: Sequence[WebhookDelivery],
+    ) -> bool:
         """Keep what came of some tries, in their order, and how the webhook stands after them.
 
         False, and nothing is changed, where its owner has changed or deleted it meanwhile, or
@@ -195,11 +251,22 @@ class WebhookStore:
         noted = [
             _noted(webhook.id, one, len(last) - number) for number, one in enumerate(last, start=1)
         ]
-        return self._engine.write(_record, (changes, noted))
+        if not transaction.execute(_RECORD, changes):
+            return False
+        for one in noted:
+            transaction.execute(_NOTE, one)
+        return True
 
-    def note(self, webhook_id: WebhookId, delivery: WebhookDelivery) -> Deferred[None]:
+    @write
+    def note(
+        self, transaction: Transaction, webhook_id: WebhookId, delivery: WebhookDelivery
+    ) -> None:
         """Keep what came of a try that changes nothing; nothing happens where it was deleted."""
-        return self._engine.write(_note, _noted(webhook_id, delivery, 0))
+        transaction.execute(
+            "UPDATE webhook SET attempts = attempts + 1 WHERE id = ?",
+            _noted(webhook_id, delivery, 0)[-1:],
+        )
+        transaction.execute(_NOTE, _noted(webhook_id, delivery, 0))
 
 
 def _noted(webhook_id: WebhookId, delivery: WebhookDelivery, later: int) -> tuple[Value, ...]:
@@ -243,24 +310,6 @@ def _find(transaction: Transaction, account_id: AccountId, webhook_id: WebhookId
 def _newest_position(transaction: Transaction, account_id: AccountId) -> Position:
     row = transaction.row("SELECT last_position FROM inbox WHERE account_id = ?", (account_id,))
     return START if row is None else row.last_position
-
-
-@for_each_in(lambda _, item: (item[0].account_id,))
-def _add(transaction: Transaction, item: tuple[Webhook, bool]) -> Webhook | ExpectedFailure:
-    webhook, is_from_now = item
-    # Two that are added at a time see each other.
-    account_id = webhook.account_id
-    lock_inboxes(transaction, (account_id,))
-    too_many = _require_room(transaction, account_id, 1)
-    if too_many is not None:
-        return too_many
-    newest = _newest_position(transaction, account_id)
-    try:
-        require_reached(webhook.position, newest)
-    except InvalidParameter as failure:
-        return failure
-    _insert(transaction, webhook, newest if is_from_now else webhook.position)
-    return _find(transaction, account_id, webhook.id) or StoreUnavailable("the account has gone")
 
 
 def _require_room(
@@ -324,74 +373,3 @@ def delete_receivers(
     for row in rows:
         if row.url not in kept:
             transaction.execute("DELETE FROM webhook WHERE id = ?", (row.id,))
-
-
-@makes_room
-@for_each
-def _delete(transaction: Transaction, item: tuple[WebhookId, AccountId]) -> bool:
-    return bool(transaction.execute("DELETE FROM webhook WHERE id = ? AND account_id = ?", item))
-
-
-@for_each
-def _replace_secret(
-    transaction: Transaction, item: tuple[AccountId, WebhookId, str, Instant]
-) -> Webhook | None:
-    account_id, webhook_id, secret, until = item
-    transaction.execute(
-        "UPDATE webhook SET earlier_secret = secret, earlier_until = ?, secret = ? "
-        "WHERE id = ? AND account_id = ?",
-        (until, secret, webhook_id, account_id),
-    )
-    return _find(transaction, account_id, webhook_id)
-
-
-@for_each
-def _restart(
-    transaction: Transaction, item: tuple[AccountId, WebhookId, Position | None]
-) -> Webhook | ExpectedFailure | None:
-    account_id, webhook_id, after = item
-    if after is not None:
-        try:
-            require_reached(after, _newest_position(transaction, account_id))
-        except InvalidParameter as failure:
-            return failure
-    transaction.execute(
-        "UPDATE webhook SET revision = revision + 1, position = COALESCE(?, position), "
-        "state = 'active', failing_since = NULL, failures = 0, retry_at = NULL, problem = '' "
-        f"WHERE id = ? AND account_id = ? AND {_IS_OPEN}",
-        (after, webhook_id, account_id),
-    )
-    webhook = _find(transaction, account_id, webhook_id)
-    if webhook is not None and webhook.state is WebhookState.ENDED:
-        return WebhookEnded("its receiver has ended this webhook with 410: make another one")
-    return webhook
-
-
-@for_each
-def _claim(transaction: Transaction, item: tuple[str, Instant, int]) -> bool:
-    holder, own_now, milliseconds = item
-    now = own_now + transaction.clock_offset()
-    return bool(transaction.execute(_CLAIM, (WORK, holder, now + milliseconds, now)))
-
-
-@for_each
-def _release(transaction: Transaction, holder: str) -> None:
-    transaction.execute("DELETE FROM lease WHERE work = ? AND holder = ?", (WORK, holder))
-
-
-@for_each
-def _record(
-    transaction: Transaction, item: tuple[Sequence[Value], Sequence[Sequence[Value]]]
-) -> bool:
-    changes, noted = item
-    if not transaction.execute(_RECORD, changes):
-        return False
-    for one in noted:
-        transaction.execute(_NOTE, one)
-    return True
-
-
-@for_each
-def _note(transaction: Transaction, noted: Sequence[Value]) -> None:
-    transaction.execute("UPDATE webhook SET attempts = attempts + 1 WHERE id = ?", noted[-1:])
-    transaction.execute(_NOTE, noted)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from mailcheck.core.instants import Instant
 from mailcheck.core.keys import Key
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit
-from mailcheck.store.engine import Engine, Transaction, for_each
+from mailcheck.store.engine import Engine, Store, Transaction, read, write
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -19,47 +20,69 @@ COUNTING, SELECTORS = 0x6D61_6963, 0x6D61_6973
 """Works of which one daemon does each at a time: what they write follows from what they read."""
 
 
-class SqlRateCounters:
+class SqlRateCounters(Store):
     """Fills the port `RateCounters` on any engine: a write for each call, so for what is rare."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def hit(self, *hits: Hit) -> Deferred[list[list[int]]]:
         """Count requests where no window goes over its limit; gives the counts with them."""
-        if any(hit.amount for hit in hits):
-            return self._engine.write(_count, hits)
+        return self._count(*hits) if any(hit.amount for hit in hits) else self._look(*hits)
 
-        def look(transaction: Transaction) -> list[list[int]]:
-            known = _known(transaction, hits)
-            return [_counts_with(known, hit) for hit in hits]
+    @read
+    def _look(self, transaction: Transaction, *hits: Hit) -> list[list[int]]:
+        known = _known(transaction, hits)
+        return [_counts_with(known, hit) for hit in hits]
 
-        return self._engine.read(look)
+    @write
+    def _count(self, transaction: Transaction, *hits: Hit) -> list[list[int]]:
+        transaction.lock(COUNTING)
+        known = _known(transaction, hits)
+        counted: dict[tuple[str, str], tuple[int, int]] = {}
+        results = []
+        for hit in hits:
+            counts = _counts_with(known, hit)
+            limits = [limit for _, _, limit in hit.windows]
+            if hit.amount and all(map(int.__le__, counts, limits)):
+                for count, (window, index, _) in zip(counts, hit.windows, strict=True):
+                    known[hit.subject, window.name, index] = count
+                    counted[hit.subject, window.name] = (index, count)
+            results.append(counts)
+        transaction.execute_over(_SET_COUNT, [(*key, *value) for key, value in counted.items()])
+        return results
 
 
-class SqlMemory:
+class SqlMemory(Store):
     """Fills the port `Memory` on any engine, for the one daemon that works on it."""
 
     def __init__(self, engine: Engine, now: Now) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._now = now
 
     def recall(self, name: Key) -> Deferred[str | None]:
         """Give what is kept under a name."""
-        now = self._now()
+        return self._recall(name, self._now())
 
-        def query(transaction: Transaction) -> str | None:
-            row = transaction.row(
-                "SELECT text FROM remembered WHERE name = ? AND ends_at > ?", (name, now)
-            )
-            return None if row is None else row.text
-
-        return self._engine.read(query)
+    @read
+    def _recall(self, transaction: Transaction, name: Key, now: Instant) -> str | None:
+        row = transaction.row(
+            "SELECT text FROM remembered WHERE name = ? AND ends_at > ?", (name, now)
+        )
+        return None if row is None else row.text
 
     def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
         """Keep a text so long, in place of the one that was there."""
         now = self._now()
-        return self._engine.write(_keep, (name, text, now + milliseconds, now))
+        return self._keep(name, text, Instant(now + milliseconds), now)
+
+    @write
+    def _keep(
+        self, transaction: Transaction, name: Key, text: str, ends_at: Instant, now: Instant
+    ) -> None:
+        transaction.execute("DELETE FROM remembered WHERE ends_at <= ?", (now,))
+        transaction.execute(
+            "INSERT INTO remembered (name, text, ends_at) VALUES (?, ?, ?) ON CONFLICT (name) "
+            "DO UPDATE SET text = excluded.text, ends_at = excluded.ends_at",
+            (name, text, ends_at),
+        )
 
     def claim(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Take work on: there is nobody else."""
@@ -77,45 +100,39 @@ def _at_once(result: Result) -> Deferred[Result]:
     return succeed(result)
 
 
-class SqlSelectors:
+class SqlSelectors(Store):
     """Fills the port `SelectorStore` on any engine."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> Deferred[bool]:
+    @write
+    def note_selectors(self, transaction: Transaction, pairs: Sequence[tuple[str, str]]) -> bool:
         """Note domains and selectors, oldest first."""
-        return self._engine.write(_note_selectors, tuple(pairs))
+        transaction.lock(SELECTORS)
+        ((newest,),) = transaction.rows("SELECT COALESCE(MAX(number), 0) FROM known_selector")
+        numbers = {pair: number for number, pair in enumerate(pairs, newest + 1)}
+        transaction.execute_over(
+            "INSERT INTO known_selector (domain, selector, number) {rows} "
+            "ON CONFLICT (domain, selector) DO UPDATE SET number = excluded.number",
+            [(*pair, number) for pair, number in numbers.items()],
+        )
+        transaction.execute_over(
+            _DROP_OLD, [(domain, KNOWN_SELECTORS) for domain in {*dict(pairs)}]
+        )
+        # So many altogether, whichever domains they are of.
+        transaction.execute(
+            "DELETE FROM known_selector WHERE number <= "
+            "(SELECT number FROM known_selector ORDER BY number DESC LIMIT 1 OFFSET ?)",
+            (KNOWN_DOMAINS,),
+        )
+        return True
 
-    def selectors_of(self, domain: str) -> Deferred[tuple[str, ...]]:
+    @read
+    def selectors_of(self, transaction: Transaction, domain: str) -> tuple[str, ...]:
         """Give the selectors of a domain, the newest first."""
-
-        def query(transaction: Transaction) -> tuple[str, ...]:
-            rows = transaction.rows(
-                "SELECT selector FROM known_selector WHERE domain = ? ORDER BY number DESC",
-                (domain,),
-            )
-            return tuple(row.selector for row in rows)
-
-        return self._engine.read(query)
-
-
-@for_each
-def _count(transaction: Transaction, hits: Sequence[Hit]) -> list[list[int]]:
-    transaction.lock(COUNTING)
-    known = _known(transaction, hits)
-    counted: dict[tuple[str, str], tuple[int, int]] = {}
-    results = []
-    for hit in hits:
-        counts = _counts_with(known, hit)
-        limits = [limit for _, _, limit in hit.windows]
-        if hit.amount and all(map(int.__le__, counts, limits)):
-            for count, (window, index, _) in zip(counts, hit.windows, strict=True):
-                known[hit.subject, window.name, index] = count
-                counted[hit.subject, window.name] = (index, count)
-        results.append(counts)
-    transaction.execute_over(_SET_COUNT, [(*key, *value) for key, value in counted.items()])
-    return results
+        rows = transaction.rows(
+            "SELECT selector FROM known_selector WHERE domain = ? ORDER BY number DESC",
+            (domain,),
+        )
+        return tuple(row.selector for row in rows)
 
 
 _SET_COUNT = """
@@ -146,17 +163,6 @@ def _counts_with(known: _Counts, hit: Hit) -> list[int]:
     ]
 
 
-@for_each
-def _keep(transaction: Transaction, item: tuple[str, str, int, int]) -> None:
-    name, text, ends_at, now = item
-    transaction.execute("DELETE FROM remembered WHERE ends_at <= ?", (now,))
-    transaction.execute(
-        "INSERT INTO remembered (name, text, ends_at) VALUES (?, ?, ?) ON CONFLICT (name) "
-        "DO UPDATE SET text = excluded.text, ends_at = excluded.ends_at",
-        (name, text, ends_at),
-    )
-
-
 # The newest of each of these domains stay.
 _DROP_OLD = """
     WITH changed (domain, kept) AS ({rows})
@@ -170,23 +176,3 @@ _DROP_OLD = """
         ) AS ranked WHERE place > kept
     )
 """
-
-
-@for_each
-def _note_selectors(transaction: Transaction, pairs: Sequence[tuple[str, str]]) -> bool:
-    transaction.lock(SELECTORS)
-    ((newest,),) = transaction.rows("SELECT COALESCE(MAX(number), 0) FROM known_selector")
-    numbers = {pair: number for number, pair in enumerate(pairs, newest + 1)}
-    transaction.execute_over(
-        "INSERT INTO known_selector (domain, selector, number) {rows} "
-        "ON CONFLICT (domain, selector) DO UPDATE SET number = excluded.number",
-        [(*pair, number) for pair, number in numbers.items()],
-    )
-    transaction.execute_over(_DROP_OLD, [(domain, KNOWN_SELECTORS) for domain in {*dict(pairs)}])
-    # So many altogether, whichever domains they are of.
-    transaction.execute(
-        "DELETE FROM known_selector WHERE number <= "
-        "(SELECT number FROM known_selector ORDER BY number DESC LIMIT 1 OFFSET ?)",
-        (KNOWN_DOMAINS,),
-    )
-    return True

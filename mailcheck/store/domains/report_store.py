@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -42,21 +41,19 @@ from mailcheck.store.domains.report_tally import (
 )
 from mailcheck.store.engine import (
     Condition,
-    Engine,
     Row,
+    Store,
     Transaction,
     Value,
     columns_of,
-    for_each,
-    for_each_in,
     insert,
     makes_room,
+    read,
     value_of,
+    write,
+    write_in,
 )
 from mailcheck.store.inbox_rows import SESSION_COLUMNS, drop_unshared, lock_inboxes, session_of
-
-if TYPE_CHECKING:
-    from twisted.internet.defer import Deferred
 
 
 class WaitingReport(Struct, frozen=True):
@@ -260,159 +257,280 @@ _TLS_REPORTERS = f"""
 """
 
 
-class ReportStore:
+class ReportStore(Store):
     """Reports of receivers, and the rows that they count."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def post(self, report: ReceiverReport, body: bytes) -> Deferred[None]:
+    @write_in(lambda _, report, *others: (report.account_id,))
+    def post(
+        self, transaction: Transaction, report: ReceiverReport, body: bytes
+    ) -> InboxFull | None:
         """Add a waiting report that was posted.
 
         :raises InboxFull: the account holds as many as it may.
         """
-        return self._engine.write(_post, (report, body))
+        lock_inboxes(transaction, (report.account_id,))
+        if is_full(transaction, report.account_id):
+            return InboxFull(FULL)
+        insert(transaction, "receiver_report", [report_row(report, body=body)])
+        return None
 
+    @write
     def claim(
-        self, lease: Lease, now: Instant, busy: Collection[AccountId] = ()
-    ) -> Deferred[WaitingReport | None]:
+        self, transaction: Transaction, lease: Lease, now: Instant, busy: Collection[AccountId] = ()
+    ) -> WaitingReport | None:
         """Claim the report that has waited longest and that is not being read, accounts in turn.
 
         :param busy: accounts whose reports are left waiting.
         """
-        return self._engine.write(_claim, (lease, now, tuple(busy)))
+        offset = transaction.clock_offset()
+        shared_now = now + offset
+        waiting = _WAITING.format(busy=", ".join("?" * len(busy)) or "''")
+        row = transaction.row(waiting, (shared_now, *busy, shared_now))
+        if row is None:
+            return None
+        if not transaction.execute(
+            _CLAIM, (lease.holder, lease.until + offset, row.id, shared_now)
+        ):
+            return None
+        found = transaction.row(_READ, (row.id,))
+        if found is None:
+            return None
+        is_mail = found.delivery_id is not None
+        mail = value_of(ReceivedMail, found, session=session_of(found)) if is_mail else None
+        return value_of(WaitingReport, found, mail=mail, body=found.body or b"")
 
-    def count(self, rows: Sequence[CountedRow]) -> Deferred[None]:
+    @write
+    def count(self, transaction: Transaction, rows: Sequence[CountedRow]) -> None:
         """Count rows; those that are counted already change nothing."""
-        return self._engine.write(_count, tuple(map(_counted, rows)))
+        transaction.execute_over(_COUNT, tuple(map(_counted, rows)))
 
+    @read
     def count_rows(
-        self, account_id: AccountId, kind: ReportKind, domain: str, day: Instant
-    ) -> Deferred[int]:
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        kind: ReportKind,
+        domain: str,
+        day: Instant,
+    ) -> int:
         """Say how many different rows a day has."""
         sql = (
             "SELECT COUNT(*) FROM report_count "
             "WHERE account_id = ? AND kind = ? AND domain = ? AND day = ?"
         )
-        return self._engine.read(lambda t: _number(t, sql, account_id, kind.value, domain, day))
+        return _number(transaction, sql, account_id, kind.value, domain, day)
 
-    def domains_of(self, account_id: AccountId) -> Deferred[ReportDomains]:
+    @read
+    def domains_of(self, transaction: Transaction, account_id: AccountId) -> ReportDomains:
         """Return the domains that an account watches, and those reports were counted about."""
-        return self._engine.read(lambda t: domains_of(t, account_id))
+        return domains_of(transaction, account_id)
 
-    def count_all_rows(self, account_id: AccountId, limit: int) -> Deferred[int]:
+    @read
+    def count_all_rows(self, transaction: Transaction, account_id: AccountId, limit: int) -> int:
         """Count the rows that an account has, up to a limit."""
         sql = (
             "SELECT COUNT(*) FROM (SELECT 1 FROM report_count WHERE account_id = ? LIMIT ?) AS one"
         )
-        return self._engine.read(lambda t: _number(t, sql, account_id, limit))
+        return _number(transaction, sql, account_id, limit)
 
-    def admit(self, claim: Claim) -> Deferred[Admission]:
+    @write_in(lambda _, claim: (claim.report.account_id,))
+    def admit(self, transaction: Transaction, claim: Claim) -> Admission:
         """Return how much of a report may be stored, and count that against the quotas."""
-        return self._engine.write(admit, claim)
+        return admit(transaction, claim)
 
-    def tally(self, account_id: AccountId, tally: Tally) -> Deferred[None]:
+    @write_in(lambda _, account_id, *others: (account_id,))
+    def tally(self, transaction: Transaction, account_id: AccountId, tally: Tally) -> None:
         """Count reports that were not kept."""
-        return self._engine.write(add_tally, (account_id, tally))
+        add_tally(transaction, account_id, tally)
 
-    def refused(self, account_id: AccountId, limit: int) -> Deferred[list[Tally]]:
+    @read
+    def refused(self, transaction: Transaction, account_id: AccountId, limit: int) -> list[Tally]:
         """List the tallies of reports that were not kept, the newest days first."""
-        return self._engine.read(lambda t: refused(t, account_id, limit))
+        return refused(transaction, account_id, limit)
 
+    @write_in(lambda _, report_id, holder, found: {one.account_id for one in found})
     def finish(
-        self, report_id: ReportId, holder: str, found: Sequence[ReceiverReport]
-    ) -> Deferred[bool]:
+        self,
+        transaction: Transaction,
+        report_id: ReportId,
+        holder: str,
+        found: Sequence[ReceiverReport],
+    ) -> bool:
         """Put what was read in the place of the report that waited, of the one who holds it.
 
         One that is counted already becomes repeated.
         """
-        return self._engine.write(_finish, (report_id, holder, tuple(found)))
+        # Two daemons that finish the same report see each other.
+        lock_inboxes(transaction, {one.account_id for one in found})
+        gone = transaction.rows(
+            "DELETE FROM receiver_report WHERE id = ? AND state = 'waiting' AND lease_holder = ? "
+            "RETURNING delivery_id, account_id",
+            (report_id, holder),
+        )
+        if not gone:
+            return False
+        mail = _mail_to_keep(transaction, gone[0].delivery_id, gone[0].account_id)
+        for report in found:
+            keys = (
+                report.account_id,
+                report.kind.value,
+                report.domain,
+                report.reporter,
+                report.report_id,
+                report.reason,
+            )
+            if (
+                report.state is ReportState.COUNTED
+                and transaction.row(IS_COUNTED, keys) is not None
+            ):
+                reason = "the same report was counted before"
+                report = replace(report, state=ReportState.REPEATED, reason=reason)
+            kept_mail = None if report.state in _WITHOUT_MAIL else mail
+            insert(transaction, "receiver_report", [report_row(report, delivery_id=kept_mail)])
+        drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
+        return True
 
-    def put_off(self, report_id: ReportId, holder: str, retry_at: Instant) -> Deferred[None]:
+    @write
+    def put_off(
+        self, transaction: Transaction, report_id: ReportId, holder: str, retry_at: Instant
+    ) -> None:
         """Let go of a report until a moment."""
-        return self._engine.write(_put_off, (report_id, holder, retry_at))
-
-    def release(self, holder: str) -> Deferred[None]:
-        """Let go of all that a holder has; it counts as not begun."""
-        return self._engine.write(_release, holder)
-
-    def of_account(self, account_id: AccountId, limit: int, offset: int) -> Deferred[ReportPage]:
-        """List the reports of an account, newest first."""
-
-        def query(transaction: Transaction) -> ReportPage:
-            sql = (
-                f"SELECT {_FACTS} FROM receiver_report WHERE account_id = ? "
-                "ORDER BY received_at DESC, id DESC LIMIT ? OFFSET ?"
-            )
-            rows = transaction.rows(sql, (account_id, limit, offset))
-            ((total,),) = transaction.rows(
-                "SELECT COUNT(*) FROM receiver_report WHERE account_id = ?", (account_id,)
-            )
-            return ReportPage(tuple(map(_report_of, rows)), total)
-
-        return self._engine.read(query)
-
-    def domains(
-        self, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
-    ) -> Deferred[list[ReportedDomain]]:
-        """List the domains that reports were counted about, those with most messages first."""
-
-        def query(transaction: Transaction) -> list[ReportedDomain]:
-            found = []
-            for row in transaction.rows(_DOMAINS, (account_id, limit)):
-                policy = _newest_policy(transaction, account_id, row.kind, row.domain)
-                found.append(value_of(ReportedDomain, row, policy=policy))
-            return found
-
-        return self._engine.read(query)
-
-    def sources(
-        self, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
-    ) -> Deferred[list[ReportSource]]:
-        """List the reporters of counted reports, those with most messages first."""
-        return self._engine.read(
-            lambda t: [value_of(ReportSource, row) for row in t.rows(_SOURCES, (account_id, limit))]
+        transaction.execute(
+            "UPDATE receiver_report SET lease_holder = NULL, lease_until = ? "
+            "WHERE id = ? AND lease_holder = ?",
+            (retry_at + transaction.clock_offset(), report_id, holder),
         )
 
-    def policy(self, account_id: AccountId, domain: str) -> Deferred[str]:
+    @write
+    def release(self, transaction: Transaction, holder: str) -> None:
+        """Let go of all that a holder has; it counts as not begun."""
+        transaction.execute(
+            "UPDATE receiver_report SET lease_holder = NULL, lease_until = NULL, "
+            "attempts = attempts - 1 WHERE state = 'waiting' AND lease_holder = ?",
+            (holder,),
+        )
+
+    @read
+    def of_account(
+        self, transaction: Transaction, account_id: AccountId, limit: int, offset: int
+    ) -> ReportPage:
+        """List the reports of an account, newest first."""
+        sql = (
+            f"SELECT {_FACTS} FROM receiver_report WHERE account_id = ? "
+            "ORDER BY received_at DESC, id DESC LIMIT ? OFFSET ?"
+        )
+        rows = transaction.rows(sql, (account_id, limit, offset))
+        ((total,),) = transaction.rows(
+            "SELECT COUNT(*) FROM receiver_report WHERE account_id = ?", (account_id,)
+        )
+        return ReportPage(tuple(map(_report_of, rows)), total)
+
+    @read
+    def domains(
+        self, transaction: Transaction, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
+    ) -> list[ReportedDomain]:
+        """List the domains that reports were counted about, those with most messages first."""
+        found = []
+        for row in transaction.rows(_DOMAINS, (account_id, limit)):
+            policy = _newest_policy(transaction, account_id, row.kind, row.domain)
+            found.append(value_of(ReportedDomain, row, policy=policy))
+        return found
+
+    @read
+    def sources(
+        self, transaction: Transaction, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
+    ) -> list[ReportSource]:
+        """List the reporters of counted reports, those with most messages first."""
+        return [
+            value_of(ReportSource, row) for row in transaction.rows(_SOURCES, (account_id, limit))
+        ]
+
+    @read
+    def policy(self, transaction: Transaction, account_id: AccountId, domain: str) -> str:
         """Return the DMARC policy that receivers found last; empty if none was reported."""
         kind = ReportKind.DMARC.value
-        return self._engine.read(lambda t: _newest_policy(t, account_id, kind, domain))
+        return _newest_policy(transaction, account_id, kind, domain)
 
+    @read
     def tls_page(
-        self, account_id: AccountId, domain: str, since: Instant, limit: int, offset: int
-    ) -> Deferred[TlsPage]:
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        domain: str,
+        since: Instant,
+        limit: int,
+        offset: int,
+    ) -> TlsPage:
         """Sum up the TLS sessions since a day: failures first, then those with most sessions."""
-        return self._engine.read(lambda t: _tls_page(t, (account_id, domain, since), limit, offset))
+        return _tls_page(transaction, (account_id, domain, since), limit, offset)
 
+    @read
     def sums(
-        self, account_id: AccountId, kind: ReportKind, domain: str, since: Instant, limit: int
-    ) -> Deferred[list[SumOfRows]]:
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        kind: ReportKind,
+        domain: str,
+        since: Instant,
+        limit: int,
+    ) -> list[SumOfRows]:
         """Sum up what was counted since a day, the largest first."""
-        return self._engine.read(
-            lambda t: [
-                value_of(SumOfRows, row)
-                for row in t.rows(_SUMS, (account_id, kind.value, domain, since, limit))
-            ]
-        )
+        return [
+            value_of(SumOfRows, row)
+            for row in transaction.rows(_SUMS, (account_id, kind.value, domain, since, limit))
+        ]
 
-    def has_report(self, account_id: AccountId, report_id: ReportId) -> Deferred[bool]:
+    @read
+    def has_report(
+        self, transaction: Transaction, account_id: AccountId, report_id: ReportId
+    ) -> bool:
         """Return whether an account has a report."""
         sql = "SELECT 1 FROM receiver_report WHERE account_id = ? AND id = ?"
-        return self._engine.read(lambda t: t.row(sql, (account_id, report_id)) is not None)
+        return transaction.row(sql, (account_id, report_id)) is not None
 
+    @makes_room
+    @write_in(lambda _, account_id, *others: (account_id,))
     def remove(
-        self, account_id: AccountId, selection: ReportSelection, now: Instant, limit: int
-    ) -> Deferred[Removed]:
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        selection: ReportSelection,
+        now: Instant,
+        limit: int,
+    ) -> Removed:
         """Delete at most ``limit`` rows and reports of a selection, rows first.
 
         A report that is being read stays.
         """
-        return self._engine.write(_remove, (account_id, selection, now, limit))
+        lock_inboxes(transaction, (account_id,))
+        shared_now = now + transaction.clock_offset()
+        if selection.report_id is None:
+            rows = _remove_counts(transaction, account_id, selection, limit)
+        else:
+            rows = _remove_counts_of_report(transaction, account_id, selection.report_id, limit)
+        condition, values = _reports_in(selection)
+        sql = _REMOVE_REPORTS.format(condition=condition)
+        gone = transaction.rows(sql, (account_id, *values, shared_now, limit - rows))
+        drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
+        return Removed(len(gone), rows)
 
-    def forget(self, now: Instant, limit: int) -> Deferred[int]:
+    @makes_room
+    @write
+    def forget(self, transaction: Transaction, now: Instant, limit: int) -> int:
         """Delete what is older than it is kept; gives how many rows that were, of each kind."""
-        return self._engine.write(_forget, (now, limit))
+        if not transaction.is_only_one(SWEEPING):
+            return 0
+        oldest = Instant(now - REPORTS_KEPT)
+        reports = transaction.rows(_OLD_REPORTS, (oldest, limit))
+        mails = transaction.rows(_OLD_MAILS, (now - RAW_KEPT, limit))
+        transaction.execute_many(
+            "UPDATE receiver_report SET delivery_id = NULL WHERE id = ?",
+            [(row.id,) for row in mails],
+        )
+        drop_unshared(transaction, {row.delivery_id for row in (*reports, *mails)} - {None})
+        counts = transaction.execute(_OLD_COUNTS, (oldest, limit))
+        tallies = forget_tallies(transaction, oldest, limit)
+        return max(len(reports), len(mails), counts, tallies)
 
 
 def _number(transaction: Transaction, sql: str, *values: Value) -> int:
@@ -462,75 +580,6 @@ def _counted(row: CountedRow) -> tuple[Value, ...]:
     )
 
 
-@for_each_in(lambda _, item: (item[0].account_id,))
-def _post(transaction: Transaction, item: tuple[ReceiverReport, bytes]) -> InboxFull | None:
-    report, body = item
-    lock_inboxes(transaction, (report.account_id,))
-    if is_full(transaction, report.account_id):
-        return InboxFull(FULL)
-    insert(transaction, "receiver_report", [report_row(report, body=body)])
-    return None
-
-
-@for_each
-def _claim(
-    transaction: Transaction, item: tuple[Lease, Instant, tuple[AccountId, ...]]
-) -> WaitingReport | None:
-    lease, own_now, busy = item
-    offset = transaction.clock_offset()
-    now = own_now + offset
-    waiting = _WAITING.format(busy=", ".join("?" * len(busy)) or "''")
-    row = transaction.row(waiting, (now, *busy, now))
-    if row is None:
-        return None
-    if not transaction.execute(_CLAIM, (lease.holder, lease.until + offset, row.id, now)):
-        return None
-    found = transaction.row(_READ, (row.id,))
-    if found is None:
-        return None
-    is_mail = found.delivery_id is not None
-    mail = value_of(ReceivedMail, found, session=session_of(found)) if is_mail else None
-    return value_of(WaitingReport, found, mail=mail, body=found.body or b"")
-
-
-@for_each
-def _count(transaction: Transaction, rows: tuple[tuple[Value, ...], ...]) -> None:
-    transaction.execute_over(_COUNT, rows)
-
-
-@for_each_in(lambda _, item: {one.account_id for one in item[2]})
-def _finish(
-    transaction: Transaction, item: tuple[ReportId, str, tuple[ReceiverReport, ...]]
-) -> bool:
-    report_id, holder, found = item
-    # Two daemons that finish the same report see each other.
-    lock_inboxes(transaction, {one.account_id for one in found})
-    gone = transaction.rows(
-        "DELETE FROM receiver_report WHERE id = ? AND state = 'waiting' AND lease_holder = ? "
-        "RETURNING delivery_id, account_id",
-        (report_id, holder),
-    )
-    if not gone:
-        return False
-    mail = _mail_to_keep(transaction, gone[0].delivery_id, gone[0].account_id)
-    for report in found:
-        keys = (
-            report.account_id,
-            report.kind.value,
-            report.domain,
-            report.reporter,
-            report.report_id,
-            report.reason,
-        )
-        if report.state is ReportState.COUNTED and transaction.row(IS_COUNTED, keys) is not None:
-            reason = "the same report was counted before"
-            report = replace(report, state=ReportState.REPEATED, reason=reason)
-        kept_mail = None if report.state in _WITHOUT_MAIL else mail
-        insert(transaction, "receiver_report", [report_row(report, delivery_id=kept_mail)])
-    drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
-    return True
-
-
 _WITHOUT_MAIL = (ReportState.COUNTED, ReportState.REPEATED)
 
 _MAY_KEEP = """
@@ -546,25 +595,6 @@ def _mail_to_keep(
     """Give the mail of a report that is not counted, where there is room for it."""
     values = (delivery_id, MAX_RAW_SIZE, MAX_RAW, account_id)
     return None if transaction.row(_MAY_KEEP, values) is None else delivery_id
-
-
-@for_each
-def _put_off(transaction: Transaction, item: tuple[ReportId, str, Instant]) -> None:
-    report_id, holder, retry_at = item
-    transaction.execute(
-        "UPDATE receiver_report SET lease_holder = NULL, lease_until = ? "
-        "WHERE id = ? AND lease_holder = ?",
-        (retry_at + transaction.clock_offset(), report_id, holder),
-    )
-
-
-@for_each
-def _release(transaction: Transaction, holder: str) -> None:
-    transaction.execute(
-        "UPDATE receiver_report SET lease_holder = NULL, lease_until = NULL, "
-        "attempts = attempts - 1 WHERE state = 'waiting' AND lease_holder = ?",
-        (holder,),
-    )
 
 
 _REMOVE_REPORTS = """
@@ -588,25 +618,6 @@ _COUNTS_OF_REPORTER = """
     SELECT domain, digest, result FROM report_count
     WHERE account_id = ? AND reporter = ? AND day = ? AND kind = ?
 """
-
-
-@makes_room
-@for_each_in(lambda _, item: (item[0],))
-def _remove(
-    transaction: Transaction, item: tuple[AccountId, ReportSelection, Instant, int]
-) -> Removed:
-    account_id, selection, own_now, limit = item
-    lock_inboxes(transaction, (account_id,))
-    now = own_now + transaction.clock_offset()
-    if selection.report_id is None:
-        rows = _remove_counts(transaction, account_id, selection, limit)
-    else:
-        rows = _remove_counts_of_report(transaction, account_id, selection.report_id, limit)
-    condition, values = _reports_in(selection)
-    sql = _REMOVE_REPORTS.format(condition=condition)
-    gone = transaction.rows(sql, (account_id, *values, now, limit - rows))
-    drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
-    return Removed(len(gone), rows)
 
 
 def _reports_in(selection: ReportSelection) -> Condition:
@@ -683,21 +694,3 @@ _OLD_COUNTS = """
         SELECT account_id, kind, domain, day, digest FROM report_count WHERE day <= ? LIMIT ?
     )
 """
-
-
-@makes_room
-@for_each
-def _forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
-    now, limit = item
-    if not transaction.is_only_one(SWEEPING):
-        return 0
-    oldest = Instant(now - REPORTS_KEPT)
-    reports = transaction.rows(_OLD_REPORTS, (oldest, limit))
-    mails = transaction.rows(_OLD_MAILS, (now - RAW_KEPT, limit))
-    transaction.execute_many(
-        "UPDATE receiver_report SET delivery_id = NULL WHERE id = ?", [(row.id,) for row in mails]
-    )
-    drop_unshared(transaction, {row.delivery_id for row in (*reports, *mails)} - {None})
-    counts = transaction.execute(_OLD_COUNTS, (oldest, limit))
-    tallies = forget_tallies(transaction, oldest, limit)
-    return max(len(reports), len(mails), counts, tallies)

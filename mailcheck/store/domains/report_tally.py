@@ -13,7 +13,7 @@ from mailcheck.store.domains.report_quotas import (
     ReportDomains,
     Tally,
 )
-from mailcheck.store.engine import Transaction, for_each_in, value_of
+from mailcheck.store.engine import Transaction, value_of
 from mailcheck.store.inbox_rows import lock_inboxes
 
 MOST_SENDERS = 100
@@ -88,18 +88,15 @@ def refused(transaction: Transaction, account_id: AccountId, limit: int) -> list
     return [value_of(Tally, row) for row in transaction.rows(_REFUSED, (account_id, limit))]
 
 
-@for_each_in(lambda _, item: (item[0],))
-def add_tally(transaction: Transaction, item: tuple[AccountId, Tally]) -> None:
+def add_tally(transaction: Transaction, account_id: AccountId, tally: Tally) -> None:
     """Count reports that were not kept."""
-    account_id, tally = item
     lock_inboxes(transaction, (account_id,))
     _add(transaction, account_id, tally)
 
 
-@for_each_in(lambda _, item: (item.report.account_id,))
-def admit(transaction: Transaction, item: Claim) -> Admission:
+def admit(transaction: Transaction, claim: Claim) -> Admission:
     """Return how much of a report may be stored, and count that against the quotas."""
-    report, account_id = item.report, item.report.account_id
+    report, account_id = claim.report, claim.report.account_id
     lock_inboxes(transaction, (account_id,))
     keys = (
         account_id,
@@ -109,19 +106,19 @@ def admit(transaction: Transaction, item: Claim) -> Admission:
         report.report_id,
         report.reason,
     )
-    is_repeated = item.rows > 0 and transaction.row(IS_COUNTED, keys) is not None
-    if not is_repeated and _has_room(transaction, item, item.rows + 1, item.octets):
-        _note(transaction, item, Outcome.KEPT, item.rows + 1, item.octets)
+    is_repeated = claim.rows > 0 and transaction.row(IS_COUNTED, keys) is not None
+    if not is_repeated and _has_room(transaction, claim, claim.rows + 1, claim.octets):
+        _note(transaction, claim, Outcome.KEPT, claim.rows + 1, claim.octets)
         return Admission.WHOLE
-    rows, octets = item.rows, item.octets - item.listed_octets
-    if _has_room(transaction, item, 1, item.listed_octets):
-        _note(transaction, item, Outcome.KEPT, 1, item.listed_octets)
+    rows, octets = claim.rows, claim.octets - claim.listed_octets
+    if _has_room(transaction, claim, 1, claim.listed_octets):
+        _note(transaction, claim, Outcome.KEPT, 1, claim.listed_octets)
         if is_repeated:
             return Admission.REPEATED
         admission = Admission.LISTED
     else:
-        rows, octets, admission = rows + 1, item.octets, Admission.NOTHING
-    _note(transaction, item, Outcome.OVER_QUOTA, rows, octets)
+        rows, octets, admission = rows + 1, claim.octets, Admission.NOTHING
+    _note(transaction, claim, Outcome.OVER_QUOTA, rows, octets)
     return admission
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -29,21 +29,19 @@ from mailcheck.core.watches import (
 from mailcheck.core.webhooks import Webhook
 from mailcheck.store.accounts.webhook_store import add_receivers, delete_receivers
 from mailcheck.store.engine import (
-    Engine,
     Row,
+    Store,
     Transaction,
     Value,
     columns_of,
-    for_each,
-    for_each_in,
     insert,
     makes_room,
+    read,
     value_of,
+    write,
+    write_in,
 )
 from mailcheck.store.inbox_rows import lock_inboxes
-
-if TYPE_CHECKING:
-    from twisted.internet.defer import Deferred
 
 
 class WatchPage(NamedTuple):
@@ -142,129 +140,268 @@ FORGETTING = 0x6D61_6977
 """The work of forgetting: of several daemons one does it at a time."""
 
 
-class WatchStore:
+class WatchStore(Store):
     """Watches, what changed, and alerts."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def add(self, watch: Watch, receivers: Sequence[Webhook] = ()) -> Deferred[Watch]:
+    @write_in(lambda _, watch, *others: (watch.account_id,))
+    def add(
+        self, transaction: Transaction, watch: Watch, receivers: Sequence[Webhook] = ()
+    ) -> Watch | ExpectedFailure:
         """Add one, and of those that its alerts go to all that its account does not have yet.
 
         :raises TooManyWatches: the account has as many as it may.
         :raises TooManyWebhooks: it has as many receivers as it may.
         :raises WatchExists: it watches this already.
         """
-        return self._engine.write(_add, (watch, receivers))
+        account_id = watch.account_id
+        # Two that are added at a time see each other.
+        lock_inboxes(transaction, (account_id,))
+        if _count(transaction, account_id) >= MOST_WATCHES:
+            return TooManyWatches(
+                f"an account has at most {MOST_WATCHES} watches: delete one first"
+            )
+        same = "SELECT id FROM watch WHERE account_id = ? AND target = ?"
+        row = transaction.row(same, (account_id, watch.target))
+        if row is not None:
+            return WatchExists(f"{watch.target} is watched already, by {row.id}")
+        failure = add_receivers(transaction, receivers)
+        if failure is not None:
+            return failure
+        added: dict[str, Value] = {
+            "id": watch.id,
+            "account_id": account_id,
+            "kind": watch.kind.value,
+            "target": watch.target,
+            "settings": _text_of(watch.settings),
+            "is_paused": int(watch.settings.is_paused),
+            "created_at": watch.created_at,
+            "next_run_at": watch.next_run_at,
+            "state": watch.state,
+            "changes": watch.changes,
+        }
+        insert(transaction, "watch", [added])
+        return watch
 
-    def of_account(self, account_id: AccountId, limit: int, offset: int = 0) -> Deferred[WatchPage]:
+    @read
+    def of_account(
+        self, transaction: Transaction, account_id: AccountId, limit: int, offset: int = 0
+    ) -> WatchPage:
         """List the watches of an account by their targets; without their states."""
+        rows = transaction.rows(_OF_ACCOUNT, (account_id, limit, offset))
+        return WatchPage(list(map(_watch_of, rows)), _count(transaction, account_id))
 
-        def query(transaction: Transaction) -> WatchPage:
-            rows = transaction.rows(_OF_ACCOUNT, (account_id, limit, offset))
-            return WatchPage(list(map(_watch_of, rows)), _count(transaction, account_id))
-
-        return self._engine.read(query)
-
-    def find(self, account_id: AccountId, watch_id: WatchId) -> Deferred[Watch | None]:
+    @read
+    def find(
+        self, transaction: Transaction, account_id: AccountId, watch_id: WatchId
+    ) -> Watch | None:
         """Find a watch of an account."""
-        return self._engine.read(lambda t: _find(t, account_id, watch_id))
+        return _find(transaction, account_id, watch_id)
 
+    @write_in(lambda _, account_id, *others: (account_id,))
     def change(
         self,
+        transaction: Transaction,
         account_id: AccountId,
         watch_id: WatchId,
         settings: WatchSettings,
         next_run_at: Instant,
         receivers: Sequence[Webhook] = (),
-    ) -> Deferred[Watch | None]:
+    ) -> Watch | ExpectedFailure | None:
         """Let its owner choose otherwise; nothing where there is none.
 
         Receivers of alerts are added as with a watch; those that no watch names any more go.
 
         :raises TooManyWebhooks: the account has as many receivers as it may.
         """
-        return self._engine.write(_change, (account_id, watch_id, settings, next_run_at, receivers))
+        lock_inboxes(transaction, (account_id,))
+        if _find(transaction, account_id, watch_id) is None:
+            return None
+        failure = add_receivers(transaction, receivers)
+        if failure is not None:
+            return failure
+        transaction.execute(
+            "UPDATE watch SET settings = ?, is_paused = ?, next_run_at = ? "
+            "WHERE id = ? AND account_id = ?",
+            (_text_of(settings), int(settings.is_paused), next_run_at, watch_id, account_id),
+        )
+        _delete_unnamed(transaction, account_id)
+        return _find(transaction, account_id, watch_id)
 
-    def delete(self, account_id: AccountId, watch_id: WatchId) -> Deferred[bool]:
+    @makes_room
+    @write_in(lambda _, account_id, *others: (account_id,))
+    def delete(self, transaction: Transaction, account_id: AccountId, watch_id: WatchId) -> bool:
         """Delete a watch with all that was kept of it; false where there is none.
 
         Receivers of alerts that no other watch names go with it.
         """
-        return self._engine.write(_delete, (watch_id, account_id))
+        lock_inboxes(transaction, (account_id,))
+        if not transaction.execute(
+            "DELETE FROM watch WHERE id = ? AND account_id = ?", (watch_id, account_id)
+        ):
+            return False
+        _delete_unnamed(transaction, account_id)
+        return True
 
+    @write
     def claim(
-        self, holder: str, now: Instant, milliseconds: int, limit: int
-    ) -> Deferred[list[Watch]]:
+        self, transaction: Transaction, holder: str, now: Instant, milliseconds: int, limit: int
+    ) -> list[Watch]:
         """Take so many watches that are due, those that wait longest first, for so long.
 
         None that another holder has taken, as long as that lasts.
         """
-        return self._engine.write(_claim, (holder, now, milliseconds, limit))
+        shared_now = now + transaction.clock_offset()
+        taken = [
+            row.id
+            for row in transaction.rows(_DUE, (now, shared_now, limit))
+            if transaction.execute(_TAKE, (holder, shared_now + milliseconds, row.id, shared_now))
+        ]
+        rows = [
+            transaction.row(f"SELECT {_COLUMNS} FROM watch WHERE id = ?", (one,)) for one in taken
+        ]
+        return [_watch_of(row) for row in rows if row is not None]
 
+    @write
     def claim_one(
-        self, account_id: AccountId, watch_id: WatchId, holder: str, now: Instant, milliseconds: int
-    ) -> Deferred[Watch | None]:
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        watch_id: WatchId,
+        holder: str,
+        now: Instant,
+        milliseconds: int,
+    ) -> Watch | None:
         """Take one, due or not; nothing where it is taken, or there is none."""
-        return self._engine.write(_claim_one, (account_id, watch_id, holder, now, milliseconds))
+        shared_now = now + transaction.clock_offset()
+        watch = _find(transaction, account_id, watch_id)
+        if watch is None or not transaction.execute(
+            _TAKE, (holder, shared_now + milliseconds, watch_id, shared_now)
+        ):
+            return None
+        return _find(transaction, account_id, watch_id)
 
-    def release(self, holder: str) -> Deferred[None]:
+    @write
+    def release(self, transaction: Transaction, holder: str) -> None:
         """Let go of all that a holder has taken; they are due as before."""
-        return self._engine.write(_release, holder)
+        transaction.execute(
+            "UPDATE watch SET holder = NULL, held_until = NULL WHERE holder = ?", (holder,)
+        )
 
-    def put_off(self, holder: str, watch_id: WatchId, until: Instant) -> Deferred[None]:
+    @write
+    def put_off(
+        self, transaction: Transaction, holder: str, watch_id: WatchId, until: Instant
+    ) -> None:
         """Let go of one that could not be run."""
-        return self._engine.write(_put_off, (until, watch_id, holder))
+        transaction.execute(
+            "UPDATE watch SET next_run_at = ?, holder = NULL, held_until = NULL "
+            "WHERE id = ? AND holder = ?",
+            (until, watch_id, holder),
+        )
 
-    def record(self, holder: str, recorded: Recorded) -> Deferred[bool]:
+    @write
+    def record(self, transaction: Transaction, holder: str, recorded: Recorded) -> bool:
         """Keep what came of a run, and let go of its watch.
 
         False, and nothing is changed, where the holder has it no more, or it was deleted.
         """
-        return self._engine.write(_record, (holder, recorded))
+        watch = recorded.watch
+        numbers = len(recorded.changes) + (recorded.score is not None)
+        kept = (
+            recorded.at,
+            recorded.state,
+            numbers,
+            recorded.problem_count,
+            watch.next_run_at,
+            recorded.next_run_at,
+            watch.id,
+            holder,
+        )
+        if not transaction.execute(_RECORD, kept):
+            return False
+        _keep_changes(transaction, watch, recorded)
+        for alert_id, raised in recorded.raised:
+            _raise(transaction, watch.id, alert_id, raised, recorded.at)
+        for ended in recorded.ended:
+            _end(transaction, watch.id, ended, recorded.at)
+        return True
 
-    def history(self, watch_id: WatchId, since: Instant, limit: int) -> Deferred[History]:
+    @read
+    def history(
+        self, transaction: Transaction, watch_id: WatchId, since: Instant, limit: int
+    ) -> History:
         """Give what was kept since a moment: of changes the newest ones."""
-        return self._engine.read(lambda t: _history(t, watch_id, since, limit))
+        return _history(transaction, watch_id, since, limit)
 
-    def alerts(self, account_id: AccountId, watch_id: WatchId, limit: int) -> Deferred[list[Alert]]:
+    @read
+    def alerts(
+        self, transaction: Transaction, account_id: AccountId, watch_id: WatchId, limit: int
+    ) -> list[Alert]:
         """List the alerts of a watch: those that are open first, then the newest."""
         sql = f"{_ALERTS} WHERE account_id = ? AND watch_id = ? ORDER BY {_OPEN_FIRST} LIMIT ?"
-        return self._engine.read(
-            lambda t: [value_of(Alert, row) for row in t.rows(sql, (account_id, watch_id, limit))]
-        )
+        return [
+            value_of(Alert, row) for row in transaction.rows(sql, (account_id, watch_id, limit))
+        ]
 
-    def open_alerts(self, account_id: AccountId, limit: int) -> Deferred[list[Alert]]:
+    @read
+    def open_alerts(
+        self, transaction: Transaction, account_id: AccountId, limit: int
+    ) -> list[Alert]:
         """List the open alerts of an account, the newest first."""
         sql = f"{_ALERTS} WHERE account_id = ? AND ended_at IS NULL ORDER BY {_OPEN_FIRST} LIMIT ?"
-        return self._engine.read(
-            lambda t: [value_of(Alert, row) for row in t.rows(sql, (account_id, limit))]
-        )
+        return [value_of(Alert, row) for row in transaction.rows(sql, (account_id, limit))]
 
+    @write
     def acknowledge(
-        self, account_id: AccountId, watch_id: WatchId, alert_id: AlertId, now: Instant
-    ) -> Deferred[Alert | None]:
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        watch_id: WatchId,
+        alert_id: AlertId,
+        now: Instant,
+    ) -> Alert | None:
         """Note that its owner knows: that it is open is told no more. Nothing without such one."""
-        return self._engine.write(_acknowledge, (account_id, watch_id, alert_id, now))
-
-    def untold(self, limit: int) -> Deferred[list[UntoldAlert]]:
-        """List alerts of which there is something to tell, oldest first."""
-        return self._engine.read(
-            lambda t: [
-                UntoldAlert(row.mailbox_name, chosen.quiet, value_of(Alert, row), chosen.alert_to)
-                for row in t.rows(_UNTOLD, (limit,))
-                for chosen in [_settings_of(row.settings)]
-            ]
+        transaction.execute(
+            "UPDATE watch_alert SET acknowledged_at = COALESCE(acknowledged_at, ?), "
+            "is_untold = CASE WHEN ended_at IS NULL THEN 0 ELSE is_untold END "
+            "WHERE id = ? AND watch_id IN (SELECT id FROM watch WHERE id = ? AND account_id = ?)",
+            (now, alert_id, watch_id, account_id),
         )
+        row = transaction.row(
+            f"{_ALERTS} WHERE account_id = ? AND watch_id = ? AND watch_alert.id = ?",
+            (account_id, watch_id, alert_id),
+        )
+        return None if row is None else value_of(Alert, row)
 
-    def note_told(self, alerts: Sequence[Alert]) -> Deferred[None]:
+    @read
+    def untold(self, transaction: Transaction, limit: int) -> list[UntoldAlert]:
+        """List alerts of which there is something to tell, oldest first."""
+        return [
+            UntoldAlert(row.mailbox_name, chosen.quiet, value_of(Alert, row), chosen.alert_to)
+            for row in transaction.rows(_UNTOLD, (limit,))
+            for chosen in [_settings_of(row.settings)]
+        ]
+
+    @write
+    def note_told(self, transaction: Transaction, alerts: Sequence[Alert]) -> None:
         """Note that all was told of alerts as they are here; what came since is still to tell."""
         told = [(alert.id, alert.severity, alert.ended_at or 0) for alert in alerts]
-        return self._engine.write(_note_told, told)
+        transaction.execute_many(_TOLD, told)
 
-    def forget(self, before: Instant, limit: int) -> Deferred[int]:
+    @makes_room
+    @write
+    def forget(self, transaction: Transaction, before: Instant, limit: int) -> int:
         """Delete at most so many changes, scores and ended alerts from before a moment."""
-        return self._engine.write(_forget, (before, limit))
+        if not transaction.is_only_one(FORGETTING):
+            return 0
+        before, limit = (before, limit)
+        left = limit
+        for table, named, is_old in _OLD:
+            left -= transaction.execute(
+                f"DELETE FROM {table} WHERE ({named}) IN "
+                f"(SELECT {named} FROM {table} WHERE {is_old} LIMIT ?)",
+                (before, max(0, left)),
+            )
+        return limit - left
 
 
 def _text_of(settings: WatchSettings) -> str:
@@ -298,136 +435,6 @@ def _urls_named(transaction: Transaction, account_id: AccountId) -> set[str]:
 
 def _delete_unnamed(transaction: Transaction, account_id: AccountId) -> None:
     delete_receivers(transaction, account_id, lambda: _urls_named(transaction, account_id))
-
-
-@for_each_in(lambda _, item: (item[0].account_id,))
-def _add(
-    transaction: Transaction, item: tuple[Watch, Sequence[Webhook]]
-) -> Watch | ExpectedFailure:
-    watch, receivers = item
-    account_id = watch.account_id
-    # Two that are added at a time see each other.
-    lock_inboxes(transaction, (account_id,))
-    if _count(transaction, account_id) >= MOST_WATCHES:
-        return TooManyWatches(f"an account has at most {MOST_WATCHES} watches: delete one first")
-    same = "SELECT id FROM watch WHERE account_id = ? AND target = ?"
-    row = transaction.row(same, (account_id, watch.target))
-    if row is not None:
-        return WatchExists(f"{watch.target} is watched already, by {row.id}")
-    failure = add_receivers(transaction, receivers)
-    if failure is not None:
-        return failure
-    added: dict[str, Value] = {
-        "id": watch.id,
-        "account_id": account_id,
-        "kind": watch.kind.value,
-        "target": watch.target,
-        "settings": _text_of(watch.settings),
-        "is_paused": int(watch.settings.is_paused),
-        "created_at": watch.created_at,
-        "next_run_at": watch.next_run_at,
-        "state": watch.state,
-        "changes": watch.changes,
-    }
-    insert(transaction, "watch", [added])
-    return watch
-
-
-@for_each_in(lambda _, item: (item[0],))
-def _change(
-    transaction: Transaction,
-    item: tuple[AccountId, WatchId, WatchSettings, Instant, Sequence[Webhook]],
-) -> Watch | ExpectedFailure | None:
-    account_id, watch_id, settings, next_run_at, receivers = item
-    lock_inboxes(transaction, (account_id,))
-    if _find(transaction, account_id, watch_id) is None:
-        return None
-    failure = add_receivers(transaction, receivers)
-    if failure is not None:
-        return failure
-    transaction.execute(
-        "UPDATE watch SET settings = ?, is_paused = ?, next_run_at = ? "
-        "WHERE id = ? AND account_id = ?",
-        (_text_of(settings), int(settings.is_paused), next_run_at, watch_id, account_id),
-    )
-    _delete_unnamed(transaction, account_id)
-    return _find(transaction, account_id, watch_id)
-
-
-@makes_room
-@for_each_in(lambda _, item: (item[1],))
-def _delete(transaction: Transaction, item: tuple[WatchId, AccountId]) -> bool:
-    lock_inboxes(transaction, item[1:])
-    if not transaction.execute("DELETE FROM watch WHERE id = ? AND account_id = ?", item):
-        return False
-    _delete_unnamed(transaction, item[1])
-    return True
-
-
-@for_each
-def _claim(transaction: Transaction, item: tuple[str, Instant, int, int]) -> list[Watch]:
-    holder, own_now, milliseconds, limit = item
-    now = own_now + transaction.clock_offset()
-    taken = [
-        row.id
-        for row in transaction.rows(_DUE, (own_now, now, limit))
-        if transaction.execute(_TAKE, (holder, now + milliseconds, row.id, now))
-    ]
-    rows = [transaction.row(f"SELECT {_COLUMNS} FROM watch WHERE id = ?", (one,)) for one in taken]
-    return [_watch_of(row) for row in rows if row is not None]
-
-
-@for_each
-def _claim_one(
-    transaction: Transaction, item: tuple[AccountId, WatchId, str, Instant, int]
-) -> Watch | None:
-    account_id, watch_id, holder, own_now, milliseconds = item
-    now = own_now + transaction.clock_offset()
-    watch = _find(transaction, account_id, watch_id)
-    if watch is None or not transaction.execute(_TAKE, (holder, now + milliseconds, watch_id, now)):
-        return None
-    return _find(transaction, account_id, watch_id)
-
-
-@for_each
-def _release(transaction: Transaction, holder: str) -> None:
-    transaction.execute(
-        "UPDATE watch SET holder = NULL, held_until = NULL WHERE holder = ?", (holder,)
-    )
-
-
-@for_each
-def _put_off(transaction: Transaction, item: tuple[Instant, WatchId, str]) -> None:
-    transaction.execute(
-        "UPDATE watch SET next_run_at = ?, holder = NULL, held_until = NULL "
-        "WHERE id = ? AND holder = ?",
-        item,
-    )
-
-
-@for_each
-def _record(transaction: Transaction, item: tuple[str, Recorded]) -> bool:
-    holder, recorded = item
-    watch = recorded.watch
-    numbers = len(recorded.changes) + (recorded.score is not None)
-    kept = (
-        recorded.at,
-        recorded.state,
-        numbers,
-        recorded.problem_count,
-        watch.next_run_at,
-        recorded.next_run_at,
-        watch.id,
-        holder,
-    )
-    if not transaction.execute(_RECORD, kept):
-        return False
-    _keep_changes(transaction, watch, recorded)
-    for alert_id, raised in recorded.raised:
-        _raise(transaction, watch.id, alert_id, raised, recorded.at)
-    for ended in recorded.ended:
-        _end(transaction, watch.id, ended, recorded.at)
-    return True
 
 
 def _keep_changes(transaction: Transaction, watch: Watch, recorded: Recorded) -> None:
@@ -505,42 +512,3 @@ def _history(transaction: Transaction, watch_id: WatchId, since: Instant, limit:
         tuple(value_of(WatchScore, row, points=json.loads(row.points)) for row in reversed(scores)),
         is_cut=len(rows) > limit,
     )
-
-
-@for_each
-def _acknowledge(
-    transaction: Transaction, item: tuple[AccountId, WatchId, AlertId, Instant]
-) -> Alert | None:
-    account_id, watch_id, alert_id, now = item
-    transaction.execute(
-        "UPDATE watch_alert SET acknowledged_at = COALESCE(acknowledged_at, ?), "
-        "is_untold = CASE WHEN ended_at IS NULL THEN 0 ELSE is_untold END "
-        "WHERE id = ? AND watch_id IN (SELECT id FROM watch WHERE id = ? AND account_id = ?)",
-        (now, alert_id, watch_id, account_id),
-    )
-    row = transaction.row(
-        f"{_ALERTS} WHERE account_id = ? AND watch_id = ? AND watch_alert.id = ?",
-        (account_id, watch_id, alert_id),
-    )
-    return None if row is None else value_of(Alert, row)
-
-
-@for_each
-def _note_told(transaction: Transaction, told: Sequence[tuple[str, str, int]]) -> None:
-    transaction.execute_many(_TOLD, told)
-
-
-@makes_room
-@for_each
-def _forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
-    if not transaction.is_only_one(FORGETTING):
-        return 0
-    before, limit = item
-    left = limit
-    for table, named, is_old in _OLD:
-        left -= transaction.execute(
-            f"DELETE FROM {table} WHERE ({named}) IN "
-            f"(SELECT {named} FROM {table} WHERE {is_old} LIMIT ?)",
-            (before, max(0, left)),
-        )
-    return limit - left
