@@ -1,7 +1,7 @@
 """Query strings to values: whatever comes in, a value or an `InvalidParameter` comes out."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote, quote_plus, urlencode
@@ -10,7 +10,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mailcheck.api.parameters import MAX_SHOWN, MAX_TEXT, Query, parse_query
+from mailcheck.api.requests.checks import GetReports, ReputationRequest
+from mailcheck.api.requests.inbox import DeleteMessages, ListMessages, TakeAddress, WaitForMessage
+from mailcheck.api.requests.reading import (
+    MAX_SHOWN,
+    MAX_TEXT,
+    Query,
+    Request,
+    fields_of,
+    read_query,
+    read_texts,
+    split_query,
+)
 from mailcheck.core.addresses import explain_bad_tag
 from mailcheck.core.cursors import Position, format_cursor
 from mailcheck.core.errors import InvalidParameter
@@ -22,16 +33,13 @@ NAMES = ["tag", "to", "from", "subject", "q", "since", "after", "timeout", "limi
 NOW = Instant(1_795_262_400_000)
 """2026-11-21T12:00:00Z."""
 
-READERS: list[Callable[[Query], Any]] = [
-    Query.tag,
-    Query.recipient,
-    Query.cursor,
-    lambda query: query.message_filter(NOW),
-    lambda query: query.instant("since"),
-    lambda query: query.seconds("timeout", 1, 60, 30),
-    lambda query: query.whole_number("limit", 1, 100, 50),
-    lambda query: query.flag("unique"),
-    lambda query: query.needle("subject"),
+REQUESTS: list[type[Request]] = [
+    ListMessages,
+    DeleteMessages,
+    WaitForMessage,
+    TakeAddress,
+    GetReports,
+    ReputationRequest,
 ]
 
 ALMOST = st.one_of(
@@ -69,24 +77,28 @@ ALMOST = st.one_of(
 @example(b"\xff=\xff&a=\x00")
 def test_any_bytes_are_a_query_or_an_invalid_parameter(query: bytes) -> None:
     """No query string raises anything but `InvalidParameter`, in whichever way it is read."""
-    parsed = value_or_refusal(lambda: parse_query(query))
-    if isinstance(parsed, InvalidParameter):
-        assert parsed.name in str(parsed)
-    else:
-        for read in READERS:
-            value_or_refusal(partial(read, parsed))
+    for request in REQUESTS:
+        refusal = value_or_refusal(partial(read_query, request, query))
+        if isinstance(refusal, InvalidParameter):
+            assert refusal.name in str(refusal) or repr(refusal.name) in str(refusal)
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.lists(ALMOST, min_size=1, max_size=2)))
 def test_any_texts_are_values_or_an_invalid_parameter(parameters: dict[str, list[str]]) -> None:
     """Values that nearly are what they should be are read, or refused by name and in few words."""
-    query = Query(parameters)
-    for read in READERS:
-        refusal = value_or_refusal(partial(read, query))
+    for request in REQUESTS:
+        known = {name: parameters[name] for name in fields_of(request) if name in parameters}
+        refusal = value_or_refusal(partial(read_wanted, request, known))
         if isinstance(refusal, InvalidParameter):
-            assert refusal.name in NAMES
+            assert refusal.name in fields_of(request)
             assert refusal.name in str(refusal)
             assert len(str(refusal)) < 300 + MAX_SHOWN
+
+
+def read_wanted(request: type[Request], texts: Mapping[str, list[str]]) -> object:
+    """Read a request, and its search."""
+    asked = read_texts(request, texts)
+    return asked.wanted_at(NOW) if isinstance(asked, ListMessages) else asked
 
 
 def value_or_refusal(read: Callable[[], Any]) -> Any:
@@ -101,21 +113,21 @@ def value_or_refusal(read: Callable[[], Any]) -> Any:
 def test_text_survives_every_encoding(text: str) -> None:
     """Text comes out as it went in, whether a space was written + or %20."""
     for encode in (quote, quote_plus, lambda text: quote(text, safe="")):
-        assert parse_query(b"q=" + encode(text).encode()).text("q") == text
-    assert parse_query(urlencode({"q": text}).encode()).text("q") == text
+        assert read_query(ListMessages, b"q=" + encode(text).encode()).q == text
+    assert read_query(ListMessages, urlencode({"q": text}).encode()).q == text
 
 
 @given(st.floats(1, 60))
 def test_seconds_within_the_range_are_taken(value: float) -> None:
     """Every number in the range is read as itself."""
-    assert Query({"timeout": [repr(value)]}).seconds("timeout", 1, 60, 30) == value
+    assert read_texts(WaitForMessage, {"timeout": [repr(value)]}).timeout == value
 
 
 @given(st.one_of(st.floats(max_value=0.999), st.floats(min_value=60.001)))
 def test_seconds_outside_the_range_are_refused(value: float) -> None:
     """Every other number is refused, and only what may be milliseconds asks about them."""
     with pytest.raises(InvalidParameter) as caught:
-        Query({"timeout": [repr(value)]}).seconds("timeout", 1, 60, 30)
+        read_texts(WaitForMessage, {"timeout": [repr(value)]})
     is_asked = str(caught.value).endswith(": milliseconds?")
     assert is_asked == (math.isfinite(value) and 60 < value <= 60_000)
 
@@ -123,52 +135,49 @@ def test_seconds_outside_the_range_are_refused(value: float) -> None:
 @given(st.integers(-(2**70), 2**70))
 def test_whole_numbers(value: int) -> None:
     """A whole number is taken just when it lies in its range."""
-    query = Query({"limit": [str(value)]})
+    given = {"limit": [str(value)]}
     if 1 <= value <= 100:
-        assert query.whole_number("limit", 1, 100, 50) == value
+        assert read_texts(ListMessages, given).limit == value
     else:
         with pytest.raises(InvalidParameter, match="limit is a whole number, 1 to 100"):
-            query.whole_number("limit", 1, 100, 50)
+            read_texts(ListMessages, given)
 
 
 @given(st.integers(0, 2**44), st.integers(0, 2**56))
 def test_what_we_print_is_what_we_read(moment: int, position: int) -> None:
     """Timestamps and cursors of our own responses come back as the same moment and place."""
-    query = Query(
-        {"since": [format_instant(Instant(moment))], "after": [format_cursor(Position(position))]}
-    )
-    assert query.instant("since") == moment
-    assert query.cursor() == position
+    given = {
+        "since": [format_instant(Instant(moment))],
+        "after": [format_cursor(Position(position))],
+    }
+    asked = read_texts(DeleteMessages, given)
+    assert (asked.since, asked.after) == (moment, position)
 
 
 @given(st.text(max_size=50))
 def test_a_tag_is_taken_when_it_may_stand_in_an_address(tag: str) -> None:
     """The tag parameter is refused just when the address grammar refuses it."""
-    query = Query({"tag": [tag]})
+    given = {"tag": [tag]}
     if explain_bad_tag(tag) is None:
-        assert query.tag() == tag
+        assert read_texts(DeleteMessages, given).tag == tag
     else:
         with pytest.raises(InvalidParameter, match=r"^tag: "):
-            query.tag()
+            read_texts(DeleteMessages, given)
 
 
 def test_nothing_given_is_nothing_asked() -> None:
     """Without parameters every reader gives its default."""
-    query = parse_query(b"")
-    assert query.message_filter(NOW) == MessageFilter()
-    assert query.tag() is None
-    assert query.text("q") is None
-    assert query.seconds("timeout", 1, 60, 30) == 30
-    assert query.whole_number("limit", 1, 100, 50) == 50
-    assert query.flag("unique") is False
+    listed = read_query(ListMessages, b"")
+    assert listed.wanted_at(NOW) == MessageFilter()
+    assert (listed.tag, listed.q, listed.limit) == (None, None, 50)
+    assert read_query(WaitForMessage, b"").timeout == 30
+    assert read_query(TakeAddress, b"") == TakeAddress(tag="", unique=False)
 
 
 def test_all_filters_together() -> None:
     """Each parameter becomes its part of the filter."""
-    query = parse_query(
-        b"tag=a&to=b%40example.com&from=c&subject=d+e&q=f&since=1970-01-01T00:00:01Z&after=c1f"
-    )
-    assert query.message_filter(NOW) == MessageFilter(
+    query = b"tag=a&to=b%40example.com&from=c&subject=d+e&q=f&since=1970-01-01T00:00:01Z&after=c1f"
+    assert read_query(ListMessages, query).wanted_at(NOW) == MessageFilter(
         tag="a",
         recipient="b@example.com",
         author="c",
@@ -181,13 +190,13 @@ def test_all_filters_together() -> None:
 
 def test_empty_needles_ask_for_nothing() -> None:
     """Empty ``from``, ``subject``, ``q`` and ``to`` are as if they were not there; not ``tag``."""
-    query = parse_query(b"from=&subject=&q=&to=&tag=")
-    assert query.message_filter(NOW) == MessageFilter(tag="")
+    asked = read_query(ListMessages, b"from=&subject=&q=&to=&tag=")
+    assert asked.wanted_at(NOW) == MessageFilter(tag="")
 
 
 def test_separators() -> None:
     """Pairs are separated by & alone; empty ones count for nothing; the first = ends the name."""
-    query = parse_query(b"&&a=1;b=2&c==d=&e&&")
+    query = Query(split_query(b"&&a=1;b=2&c==d=&e&&"))
     assert query.text("a") == "1;b=2"
     assert query.text("c") == "=d="
     assert query.text("e") == ""
@@ -197,7 +206,7 @@ def test_separators() -> None:
 @pytest.mark.untraced
 def test_a_long_query_is_read_in_linear_time() -> None:
     """A megabyte of parameters is read at once: nothing is tried again and again."""
-    assert parse_query(b"a=1&" * 262_144).text("b") is None
-    assert parse_query(b"%zz" * 349_525 + b"=1").text("b") is None
+    assert len(split_query(b"a=1&" * 262_144)["a"]) == 262_144
+    assert len(split_query(b"%zz" * 349_525 + b"=1")) == 1
     with pytest.raises(InvalidParameter):
-        parse_query(b"a=" + b"%ff" * 349_525)
+        split_query(b"a=" + b"%ff" * 349_525)

@@ -4,20 +4,17 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from mailcheck.api.domains.findings import DnsRecord, render_record
-from mailcheck.api.parameters import Query
 from mailcheck.api.shapes import ABSENT, Absent, Always, Count, Shape, Texts, Timestamp, said
 from mailcheck.checks.receiver_reports import senders as facts
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.senders import MAX_SENDERS, Cause
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
-from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.receiver_reports import (
     LARGEST_REPORT_PAGE,
     ReceiverReport,
     ReportKind,
     ReportPlaces,
-    ReportSelection,
     ReportState,
 )
 from mailcheck.operations.reports import show_reports
@@ -380,19 +377,6 @@ class DeletedReports(Shape):
 
     success: Always
     deleted: Count
-
-
-def parse_selection(query: Query) -> ReportSelection:
-    """Return which reports are to be deleted: of ``reporter``, about ``day``, or both.
-
-    :raises InvalidParameter: neither is given, or the day is not a date.
-    """
-    selection = ReportSelection(reporter=query.text("reporter"), day=query.day("day"))
-    if selection == ReportSelection():
-        raise InvalidParameter(
-            "reporter", "reporter and day are missing: send reporter=..., day=2026-11-19 or both"
-        )
-    return selection
 
 
 class TlsResult(Shape):

@@ -310,14 +310,6 @@ def read_texts(
     return request(**_parsed(request, texts, wording, {}))
 
 
-def read_known(request: type[R], texts: Mapping[str, Sequence[str]]) -> R:
-    """Return the request that texts by name make; other names are for others.
-
-    :raises InvalidParameter: a required name is missing, or a value is wrong.
-    """
-    return request(**_parsed(request, texts, PARAMETERS, {}))
-
-
 def _parsed(
     request: type[Request],
     texts: Mapping[str, Sequence[str]],
@@ -333,6 +325,60 @@ def _parsed(
         if given is not None:
             values[field.attribute] = field.parse(given, wording)
     return values
+
+
+class Query:
+    """The parameters of a page or a form, which takes those that it knows."""
+
+    def __init__(self, parameters: Mapping[str, Sequence[str]]) -> None:
+        self._parameters = parameters
+
+    def text(self, name: str) -> str | None:
+        """Return a parameter as it is.
+
+        :raises InvalidParameter: it is given twice, or is too long.
+        """
+        values = self._parameters.get(name, ())
+        if len(values) > 1:
+            raise InvalidParameter(name, f"{name} is given {len(values)} times; send it once")
+        if values and len(values[0]) > MAX_TEXT:
+            raise InvalidParameter(name, f"{name} has at most {MAX_TEXT} characters")
+        return values[0] if values else None
+
+    def value(
+        self,
+        name: str,
+        kind: Kind,
+        default: Any = None,
+        low: float | None = None,
+        high: float | None = None,
+    ) -> Any:
+        """Return the value of a parameter.
+
+        :raises InvalidParameter: it is given twice, not of this kind, or out of range.
+        """
+        text = self.text(name)
+        return default if text is None else kind.parse(name, text, low, high)
+
+    def required(self, name: str) -> str:
+        """Return a parameter that must be there; an empty one is as good as none."""
+        text = self.text(name)
+        if not text:
+            raise _missing(NoParameters, name, PARAMETERS)
+        return text
+
+    def texts(self, name: str, at_most: int, longest: int = MAX_TEXT) -> tuple[str, ...]:
+        """Return all values of a parameter that may be repeated.
+
+        :raises InvalidParameter: it is given too often, or is too long.
+        """
+        values = self._parameters.get(name, ())
+        if len(values) > at_most:
+            words = PARAMETERS.many.format(name=name, count=len(values), at_most=at_most)
+            raise InvalidParameter(name, words)
+        if any(len(value) > longest for value in values):
+            raise InvalidParameter(name, f"{name} has at most {longest} characters")
+        return tuple(values)
 
 
 def read_query(request: type[R], query: bytes) -> R:

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 from twisted.web.server import Request
 
-from mailcheck.api.parameters import Query, parse_query
+from mailcheck.api.requests.reading import Query, split_query
 from mailcheck.core.errors import FormExpired
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.accounts.sign_in import DashboardSessions
@@ -78,11 +78,11 @@ def read_parameters(visit: Visit) -> Visit:
     :raises FormExpired: a form is not one that this visitor was given.
     """
     request = visit.request
-    visit = replace(visit, query=parse_query(request.uri.partition(b"?")[2]))
+    visit = replace(visit, query=Query(split_query(request.uri.partition(b"?")[2])))
     if request.method != b"POST":
         return visit
     _require_own_site(visit)
-    form = parse_query(b"" if request.content is None else request.content.read())
+    form = Query(split_query(b"" if request.content is None else request.content.read()))
     token = form.text(FORM_TOKEN) or "".join(header_values(request, b"X-Form-Token"))
     if not visit.form_secret.accepts(token):
         raise FormExpired(

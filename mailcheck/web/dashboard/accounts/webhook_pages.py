@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from mailcheck.api.parameters import Query
+from mailcheck.api.requests.fields import TAG
 from mailcheck.core.cursors import START
 from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.webhooks import Webhook
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
@@ -64,7 +65,7 @@ class WebhookPages:
         """POST /webhooks: url, tag. The answer shows the secret."""
         url, tag = (visit.form.text("url") or "").strip(), visit.form.text("tag") or ""
         try:
-            wanted = Query({"tag": [tag]} if tag else {}).wait_filter()
+            wanted = MessageFilter(tag=TAG.parse("tag", tag) if tag else None)
             made = await self._webhooks.create(visit.account.id, url, wanted)
         except ExpectedFailure as failure:
             return await self._show(visit, WebhookForm(url, tag, failure))

@@ -4,6 +4,7 @@ from urllib.parse import urlencode
 
 from mailcheck.api.deliverability.findings import TENTHS
 from mailcheck.api.deliverability.tests import address_of
+from mailcheck.api.requests.fields import WHOLE_NUMBER
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.identifiers import MessageId
 from mailcheck.operations.accounts.authenticate import CheckBudget
@@ -60,7 +61,7 @@ class DeliverabilityPages:
 
     async def history(self, visit: Visit) -> Reply:
         """GET /tests?page=: the account's tests, newest first."""
-        page = visit.query.whole_number("page", 1, LAST_PAGE, 1)
+        page = visit.query.value("page", WHOLE_NUMBER, 1, 1, LAST_PAGE)
         found = await self._operations.find.page(visit.account.id, TESTS_PER_PAGE, page)
         first = (page - 1) * TESTS_PER_PAGE
         has_more = bool(found.entries) and first + len(found.entries) < found.total

@@ -5,7 +5,7 @@ from itertools import zip_longest
 from typing import Any
 
 from mailcheck.api.deliverability.report import render_report
-from mailcheck.api.parameters import Query
+from mailcheck.api.requests.reading import Query
 from mailcheck.api.shapes import as_json
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.errors import InvalidParameter, NoMailYet

@@ -9,6 +9,7 @@ from msgspec import Struct
 from twisted.web.server import Request
 
 from mailcheck.api.domains.blocklists import explain_silence, render_blocklist_check, render_listing
+from mailcheck.api.requests.fields import FLAG
 from mailcheck.api.shapes import JsonObject, as_json, dump_json
 from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.checks.dnsbl.listings import Listing
@@ -120,7 +121,7 @@ class BlocklistPages:
             query = self._read(text)
         except InvalidParameter as problem:
             return self._page(visit, text, status=status_of(problem), problem=str(problem))
-        if not visit.query.flag("whole"):
+        if not visit.query.value("whole", FLAG, False):
             rows = pending_rows(self._blocklists.lists_for(query))
             return self._page(visit, text, name=str(query), rows=rows)
         await self._budget.take(visit.account.id)

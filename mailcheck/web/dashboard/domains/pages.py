@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from mailcheck.api.domains.report import render_domain_report
 from mailcheck.api.domains.reputation import render_reputation
+from mailcheck.api.requests.fields import FLAG
 from mailcheck.api.shapes import as_json
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, StarttlsVerdict
 from mailcheck.core.errors import InvalidParameter
@@ -163,8 +164,8 @@ class DomainPages:
             query = form.read(self._rules)
         except InvalidParameter as problem:
             return self._page(visit, form, status=status_of(problem), problem=str(problem))
-        is_refresh = visit.query.flag("refresh")
-        if not visit.query.flag("whole"):
+        is_refresh = visit.query.value("refresh", FLAG, False)
+        if not visit.query.value("whole", FLAG, False):
             more = {"refresh": "true"} if is_refresh else {}
             whole = form.query(domain=form.typed, whole="true", **more)
             return self._page(visit, form, name=query.domain, whole=whole)

@@ -10,7 +10,7 @@ from mailcheck.api.domains.receiver_reports import (
     render_tls_overview,
 )
 from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
-from mailcheck.api.requests.fields import LAST_PAGE
+from mailcheck.api.requests.fields import DAY, LAST_PAGE, WHOLE_NUMBER
 from mailcheck.api.shapes import as_json
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
@@ -84,9 +84,11 @@ class ReportsPages:
         self, visit: Visit, own: ReportPlaces, domains: Sequence[ReportedDomain]
     ) -> dict[str, Any]:
         """Return the list of reports, and which pages of each list are shown."""
-        show, number = self._reports.show, visit.query.whole_number
-        days = number("days", 1, MOST_REPORT_DAYS, DEFAULT_REPORT_DAYS)
-        page, senders, tls = (number(name, 1, LAST_PAGE, 1) for name in ("page", "senders", "tls"))
+        show, query = self._reports.show, visit.query
+        days = query.value("days", WHOLE_NUMBER, DEFAULT_REPORT_DAYS, 1, MOST_REPORT_DAYS)
+        page, senders, tls = (
+            query.value(name, WHOLE_NUMBER, 1, 1, LAST_PAGE) for name in ("page", "senders", "tls")
+        )
         sources = await show.sources(visit.account.id)
         refused = await show.refused(visit.account.id)
         newest = await show.reports(visit.account.id, NEWEST, page)
@@ -126,7 +128,7 @@ class ReportsPages:
     async def delete_all(self, visit: Visit) -> Reply:
         """POST /reports/delete: reporter, day. An empty field is not a condition."""
         reporter = (visit.form.text("reporter") or "").strip() or None
-        day = visit.form.day("day") if visit.form.text("day") else None
+        day = visit.form.value("day", DAY) if visit.form.text("day") else None
         if reporter is None and day is None:
             raise InvalidParameter("reporter", "name a reporter, a day, or both")
         selection = ReportSelection(reporter=reporter, day=day)

@@ -7,8 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.api.domains.watches import host_uptimes, render_history, render_shown, write_csv
-from mailcheck.api.parameters import Query
-from mailcheck.api.requests.fields import LARGEST_PAGE, LAST_PAGE
+from mailcheck.api.requests.fields import LARGEST_PAGE, LAST_PAGE, WHOLE_NUMBER
+from mailcheck.api.requests.reading import Query
 from mailcheck.checks.scoring.outcomes import FactorName
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter, TooManyWebhooks
 from mailcheck.core.instants import DAY, MINUTE, Instant, format_instant
@@ -206,7 +206,7 @@ class WatchPages:
     async def _show(
         self, visit: Visit, alert_to: str | None = None, failure: ExpectedFailure | None = None
     ) -> Reply:
-        days = visit.query.whole_number("days", 1, MOST_DAYS, DEFAULT_DAYS)
+        days = visit.query.value("days", WHOLE_NUMBER, DEFAULT_DAYS, 1, MOST_DAYS)
         now = visit.asked_at
         account_id, watch_id = visit.account.id, visit.path["watch_id"]
         shown = await self._watches.show(account_id, watch_id)
@@ -269,7 +269,7 @@ class WatchPages:
     async def _list(
         self, visit: Visit, form: Mapping[str, str], failure: ExpectedFailure | None
     ) -> Reply:
-        page = visit.query.whole_number("page", 1, LAST_PAGE, 1)
+        page = visit.query.value("page", WHOLE_NUMBER, 1, 1, LAST_PAGE)
         found = await self._watches.of_account(
             visit.account.id, LARGEST_PAGE, (page - 1) * LARGEST_PAGE
         )
@@ -300,7 +300,7 @@ def _settings(form: Mapping[str, str]) -> WatchSettings:
     minutes = Query({"every": [form["every"]]} if form["every"] else {})
     lowest, highest = SHORTEST_INTERVAL // MINUTE, LONGEST_INTERVAL // MINUTE
     return WatchSettings(
-        interval=minutes.whole_number("every", lowest, highest, 60) * MINUTE,
+        interval=minutes.value("every", WHOLE_NUMBER, 60, lowest, highest) * MINUTE,
         selectors=_words(form["selectors"].replace(",", " ")),
         addresses=_words(form["ips"].replace(",", " ")),
         quiet=parse_quiet_time(form["quiet"]) if form["quiet"] else None,

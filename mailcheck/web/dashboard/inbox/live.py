@@ -6,6 +6,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.web.server import Request
 
 from mailcheck.api.inbox.messages import render_refusal
+from mailcheck.api.requests.fields import CURSOR, RECIPIENT, TAG
 from mailcheck.api.shapes import JsonObject
 from mailcheck.core.accounts import Account, Caller, RequestLimits
 from mailcheck.core.cursors import START, format_cursor
@@ -55,9 +56,13 @@ class LivePages:
         """GET /inbox/live?after=<cursor>&tag=&to=; without a cursor from the inbox's start."""
         query = visit.query
         last = "".join(header_values(visit.request, b"Last-Event-ID"))
-        after = query.cursor_to_go_on_from(last)
+        after = query.value("after", CURSOR)
+        if last:
+            after = CURSOR.parse("Last-Event-ID", last)
         wanted = MessageFilter(
-            tag=query.tag(), recipient=query.recipient(), after=START if after is None else after
+            tag=query.value("tag", TAG),
+            recipient=query.value("to", RECIPIENT),
+            after=START if after is None else after,
         )
         caller = live_caller(visit.account)
         events = self._follow.follow(caller, wanted, LONGEST_STREAM, KEEP_ALIVE)

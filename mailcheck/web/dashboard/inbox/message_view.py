@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
+from mailcheck.api.requests.fields import FLAG
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.content.bodies import MAIL_TYPES, Attachment
 from mailcheck.checks.content.decoding import decode_text
@@ -328,4 +329,4 @@ async def view_message(
 def asks_for_remote(visit: Visit) -> bool:
     """Tell whether remote content was asked for on our own page: no link from elsewhere asks."""
     sites = header_values(visit.request, b"Sec-Fetch-Site")
-    return visit.query.flag("remote") and all(site == "same-origin" for site in sites)
+    return visit.query.value("remote", FLAG, False) and all(site == "same-origin" for site in sites)

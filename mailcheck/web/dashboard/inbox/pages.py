@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mailcheck.api.requests.fields import CURSOR, TAG
 from mailcheck.core.addresses import explain_bad_tag, join_subaddress
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.errors import InvalidParameter
@@ -170,7 +171,7 @@ class InboxPages:
 
     async def send_sample(self, visit: Visit) -> Reply:
         """POST /inbox/sample: tag."""
-        tag = visit.form.tag() or ""
+        tag = visit.form.value("tag", TAG) or ""
         await self._sample.send(visit.account, tag)
         if tag:
             return redirect(visit, "/inbox", done="sample-sent", tag=tag)
@@ -205,4 +206,4 @@ class InboxPages:
 def _shown(visit: Visit) -> ListRequest:
     """Read which mail the list had when its form was made: what came since is not meant."""
     request = read_list_request(visit.form, visit.asked_at)
-    return replace(request, wanted=replace(request.wanted, up_to=visit.form.cursor("until")))
+    return replace(request, wanted=replace(request.wanted, up_to=visit.form.value("until", CURSOR)))

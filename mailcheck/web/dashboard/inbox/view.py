@@ -5,9 +5,10 @@ from urllib.parse import urlencode
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.api.parameters import Query
+from mailcheck.api.requests.fields import RECIPIENT, TAG, WHOLE_NUMBER
+from mailcheck.api.requests.reading import Query
 from mailcheck.core.addresses import fold_tag
-from mailcheck.core.filters import EXAMPLES, Field, MessageFilter, split_terms
+from mailcheck.core.filters import EXAMPLES, Field, MessageFilter, parse_search, split_terms
 from mailcheck.core.instants import Instant
 from mailcheck.operations.inbox.messages import MessageList
 from mailcheck.store.messages import InboxOverview
@@ -117,7 +118,9 @@ def read_list_request(query: Query, now: Instant) -> ListRequest:
     :raises InvalidParameter: it can't be asked for.
     """
     request = read_unsearched(query)
-    return replace(request, wanted=replace(request.wanted, search=query.search(now)))
+    return replace(
+        request, wanted=replace(request.wanted, search=parse_search(request.written, now))
+    )
 
 
 def read_unsearched(query: Query) -> ListRequest:
@@ -126,10 +129,10 @@ def read_unsearched(query: Query) -> ListRequest:
     :raises InvalidParameter: it can't be asked for.
     """
     return ListRequest(
-        MessageFilter(tag=query.tag(), recipient=query.recipient()),
-        query.needle("q") or "",
-        query.whole_number("limit", 1, LARGEST_PAGE, DEFAULT_PAGE),
-        query.whole_number("page", 1, LAST_PAGE, 1),
+        MessageFilter(tag=query.value("tag", TAG), recipient=query.value("to", RECIPIENT)),
+        query.text("q") or "",
+        query.value("limit", WHOLE_NUMBER, DEFAULT_PAGE, 1, LARGEST_PAGE),
+        query.value("page", WHOLE_NUMBER, 1, 1, LAST_PAGE),
     )
 
 
