@@ -142,44 +142,17 @@ _NEW_KEY = (
 )
 
 
-def _say_absent(domain: str) -> Finding:
-    """Say that there is no key at all."""
-    return make_finding(
-        "dkim.absent",
-        f"{domain} has no DKIM key, so its mail cannot be signed; Google, Yahoo and Microsoft ask"
-        " for signatures.",
-        "Switch DKIM on in your mail server or at your mail provider and publish the record that"
-        " it shows.",
-    )
-
-
-def _say_hidden(domain: str) -> Finding:
-    """Say that there may be keys under a name nobody can guess."""
-    return make_finding(
-        "dkim.hidden",
-        f"Could not be determined: there is something below _domainkey.{domain}, but under none"
-        " of the usual names, and DNS does not list names.",
-        "Name the selector (s= in the DKIM-Signature field of a mail you sent), or send a test"
-        " mail: its signature tells.",
-    )
-
-
-def _say_dangling(domain: str, selector: str, target: str) -> Finding:
-    """Say that a provider's key is pointed at but not there."""
-    return make_finding(
-        "dkim.dangling",
-        f"The DKIM record {selector}._domainkey.{domain} points to {target}, where there is no"
-        " key; mail signed with it fails.",
-        "Switch DKIM on at the provider whose name that is, or remove the record.",
-    )
-
-
 def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     """Give what there is to say about one key; worse when there is no usable one beside it."""
     record, name = key.record, key.record_name
     grave = Severity.WARNING if has_usable else Severity.ERROR
     if key.selector == ANY_SELECTOR:
-        yield _wildcard(key)
+        yield make_finding(
+            "dkim.wildcard",
+            f"Every name below {name.partition('.')[2]} has the same DKIM record (a wildcard).",
+            "Nothing to do if the domain sends no mail; otherwise publish each key at its"
+            " selector.",
+        )
     if key.is_one_of_several:
         yield _several(key, grave)
     if record.strays:
@@ -187,7 +160,14 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     if record.problem:
         yield _broken(key, grave)
     elif record.is_revoked:
-        yield _revoked(name, has_usable=has_usable)
+        yield make_finding(
+            "dkim.key-revoked",
+            f"The DKIM key at {name} is revoked (empty p=): mail signed with it fails.",
+            "Nothing to do if it is no longer used; otherwise publish the new key."
+            if has_usable
+            else _NEW_KEY,
+            severity=Severity.NOTE if has_usable else Severity.WARNING,
+        )
     elif not record.is_strong and record.key_type == RSA:
         yield make_finding(
             "dkim.weak-key",
@@ -211,17 +191,6 @@ def _several(key: DkimKey, severity: Severity) -> Finding:
         severity=severity,
     )
     return publish_at_target(finding, key.record_name, key.alias_of)
-
-
-def _revoked(name: str, *, has_usable: bool) -> Finding:
-    return make_finding(
-        "dkim.key-revoked",
-        f"The DKIM key at {name} is revoked (empty p=): mail signed with it fails.",
-        "Nothing to do if it is no longer used; otherwise publish the new key."
-        if has_usable
-        else _NEW_KEY,
-        severity=Severity.NOTE if has_usable else Severity.WARNING,
-    )
 
 
 _REPLACE = "Replace it with its corrected text: the key in it is complete, so no new key is needed."
@@ -265,15 +234,6 @@ def _stray(key: DkimKey) -> Finding:
         None if key.selector == ANY_SELECTOR else RecordToPublish(name, "TXT", key.record.text),
     )
     return publish_at_target(finding, name, key.alias_of)
-
-
-def _wildcard(key: DkimKey) -> Finding:
-    return make_finding(
-        "dkim.wildcard",
-        f"Every name below {key.record_name.partition('.')[2]} has the same DKIM record (a"
-        " wildcard).",
-        "Nothing to do if the domain sends no mail; otherwise publish each key at its selector.",
-    )
 
 
 def _testing(key: DkimKey) -> Finding:
@@ -367,12 +327,34 @@ def _find(
     dangling: tuple[tuple[str, str], ...],
     silent: list[str],
 ) -> list[Finding]:
-    found = [_say_dangling(domain, selector, target) for selector, target in dangling]
+    found = [
+        make_finding(
+            "dkim.dangling",
+            f"The DKIM record {selector}._domainkey.{domain} points to {target}, where there is no"
+            " key; mail signed with it fails.",
+            "Switch DKIM on at the provider whose name that is, or remove the record.",
+        )
+        for selector, target in dangling
+    ]
     if presence is Presence.FOUND:
         has_usable = any(key.is_usable for key in keys)
         return [f for key in keys for f in describe_key(key, has_usable=has_usable)] + found
     if presence is Presence.ABSENT:
-        return [_say_absent(domain), *found]
+        absent = make_finding(
+            "dkim.absent",
+            f"{domain} has no DKIM key, so its mail cannot be signed; Google, Yahoo and Microsoft"
+            " ask for signatures.",
+            "Switch DKIM on in your mail server or at your mail provider and publish the record"
+            " that it shows.",
+        )
+        return [absent, *found]
     if silent:
         return [undetermined("dkim.undetermined", silent[:3]), *found]
-    return found or [_say_hidden(domain)]
+    hidden = make_finding(
+        "dkim.hidden",
+        f"Could not be determined: there is something below _domainkey.{domain}, but under none"
+        " of the usual names, and DNS does not list names.",
+        "Name the selector (s= in the DKIM-Signature field of a mail you sent), or send a test"
+        " mail: its signature tells.",
+    )
+    return found or [hidden]

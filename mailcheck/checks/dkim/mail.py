@@ -242,8 +242,11 @@ def describe_signature(signature: SignatureOfMail, *, has_passing: bool) -> Iter
 def find_telling(dkim: DkimOfMail, author_domain: str | None) -> SignatureOfMail | None:
     """Give the signature to look at where none is valid: the author's own, else the topmost."""
     author = author_domain or ""
-    own = (one for one in dkim.signatures if _are_related(one.header.signing_domain, author))
-    return next(own, next(iter(dkim.signatures), None))
+    for one in dkim.signatures:
+        domain = one.header.signing_domain
+        if is_within(domain, author) or is_within(author, domain):
+            return one
+    return next(iter(dkim.signatures), None)
 
 
 def describe_invalid(dkim: DkimOfMail, author_domain: str | None) -> Finding:
@@ -287,13 +290,15 @@ def describe_undetermined(dkim: DkimOfMail, author_domain: str | None) -> Findin
     return make_finding(meaning_id, meaning, _AGAIN)
 
 
-def _are_related(one: str, other: str) -> bool:
-    return is_within(one, other) or is_within(other, one)
-
-
 def _describe(dkim: DkimOfMail) -> Iterator[Finding]:
     if not dkim.signatures:
-        yield _unsigned()
+        yield make_finding(
+            "dkim.unsigned",
+            "The mail has no DKIM signature, so receivers can't tell that it comes from your domain"
+            " unaltered; Google, Yahoo and Microsoft ask bulk senders for one.",
+            "Switch DKIM signing on in your mail server or at your mail provider, and publish the"
+            " record that it shows.",
+        )
     has_passing = bool(dkim.passing)
     for signature in dkim.signatures:
         yield from describe_signature(signature, has_passing=has_passing)
@@ -304,16 +309,6 @@ def _describe(dkim: DkimOfMail) -> Iterator[Finding]:
             f" {len(dkim.signatures)} were verified, as receivers do.",
             "Look which servers sign the mail, and let each do it once.",
         )
-
-
-def _unsigned() -> Finding:
-    return make_finding(
-        "dkim.unsigned",
-        "The mail has no DKIM signature, so receivers can't tell that it comes from your domain"
-        " unaltered; Google, Yahoo and Microsoft ask bulk senders for one.",
-        "Switch DKIM signing on in your mail server or at your mail provider, and publish the"
-        " record that it shows.",
-    )
 
 
 def _describe_fault(
@@ -330,12 +325,7 @@ def _describe_fault(
     if fault is SignatureFault.KEY_BROKEN and signature.key is not None:
         fix = _fix_broken(signature.key) or fix
     fix = fix.replace("{name}", name).replace("{signer}", _SIGNER)
-    return make_finding(
-        _IDS[fault],
-        signature.explanation,
-        fix,
-        severity=severity,
-    )
+    return make_finding(_IDS[fault], signature.explanation, fix, severity=severity)
 
 
 def _fix_broken(key: KeyRecord) -> str:

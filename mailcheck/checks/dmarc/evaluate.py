@@ -132,7 +132,7 @@ def _with_agreement(finding: Finding, place: str, offer: ReportOffer | None) -> 
     return replace(finding, fix=finding.fix + words, beside=(offer.agreement,))
 
 
-def _say_absent(domain: str, offer: ReportOffer | None = None) -> Finding:
+def describe_absence(domain: str, offer: ReportOffer | None = None) -> Finding:
     """Say that no record applies."""
     where = "" if offer is not None else ", with an address that you read for reports (rua)"
     rua = "" if offer is None else f"; rua={offer.uri}"
@@ -161,7 +161,8 @@ def _merge(texts: Sequence[str]) -> str:
     """Return the strictest of several records, with the report addresses of all of them."""
     meant = [_meant(parse_policy_record(text)).text for text in sorted(texts)]
     whole = [_with_valid_policy(text) for text in meant]
-    kept = max(whole, key=_strictness)
+    policies = {text: _meant(parse_policy_record(text)).policy for text in whole}
+    kept = max(whole, key=lambda text: -1 if (p := policies[text]) is None else p.strictness)
     return change_tags(kept, **merge_uris([kept, *whole]))
 
 
@@ -184,11 +185,6 @@ def _valid_policies(record: PolicyRecord) -> dict[str, str | None]:
     changes: dict[str, str | None] = {"p": (record.policy or Policy.NONE).value}
     changes |= {"sp": None} if record.subdomain_policy is None else {}
     return changes | ({"np": None} if record.nonexistent_policy is None else {})
-
-
-def _strictness(text: str) -> int:
-    policy = _meant(parse_policy_record(text)).policy
-    return -1 if policy is None else policy.strictness
 
 
 _CAPITAL_TAG = re.compile(r"(?:^|;)\s*(?:P|SP|NP|RUA|RUF)\s*=", re.ASCII)
@@ -223,36 +219,14 @@ def _say_unreadable(domain: str, texts: Sequence[str]) -> Finding:
     )
 
 
-def _say_misplaced(domain: str, elsewhere: str, text: str) -> Finding:
-    """Say that the record stands at another name."""
-    return make_finding(
-        "dmarc.misplaced",
-        f"The DMARC record stands at {elsewhere}, where no receiver looks, instead of"
-        f" {PREFIX}{domain}.",
-        f"Move the DMARC record to {PREFIX}{domain}.",
-        _publish(domain, text),
-    )
-
-
-def _describe(verdict: DmarcVerdict, offer: ReportOffer | None) -> Iterator[Finding]:
-    """Give everything there is to say about a record that applies."""
-    changes = _sure_improvements(verdict, offer)
-    # What holds already comes before what hangs on the reports: a later record keeps the earlier.
-    yield from _reports(verdict, changes)
-    yield from _syntax(verdict, changes)
-    yield from _policy(verdict, changes, offer)
-
-
 def _sure_improvements(
-    verdict: DmarcVerdict, offer: ReportOffer | None, policy: Policy | None = None
+    record: PolicyRecord, offer: ReportOffer | None, policy: Policy | None = None
 ) -> dict[str, str | None]:
     """Give the changes that can be made without knowing whether all own mail passes.
 
     :param offer: what takes reports, where somebody does.
     :param policy: the one that is to come, if it is another one.
     """
-    record = verdict.record
-    assert record is not None
     policy = policy or record.policy
     changes: dict[str, str | None] = {}
     if not record.asks_for_reports and offer is not None:
@@ -264,17 +238,18 @@ def _sure_improvements(
 
 
 def _policy(
-    verdict: DmarcVerdict, changes: dict[str, str | None], offer: ReportOffer | None
+    verdict: DmarcVerdict,
+    place: str,
+    record: PolicyRecord,
+    changes: dict[str, str | None],
+    offer: ReportOffer | None,
 ) -> Iterator[Finding]:
-    record, place = verdict.record, verdict.found_at
-    assert record is not None
-    assert place is not None
     is_misspelt = record.has_bad_policy and _meant(record).policy not in (None, Policy.NONE)
     if verdict.policy is Policy.NONE and not is_misspelt:
         step: dict[str, str | None] = {verdict.policy_tag: None}
         to_do = f"Remove {verdict.policy_tag} from the DMARC record, so that p holds, as soon as"
         if verdict.policy_tag == "p":
-            step = _sure_improvements(verdict, offer, Policy.QUARANTINE) | {"p": "quarantine"}
+            step = _sure_improvements(record, offer, Policy.QUARANTINE) | {"p": "quarantine"}
             to_do = "Set p=quarantine in the DMARC record, and later p=reject, as soon as"
         yield make_finding(
             "dmarc.policy-none",
@@ -329,10 +304,12 @@ def _is_weaker(one: Policy | None, other: Policy | None) -> bool:
     return one is not None and other is not None and one.strictness < other.strictness
 
 
-def _reports(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[Finding]:
-    record, place = verdict.record, verdict.found_at
-    assert record is not None
-    assert place is not None
+def _reports(
+    authorizations: Sequence[ReportAuthorization],
+    place: str,
+    record: PolicyRecord,
+    changes: dict[str, str | None],
+) -> Iterator[Finding]:
     if not record.asks_for_reports:
         mended = change_tags(record.text, **changes)
         asks_then = parse_policy_record(mended).asks_for_reports
@@ -343,29 +320,22 @@ def _reports(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[
             "Add an address for reports (rua=mailto: and an address) to the DMARC record.",
             _publish(place, mended) if asks_then else None,
         )
-    for authorization in verdict.authorizations:
-        if authorization.presence is Presence.ABSENT:
-            yield _refused(authorization, place)
-    silent = [a.record_name for a in verdict.authorizations if a.presence is Presence.UNDETERMINED]
+    for one in authorizations:
+        if one.presence is Presence.ABSENT:
+            yield make_finding(
+                "dmarc.report-refused",
+                f"Reports to {one.uri.text} are not sent: {one.uri.host} does not say that it"
+                f" accepts reports about {place}.",
+                f"Ask the owner of {one.uri.host} to publish this record, or use an address of"
+                " your own.",
+                _agreement(one.record_name),
+            )
+    silent = [one.record_name for one in authorizations if one.presence is Presence.UNDETERMINED]
     if silent:
         yield undetermined("dmarc.undetermined", silent)
 
 
-def _refused(authorization: ReportAuthorization, place: str) -> Finding:
-    host = authorization.uri.host
-    return make_finding(
-        "dmarc.report-refused",
-        f"Reports to {authorization.uri.text} are not sent: {host} does not say that it accepts"
-        f" reports about {place}.",
-        f"Ask the owner of {host} to publish this record, or use an address of your own.",
-        _agreement(authorization.record_name),
-    )
-
-
-def _syntax(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[Finding]:
-    record, place = verdict.record, verdict.found_at
-    assert record is not None
-    assert place is not None
+def _syntax(place: str, record: PolicyRecord, changes: dict[str, str | None]) -> Iterator[Finding]:
     repaired = repair_policy_record(record.text)
     for problem in record.problems:
         yield make_finding(
@@ -429,11 +399,16 @@ def evaluate_dmarc(domain: str, answers: Answers, report_to: str = "") -> DmarcV
         silence = undetermined("dmarc.undetermined", walk.silent_names)
         return replace(verdict, presence=Presence.UNDETERMINED, findings=(silence,))
     if step is None:
-        said = [complaint] if complaint else _describe_none(domain, report_to, walk, answers)
-        return replace(
-            verdict, findings=_publishable((*_dangling(walk, answers), *said), walk, broken)
-        )
+        said = [*_dangling(walk, answers)]
+        if complaint is not None:
+            said.append(complaint)
+        else:
+            said.append(_explain_absence(domain, report_to, walk, answers))
+            said += _older_receivers(domain, None, answers)
+        return replace(verdict, findings=_publishable(said, walk, broken))
+    assert step.record is not None
     policy, tag = _choose_policy(domain, step, answers)
+    uris = (*step.record.rua, *step.record.ruf)
     found = replace(
         verdict,
         presence=Presence.FOUND,
@@ -441,10 +416,10 @@ def evaluate_dmarc(domain: str, answers: Answers, report_to: str = "") -> DmarcV
         record=step.record,
         policy=policy,
         policy_tag=tag,
-        authorizations=_check_report_hosts(step, walk, answers),
+        authorizations=_ask_report_hosts(uris, step.domain, walk, answers),
     )
-    described = _describe_all(found, step, report_to, answers)
-    said = filter(None, (*_dangling(walk, answers), complaint, *described))
+    said = [*_dangling(walk, answers), *([complaint] if complaint else ())]
+    said += _describe_all(found, step, report_to, answers)
     return replace(found, findings=_publishable(said, walk, (*broken, *step.texts)))
 
 
@@ -484,14 +459,6 @@ def _publishable(
     return tuple(said)
 
 
-def _describe_none(
-    domain: str, report_to: str, walk: TreeWalk, answers: Answers
-) -> Iterator[Finding]:
-    """Say that no record applies."""
-    yield _explain_absence(domain, report_to, walk, answers)
-    yield from _older_receivers(domain, None, answers)
-
-
 def _describe_all(
     found: DmarcVerdict, step: WalkStep, report_to: str, answers: Answers
 ) -> Iterator[Finding]:
@@ -499,7 +466,14 @@ def _describe_all(
     assert step.record is not None
     is_silent = not _meant(step.record).asks_for_reports
     offer = offer_reports(step.domain, report_to, found.walk, answers) if is_silent else None
-    yield from (_with_agreement(one, step.domain, offer) for one in _describe(found, offer))
+    changes = _sure_improvements(step.record, offer)
+    # What holds already comes before what hangs on the reports: a later record keeps the earlier.
+    described = (
+        *_reports(found.authorizations, step.domain, step.record, changes),
+        *_syntax(step.domain, step.record, changes),
+        *_policy(found, step.domain, step.record, changes, offer),
+    )
+    yield from (_with_agreement(one, step.domain, offer) for one in described)
     yield from _policy_in_doubt(found.domain, step, answers)
     yield from _older_receivers(found.domain, step, answers)
 
@@ -558,7 +532,9 @@ def _choose_policy(domain: str, step: WalkStep, answers: Answers) -> tuple[Polic
     if record.has_bad_policy:
         return Policy.NONE, "p"
     if step.domain != domain:
-        if record.nonexistent_policy is not None and _is_nonexistent(domain, answers):
+        # RFC 9989 3.2.13, RFC 8020: a name without records may exist.
+        status = look_up(answers, domain, "MX").status if record.nonexistent_policy else None
+        if record.nonexistent_policy is not None and status is DnsStatus.NXDOMAIN:
             return record.nonexistent_policy, "np"
         if record.subdomain_policy is not None:
             return record.subdomain_policy, "sp"
@@ -576,22 +552,10 @@ def _policy_in_doubt(domain: str, step: WalkStep, answers: Answers) -> Iterator[
         yield undetermined("dmarc.undetermined", [domain])
 
 
-def _is_nonexistent(domain: str, answers: Answers) -> bool:
-    """Tell whether DNS has no such name (RFC 9989 3.2.13, RFC 8020): without records, it may."""
-    return look_up(answers, domain, "MX").status is DnsStatus.NXDOMAIN
-
-
-def _check_report_hosts(
-    step: WalkStep, walk: TreeWalk, answers: Answers
-) -> tuple[ReportAuthorization, ...]:
-    """Ask the report hosts outside the organization whether they agree (RFC 9990 4)."""
-    assert step.record is not None
-    return _ask_report_hosts((*step.record.rua, *step.record.ruf), step.domain, walk, answers)
-
-
 def _ask_report_hosts(
     uris: Sequence[ReportUri], place: str, walk: TreeWalk, answers: Answers
 ) -> tuple[ReportAuthorization, ...]:
+    """Ask the report hosts outside the organization whether they agree (RFC 9990 4)."""
     home = walk.organizational_domain or place
     foreign = [uri for uri in uris if uri.is_usable and not is_within(uri.host, home)]
     authorizations = []
@@ -642,6 +606,12 @@ def _explain_absence(domain: str, report_to: str, walk: TreeWalk, answers: Answe
         texts = txt_values(look_up(answers, elsewhere, "TXT"))
         found = [text for text in texts if is_policy_record(text)]
         if found:
-            return _say_misplaced(domain, elsewhere, found[0])
+            return make_finding(
+                "dmarc.misplaced",
+                f"The DMARC record stands at {elsewhere}, where no receiver looks, instead of"
+                f" {PREFIX}{domain}.",
+                f"Move the DMARC record to {PREFIX}{domain}.",
+                _publish(domain, found[0]),
+            )
     offer = offer_reports(domain, report_to, walk, answers)
-    return _with_agreement(_say_absent(domain, offer), domain, offer)
+    return _with_agreement(describe_absence(domain, offer), domain, offer)

@@ -7,7 +7,12 @@ from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.mail import DkimOfMail
-from mailcheck.checks.dmarc.evaluate import DmarcVerdict, _say_absent, change_tags, evaluate_dmarc
+from mailcheck.checks.dmarc.evaluate import (
+    DmarcVerdict,
+    change_tags,
+    describe_absence,
+    evaluate_dmarc,
+)
 from mailcheck.checks.dmarc.record import PREFIX, Policy, TreeWalk, WalkStep, walk_tree
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import ELSEWHERE, Finding, RecordToPublish, worst
@@ -269,10 +274,7 @@ class _Evidence(Struct, frozen=True):
         record = self.verdict.record
         is_strict = record is not None and record.has_strict_dkim
         for one in self.dkim.signatures if self.dkim is not None else ():
-            yield (
-                one.header.index,
-                self._align(one.header.signing_domain, one.result, is_strict),
-            )
+            yield one.header.index, self._align(one.header.signing_domain, one.result, is_strict)
 
     def identifiers(self) -> Iterator[str]:
         """Give the domains of all identifiers, whether they pass or not."""
@@ -378,18 +380,15 @@ def describe_dmarc_of_mail(
             "Send with exactly one From field that names one address of your domain.",
         )
     if dmarc.result is AuthResult.TEMPERROR:
+        # An answer is missing; else the sending host is one that can't be judged.
+        is_dkim_open = dkim is not None and not dkim.is_determined
+        is_silent = dmarc.silent_names or is_dkim_open or (spf and spf.mail_from.silent_names)
         return make_finding(
             "dmarc.undetermined",
             f"DMARC could not be determined. {dmarc.explanation}",
-            _AGAIN if _is_dns_silent(dmarc, spf, dkim) else ELSEWHERE,
+            _AGAIN if is_silent else ELSEWHERE,
         )
     return _without_record(dmarc) if dmarc.result is AuthResult.NONE else _failing(dmarc, spf, dkim)
-
-
-def _is_dns_silent(dmarc: DmarcOfMail, spf: SpfOfMail | None, dkim: DkimOfMail | None) -> bool:
-    """Tell whether an answer is missing; else the sending host is one that can't be judged."""
-    is_dkim_open = dkim is not None and not dkim.is_determined
-    return bool(dmarc.silent_names or is_dkim_open or (spf and spf.mail_from.silent_names))
 
 
 def _without_record(dmarc: DmarcOfMail) -> Finding:
@@ -404,20 +403,15 @@ def _without_record(dmarc: DmarcOfMail) -> Finding:
         )
     known = worst(dmarc.verdict.findings) if dmarc.verdict is not None else None
     if known is None:
-        known = _say_absent(dmarc.organizational_domain or dmarc.author_domain or "")
+        known = describe_absence(dmarc.organizational_domain or dmarc.author_domain or "")
     return make_finding("dmarc.no-record", known.meaning, known.fix, known.proposed)
 
 
 def _failing(dmarc: DmarcOfMail, spf: SpfOfMail | None, dkim: DkimOfMail | None) -> Finding:
     policy = dmarc.policy or Policy.NONE
     finding_id = "dmarc.fails-none" if policy is Policy.NONE else "dmarc.fails-enforced"
-    fixes, record = _fix_alignment(dmarc, spf, dkim)
-    return make_finding(
-        finding_id,
-        f"DMARC fails, and {dmarc.author_domain} {_REQUESTS[policy]}: {dmarc.explanation}",
-        fixes,
-        record,
-    )
+    meaning = f"DMARC fails, and {dmarc.author_domain} {_REQUESTS[policy]}: {dmarc.explanation}"
+    return make_finding(finding_id, meaning, *_fix_alignment(dmarc, spf, dkim))
 
 
 def _fix_alignment(

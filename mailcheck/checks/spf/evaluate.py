@@ -104,16 +104,6 @@ def _say_unreadable(
     )
 
 
-def _say_misplaced(domain: str, elsewhere: str, text: str) -> Finding:
-    """Say that the record stands at another name."""
-    return make_finding(
-        "spf.misplaced",
-        f"The SPF record stands at {elsewhere}, where no receiver looks, instead of {domain}.",
-        f"Move the SPF record to {domain}.",
-        RecordToPublish(domain, "TXT", text),
-    )
-
-
 def _describe(
     verdict: SpfVerdict,
     proposed: RecordToPublish | None,
@@ -130,18 +120,6 @@ def _describe(
             yield from _node(node, verdict.domain, proposed, useless, top)
     yield from _ending(verdict, proposed)
     yield from _habits(verdict)
-
-
-def _say_several(domain: str, records: Sequence[str], proposed: RecordToPublish | None) -> Finding:
-    """Say that there is more than one record, so that nobody reads any of them."""
-    return make_finding(
-        "spf.several",
-        f"{domain} has {len(records)} SPF records but may have one only,"
-        f" {_BROKEN.format(domain=domain)}.",
-        "Replace all SPF records with a single one that has the terms of all."
-        + ("" if proposed is not None else f" {_NO_RECORD}"),
-        proposed,
-    )
 
 
 def _limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[Finding]:
@@ -258,7 +236,11 @@ def _node(
             "spf.void",
             f'"{term}" in {place} leads to a name that does not exist; it lets nobody send and'
             " counts against a limit of two.",
-            _mend_void(term) if top is None else _ask_owner(node, top),
+            _ask_owner(node, top)
+            if top is not None
+            else f'Remove "{term}" from the SPF record.'
+            if is_plain(term)
+            else _correct(term),
             proposed if is_own else None,
         )
     for term in node.crowded:
@@ -273,10 +255,6 @@ def _node(
         )
 
 
-def _mend_void(term: str) -> str:
-    return f'Remove "{term}" from the SPF record.' if is_plain(term) else _correct(term)
-
-
 def _ask_owner(node: SpfNode, top: SpfNode) -> str:
     """Say who can mend a record of somebody else, and how to do without it."""
     return (
@@ -289,25 +267,16 @@ def _branch(
     node: SpfNode, domain: str, proposed: RecordToPublish | None, top: SpfNode
 ) -> Iterator[Finding]:
     broken = _BROKEN.format(domain=domain)
-    meanings = {
-        NodeProblem.ABSENT: (
-            "spf.include-absent",
-            f"{node.domain}, which has no SPF record, {broken}.",
-        ),
-        NodeProblem.LOOP: (
-            "spf.include-loop",
-            f"{node.domain}, which leads back to itself, {broken}.",
-        ),
-        NodeProblem.SEVERAL: (
-            "spf.include-several",
-            f"{node.domain}, which has more than one SPF record, {broken}.",
-        ),
+    faults = {
+        NodeProblem.ABSENT: ("spf.include-absent", "which has no SPF record"),
+        NodeProblem.LOOP: ("spf.include-loop", "which leads back to itself"),
+        NodeProblem.SEVERAL: ("spf.include-several", "which has more than one SPF record"),
     }
-    if node.problem in meanings:
-        finding_id, meaning = meanings[node.problem]
+    if node.problem in faults:
+        finding_id, fault = faults[node.problem]
         yield make_finding(
             finding_id,
-            f'"{node.term}" leads to {meaning}',
+            f'"{node.term}" leads to {node.domain}, {fault}, {broken}.',
             _mend_include(node)
             if node is top
             else f'Ask the owner of the record with "{node.term}" to mend it; until then remove'
@@ -368,18 +337,25 @@ def _term(
 
 
 def _ending(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[Finding]:
+    terms = _quoted(verdict.wide_terms)
     if verdict.reach.is_open:
-        yield _say_open(verdict, proposed)
-    elif verdict.reach.is_wide:
+        yield make_finding(
+            "spf.open",
+            f"The SPF record lets {verdict.reach} send mail as {verdict.domain} ({terms}), so a"
+            " pass of SPF proves nothing.",
+            f"Replace {terms} with the servers that really send, and end the record with ~all or"
+            " -all.",
+            proposed,
+        )
+        return
+    if verdict.reach.is_wide:
         yield make_finding(
             "spf.wide",
             f"The SPF record lets {verdict.reach} send mail as {verdict.domain}"
-            f" ({_quoted(verdict.wide_terms)}), far more than any sender has.",
+            f" ({terms}), far more than any sender has.",
             "Name only the networks of the servers that really send; look for a length behind a"
             " slash that is too short.",
         )
-    if verdict.reach.is_open:
-        return
     if verdict.all_qualifier is None and verdict.is_complete and not verdict.is_truncated:
         yield make_finding(
             "spf.no-end",
@@ -395,29 +371,6 @@ def _ending(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[F
             "End the SPF record with ~all, or -all once you are sure that it names every sender.",
             proposed,
         )
-
-
-def _say_glued(term: str, words: str, proposed: RecordToPublish | None) -> Finding:
-    """Report a term that the grammar allows but that was meant as something else."""
-    return make_finding(
-        "spf.glued-terms",
-        f'"{term}" in the SPF record is a single term for receivers, with characters that no host'
-        " name has; the record may not mean what was intended.",
-        f'Write "{words}".',
-        proposed,
-    )
-
-
-def _say_open(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Finding:
-    """Report that practically every host may send."""
-    terms = _quoted(verdict.wide_terms)
-    return make_finding(
-        "spf.open",
-        f"The SPF record lets {verdict.reach} send mail as {verdict.domain} ({terms}), so a pass"
-        " of SPF proves nothing.",
-        f"Replace {terms} with the servers that really send, and end the record with ~all or -all.",
-        proposed,
-    )
 
 
 def _habits(verdict: SpfVerdict) -> Iterator[Finding]:
@@ -507,12 +460,25 @@ def _find_all(
     domain, tree, useless = verdict.domain, verdict.tree, frozenset(left_out)
     proposed = _offer(verdict, verdict.mended)
     if len(verdict.records) > 1:
-        yield _say_several(domain, verdict.records, proposed)
+        yield make_finding(
+            "spf.several",
+            f"{domain} has {len(verdict.records)} SPF records but may have one only,"
+            f" {_BROKEN.format(domain=domain)}.",
+            "Replace all SPF records with a single one that has the terms of all."
+            + ("" if proposed is not None else f" {_NO_RECORD}"),
+            proposed,
+        )
     elif tree is not None and tree.record is not None:
         yield from _describe(verdict, proposed, _offer(verdict, reordered), useless)
         read = [one.text for one in tree.record.mechanisms if one.text not in useless]
         for term, words in find_glued(read, meanings, useless).items():
-            yield _say_glued(term, words, proposed)
+            yield make_finding(
+                "spf.glued-terms",
+                f'"{term}" in the SPF record is a single term for receivers, with characters that'
+                " no host name has; the record may not mean what was intended.",
+                f'Write "{words}".',
+                proposed,
+            )
     for text in near_misses[:1]:
         yield _say_unreadable(domain, text, proposed, is_beside=True)
 
@@ -521,15 +487,11 @@ def _meanings(
     answer: DnsAnswer, texts: Sequence[str], useless: frozenset[str] = frozenset()
 ) -> list[Meaning]:
     """Return the intended meaning of each text."""
+    records = [record for record in answer.records if isinstance(record, TXT)]
     strings = {
-        text: record.strings
-        for text, record in zip(txt_values(answer), _txt_records(answer), strict=True)
+        text: record.strings for text, record in zip(txt_values(answer), records, strict=True)
     }
     return [find_meaning(tuple(map(_decode, strings[text])), useless) for text in texts]
-
-
-def _txt_records(answer: DnsAnswer) -> list[TXT]:
-    return [record for record in answer.records if isinstance(record, TXT)]
 
 
 def _decode(octets: bytes) -> str:
@@ -588,7 +550,13 @@ def _explain_absence(
     for elsewhere in (f"{domain}.{domain}", f"spf.{domain}"):
         found = [t for t in txt_values(look_up(answers, elsewhere, "TXT")) if is_spf_record(t)]
         if found:
-            finding = _say_misplaced(domain, elsewhere, found[0])
+            finding = make_finding(
+                "spf.misplaced",
+                f"The SPF record stands at {elsewhere}, where no receiver looks, instead of"
+                f" {domain}.",
+                f"Move the SPF record to {domain}.",
+                RecordToPublish(domain, "TXT", found[0]),
+            )
             return _without_record(domain, Presence.ABSENT, finding)
     finding = _say_absent(domain, _find_own_term(domain, answers))
     return _without_record(domain, Presence.ABSENT, finding)

@@ -1,6 +1,5 @@
 """SPF of one received mail: who let the client send it, in words, and what to do (RFC 7208 2)."""
 
-from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -75,12 +74,20 @@ MAX_SHOWN = 80  # characters of a term that are repeated
 
 def explain_result(query: "MailQuery", result: AuthResult) -> str:
     """Say in a sentence how the result came about; which term matched or what is wrong."""
-    explain: Callable[[MailQuery], str] = {
-        AuthResult.NONE: _explain_none,
-        AuthResult.TEMPERROR: _explain_silence,
-        AuthResult.PERMERROR: _explain_error,
-    }.get(result, _explain_match)
-    return explain(query)
+    if result is AuthResult.NONE:
+        return f"No SPF record stands at {shown(query.o)}."
+    if result is AuthResult.TEMPERROR:
+        if query.silent is None:
+            return "DNS gave no answer in time."
+        name, rdtype = query.silent
+        return f"DNS gave no usable answer about {shown(name)} ({rdtype})."
+    if result is AuthResult.PERMERROR:
+        return _explain_error(query)
+    if query.mechanism:
+        return (
+            f'"{shown(query.mechanism)}" in the SPF record of {shown(query.o)} matches {query.c}.'
+        )
+    return f"No term in the SPF record of {shown(query.o)} matches {query.c}."
 
 
 def shown(text: str) -> str:
@@ -89,25 +96,6 @@ def shown(text: str) -> str:
     if cut.isprintable():
         return cut
     return "".join(letter if letter.isprintable() else "?" for letter in cut)
-
-
-def _explain_none(query: "MailQuery") -> str:
-    return f"No SPF record stands at {shown(query.o)}."
-
-
-def _explain_silence(query: "MailQuery") -> str:
-    if query.silent is None:
-        return "DNS gave no answer in time."
-    name, rdtype = query.silent
-    return f"DNS gave no usable answer about {shown(name)} ({rdtype})."
-
-
-def _explain_match(query: "MailQuery") -> str:
-    if query.mechanism:
-        return (
-            f'"{shown(query.mechanism)}" in the SPF record of {shown(query.o)} matches {query.c}.'
-        )
-    return f"No term in the SPF record of {shown(query.o)} matches {query.c}."
 
 
 def _explain_error(query: "MailQuery") -> str:
@@ -267,19 +255,17 @@ def describe_spf_of_mail(
         ignored = replace(ignored, id=result.id, severity=result.severity)
         return _let_client_in(ignored, verdict) if is_own_host else ignored
     meaning = _MEANINGS[identity.result].format(domain=identity.domain, ip=verdict.client_ip)
+    allow = _ALLOW_OWN if is_own_host else _ALLOW
     if identity.result is not AuthResult.NONE:
         meaning = f"{meaning} {identity.explanation}"
     return make_finding(
         _IDS[identity.result],
         meaning,
-        _allow(verdict.client_ip, identity.domain, is_own_host=is_own_host),
+        allow.format(
+            ip=verdict.client_ip, domain=identity.domain, term=term_for(verdict.client_ip)
+        ),
         _record_for_address(identity, verdict.client_ip, domain_verdict) if is_own_host else None,
     )
-
-
-def _allow(address: IpAddress, domain: str, *, is_own_host: bool) -> str:
-    words = _ALLOW_OWN if is_own_host else _ALLOW
-    return words.format(ip=address, domain=domain, term=term_for(address))
 
 
 def _record_for_address(
