@@ -122,7 +122,7 @@ from mailcheck.web.mcp.dispatch import Dispatcher
 from mailcheck.web.mcp.endpoint import McpEndpoint
 from mailcheck.web.site.open_pages import OpenPages
 from mailcheck.web.site.requests import ClientAddresses, RequestUrls
-from mailcheck.web.site.server import BehindProxies, BoundedSite, build_site
+from mailcheck.web.site.server import BehindProxies, BoundedSite, Root
 
 KEY_USE_INTERVAL = 30.0
 """Seconds between writes of when keys were last used."""
@@ -437,11 +437,13 @@ class Assembly:
         dashboard = self.dashboard.resource(
             urls, self.authenticator, self.inbox, *pages_of_mail, served.pages
         )
-        return build_site(
-            api.resource(),
-            mcp,
-            OpenPages(lambda: self.heartbeat.state, built.reports.post, addresses).resource(),
-            dashboard,
+        return BoundedSite(
+            Root(
+                api.resource(),
+                mcp,
+                OpenPages(lambda: self.heartbeat.state, built.reports.post, addresses).resource(),
+                dashboard,
+            ),
             connection_limits(self.config),
             addresses,
             self._reactor,

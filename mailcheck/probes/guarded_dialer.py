@@ -14,7 +14,6 @@ from enum import Enum
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from itertools import chain, zip_longest
-from typing import NoReturn
 
 from twisted.internet import error
 from twisted.internet.defer import Deferred
@@ -104,22 +103,28 @@ class FetchFailed(Exception):
 _DISCARD = 9  # any port would do: nothing is sent
 
 
-def is_own_address(address: IpAddress) -> bool:
-    """Tell whether packets to an address would stay on this machine.
+def source_towards(address: IpAddress) -> IpAddress | None:
+    """Return the address that this machine talks from to another one, or `None` without a route.
 
-    Asks the kernel's routing table, without sending anything: towards an
-    address of its own a machine talks from that very address, or from the
-    loopback. An address that a router in front of us translates into ours can't
-    be known here.
+    The kernel's routing table is asked; nothing is sent.
     """
     family = socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as unsent:
             unsent.connect((str(address), _DISCARD))
-            source = ip_address(unsent.getsockname()[0])
-    except OSError:  # no way to it at all
-        return False
-    return source == address or source.is_loopback
+            return ip_address(unsent.getsockname()[0])
+    except OSError:
+        return None
+
+
+def is_own_address(address: IpAddress) -> bool:
+    """Return whether packets to an address would stay on this machine.
+
+    To an address of its own a machine talks from that same address, or from the loopback. An
+    address that a router translates into one of this machine cannot be known here.
+    """
+    source = source_towards(address)
+    return source is not None and (source == address or source.is_loopback)
 
 
 ATTEMPT_DELAY = 0.25  # seconds until the next address is tried beside the last, RFC 8305 5
@@ -299,7 +304,7 @@ class GuardedDialer:
             budget=QuestionBudget(ends_at),
         )
         if not found.addresses:
-            _explain_absence(found.presence)
+            raise HostNotFound if found.presence is Presence.ABSENT else HostUndetermined
         return found.addresses
 
     def _check(
@@ -334,10 +339,6 @@ def _addresses_so_far(name: str, answers: Answers) -> HostAddresses:
     if found.addresses:
         answers.missing.clear()  # enough to connect; the slower family is not waited for
     return found
-
-
-def _explain_absence(presence: Presence) -> NoReturn:
-    raise HostNotFound if presence is Presence.ABSENT else HostUndetermined
 
 
 def _interleave_families(addresses: tuple[IpAddress, ...]) -> list[IpAddress]:

@@ -1,7 +1,6 @@
 """What the doctor looks at on this machine: disk, rights, certificate, clock, the way in."""
 
 import os
-import socket
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import ip_address
@@ -27,6 +26,7 @@ from mailcheck.probes.guarded_dialer import (
     Refused,
     connect_first,
     quiet_factory,
+    source_towards,
 )
 
 DAY = 86_400.0
@@ -35,8 +35,6 @@ CERTIFICATE_DAYS = 14
 
 CLOCK_TOLERANCE = 5.0
 """Seconds: signatures and time-based codes stand more, waits and cursors do not mind at all."""
-
-_DISCARD = 9  # any port would do
 
 CONNECT_SECONDS = 5.0
 GREETING_SECONDS = 10.0
@@ -192,16 +190,9 @@ class _Greeting(LineOnlyReceiver):
 
 
 def outgoing_addresses() -> tuple[IpAddress, ...]:
-    """Give the addresses that this machine talks to the Internet from; nothing is sent.
+    """Return the addresses that this machine talks to the Internet from; nothing is sent.
 
     Behind a router that translates addresses they are private ones.
     """
-    found = []
-    for family, somebody in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
-        try:
-            with socket.socket(family, socket.SOCK_DGRAM) as unsent:
-                unsent.connect((somebody, _DISCARD))
-                found.append(ip_address(unsent.getsockname()[0]))
-        except OSError:  # no way out in this family
-            continue
-    return tuple(found)
+    found = (source_towards(ip_address(one)) for one in ("192.0.2.1", "2001:db8::1"))
+    return tuple(address for address in found if address is not None)

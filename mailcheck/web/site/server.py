@@ -403,7 +403,7 @@ MINUTE = 60
 """Seconds between two lines in the log that say the same."""
 
 
-class _Root(Resource):
+class Root(Resource):
     """Sends what lies below the API's path there, agents to theirs, all else to the dashboard."""
 
     def __init__(
@@ -492,7 +492,10 @@ class BoundedSite(Site):
             self._journal.note_fault(request.fault())
 
     def _turn_away(self) -> Protocol:
-        self._warn()
+        now = self._clock.seconds()
+        if now - self._warned_at >= MINUTE:
+            self._warned_at, count = now, len(self.connections)
+            self._log.warn("HTTP clients are turned away: {count} are connected", count=count)
         if self._turned_away >= AT_ONCE:
             return HungUp()
         self._turned_away += 1
@@ -500,26 +503,6 @@ class BoundedSite(Site):
 
     def _forget_turned_away(self) -> None:
         self._turned_away -= 1
-
-    def _warn(self) -> None:
-        now = self._clock.seconds()
-        if now - self._warned_at >= MINUTE:
-            self._warned_at, count = now, len(self.connections)
-            self._log.warn("HTTP clients are turned away: {count} are connected", count=count)
-
-
-def build_site(
-    api: IResource,
-    mcp: IResource,
-    pages: IResource,
-    dashboard: IResource,
-    limits: ConnectionLimits,
-    addresses: ClientAddresses,
-    clock: IReactorTime,
-    journal: WebJournal,
-) -> BoundedSite:
-    """Build the factory for HTTP connections."""
-    return BoundedSite(_Root(api, mcp, pages, dashboard), limits, addresses, clock, journal)
 
 
 @implementer(IProtocolFactory)
@@ -531,7 +514,10 @@ class BehindProxies:
     ) -> None:
         self._factory = factory
         self._networks = networks
-        self._for_proxies = _reading_headers(factory)
+        # Twisted wraps endpoints only; here one port has both kinds of clients.
+        caught = _Caught()
+        proxyEndpoint(caught).listen(factory)
+        self._for_proxies = cast(IProtocolFactory, caught.factory)
 
     def buildProtocol(self, addr: IAddress) -> IProtocol | None:
         """Make a protocol; that of a proxy waits for its header."""
@@ -557,10 +543,3 @@ class _Caught:
     def listen(self, factory: Any) -> Deferred[IListeningPort]:
         self.factory = factory
         return succeed(cast(IListeningPort, None))
-
-
-def _reading_headers(factory: IProtocolFactory) -> IProtocolFactory:
-    # Twisted wraps endpoints only; here one port has both kinds of clients.
-    caught = _Caught()
-    proxyEndpoint(caught).listen(factory)
-    return cast(IProtocolFactory, caught.factory)
