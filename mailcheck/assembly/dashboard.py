@@ -19,10 +19,10 @@ from mailcheck.operations.accounts.register import (
 from mailcheck.operations.accounts.sign_in import Attempts, DashboardSessions, SignIn
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.engine import Engine
 from mailcheck.ports.journals import AccessJournal
 from mailcheck.ports.workers import Worker
 from mailcheck.store.accounts.account_store import PasswordStore, SessionStore
-from mailcheck.store.engine import Engine
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
 from mailcheck.web.dashboard.accounts.pages import AccountPages, ServerNames, SignInPages
 from mailcheck.web.dashboard.accounts.webhook_pages import WebhookPages

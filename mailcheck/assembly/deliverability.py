@@ -26,8 +26,8 @@ from mailcheck.operations.deliverability.run_test_checks import RENEWAL, Analyse
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds, WaitForTest
 from mailcheck.operations.places import WaitSlots
 from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.engine import Engine
 from mailcheck.store.deliverability_store import DeliverabilityStore
-from mailcheck.store.engine import Engine
 
 
 class DeliverabilityAssembly:

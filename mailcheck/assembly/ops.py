@@ -40,8 +40,8 @@ from mailcheck.ops.watch import (
     look_at_lists,
     look_at_resolvers,
 )
+from mailcheck.ports.engine import Engine
 from mailcheck.smtp.settings import TlsPolicy
-from mailcheck.store.engine import Engine
 
 MINUTE = 60.0
 """Seconds."""

@@ -19,8 +19,8 @@ from mailcheck.operations.reports.receive_reports import PostReport, ReceiveRepo
 from mailcheck.operations.reports.show_reports import DeleteReports, ShowReports
 from mailcheck.operations.reports.take_in_reports import TakeInReports
 from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.engine import Engine
 from mailcheck.store.domains.report_store import ReportStore
-from mailcheck.store.engine import Engine
 from mailcheck.store.mail_store import MailStore
 
 LOOK_INTERVAL = 30.0

@@ -18,8 +18,8 @@ from mailcheck.operations.inbox.send_sample import SendToOwn
 from mailcheck.operations.places import CheckTurns
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.cluster import Memory
+from mailcheck.ports.engine import Engine
 from mailcheck.store.domains.watch_store import WatchStore
-from mailcheck.store.engine import Engine
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.watch_routes import WatchRoutes
 from mailcheck.web.mcp.tools import Tool

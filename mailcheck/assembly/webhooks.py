@@ -22,8 +22,8 @@ from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.cluster import WakeUps
+from mailcheck.ports.engine import Engine
 from mailcheck.store.accounts.webhook_store import WebhookStore
-from mailcheck.store.engine import Engine
 from mailcheck.store.mail_store import MailStore
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.engines.schema_upgrade import schema_steps
 from mailcheck.engines.sqlite_writer import as_unavailable
-from mailcheck.store.engine import Transaction
+from mailcheck.ports.engine import Transaction
 
 MAX_SHOWN = 20
 """Problems of one kind that are told; a broken file has thousands."""

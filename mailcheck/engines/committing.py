@@ -8,16 +8,9 @@ from typing import Any, NamedTuple, Protocol
 
 from mailcheck.core.errors import StoreUnavailable, WorkerDied
 from mailcheck.core.identifiers import AccountId
-from mailcheck.store.engine import (
-    InboxWork,
-    MailWork,
-    Repeatable,
-    RowLocked,
-    Transaction,
-    Work,
-    for_each,
-)
+from mailcheck.ports.engine import InboxWork, MailWork, Repeatable, RowLocked, Transaction, Work
 from mailcheck.store.inbox_rows import find_locked_inboxes, lock_inboxes
+from mailcheck.store.transactions import for_each
 
 PASSED_BY = 5.0
 """Seconds for which a writer does not wait again for an inbox whose lock it did not get."""

@@ -20,8 +20,8 @@ from mailcheck.engines.committing import (
 )
 from mailcheck.operations.incidents import Incidents
 from mailcheck.ports.clocks import Soon
+from mailcheck.ports.engine import Item, MailWork, Result, Transaction, Work
 from mailcheck.ports.workers import Worker
-from mailcheck.store.engine import Item, MailWork, Result, Transaction, Work
 
 MAX_GROUP = 256
 """Writes in one commit; bounds how long the first of them waits for the last."""

@@ -33,8 +33,8 @@ from mailcheck.engines.schema_upgrade import (
     schema_steps,
 )
 from mailcheck.ports.clocks import Soon
+from mailcheck.ports.engine import Repeatable, Result, Transaction
 from mailcheck.ports.workers import Worker
-from mailcheck.store.engine import Repeatable, Result, Transaction
 
 SCHEMA_LOCK = 0x6D61_696C
 """The advisory lock under which a schema is upgraded: two daemons may start at once."""

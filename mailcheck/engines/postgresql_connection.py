@@ -33,15 +33,8 @@ from psycopg2.extensions import (
 from mailcheck.core.errors import StoreAway, StoreDamaged, StoreFull, StoreUnavailable
 from mailcheck.engines.committing import BusyInboxes
 from mailcheck.engines.postgresql_rows import fit_text, over_arrays
-from mailcheck.store.engine import (
-    Condition,
-    Repeatable,
-    Row,
-    RowLocked,
-    Transaction,
-    Value,
-    named_rows,
-)
+from mailcheck.ports.engine import Condition, Repeatable, Row, RowLocked, Transaction, Value
+from mailcheck.store.transactions import named_rows
 
 CONNECT_TIMEOUT = 5
 """Seconds that a host may take until the next one of the connection string is tried."""

@@ -7,7 +7,7 @@ planned once. There are no octets among them: those come in by COPY.
 from collections.abc import Sequence
 from functools import cache
 
-from mailcheck.store.engine import Value
+from mailcheck.ports.engine import Value
 
 BIGINT, TEXT, NOTHING = "bigint", "text", "nothing"
 

@@ -35,8 +35,9 @@ from mailcheck.engines.sqlite_writer import (
 )
 from mailcheck.operations.concurrency import fewer
 from mailcheck.ports.clocks import Soon
+from mailcheck.ports.engine import MailWork, Result, Transaction
 from mailcheck.ports.workers import Worker
-from mailcheck.store.engine import MailWork, Result, Transaction, write
+from mailcheck.store.transactions import write
 
 IN_MEMORY = ":memory:"
 

@@ -10,16 +10,8 @@ from typing import ClassVar
 from mailcheck.core.errors import StoreDamaged, StoreFull, StoreUnavailable
 from mailcheck.engines.committing import Outcome, Write, commit_group
 from mailcheck.engines.disk_reserve import FileRoom
-from mailcheck.store.engine import (
-    Condition,
-    Result,
-    Row,
-    Transaction,
-    Value,
-    escape_like,
-    named_rows,
-    values_of,
-)
+from mailcheck.ports.engine import Condition, Result, Row, Transaction, Value
+from mailcheck.store.transactions import escape_like, named_rows, values_of
 
 VACUUM_PAGES = 2_000
 """Free pages given back to the disk at a time, so that no write waits long."""

@@ -18,7 +18,7 @@ from mailcheck.engines.postgresql_connection import Connection, PostgresqlTransa
 from mailcheck.engines.postgresql_rows import fit_text
 from mailcheck.engines.schema_upgrade import schema_steps, upgrade_schema
 from mailcheck.engines.sqlite_writer import as_unavailable, connect
-from mailcheck.store.engine import Row, Transaction, Value
+from mailcheck.ports.engine import Row, Transaction, Value
 
 PATIENCE = 1.0
 """Seconds that another program may still work on the file: a command that has just begun, say."""

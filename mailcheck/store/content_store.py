@@ -20,8 +20,9 @@ from mailcheck.core.content import (
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import DeliveryId, first_id_of
 from mailcheck.core.instants import BEGINNING, END, Instant
-from mailcheck.store.engine import Engine, Store, Transaction, Value, read, write
+from mailcheck.ports.engine import Engine, Transaction, Value
 from mailcheck.store.filter_sql import header_key
+from mailcheck.store.transactions import Store, read, write
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred

@@ -34,21 +34,8 @@ from mailcheck.core.deliverability_tests import (
 from mailcheck.core.errors import LimitExceeded, TooManyPendingTests, TooMuchHeldMail
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
 from mailcheck.core.instants import SECOND, Instant
+from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.ports.workers import Lease
-from mailcheck.store.engine import (
-    Row,
-    Store,
-    Transaction,
-    Value,
-    columns_of,
-    escape_like,
-    insert,
-    makes_room,
-    read,
-    value_of,
-    write,
-    write_in,
-)
 from mailcheck.store.inbox_rows import (
     HEADER_COLUMNS,
     SESSION_COLUMNS,
@@ -58,6 +45,17 @@ from mailcheck.store.inbox_rows import (
     summary_of,
 )
 from mailcheck.store.messages import MessageRow
+from mailcheck.store.transactions import (
+    Store,
+    columns_of,
+    escape_like,
+    insert,
+    makes_room,
+    read,
+    value_of,
+    write,
+    write_in,
+)
 
 
 class ListedTestPage(Struct, frozen=True):

@@ -26,9 +26,10 @@ from mailcheck.core.receiver_reports import (
     ReportKind,
     ReportState,
 )
+from mailcheck.ports.engine import MailWork, Transaction, Value
 from mailcheck.store.deliverability_store import move
-from mailcheck.store.engine import MailWork, Transaction, Value, insert, value_of
 from mailcheck.store.inbox_rows import ADD_MESSAGES, inbox_of, lock_inboxes, message_row
+from mailcheck.store.transactions import insert, value_of
 
 Numbered = tuple[int, Recipient]
 

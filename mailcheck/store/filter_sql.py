@@ -23,7 +23,8 @@ from mailcheck.core.filters import (
 )
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.store.engine import Condition, Transaction, Value, escape_like
+from mailcheck.ports.engine import Condition, Transaction, Value
+from mailcheck.store.transactions import escape_like
 
 # The first part bounds the range of positions to read, the second decides: positions
 # and moments run together but where a clock was set back, or two daemons' clocks differ.

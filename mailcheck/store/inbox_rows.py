@@ -13,17 +13,8 @@ from mailcheck.core.content import HeaderSummary
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary, Session, TlsFacts
-from mailcheck.store.engine import (
-    Row,
-    Store,
-    Transaction,
-    Value,
-    columns_of,
-    makes_room,
-    value_of,
-    write,
-    write_in,
-)
+from mailcheck.ports.engine import Row, Transaction, Value
+from mailcheck.store.transactions import Store, columns_of, makes_room, value_of, write, write_in
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred

@@ -23,8 +23,8 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import BEGINNING, Instant
 from mailcheck.core.messages import TagCount
 from mailcheck.core.recent import RecentlyUsed
+from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.store.content_store import load_list
-from mailcheck.store.engine import Row, Transaction, Value, columns_of, value_of
 from mailcheck.store.filter_sql import (
     UNDERIVED,
     asks_derived,
@@ -43,6 +43,7 @@ from mailcheck.store.inbox_rows import (
     summary_of,
 )
 from mailcheck.store.messages import InboxOverview, MessagePage, NewestMessages
+from mailcheck.store.transactions import columns_of, value_of
 
 MOST_HELD = 500_000
 """Messages of all inboxes together, about 100 bytes each; those asked for last stay."""

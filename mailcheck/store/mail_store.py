@@ -14,20 +14,9 @@ from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.core.messages import Delivery, Refusal
+from mailcheck.ports.engine import Engine, Row, Transaction, Value
 from mailcheck.store.content_store import read_content
 from mailcheck.store.delivering import DeliverMails
-from mailcheck.store.engine import (
-    Engine,
-    Row,
-    Store,
-    Transaction,
-    Value,
-    makes_room,
-    read,
-    value_of,
-    write,
-    write_in,
-)
 from mailcheck.store.filter_sql import address_parts, filter_sql
 from mailcheck.store.inbox_rows import (
     FROM_CONTENT,
@@ -57,6 +46,7 @@ from mailcheck.store.messages import (
     NewestMessages,
     ReadAlong,
 )
+from mailcheck.store.transactions import Store, makes_room, read, value_of, write, write_in
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred

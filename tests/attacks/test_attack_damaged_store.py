@@ -12,8 +12,8 @@ from mailcheck.core.errors import StoreDamaged
 from mailcheck.core.instruments import Conditions
 from mailcheck.engines.database import DAMAGED, DatabaseEngine, at_once
 from mailcheck.ops.watch import Watch, look_at_damage
+from mailcheck.ports.engine import Transaction
 from mailcheck.store.accounts.account_store import AccountStore
-from mailcheck.store.engine import Transaction
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import account
 from tests.house import result_of, run

@@ -13,8 +13,8 @@ from mailcheck.config.options import SmtpOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.errors import StoreFull, StoreUnavailable, WorkerDied
 from mailcheck.core.filters import MessageFilter
+from mailcheck.ports.engine import Repeatable
 from mailcheck.smtp.settings import offer_no_tls
-from mailcheck.store.engine import Repeatable
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, result_of, run
 from tests.smtp.talk import Talk

@@ -7,6 +7,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import REPORTS_KEPT, ReportState
 from mailcheck.store.domains.report_quotas import (
+    MOST_SENDERS,
     OF_ACCOUNT,
     OF_SENDER,
     OF_STRANGERS,
@@ -15,7 +16,6 @@ from mailcheck.store.domains.report_quotas import (
     Outcome,
     Tally,
 )
-from mailcheck.store.domains.report_tally import MOST_SENDERS
 from tests.contracts.conftest import Stores
 from tests.contracts.test_report_store_contract import (
     ANN,

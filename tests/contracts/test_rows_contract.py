@@ -8,8 +8,9 @@ from msgspec import Struct
 from mailcheck.core.cursors import Position
 from mailcheck.core.filters import MessageFilter
 from mailcheck.engines.database import DatabaseEngine
-from mailcheck.store.engine import Transaction, columns_of, value_of
+from mailcheck.ports.engine import Transaction
 from mailcheck.store.filter_sql import is_counted_by_recipient, is_counted_by_tag
+from mailcheck.store.transactions import columns_of, value_of
 
 
 class Colour(Enum):

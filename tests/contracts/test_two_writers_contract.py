@@ -49,12 +49,12 @@ from mailcheck.engines.postgresql_connection import PostgresqlWriter
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.engines.sqlite_writer import SqliteWriter
 from mailcheck.ports.cluster import Hit
+from mailcheck.ports.engine import Transaction
 from mailcheck.ports.workers import Lease
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.delivering import DeliverMails
 from mailcheck.store.domains.report_store import CountedRow
 from mailcheck.store.domains.watch_store import Recorded
-from mailcheck.store.engine import Transaction
 from mailcheck.workers.scheduling import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.contracts.conftest import DEFAULT_QUOTA, Stores, stores_on

@@ -13,7 +13,8 @@ from mailcheck.daemon.derivation import LONGEST_PUT_OFF, REST_SHARE, Derivation
 from mailcheck.engines.database import at_once
 from mailcheck.operations.concurrency import QUIET, MailTraffic
 from mailcheck.operations.inbox.contents import Contents
-from mailcheck.store.engine import Transaction, for_each
+from mailcheck.ports.engine import Transaction
+from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, result_of, run

@@ -10,7 +10,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import HOUR, instant_of
 from mailcheck.core.messages import Refusal
 from mailcheck.daemon.retention import BATCH, REFUSALS_KEPT, Retention
-from mailcheck.store.engine import Transaction
+from mailcheck.ports.engine import Transaction
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, result_of, run

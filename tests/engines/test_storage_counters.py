@@ -15,9 +15,9 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Session
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
+from mailcheck.ports.engine import Transaction
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.content_store import ContentStore
-from mailcheck.store.engine import Transaction
 from mailcheck.store.inbox_rows import ExpiryStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.scheduling import DirectWorker

@@ -14,9 +14,9 @@ from mailcheck.core.messages import Delivery
 from mailcheck.daemon.retention import Retention
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.operations.inbox.messages import DeleteMessages
+from mailcheck.ports.engine import Transaction
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.content_store import ContentStore
-from mailcheck.store.engine import Transaction
 from mailcheck.store.inbox_rows import ExpiryStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.scheduling import DirectWorker

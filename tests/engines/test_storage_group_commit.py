@@ -15,7 +15,8 @@ from mailcheck.core.errors import AccountNameTaken, ExpectedFailure, StoreUnavai
 from mailcheck.engines.committing import Outcome, Write, commit_group
 from mailcheck.engines.database import MAX_GROUP, GroupCommit
 from mailcheck.engines.sqlite_writer import SqliteWriter
-from mailcheck.store.engine import Transaction, for_each
+from mailcheck.ports.engine import Transaction
+from mailcheck.store.transactions import for_each
 from tests.house import result_of
 
 

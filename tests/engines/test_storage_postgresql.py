@@ -18,8 +18,8 @@ from mailcheck.engines.postgresql_connection import (
     PostgresqlWriter,
 )
 from mailcheck.engines.schema_upgrade import SchemaStep, SchemaTooNew, schema_steps
+from mailcheck.ports.engine import Repeatable
 from mailcheck.smtp.replies import FAILURES, reply_to_failure
-from mailcheck.store.engine import Repeatable
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import result_of
 from tests.servers.postgresql import PostgresqlServer

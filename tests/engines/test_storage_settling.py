@@ -13,9 +13,10 @@ from mailcheck.core.errors import WorkerDied
 from mailcheck.engines.database import MAX_GROUP_OCTETS, DatabaseEngine, GroupCommit
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.sqlite import SqliteEngine
+from mailcheck.ports.engine import Transaction
 from mailcheck.store.accounts.account_store import AccountStore
-from mailcheck.store.engine import Transaction, for_each
 from mailcheck.store.mail_store import MailStore
+from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import account, delivery, recipient
 from tests.engines.test_storage_group_commit import HeldCommits

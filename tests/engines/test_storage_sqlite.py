@@ -13,7 +13,8 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.engines.schema_upgrade import SchemaTooNew
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.engines.sqlite_writer import VACUUM_PAGES, SqliteWriter
-from mailcheck.store.engine import Transaction, for_each
+from mailcheck.ports.engine import Transaction
+from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.house import result_of

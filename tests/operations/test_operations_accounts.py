@@ -17,7 +17,8 @@ from mailcheck.core.errors import (
     StoreUnavailable,
 )
 from mailcheck.core.instants import Instant, instant_of
-from mailcheck.store.engine import Transaction, for_each
+from mailcheck.ports.engine import Transaction
+from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, result_of, run

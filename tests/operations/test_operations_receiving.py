@@ -24,7 +24,8 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import HOUR, instant_of
 from mailcheck.core.messages import Envelope, Recipient, Session
-from mailcheck.store.engine import Transaction, for_each
+from mailcheck.ports.engine import Transaction
+from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, mail, result_of, run

@@ -30,7 +30,8 @@ from mailcheck.operations.inbox.contents import LARGE, SAVE_DELAY
 from mailcheck.operations.inbox.explain_wait import SEEN_LIMIT, TimedOut
 from mailcheck.operations.inbox.feeds import LOOK_SIZE, HandOver
 from mailcheck.operations.inbox.wait_for_message import GRACE, Gathered, Quiet
-from mailcheck.store.engine import Transaction, for_each
+from mailcheck.ports.engine import Transaction
+from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, mail, result_of, run

@@ -13,7 +13,7 @@ from mailcheck.engines.database import DatabaseEngine
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.ops.heartbeat import INTERVAL, LONGEST_SILENCE, NOT_MADE, NOT_THERE, Heartbeat
-from mailcheck.store.engine import Transaction
+from mailcheck.ports.engine import Transaction
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import result_of, run
 

@@ -22,7 +22,7 @@ from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter, StoreUnavailable, WorkerDied
 from mailcheck.operations.in_children import ByName, derive_content
-from mailcheck.store.engine import Store, write
+from mailcheck.store.transactions import Store, write
 from mailcheck.workers.child import load
 from mailcheck.workers.process import LAST_GRACE, LOOK, ProcessWorker
 from tests.workers.stepped_reactor import SteppedReactor

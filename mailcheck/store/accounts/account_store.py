@@ -12,11 +12,10 @@ from mailcheck.core.cursors import Position
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
+from mailcheck.ports.engine import Transaction, Value
 from mailcheck.store.accounts.lookalikes import look_alike
-from mailcheck.store.engine import (
+from mailcheck.store.transactions import (
     Store,
-    Transaction,
-    Value,
     columns_of,
     insert,
     makes_room,

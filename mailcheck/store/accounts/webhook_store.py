@@ -25,11 +25,10 @@ from mailcheck.core.webhooks import (
     WebhookDelivery,
     WebhookState,
 )
-from mailcheck.store.engine import (
-    Row,
+from mailcheck.ports.engine import Row, Transaction, Value
+from mailcheck.store.inbox_rows import lock_inboxes
+from mailcheck.store.transactions import (
     Store,
-    Transaction,
-    Value,
     columns_of,
     insert,
     makes_room,
@@ -38,7 +37,6 @@ from mailcheck.store.engine import (
     write,
     write_in,
 )
-from mailcheck.store.inbox_rows import lock_inboxes
 
 WORK = "webhooks"
 """The name of the lease."""

@@ -9,7 +9,8 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.keys import Key
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit
-from mailcheck.store.engine import Engine, Store, Transaction, read, write
+from mailcheck.ports.engine import Engine, Transaction
+from mailcheck.store.transactions import Store, read, write
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred

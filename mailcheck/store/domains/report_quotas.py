@@ -4,14 +4,20 @@ The addresses of reports stand in DNS, so every client on the Internet can send 
 octets are bounded for each account and day, and for each sender within it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Sequence
 from enum import Enum
 
 from msgspec import Struct
 
 from mailcheck.checks.mail_domains import owner_of
+from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.core.receiver_reports import ReceiverReport
+from mailcheck.core.receiver_reports import ReceiverReport, ReportKind
+from mailcheck.ports.engine import Transaction
+from mailcheck.store.inbox_rows import lock_inboxes
+from mailcheck.store.transactions import value_of
 
 
 class ReportQuota(Struct, frozen=True):
@@ -125,3 +131,147 @@ class ReportDomains:
 def measure(texts: Sequence[str]) -> int:
     """Return the octets that a row with these texts takes."""
     return ROW_OVERHEAD + sum(len(text.encode()) for text in texts)
+
+
+MOST_SENDERS = 100
+"""Senders whose refused reports have a row of their own in a day; all others share one row."""
+
+MOST_DOMAINS = 1_000
+"""Domains of either kind of report that are read: far more than are taken without a watch."""
+
+_ADD = """
+    INSERT INTO report_tally (
+        account_id, outcome, day, sender, reports, row_count, byte_count, domain
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (account_id, outcome, day, sender) DO UPDATE SET
+        reports = report_tally.reports + excluded.reports,
+        row_count = report_tally.row_count + excluded.row_count,
+        byte_count = report_tally.byte_count + excluded.byte_count,
+        domain = excluded.domain
+"""
+
+_USED = """
+    SELECT CAST(COALESCE(SUM(row_count), 0) AS BIGINT),
+    CAST(COALESCE(SUM(byte_count), 0) AS BIGINT) FROM report_tally
+    WHERE account_id = ? AND outcome = 'kept' AND day = ?
+"""
+
+_REFUSED_SENDERS = """
+    SELECT COUNT(*) FROM report_tally
+    WHERE account_id = ? AND outcome = 'over-quota' AND day = ? AND sender <> ?
+"""
+
+_REFUSED = """
+    SELECT day, sender, outcome, reports, row_count AS rows, byte_count AS octets, domain
+    FROM report_tally
+    WHERE account_id = ? AND outcome IN ('over-quota', 'foreign')
+    ORDER BY day DESC, reports DESC, sender LIMIT ?
+"""
+
+# The first row of each domain is found by the key: the rows between are not read.
+_COUNTED = """
+    WITH RECURSIVE found (domain) AS (
+        SELECT MIN(domain) FROM report_count WHERE account_id = ? AND kind = ?
+        UNION ALL
+        SELECT (
+            SELECT MIN(report_count.domain) FROM report_count
+            WHERE account_id = ? AND kind = ? AND report_count.domain > found.domain
+        ) FROM found WHERE found.domain IS NOT NULL
+    )
+    SELECT domain FROM found WHERE domain IS NOT NULL LIMIT ?
+"""
+
+# A posted report has a reason, an authenticated report has none: neither is a copy of the other.
+IS_COUNTED = """
+    SELECT 1 FROM receiver_report WHERE account_id = ? AND kind = ? AND domain = ?
+    AND reporter = ? AND report_key = ? AND reason = ? AND state = 'counted'
+"""
+
+
+def domains_of(transaction: Transaction, account_id: AccountId) -> ReportDomains:
+    """Return the domains that an account watches, and the domains with counted reports."""
+    watched = transaction.rows(
+        "SELECT target FROM watch WHERE account_id = ? AND kind = 'domain'", (account_id,)
+    )
+    counted: set[str] = set()
+    for kind in ReportKind:
+        key = (account_id, kind.value)
+        counted |= {row.domain for row in transaction.rows(_COUNTED, (*key, *key, MOST_DOMAINS))}
+    return ReportDomains([row.target for row in watched], counted)
+
+
+def refused(transaction: Transaction, account_id: AccountId, limit: int) -> list[Tally]:
+    """List the tallies of refused reports, the newest days first."""
+    return [value_of(Tally, row) for row in transaction.rows(_REFUSED, (account_id, limit))]
+
+
+def add_tally(transaction: Transaction, account_id: AccountId, tally: Tally) -> None:
+    """Count reports that were not kept."""
+    lock_inboxes(transaction, (account_id,))
+    _add(transaction, account_id, tally)
+
+
+def admit(transaction: Transaction, claim: Claim) -> Admission:
+    """Return how much of a report may be stored, and count that against the quotas."""
+    report, account_id = claim.report, claim.report.account_id
+    lock_inboxes(transaction, (account_id,))
+    keys = (
+        account_id,
+        report.kind.value,
+        report.domain,
+        report.reporter,
+        report.report_id,
+        report.reason,
+    )
+    is_repeated = claim.rows > 0 and transaction.row(IS_COUNTED, keys) is not None
+    if not is_repeated and _has_room(transaction, claim, claim.rows + 1, claim.octets):
+        _note(transaction, claim, Outcome.KEPT, claim.rows + 1, claim.octets)
+        return Admission.WHOLE
+    rows, octets = claim.rows, claim.octets - claim.listed_octets
+    if _has_room(transaction, claim, 1, claim.listed_octets):
+        _note(transaction, claim, Outcome.KEPT, 1, claim.listed_octets)
+        if is_repeated:
+            return Admission.REPEATED
+        admission = Admission.LISTED
+    else:
+        rows, octets, admission = rows + 1, claim.octets, Admission.NOTHING
+    _note(transaction, claim, Outcome.OVER_QUOTA, rows, octets)
+    return admission
+
+
+def _has_room(transaction: Transaction, claim: Claim, rows: int, octets: int) -> bool:
+    """Return whether the quotas of the account and of the sender have room for a claim."""
+    day = (claim.report.account_id, claim.day)
+    for quota, condition, values in (
+        (OF_ACCOUNT, "", day),
+        (claim.quota, " AND sender = ?", (*day, claim.sender)),
+    ):
+        ((used_rows, used_octets),) = transaction.rows(_USED + condition, values)
+        if used_rows + rows > quota.rows or used_octets + octets > quota.octets:
+            return False
+    return True
+
+
+def _note(transaction: Transaction, claim: Claim, outcome: Outcome, rows: int, octets: int) -> None:
+    account_id, sender = claim.report.account_id, claim.sender
+    if outcome is Outcome.OVER_QUOTA:
+        values = (account_id, claim.day, sender)
+        ((others,),) = transaction.rows(_REFUSED_SENDERS, values)
+        sender = sender if others < MOST_SENDERS else ""
+    tally = Tally(claim.day, sender, outcome, 1, rows, octets, claim.report.domain)
+    _add(transaction, account_id, tally)
+
+
+def _add(transaction: Transaction, account_id: AccountId, tally: Tally) -> None:
+    facts = (tally.reports, tally.rows, tally.octets, tally.domain)
+    key = (account_id, tally.outcome.value, tally.day, tally.sender)
+    transaction.execute(_ADD, (*key, *facts))
+
+
+def forget_tallies(transaction: Transaction, oldest: Instant, limit: int) -> int:
+    """Delete tallies of days that are too old; return how many."""
+    return transaction.execute(
+        "DELETE FROM report_tally WHERE (account_id, outcome, day, sender) IN ("
+        "SELECT account_id, outcome, day, sender FROM report_tally WHERE day <= ? LIMIT ?)",
+        (oldest, limit),
+    )

@@ -28,23 +28,24 @@ from mailcheck.core.receiver_reports import (
     day_of,
     row_digest,
 )
+from mailcheck.ports.engine import Condition, Row, Transaction, Value
 from mailcheck.ports.workers import Lease
 from mailcheck.store.delivering import FULL, is_full, report_row
-from mailcheck.store.domains.report_quotas import Admission, Claim, ReportDomains, Tally
-from mailcheck.store.domains.report_tally import (
+from mailcheck.store.domains.report_quotas import (
     IS_COUNTED,
+    Admission,
+    Claim,
+    ReportDomains,
+    Tally,
     add_tally,
     admit,
     domains_of,
     forget_tallies,
     refused,
 )
-from mailcheck.store.engine import (
-    Condition,
-    Row,
+from mailcheck.store.inbox_rows import SESSION_COLUMNS, drop_unshared, lock_inboxes, session_of
+from mailcheck.store.transactions import (
     Store,
-    Transaction,
-    Value,
     columns_of,
     insert,
     makes_room,
@@ -53,7 +54,6 @@ from mailcheck.store.engine import (
     write,
     write_in,
 )
-from mailcheck.store.inbox_rows import SESSION_COLUMNS, drop_unshared, lock_inboxes, session_of
 
 
 class WaitingReport(Struct, frozen=True):

@@ -27,12 +27,11 @@ from mailcheck.core.watches import (
     WatchSettings,
 )
 from mailcheck.core.webhooks import Webhook
+from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.store.accounts.webhook_store import add_receivers, delete_receivers
-from mailcheck.store.engine import (
-    Row,
+from mailcheck.store.inbox_rows import lock_inboxes
+from mailcheck.store.transactions import (
     Store,
-    Transaction,
-    Value,
     columns_of,
     insert,
     makes_room,
@@ -41,7 +40,6 @@ from mailcheck.store.engine import (
     write,
     write_in,
 )
-from mailcheck.store.inbox_rows import lock_inboxes
 
 
 class WatchPage(NamedTuple):
