@@ -23,6 +23,8 @@ PIECE = 1_000_000
 JsonValue = str | int | float | bool | None | Sequence["JsonValue"] | Mapping[str, "JsonValue"]
 JsonObject = Mapping[str, JsonValue]
 
+Schema = JsonObject
+
 
 def dump_json(value: object) -> bytes:
     """Write shapes and plain values as JSON in UTF-8 (RFC 8259 8.1).
@@ -246,3 +248,19 @@ def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
     shown = {name: one for name, one in schema.items() if name != "anyOf"}
     words = {"enum": [*choices[0]["enum"], None]} if "enum" in choices[0] else {}
     return {**choices[0], "type": [kind, "null"], **words, **shown}
+
+
+def text(description: str = "") -> Schema:
+    """Return the schema of a string."""
+    return {"type": "string", **({"description": description} if description else {})}
+
+
+def whole_number(description: str, minimum: int) -> Schema:
+    """Return the schema of an integer."""
+    return {"type": "integer", "minimum": minimum, "description": description}
+
+
+def like(kind: Any) -> Schema:
+    """Return the schema of a parameter that is the same as the field of a shape."""
+    found: Schema = msgspec.json.schema(kind)
+    return found

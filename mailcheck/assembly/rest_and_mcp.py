@@ -34,10 +34,8 @@ from mailcheck.web.dashboard.api_reference.pages import AnswerPages, ApiPages
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page
 from mailcheck.web.mcp.deliverability_tools import DeliverabilityTools
-from mailcheck.web.mcp.domain_tools import AgentDomainTools
-from mailcheck.web.mcp.inbox_tools import InboxTools
-from mailcheck.web.mcp.message_views import MessageViews
-from mailcheck.web.mcp.report_tools import ReportTools
+from mailcheck.web.mcp.domain_tools import AgentDomainTools, ReportTools
+from mailcheck.web.mcp.inbox_tools import InboxTools, MessageViews
 from mailcheck.web.mcp.tools import Tool
 from mailcheck.web.site.requests import RequestUrls
 

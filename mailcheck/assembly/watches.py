@@ -22,8 +22,8 @@ from mailcheck.ports.engine import Engine
 from mailcheck.store.domains.watch_store import WatchStore
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.watch_routes import WatchRoutes
+from mailcheck.web.mcp.domain_tools import WatchTools
 from mailcheck.web.mcp.tools import Tool
-from mailcheck.web.mcp.watch_tools import WatchTools
 
 
 class WatchAssembly:

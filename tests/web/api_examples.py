@@ -11,7 +11,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
 
-from mailcheck.api.deliverability.preflight_bodies import EXAMPLE as PREFLIGHT_RECORDS
+from mailcheck.api.deliverability.tests import EXAMPLE as PREFLIGHT_RECORDS
 from mailcheck.api.requests.checks import NewWatch, NewWatches, WatchChoice
 from mailcheck.api.requests.inbox import KeyFault, LinksToCheck, NewWebhook, WebhookReplay
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict

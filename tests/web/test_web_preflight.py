@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.api.deliverability.preflight_bodies import parse_preflight
+from mailcheck.api.deliverability.tests import parse_preflight
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.operations.deliverability.preflight import MAX_RECORDS
 from tests.operations.scored_mails import zone_with

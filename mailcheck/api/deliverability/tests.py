@@ -1,6 +1,7 @@
-"""JSON shapes of deliverability tests (SPEC.md 2.4 to 2.6, DECISIONS.md section 3)."""
+"""JSON shapes of deliverability tests, and the body of a pre-flight."""
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -15,6 +16,7 @@ from mailcheck.api.deliverability.report import (
     render_report,
 )
 from mailcheck.api.inbox.overview import NextPage, encode_raw
+from mailcheck.api.requests.reading import parse_object, text_in
 from mailcheck.api.shapes import (
     ABSENT,
     Absent,
@@ -30,11 +32,18 @@ from mailcheck.api.shapes import (
 )
 from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.deliverability.score import DeliverabilityReport
+from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core import deliverability_tests as tests
 from mailcheck.core.deliverability_tests import DeliverabilityResult, State, local_part_of
 from mailcheck.core.domain_names import MAX_INPUT
+from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import format_instant
-from mailcheck.operations.deliverability.preflight import MAX_RECORDS, MAX_VALUE, TYPES
+from mailcheck.operations.deliverability.preflight import (
+    MAX_RECORDS,
+    MAX_VALUE,
+    TYPES,
+    parse_record,
+)
 from mailcheck.store.deliverability_store import ListedTestPage
 
 NameOfTest = Annotated[str, said("names a test", pattern="^[a-z2-7]{13}$")]
@@ -255,3 +264,34 @@ def _state(test: tests.DeliverabilityTest, domain: str, urls: PublicUrls) -> dic
         "address": address_of(test, domain) if test.state is State.PENDING else ABSENT,
         "received_at": ABSENT if test.received_at is None else format_instant(test.received_at),
     }
+
+
+EXAMPLE = (
+    '{"records": [{"name": "_dmarc.example.com", "type": "TXT", "value": "v=DMARC1; p=reject"}]}'
+)
+
+
+def parse_preflight(body: bytes) -> tuple[RecordToPublish, ...]:
+    """Read the records of a pre-flight.
+
+    :raises InvalidParameter: names the record, and the part of it, that can't be read.
+    """
+    given = parse_object(body, EXAMPLE).get("records")
+    if not isinstance(given, list):
+        raise InvalidParameter("records", f"records is a list: send {EXAMPLE}")
+    if len(given) > MAX_RECORDS:
+        raise InvalidParameter(
+            "records", f"records has {len(given)} records; {MAX_RECORDS} are allowed"
+        )
+    return tuple(_parse_one(one, f"records[{index}]") for index, one in enumerate(given))
+
+
+def _parse_one(given: object, parameter: str) -> RecordToPublish:
+    if not isinstance(given, dict):
+        raise InvalidParameter(parameter, f"{parameter} is not an object: send {EXAMPLE}")
+    texts: Sequence[str] = [
+        text_in(given.get(field), f"{parameter}.{field}", EXAMPLE)
+        for field in ("name", "type", "value")
+    ]
+    name, rdtype, value = texts
+    return parse_record(name, rdtype, value, parameter=parameter)

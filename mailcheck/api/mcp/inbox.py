@@ -1,10 +1,6 @@
-"""What the tools of the inbox give back as structured content (DECISIONS.md section 5).
+"""What the tools of the inbox give back as structured content (DECISIONS.md section 5)."""
 
-The fields are those of REST. What a sender wrote is cleaned, unless a program
-needs it exactly (links, codes); text and HTML stand within the call's fence.
-"""
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -28,17 +24,107 @@ from mailcheck.api.inbox.messages import (
 )
 from mailcheck.api.inbox.overview import NotSearched, render_list
 from mailcheck.api.inbox.waits import render_disturbed, render_timed_out
-from mailcheck.api.mcp.checks import ChecksInShort
 from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean
 from mailcheck.api.mcp.views import FEW_LINKS, MAX_LINKS, MessageView, view_html
 from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, dump_json, fields_of, said
 from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.deliverability import authentication as verdicts
+from mailcheck.checks.mail_checks import MailChecks, Place, Support
 from mailcheck.core.cursors import Position, format_cursor
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.inbox.explain_wait import TimedOut
 from mailcheck.operations.inbox.messages import MessageList
 from mailcheck.operations.inbox.wait_for_message import Disturbed, Gathered, Quiet
+
+MOST_FEATURES = 15
+"""Features told of, those first that most programs lack; REST has them all."""
+
+Lines = tuple[int, ...]
+
+
+class Feature(Shape):
+    """What the HTML uses and not every mail program supports."""
+
+    title: str
+    lines: Annotated[Lines, said("the first few, counted from 1")]
+    programs: Annotated[Texts, said("families some of whose programs don't, or only in part")]
+
+
+class Barrier(Shape):
+    """What keeps some people from reading the HTML."""
+
+    meaning: str
+    fix: str
+    lines: Lines
+
+
+class ChecksInShort(Shape):
+    """What is said of the HTML of a message; it changes no score."""
+
+    has_html: bool
+    compatibility: tuple[Feature, ...]
+    accessibility: tuple[Barrier, ...]
+    not_judged: Annotated[Texts, said("what was not to be seen, so that nothing is known of it")]
+    left_out: Annotated[int, said("features beyond those told of", ge=0)]
+
+
+def render_checks_in_short(found: MailChecks) -> ChecksInShort:
+    """Render the checks; what a sender wrote is cleaned."""
+    compatibility, accessibility = found.compatibility, found.accessibility
+    features = compatibility.findings if compatibility is not None else ()
+    unseen = [
+        f"{one.count} {one.what.value}{'' if one.count == 1 else 's'}: {one.reason}"
+        for one in (compatibility.not_judged if compatibility is not None else ())
+    ]
+    if found.is_cut:
+        unseen.append("the end of the HTML: it is very long")
+    shape = ChecksInShort(
+        has_html=compatibility is not None,
+        compatibility=tuple(
+            Feature(one.title, _lines(one.places), tuple(_families(one.support)))
+            for one in features[:MOST_FEATURES]
+        ),
+        accessibility=tuple(
+            Barrier(one.finding.meaning, one.finding.fix, _lines(one.places))
+            for one in (accessibility.findings if accessibility is not None else ())
+        ),
+        not_judged=tuple(unseen),
+        left_out=max(0, len(features) - MOST_FEATURES),
+    )
+    return clean(shape)
+
+
+def list_checks(found: ChecksInShort) -> Iterator[str]:
+    """Write them as lines, to stand within a fence: they repeat words of the mail."""
+    if not found.has_html:
+        yield "No HTML: every mail program shows plain text."
+        return
+    for feature in found.compatibility:
+        yield f"{feature.title}{_at(feature.lines)}: {'; '.join(feature.programs)}"
+    if found.left_out:
+        yield f"{found.left_out} more features that not every mail program supports"
+    for barrier in found.accessibility:
+        yield f"Accessibility{_at(barrier.lines)}: {barrier.meaning} Fix: {barrier.fix}"
+    yield from (f"Not judged: {text}" for text in found.not_judged)
+    if not (found.compatibility or found.accessibility or found.not_judged):
+        yield "Every mail program that was tested shows it, and nothing keeps people from reading."
+
+
+def _families(support: Sequence[Support]) -> Iterator[str]:
+    for one in support:
+        if one.unsupported or one.partial:
+            tested = one.supported + one.partial + one.unsupported
+            part = f", {one.partial} in part" if one.partial else ""
+            yield f"{one.family} {one.supported} of {tested}{part}"
+
+
+def _lines(places: Sequence[Place]) -> Lines:
+    return tuple(place.line for place in places)
+
+
+def _at(lines: Lines) -> str:
+    return f" (line {', '.join(map(str, lines))})" if lines else ""
+
 
 MAX_HEADERS = 60
 """Header fields shown of a message; one with four relays and three signatures has about 40."""

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from mailcheck.api.inbox.messages import bound_links
 from mailcheck.api.inbox.waits import explain_disturbed, render_timed_out
-from mailcheck.api.mcp.checks import ChecksInShort, list_checks
-from mailcheck.api.mcp.inbox import FEW_PEOPLE, FEW_SEEN
+from mailcheck.api.mcp.inbox import FEW_PEOPLE, FEW_SEEN, ChecksInShort, list_checks
 from mailcheck.api.mcp.untrusted import Fence, clean_line
 from mailcheck.api.mcp.views import FEW_LINKS, MessageView
 from mailcheck.api.shapes import ABSENT, Absent

@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from mailcheck.api.openapi.operations import JSON, Answer, Body, Described, Link, Parameter
 from mailcheck.api.requests.reading import Request, body_schemas
-from mailcheck.api.schemas import Schema
 from mailcheck.api.shapes import (
     COMPONENT,
     JsonObject,
     JsonValue,
+    Schema,
     Shape,
     component_schemas,
     reference_to,

@@ -9,8 +9,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct, field
 
 from mailcheck.api.requests.reading import NoParameters, Request, fields_of, read_body, read_query
-from mailcheck.api.schemas import Schema
-from mailcheck.api.shapes import JsonValue, Shape
+from mailcheck.api.shapes import JsonValue, Schema, Shape
 
 R = TypeVar("R", bound=Request)
 

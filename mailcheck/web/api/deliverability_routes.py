@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from mailcheck.api.deliverability.preflight_bodies import parse_preflight
 from mailcheck.api.deliverability.tests import (
     WHOLE_TEST,
     DeletedTest,
@@ -13,6 +12,7 @@ from mailcheck.api.deliverability.tests import (
     Recheck,
     ReportShare,
     WaitOver,
+    parse_preflight,
     render_new_address,
     render_preflight,
     render_raw_mail,
@@ -32,8 +32,7 @@ from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.operations.concurrency import Turns
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
 from mailcheck.operations.deliverability.preflight import Preflight
-from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.api.described_answers import missing
+from mailcheck.web.api.calls import Call, Route, missing
 from mailcheck.web.site.errors import WAIT_OVER
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 

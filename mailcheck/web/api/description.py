@@ -17,12 +17,10 @@ from mailcheck.api.openapi.document import (
 )
 from mailcheck.api.openapi.operations import Answer, Described, Operation, json_body
 from mailcheck.api.requests.reading import NoParameters
-from mailcheck.api.schemas import Schema, text
-from mailcheck.api.shapes import JsonObject, dump_json
+from mailcheck.api.shapes import JsonObject, Schema, dump_json, text
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.version import installed_version
-from mailcheck.web.api.calls import Route
-from mailcheck.web.api.described_answers import ELSEWHERE, LIMIT_HEADERS, REFUSALS, TAGS
+from mailcheck.web.api.calls import ELSEWHERE, LIMIT_HEADERS, REFUSALS, TAGS, Route
 from mailcheck.web.site.replies import VARY, Reply, accepts_gzip
 from mailcheck.web.site.requests import header_values
 

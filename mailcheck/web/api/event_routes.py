@@ -12,14 +12,13 @@ from mailcheck.api.inbox.messages import render_listed_message, render_refusal
 from mailcheck.api.openapi.operations import Answer, Body, Operation, Parameter, json_body
 from mailcheck.api.requests.fields import CURSOR
 from mailcheck.api.requests.inbox import FollowInbox as FollowRequest
-from mailcheck.api.schemas import text
+from mailcheck.api.shapes import text
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.cursors import CURSOR_PATTERN, format_cursor
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.messages import ListedMessage, StoredMessage
 from mailcheck.operations.inbox.follow_inbox import HEARTBEAT, Arrived, Event, FollowInbox, Refused
-from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.api.described_answers import REFUSALS
+from mailcheck.web.api.calls import REFUSALS, Call, Route
 from mailcheck.web.site.event_streams import Stream, stream_of, write_event
 
 _LAST_EVENT_ID = Parameter(

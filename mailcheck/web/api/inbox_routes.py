@@ -59,8 +59,7 @@ from mailcheck.operations.inbox import explain_wait
 from mailcheck.operations.inbox.contents import LARGE
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.wait_for_message import Quiet
-from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.api.described_answers import DOWNLOAD, REFUSALS, missing
+from mailcheck.web.api.calls import DOWNLOAD, REFUSALS, Call, Route, missing
 from mailcheck.web.site.errors import NOT_NONE, WAIT_OVER
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 

@@ -21,8 +21,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.receiver_reports import ReportId
 from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.reports.offered import ReportOperations
-from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.api.described_answers import missing
+from mailcheck.web.api.calls import Call, Route, missing
 from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Reports of receivers"

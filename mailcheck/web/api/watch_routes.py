@@ -38,8 +38,7 @@ from mailcheck.core.watches import MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
 from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.operations.domains.watches.manage_watches import KeepWatches
 from mailcheck.operations.places import CheckTurns
-from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.api.described_answers import DOWNLOAD, missing
+from mailcheck.web.api.calls import DOWNLOAD, Call, Route, missing
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 _TAG = "Watches"

@@ -23,8 +23,7 @@ from mailcheck.api.requests.inbox import NewWebhook, WebhookReplay
 from mailcheck.api.requests.reading import NoParameters
 from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
-from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.api.described_answers import missing
+from mailcheck.web.api.calls import Call, Route, missing
 from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Webhooks"

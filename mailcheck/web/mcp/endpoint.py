@@ -21,7 +21,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.cluster import WakeUps
 from mailcheck.web.api.admission import Gate, Refused, usage_headers
-from mailcheck.web.mcp.dispatch import TOOL_CALL, Asked, Dispatcher
+from mailcheck.web.mcp.dispatch import TOOL_CALL, Asked, Dispatcher, refuse
 from mailcheck.web.mcp.eras import (
     STATELESS_REVISIONS,
     Era,
@@ -29,7 +29,6 @@ from mailcheck.web.mcp.eras import (
     check_version,
     find_era,
 )
-from mailcheck.web.mcp.failures import refuse
 from mailcheck.web.mcp.json_rpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -41,8 +40,7 @@ from mailcheck.web.mcp.json_rpc import (
     RpcError,
     is_request_id,
 )
-from mailcheck.web.mcp.posts import Post
-from mailcheck.web.mcp.streams import Silence
+from mailcheck.web.mcp.posts import Post, Silence
 from mailcheck.web.site.errors import FOREIGN_ORIGIN
 from mailcheck.web.site.requests import RequestUrls
 

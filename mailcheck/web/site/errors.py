@@ -1,6 +1,6 @@
 """Which HTTP status an error is. The only place that says so.
 
-What a client of MCP is told of its tools' failures stands in ``web/mcp/failures.py``,
+What a client of MCP is told of its tools' failures stands in ``web/mcp/dispatch.py``,
 and which status the protocol wants for an error of JSON-RPC in ``web/mcp/eras.py``.
 """
 
