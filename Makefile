@@ -125,10 +125,11 @@ $(VENV)/installed-docs: $(VENV)/installed
 	$(BIN)/pip install --quiet --editable '.[docs]'
 	@touch $@
 
-## lint: style, and one spelling of it
+## lint: style, one spelling of it, and the layers that imports keep to
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
 
 ## types: mypy strict
 types: $(VENV)/installed-test

@@ -3,9 +3,10 @@
 import ast
 import configparser
 import re
+import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -14,24 +15,6 @@ import pytest
 pytestmark = pytest.mark.untraced  # it reads the house, and runs nothing of it
 
 ROOT = Path(__file__).parent.parent
-
-EFFECTS = ("dns", "smtp", "web", "engines", "cluster", "probes", "daemon", "workers", "ops")
-"""Each talks to one outside thing; siblings never import each other."""
-
-MAY_IMPORT: dict[str, tuple[str, ...]] = {
-    "core": (),
-    "checks": ("core",),
-    "ports": ("core", "checks"),
-    "store": ("core", "checks", "ports"),
-    "operations": ("core", "checks", "ports", "store"),
-    "api": ("core", "checks", "ports", "store", "operations"),
-    **dict.fromkeys(EFFECTS, ("core", "checks", "ports", "store", "operations", "api")),
-    "clients": (),
-}
-"""Room by room, what lies to the left. What is not a room puts the rooms together."""
-
-OUTERMOST = ("tap", "cli")
-"""Nobody imports these."""
 
 MAX_MODULES = 24
 """Modules that lie in one package: about as many names as are read at a glance (ARCHITECTURE.md
@@ -79,19 +62,6 @@ class Source:
         for node in self.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield node
-
-
-def imports_point_left(source: Source) -> Iterator[str]:
-    """A room imports itself and the rooms to its left; nobody imports the outermost."""
-    for line, name in source.imports():
-        parts = name.split(".")
-        if parts[0] == "":
-            yield f"line {line}: a relative import"
-        if parts[0] != "mailcheck" or len(parts) < 2 or parts[1] == source.room:
-            continue
-        allowed = MAY_IMPORT.get(source.room)
-        if parts[1] in OUTERMOST or (allowed is not None and parts[1] not in allowed):
-            yield f"line {line}: {source.room} imports {name}"
 
 
 def pure_rooms_stay_pure(source: Source) -> Iterator[str]:
@@ -239,7 +209,6 @@ def promises_are_said(source: Source) -> Iterator[str]:
 Rule = Callable[[Source], Iterator[str]]
 
 RULES_OF_THE_HOUSE: list[Rule] = [
-    imports_point_left,
     pure_rooms_stay_pure,
     workarounds_have_one_module,
     the_reactor_is_injected,
@@ -296,11 +265,54 @@ def test_the_tests_keep_their_rules(rule: Rule, sources_of_tests: list[Source]) 
     assert broken(rule, sources_of_tests) == []
 
 
-def test_every_room_has_its_place() -> None:
-    """Every folder of the package is a room whose place is known, or one of the outermost."""
-    rooms = {path.parent.name for path in (ROOT / "mailcheck").glob("*/__init__.py")}
-    assert rooms <= {*MAY_IMPORT, "config", "assembly", *OUTERMOST}
-    assert {*EFFECTS, "core", "checks", "operations", "api"} <= rooms
+CONTRACTS = ROOT / ".importlinter"
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Check the contracts of ``.importlinter`` for the package ``mailcheck`` in a folder."""
+    pytest.importorskip("importlinter")
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--config", str(CONTRACTS)]
+    return subprocess.run(
+        [*command, "--no-cache"], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_imports_point_left() -> None:
+    """The contracts hold: layers, independent siblings, and no circles."""
+    done = lint_imports(ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_other_imports_are_noticed(tmp_path: Path) -> None:
+    """An import of a room to the right, of a sibling or in a circle breaks a contract."""
+    config = configparser.ConfigParser()
+    config.read(CONTRACTS)
+    rooms = re.findall(r"\w+", config["importlinter:contract:layers"]["layers"])
+    for room in rooms:
+        (tmp_path / "mailcheck" / room).mkdir(parents=True)
+        for name in ("__init__", "a", "b"):
+            (tmp_path / "mailcheck" / room / f"{name}.py").touch()
+    (tmp_path / "mailcheck/__init__.py").touch()
+    assert lint_imports(tmp_path).returncode == 0
+    (tmp_path / "mailcheck/web/b.py").write_text("import mailcheck.web.a")
+    for path, imported in NOT_TO_BE_IMPORTED:
+        module = tmp_path / path
+        module.write_text(f"def f():\n    import {imported}")
+        done = lint_imports(tmp_path)
+        assert "BROKEN" in done.stdout, (path, imported, done.stdout + done.stderr)
+        module.write_text("")
+
+
+NOT_TO_BE_IMPORTED = [
+    ("mailcheck/core/a.py", "mailcheck.checks.b"),
+    ("mailcheck/operations/a.py", "mailcheck.api.b"),
+    ("mailcheck/store/a.py", "mailcheck.operations.b"),
+    ("mailcheck/daemon/a.py", "mailcheck.web"),
+    ("mailcheck/cli/a.py", "mailcheck.tap"),
+    ("mailcheck/web/a.py", "mailcheck.clients.b"),
+    ("mailcheck/clients/a.py", "mailcheck.core.b"),
+    ("mailcheck/web/a.py", "mailcheck.web.b"),
+]
 
 
 def too_full(sources: list[Source]) -> list[str]:
@@ -315,80 +327,6 @@ def test_no_room_is_too_full(house_sources: list[Source]) -> None:
     crowd = [made(f"web/m{number}", "core.a") for number in range(MAX_MODULES + 1)]
     assert too_full(crowd) == [f"mailcheck/web holds {MAX_MODULES + 1} modules"]
     assert too_full(crowd[1:]) == []
-
-
-def import_each_other(sources: list[Source]) -> list[str]:
-    """List the packages beside each other that need each other, with one import on the way back.
-
-    Two packages are compared where their names part; the modules that lie in a
-    package itself stand beside the packages in it.
-    """
-    packages = {source.path.with_suffix("").parts: source.path.parent.parts for source in sources}
-    needs: dict[str, dict[str, str]] = {}
-    for source in sources:
-        for _, name in source.imports():
-            parts = tuple(name.split("."))
-            imported = next(
-                (packages[known] for known in (parts, parts[:-1]) if known in packages), None
-            )
-            if imported is None:
-                continue
-            one, other = beside(source.path.parent.parts, imported)
-            if one != other:
-                needs.setdefault(one, {}).setdefault(other, f"{source.path} imports {name}")
-    return [
-        f"{one} needs {other} and is needed by it: {example}"
-        for one, needed in sorted(needs.items())
-        for other, example in sorted(needed.items())
-        if one in reachable(needs, other)
-    ]
-
-
-def beside(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, str]:
-    """Name two packages down to where they part."""
-    same = next(
-        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-        min(len(one), len(other)),
-    )
-    return ".".join(one[: same + 1]), ".".join(other[: same + 1])
-
-
-def reachable(needs: Mapping[str, Iterable[str]], start: str) -> set[str]:
-    """Find all that something needs, and what that needs."""
-    found: set[str] = set()
-    waiting = [start]
-    while waiting:
-        new = set(needs.get(waiting.pop(), ())) - found
-        found |= new
-        waiting.extend(new)
-    return found
-
-
-def test_no_packages_need_each_other(house_sources: list[Source]) -> None:
-    """Packages beside each other form no circle: one can be read, tested and loaded first."""
-    assert import_each_other(house_sources) == []
-
-
-@pytest.mark.parametrize(
-    "imports",
-    [
-        {"web/api/a": "web.mcp.b", "web/mcp/b": "web.api.a"},
-        {"web/api/a": "web.mcp.b", "web/mcp/b": "web.site.c", "web/site/c": "web.api.d"}
-        | {"web/api/d": "core.e", "core/e": "json"},
-        {"checks/a": "checks.spf.b", "checks/spf/b": "checks.c", "checks/c": "json"},
-        {"config/a": "web.api.b", "web/api/b": "config.a"},
-    ],
-)
-def test_circles_of_packages_are_found(imports: dict[str, str]) -> None:
-    """Two packages or several, beside each other or one in the other, by whatever modules."""
-    assert import_each_other([made(path, name) for path, name in imports.items()])
-
-
-def test_what_is_no_circle() -> None:
-    """Modules of one package may need each other, and packages what lies beside and above."""
-    imports = {"web/api/a": "web.api.b", "web/api/b": "web.api.a", "web/mcp/c": "web.api.a"}
-    above = {"checks/spf/d": "checks.e", "checks/e": "core.f", "core/f": "json"}
-    assert import_each_other([made(path, name) for path, name in (imports | above).items()]) == []
 
 
 def made(path: str, name: str) -> Source:
@@ -415,16 +353,6 @@ def test_every_package_is_installed() -> None:
 
 
 BREAKAGES = [
-    (imports_point_left, "mailcheck/core/a.py", "from mailcheck.checks import b"),
-    (imports_point_left, "mailcheck/checks/a.py", "import mailcheck.operations.b"),
-    (imports_point_left, "mailcheck/operations/a.py", "def f():\n    import mailcheck.api.b"),
-    (imports_point_left, "mailcheck/api/a.py", "from mailcheck.web.b import c"),
-    (imports_point_left, "mailcheck/store/a.py", "from mailcheck.operations.b import c"),
-    (imports_point_left, "mailcheck/daemon/a.py", "from mailcheck import web"),
-    (imports_point_left, "mailcheck/store/a.py", "from mailcheck.assembly.daemon import b"),
-    (imports_point_left, "mailcheck/assembly/a.py", "from mailcheck.cli.main import run"),
-    (imports_point_left, "mailcheck/cli/a.py", "from mailcheck.tap import Options"),
-    (imports_point_left, "mailcheck/web/a.py", "from .b import c"),
     (pure_rooms_stay_pure, "mailcheck/core/a.py", "import twisted.internet.defer"),
     (pure_rooms_stay_pure, "mailcheck/core/a.py", "from dns import name"),
     (pure_rooms_stay_pure, "mailcheck/checks/a.py", "from twisted.internet import defer"),
