@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_der_public_key,
 )
 
-from mailcheck.checks.arc.reading import read_chain
 from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.dkim.arc import read_chain
 from mailcheck.checks.dkim.dkimpy_verify import MAX_EXPONENT_BITS
 from mailcheck.checks.dkim.mail import SignatureFault
 from mailcheck.checks.dkim.signature_headers import MAX_SIGNATURES, read_signatures

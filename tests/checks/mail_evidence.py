@@ -5,11 +5,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mailcheck.checks.arc.reading import ArcOfMail
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.authentication import Authentication, judge_origin
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.deliverability.score import MailEvidence
+from mailcheck.checks.dkim.arc import ArcOfMail
 from mailcheck.checks.dkim.key_record import KeyRecord
 from mailcheck.checks.dkim.mail import DkimOfMail, SignatureFault, SignatureOfMail
 from mailcheck.checks.dkim.signature_headers import SignatureHeader

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mailcheck.checks.content.html_tree import read_tree
-from mailcheck.checks.html_checks.accessibility import contrast, judge_accessibility
+from mailcheck.checks.html_checks.accessibility import contrast_of, judge_accessibility
 from mailcheck.checks.html_checks.places import Lines
 from mailcheck.checks.mail_checks import Accessibility
 
@@ -134,10 +134,10 @@ def test_worst_findings_come_first() -> None:
 
 def test_contrasts_are_those_of_wcag() -> None:
     """Black on white is 21, the same colour is 1, the grey of the examples of WCAG is 4.54."""
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert contrast("#336699", "#336699") == 1
-    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005)
-    assert contrast("#ff0000", "#0000ff") == contrast("#0000ff", "#ff0000")
+    assert contrast_of("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast_of("#336699", "#336699") == 1
+    assert contrast_of("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005)
+    assert contrast_of("#ff0000", "#0000ff") == contrast_of("#0000ff", "#ff0000")
 
 
 MARKUP = st.lists(

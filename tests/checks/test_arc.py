@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.arc.reading import MAX_SETS, ArcSeal, read_chain
-from mailcheck.checks.arc.verify import describe_arc, evaluate_arc_keys, verify_chain
 from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.dkim.arc import (
+    MAX_SETS,
+    ArcSeal,
+    describe_arc,
+    evaluate_arc_keys,
+    read_chain,
+    verify_chain,
+)
 from mailcheck.checks.dns_answers import Answers, DnsStatus
 from mailcheck.checks.findings import Severity
 from tests.fakes.mail_judge import KEY_RECORDS, RECEIVED_AT, judge_arc, zone_of

@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.spf.advice import compose, read_sender
 from mailcheck.checks.spf.record import (
     parse_spf_record,
 )
 from mailcheck.checks.spf.repair import (
+    compose,
     find_meaning,
+    read_sender,
 )
 from mailcheck.checks.spf_texts import looks_like_spf
 

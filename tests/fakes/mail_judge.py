@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
-from mailcheck.checks.arc.reading import ArcOfMail, read_chain
-from mailcheck.checks.arc.verify import evaluate_arc_keys, verify_chain
+from mailcheck.checks.dkim.arc import ArcOfMail, evaluate_arc_keys, read_chain, verify_chain
 from mailcheck.checks.dkim.mail import DkimOfMail, SignatureOfMail, evaluate_keys
 from mailcheck.checks.dkim.signature_headers import read_signatures
 from mailcheck.checks.dkim.verify import verify_signatures

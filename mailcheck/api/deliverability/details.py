@@ -6,9 +6,9 @@ from typing import Annotated
 from mailcheck.api.deliverability.findings import MailFinding, MailFindings, render_area
 from mailcheck.api.inbox.messages import Tls
 from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, said
-from mailcheck.checks.arc import reading as arc_verdicts
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.score import DeliverabilityReport
+from mailcheck.checks.dkim import arc as arc_verdicts
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.findings import Area
 from mailcheck.checks.quality import facts as found

@@ -4,9 +4,9 @@ import re
 
 from msgspec import Struct
 
-from mailcheck.checks.arc.reading import ArcChain, read_chain
 from mailcheck.checks.content.header import split_header
 from mailcheck.checks.deliverability.identities import Identities
+from mailcheck.checks.dkim.arc import ArcChain, read_chain
 from mailcheck.checks.dkim.signature_headers import read_signatures
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.reading import read_mail

@@ -10,8 +10,6 @@ from functools import partial
 
 from msgspec import Struct, field
 
-from mailcheck.checks.arc.reading import ArcOfMail
-from mailcheck.checks.arc.verify import describe_arc
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.checks.deliverability.charging import (
@@ -31,6 +29,7 @@ from mailcheck.checks.deliverability.sender import (
     charge_sender,
     without_absent_zones,
 )
+from mailcheck.checks.dkim.arc import ArcOfMail, describe_arc
 from mailcheck.checks.dkim.mail import DkimOfMail, find_telling
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, count
 from mailcheck.checks.finding_row import GRAVE

@@ -277,7 +277,11 @@ def evaluate_dkim(domain: str, selectors: Sequence[str], answers: Answers) -> Dk
         keys = [key for key in keys if key.record.text not in covered]
     keys += wildcard
     silent = [a.question.name for a in (*found.values(), node) if not a.status.is_determined]
-    presence = _judge_presence(keys, node, silent)
+    # Nothing is below a name that doesn't exist (RFC 8020); some servers say so of names that do
+    # have something below, so the guesses are asked as well.
+    presence = Presence.FOUND if keys else Presence.UNDETERMINED
+    if not keys and node.status is DnsStatus.NXDOMAIN and not silent:
+        presence = Presence.ABSENT
     dangling = tuple(
         (name, answer.canonical_name) for name, answer in found.items() if is_dangling(answer)
     )
@@ -291,19 +295,6 @@ def evaluate_dkim(domain: str, selectors: Sequence[str], answers: Answers) -> Dk
         findings=tuple(_find(domain, presence, keys, dangling, silent)),
         silent=tuple(silent),
     )
-
-
-def _judge_presence(keys: list[DkimKey], node: DnsAnswer, silent: list[str]) -> Presence:
-    """Say whether there are keys; that there are none is known only without any node.
-
-    Nothing is below a name that doesn't exist (RFC 8020); some servers say so
-    of names that do have something below, so the guesses are asked as well.
-    """
-    if keys:
-        return Presence.FOUND
-    if node.status is DnsStatus.NXDOMAIN and not silent:
-        return Presence.ABSENT
-    return Presence.UNDETERMINED
 
 
 def _read_keys(selector: str, answer: DnsAnswer) -> list[DkimKey]:

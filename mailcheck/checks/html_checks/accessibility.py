@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from msgspec import Struct
+
 from mailcheck.checks.content.html_tree import VOID, Element, End, HtmlTree, Words
 from mailcheck.checks.content.phrases import fold, make_plain
 from mailcheck.checks.content.styles import Look
-from mailcheck.checks.findings import Finding
 from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.html_checks.css import is_linked_sheet
 from mailcheck.checks.html_checks.places import Lines
@@ -129,11 +130,14 @@ class _Page:
         self.has_words = True
         if self.link is not None:
             self.link.words.append(node.text)
-        contrast = None if self.see_through else _contrast_of(node.look)
+        look = node.look
+        is_known = _COLOUR.fullmatch(look.colour) and _COLOUR.fullmatch(look.background)
+        is_judged = is_known and not self.see_through
+        contrast = contrast_of(look.colour, look.background) if is_judged else None
         if contrast is None:
             self.unknown_contrasts += 1
-        elif contrast < self._least_contrast(node.look):
-            look, words = node.look, quote(" ".join(node.text.split()))
+        elif contrast < self._least_contrast(look):
+            words = quote(" ".join(node.text.split()))
             sample = f"\u201c{words}\u201d, {look.colour} on {look.background}, has {contrast:.1f}"
             self._note("contrast", sample)
         elif self.has_linked_sheet:
@@ -189,11 +193,8 @@ class _Page:
             self.see_through += by
 
     def _least_contrast(self, look: Look) -> float:
-        is_large = (
-            look.font_size >= LARGE
-            or (look.font_size >= LARGE_BOLD and self.bold > 0)
-            or (self.large_heading > 0)
-        )
+        large = LARGE_BOLD if self.bold > 0 else LARGE
+        is_large = look.font_size >= large or self.large_heading > 0
         return LEAST_CONTRAST_OF_LARGE if is_large else LEAST_CONTRAST
 
     def _note(self, kind: str, sample: str, position: int | None = None) -> None:
@@ -207,14 +208,8 @@ def _is_see_through(style: str) -> bool:
     return _SEE_THROUGH.search(style) is not None
 
 
-def _contrast_of(look: Look) -> float | None:
-    if not (_COLOUR.fullmatch(look.colour) and _COLOUR.fullmatch(look.background)):
-        return None
-    return contrast(look.colour, look.background)
-
-
 @lru_cache(maxsize=1_024)
-def contrast(one: str, other: str) -> float:
+def contrast_of(one: str, other: str) -> float:
     """Give the contrast of two colours, ``#rrggbb``: from 1 to 21 (WCAG 2.2)."""
     lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
@@ -226,84 +221,73 @@ def _luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def _list_findings(page: _Page, lines: Lines) -> Iterator[AccessibilityFinding]:
-    if page.has_words and not page.has_language:
-        yield AccessibilityFinding(_no_language(), "3.1.1", (), 1)
-    for kind, (criterion, make) in _MAKERS.items():
-        positions = page.faults.get(kind, [])
-        if positions:
-            finding = make(len(positions), page.samples[kind])
-            yield AccessibilityFinding(finding, criterion, lines.places(positions), len(positions))
+class _Fault(Struct, frozen=True):
+    """A kind of fault: its criterion, and the id, meaning and advice of its finding."""
+
+    criterion: str
+    id: str
+    meaning: str
+    fix: str
 
 
-def _no_language() -> Finding:
-    return make_finding(
-        "accessibility.no-language",
-        "The HTML does not say its language, so screen readers may read it in the wrong one.",
-        'Write the language into the html element, such as <html lang="en">.',
-    )
-
-
-def _no_alt(count: int, sample: str) -> Finding:
-    return make_finding(
+_FAULTS = {
+    "no alt": _Fault(
+        "1.1.1",
         "accessibility.image-without-alt",
-        f"Pictures without a text in their place: {count} (the first: {sample});"
+        "Pictures without a text in their place: {count} (the first: {sample});"
         " screen readers read the address or nothing, and so do programs that load no pictures.",
         'Give every picture an alt text that says what it shows, and alt="" to decoration.',
-    )
-
-
-def _image_link(count: int, sample: str) -> Finding:
-    return make_finding(
+    ),
+    "image link": _Fault(
+        "2.4.4",
         "accessibility.image-link-without-text",
-        f"Links made of pictures without a text: {count} (the first leads to {sample});"
+        "Links made of pictures without a text: {count} (the first leads to {sample});"
         " who can't see the picture does not learn where it leads.",
         "Give the picture an alt text that says where the link leads.",
-    )
-
-
-def _empty_link(count: int, sample: str) -> Finding:
-    return make_finding(
+    ),
+    "empty link": _Fault(
+        "2.4.4",
         "accessibility.empty-link",
-        f"Links without any text: {count} (the first leads to {sample}).",
+        "Links without any text: {count} (the first leads to {sample}).",
         "Write into the link where it leads, or take it out.",
-    )
-
-
-def _vague_link(count: int, sample: str) -> Finding:
-    return make_finding(
+    ),
+    "contrast": _Fault(
+        "1.4.3",
+        "accessibility.low-contrast",
+        "Pieces of text with too little contrast: {count} (the first: {sample}).",
+        f"Choose colours with a contrast of {LEAST_CONTRAST} at least, large text"
+        f" {LEAST_CONTRAST_OF_LARGE:g}.",
+    ),
+    "heading": _Fault(
+        "1.3.1",
+        "accessibility.heading-skipped",
+        "Headings that skip a level: {count} (the first: {sample}); who goes from heading to"
+        " heading looks for what is not there.",
+        "Go down one level at a time: an h3 under an h2.",
+    ),
+    "vague link": _Fault(
+        "2.4.4",
         "accessibility.vague-link-text",
-        f"Links whose text says nothing by itself: {count} (the first: {sample});"
+        "Links whose text says nothing by itself: {count} (the first: {sample});"
         " screen readers list links without what stands around them.",
         "Say in the link's own text where it leads: \u201cRead the invoice\u201d, not"
         " \u201chere\u201d.",
-    )
-
-
-def _contrast(count: int, sample: str) -> Finding:
-    return make_finding(
-        "accessibility.low-contrast",
-        f"Pieces of text with too little contrast: {count} (the first: {sample}).",
-        f"Choose colours with a contrast of {LEAST_CONTRAST} at least, large text"
-        f" {LEAST_CONTRAST_OF_LARGE:g}.",
-    )
-
-
-def _heading(count: int, sample: str) -> Finding:
-    return make_finding(
-        "accessibility.heading-skipped",
-        f"Headings that skip a level: {count} (the first: {sample}); who goes from heading to"
-        " heading looks for what is not there.",
-        "Go down one level at a time: an h3 under an h2.",
-    )
-
-
-_MAKERS = {
-    "no alt": ("1.1.1", _no_alt),
-    "image link": ("2.4.4", _image_link),
-    "empty link": ("2.4.4", _empty_link),
-    "contrast": ("1.4.3", _contrast),
-    "heading": ("1.3.1", _heading),
-    "vague link": ("2.4.4", _vague_link),
+    ),
 }
-"""By the kind of a fault: its criterion, and what makes the finding of a count and a sample."""
+
+
+def _list_findings(page: _Page, lines: Lines) -> Iterator[AccessibilityFinding]:
+    if page.has_words and not page.has_language:
+        no_language = make_finding(
+            "accessibility.no-language",
+            "The HTML does not say its language, so screen readers may read it in the wrong one.",
+            'Write the language into the html element, such as <html lang="en">.',
+        )
+        yield AccessibilityFinding(no_language, "3.1.1", (), 1)
+    for kind, fault in _FAULTS.items():
+        positions = page.faults.get(kind, [])
+        if positions:
+            count = len(positions)
+            meaning = fault.meaning.format(count=count, sample=page.samples[kind])
+            finding = make_finding(fault.id, meaning, fault.fix)
+            yield AccessibilityFinding(finding, fault.criterion, lines.places(positions), count)

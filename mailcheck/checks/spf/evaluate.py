@@ -16,14 +16,6 @@ from mailcheck.checks.dns_answers import (
 )
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 from mailcheck.checks.findings_table import make_finding, undetermined
-from mailcheck.checks.spf.advice import (
-    compose,
-    find_glued,
-    find_left_out,
-    find_named,
-    has_senders,
-    propose_new_record,
-)
 from mailcheck.checks.spf.record import (
     NEVER_READ,
     MechanismName,
@@ -32,8 +24,14 @@ from mailcheck.checks.spf.record import (
 )
 from mailcheck.checks.spf.repair import (
     Meaning,
+    compose,
+    find_glued,
+    find_left_out,
     find_meaning,
+    find_named,
+    has_senders,
     is_plain,
+    propose_new_record,
 )
 from mailcheck.checks.spf.tree import (
     IP_VERSIONS,

@@ -11,7 +11,7 @@ from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, worst
 from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
-from mailcheck.checks.spf.advice import add_term, mend_text, propose_new_record, term_for
+from mailcheck.checks.spf.repair import add_term, mend_text, propose_new_record, term_for
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.network_addresses import IpAddress

@@ -12,8 +12,6 @@ from msgspec.structs import replace
 from twisted.internet.defer import succeed
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.checks.arc.reading import ArcOfMail
-from mailcheck.checks.arc.verify import evaluate_arc_keys, verify_chain
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.authentication import Authentication, judge_origin
 from mailcheck.checks.deliverability.charging import total
@@ -35,6 +33,7 @@ from mailcheck.checks.deliverability.score import (
 )
 from mailcheck.checks.deliverability.sender import SenderDomain, evaluate_sender
 from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
+from mailcheck.checks.dkim.arc import ArcOfMail, evaluate_arc_keys, verify_chain
 from mailcheck.checks.dkim.mail import DkimOfMail, KeyOfSignature
 from mailcheck.checks.dkim.verify import with_keys
 from mailcheck.checks.dns_answers import Answers

@@ -22,8 +22,8 @@ from mailcheck.checks.receiver_reports.senders import (
     explain,
     pack_told,
 )
-from mailcheck.checks.spf.advice import add_term, mend_text, propose_new_record, term_for
 from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
+from mailcheck.checks.spf.repair import add_term, mend_text, propose_new_record, term_for
 from mailcheck.core.instants import HOUR
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 from mailcheck.core.recent import Recent

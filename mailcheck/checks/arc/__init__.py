@@ -1,1 +1,0 @@
-"""ARC: what those who forwarded a mail say of it, sealed by each (RFC 8617); information only."""
