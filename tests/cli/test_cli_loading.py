@@ -1,5 +1,6 @@
 """A command loads what it runs: who asks for help, or waits for a mail, waits for nothing else."""
 
+import argparse
 import io
 import os
 import subprocess
@@ -8,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from mailcheck.api.requests import agents
+from mailcheck.api.requests.fields import DEFAULT_SILENCE, DEFAULT_WAIT, LARGEST_PAGE
+from mailcheck.api.requests.inbox import ListMessages
+from mailcheck.api.requests.reading import fields_of
+from mailcheck.cli import inbox_commands
 from mailcheck.cli.main import COMMANDS, run
+from mailcheck.clients import mailcheck_client
+
+SHARED = {"command", "url", "key_file", "json", "code", "link", "raw"}
+"""Options that say how a daemon is reached, and what is printed."""
 
 _LOADED = """
 import io, sys
@@ -75,3 +85,19 @@ def test_a_reader_that_has_seen_enough() -> None:
         os.close(writer)
     assert done.stderr == b""
     assert done.returncode == 1
+
+
+def test_options_are_those_of_the_parameters() -> None:
+    """Commands that talk to a daemon have its names and defaults, which they can't load."""
+    wait, listed = argparse.ArgumentParser(), argparse.ArgumentParser()
+    inbox_commands.add_wait(wait)
+    inbox_commands.add_inbox(listed)
+    for parser, request, others in (
+        (wait, agents.Wait, {"new"}),
+        (listed, ListMessages, {"ids", "query", "all"}),
+    ):
+        options = {name.strip("_") for name in vars(parser.parse_args([]))} - others - SHARED
+        assert options <= fields_of(request).keys()
+    assert inbox_commands.DEFAULT_WAIT == DEFAULT_WAIT
+    assert inbox_commands.DEFAULT_SILENCE == DEFAULT_SILENCE
+    assert mailcheck_client.LARGEST_PAGE == LARGEST_PAGE

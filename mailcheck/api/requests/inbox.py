@@ -5,6 +5,8 @@ starts from the smallest group of filters and adds others: deletion must not tak
 store would ignore.
 """
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, ClassVar
 
 from msgspec import field
@@ -93,8 +95,13 @@ class MessageFilters(Request, frozen=True, kw_only=True):
     @property
     def wanted(self) -> MessageFilter:
         """The filter that a store takes; it is exactly that type, which stores compare."""
-        names = set(self.__struct_fields__) & set(MessageFilter.__struct_fields__)
-        return MessageFilter(**{name: getattr(self, name) for name in names})
+        return MessageFilter(**{name: getattr(self, name) for name in _filters_of(type(self))})
+
+
+@cache
+def _filters_of(request: type[MessageFilters]) -> Sequence[str]:
+    known = MessageFilter.__struct_fields__
+    return [name for name in request.__struct_fields__ if name in known]
 
 
 class ContentFilters(MessageFilters, frozen=True, kw_only=True):

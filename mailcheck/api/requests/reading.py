@@ -238,12 +238,8 @@ def arguments_schema(request: type[Request]) -> dict[str, Any]:
         if one.said.brief and name not in request.undescribed:
             properties[name]["description"] = one.said.brief
     required = [name for name, one in fields_of(request).items() if one.is_required]
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**schema, "required": required} if required else schema
 
 
 def body_schemas(request: type[Request]) -> dict[str, Any]:
