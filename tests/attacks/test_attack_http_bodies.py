@@ -161,6 +161,15 @@ def test_expect_continue_is_answered_by_the_limit(house: House) -> None:
     assert sent.startswith(b"HTTP/1.1 413 ")
 
 
+@pytest.mark.parametrize("extra", ["Host: b\r\n", "Transfer-Encoding: chunked\r\n"])
+def test_expect_continue_is_not_answered_behind_a_bad_head(house: House, extra: str) -> None:
+    """A head that is ambiguous is refused with 400 alone: its body is not asked for."""
+    connection = RawHttp(house, transport=HalfClosedTransport)
+    sent = head(house, "Expect: 100-continue", "Content-Length: 2")
+    connection.send(sent.replace(b"\r\n\r\n", b"\r\n" + extra.encode() + b"\r\n"))
+    assert connection.received().startswith(b"HTTP/1.1 400 ")
+
+
 def test_a_body_on_a_get_is_ignored(house: House) -> None:
     """A GET with a body is answered as without."""
     connection = RawHttp(house)
