@@ -179,14 +179,14 @@ WEB = Path(mailcheck.web.__file__).parent
 STATUS = re.compile(r"[45]\d\d|HTTP/1\.[01] [45].*", re.ASCII)
 NAMED_ELSEWHERE = {
     # What clients are promised, written down; each answer of a route is held against it.
-    "api/described_answers.py": {400, 401, 404, 405, 413, 429, 500, 503},
+    "api/calls.py": {400, 401, 404, 405, 413, 429, 500, 503},
     # The title that a page gives to a status.
     "dashboard/application.py": {400, 403, 404, 405, 409, 413, 429, 500, 503},
     # The protocol says which status an error of JSON-RPC has (Streamable HTTP).
     "mcp/eras.py": {400, 404},
     # No statuses: bytes worth compressing, bytes of a text that is shown, rows of a page,
     # the port of https.
-    "site/compression.py": {512},
+    "site/replies.py": {512},
     "dashboard/inbox/message_view.py": {512},
     "dashboard/inbox/view.py": {500},
     "mcp/endpoint.py": {443},
