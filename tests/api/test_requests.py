@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from msgspec import NODEFAULT, UNSET
 from msgspec.structs import replace
 
-from mailcheck.api.requests import agents
+from mailcheck.api.mcp import domains, inbox
 from mailcheck.api.requests.checks import NewWatches, WatchChoice
 from mailcheck.api.requests.inbox import (
     ContentFilters,
@@ -31,11 +31,11 @@ from mailcheck.api.requests.reading import (
     Request,
     arguments_schema,
     body_schemas,
-    fields_of,
     read_arguments,
     read_body,
     read_query,
     read_texts,
+    request_fields,
 )
 from mailcheck.clients.mailcheck_client import Filters
 from mailcheck.core.cursors import Position
@@ -45,13 +45,13 @@ from mailcheck.core.instants import HOUR, MINUTE, Instant
 from mailcheck.core.watches import WatchSettings, parse_quiet_time
 
 TOOL_REQUESTS: list[type[Request]] = [
-    agents.NewAddress,
-    agents.Wait,
-    agents.List,
-    agents.OneMessage,
-    agents.GetMessage,
-    agents.CheckDomain,
-    agents.ShowReports,
+    inbox.NewAddress,
+    inbox.WaitForMail,
+    inbox.ListMail,
+    inbox.OneMessage,
+    inbox.GetMessage,
+    domains.AskForDomain,
+    domains.AskForReports,
 ]
 
 NAMES = ["tag", "after", "since", "from", "subject", "to", "q", "timeout", "limit", "page", "id"]
@@ -103,16 +103,18 @@ def test_the_schema_and_the_reader_agree(request: type[Request], arguments: dict
 def ranges() -> Iterator[tuple[type[Request], str]]:
     """List the fields that have a range, of all requests."""
     for request in requests_under(Request):
-        for name, one in fields_of(request).items():
-            if one.said.high is not None:
+        for name, one in request_fields(request).items():
+            if one.words.high is not None:
                 yield request, name
 
 
 @pytest.mark.parametrize(("request_", "name"), list(ranges()))
 def test_limits_of_the_schema_are_those_of_the_reader(request_: type[Request], name: str) -> None:
     """The bounds that the schema names are taken, what lies beyond them is not."""
-    field = fields_of(request_)[name]
-    required = [one for one in fields_of(request_).values() if one.is_required and one != field]
+    field = request_fields(request_)[name]
+    required = [
+        one for one in request_fields(request_).values() if one.is_required and one != field
+    ]
     others = {one.name: "a" for one in required}
     low, high = field.schema["minimum"], field.schema["maximum"]
     for bound in (low, high):
@@ -129,13 +131,13 @@ def test_limits_of_the_schema_are_those_of_the_reader(request_: type[Request], n
 def test_text_that_no_store_can_hold_is_refused(text: str) -> None:
     """NUL and halves of surrogate pairs, which JSON can write, are no text."""
     with pytest.raises(InvalidParameter, match="characters that no text has"):
-        read_arguments(agents.OneMessage, {"id": text})
+        read_arguments(inbox.OneMessage, {"id": text})
 
 
 @pytest.mark.parametrize("number", [float("inf"), 1e308, 10**300, -(10**300)])
 def test_numbers_without_measure_are_refused(number: float) -> None:
     """A number beyond all bounds is out of range, not a crash."""
-    for name, request in (("timeout", agents.Wait), ("limit", agents.List)):
+    for name, request in (("timeout", inbox.WaitForMail), ("limit", inbox.ListMail)):
         with pytest.raises(InvalidParameter):
             read_arguments(request, {name: number})
 
@@ -180,12 +182,12 @@ def test_each_filter_becomes_its_part_of_the_core_filter(request_: type[Any]) ->
 
 def test_a_deletion_takes_no_filter_that_it_would_ignore() -> None:
     """What only a mail that was taken apart shows can't be asked when mail is deleted."""
-    ignored = fields_of(ContentFilters).keys() - fields_of(MessageFilters).keys()
+    ignored = request_fields(ContentFilters).keys() - request_fields(MessageFilters).keys()
     assert {"header", "text", "hasAttachment"} <= ignored
     for name in (*ignored, "q", "limit"):
         with pytest.raises(InvalidParameter, match=f"^'{name}' is no parameter here"):
             read_texts(DeleteMessages, {name: FILTERS.get(name, ["1"])})
-    known = {name: FILTERS[name] for name in fields_of(DeleteMessages)}
+    known = {name: FILTERS[name] for name in request_fields(DeleteMessages)}
     wanted = read_texts(DeleteMessages, known).wanted
     assert wanted == replace(MEANT, headers=(), text=None, has_attachment=None)
 
@@ -212,19 +214,19 @@ def test_ages_of_a_search_count_from_the_request() -> None:
 
 def test_an_agent_s_wait_depends_on_what_is_waited_for() -> None:
     """A time-out is 30 s, with ``none`` 5 s; a ``count`` of 1 is not the same as none."""
-    assert read_arguments(agents.Wait, {}).seconds == 30
-    assert read_arguments(agents.Wait, {"none": True}).seconds == 5
-    assert read_arguments(agents.Wait, {"none": True, "timeout": 7}).seconds == 7
-    assert read_arguments(agents.Wait, {}).count is None
-    assert read_arguments(agents.Wait, {"count": 1.0}).count == 1
+    assert read_arguments(inbox.WaitForMail, {}).seconds == 30
+    assert read_arguments(inbox.WaitForMail, {"none": True}).seconds == 5
+    assert read_arguments(inbox.WaitForMail, {"none": True, "timeout": 7}).seconds == 7
+    assert read_arguments(inbox.WaitForMail, {}).count is None
+    assert read_arguments(inbox.WaitForMail, {"count": 1.0}).count == 1
     with pytest.raises(InvalidParameter, match="none and count exclude each other"):
-        _ = read_arguments(agents.Wait, {"none": True, "count": 1}).seconds
+        _ = read_arguments(inbox.WaitForMail, {"none": True, "count": 1}).seconds
 
 
 def test_agents_get_shorter_pages() -> None:
     """A model reads every message: its pages have 20, those of programs 50."""
-    assert read_arguments(agents.List, {}).limit == 20
-    assert arguments_schema(agents.List)["properties"]["limit"]["default"] == 20
+    assert read_arguments(inbox.ListMail, {}).limit == 20
+    assert arguments_schema(inbox.ListMail)["properties"]["limit"]["default"] == 20
     assert read_query(ListMessages, b"").limit == 50
 
 
@@ -238,14 +240,14 @@ def test_a_stream_goes_on_without_seconds() -> None:
 def test_filters_stand_in_the_order_in_which_they_are_documented() -> None:
     """The order of fields is that of the documentation: what is asked most comes first."""
     filters = ["tag", "tagPrefix", "to", "from", "subject", "header", "text", "hasAttachment"]
-    assert list(fields_of(ListMessages)) == [*filters, "q", "after", "since", "limit", "page"]
-    assert list(fields_of(WaitForMessage)) == [*filters, "after", "since", "timeout"]
+    assert list(request_fields(ListMessages)) == [*filters, "q", "after", "since", "limit", "page"]
+    assert list(request_fields(WaitForMessage)) == [*filters, "after", "since", "timeout"]
 
 
 def test_the_served_client_knows_the_filters() -> None:
     """The client for Python, which imports nothing of ours, has every filter by its name."""
     taken = set(get_type_hints(Filters))
-    assert {name.strip("_") for name in taken} <= fields_of(ContentFilters).keys() | {
+    assert {name.strip("_") for name in taken} <= request_fields(ContentFilters).keys() | {
         "tag_prefix",
         "has_attachment",
         "since",
@@ -257,7 +259,7 @@ def test_the_nearest_name_is_told() -> None:
     with pytest.raises(InvalidParameter, match=r"did you mean tag[?] there are tag, tagPrefix"):
         read_query(ListMessages, b"tga=a")
     with pytest.raises(InvalidParameter, match=r"'sbject'; did you mean subject[?] there are: tag"):
-        read_arguments(agents.Wait, {"sbject": "a"})
+        read_arguments(inbox.WaitForMail, {"sbject": "a"})
 
 
 def test_a_field_without_a_kind_can_not_be_read() -> None:
@@ -267,7 +269,7 @@ def test_a_field_without_a_kind_can_not_be_read() -> None:
         when: str = ""
 
     with pytest.raises(TypeError, match=r"Vague\.when has no kind"):
-        fields_of(Vague)
+        request_fields(Vague)
 
 
 WEBHOOK_URL = "https://ci.example.com/mail"
@@ -290,7 +292,7 @@ def test_a_webhook_takes_one_header_field_or_several() -> None:
     assert webhook(header="A:b").headers == (("A", "b"),)
     assert webhook(header=["A:b", "C: d"]).headers == (("A", "b"), ("C", "d"))
     with pytest.raises(InvalidParameter, match="header is an array, not a string"):
-        read_arguments(agents.Wait, {"header": "A:b"})
+        read_arguments(inbox.WaitForMail, {"header": "A:b"})
 
 
 @pytest.mark.parametrize(

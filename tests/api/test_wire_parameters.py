@@ -17,9 +17,9 @@ from mailcheck.api.requests.reading import (
     MAX_TEXT,
     Query,
     Request,
-    fields_of,
     read_query,
     read_texts,
+    request_fields,
     split_query,
 )
 from mailcheck.core.addresses import explain_bad_tag
@@ -87,10 +87,10 @@ def test_any_bytes_are_a_query_or_an_invalid_parameter(query: bytes) -> None:
 def test_any_texts_are_values_or_an_invalid_parameter(parameters: dict[str, list[str]]) -> None:
     """Values that nearly are what they should be are read, or refused by name and in few words."""
     for request in REQUESTS:
-        known = {name: parameters[name] for name in fields_of(request) if name in parameters}
+        known = {name: parameters[name] for name in request_fields(request) if name in parameters}
         refusal = value_or_refusal(partial(read_wanted, request, known))
         if isinstance(refusal, InvalidParameter):
-            assert refusal.name in fields_of(request)
+            assert refusal.name in request_fields(request)
             assert refusal.name in str(refusal)
             assert len(str(refusal)) < 300 + MAX_SHOWN
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mailcheck.api.requests import agents
+from mailcheck.api.mcp import inbox
 from mailcheck.api.requests.fields import DEFAULT_SILENCE, DEFAULT_WAIT, LARGEST_PAGE
 from mailcheck.api.requests.inbox import ListMessages
-from mailcheck.api.requests.reading import fields_of
+from mailcheck.api.requests.reading import request_fields
 from mailcheck.cli import inbox_commands
 from mailcheck.cli.main import COMMANDS, run
 from mailcheck.clients import mailcheck_client
@@ -93,11 +93,11 @@ def test_options_are_those_of_the_parameters() -> None:
     inbox_commands.add_wait(wait)
     inbox_commands.add_inbox(listed)
     for parser, request, others in (
-        (wait, agents.Wait, {"new"}),
+        (wait, inbox.WaitForMail, {"new"}),
         (listed, ListMessages, {"ids", "query", "all"}),
     ):
         options = {name.strip("_") for name in vars(parser.parse_args([]))} - others - SHARED
-        assert options <= fields_of(request).keys()
+        assert options <= request_fields(request).keys()
     assert inbox_commands.DEFAULT_WAIT == DEFAULT_WAIT
     assert inbox_commands.DEFAULT_SILENCE == DEFAULT_SILENCE
     assert mailcheck_client.LARGEST_PAGE == LARGEST_PAGE

@@ -15,7 +15,13 @@ from twisted.internet.defer import Deferred
 
 from mailcheck.api.openapi.document import load_examples
 from mailcheck.api.requests.checks import WatchChoice
-from mailcheck.api.requests.reading import NoParameters, Request, fields_of, read_object, read_texts
+from mailcheck.api.requests.reading import (
+    NoParameters,
+    Request,
+    read_object,
+    read_texts,
+    request_fields,
+)
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.rest_and_mcp import BuiltOperations, RestAndMcp
 from mailcheck.config.options import WebOptions
@@ -272,7 +278,7 @@ def test_every_parameter_that_is_described_is_read(checking: House) -> None:
         under_way.cancel()
         if isinstance(asked, WatchChoice):
             asked.changed(WatchSettings())  # the watch, of which there is none, calls it
-        fields = fields_of(request)
+        fields = request_fields(request)
         assert {name for name, one in fields.items() if one.attribute not in read} == set()
         assert set(query) == (set() if route.operation.reads_body else set(fields)), described
         variables = {part[1:-1] for part in described.path.split("/") if part.startswith("{")}

@@ -6,7 +6,7 @@ import msgspec
 
 from mailcheck.api.inbox.messages import Cursor
 from mailcheck.api.requests.inbox import ContentFilters
-from mailcheck.api.requests.reading import Field, fields_of
+from mailcheck.api.requests.reading import Field, request_fields
 from mailcheck.api.shapes import (
     ABSENT,
     Absent,
@@ -32,11 +32,11 @@ Secret = Annotated[
 def _field_of_filter(one: Field) -> tuple[str, Any, Any]:
     """Return a field of the shape of a filter: of the type that it has in JSON."""
     kind: Any = Texts if one.is_list else {"string": str, "boolean": bool}[one.kind.json_type]
-    kind = Annotated[kind, said(one.said.brief or "")]
+    kind = Annotated[kind, said(one.words.brief or "")]
     return one.attribute, kind | Absent, msgspec.field(name=one.name, default=ABSENT)
 
 
-_FILTERS = fields_of(ContentFilters)
+_FILTERS = request_fields(ContentFilters)
 
 _FilterFields: Any = msgspec.defstruct(
     "FilterFields", map(_field_of_filter, _FILTERS.values()), bases=(Shape,)

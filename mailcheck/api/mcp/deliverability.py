@@ -12,6 +12,12 @@ import msgspec
 from mailcheck.api.deliverability.tests import address_of, explain_wait, render_tested
 from mailcheck.api.domains.findings import LeftOutTerm
 from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean, inert
+from mailcheck.api.requests.fields import (
+    DEFAULT_WAIT,
+    NAME,
+    Timeout,
+)
+from mailcheck.api.requests.reading import Description, Request
 from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, Timestamp, said
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.deliverability_tests import DeliverabilityResult, DeliverabilityTest, State
@@ -19,6 +25,15 @@ from mailcheck.core.instants import format_instant
 
 MAX_DEDUCTIONS = 40
 """Deductions that are shown, the dearest first; a mail with so many has a score of 0."""
+
+
+class AskForReport(Request, frozen=True, kw_only=True):
+    """A wait for the end of a deliverability test."""
+
+    test_id: Annotated[str, NAME, Description(brief="as generate_test gave it")]
+    timeout: Annotated[
+        Timeout, Description(brief="seconds to wait; answered by 55 at the latest")
+    ] = DEFAULT_WAIT
 
 
 class GenerateResult(Shape):

@@ -25,6 +25,12 @@ from mailcheck.api.domains.watches import (
     render_shown,
 )
 from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean_line, inert
+from mailcheck.api.requests.checks import IP_ADDRESS, SELECTOR, Domain
+from mailcheck.api.requests.fields import (
+    NAME,
+    PageNumber,
+)
+from mailcheck.api.requests.reading import Description, Request
 from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, as_json, fields_of, said
 from mailcheck.checks.dnsbl.listings import ListingStatus
 from mailcheck.checks.receiver_reports.senders import Sender, advise, explain
@@ -47,6 +53,35 @@ NOTICE = (
 )
 
 Hint = Annotated[str | None, said("why there is no answer and what to do; null when there is one")]
+
+
+class AskForDomain(Request, frozen=True, kw_only=True):
+    """A domain that is scored."""
+
+    domain: Annotated[Domain, Description(brief="the domain in mail addresses, like example.com")]
+    selector: Annotated[
+        Annotated[str, SELECTOR] | None,
+        Description(brief="a DKIM selector that the domain signs with (s= of its signatures)"),
+    ] = None
+    ip: Annotated[
+        Annotated[str, IP_ADDRESS] | None,
+        Description(brief="an address that the domain sends mail from"),
+    ] = None
+
+
+class AskForReports(Request, frozen=True, kw_only=True):
+    """A domain that reports are about."""
+
+    domain: Annotated[Annotated[str, NAME] | None, Description(brief="none: list the domains")] = (
+        None
+    )
+    page: Annotated[PageNumber, Description(brief="")] = 1
+
+
+class AskForWatch(Request, frozen=True, kw_only=True):
+    """A watch."""
+
+    watch_id: Annotated[str, NAME, Description(brief="its id in list_watches")]
 
 
 class WrittenByOthers(Shape):

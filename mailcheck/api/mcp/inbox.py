@@ -1,7 +1,7 @@
 """What the tools of the inbox give back as structured content (DECISIONS.md section 5)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -26,11 +26,25 @@ from mailcheck.api.inbox.overview import NotSearched, render_list
 from mailcheck.api.inbox.waits import render_disturbed, render_timed_out
 from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean
 from mailcheck.api.mcp.views import FEW_LINKS, MAX_LINKS, MessageView, view_html
+from mailcheck.api.requests.fields import (
+    DEFAULT_SILENCE,
+    DEFAULT_WAIT,
+    FLAG,
+    MOST_WAITED_FOR,
+    TAG,
+    TEXT,
+    WHOLE_NUMBER,
+    Limit,
+    Timeout,
+)
+from mailcheck.api.requests.inbox import ListMessages, WaitFilters
+from mailcheck.api.requests.reading import Description, Request, request_fields
 from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, dump_json, fields_of, said
 from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.deliverability import authentication as verdicts
 from mailcheck.checks.mail_checks import MailChecks, Place, Support
 from mailcheck.core.cursors import Position, format_cursor
+from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.inbox.explain_wait import TimedOut
 from mailcheck.operations.inbox.messages import MessageList
@@ -40,6 +54,76 @@ MOST_FEATURES = 15
 """Features told of, those first that most programs lack; REST has them all."""
 
 Lines = tuple[int, ...]
+
+
+class NewAddress(Request, frozen=True, kw_only=True):
+    """An address; without a tag a unique one is made."""
+
+    tag: Annotated[
+        Annotated[str, TAG] | None,
+        Description(brief="use this +tag instead of a unique one (letters, digits, dots, dashes)"),
+    ] = None
+
+
+class WaitForMail(WaitFilters, frozen=True, kw_only=True):
+    """A wait for a message, for several, or for none."""
+
+    timeout: Annotated[
+        Timeout | None,
+        Description(
+            brief=f"seconds to wait; answered by 55 at the latest; {DEFAULT_SILENCE:g} with none",
+            default=DEFAULT_WAIT,
+        ),
+    ] = None
+    count: Annotated[
+        Annotated[int, WHOLE_NUMBER] | None,
+        Description(
+            brief="wait for so many mails and return messages", low=1, high=MOST_WAITED_FOR
+        ),
+    ] = None
+    none: Annotated[
+        bool, FLAG, Description(brief="true: expect that no such mail comes within timeout")
+    ] = False
+
+    @property
+    def seconds(self) -> float:
+        """How long is waited, in seconds.
+
+        :raises InvalidParameter: both ``none`` and ``count`` are given.
+        """
+        if self.none and self.count is not None:
+            raise InvalidParameter("none", "none and count exclude each other: send one of them")
+        default = DEFAULT_SILENCE if self.none else DEFAULT_WAIT
+        return default if self.timeout is None else self.timeout
+
+
+class ListMail(ListMessages, frozen=True, kw_only=True):
+    """Which messages are listed, on pages that a model can read."""
+
+    undescribed: ClassVar = tuple(request_fields(WaitFilters))
+
+    limit: Limit = 20
+
+
+class OneMessage(Request, frozen=True, kw_only=True):
+    """A message."""
+
+    id: Annotated[str, TEXT, Description(brief="id of a message")]
+
+
+class GetMessage(OneMessage, frozen=True, kw_only=True):
+    """A message, and how much of it is shown."""
+
+    full: Annotated[
+        bool,
+        FLAG,
+        Description(brief="true: long text, HTML, links and headers too; a long mail is 60 KB"),
+    ] = False
+    checks: Annotated[
+        bool,
+        FLAG,
+        Description(brief="true: also HTML that mail programs or screen readers can't read"),
+    ] = False
 
 
 class Feature(Shape):

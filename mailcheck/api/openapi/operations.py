@@ -8,7 +8,13 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
-from mailcheck.api.requests.reading import NoParameters, Request, fields_of, read_body, read_query
+from mailcheck.api.requests.reading import (
+    NoParameters,
+    Request,
+    read_body,
+    read_query,
+    request_fields,
+)
 from mailcheck.api.shapes import JsonValue, Schema, Shape
 
 R = TypeVar("R", bound=Request)
@@ -101,7 +107,7 @@ class Operation(Struct, Generic[R], frozen=True):
     @property
     def query_names(self) -> tuple[str, ...]:
         """The parameters of its query."""
-        return tuple(fields_of(self.query))
+        return tuple(request_fields(self.query))
 
 
 class Described(Struct, frozen=True):
@@ -119,11 +125,11 @@ class Described(Struct, frozen=True):
             Parameter(
                 name,
                 "query",
-                one.said.description or "",
+                one.words.description or "",
                 one.schema,
-                one.said.example or None,
+                one.words.example or None,
                 one.is_required,
             )
-            for name, one in fields_of(self.operation.query).items()
+            for name, one in request_fields(self.operation.query).items()
         ]
         return (*self.path_parameters, *asked, *self.operation.headers)

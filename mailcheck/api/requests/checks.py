@@ -21,7 +21,7 @@ from mailcheck.api.requests.fields import (
     Timeout,
     read_whole_number,
 )
-from mailcheck.api.requests.reading import Kind, Request, said
+from mailcheck.api.requests.reading import Description, Kind, Request
 from mailcheck.core.domain_names import MAX_ADDRESSES, MAX_SELECTORS, parse_selector
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import DAY as ONE_DAY
@@ -50,7 +50,7 @@ IP_ADDRESS = Kind(
 Domain = Annotated[
     str,
     NAME,
-    said(
+    Description(
         "A domain of the public DNS, in any script: no URL, no mail address, no IP address, no "
         "single label.",
         brief="like example.com",
@@ -71,7 +71,7 @@ class BlocklistRequest(Request, frozen=True, kw_only=True):
     query: Annotated[
         str,
         NAME,
-        said(
+        Description(
             "A public IPv4 or IPv6 address, or a domain name.",
             brief="an IP address or a domain name",
             example="192.0.2.1",
@@ -85,7 +85,7 @@ class DomainRequest(Request, frozen=True, kw_only=True):
     domain: Domain
     selectors: Annotated[
         tuple[Annotated[str, SELECTOR], ...],
-        said(
+        Description(
             "DKIM selectors to look at beside the known ones; repeat it for more.",
             at_most=MAX_SELECTORS,
         ),
@@ -97,12 +97,14 @@ class ReputationRequest(DomainRequest, frozen=True, kw_only=True):
 
     addresses: Annotated[
         tuple[Annotated[str, IP_ADDRESS], ...],
-        said(
+        Description(
             "Public addresses that the domain sends from; repeat it for more.",
             at_most=MAX_ADDRESSES,
         ),
     ] = field(name="ip", default=())
-    refresh: Annotated[bool, FLAG, said("true: check anew, whatever is in the cache.")] = False
+    refresh: Annotated[bool, FLAG, Description("true: check anew, whatever is in the cache.")] = (
+        False
+    )
 
 
 class ListPage(Request, frozen=True, kw_only=True):
@@ -130,12 +132,12 @@ class GetReports(Request, frozen=True, kw_only=True):
     days: Annotated[
         int,
         WHOLE_NUMBER,
-        said("Days that it is about, up to today.", low=1, high=MOST_REPORT_DAYS),
+        Description("Days that it is about, up to today.", low=1, high=MOST_REPORT_DAYS),
     ] = DEFAULT_REPORT_DAYS
     limit: Annotated[
         int,
         WHOLE_NUMBER,
-        said("Rows on a page: senders, or results.", low=1, high=LARGEST_REPORT_PAGE),
+        Description("Rows on a page: senders, or results.", low=1, high=LARGEST_REPORT_PAGE),
     ] = LARGEST_REPORT_PAGE
     page: PageNumber = 1
 
@@ -145,7 +147,7 @@ class DeleteReports(Request, frozen=True, kw_only=True):
 
     reporter: Annotated[
         Annotated[str, TEXT] | None,
-        said(
+        Description(
             "All reports of this reporter, as `GET /reports` names it; empty: reports without a "
             "reporter.",
             example="google.com",
@@ -153,7 +155,7 @@ class DeleteReports(Request, frozen=True, kw_only=True):
     ] = None
     day: Annotated[
         Annotated[Instant, DAY] | None,
-        said(
+        Description(
             "All reports about this day (UTC): the one in which they begin. A report that names "
             "no time belongs to the day on which it came.",
             example="2026-11-19",
@@ -179,7 +181,7 @@ class GetWatchHistory(Request, frozen=True, kw_only=True):
 
     since: Annotated[
         Since,
-        said(
+        Description(
             "Only what is from this moment on; without it all that is kept, "
             f"{HISTORY_KEPT // ONE_DAY} days at most."
         ),
@@ -200,7 +202,7 @@ class WatchChoice(Request, frozen=True, kw_only=True):
 
     every_minutes: Annotated[
         Annotated[int, MINUTES] | UnsetType,
-        said(
+        Description(
             "minutes between two runs",
             low=SHORTEST_INTERVAL // MINUTE,
             high=LONGEST_INTERVAL // MINUTE,
@@ -208,22 +210,22 @@ class WatchChoice(Request, frozen=True, kw_only=True):
     ] = UNSET
     selectors: Annotated[
         tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
-        said("DKIM selectors that the domain signs with", at_most=MAX_SELECTORS),
+        Description("DKIM selectors that the domain signs with", at_most=MAX_SELECTORS),
     ] = UNSET
     addresses: Annotated[
         tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
-        said("addresses that the domain sends from", at_most=MAX_ADDRESSES),
+        Description("addresses that the domain sends from", at_most=MAX_ADDRESSES),
     ] = UNSET
     quiet: Annotated[
         Annotated[QuietTime | None, Kind({"type": "string"}, _read_quiet_time)] | UnsetType,
-        said("times of the day (UTC) without alerts, like 22:00-06:00; or empty"),
+        Description("times of the day (UTC) without alerts, like 22:00-06:00; or empty"),
     ] = UNSET
-    is_paused: Annotated[Annotated[bool, FLAG] | UnsetType, said()] = field(
+    is_paused: Annotated[Annotated[bool, FLAG] | UnsetType, Description()] = field(
         name="paused", default=UNSET
     )
     alert_to: Annotated[
         tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
-        said(
+        Description(
             "who is told of alerts beside your own inbox: URLs, as webhooks, and addresses of mail",
             at_most=MOST_RECEIVERS,
         ),
@@ -243,7 +245,7 @@ class NewWatch(WatchChoice, frozen=True, kw_only=True):
 
     example: ClassVar = '{"target": "example.com", "everyMinutes": 60, "selectors": ["s1"]}'
 
-    target: Annotated[str, LONG_TEXT, said("a domain or an IP address")]
+    target: Annotated[str, LONG_TEXT, Description("a domain or an IP address")]
 
     @property
     def settings(self) -> WatchSettings:
@@ -261,5 +263,5 @@ class NewWatches(Request, frozen=True, kw_only=True):
             Annotated[NewWatch, Kind({"$ref": "#/components/schemas/NewWatch"}, nested=NewWatch)],
             ...,
         ],
-        said("at once", at_most=MOST_AT_ONCE),
+        Description("at once", at_most=MOST_AT_ONCE),
     ]

@@ -4,7 +4,7 @@ import math
 import re
 from typing import Annotated
 
-from mailcheck.api.requests.reading import MAX_TEXT, Kind, said
+from mailcheck.api.requests.reading import MAX_TEXT, Description, Kind
 from mailcheck.core.addresses import DOT_ATOM_PATTERN, MAX_TAG, explain_bad_tag, parse_mailbox
 from mailcheck.core.cursors import Position, format_cursor, parse_cursor
 from mailcheck.core.instants import Instant, parse_instant
@@ -157,17 +157,19 @@ FLAG = Kind({"type": "boolean"}, _read_flag, "{name} is true or false; you sent 
 Limit = Annotated[
     int,
     WHOLE_NUMBER,
-    said("Entries on a page.", brief="messages on a page", low=1, high=LARGEST_PAGE),
+    Description("Entries on a page.", brief="messages on a page", low=1, high=LARGEST_PAGE),
 ]
 PageNumber = Annotated[
-    int, WHOLE_NUMBER, said("Which page.", brief="counts from 1", low=1, high=LAST_PAGE)
+    int, WHOLE_NUMBER, Description("Which page.", brief="counts from 1", low=1, high=LAST_PAGE)
 ]
 Timeout = Annotated[
-    float, SECONDS, said("Seconds to wait.", example="20", low=SHORTEST_WAIT, high=LONGEST_WAIT)
+    float,
+    SECONDS,
+    Description("Seconds to wait.", example="20", low=SHORTEST_WAIT, high=LONGEST_WAIT),
 ]
 After = Annotated[
     Annotated[Position, CURSOR] | None,
-    said(
+    Description(
         "Only mail that arrived after this cursor. Take one before the mail is triggered (from "
         "`GET /inbox/address` or any message) and pass it back unchanged: no clock is involved.",
         brief="cursor from an earlier result: only mail that arrived after it",
@@ -176,7 +178,7 @@ After = Annotated[
 ]
 Since = Annotated[
     Annotated[Instant, MOMENT] | None,
-    said(
+    Description(
         "Only mail received at or after this moment: an ISO 8601 date and time; without an offset "
         "it is UTC.",
         brief="ISO 8601 date and time: only mail received then or later",

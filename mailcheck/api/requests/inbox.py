@@ -37,7 +37,7 @@ from mailcheck.api.requests.fields import (
     Since,
     Timeout,
 )
-from mailcheck.api.requests.reading import Kind, Request, said
+from mailcheck.api.requests.reading import Description, Kind, Request
 from mailcheck.core.addresses import MAX_TAG
 from mailcheck.core.content import LINK_METHODS, LINKS_AT_ONCE
 from mailcheck.core.cursors import Position
@@ -53,7 +53,7 @@ class MessageFilters(Request, frozen=True, kw_only=True):
 
     tag: Annotated[
         Annotated[str, TAG] | None,
-        said(
+        Description(
             "Only mail to the address with this +tag, compared without case; empty: untagged "
             f"mail. At most {MAX_TAG} octets of UTF-8.",
             brief="only mail to this +tag, without case; an empty string means untagged mail",
@@ -62,7 +62,7 @@ class MessageFilters(Request, frozen=True, kw_only=True):
     ] = None
     tag_prefix: Annotated[
         Annotated[str, TAG_PREFIX] | None,
-        said(
+        Description(
             "Only mail to addresses whose +tag begins with this, compared without case; empty: "
             "any. One run of a suite gives all its tags one beginning.",
             brief="only mail to +tags that begin with this",
@@ -71,7 +71,7 @@ class MessageFilters(Request, frozen=True, kw_only=True):
     ] = None
     recipient: Annotated[
         Annotated[str, RECIPIENT] | None,
-        said(
+        Description(
             "Only mail to this whole address, compared without case; for mail that came in over "
             "the submission port, where any recipient is taken. Empty: any.",
             brief="only mail to exactly this address, without case",
@@ -79,14 +79,14 @@ class MessageFilters(Request, frozen=True, kw_only=True):
     ] = field(name="to", default=None)
     author: Annotated[
         Annotated[str, NEEDLE] | None,
-        said(
+        Description(
             "Only mail whose author's address or name contains this, without case.",
             brief="only mail whose sender's name or address contains this, without case",
         ),
     ] = field(name="from", default=None)
     subject: Annotated[
         Annotated[str, NEEDLE] | None,
-        said(
+        Description(
             "Only mail whose subject contains this, without case.",
             brief="only mail whose subject contains this, without case",
         ),
@@ -109,7 +109,7 @@ class ContentFilters(MessageFilters, frozen=True, kw_only=True):
 
     headers: Annotated[
         tuple[Annotated[tuple[str, str], HEADER], ...],
-        said(
+        Description(
             "Only mail with this header field: its name, a colon and a part of its value, without "
             "case; repeat it for more, all of which must be there. Known as soon as a mail was "
             "taken apart: a wait sees to that, a list shows what is known.",
@@ -119,7 +119,7 @@ class ContentFilters(MessageFilters, frozen=True, kw_only=True):
     ] = field(name="header", default=())
     text: Annotated[
         Annotated[str, NEEDLE] | None,
-        said(
+        Description(
             "Only mail whose text contains this, without case; of a mail that has HTML alone, "
             "what is seen of it. Known as `header` is.",
             brief="only mail whose text contains this, without case",
@@ -127,7 +127,7 @@ class ContentFilters(MessageFilters, frozen=True, kw_only=True):
     ] = None
     has_attachment: Annotated[
         Annotated[bool, FLAG] | None,
-        said(
+        Description(
             "true: only mail with an attachment; false: without. Pictures that the HTML shows in "
             "its text do not count. Known as `header` is.",
             brief="only mail with an attachment, or without",
@@ -147,7 +147,7 @@ class ListMessages(ContentFilters, frozen=True, kw_only=True):
 
     q: Annotated[
         Annotated[str, TEXT] | None,
-        said(
+        Description(
             'Only mail that matches all of this: words and "phrases" in subject, text, addresses '
             "or attachments' names, and terms: "
             + "; ".join(f"`{one}` ({meaning})" for one, meaning in EXAMPLES if ":" in one)
@@ -179,7 +179,7 @@ class WaitFilters(ContentFilters, frozen=True, kw_only=True):
     after: After = None
     since: Annotated[
         Since,
-        said(
+        Description(
             "Only mail received at or after this moment: an ISO 8601 date and time; without an "
             "offset it is UTC. Without it, and without `after`: the moment of the request.",
             example="",
@@ -199,7 +199,7 @@ class WaitForMessages(WaitFilters, frozen=True, kw_only=True):
     count: Annotated[
         int,
         WHOLE_NUMBER,
-        said("Messages to wait for.", example="3", low=1, high=MOST_WAITED_FOR),
+        Description("Messages to wait for.", example="3", low=1, high=MOST_WAITED_FOR),
     ] = 1
     timeout: Timeout = DEFAULT_WAIT
 
@@ -209,7 +209,7 @@ class ExpectNoMessage(WaitFilters, frozen=True, kw_only=True):
 
     seconds: Annotated[
         Timeout,
-        said("Seconds from the request on in which none is to come.", example="5"),
+        Description("Seconds from the request on in which none is to come.", example="5"),
     ] = DEFAULT_SILENCE
 
 
@@ -218,7 +218,7 @@ class FollowInbox(WaitFilters, frozen=True, kw_only=True):
 
     seconds: Annotated[
         Annotated[float, SECONDS] | None,
-        said(
+        Description(
             "Seconds after which the stream ends; without it goes on.",
             low=SHORTEST_WAIT,
             high=LONGEST_STREAM,
@@ -230,13 +230,13 @@ class TakeAddress(Request, frozen=True, kw_only=True):
     """An address of the inbox."""
 
     tag: Annotated[
-        str, TAG, said("The +tag of the address; none without it.", example="signup")
+        str, TAG, Description("The +tag of the address; none without it.", example="signup")
     ] = ""
     unique: Annotated[
         bool,
         CURSOR,
         FLAG,
-        said(
+        Description(
             "true: the service picks a tag that never collides, or puts such an ending behind "
             f"`tag`, which then has at most {MAX_TAG - SHORT_ID_LENGTH - 1} octets."
         ),
@@ -252,11 +252,11 @@ class NewWebhook(ContentFilters, frozen=True, kw_only=True):
     url: Annotated[
         str,
         Kind({"type": "string", "minLength": 1, "maxLength": LONGEST_URL}, longest=None),
-        said("http or https address that messages are posted to"),
+        Description("http or https address that messages are posted to"),
     ]
     after: Annotated[
         Annotated[Position, CURSOR] | None,
-        said("cursor after which it is told; without it what comes from now on"),
+        Description("cursor after which it is told; without it what comes from now on"),
     ] = None
 
 
@@ -265,7 +265,7 @@ class WebhookReplay(Request, frozen=True, kw_only=True):
 
     example: ClassVar = '{"after": "c0"}'
 
-    after: Annotated[Position, CURSOR, said("cursor; c0: all that the inbox holds")]
+    after: Annotated[Position, CURSOR, Description("cursor; c0: all that the inbox holds")]
 
 
 def _read_method(text: str) -> str:
@@ -282,7 +282,7 @@ class LinksToCheck(Request, frozen=True, kw_only=True):
 
     urls: Annotated[
         tuple[Annotated[str, LONG_TEXT], ...] | None,
-        said(
+        Description(
             "links of the mail; without it all but the best one and those that leave a list",
             at_most=LINKS_AT_ONCE,
         ),
@@ -294,7 +294,7 @@ class LinksToCheck(Request, frozen=True, kw_only=True):
             _read_method,
             "{name} is HEAD or GET; you sent {sent}",
         ),
-        said("HEAD unless it is given; GET asks for one link"),
+        Description("HEAD unless it is given; GET asks for one link"),
     ] = "HEAD"
 
 
@@ -306,7 +306,7 @@ class KeyFault(Request, frozen=True, kw_only=True):
 
     every: Annotated[
         Annotated[int, WHOLE_NUMBER] | None,
-        said(
+        Description(
             "of so many mails that this key hands in on the submission port the last gets 451 "
             "after its DATA; counted from midnight UTC; null: none does",
             low=1,

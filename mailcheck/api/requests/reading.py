@@ -1,8 +1,8 @@
 """The reader of requests: query strings, JSON bodies and arguments of tools become values.
 
 A request is a `Request`. Its fields are annotated with a `Kind` (how a value is read, and its JSON
-Schema) and with what is `said` of them (description, range, example). The reader, the parameters
-of OpenAPI and the schemas of bodies and tools all use the same fields.
+Schema) and a `Description` (words, range, example). The reader, the parameters of OpenAPI and the
+schemas of bodies and tools all use the same fields.
 """
 
 import json
@@ -92,8 +92,12 @@ class Kind(Struct, frozen=True, eq=False):
         raise InvalidParameter(name, words + hint)
 
 
-class Said(Struct, frozen=True):
-    """What is said of a field; of several annotations the last value of each counts."""
+class Description(Struct, frozen=True):
+    """The words and ranges of a field; of several annotations the last value of each counts.
+
+    ``brief`` is the description for agents, ``at_most`` the maximum number of values of a list;
+    ``default`` is shown where the default of the field is ``None`` and depends on others.
+    """
 
     description: str | None = None
     brief: str | None = None
@@ -104,31 +108,13 @@ class Said(Struct, frozen=True):
     default: float | None = None
 
 
-def said(
-    description: str | None = None,
-    *,
-    brief: str | None = None,
-    example: str | None = None,
-    low: float | None = None,
-    high: float | None = None,
-    at_most: int | None = None,
-    default: float | None = None,
-) -> Said:
-    """Describe a field.
-
-    ``brief`` is the description for agents, ``at_most`` the maximum number of values of a list;
-    ``default`` is shown where the default of the field is ``None`` and depends on others.
-    """
-    return Said(description, brief, example, low, high, at_most, default)
-
-
 class Field(Struct, frozen=True):
     """A field of a request; ``name`` is the one that clients use."""
 
     attribute: str
     name: str
     kind: Kind
-    said: Said
+    words: Description
     is_list: bool
     default: Any
 
@@ -140,22 +126,22 @@ class Field(Struct, frozen=True):
     @property
     def description(self) -> str:
         """The description for people."""
-        return self.said.description or ""
+        return self.words.description or ""
 
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of the value, without its description."""
         schema = dict(self.kind.schema)
-        bounds = {"minimum": self.said.low, "maximum": self.said.high}
+        bounds = {"minimum": self.words.low, "maximum": self.words.high}
         schema |= {keyword: bound for keyword, bound in bounds.items() if bound is not None}
         if self.is_list:
             schema = {"type": "array", "items": schema}
-            if self.said.at_most is not None:
-                schema["maxItems"] = self.said.at_most
+            if self.words.at_most is not None:
+                schema["maxItems"] = self.words.at_most
         if self.default not in (NODEFAULT, UNSET, None, (), ""):
             schema["default"] = self.default
-        elif self.said.default is not None:
-            schema["default"] = self.said.default
+        elif self.words.default is not None:
+            schema["default"] = self.words.default
         return schema
 
     @property
@@ -181,18 +167,18 @@ class Field(Struct, frozen=True):
 
         :raises InvalidParameter: there are too many, or one is not as it must be.
         """
-        at_most = self.said.at_most if self.is_list else 1
+        at_most = self.words.at_most if self.is_list else 1
         if at_most is not None and len(texts) > at_most:
             words = wording.many if self.is_list else "{name} is given {count} times; send it once"
             problem = words.format(name=self.name, count=len(texts), at_most=at_most)
             raise InvalidParameter(self.name, problem)
-        low, high = self.said.low, self.said.high
+        low, high = self.words.low, self.words.high
         values = tuple(self.kind.parse(self.name, text, low, high) for text in texts)
         return values if self.is_list else values[0]
 
 
 @cache
-def fields_of(request: type[Request]) -> Mapping[str, Field]:
+def request_fields(request: type[Request]) -> Mapping[str, Field]:
     """Return the fields of a request by the names that clients use."""
     found = {}
     for one in fields(request):
@@ -202,14 +188,14 @@ def fields_of(request: type[Request]) -> Mapping[str, Field]:
             raise TypeError(f"{request.__name__}.{one.name} has no kind")
         told: dict[str, Any] = {}
         for note in notes:
-            if isinstance(note, Said):
+            if isinstance(note, Description):
                 told |= {
                     name: value
-                    for name in Said.__struct_fields__
+                    for name in Description.__struct_fields__
                     if (value := getattr(note, name)) is not None
                 }
-        name, all_said = one.encode_name, Said(**told)
-        found[name] = Field(one.name, name, kinds[-1], all_said, is_list, one.default)
+        name, words = one.encode_name, Description(**told)
+        found[name] = Field(one.name, name, kinds[-1], words, is_list, one.default)
     return found
 
 
@@ -233,11 +219,11 @@ def _notes_of(annotation: Any) -> tuple[list[Any], bool]:
 def arguments_schema(request: type[Request]) -> dict[str, Any]:
     """Return the JSON Schema of a tool's arguments."""
     properties = {}
-    for name, one in fields_of(request).items():
+    for name, one in request_fields(request).items():
         properties[name] = one.brief_schema
-        if one.said.brief and name not in request.undescribed:
-            properties[name]["description"] = one.said.brief
-    required = [name for name, one in fields_of(request).items() if one.is_required]
+        if one.words.brief and name not in request.undescribed:
+            properties[name]["description"] = one.words.brief
+    required = [name for name, one in request_fields(request).items() if one.is_required]
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": required} if required else schema
 
@@ -246,7 +232,7 @@ def body_schemas(request: type[Request]) -> dict[str, Any]:
     """Return the JSON Schemas of a body and of the objects in it, by the names of their classes."""
     properties: dict[str, Any] = {}
     nested: dict[str, Any] = {}
-    for name, one in fields_of(request).items():
+    for name, one in request_fields(request).items():
         schema = one.schema
         if one.is_required and name in request.may_be_null:
             schema["type"] = [schema["type"], "null"]
@@ -256,7 +242,7 @@ def body_schemas(request: type[Request]) -> dict[str, Any]:
             schema["minItems"] = 1
             nested |= body_schemas(one.kind.nested)
         properties[name] = schema
-    required = [name for name, one in fields_of(request).items() if one.is_required]
+    required = [name for name, one in request_fields(request).items() if one.is_required]
     described = {
         "description": request.__doc__,
         "type": "object",
@@ -299,7 +285,7 @@ def read_texts(
 
     :raises InvalidParameter: a name is unknown, a required one missing, or a value is wrong.
     """
-    known = fields_of(request)
+    known = request_fields(request)
     for name in texts:
         if name not in known:
             raise _unknown(request, name, wording)
@@ -314,7 +300,7 @@ def _parsed(
 ) -> dict[str, Any]:
     """Return the values of fields, with those that are known already."""
     values = dict(known)
-    for name, field in fields_of(request).items():
+    for name, field in request_fields(request).items():
         given = texts.get(name)
         if field.is_required and field.attribute not in known and not any(given or ()):
             raise _missing(request, name, wording)
@@ -417,7 +403,7 @@ def read_arguments(request: type[R], given: Mapping[str, object]) -> R:
 
     :raises InvalidParameter: an argument is unknown, missing, of another type or wrong.
     """
-    known = fields_of(request)
+    known = request_fields(request)
     texts = {}
     for name, value in given.items():
         if name not in known:
@@ -455,7 +441,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def read_object(request: type[R], given: Mapping[str, Any]) -> R:
     """Return the request of a JSON object; see `read_body`."""
-    known = fields_of(request)
+    known = request_fields(request)
     texts: dict[str, list[str]] = {}
     values: dict[str, Any] = {}
     for name, value in given.items():
@@ -478,8 +464,8 @@ def _read_objects(
     field: Field, nested: type[Request], value: object, request: type[Request]
 ) -> tuple[Request, ...]:
     name, example = field.name, request.example
-    if not isinstance(value, list) or not 1 <= len(value) <= (field.said.at_most or 1):
-        problem = f"{name} are 1 to {field.said.at_most} at once: send {example}"
+    if not isinstance(value, list) or not 1 <= len(value) <= (field.words.at_most or 1):
+        problem = f"{name} are 1 to {field.words.at_most} at once: send {example}"
         raise InvalidParameter(name, problem)
     found = []
     for number, one in enumerate(value, 1):
@@ -564,7 +550,7 @@ def _name_type(value: object) -> str:
 
 
 def _unknown(request: type[Request], name: str, wording: Wording) -> InvalidParameter:
-    known, sent = list(fields_of(request)), shorten(name)
+    known, sent = list(request_fields(request)), shorten(name)
     nearest = get_close_matches(sent.lower(), known, 1)
     words = wording.unknown.format(
         sent=sent,

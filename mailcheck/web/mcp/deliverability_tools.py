@@ -3,13 +3,13 @@
 from typing import Any
 
 from mailcheck.api.mcp.deliverability import (
+    AskForReport,
     GenerateResult,
     ReportResult,
     describe_test_wait,
     render_generated,
     render_test_wait,
 )
-from mailcheck.api.requests.agents import WaitForReport
 from mailcheck.api.requests.reading import NoParameters
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
@@ -55,7 +55,7 @@ class DeliverabilityTools:
                 "wait_for_test",
                 "Wait for a deliverability report",
                 WAIT_FOR_TEST,
-                WaitForReport,
+                AskForReport,
                 ReportResult,
                 self.wait_for_test,
                 Annotations(is_open_world=True),
@@ -67,7 +67,7 @@ class DeliverabilityTools:
         test = await self._operations.generate.generate(call.caller.account_id)
         return as_json_text(render_generated(test, self._domain))
 
-    async def wait_for_test(self, call: ToolCall[WaitForReport]) -> ToolResult:
+    async def wait_for_test(self, call: ToolCall[AskForReport]) -> ToolResult:
         """Wait for the end of a test."""
         test_id, timeout = call.asked.test_id, min(call.asked.timeout, ANSWERED_BY)
         call.expect(timeout, "waiting for the mail and its report")

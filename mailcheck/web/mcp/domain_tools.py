@@ -4,6 +4,9 @@ from typing import Any
 
 from mailcheck.api.mcp.domains import (
     MOST_SENDERS,
+    AskForDomain,
+    AskForReports,
+    AskForWatch,
     BlocklistsResult,
     DomainResult,
     MxResult,
@@ -17,8 +20,6 @@ from mailcheck.api.mcp.domains import (
     render_reports,
     render_watches,
 )
-from mailcheck.api.requests import agents as requests
-from mailcheck.api.requests.agents import CheckDomain, GetWatch
 from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, BlocklistRequest, MxRequest
 from mailcheck.api.requests.fields import LARGEST_PAGE
 from mailcheck.api.requests.reading import NoParameters
@@ -99,7 +100,7 @@ class AgentDomainTools:
                 "check_domain",
                 "Check a domain's mail set-up",
                 CHECK_DOMAIN,
-                CheckDomain,
+                AskForDomain,
                 DomainResult,
                 self.check_domain,
                 _FROM_OUTSIDE,
@@ -124,7 +125,7 @@ class AgentDomainTools:
             ),
         ]
 
-    async def check_domain(self, call: ToolCall[CheckDomain]) -> ToolResult:
+    async def check_domain(self, call: ToolCall[AskForDomain]) -> ToolResult:
         """Score a domain and say what to fix."""
         asked = call.asked
         query = ReputationQuery(
@@ -175,14 +176,14 @@ class ReportTools:
                 "get_reports",
                 "Reports",
                 GET_REPORTS,
-                requests.ShowReports,
+                AskForReports,
                 ReportsResult,
                 self.get_reports,
                 Annotations(is_open_world=True),
             )
         ]
 
-    async def get_reports(self, call: ToolCall[requests.ShowReports]) -> ToolResult:
+    async def get_reports(self, call: ToolCall[AskForReports]) -> ToolResult:
         """Say who sends as a domain, and what could not be encrypted on the way to it."""
         account_id, page = call.caller.account_id, call.asked.page
         own = await self._reports.addresses(account_id)
@@ -219,7 +220,7 @@ class WatchTools:
                 "get_watch",
                 "Look at a watch",
                 GET_WATCH,
-                GetWatch,
+                AskForWatch,
                 WatchResult,
                 self.get_watch,
             ),
@@ -231,7 +232,7 @@ class WatchTools:
         page = await self._watches.of_account(account_id, LARGEST_PAGE)
         return as_json_text(render_watches(page, await self._watches.open_alerts(account_id)))
 
-    async def get_watch(self, call: ToolCall[GetWatch]) -> ToolResult:
+    async def get_watch(self, call: ToolCall[AskForWatch]) -> ToolResult:
         """Show a watch with its newest changes."""
         account_id, watch_id = call.caller.account_id, call.asked.watch_id
         shown = await self._watches.show(account_id, watch_id)

@@ -5,7 +5,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from mailcheck.api.inbox.overview import InboxAddress, Share, render_address, render_share
-from mailcheck.api.mcp import inbox as results
+from mailcheck.api.mcp import inbox as shapes
 from mailcheck.api.mcp.inbox import (
     ChecksInShort,
     render_arrival,
@@ -30,7 +30,6 @@ from mailcheck.api.mcp.texts import (
     describe_wait_in_vain,
 )
 from mailcheck.api.mcp.views import MessageView, trim_content, view_content
-from mailcheck.api.requests import agents as requests
 from mailcheck.api.shapes import ABSENT, Absent
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import MessageId, new_short_id
@@ -152,7 +151,7 @@ class InboxTools:
                 "new_address",
                 "New mail address",
                 NEW_ADDRESS,
-                requests.NewAddress,
+                shapes.NewAddress,
                 InboxAddress,
                 self.new_address,
             ),
@@ -160,8 +159,8 @@ class InboxTools:
                 "wait_for_message",
                 "Wait for a mail",
                 WAIT_FOR_MESSAGE,
-                requests.Wait,
-                results.WaitResult,
+                shapes.WaitForMail,
+                shapes.WaitResult,
                 self.wait_for_message,
                 _FROM_OUTSIDE,
             ),
@@ -169,8 +168,8 @@ class InboxTools:
                 "list_messages",
                 "List received mail",
                 LIST_MESSAGES,
-                requests.List,
-                results.ListResult,
+                shapes.ListMail,
+                shapes.ListResult,
                 self.list_messages,
                 _FROM_OUTSIDE,
             ),
@@ -182,8 +181,8 @@ class InboxTools:
                 "get_message",
                 "Read a mail",
                 GET_MESSAGE,
-                requests.GetMessage,
-                results.MessageResult,
+                shapes.GetMessage,
+                shapes.MessageResult,
                 self.get_message,
                 _FROM_OUTSIDE,
             ),
@@ -191,8 +190,8 @@ class InboxTools:
                 "extract",
                 "Extract codes and links",
                 EXTRACT,
-                requests.OneMessage,
-                results.ExtractResult,
+                shapes.OneMessage,
+                shapes.ExtractResult,
                 self.extract,
                 _FROM_OUTSIDE,
             ),
@@ -200,7 +199,7 @@ class InboxTools:
                 "share_link",
                 "Get a public link",
                 SHARE_LINK,
-                requests.OneMessage,
+                shapes.OneMessage,
                 Share,
                 self.share_link,
             ),
@@ -208,14 +207,14 @@ class InboxTools:
                 "delete_message",
                 "Delete a mail",
                 DELETE_MESSAGE,
-                requests.OneMessage,
-                results.DeleteResult,
+                shapes.OneMessage,
+                shapes.DeleteResult,
                 self.delete_message,
                 Annotations(is_read_only=False, is_destructive=True),
             ),
         ]
 
-    async def new_address(self, call: ToolCall[requests.NewAddress]) -> ToolResult:
+    async def new_address(self, call: ToolCall[shapes.NewAddress]) -> ToolResult:
         """Give an address of the inbox, and its cursor now."""
         tag = call.asked.tag
         if tag is None:
@@ -223,7 +222,7 @@ class InboxTools:
         inbox = await self._read.state(call.caller.account_id)
         return as_json_text(render_address(inbox, tag, self._domain))
 
-    async def wait_for_message(self, call: ToolCall[requests.Wait]) -> ToolResult:
+    async def wait_for_message(self, call: ToolCall[shapes.WaitForMail]) -> ToolResult:
         """Wait for a message that matches, for several, or for none."""
         wanted, timeout = call.asked.wanted, min(call.asked.seconds, ANSWERED_BY)
         if call.asked.none:
@@ -242,7 +241,7 @@ class InboxTools:
         )
 
     async def _wait_for_many(
-        self, call: ToolCall[requests.Wait], timeout: float, count: int
+        self, call: ToolCall[shapes.WaitForMail], timeout: float, count: int
     ) -> ToolResult:
         outcome = await self._wait.wait_for_many(call.caller, call.asked.wanted, timeout, count)
         if isinstance(outcome, TimedOut):
@@ -254,7 +253,7 @@ class InboxTools:
         )
 
     async def _wait_for_none(
-        self, call: ToolCall[requests.Wait], wanted: MessageFilter, timeout: float
+        self, call: ToolCall[shapes.WaitForMail], wanted: MessageFilter, timeout: float
     ) -> ToolResult:
         call.expect(timeout, "seeing that no matching message comes")
         outcome = await self._wait.wait_for_none(call.caller, wanted, timeout)
@@ -267,7 +266,7 @@ class InboxTools:
             describe_disturbance(outcome, view, call.fence),
         )
 
-    async def list_messages(self, call: ToolCall[requests.List]) -> ToolResult:
+    async def list_messages(self, call: ToolCall[shapes.ListMail]) -> ToolResult:
         """List messages."""
         asked = call.asked
         messages = await self._read.page(
@@ -278,7 +277,7 @@ class InboxTools:
             describe_list(messages, call.fence),
         )
 
-    async def get_message(self, call: ToolCall[requests.GetMessage]) -> ToolResult:
+    async def get_message(self, call: ToolCall[shapes.GetMessage]) -> ToolResult:
         """Read a message; a long one in short, unless all of it is asked for."""
         message = await self._read.message(call.caller.account_id, MessageId(call.asked.id))
         call.expect(
@@ -296,7 +295,7 @@ class InboxTools:
         texts = describe_message(message, view, authentication, call.fence, checks)
         return ToolResult(whole, texts)
 
-    async def extract(self, call: ToolCall[requests.OneMessage]) -> ToolResult:
+    async def extract(self, call: ToolCall[shapes.OneMessage]) -> ToolResult:
         """Give codes and links of a message, and why."""
         message = await self._read.message(call.caller.account_id, MessageId(call.asked.id))
         view = await self._views.of(message)
@@ -305,19 +304,19 @@ class InboxTools:
             describe_extraction(message, view, call.fence),
         )
 
-    async def share_link(self, call: ToolCall[requests.OneMessage]) -> ToolResult:
+    async def share_link(self, call: ToolCall[shapes.OneMessage]) -> ToolResult:
         """Give the share link that a message has; one handed out before stays good."""
         message = await self._read.message(call.caller.account_id, MessageId(call.asked.id))
         return as_json_text(render_share(message, call.urls))
 
-    async def delete_message(self, call: ToolCall[requests.OneMessage]) -> ToolResult:
+    async def delete_message(self, call: ToolCall[shapes.OneMessage]) -> ToolResult:
         """Delete a message."""
         message_id = MessageId(call.asked.id)
         await self._delete.one(call.caller.account_id, message_id)
-        return as_json_text(results.DeleteResult(message_id, deleted=True))
+        return as_json_text(shapes.DeleteResult(message_id, deleted=True))
 
 
-def _in_vain(outcome: TimedOut, call: ToolCall[requests.Wait]) -> ToolResult:
+def _in_vain(outcome: TimedOut, call: ToolCall[shapes.WaitForMail]) -> ToolResult:
     return ToolResult(
         render_wait_in_vain(outcome, call.fence), describe_wait_in_vain(outcome, call.fence)
     )
