@@ -96,8 +96,8 @@ class Bench:
 
     async def generate(self, count: int) -> list[DeliverabilityTest]:
         """Make tests."""
-        generate = self.assembly.tests.operations.generate
-        return [await generate.generate(self.account.id) for _ in range(count)]
+        create = self.assembly.tests.operations.manage.create
+        return [await create(self.account.id) for _ in range(count)]
 
     async def when_completed(self, tests: Sequence[DeliverabilityTest]) -> list[float]:
         """Give when each was completed, as soon as all are."""
@@ -116,7 +116,7 @@ class Bench:
 
     def _note(self, test_id: DeliverabilityTestId) -> None:
         heard_at = time.monotonic()
-        found = self.assembly.tests.operations.find.one(self.account.id, test_id)
+        found = self.assembly.tests.operations.manage.one(self.account.id, test_id)
 
         def look(result: Any) -> None:
             assert result.test.state is not State.ERROR, result

@@ -1,7 +1,5 @@
 """Builds deliverability tests: their operations, analyses, and the mail to their addresses."""
 
-from collections.abc import Callable
-
 from twisted.application.service import Service
 
 from mailcheck.assembly.cluster import Cluster, share_work
@@ -13,12 +11,7 @@ from mailcheck.daemon.retention import INTERVAL, DeliverabilityRetention, retent
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.manage_tests import (
-    DeleteTest,
-    FindTest,
-    GenerateTest,
-    RecheckTest,
-    ScoreMessage,
-    ShareTest,
+    ManageTests,
 )
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
@@ -58,29 +51,12 @@ class DeliverabilityAssembly:
         )
         look = share_work(cluster, "waiting tests", self.runner.look)
         cluster.when_hints_are_lost(self.feeds.look_everywhere)
-        find = FindTest(self.store, expiry_now)
-        wait = WaitForTest(find, self.feeds, slots, time_and_chance)
-        self.operations = self._operations(config, find, wait, look)
+        retention = config.tests.retention_days * DAY
+        manage = ManageTests(self.store, self.wake_ups, look, retention, time_and_chance)
+        wait = WaitForTest(manage, self.feeds, slots, time_and_chance)
+        self.operations = DeliverabilityOperations(manage, wait)
         self.mail = ReceiveForTests(
             self.store, self.wake_ups, look, own_domains(config), public_url(config), expiry_now
-        )
-
-    def _operations(
-        self,
-        config: Config,
-        find: FindTest,
-        wait: WaitForTest,
-        look: Callable[[], None],
-    ) -> DeliverabilityOperations:
-        retention, time_and_chance = config.tests.retention_days * DAY, self._time_and_chance
-        return DeliverabilityOperations(
-            generate=GenerateTest(self.store, retention, time_and_chance),
-            find=find,
-            wait=wait,
-            recheck=RecheckTest(self.store, self.wake_ups, look, time_and_chance.now),
-            share=ShareTest(self.store, time_and_chance),
-            score_message=ScoreMessage(self.store, retention, look, time_and_chance),
-            delete=DeleteTest(self.store, self.wake_ups, time_and_chance.expiry_now),
         )
 
     def services(self) -> list[Service]:

@@ -57,7 +57,9 @@ class BuiltOperations(Struct, frozen=True, dict=True):
     @cached_property
     def preflight(self) -> Preflight:
         """Give the same one to all: it counts what is under way."""
-        return Preflight(self.tests.operations.find, self.scoring.score, self.time_and_chance.clock)
+        return Preflight(
+            self.tests.operations.manage, self.scoring.score, self.time_and_chance.clock
+        )
 
 
 class RestAndMcp:
@@ -88,8 +90,8 @@ class RestAndMcp:
 
     def pages(self, renderer: Renderer) -> Sequence[Page]:
         """List the pages that describe the REST API to people."""
-        find = self._built.tests.operations.find
-        answers = AnswerPages(self.routes, self._built.inbox.read, find)
+        tests = self._built.tests.operations.manage
+        answers = AnswerPages(self.routes, self._built.inbox.read, tests)
         return [
             *ApiPages(self._description, answers.shown, renderer).pages(),
             *answers.pages(),

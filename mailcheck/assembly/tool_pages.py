@@ -56,7 +56,7 @@ def tool_pages(
             *_pages_of_domains(config, built, budget, renderer),
             *_pages_of_tests(config, built, mail, budget, renderer),
             *DoctorPages(doctor, renderer).pages(),
-            *CheckPages(built.inbox, built.tests.operations.find, renderer).pages(),
+            *CheckPages(built.inbox, built.tests.operations.manage, renderer).pages(),
             *DeliverabilityLivePages(
                 built.tests.operations.wait, built.scoring.progress, reactor
             ).pages(),
@@ -99,8 +99,8 @@ def _pages_of_tests(
     )
     return [
         *deliverability.pages(),
-        *PreflightPages(operations.find, built.preflight, budget, renderer).pages(),
-        *ComparisonPages(operations.find, renderer).pages(),
-        *ReportFiles(operations.find, mail, renderer, domain).pages(),
-        *ReportPages(operations.share, mail, built.inbox.check, renderer, domain).pages(),
+        *PreflightPages(operations.manage, built.preflight, budget, renderer).pages(),
+        *ComparisonPages(operations.manage, renderer).pages(),
+        *ReportFiles(operations.manage, mail, renderer, domain).pages(),
+        *ReportPages(operations.manage, mail, built.inbox.check, renderer, domain).pages(),
     ]

@@ -7,7 +7,7 @@ import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, TypeVarTuple
 
 from twisted.internet.defer import CancelledError, Deferred, ensureDeferred, gatherResults
 from twisted.internet.interfaces import IReactorTime
@@ -36,6 +36,7 @@ async def run_all(*coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
+Inputs = TypeVarTuple("Inputs")
 
 
 @dataclass(slots=True)
@@ -46,8 +47,10 @@ class _Call(Generic[Result]):
     work: Deferred[Result] | None = None
 
 
-class SharedCalls(Generic[Key, Result]):
+class SharedCalls(Generic[Key, Result, *Inputs]):
     """Merges calls with the same key while one is under way.
+
+    The function is called with the key and the further inputs of the first caller.
 
     A caller that is cancelled leaves the others alone. A fault of ours that nobody
     waits for any more is logged.
@@ -60,7 +63,7 @@ class SharedCalls(Generic[Key, Result]):
 
     def __init__(
         self,
-        function: Callable[[Key], Coroutine[Any, Any, Result] | Deferred[Result]],
+        function: Callable[[Key, *Inputs], Coroutine[Any, Any, Result] | Deferred[Result]],
         *,
         ends_unwanted: bool = False,
     ) -> None:
@@ -74,12 +77,12 @@ class SharedCalls(Generic[Key, Result]):
     def __contains__(self, key: Key) -> bool:
         return key in self._under_way
 
-    def call(self, key: Key) -> Deferred[Result]:
+    def call(self, key: Key, *inputs: *Inputs) -> Deferred[Result]:
         """Call the function, or join the call that is under way."""
         call = self._under_way.get(key)
         if call is not None:
             return self._join(call)
-        work = self._function(key)  # a function that is no coroutine may raise
+        work = self._function(key, *inputs)  # a function that is no coroutine may raise
         call = self._under_way[key] = _Call()
         mine = self._join(call)
         call.work = ensureDeferred(work)

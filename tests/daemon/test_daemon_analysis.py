@@ -66,7 +66,7 @@ def start(services: list[Any]) -> None:
 def generate(house: House) -> DeliverabilityTest:
     """Make a test."""
     operations = house.assembly.tests.operations
-    test: DeliverabilityTest = run(operations.generate.generate(house.account.id))
+    test: DeliverabilityTest = run(operations.manage.create(house.account.id))
     return test
 
 
@@ -77,7 +77,7 @@ def receive(house: House, test: DeliverabilityTest) -> None:
 
 def state(house: House, test: DeliverabilityTest) -> State:
     """Give the state of a test."""
-    find = house.assembly.tests.operations.find
+    find = house.assembly.tests.operations.manage
     state: State = run(find.one(house.account.id, test.id)).test.state
     return state
 

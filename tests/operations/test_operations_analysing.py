@@ -47,9 +47,7 @@ class Work:
 
     def generate(self) -> DeliverabilityTest:
         """Make a test."""
-        test: DeliverabilityTest = run(
-            self.tests.operations.generate.generate(self.house.account.id)
-        )
+        test: DeliverabilityTest = run(self.tests.operations.manage.create(self.house.account.id))
         return test
 
     def receive(self, test: DeliverabilityTest, subject: str = "Welcome") -> None:
@@ -66,7 +64,7 @@ class Work:
     def found(self, test: DeliverabilityTest) -> DeliverabilityResult:
         """Give a test as it stands."""
         found: DeliverabilityResult = run(
-            self.tests.operations.find.one(self.house.account.id, test.id)
+            self.tests.operations.manage.one(self.house.account.id, test.id)
         )
         return found
 

@@ -32,13 +32,13 @@ def house() -> Iterator[House]:
 
 def generate(house: House) -> DeliverabilityTestId:
     """Make a test."""
-    test = run(house.assembly.tests.operations.generate.generate(house.account.id))
+    test = run(house.assembly.tests.operations.manage.create(house.account.id))
     return DeliverabilityTestId(test.id)
 
 
 def state(house: House, test_id: DeliverabilityTestId) -> State:
     """Give the state of a test."""
-    found = run(house.assembly.tests.operations.find.one(house.account.id, test_id))
+    found = run(house.assembly.tests.operations.manage.one(house.account.id, test_id))
     state: State = found.test.state
     return state
 

@@ -55,7 +55,7 @@ class Owner:
 
     def generate(self) -> DeliverabilityTest:
         """Make a test."""
-        test: DeliverabilityTest = run(self.operations.generate.generate(self.me))
+        test: DeliverabilityTest = run(self.operations.manage.create(self.me))
         return test
 
     def receive(self, test: DeliverabilityTest, **facts: Any) -> None:
@@ -71,7 +71,7 @@ class Owner:
 
     def find(self, test: DeliverabilityTest, account: AccountId | None = None) -> Any:
         """Give a test as it stands."""
-        return run(self.operations.find.one(account or self.me, test.id))
+        return run(self.operations.manage.one(account or self.me, test.id))
 
     def wait(
         self, test: DeliverabilityTest, timeout: float = 30, account: AccountId | None = None
@@ -113,7 +113,7 @@ def test_too_many_tests(owner: Owner) -> None:
     with pytest.raises(TooManyPendingTests, match="100 tests") as caught:
         owner.generate()
     assert caught.value.retry_after == 3590
-    run(owner.operations.generate.generate(owner.stranger))
+    run(owner.operations.manage.create(owner.stranger))
     owner.house.clock.advance(3590)
     owner.generate()
 
@@ -124,10 +124,10 @@ def test_a_test_that_is_not_there(owner: Owner, test_id: Any) -> None:
     operations, me = owner.operations, owner.me
     caller = Caller(me, KeyId("key"), RequestLimits(1, 1))
     for asked in (
-        operations.find.one(me, test_id),
-        operations.find.mail(me, test_id),
-        operations.recheck.recheck(me, test_id),
-        operations.share.renew(me, test_id),
+        operations.manage.one(me, test_id),
+        operations.manage.mail(me, test_id),
+        operations.manage.recheck(me, test_id),
+        operations.manage.renew_share_link(me, test_id),
         operations.wait.wait(caller, test_id, 30),
     ):
         with pytest.raises(DeliverabilityTestNotFound):
@@ -141,15 +141,15 @@ def test_isolation(owner: Owner) -> None:
     for test in (owner.generate(), owner.completed()):
         caller = Caller(stranger, KeyId("key"), RequestLimits(1, 1))
         for asked in (
-            operations.find.one(stranger, test.id),
-            operations.find.mail(stranger, test.id),
-            operations.recheck.recheck(stranger, test.id),
-            operations.share.renew(stranger, test.id),
+            operations.manage.one(stranger, test.id),
+            operations.manage.mail(stranger, test.id),
+            operations.manage.recheck(stranger, test.id),
+            operations.manage.renew_share_link(stranger, test.id),
             operations.wait.wait(caller, test.id, 30),
         ):
             with pytest.raises(DeliverabilityTestNotFound):
                 run(asked)
-        assert run(operations.find.page(stranger, 10, 1)).total == 0
+        assert run(operations.manage.page(stranger, 10, 1)).total == 0
         assert owner.find(test).test.share_token == test.share_token
 
 
@@ -159,7 +159,7 @@ def test_listing(owner: Owner) -> None:
     for _ in range(5):
         tests.append(owner.generate())
         owner.house.clock.advance(1)
-    pages = [run(owner.operations.find.page(owner.me, 2, number)) for number in (1, 2, 3, 4)]
+    pages = [run(owner.operations.manage.page(owner.me, 2, number)) for number in (1, 2, 3, 4)]
     listed = [[entry.test.id for entry in page.entries] for page in pages]
     ids = [test.id for test in reversed(tests)]
     assert listed == [ids[:2], ids[2:4], ids[4:], []]
@@ -170,9 +170,9 @@ def test_the_mail_of_a_test(owner: Owner) -> None:
     """The mail of a test comes back byte for byte; a test without one says so."""
     test = owner.generate()
     with pytest.raises(NoMailYet):
-        run(owner.operations.find.mail(owner.me, test.id))
+        run(owner.operations.manage.mail(owner.me, test.id))
     owner.receive(test, raw=b"\xff\x00 no mail at all")
-    received = run(owner.operations.find.mail(owner.me, test.id))
+    received = run(owner.operations.manage.mail(owner.me, test.id))
     assert received.raw_message == b"\xff\x00 no mail at all"
     owner.analyst.report()
 
@@ -182,13 +182,13 @@ def test_recheck(owner: Owner) -> None:
     test = owner.completed()
     moved: list[str] = []
     owner.house.assembly.tests.wake_ups.listen(moved.append)
-    assert run(owner.operations.recheck.recheck(owner.me, test.id)) is True
+    assert run(owner.operations.manage.recheck(owner.me, test.id)) is True
     assert moved == [test.id]
     assert len(owner.analyst.mails) == 2
     assert owner.analyst.mails[0] == owner.analyst.mails[1]
     found = owner.find(test)
     assert (found.test.state, found.report) == (State.PROCESSING, None)
-    assert run(owner.operations.recheck.recheck(owner.me, test.id)) is False
+    assert run(owner.operations.manage.recheck(owner.me, test.id)) is False
     assert len(owner.analyst.mails) == 2
     owner.analyst.report()
     assert owner.find(test).report == REPORT
@@ -199,7 +199,7 @@ def test_recheck_without_a_mail(owner: Owner) -> None:
     test = owner.generate()
     for _ in range(2):
         with pytest.raises(NoMailYet):
-            run(owner.operations.recheck.recheck(owner.me, test.id))
+            run(owner.operations.manage.recheck(owner.me, test.id))
         owner.house.clock.advance(3600)
     assert owner.find(test).test.state is State.EXPIRED
 
@@ -209,18 +209,18 @@ def test_share_links(owner: Owner) -> None:
     operations = owner.operations
     test = owner.generate()
     token = format_test_share_token(test.id, test.share_token)
-    assert run(operations.share.open(token)).test.state is State.PENDING
+    assert run(operations.manage.open_shared(token)).test.state is State.PENDING
     owner.receive(test)
     owner.analyst.report()
-    assert run(operations.share.open(token)).report == REPORT
-    renewed = run(operations.share.renew(owner.me, test.id)).test
+    assert run(operations.manage.open_shared(token)).report == REPORT
+    renewed = run(operations.manage.renew_share_link(owner.me, test.id)).test
     with pytest.raises(ShareNotFound):
-        run(operations.share.open(token))
+        run(operations.manage.open_shared(token))
     new = format_test_share_token(renewed.id, renewed.share_token)
-    assert run(operations.share.open(new)).report == REPORT
+    assert run(operations.manage.open_shared(new)).report == REPORT
     owner.house.clock.advance(7 * DAY / 1000)
     with pytest.raises(ShareNotFound):
-        run(operations.share.open(new))
+        run(operations.manage.open_shared(new))
 
 
 def test_share_links_that_lead_nowhere(owner: Owner) -> None:
@@ -237,7 +237,7 @@ def test_share_links_that_lead_nowhere(owner: Owner) -> None:
         format_share_token(message, test.share_token),
     ):
         with pytest.raises(ShareNotFound):
-            run(owner.operations.share.open(token))
+            run(owner.operations.manage.open_shared(token))
 
 
 def message_of(owner: Owner) -> MessageId:
@@ -254,7 +254,7 @@ def test_scoring_a_message(owner: Owner) -> None:
     """A message of the inbox is scored as it came in, and the test outlives it."""
     message_id = message_of(owner)
     owner.house.clock.advance(5)
-    test = run(owner.operations.score_message.score(owner.me, message_id))
+    test = run(owner.operations.manage.score_message(owner.me, message_id))
     assert test.state is State.PROCESSING
     assert test.created_at - test.received_at == 5_000
     (received,) = owner.analyst.mails
@@ -263,7 +263,7 @@ def test_scoring_a_message(owner: Owner) -> None:
     run(owner.house.assembly.inbox.delete.one(owner.me, message_id))
     owner.analyst.report()
     assert owner.find(test).report == REPORT
-    assert run(owner.operations.find.mail(owner.me, test.id)).raw_message == mail()
+    assert run(owner.operations.manage.mail(owner.me, test.id)).raw_message == mail()
 
 
 def test_scoring_a_message_of_another_account(owner: Owner) -> None:
@@ -271,7 +271,7 @@ def test_scoring_a_message_of_another_account(owner: Owner) -> None:
     message_id = message_of(owner)
     for account, wanted in ((owner.stranger, message_id), (owner.me, MessageId("gone"))):
         with pytest.raises(MessageNotFound):
-            run(owner.operations.score_message.score(account, wanted))
+            run(owner.operations.manage.score_message(account, wanted))
     assert owner.analyst.mails == []
 
 
@@ -370,7 +370,7 @@ def test_a_move_between_look_and_wait() -> None:
     owner = Owner(house)
     store = house.assembly.tests.store
     message_id = message_of(owner)
-    test = run(owner.operations.score_message.score(owner.me, message_id))
+    test = run(owner.operations.manage.score_message(owner.me, message_id))
     reader.hold_answers()
     waiting = owner.wait(test)
     assert len(reader.held) == 1

@@ -33,12 +33,12 @@ class Sender:
     def generate(self) -> tuple[DeliverabilityTest, bytes]:
         """Make a test; gives it with its address."""
         operations = self.house.assembly.tests.operations
-        test: DeliverabilityTest = run(operations.generate.generate(self.house.account.id))
+        test: DeliverabilityTest = run(operations.manage.create(self.house.account.id))
         return test, f"test-{test.id}@mailcheck.example".encode()
 
     def state(self, test: DeliverabilityTest) -> State:
         """Give the state of a test."""
-        find = self.house.assembly.tests.operations.find
+        find = self.house.assembly.tests.operations.manage
         state: State = run(find.one(self.house.account.id, test.id)).test.state
         return state
 
@@ -69,7 +69,7 @@ def test_the_first_mail(sender: Sender) -> None:
     talk = sender.connect()
     assert talk.codes(rcpt(address), BODY) == ["250", "250", "354", "250"]
     assert sender.state(test) is State.PROCESSING
-    mail = run(sender.house.assembly.tests.operations.find.mail(sender.house.account.id, test.id))
+    mail = run(sender.house.assembly.tests.operations.manage.mail(sender.house.account.id, test.id))
     assert mail.raw_message == BODY[:-3]
     assert mail.transcript[-2:] == ("C: DATA", "S: 354 End data with <CR><LF>.<CR><LF>")
 
@@ -124,7 +124,7 @@ def test_a_program_that_logs_in(sender: Sender) -> None:
     assert talk.codes(b"AUTH PLAIN " + secret + b"\r\n") == ["235"]
     assert talk.codes(rcpt(address, b"someone@customer.example"), BODY)[-1] == "250"
     assert (sender.messages(), sender.state(test)) == (1, State.PROCESSING)
-    mail = run(sender.house.assembly.tests.operations.find.mail(sender.house.account.id, test.id))
+    mail = run(sender.house.assembly.tests.operations.manage.mail(sender.house.account.id, test.id))
     text = "\n".join(mail.transcript)
     assert "C: AUTH ..." in text
     assert key not in text

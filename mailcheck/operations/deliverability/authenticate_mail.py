@@ -63,11 +63,19 @@ class MailVerdicts:
         self._envelope_sender = envelope_sender
         self._receiver = receiver
         self.spf = Kept(self._judge_spf)
-        self.spf_record = Kept(self._judge_spf_record)
+        self.spf_record: Kept[SpfVerdict, str] = Kept(
+            lambda answers, domain: evaluate_spf(domain, answers)
+        )
         self.reverse_dns = Kept(self._judge_reverse_dns)
-        self.helo = Kept(self._judge_helo)
-        self.keys = Kept(self._find_keys)
-        self.policy = Kept(self._judge_policy)
+        self.helo: Kept[HeloVerdict, IpAddress] = Kept(
+            lambda answers, address: evaluate_helo(self._helo_name, address, answers)
+        )
+        self.keys: Kept[tuple[KeyOfSignature, ...], tuple[SignatureHeader, ...]] = Kept(
+            lambda answers, headers: evaluate_keys(headers, answers)
+        )
+        self.policy: Kept[DmarcVerdict, str] = Kept(
+            lambda answers, author: evaluate_dmarc(author, answers)
+        )
         self.dmarc = Kept(self._judge_dmarc)
 
     def _judge_spf(self, answers: Answers, address: IpAddress) -> SpfOfMail:
@@ -75,25 +83,11 @@ class MailVerdicts:
             address, self._helo_name, self._envelope_sender, self._receiver, answers
         )
 
-    def _judge_spf_record(self, answers: Answers, domain: str) -> SpfVerdict:
-        return evaluate_spf(domain, answers)
-
     def _judge_reverse_dns(self, answers: Answers, address: IpAddress) -> ReverseDnsVerdict:
         # The HELO name is proposed where the sending address can be called so.
         name = read_mail_domain(self._helo_name) or ""
         proposed = "" if is_local_name(name) else name
         return evaluate_reverse_dns(address, answers, host_name=proposed)
-
-    def _judge_helo(self, answers: Answers, address: IpAddress) -> HeloVerdict:
-        return evaluate_helo(self._helo_name, address, answers)
-
-    def _find_keys(
-        self, answers: Answers, headers: tuple[SignatureHeader, ...]
-    ) -> tuple[KeyOfSignature, ...]:
-        return evaluate_keys(headers, answers)
-
-    def _judge_policy(self, answers: Answers, author: str) -> DmarcVerdict:
-        return evaluate_dmarc(author, answers)
 
     def _judge_dmarc(
         self, answers: Answers, identities: Identities, spf: SpfOfMail | None, dkim: DkimOfMail

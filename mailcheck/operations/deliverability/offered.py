@@ -2,24 +2,12 @@
 
 from msgspec import Struct
 
-from mailcheck.operations.deliverability.manage_tests import (
-    DeleteTest,
-    FindTest,
-    GenerateTest,
-    RecheckTest,
-    ScoreMessage,
-    ShareTest,
-)
+from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.deliverability.wait_for_test import WaitForTest
 
 
 class DeliverabilityOperations(Struct, frozen=True):
-    """What an account can do with its tests; each operation is a class."""
+    """What an account can do with its tests."""
 
-    generate: GenerateTest
-    find: FindTest
+    manage: ManageTests
     wait: WaitForTest
-    recheck: RecheckTest
-    share: ShareTest
-    score_message: ScoreMessage
-    delete: DeleteTest

@@ -12,7 +12,7 @@ from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter, Overloaded, TooManyPreflights
 from mailcheck.core.identifiers import AccountId
-from mailcheck.operations.deliverability.manage_tests import FindTest
+from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.places import NoPlace, Places
 
 Score = Callable[[ReceivedMail, Sequence[RecordToPublish]], Awaitable[DeliverabilityReport]]
@@ -31,8 +31,8 @@ RETRY_AFTER = 5
 class Preflight:
     """Judges mails that were received against records that are not published yet."""
 
-    def __init__(self, find: FindTest, score: Score, clock: IReactorTime) -> None:
-        self._find = find
+    def __init__(self, tests: ManageTests, score: Score, clock: IReactorTime) -> None:
+        self._tests = tests
         self._score = score
         self._places: Places[AccountId] = Places(clock, at_once=MAX_AT_ONCE, of_one=MAX_OF_ACCOUNT)
 
@@ -51,7 +51,7 @@ class Preflight:
         check_records(records, parameter="records")
         try:
             async with self._places.held(account_id):
-                mail = await self._find.mail(account_id, test_id)
+                mail = await self._tests.mail(account_id, test_id)
                 return await self._score(mail, records)
         except NoPlace as failure:
             raise _turned_away(failure) from None

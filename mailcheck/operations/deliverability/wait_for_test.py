@@ -13,7 +13,7 @@ from mailcheck.core.deliverability_tests import DeliverabilityResult, State
 from mailcheck.core.errors import ShuttingDown, StoreUnavailable, WaitInterrupted
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND
-from mailcheck.operations.deliverability.manage_tests import FindTest
+from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.incidents import shown
 from mailcheck.operations.places import WaitSlots
 from mailcheck.ports.clocks import TimeAndChance
@@ -94,12 +94,12 @@ class WaitForTest:
 
     def __init__(
         self,
-        find: FindTest,
+        tests: ManageTests,
         feeds: DeliverabilityFeeds,
         slots: WaitSlots,
         time_and_chance: TimeAndChance,
     ) -> None:
-        self._find = find
+        self._tests = tests
         self._feeds = feeds
         self._slots = slots
         self._clock = time_and_chance.clock
@@ -135,7 +135,7 @@ class WaitForTest:
     ) -> DeliverabilityResult:
         while True:
             watcher.arm()
-            found = await self._find.one(caller.account_id, watcher.test_id)
+            found = await self._tests.one(caller.account_id, watcher.test_id)
             left = deadline - self._clock.seconds()
             state = found.test.state
             if state.is_final or left <= 0 or state is not (seen or state):

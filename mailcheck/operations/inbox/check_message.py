@@ -62,8 +62,7 @@ class CheckMail:
     def __init__(self, mail_bytes: MailBytes) -> None:
         self._mail_bytes = mail_bytes
         self._recent: RecentlyUsed[Key, MailChecks] = RecentlyUsed(RECENT_CHECKS)
-        self._wanted: dict[Key, _Work] = {}
-        self._checking: SharedCalls[Key, MailChecks] = SharedCalls(self._check)
+        self._checking: SharedCalls[Key, MailChecks, _Work] = SharedCalls(self._check)
 
     async def of_message(self, message: StoredMessage) -> MailChecks:
         """Check a message of an inbox."""
@@ -83,15 +82,10 @@ class CheckMail:
 
     async def _of(self, key: Key, work: _Work) -> MailChecks:
         found = self._recent.get(key)
-        if found is None:
-            self._wanted[key] = work
-            checking = self._checking.call(key)
-            self._wanted.pop(key, None)  # still there where somebody else had begun
-            found = await checking
-        return found
+        return await self._checking.call(key, work) if found is None else found
 
-    async def _check(self, key: Key) -> MailChecks:
-        found = await self._mail_bytes.work(*self._wanted.pop(key))
+    async def _check(self, key: Key, work: _Work) -> MailChecks:
+        found = await self._mail_bytes.work(*work)
         self._recent.put(key, found)
         return found
 
@@ -238,8 +232,9 @@ class AuthenticateMessage:
             of_one=AUTHENTICATED_OF_ACCOUNT,
             waiting=WAITING_FOR_AUTHENTICATION,
         )
-        self._wanted: dict[DeliveryId, StoredMessage] = {}
-        self._judging: SharedCalls[DeliveryId, Authentication] = SharedCalls(self._judge)
+        self._judging: SharedCalls[DeliveryId, Authentication, StoredMessage] = SharedCalls(
+            self._judge
+        )
 
     async def of(self, message: StoredMessage) -> Authentication:
         """Give the results for a message, within two seconds.
@@ -250,15 +245,9 @@ class AuthenticateMessage:
         """
         key = message.summary.delivery_id
         known = self._known.find(key, self._now())
-        if known is not None:
-            return known
-        self._wanted[key] = message
-        judging = self._judging.call(key)
-        self._wanted.pop(key, None)  # still there where somebody else had begun
-        return await judging
+        return await self._judging.call(key, message) if known is None else known
 
-    async def _judge(self, key: DeliveryId) -> Authentication:
-        message = self._wanted.pop(key)
+    async def _judge(self, key: DeliveryId, message: StoredMessage) -> Authentication:
         owner = message.summary.account_id
         budget = QuestionBudget.starting_now(self._clock, AUTHENTICATION_DEADLINE)
         try:

@@ -189,8 +189,7 @@ class ShowMessage:
         self._mail_bytes = mail_bytes
         self._worker = worker
         self._recent: RecentlyUsed[_Key, SafeHtml] = RecentlyUsed(RECENT_PAGES)
-        self._wanted: dict[_Key, StoredMessage] = {}
-        self._making: SharedCalls[_Key, SafeHtml] = SharedCalls(self._make)
+        self._making: SharedCalls[_Key, SafeHtml, StoredMessage] = SharedCalls(self._make)
 
     async def html(self, message: StoredMessage, *, allows_remote: bool) -> SafeHtml:
         """Give the HTML of a message, safe to be shown in a sandboxed frame.
@@ -199,12 +198,7 @@ class ShowMessage:
         """
         key = message.summary.delivery_id, allows_remote
         safe = self._recent.get(key)
-        if safe is None:
-            self._wanted[key] = message
-            making = self._making.call(key)
-            self._wanted.pop(key, None)  # still there where somebody else had begun
-            safe = await making
-        return safe
+        return await self._making.call(key, message) if safe is None else safe
 
     async def raw_message(self, message: StoredMessage) -> bytes:
         """Give the exact bytes that came after DATA.
@@ -223,8 +217,7 @@ class ShowMessage:
         """
         return await self._mail_bytes.attachment(message.summary, attachment_id)
 
-    async def _make(self, key: _Key) -> SafeHtml:
-        message = self._wanted.pop(key)
+    async def _make(self, key: _Key, message: StoredMessage) -> SafeHtml:
         html = message.content.html[: MAX_HTML + 1]
         # The whole mail goes to the worker only where its HTML asks for parts of it.
         owner = message.summary.account_id

@@ -217,23 +217,23 @@ class DeliverabilityRoutes:
 
     async def generate(self, call: Call[NoParameters]) -> Reply:
         """POST /test/generate."""
-        test = await self._operations.generate.generate(call.caller.account_id)
+        test = await self._operations.manage.create(call.caller.account_id)
         return json_reply(render_new_address(test, self._domain))
 
     async def tests(self, call: Call[ListPage]) -> Reply:
         """GET /test."""
         limit, page = call.asked.limit, call.asked.page
-        found = await self._operations.find.page(call.caller.account_id, limit, page)
+        found = await self._operations.manage.page(call.caller.account_id, limit, page)
         return json_reply(render_test_page(found, page, limit, self._domain, call.urls))
 
     async def one(self, call: Call[NoParameters]) -> Reply:
         """GET /test/{testId}."""
-        found = await self._operations.find.one(call.caller.account_id, call.test_id)
+        found = await self._operations.manage.one(call.caller.account_id, call.test_id)
         return json_reply(render_tested(found, self._domain, call.urls))
 
     async def delete(self, call: Call[NoParameters]) -> Reply:
         """DELETE /test/{testId}."""
-        await self._operations.delete.delete(call.caller.account_id, call.test_id)
+        await self._operations.manage.delete(call.caller.account_id, call.test_id)
         return json_reply(DeletedTest(success=True, test_id=call.test_id))
 
     async def wait(self, call: Call[WaitForTest]) -> Reply:
@@ -245,14 +245,14 @@ class DeliverabilityRoutes:
 
     async def raw_mail(self, call: Call[NoParameters]) -> Reply:
         """GET /test/{testId}/raw."""
-        mail = await self._operations.find.mail(call.caller.account_id, call.test_id)
+        mail = await self._operations.manage.mail(call.caller.account_id, call.test_id)
         if "message/rfc822" in call.accept.lower():
             return download_reply(mail.raw_message, "message/rfc822", f"{call.test_id}.eml")
         return await large_json_reply(render_raw_mail(call.test_id, mail.raw_message), self._turns)
 
     async def recheck(self, call: Call[NoParameters]) -> Reply:
         """POST /test/{testId}/recheck."""
-        is_started = await self._operations.recheck.recheck(call.caller.account_id, call.test_id)
+        is_started = await self._operations.manage.recheck(call.caller.account_id, call.test_id)
         return json_reply(render_recheck(call.test_id, is_started=is_started))
 
     async def preflight(self, call: Call[NoParameters]) -> Reply:
@@ -263,11 +263,11 @@ class DeliverabilityRoutes:
 
     async def renew_share(self, call: Call[NoParameters]) -> Reply:
         """POST /test/{testId}/share."""
-        found = await self._operations.share.renew(call.caller.account_id, call.test_id)
+        found = await self._operations.manage.renew_share_link(call.caller.account_id, call.test_id)
         return json_reply(render_report_share(found.test, call.urls))
 
     async def score_message(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/messages/{id}/test."""
-        score = self._operations.score_message.score
+        score = self._operations.manage.score_message
         test = await score(call.caller.account_id, call.message_id)
         return json_reply(render_tested(DeliverabilityResult(test), self._domain, call.urls))

@@ -64,7 +64,7 @@ class DeliverabilityTools:
 
     async def generate_test(self, call: ToolCall[NoParameters]) -> ToolResult:
         """Make a test."""
-        test = await self._operations.generate.generate(call.caller.account_id)
+        test = await self._operations.manage.create(call.caller.account_id)
         return as_json_text(render_generated(test, self._domain))
 
     async def wait_for_test(self, call: ToolCall[AskForReport]) -> ToolResult:

@@ -11,7 +11,7 @@ from mailcheck.api.requests.reading import read_query
 from mailcheck.api.urls import API_PAGE_PATH, API_PATH, PublicUrls
 from mailcheck.core.errors import InvalidParameter, MessageNotFound
 from mailcheck.core.filters import MessageFilter
-from mailcheck.operations.deliverability.manage_tests import FindTest
+from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import DOCUMENT_PATH, MAX_KEPT, ApiDescription
@@ -45,7 +45,7 @@ def is_shown(route: Route[Any]) -> bool:
 class AnswerPages:
     """Runs calls of the API for the account of who is signed in."""
 
-    def __init__(self, routes: Sequence[Route[Any]], inbox: ReadInbox, tests: FindTest) -> None:
+    def __init__(self, routes: Sequence[Route[Any]], inbox: ReadInbox, tests: ManageTests) -> None:
         self._routes = {one.operation.id: one for one in routes if is_shown(one)}
         self._inbox = inbox
         self._tests = tests

@@ -8,7 +8,7 @@ from msgspec import Struct
 from mailcheck.api.deliverability.findings import points
 from mailcheck.core.deliverability_tests import DeliverabilityResult, ListedTest
 from mailcheck.core.errors import NoMailYet
-from mailcheck.operations.deliverability.manage_tests import FindTest
+from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.web.dashboard.deliverability.report_view import (
     BEST,
     level_of,
@@ -68,12 +68,12 @@ class Comparison(Struct, frozen=True):
     rules: tuple[tuple[str, str, str, str], ...]
 
 
-async def find_history(find: FindTest, visit: Visit, document: Any) -> History | None:
+async def find_history(tests: ManageTests, visit: Visit, document: Any) -> History | None:
     """Find the tests of the domain that a report is about; nothing where it is the only one."""
     _, _, domain = str(document["email"]["from"] or "").rpartition("@")
     if not domain:
         return None
-    found = await find.of_domain(visit.account.id, domain, MOST)
+    found = await tests.of_domain(visit.account.id, domain, MOST)
     return plot(domain, found) if len(found) > 1 else None
 
 
@@ -135,8 +135,8 @@ def _changed_rules(before: Any, after: Any) -> list[tuple[str, str, str, str]]:
 class ComparisonPages:
     """The page with two reports side by side."""
 
-    def __init__(self, find: FindTest, renderer: Renderer) -> None:
-        self._find = find
+    def __init__(self, tests: ManageTests, renderer: Renderer) -> None:
+        self._tests = tests
         self._renderer = renderer
 
     def pages(self) -> list[Page]:
@@ -146,7 +146,9 @@ class ComparisonPages:
     async def show(self, visit: Visit) -> Reply:
         """GET /tests/{id}/changes/{other}: what changed from the older test to the newer one."""
         account = visit.account.id
-        both = [await self._find.one(account, visit.path[name]) for name in ("test_id", "other_id")]
+        both = [
+            await self._tests.one(account, visit.path[name]) for name in ("test_id", "other_id")
+        ]
         both.sort(key=lambda one: (one.test.received_at or one.test.created_at, one.test.id))
         before, after = (_document(one) for one in both)
         return self._renderer.page(

@@ -62,7 +62,7 @@ class DeliverabilityPages:
     async def history(self, visit: Visit) -> Reply:
         """GET /tests?page=: the account's tests, newest first."""
         page = visit.query.value("page", WHOLE_NUMBER, 1, 1, LAST_PAGE)
-        found = await self._operations.find.page(visit.account.id, TESTS_PER_PAGE, page)
+        found = await self._operations.manage.page(visit.account.id, TESTS_PER_PAGE, page)
         first = (page - 1) * TESTS_PER_PAGE
         has_more = bool(found.entries) and first + len(found.entries) < found.total
         return self._renderer.page(
@@ -84,54 +84,54 @@ class DeliverabilityPages:
     async def make(self, visit: Visit) -> Reply:
         """POST /tests: a new address."""
         await self._budget.take(visit.account.id)
-        test = await self._operations.generate.generate(visit.account.id)
+        test = await self._operations.manage.create(visit.account.id)
         return redirect(visit, f"/tests/{test.id}")
 
     async def show(self, visit: Visit) -> Reply:
         """GET /tests/{id}: where it stands, with the report when there is one."""
-        result = await self._operations.find.one(visit.account.id, visit.path["test_id"])
+        result = await self._operations.manage.one(visit.account.id, visit.path["test_id"])
         return await self._show(visit, result)
 
     async def frame(self, visit: Visit) -> Reply:
         """GET /tests/{id}/frame?remote=true: the mail's HTML, for the page around it."""
-        result = await self._operations.find.one(visit.account.id, visit.path["test_id"])
+        result = await self._operations.manage.one(visit.account.id, visit.path["test_id"])
         return await self._mail.frame(visit, result)
 
     async def delete(self, visit: Visit) -> Reply:
         """POST /tests/{id}/delete."""
-        await self._operations.delete.delete(visit.account.id, visit.path["test_id"])
+        await self._operations.manage.delete(visit.account.id, visit.path["test_id"])
         return redirect(visit, "/tests", done="test-deleted")
 
     async def raw(self, visit: Visit) -> Reply:
         """GET /tests/{id}/raw: the exact bytes of the mail, as a download."""
         test_id = visit.path["test_id"]
-        mail = await self._operations.find.mail(visit.account.id, test_id)
+        mail = await self._operations.manage.mail(visit.account.id, test_id)
         return download_reply(mail.raw_message, "message/rfc822", f"{test_id}.eml")
 
     async def recheck(self, visit: Visit) -> Reply:
         """POST /tests/{id}/recheck."""
         test_id = visit.path["test_id"]
         await self._budget.take(visit.account.id)
-        await self._operations.recheck.recheck(visit.account.id, test_id)
+        await self._operations.manage.recheck(visit.account.id, test_id)
         return redirect(visit, f"/tests/{test_id}", done="recheck-started")
 
     async def renew_share(self, visit: Visit) -> Reply:
         """POST /tests/{id}/share: the old link is dead, there is a new one."""
         test_id = visit.path["test_id"]
-        await self._operations.share.renew(visit.account.id, test_id)
+        await self._operations.manage.renew_share_link(visit.account.id, test_id)
         return redirect(visit, f"/tests/{test_id}", done="report-share-renewed")
 
     async def score_message(self, visit: Visit) -> Reply:
         """POST /inbox/messages/{id}/test: a test that has its mail already."""
         await self._budget.take(visit.account.id)
         message_id = MessageId(visit.path["message_id"])
-        test = await self._operations.score_message.score(visit.account.id, message_id)
+        test = await self._operations.manage.score_message(visit.account.id, message_id)
         return redirect(visit, f"/tests/{test.id}")
 
     async def _show(self, visit: Visit, result: DeliverabilityResult) -> Reply:
         test, view = result.test, view_result(result)
         document = view["doc"]
-        find = self._operations.find
+        tests = self._operations.manage
         return self._renderer.page(
             visit,
             "deliverability_test.html",
@@ -143,7 +143,7 @@ class DeliverabilityPages:
             is_own=True,
             parts=PARTS,
             ended=self._progress.ended(test.delivery_id),
-            history=await find_history(find, visit, document) if document else None,
+            history=await find_history(tests, visit, document) if document else None,
             **view,
             **await self._mail.values(visit, result),
         )

@@ -10,7 +10,7 @@ from mailcheck.api.shapes import as_json
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.errors import InvalidParameter, NoMailYet
 from mailcheck.operations.accounts.authenticate import CheckBudget
-from mailcheck.operations.deliverability.manage_tests import FindTest
+from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.deliverability.preflight import (
     MAX_RECORDS,
     MAX_VALUE,
@@ -41,9 +41,9 @@ class PreflightPages:
     """The form with proposed records, and what comes of them beside what is."""
 
     def __init__(
-        self, find: FindTest, preflight: Preflight, budget: CheckBudget, renderer: Renderer
+        self, tests: ManageTests, preflight: Preflight, budget: CheckBudget, renderer: Renderer
     ) -> None:
-        self._find = find
+        self._tests = tests
         self._preflight = preflight
         self._budget = budget
         self._renderer = renderer
@@ -71,7 +71,7 @@ class PreflightPages:
     async def _page(
         self, visit: Visit, rows: Rows | None, *, status: int = 200, **values: Any
     ) -> Reply:
-        result = await self._find.one(visit.account.id, visit.path["test_id"])
+        result = await self._tests.one(visit.account.id, visit.path["test_id"])
         if result.test.received_at is None:
             raise NoMailYet("no mail has come in for this test: there is nothing to judge")
         now = None if result.report is None else view_stored_report(result.report)

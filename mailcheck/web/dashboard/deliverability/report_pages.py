@@ -7,7 +7,7 @@ from mailcheck.api.shapes import dump_json
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.errors import NoMailYet
 from mailcheck.core.identifiers import SHARE_SECRET_LENGTH, SHORT_ID_LENGTH
-from mailcheck.operations.deliverability.manage_tests import FindTest, ShareTest
+from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.inbox.check_message import CheckMail
 from mailcheck.web.dashboard.application import prefers_html
 from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
@@ -27,13 +27,13 @@ class ReportPages:
 
     def __init__(
         self,
-        share: ShareTest,
+        tests: ManageTests,
         mail: MailOfReport,
         check: CheckMail,
         renderer: Renderer,
         domain: str,
     ) -> None:
-        self._share = share
+        self._tests = tests
         self._mail = mail
         self._check = check
         self._renderer = renderer
@@ -50,7 +50,7 @@ class ReportPages:
 
     async def show(self, visit: Visit) -> Reply:
         """GET /share/{token}."""
-        result = await self._share.open(visit.path["token"])
+        result = await self._tests.open_shared(visit.path["token"])
         if not prefers_html(visit.request):
             shape = render_tested(result, self._domain, visit.urls)
             return json_reply(shape, headers=UNLISTED)
@@ -65,12 +65,12 @@ class ReportPages:
 
     async def frame(self, visit: Visit) -> Reply:
         """GET /share/{token}/frame?remote=true."""
-        return await self._mail.frame(visit, await self._share.open(visit.path["token"]))
+        return await self._mail.frame(visit, await self._tests.open_shared(visit.path["token"]))
 
     async def checks(self, visit: Visit) -> Reply:
         """GET /share/{token}/checks: as beside the report; requests for links are its owner's."""
         token = visit.path["token"]
-        message = await self._mail.message(await self._share.open(token))
+        message = await self._mail.message(await self._tests.open_shared(token))
         return self._renderer.page(
             visit,
             "mail_checks_page.html",
@@ -101,8 +101,10 @@ BASE = "/tests/<test_id>/report"
 class ReportFiles:
     """The downloads of a report."""
 
-    def __init__(self, find: FindTest, mail: MailOfReport, renderer: Renderer, domain: str) -> None:
-        self._find = find
+    def __init__(
+        self, tests: ManageTests, mail: MailOfReport, renderer: Renderer, domain: str
+    ) -> None:
+        self._tests = tests
         self._mail = mail
         self._renderer = renderer
         self._domain = domain
@@ -135,7 +137,7 @@ class ReportFiles:
         return download_reply(body, "application/json", f"mailcheck-{result.test.id}.json")
 
     async def _result(self, visit: Visit) -> DeliverabilityResult:
-        result = await self._find.one(visit.account.id, visit.path["test_id"])
+        result = await self._tests.one(visit.account.id, visit.path["test_id"])
         if result.report is None:
             raise NoMailYet("there is no report yet: it can be had once the test is completed")
         return result

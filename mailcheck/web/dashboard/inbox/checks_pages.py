@@ -10,7 +10,7 @@ from mailcheck.checks.link_checks import Hop, LinkCheck, LinkVerdict
 from mailcheck.checks.mail_checks import Compatibility, MailChecks, MailLink, Support
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import MessageId
-from mailcheck.operations.deliverability.manage_tests import FindTest
+from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
@@ -158,7 +158,7 @@ TEST = "/tests/<test_id>"
 class CheckPages:
     """The pages with the checks; a script puts them into the page of the mail or the report."""
 
-    def __init__(self, inbox: InboxOperations, tests: FindTest, renderer: Renderer) -> None:
+    def __init__(self, inbox: InboxOperations, tests: ManageTests, renderer: Renderer) -> None:
         self._inbox = inbox
         self._tests = tests
         self._renderer = renderer
