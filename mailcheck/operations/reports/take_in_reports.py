@@ -1,6 +1,7 @@
 """Taking reports in: read in a child process, believed or not, counted."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -14,7 +15,7 @@ from mailcheck.checks.deliverability.identities import header_of, read_identitie
 from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt
 from mailcheck.checks.mail_domains import owner_of
-from mailcheck.checks.receiver_reports.aggregate import AggregateReport
+from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row
 from mailcheck.checks.receiver_reports.belief import (
     Judgement,
     Trust,
@@ -281,73 +282,64 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
             return _Judged(
                 self._kept(waiting, ReportState.REFUSED, f"{why}, and this address takes others")
             )
-        if isinstance(document, TlsReport):
-            return await self._judge_tls(waiting, document, reporter)
-        return await self._judge_dmarc(waiting, document, reporter)
-
-    async def _judge_dmarc(
-        self, waiting: WaitingReport, report: AggregateReport, reporter: str
-    ) -> _Judged:
-        kept = replace(
-            _said(self._kept(waiting, ReportState.COUNTED, ""), report),
-            domain=report.domain,
-            reporter=reporter,
-            policy=report.policy.policy,
-            messages=report.messages,
-            failing=sum(count for row, count in report.rows.items() if not row.passes),
+        kept = self._counted(waiting, document, reporter)
+        doubt = (
+            _doubt_source(waiting, document, reporter)
+            or await self._doubt_request(waiting, document)
+            or await self._doubt_room(waiting, kept.domain, day_of(document.begins_at))
         )
-        doubt = self._doubt_mail(reporter, report.email) or self._doubt_time(
-            waiting, report.ends_at
-        )
-        if not doubt:
-            address = self._addresses.mail_address(ReportKind.DMARC, waiting.mailbox_name)
-            inquiry = Inquiry.starting_now(self._resolver, self._clock)
-            verdict = await inquiry.ask(partial(evaluate_dmarc, report.domain))
-            asked = [judge_dmarc_request(verdict, one) for one in address]
-            doubt = self._settle(asked, report.domain)
-        day = day_of(report.begins_at)
-        if not doubt:
-            doubt = await self._doubt_room(waiting, report.domain, day)
         if doubt:
             return _Judged(replace(kept, state=ReportState.APART, reason=doubt))
-        found = ((msgspec.json.encode(row).decode(), count) for row, count in report.rows.items())
-        return _Judged(kept, tuple(_rows(kept, day, found)))
+        return _Judged(kept, tuple(_rows(kept, document)))
 
-    async def _judge_tls(self, waiting: WaitingReport, report: TlsReport, reporter: str) -> _Judged:
-        is_posted = waiting.mail is None
-        claimed = report.contact.rpartition("@")[2]
+    def _counted(self, waiting: WaitingReport, report: Report, reporter: str) -> ReceiverReport:
+        """Return a report as it is stored when its rows are counted."""
         kept = replace(
-            _said(self._kept(waiting, ReportState.COUNTED, POSTED if is_posted else ""), report),
+            self._kept(waiting, ReportState.COUNTED, ""),
+            organisation=report.organisation,
+            report_id=report.report_id,
+            begins_at=report.begins_at,
+            ends_at=report.ends_at,
+            problems=report.problems,
+        )
+        if isinstance(report, AggregateReport):
+            return replace(
+                kept,
+                domain=report.domain,
+                reporter=reporter,
+                policy=report.policy.policy,
+                messages=report.messages,
+                failing=sum(count for row, count in report.rows.items() if not row.passes),
+            )
+        return replace(
+            kept,
+            reason=POSTED if waiting.mail is None else "",
             domain=report.domains[0],
-            reporter=reporter or claimed or report.organisation,
+            reporter=reporter or report.contact.rpartition("@")[2] or report.organisation,
             messages=sum(one.successful + one.failed for one in report.policies),
             failing=sum(one.failed for one in report.policies),
         )
-        doubt = "" if is_posted else self._doubt_mail(reporter, report.contact)
-        doubt = doubt or self._doubt_time(waiting, report.ends_at)
+
+    async def _doubt_request(self, waiting: WaitingReport, report: Report) -> str:
+        """Return why a domain of a report does not ask for it; empty if all of them do.
+
+        :raises NotKnownYet: DNS did not answer.
+        """
         inquiry = Inquiry.starting_now(self._resolver, self._clock)
+        if isinstance(report, AggregateReport):
+            addresses = self._addresses.mail_address(ReportKind.DMARC, waiting.mailbox_name)
+            dmarc = await inquiry.ask(partial(evaluate_dmarc, report.domain))
+            return _settle([judge_dmarc_request(dmarc, one) for one in addresses], report.domain)
         places = self._addresses.tls_places(waiting.mailbox_name)
         for domain in report.domains:
-            if not doubt:
-                verdict = await inquiry.ask(partial(evaluate_tls_rpt, domain))
-                doubt = self._settle([judge_tls_request(verdict, places)], domain)
-        day = day_of(report.begins_at)
-        if not doubt:
-            doubt = await self._doubt_room(waiting, kept.domain, day)
-        if doubt:
-            return _Judged(replace(kept, state=ReportState.APART, reason=doubt))
-        return _Judged(kept, tuple(_rows_of_tls(kept, day, report)))
-
-    def _doubt_mail(self, reporter: str, claimed: str) -> str:
-        if not reporter:
-            return "nothing vouches for its mail: neither DKIM nor SPF passes for its author"
-        return judge_claim(reporter, claimed).reason
-
-    def _doubt_time(self, waiting: WaitingReport, ends_at: Instant) -> str:
-        is_ahead = ends_at > waiting.received_at + MAX_AHEAD
-        return "its time lies in the future" if is_ahead else ""
+            tls = await inquiry.ask(partial(evaluate_tls_rpt, domain))
+            doubt = _settle([judge_tls_request(tls, places)], domain)
+            if doubt:
+                return doubt
+        return ""
 
     async def _doubt_room(self, waiting: WaitingReport, domain: str, day: Instant) -> str:
+        """Return why the rows of a report are too many to be counted; empty if they are not."""
         most = MAX_ROWS_OF_ACCOUNT
         if await self._store.count_all_rows(waiting.account_id, most) >= most:
             return f"the account has {most} rows of reports: delete reports to make room"
@@ -355,18 +347,6 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         if known < MAX_ROWS_OF_DAY:
             return ""
         return f"{known} different rows were counted for its day already"
-
-    def _settle(self, judgements: Sequence[Judgement], domain: str) -> str:
-        """Return why a domain does not ask for reports to any address; empty if it asks for one.
-
-        :raises NotKnownYet: DNS did not answer.
-        """
-        found = {one.trust for one in judgements}
-        if Trust.TRUSTED in found:
-            return ""
-        if Trust.UNDETERMINED in found:
-            raise NotKnownYet(f"whether {domain} asks for reports here could not be found out")
-        return judgements[0].reason
 
     def _kept(self, waiting: WaitingReport, state: ReportState, reason: str) -> ReceiverReport:
         return ReceiverReport(
@@ -397,32 +377,48 @@ def _about(document: Report | Refused) -> str:
     return document.domains[0] if isinstance(document, TlsReport) else ""
 
 
-def _said(kept: ReceiverReport, report: Report) -> ReceiverReport:
-    """Add what a report says of itself."""
-    return replace(
-        kept,
-        organisation=report.organisation,
-        report_id=report.report_id,
-        begins_at=report.begins_at,
-        ends_at=report.ends_at,
-        problems=report.problems,
-    )
+def _doubt_source(waiting: WaitingReport, report: Report, reporter: str) -> str:
+    """Return why a report cannot be from whom it says, or of its time; empty if it can."""
+    if waiting.kind is ReportKind.DMARC or waiting.mail is not None:  # a TLS report may be posted
+        if not reporter:
+            return "nothing vouches for its mail: neither DKIM nor SPF passes for its author"
+        claimed = report.email if isinstance(report, AggregateReport) else report.contact
+        claim = judge_claim(reporter, claimed)
+        if claim.trust is Trust.DOUBTED:
+            return claim.reason
+    is_ahead = report.ends_at > waiting.received_at + MAX_AHEAD
+    return "its time lies in the future" if is_ahead else ""
 
 
-def _rows_of_tls(kept: ReceiverReport, day: Instant, report: TlsReport) -> Iterator[CountedRow]:
-    for domain in report.domains:
-        sessions: dict[TlsSessions, int] = {}
-        for one, count in sessions_of(report, domain):
-            sessions[one] = sessions.get(one, 0) + count
-        found = ((msgspec.json.encode(one).decode(), n) for one, n in sessions.items())
-        yield from _rows(replace(kept, domain=domain), day, found)
+def _settle(judgements: Sequence[Judgement], domain: str) -> str:
+    """Return why a domain does not ask for reports to any address; empty if it asks for one.
+
+    :raises NotKnownYet: DNS did not answer.
+    """
+    found = {one.trust for one in judgements}
+    if Trust.TRUSTED in found:
+        return ""
+    if Trust.UNDETERMINED in found:
+        raise NotKnownYet(f"whether {domain} asks for reports here could not be found out")
+    return judgements[0].reason
 
 
-def _rows(
-    kept: ReceiverReport, day: Instant, found: Iterator[tuple[str, int]]
-) -> Iterator[CountedRow]:
-    for result, count in found:
-        digest = row_digest(kept.reporter, kept.report_id, result, kept.reason)
-        yield CountedRow(
-            kept.account_id, kept.kind, kept.domain, day, digest, kept.reporter, result, count
-        )
+def _rows(kept: ReceiverReport, report: Report) -> Iterator[CountedRow]:
+    """Yield the different rows of a report with their counts, of each of its domains."""
+    day = day_of(report.begins_at)
+    found: dict[str, Mapping[Row, int] | Mapping[TlsSessions, int]] = {}
+    if isinstance(report, AggregateReport):
+        found[report.domain] = report.rows
+    else:
+        for domain in report.domains:
+            sessions: Counter[TlsSessions] = Counter()
+            for one, count in sessions_of(report, domain):
+                sessions[one] += count
+            found[domain] = sessions
+    for domain, rows in found.items():
+        for row, count in rows.items():
+            result = msgspec.json.encode(row).decode()
+            digest = row_digest(kept.reporter, kept.report_id, result, kept.reason)
+            yield CountedRow(
+                kept.account_id, kept.kind, domain, day, digest, kept.reporter, result, count
+            )
