@@ -79,7 +79,7 @@ def measure(html: str, rounds: int) -> dict[str, list[float]]:
         tree, lines = read_tree(html), Lines(html)
         took = (
             _time(partial(check_html, html, "", None, (), {})),
-            _time(partial(judge_compatibility, html, tree, lines)),
+            _time(partial(judge_compatibility, html, tree, lines, {})),
             _time(partial(judge_accessibility, tree, lines)),
         )
         if number >= 0:

@@ -314,9 +314,10 @@ def _objections_of_looks(
 ) -> Iterator[str]:
     if _LETTER_BEFORE.search(before):
         yield "row"
-    steps = {ord(behind) - ord(ahead) for ahead, behind in pairwise(shape.value)}
-    if shape.kind == "spread" and steps in ({1}, {-1}):
-        yield "counting"
+    if shape.kind == "spread":
+        steps = {ord(behind) - ord(ahead) for ahead, behind in pairwise(shape.value)}
+        if steps in ({1}, {-1}):
+            yield "counting"
     if (
         shape.kind in ("digits", "groups")
         and "leads" not in evidence

@@ -114,7 +114,8 @@ def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
     score of its best place.
     """
     texts = (prepare_text(subject), prepare_text(text), prepare_page(page))
-    hints = _hints_of_subject(texts[0])
+    kinds = ("promotion", "code", "purpose", "label")
+    hints = tuple(f"subject {kind}" for kind in kinds if texts[0].words.get(kind))[:1]
     best: dict[str, _Judged] = {}
     for judged in chain.from_iterable(_judge_text(one, hints) for one in texts):
         known = best.get(judged.value)
@@ -165,15 +166,6 @@ def _merge(one: _Judged, other: _Judged) -> _Judged:
     better, worse = (one, other) if one.score >= other.score else (other, one)
     is_called_else = _CALLED_ELSE & {*worse.findings} and not _CALLED_ELSE & {*better.findings}
     return _score(better.value, [*better.findings, "called else"]) if is_called_else else better
-
-
-def _hints_of_subject(subject: CodeText) -> tuple[str, ...]:
-    if subject.words.get("promotion"):
-        return ("subject promotion",)
-    for kind in ("code", "purpose", "label"):
-        if subject.words.get(kind):
-            return (f"subject {kind}",)
-    return ()
 
 
 def _judge_text(text: CodeText, hints: tuple[str, ...]) -> Iterator[_Judged]:

@@ -245,6 +245,11 @@ _TOKEN = re.compile(r"[A-Za-z0-9_.~-]{16,}+")
 
 
 @cache
+def _file_endings() -> tuple[str, ...]:
+    return tuple(load_table("link_words.toml")["urls"]["file_endings"])
+
+
+@cache
 def _of_urls(kind: str) -> frozenset[str]:
     """Return a list of the table about URLs."""
     return frozenset(load_table("link_words.toml")["urls"][kind])
@@ -299,7 +304,7 @@ def _judge_url(url: str) -> list[str]:
     findings = []
     if (
         words & _of_urls("reject")
-        or path.lower().endswith(tuple(_of_urls("file_endings")))
+        or path.lower().endswith(_file_endings())
         or any(host == name or host.endswith(f".{name}") for name in _of_urls("hosts"))
     ):
         findings.append("reject in the URL")

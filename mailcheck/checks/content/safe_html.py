@@ -486,7 +486,14 @@ def _shown_name(element: Element) -> str:
 def _start_tag(element: Element, places: Set[str] | None) -> str:
     attributes = element.attributes
     if element.name == "body":
-        attributes = _style_body(attributes)
+        # In CSS what attributes say that only ``<body>`` has.
+        said = {"bgcolor": "background-color", "text": "color"}
+        style = [f"{said[name]}: {attributes[name]}" for name in said if name in attributes]
+        attributes = {
+            **attributes,
+            "class": f"{PAGE_CLASS} {attributes.get('class', '')}".strip(),
+            "style": "; ".join([*style, attributes.get("style", "")]),
+        }
     kept = list(attributes.items())[:MAX_ATTRIBUTES]
     if places is not None and element.name in ("a", "area"):
         kept = [(key, value) for key, value in kept if key != "target"]
@@ -498,17 +505,6 @@ def _start_tag(element: Element, places: Set[str] | None) -> str:
         if key.isascii() and key.replace("-", "").isalnum()
     )
     return f"<{_shown_name(element)}{written}>"
-
-
-def _style_body(attributes: Mapping[str, str]) -> Mapping[str, str]:
-    """Say in CSS what attributes say that only ``<body>`` has."""
-    said = {"bgcolor": "background-color", "text": "color"}
-    style = [f"{said[name]}: {attributes[name]}" for name in said if name in attributes]
-    return {
-        **attributes,
-        "class": f"{PAGE_CLASS} {attributes.get('class', '')}".strip(),
-        "style": "; ".join([*style, attributes.get("style", "")]),
-    }
 
 
 @dataclass(slots=True)

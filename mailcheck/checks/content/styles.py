@@ -157,9 +157,12 @@ class Looks:
         written = written or _read_colour(attributes.get("bgcolor", "").lower())
         background = style.background or written or by_sheet
         visible, indented = style.is_visible, style.is_far_indented
+        hiding = Hiding.ATTRIBUTE if "hidden" in attributes else style.hides
+        if style.hides is Hiding.MSO_HIDE and name == "a":
+            hiding = None  # Outlook has a button of its own in a comment, others show this one
         return Look(
             is_text=above.is_text and name not in NOT_SHOWN,
-            box_hidden_by=above.box_hidden_by or _hiding_of_box(name, attributes, style),
+            box_hidden_by=above.box_hidden_by or hiding,
             is_visible=above.is_visible if visible is None else visible,
             is_far_indented=above.is_far_indented if indented is None else indented,
             font_size=_font_size(above.font_size, name, attributes, style),
@@ -177,12 +180,6 @@ class Looks:
         names = [f"#{attributes.get('id')}"]
         names += [f".{one}" for one in attributes.get("class", "").split()]
         return not self._coloured.isdisjoint(names)
-
-
-def _hiding_of_box(name: str, attributes: Mapping[str, str], style: Style) -> Hiding | None:
-    if style.hides is Hiding.MSO_HIDE and name == "a":
-        return None  # Outlook has a button of its own in a comment, all others show this one
-    return Hiding.ATTRIBUTE if "hidden" in attributes else style.hides
 
 
 def _font_size(above: float, name: str, attributes: Mapping[str, str], style: Style) -> float:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.mail import DkimOfMail
@@ -13,7 +12,7 @@ from mailcheck.checks.dmarc.evaluate import (
     describe_absence,
     evaluate_dmarc,
 )
-from mailcheck.checks.dmarc.record import PREFIX, Policy, TreeWalk, WalkStep, walk_tree
+from mailcheck.checks.dmarc.record import PREFIX, Policy, TreeWalk, walk_tree
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import ELSEWHERE, Finding, RecordToPublish, worst
 from mailcheck.checks.findings_table import make_finding
@@ -195,17 +194,11 @@ def foresee_walks(author_domain: str, identifiers: Iterable[str], answers: Answe
 
 def _possible_homes(walk: TreeWalk) -> Iterator[str]:
     """Give the highest that the organizational domain may be, whatever the silent names hold."""
-    known = tuple(_as_absent(step) for step in walk.steps)
+    silent = [step for step in walk.steps if step.presence is Presence.UNDETERMINED]
+    known = tuple(step for step in walk.steps if step not in silent)
     home = TreeWalk(walk.start, known).organizational_domain
     yield home or walk.start
-    for step in walk.steps:
-        if step.presence is Presence.UNDETERMINED:
-            yield step.domain
-
-
-def _as_absent(step: WalkStep) -> WalkStep:
-    is_silent = step.presence is Presence.UNDETERMINED
-    return replace(step, presence=Presence.ABSENT) if is_silent else step
+    yield from (step.domain for step in silent)
 
 
 _NOT_ALIGNED = Alignment(is_aligned=False)
@@ -239,17 +232,24 @@ def evaluate_dmarc_of_mail(
     of_dkim = Alignment(None) if dkim is None else _best(of_signatures.values())
     aligned = tuple(index for index, one in of_signatures.items() if one.is_aligned)
     ways, result = (of_spf.is_aligned, of_dkim.is_aligned), _judge(verdict, of_spf, of_dkim)
+    policy = verdict.policy
+    if policy is not None and verdict.record is not None and verdict.record.is_testing:
+        policy = policy.one_step_weaker
+    silent: list[str] = []
+    if result is AuthResult.TEMPERROR:
+        silent += verdict.walk.silent_names if verdict.presence is Presence.UNDETERMINED else ()
+        silent += (*of_spf.silent_names, *of_dkim.silent_names)
     return DmarcOfMail(
         author_domain=author,
         result=result,
         verdict=verdict,
-        policy=_policy_for_mail(verdict),
+        policy=policy,
         organizational_domain=verdict.organizational_domain,
         is_spf_aligned=ways[0],
         is_dkim_aligned=ways[1],
         aligned_signatures=aligned,
         explanation=explain_result(result, verdict, spf, _only(dkim, aligned), *ways),
-        silent_names=_silent_names(result, verdict, (of_spf, of_dkim)),
+        silent_names=tuple(dict.fromkeys(silent)),
     )
 
 
@@ -321,23 +321,6 @@ def _judge(verdict: DmarcVerdict, of_spf: Alignment, of_dkim: Alignment) -> Auth
     if True in found:
         return AuthResult.PASS
     return AuthResult.TEMPERROR if None in found else AuthResult.FAIL
-
-
-def _policy_for_mail(verdict: DmarcVerdict) -> Policy | None:
-    is_testing = verdict.record is not None and verdict.record.is_testing
-    if verdict.policy is None or not is_testing:
-        return verdict.policy
-    return verdict.policy.one_step_weaker
-
-
-def _silent_names(
-    result: AuthResult, verdict: DmarcVerdict, alignments: Sequence[Alignment]
-) -> tuple[str, ...]:
-    if result is not AuthResult.TEMPERROR:
-        return ()
-    names = list(verdict.walk.silent_names) if verdict.presence is Presence.UNDETERMINED else []
-    names += [name for one in alignments for name in one.silent_names]
-    return tuple(dict.fromkeys(names))
 
 
 def without_author(result: AuthResult, explanation: str) -> DmarcOfMail:

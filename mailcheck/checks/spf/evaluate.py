@@ -56,21 +56,6 @@ _NO_RECORD = (
 _BROKEN = "so receivers give up (permerror) and no mail of {domain} passes SPF"
 
 
-def _say_absent(domain: str, sender: str) -> Finding:
-    """Say that there is no record.
-
-    :param sender: the term of a first record; empty where no host of the domain is known.
-    """
-    fix = "Publish an SPF record that names every server and service that sends for the domain"
-    return make_finding(
-        "spf.absent",
-        f"{domain} does not say which servers may send its mail (no SPF record): Google, Yahoo"
-        " and Microsoft refuse or distrust such mail.",
-        f"{fix}." if sender else f'{fix}, or "v=spf1 -all" if none does.',
-        RecordToPublish(domain, "TXT", propose_new_record(sender)) if sender else None,
-    )
-
-
 def _find_own_term(domain: str, answers: Answers) -> str:
     """Return the term for the hosts that receive mail of a domain; empty where there is none."""
     answer = look_up(answers, domain, "MX")
@@ -556,5 +541,13 @@ def _explain_absence(
                 RecordToPublish(domain, "TXT", found[0]),
             )
             return _without_record(domain, Presence.ABSENT, finding)
-    finding = _say_absent(domain, _find_own_term(domain, answers))
+    sender = _find_own_term(domain, answers)
+    fix = "Publish an SPF record that names every server and service that sends for the domain"
+    finding = make_finding(
+        "spf.absent",
+        f"{domain} does not say which servers may send its mail (no SPF record): Google, Yahoo"
+        " and Microsoft refuse or distrust such mail.",
+        f"{fix}." if sender else f'{fix}, or "v=spf1 -all" if none does.',
+        RecordToPublish(domain, "TXT", propose_new_record(sender)) if sender else None,
+    )
     return _without_record(domain, Presence.ABSENT, finding)
