@@ -36,8 +36,8 @@ from mailcheck.core.instants import DAY, Instant
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.content_store import ContentStore
-from mailcheck.store.inbox_rows import ExpiryStore
 from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
 from tests.servers.postgresql import PostgresqlServer, own_server
 

@@ -62,7 +62,7 @@ from mailcheck.engines.postgresql_connection import (
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.delivering import DeliverMails
-from mailcheck.store.inbox_rows import ExpiryStore
+from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
 from tests.servers.daemon import Daemon, running_daemon
 from tests.servers.postgresql import PostgresqlServer, own_server

@@ -112,8 +112,8 @@ from mailcheck.smtp.settings import TlsPolicy, offer_to_all
 from mailcheck.smtp.verbs import VERBS
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.content_store import ContentStore
-from mailcheck.store.inbox_rows import ExpiryStore
 from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import ExpiryStore
 from mailcheck.web.api.admission import Gate
 from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
 from mailcheck.web.dashboard.rendering import Renderer

@@ -14,7 +14,7 @@ from mailcheck.ports.clocks import Now
 from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.domains.watch_store import WatchStore
-from mailcheck.store.inbox_rows import ExpiryStore
+from mailcheck.store.messages import ExpiryStore
 
 INTERVAL = 10.0
 """Seconds between rounds; what has expired is shown so at once, this only makes it last."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from mailcheck.core.errors import StoreUnavailable, WorkerDied
 from mailcheck.core.identifiers import AccountId
 from mailcheck.ports.engine import InboxWork, MailWork, Repeatable, RowLocked, Transaction, Work
-from mailcheck.store.inbox_rows import find_locked_inboxes, lock_inboxes
+from mailcheck.store.messages import find_locked_inboxes, lock_inboxes
 from mailcheck.store.transactions import for_each
 
 PASSED_BY = 5.0

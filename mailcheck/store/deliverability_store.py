@@ -36,15 +36,15 @@ from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageI
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.ports.workers import Lease
-from mailcheck.store.inbox_rows import (
+from mailcheck.store.messages import (
     HEADER_COLUMNS,
     SESSION_COLUMNS,
+    MessageRow,
     drop_unshared,
     lock_inboxes,
     session_of,
     summary_of,
 )
-from mailcheck.store.messages import MessageRow
 from mailcheck.store.transactions import (
     Store,
     columns_of,

@@ -28,7 +28,7 @@ from mailcheck.core.receiver_reports import (
 )
 from mailcheck.ports.engine import MailWork, Transaction, Value
 from mailcheck.store.deliverability_store import move
-from mailcheck.store.inbox_rows import ADD_MESSAGES, inbox_of, lock_inboxes, message_row
+from mailcheck.store.messages import ADD_MESSAGES, inbox_of, lock_inboxes, message_row
 from mailcheck.store.transactions import insert, value_of
 
 Numbered = tuple[int, Recipient]

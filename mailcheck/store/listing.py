@@ -35,14 +35,16 @@ from mailcheck.store.filter_sql import (
     looks_into_mails,
     without_derived,
 )
-from mailcheck.store.inbox_rows import (
+from mailcheck.store.messages import (
     FROM_CONTENT,
     FROM_MESSAGE,
     SUMMARY_COLUMNS,
+    InboxOverview,
+    MessagePage,
+    NewestMessages,
     read_inboxes,
     summary_of,
 )
-from mailcheck.store.messages import InboxOverview, MessagePage, NewestMessages
 from mailcheck.store.transactions import columns_of, value_of
 
 MOST_HELD = 500_000

@@ -18,19 +18,6 @@ from mailcheck.ports.engine import Engine, Row, Transaction, Value
 from mailcheck.store.content_store import read_content
 from mailcheck.store.delivering import DeliverMails
 from mailcheck.store.filter_sql import address_parts, filter_sql
-from mailcheck.store.inbox_rows import (
-    FROM_CONTENT,
-    FROM_MESSAGE,
-    SESSION_COLUMNS,
-    SUMMARY_COLUMNS,
-    lock_inboxes,
-    read_inbox_named,
-    read_inboxes,
-    read_operator_inbox,
-    remove_messages,
-    session_of,
-    summary_of,
-)
 from mailcheck.store.listing import (
     WORTH_HOLDING,
     HeldHeaders,
@@ -40,11 +27,22 @@ from mailcheck.store.listing import (
     read_page,
 )
 from mailcheck.store.messages import (
+    FROM_CONTENT,
+    FROM_MESSAGE,
+    SESSION_COLUMNS,
+    SUMMARY_COLUMNS,
     InboxOverview,
     MessagePage,
     MessageRow,
     NewestMessages,
     ReadAlong,
+    lock_inboxes,
+    read_inbox_named,
+    read_inboxes,
+    read_operator_inbox,
+    remove_messages,
+    session_of,
+    summary_of,
 )
 from mailcheck.store.transactions import Store, makes_room, read, value_of, write, write_in
 

@@ -10,7 +10,7 @@ from mailcheck.assembly.deployment import named_accounts
 from mailcheck.config.options import AlertOptions, WebhookOptions
 from mailcheck.daemon.reserved_names import MissingAccounts
 from mailcheck.operations.accounts.sign_in import PER_NAME_AND_ADDRESS
-from mailcheck.store.accounts.lookalikes import look_alike
+from mailcheck.store.accounts.account_store import look_alike
 from tests.house import House, config_in_memory, run
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP

@@ -28,8 +28,8 @@ from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
 from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.domains.watch_store import WatchStore
-from mailcheck.store.inbox_rows import ExpiryStore
 from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.servers.redis import RedisServer, connected

@@ -18,8 +18,8 @@ from mailcheck.core.identifiers import DeliveryId, MessageId, new_time_ordered_i
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery
 from mailcheck.engines.postgresql import PostgresqlEngine
-from mailcheck.store.inbox_rows import ExpiryStore
 from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.engines.deliveries import delivery, recipient

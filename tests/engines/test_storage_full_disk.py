@@ -17,8 +17,8 @@ from mailcheck.operations.inbox.messages import DeleteMessages
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.content_store import ContentStore
-from mailcheck.store.inbox_rows import ExpiryStore
 from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import NOON, account, at, content, delivery, recipient, refusal
 from tests.house import result_of

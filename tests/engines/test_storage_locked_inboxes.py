@@ -23,8 +23,8 @@ from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.postgresql_connection import PostgresqlWriter
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.delivering import DeliverMails
-from mailcheck.store.inbox_rows import ExpiryStore
 from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import ExpiryStore
 from mailcheck.store.transactions import write
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import NOON, RETENTION, account, delivery, recipient, refusal

@@ -20,8 +20,7 @@ from mailcheck.operations.accounts.keep_accounts import KeepAccounts
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_fit
 from mailcheck.operations.accounts.sign_in import MAX_NAME, Attempts, SignedIn, SignIn
 from mailcheck.ports.clocks import Now, TimeAndChance
-from mailcheck.store.accounts.account_store import PasswordStore
-from mailcheck.store.accounts.lookalikes import look_alike
+from mailcheck.store.accounts.account_store import PasswordStore, look_alike
 
 INVITATION_DAYS = 7
 """Days until an invitation that nobody used expires."""

@@ -26,7 +26,7 @@ from mailcheck.core.webhooks import (
     WebhookState,
 )
 from mailcheck.ports.engine import Row, Transaction, Value
-from mailcheck.store.inbox_rows import lock_inboxes
+from mailcheck.store.messages import lock_inboxes
 from mailcheck.store.transactions import (
     Store,
     columns_of,

@@ -16,7 +16,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.receiver_reports import ReceiverReport, ReportKind
 from mailcheck.ports.engine import Transaction
-from mailcheck.store.inbox_rows import lock_inboxes
+from mailcheck.store.messages import lock_inboxes
 from mailcheck.store.transactions import value_of
 
 

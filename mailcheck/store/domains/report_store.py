@@ -43,7 +43,7 @@ from mailcheck.store.domains.report_quotas import (
     forget_tallies,
     refused,
 )
-from mailcheck.store.inbox_rows import SESSION_COLUMNS, drop_unshared, lock_inboxes, session_of
+from mailcheck.store.messages import SESSION_COLUMNS, drop_unshared, lock_inboxes, session_of
 from mailcheck.store.transactions import (
     Store,
     columns_of,

@@ -29,7 +29,7 @@ from mailcheck.core.watches import (
 from mailcheck.core.webhooks import Webhook
 from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.store.accounts.webhook_store import add_receivers, delete_receivers
-from mailcheck.store.inbox_rows import lock_inboxes
+from mailcheck.store.messages import lock_inboxes
 from mailcheck.store.transactions import (
     Store,
     columns_of,
