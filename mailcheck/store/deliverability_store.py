@@ -230,30 +230,6 @@ _LISTED = f"""
 _NEWEST_FIRST = "ORDER BY created_at DESC, deliverability_test.id DESC LIMIT ? OFFSET ?"
 
 
-def read_tests(
-    transaction: Transaction, account_id: AccountId, now: Instant, limit: int, offset: int
-) -> ListedTestPage:
-    """Read a page of an account's tests, newest first."""
-    rows = transaction.rows(f"{_LISTED} {_NEWEST_FIRST}", (account_id, now, limit, offset))
-    ((total,),) = transaction.rows(
-        "SELECT COUNT(*) FROM deliverability_test WHERE account_id = ? AND forget_at > ?",
-        (account_id, now),
-    )
-    return ListedTestPage(tuple(_listed(row, now) for row in rows), total)
-
-
-def read_tests_of_domain(
-    transaction: Transaction, account_id: AccountId, domain: str, now: Instant, limit: int
-) -> Sequence[ListedTest]:
-    """Read the newest completed tests of mails whose author is of a domain."""
-    rows = transaction.rows(
-        f"{_LISTED} AND state = 'completed' AND delivery.author_key LIKE ? ESCAPE '!' "
-        f"{_NEWEST_FIRST}",
-        (account_id, now, f"%@{escape_like(domain)}>", limit, 0),
-    )
-    return tuple(_listed(row, now) for row in rows)
-
-
 def _listed(row: Row, now: Instant) -> ListedTest:
     return ListedTest(
         _test_of(row, now),
@@ -262,40 +238,6 @@ def _listed(row: Row, now: Instant) -> ListedTest:
         row.envelope_sender or "",
         bool(row.is_content_only),
     )
-
-
-def _read_message(transaction: Transaction, test_id: DeliverabilityTestId) -> MessageRow | None:
-    """Read the mail of a test as a message of no inbox; `None` when there is none."""
-    row = transaction.row(
-        "SELECT deliverability_test.account_id, delivery_id, delivery.size, "
-        "deliverability_test.received_at, forget_at AS expires_at, share_token, "
-        f"{HEADER_COLUMNS}, delivery.envelope_sender, {SESSION_COLUMNS} "
-        "FROM deliverability_test JOIN delivery ON delivery.id = delivery_id "
-        "WHERE deliverability_test.id = ?",
-        (test_id,),
-    )
-    if row is None:
-        return None
-    summary = summary_of(
-        row, id=test_id, position=START, recipient=local_part_of(test_id), tag=UNTAGGED
-    )
-    return MessageRow(summary, row.envelope_sender, session_of(row))
-
-
-def _read_mail(transaction: Transaction, test_id: DeliverabilityTestId) -> ReceivedMail | None:
-    """Read the mail of a test; `None` when there is none."""
-    row = transaction.row(
-        "SELECT delivery.envelope_sender, deliverability_test.received_at, "
-        "delivery.raw_message, deliverability_test.transcript, delivery_id, "
-        f"deliverability_test.account_id, {SESSION_COLUMNS} "
-        "FROM deliverability_test JOIN delivery ON delivery.id = delivery_id "
-        "WHERE deliverability_test.id = ?",
-        (test_id,),
-    )
-    if row is None:
-        return None
-    transcript = tuple(json.loads(row.transcript))
-    return value_of(ReceivedMail, row, session=session_of(row), transcript=transcript)
 
 
 class DeliverabilityStore(Store):
@@ -373,14 +315,30 @@ class DeliverabilityStore(Store):
         self, transaction: Transaction, account_id: AccountId, now: Instant, limit: int, offset: int
     ) -> ListedTestPage:
         """List the account's tests, newest first."""
-        return read_tests(transaction, account_id, now, limit, offset)
+        rows = transaction.rows(f"{_LISTED} {_NEWEST_FIRST}", (account_id, now, limit, offset))
+        ((total,),) = transaction.rows(
+            "SELECT COUNT(*) FROM deliverability_test WHERE account_id = ? AND forget_at > ?",
+            (account_id, now),
+        )
+        return ListedTestPage(tuple(_listed(row, now) for row in rows), total)
 
     @read
     def read_mail(
         self, transaction: Transaction, test_id: DeliverabilityTestId
     ) -> ReceivedMail | None:
         """Read the mail of a test; nothing when there is none."""
-        return _read_mail(transaction, test_id)
+        row = transaction.row(
+            "SELECT delivery.envelope_sender, deliverability_test.received_at, "
+            "delivery.raw_message, deliverability_test.transcript, delivery_id, "
+            f"deliverability_test.account_id, {SESSION_COLUMNS} "
+            "FROM deliverability_test JOIN delivery ON delivery.id = delivery_id "
+            "WHERE deliverability_test.id = ?",
+            (test_id,),
+        )
+        if row is None:
+            return None
+        transcript = tuple(json.loads(row.transcript))
+        return value_of(ReceivedMail, row, session=session_of(row), transcript=transcript)
 
     @read
     def find_message(
@@ -391,7 +349,20 @@ class DeliverabilityStore(Store):
         Its recipient is the test's address without the domain; it expires when the test is
         forgotten, and its share token is the test's.
         """
-        return _read_message(transaction, test_id)
+        row = transaction.row(
+            "SELECT deliverability_test.account_id, delivery_id, delivery.size, "
+            "deliverability_test.received_at, forget_at AS expires_at, share_token, "
+            f"{HEADER_COLUMNS}, delivery.envelope_sender, {SESSION_COLUMNS} "
+            "FROM deliverability_test JOIN delivery ON delivery.id = delivery_id "
+            "WHERE deliverability_test.id = ?",
+            (test_id,),
+        )
+        if row is None:
+            return None
+        summary = summary_of(
+            row, id=test_id, position=START, recipient=local_part_of(test_id), tag=UNTAGGED
+        )
+        return MessageRow(summary, row.envelope_sender, session_of(row))
 
     @read
     def of_domain(
@@ -401,7 +372,12 @@ class DeliverabilityStore(Store):
 
         :param domain: lower case, as it stands in the mails' From.
         """
-        return read_tests_of_domain(transaction, account_id, domain, now, limit)
+        rows = transaction.rows(
+            f"{_LISTED} AND state = 'completed' AND delivery.author_key LIKE ? ESCAPE '!' "
+            f"{_NEWEST_FIRST}",
+            (account_id, now, f"%@{escape_like(domain)}>", limit, 0),
+        )
+        return tuple(_listed(row, now) for row in rows)
 
     @makes_room
     @write

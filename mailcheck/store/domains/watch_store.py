@@ -328,7 +328,25 @@ class WatchStore(Store):
         self, transaction: Transaction, watch_id: WatchId, since: Instant, limit: int
     ) -> History:
         """Give what was kept since a moment: of changes the newest ones."""
-        return _history(transaction, watch_id, since, limit)
+        rows = transaction.rows(
+            "SELECT at, topic, name, value_before AS before, value_after AS after, sentence, "
+            "severity FROM watch_change "
+            "WHERE watch_id = ? AND at >= ? ORDER BY number DESC LIMIT ?",
+            (watch_id, since, limit + 1),
+        )
+        scores = transaction.rows(
+            "SELECT at, score, grade, points FROM watch_score "
+            "WHERE watch_id = ? AND at >= ? ORDER BY number DESC LIMIT ?",
+            (watch_id, since, limit),
+        )
+        changes = tuple(value_of(WatchChange, row) for row in reversed(rows[:limit]))
+        return History(
+            changes,
+            tuple(
+                value_of(WatchScore, row, points=json.loads(row.points)) for row in reversed(scores)
+            ),
+            is_cut=len(rows) > limit,
+        )
 
     @read
     def alerts(
@@ -489,24 +507,4 @@ def _end(transaction: Transaction, watch_id: WatchId, ended: Ended, at: Instant)
         "UPDATE watch_alert SET ended_at = ?, ending = ?, is_untold = 1 "
         "WHERE watch_id = ? AND problem = ? AND ended_at IS NULL",
         (at, ended.sentence, watch_id, ended.key),
-    )
-
-
-def _history(transaction: Transaction, watch_id: WatchId, since: Instant, limit: int) -> History:
-    rows = transaction.rows(
-        "SELECT at, topic, name, value_before AS before, value_after AS after, sentence, severity "
-        "FROM watch_change "
-        "WHERE watch_id = ? AND at >= ? ORDER BY number DESC LIMIT ?",
-        (watch_id, since, limit + 1),
-    )
-    scores = transaction.rows(
-        "SELECT at, score, grade, points FROM watch_score "
-        "WHERE watch_id = ? AND at >= ? ORDER BY number DESC LIMIT ?",
-        (watch_id, since, limit),
-    )
-    changes = tuple(value_of(WatchChange, row) for row in reversed(rows[:limit]))
-    return History(
-        changes,
-        tuple(value_of(WatchScore, row, points=json.loads(row.points)) for row in reversed(scores)),
-        is_cut=len(rows) > limit,
     )
