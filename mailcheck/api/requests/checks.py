@@ -126,7 +126,7 @@ class WaitForTest(Request, frozen=True, kw_only=True):
 
 
 class GetReports(Request, frozen=True, kw_only=True):
-    """What reports say about a domain."""
+    """An overview of the reports about a domain."""
 
     domain: Domain
     days: Annotated[
@@ -143,7 +143,7 @@ class GetReports(Request, frozen=True, kw_only=True):
 
 
 class DeleteReports(Request, frozen=True, kw_only=True):
-    """Which reports are deleted: those of a reporter, about a day, or both."""
+    """The reports to delete: of a reporter, about a day, or both."""
 
     reporter: Annotated[
         Annotated[str, TEXT] | None,
@@ -166,7 +166,7 @@ class DeleteReports(Request, frozen=True, kw_only=True):
     def selection(self) -> ReportSelection:
         """The reports that are selected.
 
-        :raises InvalidParameter: nothing is given, which must not select all.
+        :raises InvalidParameter: both fields are missing, which must not select all reports.
         """
         if self.reporter is None and self.day is None:
             raise InvalidParameter(
@@ -177,7 +177,7 @@ class DeleteReports(Request, frozen=True, kw_only=True):
 
 
 class GetWatchHistory(Request, frozen=True, kw_only=True):
-    """From when on changes are shown."""
+    """The time from which changes are shown."""
 
     since: Annotated[
         Since,
@@ -232,7 +232,7 @@ class WatchChoice(Request, frozen=True, kw_only=True):
     ] = UNSET
 
     def changed(self, settings: WatchSettings) -> WatchSettings:
-        """Return settings with what is chosen; what is not named stays as it is."""
+        """Return settings with the chosen fields; the others stay the same."""
         names = set(self.__struct_fields__) & set(WatchSettings.__struct_fields__)
         chosen = {name: getattr(self, name) for name in names}
         if self.every_minutes is not UNSET:

@@ -49,7 +49,7 @@ from mailcheck.core.webhooks import LONGEST_URL
 
 
 class MessageFilters(Request, frozen=True, kw_only=True):
-    """Filters by what a list shows of a message."""
+    """Filters by fields that lists show."""
 
     tag: Annotated[
         Annotated[str, TAG] | None,
@@ -105,7 +105,7 @@ def _filters_of(request: type[MessageFilters]) -> Sequence[str]:
 
 
 class ContentFilters(MessageFilters, frozen=True, kw_only=True):
-    """Filters by what is in a message, too."""
+    """Filters by fields that lists show, and by the content of messages."""
 
     headers: Annotated[
         tuple[Annotated[tuple[str, str], HEADER], ...],
@@ -136,14 +136,14 @@ class ContentFilters(MessageFilters, frozen=True, kw_only=True):
 
 
 class DeleteMessages(MessageFilters, frozen=True, kw_only=True):
-    """Which messages are deleted."""
+    """The messages to delete."""
 
     after: After = None
     since: Since = None
 
 
 class ListMessages(ContentFilters, frozen=True, kw_only=True):
-    """Which messages are listed."""
+    """The messages to list."""
 
     q: Annotated[
         Annotated[str, TEXT] | None,
@@ -174,7 +174,7 @@ class ListMessages(ContentFilters, frozen=True, kw_only=True):
 
 
 class WaitFilters(ContentFilters, frozen=True, kw_only=True):
-    """Which messages a wait or a stream is about."""
+    """The messages of a wait or a stream."""
 
     after: After = None
     since: Annotated[
@@ -205,7 +205,7 @@ class WaitForMessages(WaitFilters, frozen=True, kw_only=True):
 
 
 class ExpectNoMessage(WaitFilters, frozen=True, kw_only=True):
-    """A wait in which no message is to come."""
+    """A wait that expects no message."""
 
     seconds: Annotated[
         Timeout,

@@ -50,7 +50,7 @@ class NoParameters(Request, frozen=True, kw_only=True):
 
 
 class Kind(Struct, frozen=True, eq=False):
-    """What a value may be.
+    """A kind of values.
 
     ``read`` returns the value of a text, or raises `ValueError`. ``rule`` says what to send; it may
     name ``{name}``, ``{sent}``, ``{error}``, and the range as ``{low}`` and ``{high}``. ``write``
@@ -109,7 +109,7 @@ class Description(Struct, frozen=True):
 
 
 class Field(Struct, frozen=True):
-    """A field of a request; ``name`` is the one that clients use."""
+    """A field of a request; clients call it ``name``."""
 
     attribute: str
     name: str
@@ -254,7 +254,7 @@ def body_schemas(request: type[Request]) -> dict[str, Any]:
 
 
 class Wording(Struct, frozen=True):
-    """How errors speak of what was sent."""
+    """The error texts for one way of sending a request."""
 
     unknown: str
     missing: str
@@ -298,7 +298,7 @@ def _parsed(
     wording: Wording,
     known: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the values of fields, with those that are known already."""
+    """Return the values of all fields that are given, including the ``known`` values."""
     values = dict(known)
     for name, field in request_fields(request).items():
         given = texts.get(name)
@@ -310,7 +310,7 @@ def _parsed(
 
 
 class Query:
-    """The parameters of a page or a form, which takes those that it knows."""
+    """The parameters of a page or a form; unknown parameters are ignored."""
 
     def __init__(self, parameters: Mapping[str, Sequence[str]]) -> None:
         self._parameters = parameters
@@ -422,7 +422,7 @@ def read_body(request: type[R], body: bytes) -> R:
 
 
 def parse_object(body: bytes, example: str) -> Mapping[str, Any]:
-    """Return the JSON object of a body in UTF-8; ``example`` is one that would do.
+    """Return the JSON object of a body in UTF-8; ``example`` is a valid one.
 
     :raises InvalidParameter: the body is something else.
     """
