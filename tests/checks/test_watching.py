@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.findings import Severity
+from mailcheck.checks.findings_table import ROWS
 from mailcheck.checks.watching.changes import (
     LASTING_RUNS,
     UNDETERMINED,
@@ -297,3 +299,21 @@ def test_another_value_is_no_worse() -> None:
     *_, moved_later = run_all(known(SPF={}), known(SPF={"p": BAD}), known(SPF={"p": other}))
     (raised,) = moved_later.raised
     assert (raised.sentence, raised.is_new) == ("It is bad there.", False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(alias, row.id) for row in ROWS for alias in row.aliases],
+)
+def test_a_renamed_finding_is_no_change(old: str, new: str) -> None:
+    """A state that was kept with an earlier id raises no alert, ends none and tells of nothing."""
+    before = compare(None, known(DKIM={"record": Fact("a")}), Instant(0)).state
+    raised = compare(before, known(DKIM={"record": Fact("a"), old: BAD}), Instant(HOUR))
+    assert list(raised.state.alerts) == [f"DKIM: {old}"]
+    state = read_state(write_state(raised.state))
+    assert state is not None
+    again = compare(state, known(DKIM={"record": Fact("a"), new: BAD}), Instant(2 * HOUR))
+    assert (again.changes, again.raised, again.ended) == ((), (), ())
+    assert list(again.state.alerts) == [f"DKIM: {new}"]
+    over = compare(again.state, known(DKIM={"record": Fact("a")}), Instant(3 * HOUR))
+    assert [one.key for one in over.ended] == [f"DKIM: {new}"]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from twisted.logger import capturedLogs, formatEvent
 
+from mailcheck.checks.findings_table import ROWS
 from mailcheck.engines.schema_upgrade import (
     SchemaStep,
     SchemaTooNew,
@@ -207,3 +208,27 @@ def test_each_number_is_given_once() -> None:
     # A step may have a file for one engine alone.
     steps = sorted({name.partition(".")[0] for name in names if re.match(r"\d{4}_", name)})
     assert [int(step[:4]) for step in steps] == list(range(1, len(steps) + 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(alias, row.id) for row in ROWS for alias in row.aliases],
+)
+def test_kept_alerts_and_changes_get_the_present_ids(
+    path: Path, connection: sqlite3.Connection, old: str, new: str
+) -> None:
+    """An alert that is open during the upgrade is found by the run that ends it."""
+    steps = schema_steps()
+    upgrade_schema(connection, str(path), [step for step in steps if step.version < 26])
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute(
+        "INSERT INTO watch_alert VALUES ('a', 'w', ?, 'error', 's', 1, NULL, '', NULL, 0)",
+        (f"DKIM: {old}",),
+    )
+    connection.execute(
+        "INSERT INTO watch_change VALUES ('w', 0, 1, 'DKIM', ?, NULL, 'found', 's', 'error')",
+        (old,),
+    )
+    upgrade_schema(connection, str(path), [step for step in steps if step.version <= 26])
+    assert connection.execute("SELECT problem FROM watch_alert").fetchall() == [(f"DKIM: {new}",)]
+    assert connection.execute("SELECT name FROM watch_change").fetchall() == [(new,)]

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 from mailcheck.api.domains.findings import (
+    Aliases,
     Beside,
     LeavesOut,
     ProvenRecord,
@@ -12,6 +13,7 @@ from mailcheck.api.domains.findings import (
 )
 from mailcheck.api.shapes import ABSENT, Absent, Shape, said
 from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity, in_order
+from mailcheck.checks.findings_table import aliases_of
 from mailcheck.checks.proofs import Proofs, proof_of
 
 TENTHS = 10
@@ -32,6 +34,7 @@ class MailFinding(Shape):
     meaning: Annotated[str, said("one sentence")]
     fix: Annotated[str, said("what to do")]
     points: Annotated[float, said("what it takes off; 0.0 for what is good to know", ge=0)]
+    aliases: Aliases = ABSENT
     record: ProvenRecord = ABSENT
     replaces: Replaces = ABSENT
     beside: Beside = ABSENT
@@ -48,6 +51,7 @@ class Deduction(Shape):
     points: Annotated[float, said("what it takes off", ge=0)]
     meaning: Annotated[str, said("one sentence")]
     fix: Annotated[str, said("what to do")]
+    aliases: Aliases = ABSENT
     record: ProvenRecord = ABSENT
     replaces: Replaces = ABSENT
     beside: Beside = ABSENT
@@ -74,6 +78,7 @@ def render_charged(one: ChargedFinding, proofs: Proofs) -> MailFinding:
         meaning=finding.meaning,
         fix=finding.fix,
         points=points(one.tenths),
+        aliases=aliases_of(finding.id) or ABSENT,
         **_render_fix(finding, proofs),
     )
 
@@ -99,6 +104,7 @@ def render_deduction(one: ChargedFinding, proofs: Proofs) -> Deduction:
         points=points(one.tenths),
         meaning=finding.meaning,
         fix=finding.fix,
+        aliases=aliases_of(finding.id) or ABSENT,
         **_render_fix(finding, proofs),
     )
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, said
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
+from mailcheck.checks.findings_table import aliases_of
 from mailcheck.checks.proofs import Proofs, ProvenFix, proof_of
 
 _PROBLEMS = (Severity.ERROR, Severity.WARNING)
@@ -36,6 +37,9 @@ Beside = Annotated[
 ]
 
 
+Aliases = Annotated[Texts | Absent, said("earlier ids of the finding, if it has any")]
+
+
 class LeftOutTerm(Shape):
     """a term of a published SPF record that the record to publish does not have"""
 
@@ -56,6 +60,7 @@ class DomainFinding(Shape):
     severity: Severity
     meaning: Annotated[str, said("what it means, one sentence")]
     fix: Annotated[str, said("what to do")]
+    aliases: Aliases = ABSENT
     record: ProvenRecord = ABSENT
     replaces: Replaces = ABSENT
     beside: Beside = ABSENT
@@ -71,6 +76,7 @@ def render_finding(finding: Finding, proofs: Proofs) -> DomainFinding:
         finding.severity,
         finding.meaning,
         finding.fix,
+        aliases=aliases_of(finding.id) or ABSENT,
         **render_fix(fix),
         gain=ABSENT if fix is None else fix.gain,
     )

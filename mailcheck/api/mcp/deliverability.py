@@ -79,6 +79,7 @@ class ShownDeduction(Shape):
     points: Annotated[float, said("points it takes off")]
     meaning: str
     fix: Annotated[str, said("what to do")]
+    aliases: Texts | Absent = ABSENT
     record: ShownRecord | Absent = ABSENT
     replaces: Texts | Absent = ABSENT
     beside: tuple[ShownRecord, ...] | Absent = ABSENT

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.findings import Severity
+from mailcheck.checks.findings_table import canonical
 from mailcheck.checks.scoring.outcomes import FactorName
 from mailcheck.checks.scoring.score import grade_of
 from mailcheck.checks.watching.facts import (
@@ -106,11 +108,30 @@ def write_state(state: State) -> str:
 
 
 def read_state(text: str) -> State | None:
-    """Read a state; nothing where there is none, or another mailcheck wrote it: begin anew."""
+    """Return a state that was written, or `None` if there is none or it cannot be read.
+
+    Problems have the present ids of their findings: an id that was renamed is no change.
+    """
     try:
-        return msgspec.json.decode(text, type=State) if text else None
+        state = msgspec.json.decode(text, type=State) if text else None
     except msgspec.MsgspecError:
         return None
+    if state is None:
+        return None
+    topics = {
+        topic: replace(seen, facts={canonical(name): fact for name, fact in seen.facts.items()})
+        for topic, seen in state.topics.items()
+    }
+    return replace(state, topics=topics, alerts=_with_present_ids(state.alerts))
+
+
+def _with_present_ids(alerts: Mapping[str, Severity]) -> dict[str, Severity]:
+    """Return alerts with the present ids in their keys (see `key_of`)."""
+    present = {}
+    for key, severity in alerts.items():
+        topic, separator, name = key.rpartition(": ")
+        present[f"{topic}{separator}{canonical(name)}"] = severity
+    return present
 
 
 def compare(state: State | None, facts: Facts, now: Instant) -> Comparison:
