@@ -45,8 +45,8 @@ def test_one_that_says_nothing() -> None:
 
 def test_one_that_breaks(logged_failures: list[Any]) -> None:
     """A fault of an examination is in the log, and no verdict on what it examines."""
-    found = examined(port=broken, disk=full_disk)
+    found = examined(resolver=broken, disk=full_disk)
     assert found["disk"].health is Health.PROBLEM
-    assert found["port"].health is Health.UNKNOWN
+    assert found["resolver"].health is Health.UNKNOWN
     (told,) = logged_failures
     assert told["log_failure"].check(ZeroDivisionError)
