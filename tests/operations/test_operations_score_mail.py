@@ -17,7 +17,9 @@ from mailcheck.checks.deliverability.content_filter import (
 )
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.checks.findings import Area
+from mailcheck.checks.findings_table import FINDINGS
 from mailcheck.checks.quality.topics import topic_of
+from mailcheck.checks.weights import cost_of_listing
 from mailcheck.core.deliverability_tests import ReceivedMail
 from tests.fakes.mail_signer import RSA, RSA_768, RSA_1024
 from tests.fakes.memory_zone import MemoryZone
@@ -73,49 +75,61 @@ def mail(raw: bytes = MAIL, signer: Any = RSA, **changes: Any) -> ReceivedMail:
 
 
 @pytest.mark.parametrize(
-    ("zone", "sent", "fault", "tenths"),
+    ("zone", "sent", "fault"),
     [
-        (zone_with(spf("v=spf1 ip4:8.8.4.99 ?all")), mail(), "spf.result-neutral", 5),
-        (zone_with({"sender.example": WITHOUT_SPF}), mail(), "spf.result-none", 10),
-        (zone_with(spf("v=spf1 ~all")), mail(), "spf.result-softfail", 10),
-        (zone_with(spf("v=spf1 foo:bar -all")), mail(), "spf.result-permerror", 15),
-        (zone_with(spf("v=spf1 -all")), mail(), "spf.result-fail", 20),
-        (zone_with(without=["10.4.8.8.in-addr.arpa"]), mail(), "rdns.absent", 10),
+        (zone_with(spf("v=spf1 ip4:8.8.4.99 ?all")), mail(), "spf.result-neutral"),
+        (zone_with({"sender.example": WITHOUT_SPF}), mail(), "spf.result-none"),
+        (zone_with(spf("v=spf1 ~all")), mail(), "spf.result-softfail"),
+        (zone_with(spf("v=spf1 foo:bar -all")), mail(), "spf.result-permerror"),
+        (zone_with(spf("v=spf1 -all")), mail(), "spf.result-fail"),
+        (zone_with(without=["10.4.8.8.in-addr.arpa"]), mail(), "rdns.absent"),
         (
             zone_with({"10.4.8.8.in-addr.arpa": {"PTR": ["other.example."]}}),
             mail(),
             "rdns.unconfirmed",
-            5,
         ),
-        (zone_with(), mail(helo_name="gone.sender.example"), "helo.unresolvable", 3),
-        (zone_with(), mail(helo_name="localhost"), "helo.unresolvable", 3),
-        (zone_with(), mail(signer=RSA_1024), "dkim.weak-key", 2),
-        (zone_with(OTHER_KEY), mail(signer=OTHER), "dkim.unaligned", 5),
-        (zone_with(), mail(signer=None), "dkim.unsigned", 10),
-        (zone_with(), mail(RSA.sign(MAIL) + b"footer\r\n", None), "dkim.invalid", 15),
-        (zone_with(without=[RSA.key_name]), mail(), "dkim.invalid", 15),
+        (zone_with(), mail(helo_name="gone.sender.example"), "helo.unresolvable"),
+        (zone_with(), mail(helo_name="localhost"), "helo.unresolvable"),
+        (zone_with(), mail(signer=RSA_1024), "dkim.weak-key"),
+        (zone_with(OTHER_KEY), mail(signer=OTHER), "dkim.unaligned"),
+        (zone_with(), mail(signer=None), "dkim.unsigned"),
+        (zone_with(), mail(RSA.sign(MAIL) + b"footer\r\n", None), "dkim.invalid"),
+        (zone_with(without=[RSA.key_name]), mail(), "dkim.invalid"),
         (
             zone_with({RSA_768.key_name: {"TXT": [RSA_768.key_record]}}),
             mail(signer=RSA_768),
             "dkim.invalid",
-            15,
         ),
-        (zone_with(without=[DMARC]), mail(), "dmarc.no-record", 10),
-        (zone_with(listing("10.4.8.8.zen.spamhaus.org")), mail(), "dnsbl.listed", 30),
-        (zone_with(listing("10.4.8.8.bl.blocklist.de")), mail(), "dnsbl.listed", 7),
-        (zone_with(listing("sender.example.dbl.spamhaus.org", DBL)), mail(), "dnsbl.listed", 30),
-        (zone_with(), mail(MAIL.replace(b"Date: ", b"X-Date: ")), "headers.date-missing", 3),
-        (zone_with(), mail(MAIL.replace(b"Message-ID", b"X-ID")), "headers.message-id-missing", 3),
-        (zone_with(), mail(HTML_ONLY), "content.html-only", 3),
-        (zone_with(), mail(tls=None), "transport.no-tls", 3),
-        (zone_with(), mail(b"Precedence: bulk\r\n" + MAIL), "unsubscribe.no-one-click", 5),
+        (zone_with(without=[DMARC]), mail(), "dmarc.no-record"),
+        (zone_with(), mail(MAIL.replace(b"Date: ", b"X-Date: ")), "headers.date-missing"),
+        (zone_with(), mail(MAIL.replace(b"Message-ID", b"X-ID")), "headers.message-id-missing"),
+        (zone_with(), mail(HTML_ONLY), "content.html-only"),
+        (zone_with(), mail(tls=None), "transport.no-tls"),
+        (zone_with(), mail(b"Precedence: bulk\r\n" + MAIL), "unsubscribe.no-one-click"),
     ],
 )  # fmt: skip
-def test_each_single_fault(zone: MemoryZone, sent: ReceivedMail, fault: str, tenths: int) -> None:
+def test_each_single_fault(zone: MemoryZone, sent: ReceivedMail, fault: str) -> None:
     """Each single fault lowers the score by its published deduction and names itself."""
     report = score(zone, sent)
+    tenths = FINDINGS[fault].price or 0
     assert faults(report) == [(fault, tenths)]
     assert report.score.tenths == 100 - tenths
+
+
+@pytest.mark.parametrize(
+    "zone",
+    [
+        zone_with(listing("10.4.8.8.zen.spamhaus.org")),
+        zone_with(listing("10.4.8.8.bl.blocklist.de")),
+        zone_with(listing("sender.example.dbl.spamhaus.org", DBL)),
+    ],
+)
+def test_a_listing_costs_what_its_weight_says(zone: MemoryZone) -> None:
+    """Each listing lowers the score by the deduction of its list and names itself."""
+    report = score(zone, mail())
+    (row,) = (one for one in report.evidence.listings if one.is_listed)
+    assert faults(report) == [("dnsbl.listed", cost_of_listing(row.weight))]
+    assert report.score.tenths == 100 - cost_of_listing(row.weight)
 
 
 @pytest.mark.parametrize(("policy", "fault", "tenths"), [
