@@ -270,7 +270,6 @@ CONTRACTS = ROOT / ".importlinter"
 
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     """Check the contracts of ``.importlinter`` for the package ``mailcheck`` in a folder."""
-    pytest.importorskip("importlinter")
     command = [str(Path(sys.executable).with_name("lint-imports")), "--config", str(CONTRACTS)]
     return subprocess.run(
         [*command, "--no-cache"], cwd=folder, capture_output=True, text=True, check=False
