@@ -25,15 +25,14 @@ from twisted.web.http_headers import Headers
 from mailcheck.api.deliverability.report import render_report
 from mailcheck.api.requests.reading import Query
 from mailcheck.api.shapes import as_json
-from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
-from mailcheck.assembly.scoring import ScoringAssembly, assemble_filter
+from mailcheck.assembly.checks import CheckRuntime, Checks, build_checks, open_resolvers
+from mailcheck.assembly.scoring import Scoring, build_filter, build_scoring
 from mailcheck.checks.proofs import NO_PROOFS, Proofs
-from mailcheck.cluster.local import LocalCluster, LocalWakeUps
+from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import Config
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.deliverability import score_mail
-from mailcheck.operations.deliverability.check_progress import CheckProgress
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.domains import compute_reputation, describe_domain
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
@@ -94,22 +93,15 @@ async def measure(reactor: Any, rounds: int, server: str) -> None:
             module.prove_fixes = prove if is_proven else without_proofs
         # A house of its own each time: nothing is remembered.
         resolvers = open_resolvers(config, reactor, os.urandom)
-        checks = ChecksAssembly(
-            config,
-            of_the_system(reactor),
-            resolvers,
-            KnownHosts(),
-            LocalCluster(reactor),
-        )
+        alone, time_and_chance = LocalCluster(reactor), of_the_system(reactor)
+        runtime = CheckRuntime(config, time_and_chance, resolvers, KnownHosts(), alone, alone)
+        checks = build_checks(runtime)
         settings = ScoringSettings("mailcheck.example", False, lambda _: True)
-        content_filter = assemble_filter(config, reactor, DirectWorker()).content_filter
-        progress = CheckProgress(LocalWakeUps())
-        scoring = ScoringAssembly(
-            settings, reactor, DirectWorker(), content_filter, progress, checks
-        )
+        content_filter = build_filter(config, reactor, DirectWorker()).content_filter
+        scoring = build_scoring(runtime, checks, DirectWorker(), content_filter, settings)
         await checks.health.test_all()
 
-        async def page(checks: ChecksAssembly = checks) -> None:
+        async def page(checks: Checks = checks) -> None:
             reputation, described = await run_all(
                 checks.reputation.compute(ReputationQuery(DOMAIN)),
                 checks.domain.describe(DOMAIN),
@@ -125,7 +117,7 @@ async def measure(reactor: Any, rounds: int, server: str) -> None:
                 **view_check(reputation, described),
             )
 
-        async def report(scoring: ScoringAssembly = scoring) -> None:
+        async def report(scoring: Scoring = scoring) -> None:
             scored = await scoring.score(received(helo_name="smtp.sender.example"))
             as_json(render_report(scored))
 

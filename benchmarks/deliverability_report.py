@@ -32,8 +32,10 @@ from twisted.internet.task import LoopingCall, deferLater, react
 from twisted.internet.threads import deferToThread
 
 from benchmarks.reputation import DELAY, longest_chain, read_log, serve
-from mailcheck.assembly.daemon import Assembly, time_and_chance_of
+from mailcheck.assembly.daemon import build_daemon
 from mailcheck.assembly.ops import Surroundings
+from mailcheck.assembly.runtime import open_runtime, time_and_chance_of
+from mailcheck.assembly.services import build_services
 from mailcheck.assembly.workers import daemon_workers
 from mailcheck.config.reading import load_config
 from mailcheck.core.deliverability_tests import DeliverabilityTest, State, local_part_of
@@ -78,11 +80,10 @@ class Bench:
         }
         config = load_config(None, {f"MAILCHECK_{key}": text for key, text in settings.items()})
         time_and_chance = time_and_chance_of(config, time.time, reactor, os.urandom)
-        self.assembly = Assembly(
-            config, reactor, time_and_chance, daemon_workers(reactor, is_shared=False)
-        )
-        self.service = self.assembly.services(
-            Surroundings(io.StringIO(), {}, None, lambda: config, {})
+        workers = daemon_workers(reactor, is_shared=False)
+        self.assembly = build_daemon(open_runtime(config, reactor, time_and_chance, workers))
+        self.service = build_services(
+            self.assembly, Surroundings(io.StringIO(), {}, None, lambda: config, {})
         )
         self.completed: dict[str, float] = {}
         self.assembly.tests.wake_ups.listen(self._note)
@@ -92,7 +93,7 @@ class Bench:
         self.service.privilegedStartService()
         self.service.startService()
         await deferLater(self.reactor, SETTLING)
-        self.account = await self.assembly.accounts.add("bench")
+        self.account = await self.assembly.accounts.keep.add("bench")
 
     async def generate(self, count: int) -> list[DeliverabilityTest]:
         """Make tests."""
@@ -107,7 +108,7 @@ class Bench:
 
     def jobs(self, tests: Sequence[DeliverabilityTest], file: Path, pause: float) -> str:
         """Give the line for the sender: one mail for each test."""
-        domain = self.assembly.config.inbox.domain
+        domain = self.assembly.runtime.config.inbox.domain
         jobs = [
             (number * pause, f"{local_part_of(test.id)}@{domain}", str(file))
             for number, test in enumerate(tests)
@@ -192,7 +193,7 @@ async def measure_intake(bench: Bench, sender: Popen, file: Path) -> None:
 
 async def take_in(bench: Bench) -> float:
     """Send mail to an inbox over ten kept connections; gives messages per second."""
-    recipient = f"{bench.account.mailbox_name}+load@{bench.assembly.config.inbox.domain}"
+    recipient = f"{bench.account.mailbox_name}+load@{bench.assembly.runtime.config.inbox.domain}"
     load = ["-d", "-s", "10", "-l", "5000", "-m", str(INTAKE_MESSAGES)]
     path = ["-f", "load@example.com", "-t", recipient, f"inet:{HOST}:{bench.port}"]
     began = time.monotonic()

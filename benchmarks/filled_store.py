@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 
-from mailcheck.assembly.daemon import Assembly, Workers, time_and_chance_of
+from mailcheck.assembly.accounts import build_accounts
+from mailcheck.assembly.runtime import Workers, open_runtime, time_and_chance_of
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.accounts import Account, Quota
@@ -81,14 +82,14 @@ def fill(
     worker, clock = BatchWorker(), Clock()
     workers = Workers(worker, DirectWorker(), DirectWorker())
     time_and_chance = time_and_chance_of(config, clock.seconds, clock, os.urandom)
-    assembly = Assembly(config, clock, time_and_chance, workers)
-    assembly.engine.open()
-    mails = MailStore(assembly.engine, Quota(NO_LIMIT, NO_LIMIT))
-    contents = ContentStore(assembly.engine)
+    runtime = open_runtime(config, clock, time_and_chance, workers)
+    runtime.engine.open()
+    mails = MailStore(runtime.engine, Quota(NO_LIMIT, NO_LIMIT))
+    contents = ContentStore(runtime.engine)
     raw = RAW + text
     content = derive_content(raw)
     accounts: list[list[Account]] = []
-    Deferred.fromCoroutine(assembly.accounts.accounts()).addCallback(accounts.append)
+    Deferred.fromCoroutine(build_accounts(runtime).keep.accounts()).addCallback(accounts.append)
     for number in range(count):
         received_at = Instant(int(began * 1000) + number)
         delivery = make_delivery(accounts[0][0], tag_of(number), received_at)
@@ -98,7 +99,7 @@ def fill(
         if number % GROUP == 0:
             worker.run_all()
     worker.run_all()
-    assembly.engine.close()
+    runtime.engine.close()
 
 
 def make_delivery(account: Account, tag: str, received_at: Instant) -> Delivery:

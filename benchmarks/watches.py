@@ -104,7 +104,7 @@ def measure_page() -> None:
     browser.open(path)
     browser.submit(f"{path}/run")
     house = browser.house
-    store, now = house.assembly.watches.store, house.assembly.now()
+    store, now = house.assembly.watches.store, house.assembly.runtime.now()
     watch_id = WatchId(path.rpartition("/")[2])
     rows = house.sqlite._connection.execute("SELECT account_id FROM watch").fetchone()
     for number in range(CHANGES):

@@ -18,7 +18,7 @@ from twisted.python import usage
 if TYPE_CHECKING:
     from mailcheck.workers.process import ProcessWorker
 
-PARTS = "mailcheck.assembly.checks", "mailcheck.assembly.daemon"
+PARTS = "mailcheck.assembly.checks", "mailcheck.assembly.services"
 """Modules that take long to load, for each process that is started ahead."""
 
 PRIVATE_FILES = 0o077
@@ -68,9 +68,11 @@ def _build(options: Options) -> IService:
         if config.daemon.processes == 1 and twistd["nodaemon"]:
             # A twistd that is going to leave this process behind would leave its children, too.
             _load_beside(workers.ahead)
-        from mailcheck.assembly.daemon import Assembly, time_and_chance_of
+        from mailcheck.assembly.daemon import build_daemon
         from mailcheck.assembly.ops import Surroundings, log_writer
         from mailcheck.assembly.processes import inherited_ports, parent_of_processes
+        from mailcheck.assembly.runtime import open_runtime, time_and_chance_of
+        from mailcheck.assembly.services import build_services
 
         log = log_writer(config, twistd, os.environ)
         if config.daemon.processes > 1:
@@ -78,11 +80,11 @@ def _build(options: Options) -> IService:
             return parent_of_processes(config, arguments, log, os.environ, reactor, time_of_day())
         log_refused_priority()
         time_and_chance = time_and_chance_of(config, time.time, reactor, RandomPool(os.urandom))
-        assembly = Assembly(config, reactor, time_and_chance, workers)
+        runtime = open_runtime(config, reactor, time_and_chance, workers)
         surroundings = Surroundings(
             sys.stdout, os.environ, log, read_config, inherited_ports(config, options["inherited"])
         )
-        return assembly.services(surroundings)
+        return build_services(build_daemon(runtime), surroundings)
     except ConfigError as error:
         raise CannotStart(_for_journal(f"mailcheck: {error}")) from error
 

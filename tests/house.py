@@ -6,14 +6,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from treq.testing import StubTreq
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 
 from mailcheck.assembly.checks import Resolvers
-from mailcheck.assembly.daemon import Assembly, Workers, time_and_chance_of
-from mailcheck.assembly.outside import Outside
-from mailcheck.assembly.scoring import FilterAssembly
+from mailcheck.assembly.daemon import build_daemon
+from mailcheck.assembly.inbox import build_receiver
+from mailcheck.assembly.runtime import Outside, Workers, open_runtime, time_and_chance_of
+from mailcheck.assembly.scoring import FilterParts
+from mailcheck.assembly.web import build_web
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import join_subaddress, parse_mailbox
@@ -154,13 +157,14 @@ class House:
             Resolvers(self.zone, self.zone, self.zone),
             self.hosts,
             self.receivers,
-            FilterAssembly(self.content_filter, OrderedServices()),
+            FilterParts(self.content_filter, OrderedServices()),
         )
-        self.assembly = Assembly(config, self.clock, time_and_chance, workers, outside, analyse)
+        runtime = open_runtime(config, self.clock, time_and_chance, workers, outside)
+        self.assembly = build_daemon(runtime, analyse)
         self.receiver = self.assembly.receiver
-        self.assembly.engine.open()
+        self.assembly.runtime.engine.open()
         _OPEN.append(self)
-        self.site = self.assembly.site()
+        self.site = build_web(self.assembly)
         self.stub: Any = StubTreq(self.site.resource)
         # treq would put a site of its own around the resource.
         self.stub._agent._serverFactory = self.site
@@ -170,25 +174,25 @@ class House:
     @property
     def sqlite(self) -> SqliteWriter:
         """Give the database in memory itself, to look into it or to break it."""
-        writer = self.assembly.engine._writer
+        writer = self.assembly.runtime.engine._writer
         assert isinstance(writer, SqliteWriter)
         return writer
 
     def add_account(self, name: str, **limits: Any) -> Account:
         """Add an account."""
-        account: Account = run(self.assembly.accounts.add(name, **limits))
+        account: Account = run(self.assembly.accounts.keep.add(name, **limits))
         return account
 
     def issue_key(self, account: Account, **limits: Any) -> str:
         """Issue a key; with limits that tests do not meet unless they ask for it."""
         limits = {"per_minute": 1_000_000, "per_day": 1_000_000, **limits}
-        secret: str = run(self.assembly.accounts.issue_key(account, "", **limits)).secret
+        secret: str = run(self.assembly.accounts.keep.issue_key(account, "", **limits)).secret
         return secret
 
     def address(self, tag: str = "", account: Account | None = None) -> str:
         """Give an inbox address."""
         name = (account or self.account).mailbox_name
-        return join_subaddress(name, tag, self.assembly.config.inbox.domain)
+        return join_subaddress(name, tag, self.assembly.runtime.config.inbox.domain)
 
     def receive(
         self, *recipients: str, raw: bytes | None = None, sender: str = "shop@example.com"
@@ -211,9 +215,13 @@ class House:
     def receiver_elsewhere(self) -> ReceiveMail:
         """Give what takes mail in at another daemon: who waits here hears of it by hints alone."""
         assembly = self.assembly
-        nobody = InboxFeeds(assembly._mail_store, assembly.now)
-        contents, want = assembly._hand_over._contents, assembly.derivation.want
-        return assembly.receiver_for(HandOver(nobody, contents, want, at_once))
+        nobody = InboxFeeds(assembly.mail.store, assembly.runtime.now)
+        contents, want = assembly.mail.contents, assembly.mail.derivation.want
+        mail = structs.replace(assembly.mail, hand_over=HandOver(nobody, contents, want, at_once))
+        authenticator = assembly.accounts.authenticator
+        return build_receiver(
+            assembly.runtime, mail, authenticator, assembly.tests, assembly.reports
+        )
 
     def refuse(self, tag: str = "", reason: str = "too large") -> None:
         """Refuse a mail to the first account as the SMTP side does it after its DATA."""
@@ -252,9 +260,9 @@ class House:
         if self not in _OPEN:
             return
         _OPEN.remove(self)
-        self.assembly.feeds.close()
+        self.assembly.mail.feeds.close()
         self.stub.flush()
-        self.assembly.engine.close()
+        self.assembly.runtime.engine.close()
 
 
 class HouseWithAnalyst(House):

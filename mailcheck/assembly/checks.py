@@ -1,13 +1,15 @@
 """Builds the domain checks from a configuration: for the daemon, and for the command line alone."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from msgspec import Struct
+from twisted.application.service import Service
 from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.assembly.cluster import Cluster, Lasting
 from mailcheck.checks.dnsbl.catalogue import (
@@ -21,6 +23,7 @@ from mailcheck.config.reading import ConfigError
 from mailcheck.config.rules import parse_pairs
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.daemon.services import ChecksService
 from mailcheck.dns.caching_resolver import AnswerCache, CacheLimits, CachingResolver
 from mailcheck.dns.exchange import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
@@ -50,7 +53,7 @@ from mailcheck.operations.domains.zone_health import (
 )
 from mailcheck.operations.kept_values import KeptValues
 from mailcheck.operations.places import CheckTurns
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import Now, TimeAndChance
 from mailcheck.ports.probes import LinkProber, PolicyFetcher, RegistrationFinder, StarttlsProber
 from mailcheck.ports.resolver import Resolver
 
@@ -141,140 +144,160 @@ def _read_catalogue(
     )
 
 
-class ChecksAssembly:
-    """Every check of a domain, put together.
+class CheckRuntime(Struct, frozen=True):
+    """What the checks of a domain need, in a daemon and in a command alone.
+
+    :param probes: examines hosts, registries, policy files and links.
+    :param lasting: has what a restart must not forget, where the cluster does forget it.
+    """
+
+    config: Config
+    time_and_chance: TimeAndChance
+    resolvers: Resolvers
+    probes: OutsideProbes
+    cluster: Cluster
+    lasting: Lasting
+
+    @property
+    def now(self) -> Now:
+        """The time of day."""
+        return self.time_and_chance.now
+
+    @property
+    def clock(self) -> IReactorTime:
+        """The clock of timeouts and periodic work."""
+        return self.time_and_chance.clock
+
+    def close(self) -> Deferred[Any]:
+        """Stop the probes and close the resolvers; fires when all sockets are closed."""
+        self.probes.stop()
+        return self.resolvers.close()
+
+
+class DomainChecks(Struct, frozen=True):
+    """The checks of a domain that count questions to lists against the same budgets."""
+
+    lists: AskBlocklists
+    blocklists: CheckBlocklists
+    reputation: ComputeReputation
+    domain: DescribeDomain
+
+
+class Checks(Struct, frozen=True):
+    """Every check of a domain; ``watched`` is what watches look with."""
+
+    catalogue: Catalogue
+    budgets: ListBudgets
+    health: ZoneHealthCheck
+    selectors: LearnedSelectors
+    mx: CheckMx
+    turns: CheckTurns
+    lists: AskBlocklists
+    blocklists: CheckBlocklists
+    reputation: ComputeReputation
+    domain: DescribeDomain
+    watched: LookAtWatched
+
+    def with_tested_lists(self) -> AbstractAsyncContextManager[None]:
+        """Judge lists by a self-test that runs beside the checks, as in the daemon.
+
+        For commands without a daemon.
+        """
+        return self.health.tested_beside(self.lists.deadline)
+
+
+def build_checks(runtime: CheckRuntime) -> Checks:
+    """Build every check of a domain.
 
     :raises ConfigError: a file that the configuration names can't be used.
     """
+    config, cluster, lasting = runtime.config, runtime.cluster, runtime.lasting
+    plain, probes, time_and_chance = (
+        runtime.resolvers.plain,
+        runtime.probes,
+        runtime.time_and_chance,
+    )
+    daily = {
+        zone: int(number) for zone, number in parse_pairs(config.blocklists.daily_budgets).items()
+    }
+    catalogue = load_catalogue(config.blocklists, allow_special_use=config.dns.allow_special_use)
+    selectors = LearnedSelectors(lasting.selectors, runtime.now)
+    budgets = ListBudgets(daily, lasting.counters, runtime.now)
+    health = ZoneHealthCheck(
+        catalogue.blocklists,
+        runtime.resolvers.fresh_lists,
+        runtime.resolvers.servers_of_lists,
+        budgets,
+        KeptValues(lasting.memory, "health", HealthOfLists),
+        cluster.wake_ups("lists"),
+        time_and_chance,
+    )
 
-    def __init__(
-        self,
-        config: Config,
-        time_and_chance: TimeAndChance,
-        resolvers: Resolvers,
-        probes: OutsideProbes,
-        cluster: Cluster,
-        lasting: Lasting | None = None,
-    ) -> None:
-        """``lasting`` has what a restart must not forget, where the cluster does forget it."""
-        lasting = lasting or cluster
-        self._config = config
-        self._time_and_chance = time_and_chance
-        self._clock = clock = time_and_chance.clock
-        self.resolvers = resolvers
-        self._probes = probes
-        self._allow_private = config.network.allow_private
-        self._now = time_and_chance.now
-        self.catalogue = load_catalogue(
-            config.blocklists, allow_special_use=config.dns.allow_special_use
+    def build(of: ListBudgets, kept: KeptValues[Reputation], *, is_proving: bool) -> DomainChecks:
+        allow_private = config.network.allow_private
+        lists = AskBlocklists(
+            runtime.resolvers.lists, of, health, runtime.clock, config.blocklists.deadline
         )
-        self._build_blocklists(cluster, lasting)
-        self.mx = CheckMx(resolvers.plain, clock, allow_private=self._allow_private)
-        self.selectors = LearnedSelectors(lasting.selectors, self._now)
-        self.turns = CheckTurns(clock)
-        self._build_wholes(probes, cluster)
-        self.watched = self._build_watched(lasting)
-
-    def _build_blocklists(self, cluster: Cluster, lasting: Lasting) -> None:
-        options, resolvers = self._config.blocklists, self.resolvers
-        self.budgets = ListBudgets(
-            _as_numbers(parse_pairs(options.daily_budgets)), lasting.counters, self._now
+        blocklists = CheckBlocklists(
+            catalogue, plain, lists, runtime.clock, allow_private=allow_private
         )
-        self.health = ZoneHealthCheck(
-            self.catalogue.blocklists,
-            resolvers.fresh_lists,
-            resolvers.servers_of_lists,
-            self.budgets,
-            KeptValues(lasting.memory, "health", HealthOfLists),
-            cluster.wake_ups("lists"),
-            self._time_and_chance,
-        )
-        self.lists = AskBlocklists(
-            resolvers.lists, self.budgets, self.health, self._clock, options.deadline
-        )
-        self.blocklists = CheckBlocklists(
-            self.catalogue,
-            resolvers.plain,
-            self.lists,
-            self._clock,
-            allow_private=self._allow_private,
-        )
-
-    def _build_wholes(self, probes: OutsideProbes, cluster: Cluster) -> None:
-        plain, time_and_chance = self.resolvers.plain, self._time_and_chance
-        sources = ReputationSources(plain, self.blocklists, probes, probes, self.selectors.of)
-        kept: KeptValues[Reputation] = KeptValues(cluster.memory, "reputation", Reputation)
-        self.reputation = ComputeReputation(
-            sources, kept, time_and_chance, allow_private=self._allow_private
-        )
-        self.domain = DescribeDomain(
-            plain,
-            probes,
-            self.selectors.of,
-            time_and_chance,
-            is_validating=self._config.dns.validating,
-            allow_private=self._allow_private,
-        )
-
-    def _build_watched(self, lasting: Lasting) -> LookAtWatched:
-        """Build what watches look with: it leaves lists to others, remembers and proves nothing."""
-        plain, probes, time_and_chance = self.resolvers.plain, self._probes, self._time_and_chance
-        clock = self._clock
-        options, is_private = self._config.blocklists, self._allow_private
-        budgets = WatchersBudgets(
-            _as_numbers(parse_pairs(options.daily_budgets)), lasting.counters, self._now
-        )
-        lists = AskBlocklists(self.resolvers.lists, budgets, self.health, clock, options.deadline)
-        blocklists = CheckBlocklists(self.catalogue, plain, lists, clock, allow_private=is_private)
-        sources = ReputationSources(plain, blocklists, probes, probes, self.selectors.of)
+        sources = ReputationSources(plain, blocklists, probes, probes, selectors.of)
         reputation = ComputeReputation(
-            sources,
-            KeptValues(NothingRemembered(), "watched", Reputation),
-            time_and_chance,
-            allow_private=is_private,
-            is_proving=False,
+            sources, kept, time_and_chance, allow_private=allow_private, is_proving=is_proving
         )
         domain = DescribeDomain(
             plain,
             probes,
-            self.selectors.of,
+            selectors.of,
             time_and_chance,
-            is_validating=self._config.dns.validating,
-            allow_private=is_private,
-            is_proving=False,
+            is_validating=config.dns.validating,
+            allow_private=allow_private,
+            is_proving=is_proving,
         )
-        return LookAtWatched(reputation, domain, blocklists, plain, probes, time_and_chance)
+        return DomainChecks(lists, blocklists, reputation, domain)
 
-    def services(self) -> Iterator[PeriodicService]:
-        """Give what tests the blocklists again and again, and what keeps selectors."""
-        self.health.expect(FIRST_TEST_AFTER + FIRST_TEST_PATIENCE)
-        yield PeriodicService(
+    asked = build(budgets, KeptValues(cluster.memory, "reputation", Reputation), is_proving=True)
+    # Watches leave most questions to lists to clients, and neither cache nor prove anything.
+    watched = build(
+        WatchersBudgets(daily, lasting.counters, runtime.now),
+        KeptValues(NothingRemembered(), "watched", Reputation),
+        is_proving=False,
+    )
+    return Checks(
+        catalogue,
+        budgets,
+        health,
+        selectors,
+        CheckMx(plain, runtime.clock, allow_private=config.network.allow_private),
+        CheckTurns(runtime.clock),
+        asked.lists,
+        asked.blocklists,
+        asked.reputation,
+        asked.domain,
+        LookAtWatched(
+            watched.reputation, watched.domain, watched.blocklists, plain, probes, time_and_chance
+        ),
+    )
+
+
+def check_services(runtime: CheckRuntime, checks: Checks) -> list[Service]:
+    """Return the services that test the blocklists, save selectors and close the sockets."""
+    checks.health.expect(FIRST_TEST_AFTER + FIRST_TEST_PATIENCE)
+    return [
+        PeriodicService(
             "testing the blocklists",
             LOOK_INTERVAL,
-            self.health.look,
-            self._clock,
+            checks.health.look,
+            runtime.clock,
             begins_after=FIRST_TEST_AFTER,
-        )
-        yield PeriodicService(
+        ),
+        PeriodicService(
             "keeping selectors",
             SAVE_INTERVAL,
-            self.selectors.save,
-            self._clock,
+            checks.selectors.save,
+            runtime.clock,
             ends_with_round=True,
-        )
-
-    def with_tested_lists(self) -> AbstractAsyncContextManager[None]:
-        """Judge lists by a self-test that runs beside the checks, as the daemon's checks are.
-
-        For commands without a daemon.
-        """
-        return self.health.tested_beside(self._config.blocklists.deadline)
-
-    def close(self) -> Deferred[Any]:
-        """End what is under way; fires when all sockets are closed."""
-        self._probes.stop()
-        return self.resolvers.close()
-
-
-def _as_numbers(pairs: Mapping[str, str]) -> dict[str, int]:
-    return {zone: int(number) for zone, number in pairs.items()}
+        ),
+        # Stopped before the self-tests: a round under way ends at once.
+        ChecksService(runtime.close),
+    ]

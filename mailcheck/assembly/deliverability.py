@@ -1,71 +1,79 @@
 """Builds deliverability tests: their operations, analyses, and the mail to their addresses."""
 
+from msgspec import Struct
 from twisted.application.service import Service
 
-from mailcheck.assembly.cluster import Cluster, share_work
+from mailcheck.assembly.cluster import share_work
 from mailcheck.assembly.deployment import own_domains, public_url
-from mailcheck.config.options import Config
+from mailcheck.assembly.runtime import Runtime
+from mailcheck.assembly.scoring import Scoring
+from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import DAY
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import INTERVAL, DeliverabilityRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
-from mailcheck.operations.concurrency import MailTraffic
-from mailcheck.operations.deliverability.manage_tests import (
-    ManageTests,
-)
+from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
+from mailcheck.operations.deliverability.preflight import Preflight
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
 from mailcheck.operations.deliverability.run_test_checks import RENEWAL, Analyse, RunTestChecks
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds, WaitForTest
 from mailcheck.operations.places import WaitSlots
-from mailcheck.ports.clocks import TimeAndChance
-from mailcheck.ports.engine import Engine
+from mailcheck.ports.cluster import WakeUps
 from mailcheck.store.deliverability_store import DeliverabilityStore
 
 
-class DeliverabilityAssembly:
-    """Everything of deliverability tests, built once.
+class DeliverabilityParts(Struct, frozen=True):
+    """The operations on deliverability tests; ``mail`` receives what is sent to them."""
 
-    ``analyse`` is what a mail is judged with, ``holder`` the name under which this process does.
+    store: DeliverabilityStore
+    feeds: DeliverabilityFeeds
+    wake_ups: WakeUps[DeliverabilityTestId]
+    runner: RunTestChecks
+    operations: DeliverabilityOperations
+    preflight: Preflight
+    mail: ReceiveForTests
+
+
+def build_tests(
+    runtime: Runtime, scoring: Scoring, slots: WaitSlots, analyse: Analyse
+) -> DeliverabilityParts:
+    """Build the operations on deliverability tests.
+
+    :param analyse: judges the mails that are sent to tests.
     """
+    config, cluster, time_and_chance = runtime.config, runtime.cluster, runtime.time_and_chance
+    expiry_now, retention = time_and_chance.expiry_now, config.tests.retention_days * DAY
+    store, feeds = DeliverabilityStore(runtime.engine), DeliverabilityFeeds()
+    wake_ups = cluster.wake_ups("tests")
+    wake_ups.listen(feeds.hear)
+    runner = RunTestChecks(
+        store, analyse, wake_ups, runtime.traffic, runtime.holder, time_and_chance
+    )
+    look = share_work(cluster, "waiting tests", runner.look)
+    cluster.when_hints_are_lost(feeds.look_everywhere)
+    manage = ManageTests(store, wake_ups, look, retention, time_and_chance)
+    operations = DeliverabilityOperations(
+        manage, WaitForTest(manage, feeds, slots, time_and_chance)
+    )
+    return DeliverabilityParts(
+        store,
+        feeds,
+        wake_ups,
+        runner,
+        operations,
+        Preflight(manage, scoring.score, runtime.clock),
+        ReceiveForTests(store, wake_ups, look, own_domains(config), public_url(config), expiry_now),
+    )
 
-    def __init__(
-        self,
-        config: Config,
-        engine: Engine,
-        cluster: Cluster,
-        slots: WaitSlots,
-        analyse: Analyse,
-        traffic: MailTraffic,
-        holder: str,
-        time_and_chance: TimeAndChance,
-    ) -> None:
-        self._time_and_chance = time_and_chance
-        expiry_now = time_and_chance.expiry_now
-        self.store = DeliverabilityStore(engine)
-        self.feeds = DeliverabilityFeeds()
-        self.wake_ups = cluster.wake_ups("tests")
-        self.wake_ups.listen(self.feeds.hear)
-        self.runner = RunTestChecks(
-            self.store, analyse, self.wake_ups, traffic, holder, time_and_chance
-        )
-        look = share_work(cluster, "waiting tests", self.runner.look)
-        cluster.when_hints_are_lost(self.feeds.look_everywhere)
-        retention = config.tests.retention_days * DAY
-        manage = ManageTests(self.store, self.wake_ups, look, retention, time_and_chance)
-        wait = WaitForTest(manage, self.feeds, slots, time_and_chance)
-        self.operations = DeliverabilityOperations(manage, wait)
-        self.mail = ReceiveForTests(
-            self.store, self.wake_ups, look, own_domains(config), public_url(config), expiry_now
-        )
 
-    def services(self) -> list[Service]:
-        """Give the services of the tests; parked waits are ended before them."""
-        clock = self._time_and_chance.clock
-        retention = DeliverabilityRetention(self.store, self._time_and_chance.expiry_now)
-        return [
-            LeasedWorkService(self.runner),
-            # Stopped before it: a round under way would begin new analyses.
-            PeriodicService("renewing leases", RENEWAL, self.runner.renew, clock),
-            retention_service("retention of tests", INTERVAL, retention.sweep, clock),
-        ]
+def deliverability_services(runtime: Runtime, tests: DeliverabilityParts) -> list[Service]:
+    """Return the services of the tests; parked waits are ended before them."""
+    clock = runtime.clock
+    retention = DeliverabilityRetention(tests.store, runtime.time_and_chance.expiry_now)
+    return [
+        LeasedWorkService(tests.runner),
+        # Stopped before it: a round under way would begin new analyses.
+        PeriodicService("renewing leases", RENEWAL, tests.runner.renew, clock),
+        retention_service("retention of tests", INTERVAL, retention.sweep, clock),
+    ]

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 
-from mailcheck.assembly.checks import ChecksAssembly
+from mailcheck.assembly.checks import CheckRuntime, Checks
 from mailcheck.assembly.deployment import least_free, own_domains
 from mailcheck.assembly.probes import Probes
 from mailcheck.checks.dns_answers import Answers, look_up, look_up_addresses
@@ -46,17 +46,21 @@ EXAMPLE_DOMAIN = InboxOptions().domain
 ROOT = "."  # its name servers exist wherever the Internet does
 
 
-class DoctorAssembly:
+class DoctorParts(NamedTuple):
     """What is examined; nothing is asked before `doctor` does."""
 
-    def __init__(
-        self, config: Config, reactor: Any, checks: ChecksAssembly, probes: Probes
-    ) -> None:
-        self._config = config
-        self._reactor = reactor
-        self._checks = checks
-        self._probes = probes
-        self._folder = Path(config.storage.state_directory)
+    runtime: CheckRuntime
+    reactor: Any
+    checks: Checks
+    probes: Probes
+
+    @property
+    def _config(self) -> Config:
+        return self.runtime.config
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self._config.storage.state_directory)
 
     @property
     def zone(self) -> OwnZone:
@@ -84,7 +88,7 @@ class DoctorAssembly:
             "port-out": self._way_out,
             "blocklists": self._blocklists,
             "spamd": self._spamd,
-            "clock": self._probes.examine_clock,
+            "clock": self.probes.examine_clock,
             "disk": self._disk,
             "rights": self._rights,
             "database": self._database,
@@ -93,7 +97,7 @@ class DoctorAssembly:
             examiners["certificate"] = self._certificate
         if self._config.cluster.redis:
             examiners["redis"] = self._redis
-        return Doctor(examiners, self._reactor)
+        return Doctor(examiners, self.reactor)
 
     @property
     def _is_for_this_machine(self) -> bool:
@@ -101,7 +105,7 @@ class DoctorAssembly:
         return self._config.inbox.domain == EXAMPLE_DOMAIN
 
     async def _resolver(self) -> Iterable[Finding]:
-        inquiry = Inquiry.starting_now(self._checks.resolvers.plain, self._reactor)
+        inquiry = Inquiry.starting_now(self.runtime.resolvers.plain, self.reactor)
         root = await inquiry.ask(lambda answers: look_up(answers, ROOT, "NS"))
         own = "Let [dns] resolvers name one that answers for the whole Internet."
         if not root.status.is_determined:
@@ -124,7 +128,7 @@ class DoctorAssembly:
         def judge(answers: Answers) -> Outcome:
             return Outcome(evaluate_own_zone(zone, answers), 0)
 
-        inquiry = Inquiry.starting_now(self._checks.resolvers.plain, self._reactor)
+        inquiry = Inquiry.starting_now(self.runtime.resolvers.plain, self.reactor)
         found = await inquiry.ask(judge)
         proofs = await prove_fixes(found, judge, inquiry)
         return Advice(found.findings, proofs)
@@ -133,14 +137,14 @@ class DoctorAssembly:
         if self._is_for_this_machine:
             return []
         zone = self.zone
-        inquiry = Inquiry.starting_now(self._checks.resolvers.plain, self._reactor)
+        inquiry = Inquiry.starting_now(self.runtime.resolvers.plain, self.reactor)
         host = await inquiry.ask(lambda answers: look_up_addresses(answers, zone.host_name))
         addresses: list[IpAddress] = list(host.addresses)
         port = self._config.probes.smtp_port
-        return await examine_way_in(self._reactor, addresses, port, zone.host_name)
+        return await examine_way_in(self.reactor, addresses, port, zone.host_name)
 
     async def _way_out(self) -> Iterable[Finding]:
-        found = await self._probes.outbound_port()
+        found = await self.probes.outbound_port()
         if found is OutboundPort.OPEN:
             return []
         if found is OutboundPort.UNKNOWN:
@@ -154,9 +158,9 @@ class DoctorAssembly:
         return [make_finding("doctor.port-out.blocked", meaning, fix)]
 
     async def _blocklists(self) -> Iterable[Finding]:
-        health = self._checks.health
+        health = self.checks.health
         await health.test_all()
-        tested = {one.name: health.of(one) for one in self._checks.catalogue.blocklists}
+        tested = {one.name: health.of(one) for one in self.checks.catalogue.blocklists}
         asked = {name: found for name, found in tested.items() if found}
         silent = [n for n, f in asked.items() if _is_any(f, HealthStatus.UNREACHABLE)]
         sick = [name for name, found in asked.items() if _is_any(found, HealthStatus.SICK)]
@@ -180,7 +184,7 @@ class DoctorAssembly:
             return [make_finding("doctor.spamd.off", meaning, fix)]
         places = USUAL_PLACES if option == "auto" else (parse_spamd_address(option),)
         for place in places:
-            if await SpamdClient(self._reactor, place).answers():
+            if await SpamdClient(self.reactor, place).answers():
                 return []
         install = "apt install spamassassin spamd"
         if option != "auto":
@@ -211,8 +215,8 @@ class DoctorAssembly:
         url = self._config.storage.url
         try:
             if self._config.storage.is_shared:
-                pool = self._reactor.getThreadPool()
-                await deferToThreadPool(self._reactor, pool, require_database, url)
+                pool = self.reactor.getThreadPool()
+                await deferToThreadPool(self.reactor, pool, require_database, url)
             else:
                 require_database(url)
         except StoreUnavailable as failure:
@@ -228,14 +232,14 @@ class DoctorAssembly:
 
         options = self._config.cluster
         address = parse_redis_address(options.redis)
-        endpoint = redis_endpoint(address, options.ca_file, self._reactor)
-        redis = Redis(address, endpoint, self._reactor, lambda *_: None, RedisFigures())
+        endpoint = redis_endpoint(address, options.ca_file, self.reactor)
+        redis = Redis(address, endpoint, self.reactor, lambda *_: None, RedisFigures())
         redis.startService()
         try:
             for _ in range(round(REDIS_SECONDS / REDIS_LOOKS)):
                 if redis.is_there:
                     return []
-                await deferLater(self._reactor, REDIS_LOOKS)
+                await deferLater(self.reactor, REDIS_LOOKS)
         finally:
             await redis.stopService()
         meaning = f"Redis at {address} does not answer: each daemon counts and wakes for itself."

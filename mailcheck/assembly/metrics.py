@@ -4,7 +4,8 @@ import platform
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 
-from mailcheck.assembly.checks import ChecksAssembly
+from mailcheck.assembly.checks import Checks
+from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.workers import Workers
 from mailcheck.cluster.redis import RedisFigures
 from mailcheck.core.errors import StoreUnavailable
@@ -20,6 +21,8 @@ from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.ops.journal import MailJournal
 from mailcheck.ops.log import LogWriter
+from mailcheck.smtp.protocol import MailFactory
+from mailcheck.web.site.server import BoundedSite
 
 PREFIX = "mailcheck_"
 
@@ -43,6 +46,37 @@ def gauge(name: str, text: str, labels: Labels, read: Read) -> Metric:
 def distribution(name: str, text: str, what: Distribution) -> Metric:
     """Describe how large values are."""
     return Metric(PREFIX + name, text, Kind.DISTRIBUTION, ALONE, lambda: {ALONE: what})
+
+
+def list_metrics(
+    daemon: Daemon,
+    mail: MailFactory,
+    submission: MailFactory,
+    site: BoundedSite,
+    certificate_expiry: Callable[[], float | None],
+    log: LogWriter | None,
+) -> list[Metric]:
+    """List all metrics of a daemon; other daemons on the same store have their own."""
+
+    def connections() -> Values:
+        return {
+            ("mail",): mail.connection_count,
+            ("submission",): submission.connection_count,
+            ("HTTP",): len(site.connections),
+        }
+
+    runtime = daemon.runtime
+    return [
+        *mail_metrics(daemon.journals, connections),
+        *wait_metrics(daemon.inbox.wait, daemon.mail.feeds, daemon.tests.feeds),
+        *webhook_metrics(daemon.webhooks.deliver),
+        *watch_metrics(daemon.watches.runner, daemon.watches.tell),
+        *check_metrics(daemon.checks, daemon.tests.runner),
+        *store_metrics(runtime.engine, runtime.workers),
+        *redis_metrics(runtime.redis_figures),
+        *web_metrics(site.answers, runtime.clients.failed_access),
+        *state_metrics(runtime.conditions, certificate_expiry, log),
+    ]
 
 
 def mail_metrics(journals: Mapping[str, MailJournal], connections: Read) -> list[Metric]:
@@ -141,7 +175,7 @@ def watch_metrics(runner: RunWatches, tell: TellAlerts) -> list[Metric]:
     ]
 
 
-def _checks_by_outcome(checks: ChecksAssembly) -> Values:
+def _checks_by_outcome(checks: Checks) -> Values:
     outcomes = {
         "mx": checks.mx.outcomes,
         "reputation": checks.reputation.outcomes,
@@ -154,7 +188,7 @@ def _checks_by_outcome(checks: ChecksAssembly) -> Values:
     }
 
 
-def check_metrics(checks: ChecksAssembly, runner: RunTestChecks) -> list[Metric]:
+def check_metrics(checks: Checks, runner: RunTestChecks) -> list[Metric]:
     """List what is counted of checks."""
 
     def health() -> Values:
@@ -263,7 +297,7 @@ def _build() -> Values:
     return {(installed_version(), platform.python_version(), version("twisted")): 1}
 
 
-def daemon_metrics(
+def state_metrics(
     conditions: Conditions, certificate_expiry: Callable[[], float | None], log: LogWriter | None
 ) -> list[Metric]:
     """List what is said of the daemon as a whole."""

@@ -1,6 +1,6 @@
 """Builds what an operator has of the daemon: its log, its state, certificates, systemd's word."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -8,8 +8,10 @@ from twisted.application.service import Service
 from twisted.internet.interfaces import IProtocolFactory
 from twisted.logger import Logger
 
-from mailcheck.assembly.checks import ChecksAssembly
+from mailcheck.assembly.checks import Checks
+from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import naming, own_certificate, self_signed_policy
+from mailcheck.assembly.runtime import Runtime
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.core.instants import Instant
@@ -17,10 +19,8 @@ from mailcheck.core.instruments import Conditions
 from mailcheck.core.version import installed_version
 from mailcheck.daemon.listening import ListeningService
 from mailcheck.daemon.periodic import PeriodicService
-from mailcheck.operations.accounts.keep_accounts import KeepAccounts
 from mailcheck.ops.heartbeat import INTERVAL as BEAT
-from mailcheck.ops.heartbeat import Heartbeat
-from mailcheck.ops.journal import Pace, log_changes
+from mailcheck.ops.journal import log_changes
 from mailcheck.ops.log import (
     JOURNAL_RENDERINGS,
     RENDERINGS,
@@ -40,13 +40,14 @@ from mailcheck.ops.watch import (
     look_at_lists,
     look_at_resolvers,
 )
-from mailcheck.ports.engine import Engine
 from mailcheck.smtp.settings import TlsPolicy
 
 MINUTE = 60.0
 """Seconds."""
 
 CERTIFICATE = "certificate"
+
+_log = Logger()
 
 
 class Surroundings(NamedTuple):
@@ -81,8 +82,6 @@ class Certificates:
     :raises ConfigError: it can't be used.
     """
 
-    _log = Logger()
-
     def __init__(self, config: Config, conditions: Conditions, now: Instant) -> None:
         self._conditions = conditions
         self.watched = own_certificate(config)
@@ -96,7 +95,7 @@ class Certificates:
             return []
         try:
             if self.watched.renew():
-                self._log.info("a new certificate is in use")
+                _log.info("a new certificate is in use")
         except (OSError, ValueError) as error:
             self._conditions.explain(CERTIFICATE, str(error))
             return [(CERTIFICATE, "the new one can't be used, the old one stays")]
@@ -107,80 +106,67 @@ class Certificates:
         return None if self.watched is None else self.watched.expires_at
 
 
-class OpsAssembly:
-    """The services around the daemon's own work."""
+class Reloading(NamedTuple):
+    """What SIGHUP makes the daemon read again."""
 
-    _log = Logger()
+    certificates: Certificates
+    conditions: Conditions
+    surroundings: Surroundings
 
-    def __init__(
-        self,
-        config: Config,
-        conditions: Conditions,
-        certificates: Certificates,
-        surroundings: Surroundings,
-        reactor: Any,
-    ) -> None:
-        self._config = config
-        self._conditions = conditions
-        self._certificates = certificates
-        self._surroundings = surroundings
-        self._reactor = reactor
-        log_changes(conditions)
+    def reload(self) -> None:
+        """Read again what may change while the daemon runs; what is wrong is logged each time."""
+        for subject, problem in self.certificates.look():
+            was_told = bool(problem and self.conditions.problems.get(subject))
+            self.conditions.set(subject, problem)
+            if was_told:
+                told = self.conditions.for_operator(subject)
+                _log.warn("{subject}: {problem}", subject=subject, problem=told)
+        try:
+            level = self.surroundings.read_config().ops.log_level
+        except ConfigError as error:
+            _log.error("the configuration stays as it was: {error}", error=error)
+            return
+        if self.surroundings.log is not None:
+            self.surroundings.log.set_level(level)
+        _log.info("read again: certificates, and the log level: {lowest}", lowest=level)
 
-    def services(
-        self,
-        pace: Pace,
-        watch: Watch,
-        heartbeat: Heartbeat,
-        doors: Doors,
-        accounts: KeepAccounts,
-    ) -> Iterator[Service]:
-        """Give them in the order in which they start."""
-        reactor = self._reactor
-        yield PeriodicService("counting refusals", MINUTE, pace.begin_minute, reactor)
-        yield PeriodicService("looking after the daemon", INTERVAL, watch.look, reactor)
-        yield PeriodicService("writing to the store", BEAT, heartbeat.look, reactor)
 
-        async def has_account() -> bool:
-            # On the first start it is being made just now.
-            return self._config.accounts.bootstrap or bool(await accounts.accounts())
+def ops_services(
+    daemon: Daemon,
+    watch: Watch,
+    doors: Doors,
+    certificates: Certificates,
+    surroundings: Surroundings,
+) -> list[Service]:
+    """Return the services around the daemon's own work, in the order in which they start."""
+    runtime, heartbeat = daemon.runtime, daemon.heartbeat
+    config, reactor = runtime.config, runtime.reactor
+    log_changes(runtime.conditions)
 
-        yield StartReport(doors, installed_version(), has_account, reactor.callWhenRunning)
-        yield SupervisedService(
-            Supervisor(self._surroundings.environment),
-            self._reload,
+    async def has_account() -> bool:
+        # On the first start it is being made just now.
+        return config.accounts.bootstrap or bool(await daemon.accounts.keep.accounts())
+
+    return [
+        PeriodicService("counting refusals", MINUTE, runtime.pace.begin_minute, reactor),
+        PeriodicService("looking after the daemon", INTERVAL, watch.look, reactor),
+        PeriodicService("writing to the store", BEAT, heartbeat.look, reactor),
+        StartReport(doors, installed_version(), has_account, reactor.callWhenRunning),
+        SupervisedService(
+            Supervisor(surroundings.environment),
+            Reloading(certificates, runtime.conditions, surroundings).reload,
             lambda: f"mail on {', '.join(doors.mail())}",
             heartbeat.when_ready,
             reactor,
-        )
-
-    def _reload(self) -> None:
-        """Read again what may change while the daemon runs; what is wrong is logged each time."""
-        for subject, problem in self._certificates.look():
-            was_told = bool(problem and self._conditions.problems.get(subject))
-            self._conditions.set(subject, problem)
-            if was_told:
-                told = self._conditions.for_operator(subject)
-                self._log.warn("{subject}: {problem}", subject=subject, problem=told)
-        try:
-            level = self._surroundings.read_config().ops.log_level
-        except ConfigError as error:
-            self._log.error("the configuration stays as it was: {error}", error=error)
-            return
-        if self._surroundings.log is not None:
-            self._surroundings.log.set_level(level)
-        self._log.info("read again: certificates, and the log level: {lowest}", lowest=level)
+        ),
+    ]
 
 
 def daemon_watch(
-    conditions: Conditions,
-    engine: Engine,
-    min_free: int,
-    checks: ChecksAssembly,
-    certificates: Certificates,
+    runtime: Runtime, min_free: int, checks: Checks, certificates: Certificates
 ) -> Watch:
-    """Say what is looked at again and again."""
-    stubs = checks.resolvers.stubs
+    """Build what examines the state of the daemon periodically."""
+    stubs, engine = runtime.resolvers.stubs, runtime.engine
     servers = [_shown(server) for stub in stubs for server in stub.servers]
 
     def silent() -> list[str]:
@@ -193,7 +179,7 @@ def daemon_watch(
         look_at_resolvers(servers, silent),
         certificates.look,
     )
-    return Watch(conditions, looks)
+    return Watch(runtime.conditions, looks)
 
 
 def manhole(config: Config, inside: Mapping[str, Any]) -> IProtocolFactory:

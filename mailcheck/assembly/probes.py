@@ -1,11 +1,13 @@
 """Builds the probes from a configuration, when they are first needed."""
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
+from mailcheck.assembly.checks import CheckRuntime, open_resolvers
 from mailcheck.assembly.cluster import Lasting
 from mailcheck.assembly.deployment import alerts_from, own_ports, public_url
 from mailcheck.checks.findings import Finding
@@ -13,12 +15,22 @@ from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict, undetermined_registration
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.link_checks import LinkAnswer
+from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.rules import parse_allowed, parse_recipients, parse_relay
+from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.doctor import not_found_out
 from mailcheck.ports.clocks import TimeAndChance
-from mailcheck.ports.probes import OutboundPort, ReceiverRules, WebhookDialer, WebhookLine
+from mailcheck.ports.probes import (
+    OutboundPort,
+    PolicyFetcher,
+    ReceiverRules,
+    RegistrationFinder,
+    StarttlsProber,
+    WebhookDialer,
+    WebhookLine,
+)
 from mailcheck.ports.resolver import Resolver
 from mailcheck.probes.fetching import GuardedFetcher, MtaStsFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer, ProbeReactor, is_own_address
@@ -41,6 +53,89 @@ NO_AUTHORITIES = "there are no certificate authorities to check the registry's c
 
 class EventDialer(WebhookDialer, ReceiverRules, Protocol):
     """Tells webhooks, and knows who may be told of alerts."""
+
+
+class HostProbes(StarttlsProber, RegistrationFinder, PolicyFetcher, Protocol):
+    """What verifies certificates of other hosts."""
+
+    async def examine_clock(self) -> list[Finding]:
+        """Compare the clock with that of the server which has the list of registries."""
+
+    def stop(self) -> None:
+        """End what is under way."""
+
+
+class NoHostProbes:
+    """Answers "could not be determined" where there are no certificate authorities."""
+
+    def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
+        """Answer as `StarttlsProber` promises."""
+        return succeed(StarttlsProbe(exchange, ProbeOutcome.NOT_PROBED))
+
+    def outbound_port(self) -> Deferred[OutboundPort]:
+        """Answer as `StarttlsProber` promises."""
+        return succeed(OutboundPort.UNKNOWN)
+
+    def find_registration(self, domain: str) -> Deferred[RegistrationVerdict]:
+        """Answer as `RegistrationFinder` promises."""
+        return succeed(undetermined_registration(domain, NO_AUTHORITIES))
+
+    def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
+        """Answer as `PolicyFetcher` promises."""
+        return succeed(PolicyFetch(FetchOutcome.SILENT))
+
+    async def examine_clock(self) -> list[Finding]:
+        """Report that the clock could not be compared."""
+        return [not_found_out("clock", NO_AUTHORITIES)]
+
+    def stop(self) -> None:
+        """Do nothing."""
+
+
+class VerifyingProbes:
+    """Probes hosts, registries and policy files, whose certificates ``trust`` verifies."""
+
+    def __init__(
+        self,
+        config: Config,
+        dialer: GuardedDialer,
+        trust: TrustRoots,
+        shared: Lasting,
+        reactor: ProbeReactor,
+        time_and_chance: TimeAndChance,
+    ) -> None:
+        options, self._now = config.probes, time_and_chance.now
+        outbound = OutboundPortCheck(dialer, reactor, options.smtp_port, REFERENCE_HOSTS)
+        prober = MailHostProber(
+            reactor,
+            dialer,
+            trust,
+            outbound,
+            ProbeSettings(
+                helo_name=config.smtp.host_name or config.inbox.domain, port=options.smtp_port
+            ),
+            shared.memory,
+            shared.counters,
+            self._now,
+        )
+        self._source = options.rdap_bootstrap
+        self._fetcher = GuardedFetcher(reactor, dialer, trust)
+        registries = RegistryList(self._fetcher, reactor, self._source)
+        finder = RdapFinder(self._fetcher, registries, shared.memory, time_and_chance)
+        policies = MtaStsFetcher(self._fetcher, reactor, shared.memory)
+        self.probe, self.outbound_port = prober.probe, prober.outbound_port
+        self.find_registration = finder.find_registration
+        self.fetch_policy = policies.fetch_policy
+        self._stopped = prober, outbound, finder, policies
+
+    async def examine_clock(self) -> list[Finding]:
+        """Compare the clock with that of the server which has the list of registries."""
+        return await examine_clock(self._fetcher, self._source, self._now)
+
+    def stop(self) -> None:
+        """End what is under way."""
+        for made in self._stopped:
+            made.stop()
 
 
 class Probes:
@@ -73,37 +168,27 @@ class Probes:
 
         :raises ConfigError: the file with authorities can't be used.
         """
-        if self._trust is not None:
-            _ = self._prober, self._registrations, self._policies
+        _ = self._hosts
 
     def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
         """Answer as `StarttlsProber` promises."""
-        if self._trust is None:
-            return succeed(StarttlsProbe(exchange, ProbeOutcome.NOT_PROBED))
-        return self._prober.probe(exchange)
+        return self._hosts.probe(exchange)
 
     def outbound_port(self) -> Deferred[OutboundPort]:
         """Answer as `StarttlsProber` promises."""
-        return succeed(OutboundPort.UNKNOWN) if not self._trust else self._prober.outbound_port()
+        return self._hosts.outbound_port()
 
     def find_registration(self, domain: str) -> Deferred[RegistrationVerdict]:
         """Answer as `RegistrationFinder` promises."""
-        if self._trust is None:
-            return succeed(undetermined_registration(domain, NO_AUTHORITIES))
-        return self._registrations.find_registration(domain)
+        return self._hosts.find_registration(domain)
 
     async def examine_clock(self) -> list[Finding]:
         """Compare the clock with that of the server which has the list of registries."""
-        if self._trust is None:
-            return [not_found_out("clock", NO_AUTHORITIES)]
-        source = self._config.probes.rdap_bootstrap
-        return await examine_clock(self._fetcher, source, self._now)
+        return await self._hosts.examine_clock()
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Answer as `PolicyFetcher` promises."""
-        if self._trust is None:
-            return succeed(PolicyFetch(FetchOutcome.SILENT))
-        return self._policies.fetch_policy(domain)
+        return self._hosts.fetch_policy(domain)
 
     def look_at_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
         """Answer as `LinkProber` promises."""
@@ -176,14 +261,9 @@ class Probes:
 
     def stop(self) -> None:
         """End what is under way."""
-        for made in ("_prober", "_outbound", "_registrations", "_policies", "_links"):
+        for made in ("_hosts", "_links"):
             if made in vars(self):
                 vars(self)[made].stop()
-
-    @property
-    def _authorities(self) -> TrustRoots:
-        assert self._trust is not None, "nothing is probed without authorities"
-        return self._trust
 
     @cached_property
     def _trust(self) -> TrustRoots | None:
@@ -207,36 +287,17 @@ class Probes:
         )
 
     @cached_property
-    def _outbound(self) -> OutboundPortCheck:
-        port = self._config.probes.smtp_port
-        return OutboundPortCheck(self._dialer, self._reactor, port, REFERENCE_HOSTS)
-
-    @cached_property
-    def _prober(self) -> MailHostProber:
-        settings = ProbeSettings(
-            helo_name=self._config.smtp.host_name or self._config.inbox.domain,
-            port=self._config.probes.smtp_port,
-        )
-        return MailHostProber(
-            self._reactor,
+    def _hosts(self) -> HostProbes:
+        if self._trust is None:
+            return NoHostProbes()
+        return VerifyingProbes(
+            self._config,
             self._dialer,
-            self._authorities,
-            self._outbound,
-            settings,
-            self._shared.memory,
-            self._shared.counters,
-            self._now,
+            self._trust,
+            self._shared,
+            self._reactor,
+            self._time_and_chance,
         )
-
-    @cached_property
-    def _fetcher(self) -> GuardedFetcher:
-        return GuardedFetcher(self._reactor, self._dialer, self._authorities)
-
-    @cached_property
-    def _registrations(self) -> RdapFinder:
-        source = self._config.probes.rdap_bootstrap
-        registries = RegistryList(self._fetcher, self._reactor, source)
-        return RdapFinder(self._fetcher, registries, self._shared.memory, self._time_and_chance)
 
     @cached_property
     def _links(self) -> "GuardedLinkProber":
@@ -245,6 +306,15 @@ class Probes:
 
         return GuardedLinkProber(self._reactor, self._dialer, self._trust, self._shared.memory)
 
-    @cached_property
-    def _policies(self) -> MtaStsFetcher:
-        return MtaStsFetcher(self._fetcher, self._reactor, self._shared.memory)
+
+def open_command(
+    config: Config, reactor: Any, watch: Callable[[Resolver], Resolver]
+) -> CheckRuntime:
+    """Open what the checks of a command need; nothing is shared with a daemon.
+
+    :param watch: wraps the resolvers, such as a progress display.
+    """
+    time_and_chance, alone = of_the_system(reactor), LocalCluster(reactor)
+    resolvers = open_resolvers(config, reactor, time_and_chance.random_bytes, watch)
+    probes = Probes(config, reactor, time_and_chance, resolvers.plain, alone)
+    return CheckRuntime(config, time_and_chance, resolvers, probes, alone, alone)

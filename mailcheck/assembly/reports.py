@@ -1,12 +1,13 @@
 """Builds the reports of receivers: their operations, and what takes them in."""
 
+from msgspec import Struct
 from twisted.application.service import Service
 
-from mailcheck.assembly.checks import ChecksAssembly
-from mailcheck.assembly.cluster import Cluster, share_work
+from mailcheck.assembly.checks import Checks
+from mailcheck.assembly.cluster import share_work
 from mailcheck.assembly.deployment import own_domains, public_url
+from mailcheck.assembly.runtime import Runtime
 from mailcheck.assembly.scoring import scoring_settings
-from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config, InboxOptions
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import ReportRetention, retention_service
@@ -18,8 +19,6 @@ from mailcheck.operations.reports.offered import ReportOperations
 from mailcheck.operations.reports.receive_reports import PostReport, ReceiveReports, ReportAddresses
 from mailcheck.operations.reports.show_reports import DeleteReports, ShowReports
 from mailcheck.operations.reports.take_in_reports import TakeInReports
-from mailcheck.ports.clocks import TimeAndChance
-from mailcheck.ports.engine import Engine
 from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.mail_store import MailStore
 
@@ -30,61 +29,52 @@ FORGETTING_INTERVAL = 600.0
 """Seconds between rounds of forgetting: what is kept for 400 days need not go to the second."""
 
 
-class ReportsAssembly:
-    """Everything of reports, built once; ``holder`` is the name under which this process reads.
+class ReportParts(Struct, frozen=True):
+    """The operations on reports; ``mail`` takes them in."""
 
-    :param checks: of domains: their resolvers and lists are used.
-    """
+    store: ReportStore
+    runner: TakeInReports
+    mail: ReceiveReports
+    operations: ReportOperations
 
-    def __init__(
-        self,
-        config: Config,
-        engine: Engine,
-        inboxes: MailStore,
-        cluster: Cluster,
-        meter: RequestMeter,
-        workers: Workers,
-        checks: ChecksAssembly,
-        holder: str,
-        time_and_chance: TimeAndChance,
-    ) -> None:
-        self._clock = time_and_chance.clock
-        self._now = time_and_chance.now
-        self.store = ReportStore(engine)
-        self.addresses = _addresses(config)
-        self.runner = TakeInReports(
-            self.store,
-            self.addresses,
-            checks.resolvers.plain,
-            workers.large,
-            workers.analysis,
-            scoring_settings(config),
-            holder,
-            time_and_chance,
-        )
-        look = share_work(cluster, "waiting reports", self.runner.look)
-        self.mail = ReceiveReports(inboxes, look, own_domains(config))
-        plain = checks.resolvers.plain
-        senders = LookAtSenders(workers.analysis, plain, checks.blocklists, time_and_chance)
-        self.operations = ReportOperations(
-            ShowReports(self.store, inboxes, senders, self.addresses, time_and_chance.now),
-            PostReport(inboxes, self.store, meter, look, time_and_chance),
-            OfferRecords(plain, time_and_chance.clock),
-            DeleteReports(self.store, time_and_chance.now),
-        )
 
-    def services(self) -> list[Service]:
-        """Give what takes reports in, and what forgets them."""
-        retention = ReportRetention(self.store, self._now)
-        return [
-            LeasedWorkService(self.runner),
-            PeriodicService(
-                "looking for reports", LOOK_INTERVAL, self.runner.look_again, self._clock
-            ),
-            retention_service(
-                "retention of reports", FORGETTING_INTERVAL, retention.sweep, self._clock
-            ),
-        ]
+def build_reports(
+    runtime: Runtime, inboxes: MailStore, meter: RequestMeter, checks: Checks
+) -> ReportParts:
+    """Build the operations on reports."""
+    config, workers, time_and_chance = runtime.config, runtime.workers, runtime.time_and_chance
+    plain, addresses = runtime.resolvers.plain, _addresses(config)
+    store = ReportStore(runtime.engine)
+    runner = TakeInReports(
+        store,
+        addresses,
+        plain,
+        workers.large,
+        workers.analysis,
+        scoring_settings(config),
+        runtime.holder,
+        time_and_chance,
+    )
+    look = share_work(runtime.cluster, "waiting reports", runner.look)
+    senders = LookAtSenders(workers.analysis, plain, checks.blocklists, time_and_chance)
+    operations = ReportOperations(
+        ShowReports(store, inboxes, senders, addresses, runtime.now),
+        PostReport(inboxes, store, meter, look, time_and_chance),
+        OfferRecords(plain, runtime.clock),
+        DeleteReports(store, runtime.now),
+    )
+    mail = ReceiveReports(inboxes, look, own_domains(config))
+    return ReportParts(store, runner, mail, operations)
+
+
+def report_services(runtime: Runtime, reports: ReportParts) -> list[Service]:
+    """Return the services that read reports, and that delete old ones."""
+    clock, retention = runtime.clock, ReportRetention(reports.store, runtime.now)
+    return [
+        LeasedWorkService(reports.runner),
+        PeriodicService("looking for reports", LOOK_INTERVAL, reports.runner.look_again, clock),
+        retention_service("retention of reports", FORGETTING_INTERVAL, retention.sweep, clock),
+    ]
 
 
 def _addresses(config: Config) -> ReportAddresses:

@@ -5,10 +5,9 @@ from typing import Any, cast
 
 from msgspec import Struct
 from twisted.application.service import IService
-from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.api.deliverability.report import store_report
-from mailcheck.assembly.checks import ChecksAssembly
+from mailcheck.assembly.checks import CheckRuntime, Checks
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.config.options import Config
@@ -39,7 +38,7 @@ from mailcheck.probes.spamd_filter import (
 )
 
 
-class FilterAssembly(Struct, frozen=True):
+class FilterParts(Struct, frozen=True):
     """The filter, and the service that has to run while it is used.
 
     Nothing is connected to and no process is started before the first mail.
@@ -51,7 +50,7 @@ class FilterAssembly(Struct, frozen=True):
     service: IService
 
 
-def assemble_filter(config: Config, reactor: Any, worker: Worker) -> FilterAssembly:
+def build_filter(config: Config, reactor: Any, worker: Worker) -> FilterParts:
     """Build the content filter; for the daemon and for commands that score a file.
 
     ``worker`` takes large mails apart: in the daemon a process, for a command a `DirectWorker`.
@@ -72,47 +71,50 @@ def assemble_filter(config: Config, reactor: Any, worker: Worker) -> FilterAssem
     limits = FilterLimits(at_a_time=options.concurrency)
     judging = SpamdFilter(finder, reactor, worker, limits)
     ChecksService(judging.close).setServiceParent(services)
-    return FilterAssembly(judging, services)
+    return FilterParts(judging, services)
 
 
-class ScoringAssembly:
-    """What scores mails.
+class Scoring(Struct, frozen=True):
+    """The scoring of mails.
 
     :param progress: is told of each part of the work that has ended.
-    :param checks: of domains: their resolvers and lists are used.
     """
 
-    def __init__(
-        self,
-        settings: ScoringSettings,
-        clock: IReactorTime,
-        worker: Worker,
-        content_filter: ContentFilter,
-        progress: CheckProgress,
-        checks: ChecksAssembly,
-    ) -> None:
-        self.progress = progress
-        self.known = KnownResults()
-        self._scoring = ScoreMail(
-            checks.resolvers.plain,
-            BlocklistsOfMail(checks.catalogue, checks.lists),
-            content_filter,
-            worker,
-            self.known,
-            settings,
-            progress.tell,
-            clock,
-        )
+    progress: CheckProgress
+    known: KnownResults
+    scorer: ScoreMail
 
     async def score(
         self, mail: ReceivedMail, records: Sequence[RecordToPublish] = ()
     ) -> DeliverabilityReport:
         """Score a mail; ``records`` are proposed ones."""
-        return await self._scoring.score(mail, records)
+        return await self.scorer.score(mail, records)
 
     async def analyse(self, mail: ReceivedMail) -> StoredReport:
-        """Score a mail of a test, as it is kept (`Analyse`)."""
+        """Score a mail of a test, as it is stored (`Analyse`)."""
         return store_report(await self.score(mail))
+
+
+def build_scoring(
+    runtime: CheckRuntime,
+    checks: Checks,
+    worker: Worker,
+    content_filter: ContentFilter,
+    settings: ScoringSettings,
+) -> Scoring:
+    """Build the scoring of mails."""
+    progress, known = CheckProgress(runtime.cluster.wake_ups("checks of tests")), KnownResults()
+    scorer = ScoreMail(
+        runtime.resolvers.plain,
+        BlocklistsOfMail(checks.catalogue, checks.lists),
+        content_filter,
+        worker,
+        known,
+        settings,
+        progress.tell,
+        runtime.clock,
+    )
+    return Scoring(progress, known, scorer)
 
 
 def scoring_settings(config: Config) -> ScoringSettings:

@@ -1,88 +1,63 @@
 """Builds watches: what their owners do with them, and what runs them."""
 
-from typing import Any
-
+from msgspec import Struct
 from twisted.application.service import Service
 
-from mailcheck.assembly.cluster import Cluster, share_work
-from mailcheck.config.options import Config
+from mailcheck.assembly.checks import Checks
+from mailcheck.assembly.cluster import share_work
+from mailcheck.assembly.runtime import Runtime
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import WATCHES_INTERVAL, WatchRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
-from mailcheck.operations.domains.watches.look import LookAtWatched
 from mailcheck.operations.domains.watches.manage_watches import AlertReceivers, KeepWatches
 from mailcheck.operations.domains.watches.run import LOOK_INTERVAL, RunWatches
 from mailcheck.operations.domains.watches.tell import TELL_INTERVAL, TellAlerts
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendToOwn
-from mailcheck.operations.places import CheckTurns
-from mailcheck.ports.clocks import TimeAndChance
-from mailcheck.ports.cluster import Memory
-from mailcheck.ports.engine import Engine
 from mailcheck.store.domains.watch_store import WatchStore
-from mailcheck.web.api.calls import Route
-from mailcheck.web.api.watch_routes import WatchRoutes
-from mailcheck.web.mcp.domain_tools import WatchTools
-from mailcheck.web.mcp.tools import Tool
 
 
-class WatchAssembly:
-    """Everything of watches, built once; ``holder`` is the name under which this process runs them.
+class WatchParts(Struct, frozen=True):
+    """The operations on watches."""
 
-    :param alerted: those who are told of alerts.
-    :param look: looks at a domain or an address.
+    store: WatchStore
+    runner: RunWatches
+    keep: KeepWatches
+    tell: TellAlerts
+
+
+def build_watches(
+    runtime: Runtime, checks: Checks, receiver: ReceiveMail, alerted: AlertReceivers
+) -> WatchParts:
+    """Build the operations on watches.
+
+    :param receiver: takes the mails with alerts to inboxes.
+    :param alerted: knows who is told of alerts.
     """
+    config, time_and_chance = runtime.config, runtime.time_and_chance
+    store = WatchStore(runtime.engine)
+    runner = RunWatches(store, checks.watched, runtime.holder, time_and_chance)
+    keep = KeepWatches(
+        store,
+        runner,
+        alerted,
+        share_work(runtime.cluster, "due watches", runner.look),
+        time_and_chance,
+        allow_special_use=config.dns.allow_special_use,
+        allow_private=config.network.allow_private,
+    )
+    send = SendToOwn(receiver, config.inbox.domain).send
+    tell = TellAlerts(store, send, runtime.lasting.memory, time_and_chance)
+    return WatchParts(store, runner, keep, tell)
 
-    def __init__(
-        self,
-        config: Config,
-        engine: Engine,
-        cluster: Cluster,
-        look: LookAtWatched,
-        turns: CheckTurns,
-        receiver: ReceiveMail,
-        alerted: AlertReceivers,
-        memory: Memory,
-        holder: str,
-        time_and_chance: TimeAndChance,
-    ) -> None:
-        self._clock = time_and_chance.clock
-        self._now = time_and_chance.now
-        self._turns = turns
-        self.store = WatchStore(engine)
-        self.runner = RunWatches(self.store, look, holder, time_and_chance)
-        self.keep = KeepWatches(
-            self.store,
-            self.runner,
-            alerted,
-            share_work(cluster, "due watches", self.runner.look),
-            time_and_chance,
-            allow_special_use=config.dns.allow_special_use,
-            allow_private=config.network.allow_private,
-        )
 
-        send = SendToOwn(receiver, config.inbox.domain).send
-        self.tell = TellAlerts(self.store, send, memory, time_and_chance)
-
-    def routes(self) -> list[Route[Any]]:
-        """List the routes of the REST API."""
-        return WatchRoutes(self.keep, self._turns).routes()
-
-    def agent_tools(self) -> list[Tool[Any]]:
-        """List the tools of the MCP server."""
-        return WatchTools(self.keep).tools()
-
-    def services(self) -> list[Service]:
-        """Give what runs watches, and what forgets."""
-        retention = WatchRetention(self.store, self._now)
-        return [
-            LeasedWorkService(self.runner),
-            # Stopped before it: a round under way would begin new runs.
-            PeriodicService(
-                "looking for due watches", LOOK_INTERVAL, self.runner.look_again, self._clock
-            ),
-            PeriodicService("telling alerts", TELL_INTERVAL, self.tell.tell, self._clock),
-            retention_service(
-                "retention of watches", WATCHES_INTERVAL, retention.sweep, self._clock
-            ),
-        ]
+def watch_services(runtime: Runtime, watches: WatchParts) -> list[Service]:
+    """Return the services that run watches, send alerts, and delete old histories."""
+    clock, retention = runtime.clock, WatchRetention(watches.store, runtime.now)
+    return [
+        LeasedWorkService(watches.runner),
+        # Stopped before it: a round under way would begin new runs.
+        PeriodicService("looking for due watches", LOOK_INTERVAL, watches.runner.look_again, clock),
+        PeriodicService("telling alerts", TELL_INTERVAL, watches.tell.tell, clock),
+        retention_service("retention of watches", WATCHES_INTERVAL, retention.sweep, clock),
+    ]

@@ -2,13 +2,15 @@
 
 from functools import partial
 
+from msgspec import Struct
 from twisted.application.service import Service
 
 from mailcheck.api.inbox.messages import render_listed_message
 from mailcheck.api.shapes import dump_json
 from mailcheck.api.urls import PublicUrls
-from mailcheck.assembly.cluster import Cluster
-from mailcheck.assembly.probes import EventDialer
+from mailcheck.assembly.deployment import alerts_from
+from mailcheck.assembly.inbox import MailParts
+from mailcheck.assembly.runtime import Runtime
 from mailcheck.core.messages import ListedMessage
 from mailcheck.core.watches import receiver_key
 from mailcheck.core.webhooks import Webhook
@@ -16,15 +18,10 @@ from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.domains.watches.manage_watches import AlertReceivers
 from mailcheck.operations.domains.watches.tell import MailHead, write_mail_abroad
-from mailcheck.operations.inbox.contents import MessageLoader
 from mailcheck.operations.inbox.deliver_webhooks import RENEWAL, DeliverWebhooks
-from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
-from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.cluster import WakeUps
-from mailcheck.ports.engine import Engine
 from mailcheck.store.accounts.webhook_store import WebhookStore
-from mailcheck.store.mail_store import MailStore
 
 
 def write_event(
@@ -44,47 +41,43 @@ def write_event(
     return write_mail_abroad(head, summary.header.subject, text, why)
 
 
-class WebhookAssembly:
-    """Everything of webhooks, built once; ``holder`` is the name under which this process delivers.
+class WebhookParts(Struct, frozen=True):
+    """The operations on webhooks; ``receivers`` are those that alerts are sent to."""
 
-    :param dialer: connects to receivers.
-    """
+    receivers: AlertReceivers
+    keep: KeepWebhooks
+    deliver: DeliverWebhooks
 
-    def __init__(
-        self,
-        engine: Engine,
-        messages: MailStore,
-        feeds: InboxFeeds,
-        loader: MessageLoader,
-        dialer: EventDialer,
-        cluster: Cluster,
-        urls: PublicUrls,
-        alerts_from: str,
-        holder: str,
-        time_and_chance: TimeAndChance,
-    ) -> None:
-        write = partial(write_event, alerts_from, urls)
-        store = WebhookStore(engine)
-        changes: WakeUps[str] = cluster.wake_ups("webhooks")
-        self.receivers = AlertReceivers(store, dialer, changes, time_and_chance)
-        self.keep = KeepWebhooks(store, dialer, changes, write, time_and_chance)
-        self.deliver = DeliverWebhooks(
-            store,
-            messages,
-            feeds,
-            loader,
-            dialer,
-            write,
-            holder,
-            time_and_chance,
-        )
-        self._clock = time_and_chance.clock
-        changes.listen(self.deliver.hear_change)
-        cluster.when_hints_are_lost(self.deliver.look)
 
-    def services(self) -> list[Service]:
-        """Give what delivers, and what keeps the lease."""
-        renewing = PeriodicService(
-            "looking after webhooks", RENEWAL, self.deliver.renew, self._clock
-        )
-        return [LeasedWorkService(self.deliver), renewing]
+def build_webhooks(runtime: Runtime, mail: MailParts) -> WebhookParts:
+    """Build the operations on webhooks, and their deliveries."""
+    time_and_chance, dialer, cluster = runtime.time_and_chance, runtime.receivers, runtime.cluster
+    write = partial(write_event, alerts_from(runtime.config), runtime.urls)
+    store = WebhookStore(runtime.engine)
+    changes: WakeUps[str] = cluster.wake_ups("webhooks")
+    deliver = DeliverWebhooks(
+        store,
+        mail.store,
+        mail.feeds,
+        mail.loader,
+        dialer,
+        write,
+        runtime.holder,
+        time_and_chance,
+    )
+    changes.listen(deliver.hear_change)
+    cluster.when_hints_are_lost(deliver.look)
+    return WebhookParts(
+        AlertReceivers(store, dialer, changes, time_and_chance),
+        KeepWebhooks(store, dialer, changes, write, time_and_chance),
+        deliver,
+    )
+
+
+def webhook_services(runtime: Runtime, webhooks: WebhookParts) -> list[Service]:
+    """Return the services that deliver, and that renew the lease."""
+    deliver = webhooks.deliver
+    return [
+        LeasedWorkService(deliver),
+        PeriodicService("looking after webhooks", RENEWAL, deliver.renew, runtime.clock),
+    ]

@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any
 
 from mailcheck.api.urls import PublicUrls
-from mailcheck.assembly.daemon import Assembly
+from mailcheck.assembly.accounts import AccountParts
 from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import url_here
 from mailcheck.cli.exit_statuses import EXIT_FINE
-from mailcheck.cli.store_access import with_store
+from mailcheck.cli.store_access import with_accounts
 from mailcheck.core.accounts import Account, ApiKey, RequestLimits
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.faults import LARGEST_EVERY
@@ -41,11 +41,11 @@ def add_dashboard_commands(commands: Any) -> None:
 def make_invitation(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account invite``: prints the link, and nothing else, to standard output."""
 
-    async def invite(assembly: Assembly) -> str:
-        invitation = await assembly.dashboard.invitations.invite()
+    async def invite(accounts: AccountParts) -> str:
+        invitation = await accounts.invitations.invite()
         return PublicUrls(url_here(console.config)).invitation_url(invitation)
 
-    console.say(with_store(console.config, invite))
+    console.say(with_accounts(console.config, invite))
     console.remark(f"it works once, for {INVITATION_DAYS} days")
     if console.config.accounts.registration == Registration.CLOSED:
         console.remark("not now: [accounts] registration is closed")
@@ -56,11 +56,11 @@ def set_password(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account set-password NAME``: sessions of the account end."""
     password = new_password(os.urandom) if options.generate else _ask()
 
-    async def change(assembly: Assembly) -> None:
-        account = await assembly.accounts.find(options.name)
-        await assembly.dashboard.sign_in.set_password(account, password)
+    async def change(accounts: AccountParts) -> None:
+        account = await accounts.keep.find(options.name)
+        await accounts.sign_in.set_password(account, password)
 
-    with_store(console.config, change)
+    with_accounts(console.config, change)
     if options.generate:
         console.say(password)
     console.remark("set; whoever was signed in to the account is no longer")
@@ -125,15 +125,15 @@ def add_key_commands(parser: argparse.ArgumentParser) -> None:
 def add_account(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account add NAME``: prints the inbox address."""
 
-    async def add(assembly: Assembly) -> Account:
-        return await assembly.accounts.add(
+    async def add(accounts: AccountParts) -> Account:
+        return await accounts.keep.add(
             options.name,
             is_operator=options.operator,
             max_messages=options.max_messages,
             max_bytes=options.max_bytes,
         )
 
-    account = with_store(console.config, add)
+    account = with_accounts(console.config, add)
     console.say(join_subaddress(account.mailbox_name, "", console.config.inbox.domain))
     if account.is_operator:
         console.remark("it reads the mail to postmaster and abuse")
@@ -144,10 +144,10 @@ def add_account(options: argparse.Namespace, console: Console) -> int:
 def list_accounts(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account list``: name, address, when it was added."""
 
-    async def read(assembly: Assembly) -> list[Account]:
-        return await assembly.accounts.accounts()
+    async def read(accounts: AccountParts) -> list[Account]:
+        return await accounts.keep.accounts()
 
-    for account in with_store(console.config, read):
+    for account in with_accounts(console.config, read):
         address = join_subaddress(account.mailbox_name, "", console.config.inbox.domain)
         if options.json:
             shown = {
@@ -166,16 +166,16 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
 def issue_key(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck key issue ACCOUNT``: prints the key, and nothing else, to standard output."""
 
-    async def issue(assembly: Assembly) -> str:
-        issued = await assembly.accounts.issue_key(
-            await assembly.accounts.find(options.account),
+    async def issue(accounts: AccountParts) -> str:
+        issued = await accounts.keep.issue_key(
+            await accounts.keep.find(options.account),
             options.name,
             per_minute=options.per_minute,
             per_day=options.per_day,
         )
         return issued.secret
 
-    console.say(with_store(console.config, issue))
+    console.say(with_accounts(console.config, issue))
     console.remark("keep it: it is shown this once")
     return EXIT_FINE
 
@@ -183,14 +183,14 @@ def issue_key(options: argparse.Namespace, console: Console) -> int:
 def list_keys(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck key list [ACCOUNT]``: a line for each key."""
 
-    async def read(assembly: Assembly) -> list[tuple[Account, ApiKey]]:
-        keep = assembly.accounts
-        accounts = (
+    async def read(accounts: AccountParts) -> list[tuple[Account, ApiKey]]:
+        keep = accounts.keep
+        listed = (
             await keep.accounts() if options.account is None else [await keep.find(options.account)]
         )
-        return [(account, key) for account in accounts for key in await keep.list_keys(account)]
+        return [(account, key) for account in listed for key in await keep.list_keys(account)]
 
-    for account, key in with_store(console.config, read):
+    for account, key in with_accounts(console.config, read):
         limits = _limits_of(key, console)
         if options.json:
             console.say_text(json.dumps(_key_as_json(account, key, limits)))
@@ -202,10 +202,10 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
 def set_fault(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck key fault ID``: from the next sign-in on the submission port on."""
 
-    async def set_it(assembly: Assembly) -> None:
-        await assembly.accounts.set_fault(options.id, options.every)
+    async def set_it(accounts: AccountParts) -> None:
+        await accounts.keep.set_fault(options.id, options.every)
 
-    with_store(console.config, set_it)
+    with_accounts(console.config, set_it)
     console.remark("none of its mails fails" if options.off else "set")
     if not console.config.inbox.faults:
         console.remark("[inbox] faults is false: no mail fails")
@@ -215,10 +215,10 @@ def set_fault(options: argparse.Namespace, console: Console) -> int:
 def revoke_key(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck key revoke ID``: requests with it get 401 from now on."""
 
-    async def revoke(assembly: Assembly) -> None:
-        await assembly.accounts.revoke_key(options.id)
+    async def revoke(accounts: AccountParts) -> None:
+        await accounts.keep.revoke_key(options.id)
 
-    with_store(console.config, revoke)
+    with_accounts(console.config, revoke)
     console.remark("revoked")
     return EXIT_FINE
 

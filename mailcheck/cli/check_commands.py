@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
@@ -13,8 +12,8 @@ from mailcheck.api.domains.mx import render_mx_check, render_mx_undetermined
 from mailcheck.api.domains.report import render_domain_report
 from mailcheck.api.domains.reputation import render_reputation, render_ungradable
 from mailcheck.api.shapes import JsonObject, as_json
-from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
-from mailcheck.assembly.probes import Probes
+from mailcheck.assembly.checks import Checks, build_checks
+from mailcheck.assembly.probes import open_command
 from mailcheck.checks.dnsbl.listings import describe_listings
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.scoring.blacklists import judge_blacklists
@@ -29,7 +28,6 @@ from mailcheck.cli.check_texts import (
 from mailcheck.cli.commands import Console, Line
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.on_reactor import Work, set_work
-from mailcheck.cluster.local import LocalCluster
 from mailcheck.core.domain_names import (
     parse_blocklist_query,
     parse_domain,
@@ -37,7 +35,6 @@ from mailcheck.core.domain_names import (
     parse_selector,
 )
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.check_mx import MxCheck
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
@@ -110,7 +107,7 @@ class Result(Struct, frozen=True):
     status: int
 
 
-Check = Callable[[argparse.Namespace, ChecksAssembly, bool, bool], Coroutine[Any, Any, Result]]
+Check = Callable[[argparse.Namespace, Checks, bool, bool], Coroutine[Any, Any, Result]]
 
 
 def add_mx(parser: argparse.ArgumentParser) -> None:
@@ -178,24 +175,18 @@ async def _run_check(
     check: Check, options: argparse.Namespace, console: Console, reactor: Any
 ) -> Result:
     progress = Progress(reactor, console.errors)
-    time_and_chance = of_the_system(reactor)
-    resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
-    cluster = LocalCluster(reactor)
-    outside = Probes(console.config, reactor, time_and_chance, resolvers.plain, cluster)
+    runtime = open_command(console.config, reactor, progress.watch)
     try:
-        outside.open()
-        checks = ChecksAssembly(console.config, time_and_chance, resolvers, outside, cluster)
+        runtime.probes.open()
+        checks = build_checks(runtime)
         allowed = console.config.dns.allow_special_use, console.config.network.allow_private
         return await check(options, checks, *allowed)
     finally:
         progress.end()
-        outside.stop()
-        await resolvers.close()
+        await runtime.close()
 
 
-async def _mx(
-    options: argparse.Namespace, checks: ChecksAssembly, special: bool, private: bool
-) -> Result:
+async def _mx(options: argparse.Namespace, checks: Checks, special: bool, private: bool) -> Result:
     check = await checks.mx.check(
         parse_domain(options.name, name="NAME", allow_special_use=special)
     )
@@ -208,7 +199,7 @@ async def _mx(
 
 
 async def _blacklist(
-    options: argparse.Namespace, checks: ChecksAssembly, special: bool, private: bool
+    options: argparse.Namespace, checks: Checks, special: bool, private: bool
 ) -> Result:
     query = parse_blocklist_query(
         options.name, name="NAME", allow_special_use=special, allow_private=private
@@ -224,7 +215,7 @@ async def _blacklist(
 
 
 async def _reputation(
-    options: argparse.Namespace, checks: ChecksAssembly, special: bool, private: bool
+    options: argparse.Namespace, checks: Checks, special: bool, private: bool
 ) -> Result:
     query = ReputationQuery(
         parse_domain(options.name, name="NAME", allow_special_use=special),
@@ -242,7 +233,7 @@ async def _reputation(
 
 
 async def _domain(
-    options: argparse.Namespace, checks: ChecksAssembly, special: bool, private: bool
+    options: argparse.Namespace, checks: Checks, special: bool, private: bool
 ) -> Result:
     report = await checks.domain.describe(
         parse_domain(options.name, name="NAME", allow_special_use=special),

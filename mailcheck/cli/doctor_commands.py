@@ -8,8 +8,8 @@ from typing import Any
 
 from mailcheck.api.domains.doctor import render_diagnosis, worst_health
 from mailcheck.api.shapes import as_json
-from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
-from mailcheck.assembly.doctor import DoctorAssembly
+from mailcheck.assembly.checks import CheckRuntime, build_checks, open_resolvers
+from mailcheck.assembly.doctor import DoctorParts
 from mailcheck.assembly.probes import Probes
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.hosts.own_zone import zone_lines
@@ -47,15 +47,14 @@ async def examine(options: argparse.Namespace, console: Console, reactor: Any) -
     resolvers = open_resolvers(config, reactor, os.urandom)
     cluster = LocalCluster(reactor)
     probes = Probes(config, reactor, time_and_chance, resolvers.plain, cluster)
+    runtime = CheckRuntime(config, time_and_chance, resolvers, probes, cluster, cluster)
     try:
-        checks = ChecksAssembly(config, time_and_chance, resolvers, probes, cluster)
-        assembly = DoctorAssembly(config, reactor, checks, probes)
+        parts = DoctorParts(runtime, reactor, build_checks(runtime), probes)
         if options.dns:
-            return _say_zone(zone_lines(assembly.zone), console)
-        return _say(await assembly.doctor.examine(), options, console)
+            return _say_zone(zone_lines(parts.zone), console)
+        return _say(await parts.doctor.examine(), options, console)
     finally:
-        probes.stop()
-        await resolvers.close()
+        await runtime.close()
 
 
 def _say(found: tuple[Examination, ...], options: argparse.Namespace, console: Console) -> int:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,9 +14,9 @@ from twisted.internet.defer import maybeDeferred
 from mailcheck.api.deliverability.report import render_report
 from mailcheck.api.inbox.checks import render_html_checks
 from mailcheck.api.shapes import as_json
-from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
-from mailcheck.assembly.probes import Probes
-from mailcheck.assembly.scoring import ScoringAssembly, assemble_filter, scoring_settings
+from mailcheck.assembly.checks import build_checks
+from mailcheck.assembly.probes import open_command
+from mailcheck.assembly.scoring import build_filter, build_scoring, scoring_settings
 from mailcheck.assembly.workers import direct_analysis_worker
 from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.checks.deliverability.score import DeliverabilityReport
@@ -28,14 +27,12 @@ from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.on_reactor import set_work
 from mailcheck.cli.score_texts import Shape, describe_checks, describe_report
-from mailcheck.cluster.local import LocalCluster
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import parse_ip_address
-from mailcheck.daemon.wall_clock import of_the_system, time_of_day
-from mailcheck.operations.deliverability.check_progress import CheckProgress
+from mailcheck.daemon.wall_clock import time_of_day
 from mailcheck.operations.deliverability.preflight import check_records, parse_record
 from mailcheck.operations.in_children import check_raw_mail
 
@@ -221,19 +218,13 @@ async def _run(
 ) -> tuple[MailOfFile, DeliverabilityReport]:
     """Score it."""
     progress = Progress(reactor, console.errors)
-    time_and_chance = of_the_system(reactor)
-    resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
-    cluster = LocalCluster(reactor)
-    outside = Probes(console.config, reactor, time_and_chance, resolvers.plain, cluster)
-    checks = ChecksAssembly(console.config, time_and_chance, resolvers, outside, cluster)
+    runtime = open_command(console.config, reactor, progress.watch)
+    checks = build_checks(runtime)
     # Whether there was TLS is not known of a file: said, or not judged.
     settings = replace(scoring_settings(console.config), offers_tls=lambda _: options.no_tls)
     worker = direct_analysis_worker()
-    spamd = assemble_filter(console.config, reactor, worker)
-    progress_of_checks = CheckProgress(cluster.wake_ups("checks of tests"))
-    scoring = ScoringAssembly(
-        settings, reactor, worker, spamd.content_filter, progress_of_checks, checks
-    )
+    spamd = build_filter(console.config, reactor, worker)
+    scoring = build_scoring(runtime, checks, worker, spamd.content_filter, settings)
     spamd.service.startService()
     try:
         records = read_records(options.record)
@@ -243,4 +234,4 @@ async def _run(
     finally:
         progress.end()
         await maybeDeferred(spamd.service.stopService)
-        await resolvers.close()
+        await runtime.resolvers.close()

@@ -44,8 +44,8 @@ def add_init(parser: argparse.ArgumentParser) -> None:
 
 def init(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck init``: a file with every option explained, an account, and its key."""
-    from mailcheck.assembly.daemon import Assembly
-    from mailcheck.cli.store_access import with_store
+    from mailcheck.assembly.accounts import AccountParts
+    from mailcheck.cli.store_access import with_accounts
     from mailcheck.daemon.first_start import write_secret
 
     if options.file.exists():
@@ -56,12 +56,12 @@ def init(options: argparse.Namespace, console: Console) -> int:
     try:
         config = load_config(options.file, os.environ)
 
-        async def make(assembly: Assembly) -> tuple[str, str]:
-            account = await assembly.accounts.add(options.account)
-            issued = await assembly.accounts.issue_key(account, "init")
+        async def make(accounts: AccountParts) -> tuple[str, str]:
+            account = await accounts.keep.add(options.account)
+            issued = await accounts.keep.issue_key(account, "init")
             return join_subaddress(account.mailbox_name, "", config.inbox.domain), issued.secret
 
-        address, secret = with_store(config, make, may_be_new=True)
+        address, secret = with_accounts(config, make, may_be_new=True)
     except BaseException:
         options.file.unlink()
         raise

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from mailcheck.assembly.daemon import Assembly, Workers, time_and_chance_of
+from mailcheck.assembly.accounts import AccountParts, build_accounts
+from mailcheck.assembly.runtime import Runtime, Workers, open_runtime, time_and_chance_of
 from mailcheck.config.options import Config
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.engines.sqlite import IN_MEMORY
@@ -18,9 +19,19 @@ from mailcheck.workers.scheduling import DirectWorker
 Result = TypeVar("Result")
 
 
+def with_accounts(
+    config: Config,
+    work: Callable[[AccountParts], Coroutine[Any, Any, Result]],
+    *,
+    may_be_new: bool = False,
+) -> Result:
+    """Do work on the accounts of the daemon's store (`with_store`)."""
+    return with_store(config, lambda runtime: work(build_accounts(runtime)), may_be_new=may_be_new)
+
+
 def with_store(
     config: Config,
-    work: Callable[[Assembly], Coroutine[Any, Any, Result]],
+    work: Callable[[Runtime], Coroutine[Any, Any, Result]],
     *,
     may_be_new: bool = False,
 ) -> Result:
@@ -36,12 +47,12 @@ def with_store(
     clock.advance(time.time())
     worker = DirectWorker()
     time_and_chance = time_and_chance_of(config, clock.seconds, clock, os.urandom)
-    assembly = Assembly(config, clock, time_and_chance, Workers(worker, worker, worker))
-    assembly.engine.open()
+    runtime = open_runtime(config, clock, time_and_chance, Workers(worker, worker, worker))
+    runtime.engine.open()
     try:
-        return _result_of(Deferred.fromCoroutine(work(assembly)))
+        return _result_of(Deferred.fromCoroutine(work(runtime)))
     finally:
-        assembly.engine.close()
+        runtime.engine.close()
 
 
 def _require_store(config: Config) -> None:

@@ -63,12 +63,12 @@ def restore_store(options: argparse.Namespace, console: Console) -> int:
 
 def check_store(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck store check``: a line for each problem; status 1 where there is one."""
-    from mailcheck.assembly.daemon import Assembly
+    from mailcheck.assembly.runtime import Runtime
     from mailcheck.cli.store_access import with_store
     from mailcheck.engines.backup import check_file, check_rows
 
-    async def check(assembly: Assembly) -> list[str]:
-        return await assembly.engine.read(check_rows)
+    async def check(runtime: Runtime) -> list[str]:
+        return await runtime.engine.read(check_rows)
 
     storage = console.config.storage
     problems = [] if storage.is_shared else check_file(Path(storage.file))

@@ -15,6 +15,7 @@ from typing import Any
 from twisted.internet.testing import StringTransport
 
 from mailcheck.assembly.reachable import Cost
+from mailcheck.assembly.services import mail_factory
 from mailcheck.assembly.workers import Workers
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.smtp.settings import offer_no_tls
@@ -96,7 +97,7 @@ class Target:
         self.house = House(config, workers, zone=MemoryZone(_ZONE))
         self.browser = Browser(self.house)
         self.browser.sign_up("mallory")
-        accounts = run(self.house.assembly.accounts.accounts())
+        accounts = run(self.house.assembly.accounts.keep.accounts())
         (self.house.account,) = (one for one in accounts if one.name == "mallory")
         self.house.key = self.house.issue_key(self.house.account)
         self._calls = 0
@@ -132,7 +133,7 @@ class Target:
             "other_id": scored["testId"],
             "webhook_id": self._first("webhooks", "/inbox/webhooks", url=f"https://{DOMAIN}/"),
             "watch_id": self._first("watches", "/watches", target=DOMAIN),
-            "key_id": run(house.assembly.accounts.issue_key(house.account, "")).key.id,
+            "key_id": run(house.assembly.accounts.keep.issue_key(house.account, "")).key.id,
             "report_id": store_report(house, f"report {self._calls}").id,
             "name": "x",
         }
@@ -159,8 +160,8 @@ class Target:
         for port in ("mail", "submission"):
             yield from (f"{port} {verb.decode()}" for verb in VERBS)
         yield from (f"address {name}" for name in self._mailboxes())
-        for section in dataclasses.fields(self.house.assembly.config):
-            options = getattr(self.house.assembly.config, section.name)
+        for section in dataclasses.fields(self.house.assembly.runtime.config):
+            options = getattr(self.house.assembly.runtime.config, section.name)
             names = [one.name for one in dataclasses.fields(options)]
             ports = [name for name in names if name.endswith("listen") or name == "manhole"]
             yield from (f"port [{section.name}] {name}" for name in ports)
@@ -257,7 +258,9 @@ class Target:
         self.house.open(path, "POST", data=gzipped(report)).hang_up()
 
     def _talk(self, port: str, verb: str) -> None:
-        factory = self.house.assembly.mail_factory(offer_no_tls, is_submission=port == "submission")
+        factory = mail_factory(
+            self.house.assembly, offer_no_tls, is_submission=port == "submission"
+        )
         protocol = factory.buildProtocol(None)
         protocol.makeConnection(StringTransport())
         known, unknown = self.house.address(), "dev-nobody@mailcheck.example"
@@ -328,8 +331,8 @@ class Target:
     def _settle(self) -> None:
         """Derive the contents of all mails, and end all analyses."""
         assembly = self.house.assembly
-        for delivery_id in result_of(assembly._content_store.underived(100_000)):
-            run(assembly._hand_over._contents.of(delivery_id))
+        for delivery_id in result_of(assembly.mail.content_store.underived(100_000)):
+            run(assembly.mail.contents.of(delivery_id))
         self.house.pass_time(5)
 
     def _rows(self) -> int:

@@ -118,7 +118,7 @@ def test_names_that_come_with_rights_are_reserved(name: str) -> None:
         answer = stranger.submit("/sign-up", name=name, password="correct horse")
         assert answer.status == 409
         assert "is reserved by the operator" in stranger.page.text
-        assert run(house.assembly.accounts.add("ci")).name == "ci"
+        assert run(house.assembly.accounts.keep.add("ci")).name == "ci"
 
 
 def test_missing_accounts_are_named_at_the_start() -> None:
@@ -129,7 +129,7 @@ def test_missing_accounts_are_named_at_the_start() -> None:
     )
     with closing(House(config)) as house, capturedLogs() as events:
         reactor = MemoryReactor()
-        missing = MissingAccounts(house.assembly.accounts, named_accounts(config), reactor)
+        missing = MissingAccounts(house.assembly.accounts.keep, named_accounts(config), reactor)
         missing.startService()
         reactor.run()
     said = [str(formatEvent(event)) for event in events]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.assembly.storage import database_engine
+from mailcheck.assembly.runtime import database_engine
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.errors import StoreDamaged

@@ -185,9 +185,9 @@ def test_scripts_in_addresses(browser: Browser, text: str) -> None:
 def test_names_of_operators_are_text_too(house: House, browser: Browser) -> None:
     """An account that the command line made may have any name at all, and is shown as it is."""
     name = "<b>\x1b[31m\u202e\ud83d</b>".encode("utf-8", "replace").decode()
-    account: Account = run(house.assembly.accounts.add(name))
-    run(house.assembly.accounts.issue_key(account, "\x00<i>\x7f"))
-    run(house.assembly.dashboard.sign_in.set_password(account, "correct horse"))
+    account: Account = run(house.assembly.accounts.keep.add(name))
+    run(house.assembly.accounts.keep.issue_key(account, "\x00<i>\x7f"))
+    run(house.assembly.accounts.sign_in.set_password(account, "correct horse"))
     assert browser.sign_in(name).status == 303
     for path in ("/", "/keys", "/account"):
         assert browser.open(path).status == 200

@@ -194,7 +194,7 @@ def test_a_flood_behind_a_parked_wait_is_not_kept(house: House) -> None:
     connection.send(flood)
     assert connection.held > len(flood) - 200_000
     connection.hang_up()
-    assert house.assembly.feeds.count() == 0
+    assert house.assembly.mail.feeds.count() == 0
 
 
 def test_many_wrong_requests_on_one_connection(house: House) -> None:
@@ -306,7 +306,7 @@ def test_a_client_that_comes_and_goes_leaves_nothing(house: House) -> None:
         connection = RawHttp(house)
         connection.send(head[:length])
         connection.hang_up()
-    assert house.assembly.feeds.count() == 0
+    assert house.assembly.mail.feeds.count() == 0
     assert not house.clock.getDelayedCalls()
 
 

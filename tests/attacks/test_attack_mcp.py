@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.web.site.requests import MAX_BODY
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, mail
@@ -28,7 +28,7 @@ def agent(house: House) -> Agent:
 def assert_alive(agent: Agent) -> None:
     """Fail when the endpoint does not serve others any more, or has kept something."""
     assert "wait_for_message" in agent.tools()
-    assert agent.house.assembly.feeds.count() == 0
+    assert agent.house.assembly.mail.feeds.count() == 0
     assert agent.house.clock.getDelayedCalls() == []
 
 
@@ -179,7 +179,7 @@ def test_clients_that_vanish_leave_nothing(house: House, version: str) -> None:
         )
         for number in range(100)
     ]
-    assert house.assembly.feeds.count() == 100
+    assert house.assembly.mail.feeds.count() == 100
     while replies:
         house.pass_time(0.3)
         replies.pop(chance.randrange(len(replies))).hang_up()

@@ -32,7 +32,7 @@ def kept(house: House) -> list[Refusal]:
     """Give all refusals that are kept of the account, newest first."""
     account_id = AccountId(house.account.id)
     found: list[Refusal] = result_of(
-        house.assembly._mail_store.recent_refusals(account_id, BEGINNING, 10**6)
+        house.assembly.mail.store.recent_refusals(account_id, BEGINNING, 10**6)
     )
     return found
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from twisted.logger import LogEvent, capturedLogs
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.services import mail_factory
+from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import SmtpOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.errors import StoreFull, StoreUnavailable, WorkerDied
@@ -67,7 +68,7 @@ class BrokenHouse:
 
     def talk(self, *commands: bytes, is_submission: bool = False) -> bytes:
         """Say commands on a new connection; gives all that was replied."""
-        factory = self.house.assembly.mail_factory(offer_no_tls, is_submission=is_submission)
+        factory = mail_factory(self.house.assembly, offer_no_tls, is_submission=is_submission)
         talk = Talk(factory, "192.0.2.7")
         said = talk.say(b"EHLO client.example\r\n", *commands)
         talk.leave()
@@ -127,7 +128,7 @@ def in_stream(broken: BrokenHouse) -> bytes:
     connection = RawHttp(broken.house)
     connection.send(request("/api/v1/inbox/events", f"X-API-Key: {broken.house.key}"))
     broken.reader.good_calls = 0
-    broken.house.assembly.wake_ups.publish(broken.house.account.id)
+    broken.house.assembly.mail.wake_ups.publish(broken.house.account.id)
     said = connection.received()
     connection.hang_up()
     return said
@@ -140,7 +141,7 @@ def in_page_stream(broken: BrokenHouse) -> bytes:
     connection = RawHttp(broken.house, broken.browser.peer)
     connection.send(request("/inbox/live", f"Cookie: {cookies}"))
     broken.reader.good_calls = 0
-    broken.house.assembly.wake_ups.publish(broken.account.id)
+    broken.house.assembly.mail.wake_ups.publish(broken.account.id)
     said = connection.received()
     connection.hang_up()
     return said
@@ -299,7 +300,7 @@ def test_no_child_process_tells_it(
 
 def message_of(broken: BrokenHouse, owner: Account) -> str:
     """Give the message of an account."""
-    store, now = broken.house.assembly._mail_store, broken.house.assembly.now()
+    store, now = broken.house.assembly.mail.store, broken.house.assembly.runtime.now()
     found, _ = result_of(store.oldest_matches(owner.id, MessageFilter(), now, 1))
     return str(found[0].summary.id)
 
@@ -346,7 +347,7 @@ def test_a_disk_that_can_not_be_asked_is_not_named(tmp_path: Any, log: Sequence[
     house = House(type(config_in_memory())(storage=storage))
     folder.rename(tmp_path / "elsewhere")
     house.pass_time(1)
-    factory = house.assembly.mail_factory(offer_no_tls, is_submission=False)
+    factory = mail_factory(house.assembly, offer_no_tls, is_submission=False)
     commands = (b"EHLO x.example\r\n", b"MAIL FROM:<>\r\n", b"RCPT TO:<%b>\r\n")
     said = Talk(factory, "192.0.2.7").say(*commands[:2], commands[2] % house.address().encode())
     assert b"451" in said

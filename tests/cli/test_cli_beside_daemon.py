@@ -44,7 +44,7 @@ def test_the_command_line_sees_what_the_daemon_has_written(
 ) -> None:
     """Accounts, keys and their last use, as the daemon knows them, are listed."""
     daemon.get("/inbox")
-    run(daemon.assembly.authenticator.save_key_uses())
+    run(daemon.assembly.accounts.authenticator.save_key_uses())
     assert mailcheck("account", "list").lines[0].startswith(f"first  {daemon.address()}")
     assert "last used 2026-11-21T12:00:00.000Z" in mailcheck("key", "list").output
 

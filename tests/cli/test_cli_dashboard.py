@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-from mailcheck.assembly.daemon import Assembly
-from mailcheck.cli.store_access import with_store
+from mailcheck.assembly.accounts import AccountParts
+from mailcheck.cli.store_access import with_accounts
 from mailcheck.config.reading import load_config
 from tests.cli.command_line import Mailcheck
 
 LINK = re.compile(r"http://127\.0\.0\.1:8080/sign-up\?invitation=([a-z2-7]{32})\n")
 
-Ask = Callable[[Callable[[Assembly], Any]], Any]
+Ask = Callable[[Callable[[AccountParts], Any]], Any]
 
 
 @pytest.fixture
 def ask(config_file: Path) -> Ask:
     """Ask the daemon's operations something, on the store that the commands wrote to."""
 
-    def call(question: Callable[[Assembly], Any]) -> Any:
-        return with_store(load_config(config_file, {}), question)
+    def call(question: Callable[[AccountParts], Any]) -> Any:
+        return with_accounts(load_config(config_file, {}), question)
 
     return call
 
@@ -38,9 +38,9 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 def is_password(ask: Ask, password: str) -> bool:
     """Tell whether a password is alice's."""
 
-    async def look(assembly: Assembly) -> bool:
-        account = await assembly.accounts.find("alice")
-        return await assembly.dashboard.sign_in.is_password(account, password)
+    async def look(accounts: AccountParts) -> bool:
+        account = await accounts.keep.find("alice")
+        return await accounts.sign_in.is_password(account, password)
 
     return bool(ask(look))
 
@@ -53,9 +53,9 @@ def test_an_invitation(mailcheck: Mailcheck, ask: Ask) -> None:
     assert found is not None
     assert "once, for 7 days" in invited.errors
 
-    async def require(assembly: Assembly) -> None:
+    async def require(accounts: AccountParts) -> None:
         assert found is not None
-        await assembly.dashboard.invitations.require(found[1])
+        await accounts.invitations.require(found[1])
 
     ask(require)
     assert mailcheck("account", "invite").output != invited.output

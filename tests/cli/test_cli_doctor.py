@@ -16,7 +16,7 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred, succeed
 
-from mailcheck.assembly.doctor import DoctorAssembly
+from mailcheck.assembly.doctor import DoctorParts
 from mailcheck.assembly.probes import Probes
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import ProbeOptions, SpamassassinOptions
@@ -295,8 +295,8 @@ def test_connections_to_port_25(port: OutboundPort, expected: str | None) -> Non
     )
     house = checking_house(MemoryZone(GOOD), config)
     checks, clock = house.assembly.checks, house.clock
-    time_and_chance = house.assembly.time_and_chance
+    time_and_chance = house.assembly.runtime.time_and_chance
     network = Network(config, clock, time_and_chance, house.zone, LocalCluster(clock))
-    found = run(DoctorAssembly(config, clock, checks, network).doctor.examine())
+    found = run(DoctorParts(house.assembly.runtime, clock, checks, network).doctor.examine())
     (findings,) = [one.findings for one in found if one.topic == "port-out"]
     assert [finding.id for finding in findings] == ([expected] if expected else [])

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred
 
+from mailcheck.assembly.deliverability import deliverability_services
 from mailcheck.core.deliverability_tests import (
     DeliverabilityTest,
     State,
@@ -50,7 +51,7 @@ def house() -> Iterator[HouseWithAnalyst]:
 @pytest.fixture
 def services(house: House) -> Iterator[list[Any]]:
     """The services of the tests in a house, with an analysis that is ended by hand."""
-    services = house.assembly.tests.services()
+    services = deliverability_services(house.assembly.runtime, house.assembly.tests)
     yield services
     for service in reversed(services):
         if service.running:
@@ -144,7 +145,7 @@ def test_tests_expire_and_are_forgotten(house: HouseWithAnalyst, services: list[
 
 def run_sql(house: House, sql: str) -> list[Any]:
     """Read rows from the store itself."""
-    rows: list[Any] = result_of(house.assembly.engine.read(lambda t: t.rows(sql)))
+    rows: list[Any] = result_of(house.assembly.runtime.engine.read(lambda t: t.rows(sql)))
     return rows
 
 
@@ -173,7 +174,7 @@ class Batches:
 def test_a_round_leaves_nothing(house: House) -> None:
     """A round goes on, a bounded piece at a time, until nothing is left."""
     store: Any = Batches(BATCH, 2 * BATCH + 1)
-    run(DeliverabilityRetention(store, house.assembly.now).sweep())
+    run(DeliverabilityRetention(store, house.assembly.runtime.now).sweep())
     assert store.left == {"expire": 0, "forget": 0}
     assert max(count for _, count in store.calls) == BATCH
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from twisted.logger import LogEvent
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.core.filters import MessageFilter, parse_search
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant
@@ -26,11 +26,11 @@ class Workshop(House):
     def __init__(self) -> None:
         self.reader, self.content = HeldWorker(), HeldWorker()
         super().__init__(config_in_memory(), Workers(DirectWorker(), self.reader, self.content))
-        self.derivation: Derivation = self.assembly.derivation
+        self.derivation: Derivation = self.assembly.mail.derivation
 
     def underived(self) -> list[DeliveryId]:
         """Give what nothing was derived of yet."""
-        found: list[DeliveryId] = result_of(self.assembly._content_store.underived(1_000))
+        found: list[DeliveryId] = result_of(self.assembly.mail.content_store.underived(1_000))
         return found
 
     def rest(self, seconds: float = 10) -> None:
@@ -135,11 +135,15 @@ def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) 
                 raise ZeroDivisionError
             return await super().of(delivery_id)
 
-    store = shop.assembly._content_store
-    mail_bytes, clock = shop.assembly._mail_bytes, shop.clock
+    store = shop.assembly.mail.content_store
+    mail_bytes, clock = shop.assembly.mail.mail_bytes, shop.clock
     contents = Breaking(store, mail_bytes, lambda content: None, clock)
     derivation = Derivation(
-        contents, store, MailTraffic(clock, at_once), shop.assembly.time_and_chance, is_alone=True
+        contents,
+        store,
+        MailTraffic(clock, at_once),
+        shop.assembly.runtime.time_and_chance,
+        is_alone=True,
     )
     derivation.startService()
     shop.rest(1)
@@ -155,8 +159,8 @@ def test_mail_that_was_deleted(shop: Workshop) -> None:
     shop.clock.advance(1)
     shop.reader.hold_answers()
     shop.derivation.startService()
-    now = shop.assembly.now()
-    deleted = shop.assembly._mail_store.delete_matches(shop.account.id, MessageFilter(), now, 9)
+    now = shop.assembly.runtime.now()
+    deleted = shop.assembly.mail.store.delete_matches(shop.account.id, MessageFilter(), now, 9)
     assert result_of(deleted) == 1
     shop.reader.let_go()
     shop.receive()
@@ -166,9 +170,9 @@ def test_mail_that_was_deleted(shop: Workshop) -> None:
 
 def test_a_store_that_is_away_at_the_start(shop: Workshop) -> None:
     """When what was left behind can't be listed, new mail is taken apart all the same."""
-    result_of(shop.assembly.engine.write(_rename, ("content", "hidden")))
+    result_of(shop.assembly.runtime.engine.write(_rename, ("content", "hidden")))
     shop.derivation.startService()
-    result_of(shop.assembly.engine.write(_rename, ("hidden", "content")))
+    result_of(shop.assembly.runtime.engine.write(_rename, ("hidden", "content")))
     shop.receive()
     shop.rest(1)
     assert shop.underived() == []
@@ -208,7 +212,7 @@ def test_searches_find_what_was_derived(shop: Workshop) -> None:
     """What was derived in the background is what searches find."""
     shop.derivation.startService()
     shop.receive()
-    store = shop.assembly._mail_store
+    store = shop.assembly.mail.store
     now = Instant(0)
     wanted = MessageFilter(search=parse_search("482913", now))
     assert result_of(store.page(shop.account.id, wanted, now, 10, 0)).total == 0
@@ -219,10 +223,10 @@ def test_searches_find_what_was_derived(shop: Workshop) -> None:
 def test_mail_of_daemons_that_have_died(shop: Workshop) -> None:
     """Of several daemons the receiver takes a mail apart, and after a minute any other one."""
     assembly = shop.assembly
-    store, mail_bytes = assembly._content_store, assembly._mail_bytes
+    store, mail_bytes = assembly.mail.content_store, assembly.mail.mail_bytes
     contents = Contents(store, mail_bytes, lambda content: None, shop.clock)
     traffic = MailTraffic(shop.clock, at_once)
-    other = Derivation(contents, store, traffic, assembly.time_and_chance, is_alone=False)
+    other = Derivation(contents, store, traffic, assembly.runtime.time_and_chance, is_alone=False)
     other.startService()
     for _ in range(3):
         shop.receive()

@@ -9,7 +9,7 @@ import pytest
 from twisted.internet.testing import MemoryReactorClock
 
 from mailcheck.api.urls import PublicUrls
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import AccountsOptions
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE
 from mailcheck.daemon.first_start import (
@@ -65,8 +65,8 @@ class Laptop:
         self.output, self.reactor = Output(is_terminal), MemoryReactorClock()
         self.notes = []
         self.service = FirstStart(
-            self.house.assembly.accounts,
-            self.house.assembly.dashboard.sign_in,
+            self.house.assembly.accounts.keep,
+            self.house.assembly.accounts.sign_in,
             counted_bytes(),
             preset,
             self.folder,
@@ -91,17 +91,17 @@ class Laptop:
 
     def opens_dashboard(self, password: str, name: str = ACCOUNT_NAME) -> bool:
         """Tell whether a password is the account's."""
-        sign_in = self.house.assembly.dashboard.sign_in
-        account = run(self.house.assembly.accounts.find(name))
+        sign_in = self.house.assembly.accounts.sign_in
+        account = run(self.house.assembly.accounts.keep.find(name))
         return bool(run(sign_in.is_password(account, password)))
 
     def is_valid(self, secret: str) -> bool:
         """Tell whether a key opens anything."""
-        return bool(run(self.house.assembly.authenticator.identify(secret)))
+        return bool(run(self.house.assembly.accounts.authenticator.identify(secret)))
 
     def count_keys(self) -> int:
         """Count all keys of all accounts."""
-        accounts = self.house.assembly.accounts
+        accounts = self.house.assembly.accounts.keep
         return sum(len(run(accounts.list_keys(one))) for one in run(accounts.accounts()))
 
 
@@ -125,7 +125,7 @@ def laptop(tmp_path: Path) -> Laptop:
 def test_the_first_start(laptop: Laptop) -> None:
     """The first start makes the operator's account, and a key that works, in a private file."""
     text = laptop.start()
-    (account,) = run(laptop.house.assembly.accounts.accounts())
+    (account,) = run(laptop.house.assembly.accounts.keep.accounts())
     assert (account.name, account.is_operator) == (ACCOUNT_NAME, True)
     assert laptop.is_valid(laptop.key())
     assert stat.S_IMODE(laptop.keys.stat().st_mode) == 0o600
@@ -166,8 +166,8 @@ def test_the_password_is_shown_to_a_terminal_only(laptop: Laptop, preset: str) -
 def test_a_password_of_ones_own(laptop: Laptop) -> None:
     """A password that was changed stays as it is, and the old file is no longer named."""
     laptop.start()
-    (account,) = run(laptop.house.assembly.accounts.accounts())
-    run(laptop.house.assembly.dashboard.sign_in.set_password(account, "my own password"))
+    (account,) = run(laptop.house.assembly.accounts.keep.accounts())
+    run(laptop.house.assembly.accounts.sign_in.set_password(account, "my own password"))
     for _ in range(2):
         text = laptop.start(is_terminal=True)
         assert "password: the one that you have chosen" in text
@@ -190,7 +190,7 @@ def test_later_starts(laptop: Laptop) -> None:
     text = laptop.start()
     assert laptop.key() == key
     assert laptop.count_keys() == 1
-    assert len(run(laptop.house.assembly.accounts.accounts())) == 1
+    assert len(run(laptop.house.assembly.accounts.keep.accounts())) == 1
     assert "Try it in another terminal" in text
 
 
@@ -202,7 +202,7 @@ def test_a_key_file_that_has_gone(laptop: Laptop) -> None:
     laptop.start()
     assert laptop.key() != old
     assert laptop.is_valid(laptop.key())
-    assert len(run(laptop.house.assembly.accounts.accounts())) == 1
+    assert len(run(laptop.house.assembly.accounts.keep.accounts())) == 1
 
 
 def test_a_key_file_of_another_database(laptop: Laptop) -> None:
@@ -217,7 +217,7 @@ def test_a_key_file_of_another_database(laptop: Laptop) -> None:
 
 def test_an_account_that_is_there(laptop: Laptop) -> None:
     """Where there is an account already, the oldest one gets the key."""
-    accounts = laptop.house.assembly.accounts
+    accounts = laptop.house.assembly.accounts.keep
     first = run(accounts.add("mine"))
     laptop.house.clock.advance(1)
     run(accounts.add("other"))
@@ -264,7 +264,7 @@ def test_a_folder_that_can_not_be_written(laptop: Laptop, preset: str) -> None:
 
 def test_a_store_that_is_away(laptop: Laptop) -> None:
     """While the store does not answer its problem is told, until the daemon stops."""
-    result_of(laptop.house.assembly.engine.close())
+    result_of(laptop.house.assembly.runtime.engine.close())
     assert laptop.start() == ""
     laptop.reactor.advance(RETRY)
     assert len(laptop.notes) == 2
@@ -323,7 +323,7 @@ def test_two_daemons_start_for_the_first_time(tmp_path: Path, preset: str) -> No
     for laptop in laptops:
         laptop.start(preset=preset)
     writer.let_go()
-    assert len(run(house.assembly.accounts.accounts())) == 1
+    assert len(run(house.assembly.accounts.keep.accounts())) == 1
     assert all(laptop.is_valid(laptop.key()) for laptop in laptops)
     kept = [laptop.password() for laptop in laptops if laptop.passwords.exists()]
     assert len(kept) == 1

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import InboxOptions
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import HOUR, instant_of
 from mailcheck.core.messages import Refusal
-from mailcheck.daemon.retention import BATCH, REFUSALS_KEPT, Retention
+from mailcheck.daemon.retention import BATCH, REFUSALS_KEPT
 from mailcheck.ports.engine import Transaction
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.held_worker import HeldWorker
@@ -23,7 +23,7 @@ class Archive(House):
         self.writer = HeldWorker()
         config = config_in_memory(inbox=InboxOptions(retention_hours=1.0))
         super().__init__(config, Workers(self.writer, DirectWorker(), DirectWorker()))
-        self.retention = Retention(self.assembly._expiry_store, self.assembly.now)
+        self.retention = self.assembly.mail.retention
 
     def rows(self, table: str) -> int:
         """Count the rows of a table."""
@@ -32,7 +32,7 @@ class Archive(House):
             row = transaction.row(f"SELECT COUNT(*) FROM {table}")
             return int(row[0]) if row else 0
 
-        count: int = result_of(self.assembly.engine.read(query))
+        count: int = result_of(self.assembly.runtime.engine.read(query))
         return count
 
     def listed(self) -> int:
@@ -92,7 +92,7 @@ def test_sweeping_in_pieces(archive: Archive, count: int) -> None:
 
 def test_old_refusals(archive: Archive) -> None:
     """Refusals are kept for an hour, long enough for whoever waits."""
-    store = archive.assembly._mail_store
+    store = archive.assembly.mail.store
     now = instant_of(archive.clock.seconds())
     result_of(store.note_refusal(Refusal(archive.account.id, "a", "", "192.0.2.7", "full", now)))
     archive.clock.advance(REFUSALS_KEPT / 1000)

@@ -421,7 +421,7 @@ class TestStore:
 def test_waits_end_with_their_service(house: House) -> None:
     """Stopping the service of the parked waits answers them all, with a cursor to go on from."""
     waiting = [house.ask("GET", "/inbox/wait?timeout=60") for _ in range(3)]
-    service = ParkedWaits(house.assembly.feeds)
+    service = ParkedWaits(house.assembly.mail.feeds)
     service.startService()
     assert not any(one.is_answered for one in waiting)
     service.stopService()

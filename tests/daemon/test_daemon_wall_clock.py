@@ -74,7 +74,7 @@ def test_a_wait_while_the_clock_is_set_back(house: House) -> None:
 
 def test_mail_while_the_clock_is_set_ahead(house: House) -> None:
     """A step ahead by a day hides and deletes nothing; a day later all is gone as promised."""
-    sweep = house.assembly._retention.sweep
+    sweep = house.assembly.mail.retention.sweep
     house.receive(house.address("a"), raw=mail("before"))
     house.pass_time(HOUR / SECOND)
     house.set_ahead = DAY / SECOND

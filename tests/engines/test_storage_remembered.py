@@ -6,8 +6,8 @@ from pathlib import Path
 
 from twisted.internet.task import Clock
 
-from mailcheck.assembly.checks import ChecksAssembly, Resolvers
-from mailcheck.assembly.storage import stored_state
+from mailcheck.assembly.checks import CheckRuntime, Checks, Resolvers, build_checks
+from mailcheck.assembly.runtime import stored_state
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.workers.scheduling import DirectWorker
@@ -20,19 +20,21 @@ SIGNED = (("DKIM-Signature", "v=1; a=rsa-sha256; d=good.example; s=june; b=AA=="
 
 
 @contextmanager
-def daemon(path: Path, clock: Clock) -> Iterator[ChecksAssembly]:
+def daemon(path: Path, clock: Clock) -> Iterator[Checks]:
     """Run the checks of a daemon on a file."""
     engine = SqliteEngine(str(path), DirectWorker(), DirectWorker())
     engine.open()
     zone = zone_with({})
     time_and_chance = time_and_chance_by(clock)
-    yield ChecksAssembly(
-        config_in_memory(),
-        time_and_chance,
-        Resolvers(zone, zone, zone),
-        KnownHosts(),
-        LocalCluster(clock),
-        stored_state(engine, time_and_chance.now),
+    yield build_checks(
+        CheckRuntime(
+            config_in_memory(),
+            time_and_chance,
+            Resolvers(zone, zone, zone),
+            KnownHosts(),
+            LocalCluster(clock),
+            stored_state(engine, time_and_chance.now),
+        )
     )
     result_of(engine.close())
 

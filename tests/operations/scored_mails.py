@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 from twisted.internet.task import Clock
 
-from mailcheck.assembly.checks import ChecksAssembly, Resolvers
+from mailcheck.assembly.checks import CheckRuntime, Resolvers, build_checks
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import RecordToPublish
@@ -101,13 +101,9 @@ def scorer(
     """Build what scores mails over a zone."""
     clock = clock or Clock()
     resolvers = Resolvers(zone, zone, zone)
-    config = config_in_memory()
-    checks = ChecksAssembly(
-        config,
-        time_and_chance_by(clock),
-        resolvers,
-        KnownHosts(),
-        LocalCluster(clock),
+    alone, time_and_chance = LocalCluster(clock), time_and_chance_by(clock)
+    checks = build_checks(
+        CheckRuntime(config_in_memory(), time_and_chance, resolvers, KnownHosts(), alone, alone)
     )
     return ScoreMail(
         zone,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred, succeed
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import LimitsOptions
 from mailcheck.core.cursors import START, Position
 from mailcheck.core.errors import (
@@ -42,7 +42,7 @@ class Listener:
         is_slow: bool = False,
         **more: Any,
     ) -> None:
-        caller = run(house.assembly.authenticator.identify(more.pop("key", house.key)))
+        caller = run(house.assembly.accounts.authenticator.identify(more.pop("key", house.key)))
         self.events = house.assembly.inbox.follow.follow(caller, wanted, **more)
         self.heard: list[Event] = []
         self.failure: Any = None
@@ -91,7 +91,7 @@ def test_all_that_comes_is_told_once_and_in_order(house: House) -> None:
     cursors = [one.cursor for one in listener.heard if isinstance(one, Arrived)]
     assert cursors == sorted(set(cursors))
     listener.leave()
-    assert house.assembly.feeds.count() == 0
+    assert house.assembly.mail.feeds.count() == 0
 
 
 def test_without_a_cursor_it_begins_now(house: House) -> None:
@@ -156,7 +156,7 @@ def test_it_ends_in_time(house: House) -> None:
     assert listener.has_ended
     assert listener.failure is None
     assert listener.heard[-1] == UpToHere(Position(1))
-    assert house.assembly.feeds.count() == 0
+    assert house.assembly.mail.feeds.count() == 0
 
 
 def test_a_foreign_cursor_is_refused(house: House) -> None:
@@ -180,17 +180,17 @@ def test_it_takes_a_place_among_the_waits() -> None:
 
 def test_it_ends_with_its_key(house: House) -> None:
     """When the key is revoked, by whomever, its streams end at the next look, and no others."""
-    (key,) = run(house.assembly.accounts.list_keys(house.account))
+    (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
     other_key = house.issue_key(house.account)
     listener, other = Listener(house), Listener(house, key=other_key)
-    run(house.assembly._keys_in_use.look())
+    run(house.assembly.accounts.revoked_keys.look())
     assert not listener.has_ended
-    run(house.assembly.accounts.revoke_key(key.id))
-    run(house.assembly._keys_in_use.look())
+    run(house.assembly.accounts.keep.revoke_key(key.id))
+    run(house.assembly.accounts.revoked_keys.look())
     assert isinstance(listener.failure, InvalidCredentials)
     assert not other.has_ended
     other.leave()
-    assert house.assembly._keys_in_use._watched == {}
+    assert house.assembly.accounts.revoked_keys._watched == {}
     assert authenticate.REVOKED_KEYS_INTERVAL <= 10
 
 
@@ -200,7 +200,7 @@ def test_who_is_slow_is_held_little_and_misses_nothing(house: House) -> None:
     count = 3 * LOOK_SIZE
     for number in range(count):
         house.receive(raw=mail(f"{number}"))
-    (waiter,) = house.assembly.feeds.waiters()
+    (waiter,) = house.assembly.mail.feeds.waiters()
     assert waiter.has_missed
     assert len(waiter._messages) == LOOK_SIZE
     listener.may_read.callback(None)
@@ -218,10 +218,10 @@ def test_a_stopping_daemon_and_a_failing_store() -> None:
     house.receive()
     first = Listener(house)
     reader.fault = StoreUnavailable("the disk is gone")
-    house.assembly.wake_ups.publish(house.account.id)
+    house.assembly.mail.wake_ups.publish(house.account.id)
     reader.fault = None
     second = Listener(house)
-    house.assembly.feeds.close()
+    house.assembly.mail.feeds.close()
     for listener in (first, second):
         assert isinstance(listener.failure, WaitInterrupted)
         assert listener.failure.cursor == "c1"

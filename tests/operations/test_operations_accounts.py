@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from twisted.internet.defer import Deferred
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import LimitsOptions
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.errors import (
@@ -40,14 +40,14 @@ def _break_store(transaction: Transaction, table_exists: bool) -> None:
 
 def last_use(house: House) -> Instant | None:
     """Give when the first account's only key was last used."""
-    (key,) = run(house.assembly.accounts.list_keys(house.account))
+    (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
     last_used_at: Instant | None = key.last_used_at
     return last_used_at
 
 
 def test_the_first_account_is_the_operators(house: House) -> None:
     """The first account reads postmaster's mail, until another one is given the role."""
-    accounts = house.assembly.accounts
+    accounts = house.assembly.accounts.keep
     assert house.account.is_operator
     house.clock.advance(1)
     assert not run(accounts.add("second")).is_operator
@@ -58,7 +58,7 @@ def test_the_first_account_is_the_operators(house: House) -> None:
 
 def test_names_of_accounts(house: House) -> None:
     """A name is given once, whatever blanks are around it, and is not empty."""
-    accounts = house.assembly.accounts
+    accounts = house.assembly.accounts.keep
     assert run(accounts.add("  Ann  ")).name == "Ann"
     with pytest.raises(AccountNameTaken):
         run(accounts.add("Ann"))
@@ -73,7 +73,7 @@ def test_names_of_accounts(house: House) -> None:
 
 def test_keys_are_shown_once(house: House) -> None:
     """What is kept of a key is its beginning and nothing that would open anything."""
-    accounts = house.assembly.accounts
+    accounts = house.assembly.accounts.keep
     issued = run(accounts.issue_key(house.account, "CI", per_minute=5, per_day=6))
     assert issued.secret.startswith("mck_")
     assert issued.key.hint == issued.secret[:8]
@@ -85,12 +85,14 @@ def test_keys_are_shown_once(house: House) -> None:
 
 def test_a_key_that_the_operator_chose(house: House) -> None:
     """A preset key works when it is long enough to be one, and is plain ASCII."""
-    accounts = house.assembly.accounts
+    accounts = house.assembly.accounts.keep
     preset = "a-key-of-our-own-choice"
     assert not run(accounts.knows_key(preset))
     run(accounts.issue_key(house.account, "preset", preset=preset))
     assert run(accounts.knows_key(preset))
-    assert run(house.assembly.authenticator.identify(preset)).account_id == house.account.id
+    assert (
+        run(house.assembly.accounts.authenticator.identify(preset)).account_id == house.account.id
+    )
     for wrong in ("", "fifteen letters", "sixteen lettersü"):
         with pytest.raises(InvalidParameter):
             run(accounts.issue_key(house.account, "preset", preset=wrong))
@@ -98,8 +100,8 @@ def test_a_key_that_the_operator_chose(house: House) -> None:
 
 def test_who_calls(house: House) -> None:
     """A key tells its account and its limits, its own ones where it has them."""
-    identify = house.assembly.authenticator.identify
-    plain = run(house.assembly.accounts.issue_key(house.account, "")).secret
+    identify = house.assembly.accounts.authenticator.identify
+    plain = run(house.assembly.accounts.keep.issue_key(house.account, "")).secret
     assert run(identify(plain)).limits == RequestLimits(7, 9)
     caller = run(identify(house.issue_key(house.account, per_minute=1, per_day=2)))
     assert (caller.account_id, caller.limits) == (house.account.id, RequestLimits(1, 2))
@@ -109,16 +111,16 @@ def test_who_calls(house: House) -> None:
 def test_unknown_keys(house: House, secret: str) -> None:
     """Whatever is no key is unknown, and no crash."""
     with pytest.raises(InvalidCredentials, match="unknown"):
-        run(house.assembly.authenticator.identify(secret))
+        run(house.assembly.accounts.authenticator.identify(secret))
 
 
 def test_revoked_keys(house: House) -> None:
     """A revoked key stops at once, says so, and can't be revoked twice."""
-    accounts = house.assembly.accounts
+    accounts = house.assembly.accounts.keep
     issued = run(accounts.issue_key(house.account, ""))
     run(accounts.revoke_key(issued.key.id))
     with pytest.raises(InvalidCredentials, match="revoked"):
-        run(house.assembly.authenticator.identify(issued.secret))
+        run(house.assembly.accounts.authenticator.identify(issued.secret))
     assert run(accounts.knows_key(issued.secret))
     for key_id in (issued.key.id, "nobody"):
         with pytest.raises(KeyNotFound, match=key_id):
@@ -127,7 +129,7 @@ def test_revoked_keys(house: House) -> None:
 
 def test_use_of_keys_is_written_now_and_then(house: House) -> None:
     """When a key was last used is kept once it is written down, and then its last use counts."""
-    authenticator = house.assembly.authenticator
+    authenticator = house.assembly.accounts.authenticator
     run(authenticator.save_key_uses())
     assert last_use(house) is None
     for _ in range(3):
@@ -141,13 +143,13 @@ def test_use_of_keys_is_written_now_and_then(house: House) -> None:
 
 def test_use_of_keys_that_can_not_be_written(house: House) -> None:
     """What could not be written is written the next time, the later use of a key before it."""
-    authenticator = house.assembly.authenticator
+    authenticator = house.assembly.accounts.authenticator
     run(authenticator.identify(house.key))
-    result_of(house.assembly.engine.write(_break_store, True))
+    result_of(house.assembly.runtime.engine.write(_break_store, True))
     for _ in range(2):
         with pytest.raises(StoreUnavailable):
             run(authenticator.save_key_uses())
-    result_of(house.assembly.engine.write(_break_store, False))
+    result_of(house.assembly.runtime.engine.write(_break_store, False))
     run(authenticator.save_key_uses())
     assert last_use(house) == instant_of(house.clock.seconds())
 
@@ -156,7 +158,7 @@ def test_a_later_use_is_not_overwritten() -> None:
     """A use that comes while an earlier one is being written in vain is the one that counts."""
     writer = HeldWorker()
     house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
-    authenticator = house.assembly.authenticator
+    authenticator = house.assembly.accounts.authenticator
     run(authenticator.identify(house.key))
     writer.hold_calls()
     saving = Deferred.fromCoroutine(authenticator.save_key_uses())

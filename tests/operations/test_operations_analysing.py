@@ -52,7 +52,7 @@ class Work:
 
     def receive(self, test: DeliverabilityTest, subject: str = "Welcome") -> None:
         """Receive a mail for a test."""
-        address = f"{local_part_of(test.id)}@{self.house.assembly.config.inbox.domain}"
+        address = f"{local_part_of(test.id)}@{self.house.assembly.runtime.config.inbox.domain}"
         self.house.receive(address, raw=mail(subject))
 
     def received(self, subject: str = "Welcome") -> DeliverabilityTest:
@@ -80,7 +80,7 @@ class Work:
             LocalWakeUps(),
             MailTraffic(self.house.clock, at_once),
             "other",
-            self.house.assembly.time_and_chance,
+            self.house.assembly.runtime.time_and_chance,
         )
         run(runner.start())
         self.other.append(runner)
@@ -428,7 +428,7 @@ def test_a_store_that_fails(idle: Work, broken: str, logged_failures: list[Any])
         LocalWakeUps(),
         MailTraffic(idle.house.clock, at_once),
         "another",
-        idle.house.assembly.time_and_chance,
+        idle.house.assembly.runtime.time_and_chance,
     )
     run(runner.start())
     if broken == "fail_attempt":

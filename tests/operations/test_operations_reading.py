@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred, fail
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import (
     AttachmentNotFound,
@@ -62,7 +62,7 @@ class ReadingRoom(House):
 
     def newest(self) -> MessageSummary:
         """Give the newest message."""
-        page = result_of(self.assembly._mail_store.page(self.account.id, ANY, NEVER, 1, 0))
+        page = result_of(self.assembly.mail.store.page(self.account.id, ANY, NEVER, 1, 0))
         summary: MessageSummary = page.entries[0][0]
         return summary
 
@@ -117,7 +117,9 @@ class TestContentsThatFail:
             message = run(house.assembly.inbox.read.message(house.account.id, bad.id))
             assert "could not be taken apart" in message.content.problems[0]
             assert b"poison" in run(house.assembly.inbox.read.raw_message(house.account.id, bad.id))
-            assert result_of(house.assembly._content_store.find_content(bad.delivery_id)) is None
+            assert (
+                result_of(house.assembly.mail.content_store.find_content(bad.delivery_id)) is None
+            )
 
     def test_a_mail_that_takes_too_long(self) -> None:
         """A mail that exceeds the time of its worker is tried once, and what came of it is kept."""
@@ -129,7 +131,9 @@ class TestContentsThatFail:
             page = run(house.assembly.inbox.read.page(house.account.id, ANY, 10, 1))
             (listed,) = page.messages
             house.pass_time(1)
-            kept = result_of(house.assembly._content_store.find_content(listed.summary.delivery_id))
+            kept = result_of(
+                house.assembly.mail.content_store.find_content(listed.summary.delivery_id)
+            )
             assert kept.problems == (TOO_SLOW,)
             assert worker.deaths == 1
 
@@ -150,17 +154,17 @@ class TestContents:
     def test_derived_once_and_kept(self, room: ReadingRoom) -> None:
         """The first reader has a mail derived, all others get what was derived."""
         delivery_id = room.receive()
-        contents = room.assembly.derivation._contents
+        contents = room.assembly.mail.contents
         first = run(contents.of(delivery_id))
         assert first.codes == ("482913",)
         assert run(contents.of(delivery_id)) is first
         assert room.content.calls == 1
-        assert result_of(room.assembly._content_store.find_content(delivery_id)) == first
+        assert result_of(room.assembly.mail.content_store.find_content(delivery_id)) == first
 
     def test_derived_once_for_all_who_ask(self, room: ReadingRoom) -> None:
         """Readers who come while a mail is being derived wait for the same result."""
         delivery_id = room.receive()
-        contents = room.assembly.derivation._contents
+        contents = room.assembly.mail.contents
         room.content.hold_calls()
         asked = [Deferred.fromCoroutine(contents.of(delivery_id)) for _ in range(5)]
         room.content.let_go()
@@ -170,7 +174,7 @@ class TestContents:
     def test_not_derived_again(self, room: ReadingRoom) -> None:
         """What fell out of memory comes from the store, and is not derived again."""
         deliveries = [room.receive() for _ in range(RECENT_CONTENTS + 1)]
-        contents = room.assembly.derivation._contents
+        contents = room.assembly.mail.contents
         for delivery_id in deliveries:
             run(contents.of(delivery_id))
         calls, reads = room.content.calls, room.reader.calls
@@ -184,7 +188,7 @@ class TestContents:
     def test_large_contents_are_not_kept_in_memory(self, room: ReadingRoom) -> None:
         """A large content is read from the store each time: memory stays bounded."""
         delivery_id = room.receive(raw=mail(body="x" * (RECENT_SIZE + 10)))
-        contents = room.assembly.derivation._contents
+        contents = room.assembly.mail.contents
         run(contents.of(delivery_id))
         reads = room.reader.calls
         run(contents.of(delivery_id))
@@ -194,18 +198,18 @@ class TestContents:
         """A mail that is deleted while it is derived leaves nothing behind."""
         delivery_id = room.receive()
         room.content.hold_calls()
-        asked = Deferred.fromCoroutine(room.assembly.derivation._contents.of(delivery_id))
+        asked = Deferred.fromCoroutine(room.assembly.mail.contents.of(delivery_id))
         run(room.assembly.inbox.delete.matching(room.account.id, ANY))
         room.content.let_go()
         assert result_of(asked).codes == ("482913",)
-        assert result_of(room.assembly._content_store.find_content(delivery_id)) is None
+        assert result_of(room.assembly.mail.content_store.find_content(delivery_id)) is None
 
     def test_deleted_before_it_is_derived(self, room: ReadingRoom) -> None:
         """Of a mail that has gone there is no content."""
         delivery_id = room.receive()
         run(room.assembly.inbox.delete.matching(room.account.id, ANY))
         with pytest.raises(MessageNotFound):
-            run(room.assembly.derivation._contents.of(delivery_id))
+            run(room.assembly.mail.contents.of(delivery_id))
 
     def test_large_mails_take_turns(self, room: ReadingRoom) -> None:
         """Of many large mails that are read only some are in memory; a small one waits for none.
@@ -215,7 +219,7 @@ class TestContents:
         for number in range(3 * OF_ACCOUNT):
             room.receive(raw=mail(body=f"Your code is 48291{number}" + "\r\n" * LARGE))
         read = room.assembly.inbox.read.message
-        page = result_of(room.assembly._mail_store.page(room.account.id, ANY, NEVER, 10, 0))
+        page = result_of(room.assembly.mail.store.page(room.account.id, ANY, NEVER, 10, 0))
         room.large.hold_calls()
         large = [
             Deferred.fromCoroutine(read(room.account.id, summary.id)) for summary, _ in page.entries
@@ -238,9 +242,9 @@ class TestContents:
         """A content that can't be saved is given all the same: it can be derived again."""
         delivery_id = room.receive()
         room.writer.hold_calls()
-        content = run(room.assembly.derivation._contents.of(delivery_id))
+        content = run(room.assembly.mail.contents.of(delivery_id))
         assert content.codes == ("482913",)
-        assert result_of(room.assembly._content_store.find_content(delivery_id)) is None
+        assert result_of(room.assembly.mail.content_store.find_content(delivery_id)) is None
         room.writer.let_go()
 
 
@@ -400,8 +404,8 @@ class TestDeleting:
         room.writer.hold_answers()
         deleting = Deferred.fromCoroutine(room.assembly.inbox.delete.matching(room.account.id, ANY))
         late = Recipient(room.address("late"), room.account.id, "late")
-        arriving = room.assembly._mail_store.deliver(
-            delivery(late, received_at=room.assembly.now())
+        arriving = room.assembly.mail.store.deliver(
+            delivery(late, received_at=room.assembly.runtime.now())
         )
         room.writer.let_go()
         assert result_of(deleting) == BATCH

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred, maybeDeferred
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config, InboxOptions, StorageOptions
 from mailcheck.core.addresses import Mailbox, parse_mailbox
 from mailcheck.core.errors import (
@@ -57,7 +57,7 @@ def deliver(house: House, *recipients: Recipient) -> "Deferred[DeliveryId]":
 
 def refusals(house: House) -> list[tuple[str, str]]:
     """Give recipient and reason of all refusals of the first account."""
-    store = house.assembly._mail_store
+    store = house.assembly.mail.store
     found = result_of(store.recent_refusals(house.account.id, instant_of(0), 100))
     return [(refusal.recipient, refusal.reason) for refusal in found]
 
@@ -143,7 +143,7 @@ class TestRecipients:
     def test_no_operator(self) -> None:
         """Without an account that could read it the operator's mail is put off, not refused."""
         house = House(config_in_memory())
-        result_of(house.assembly.engine.write(_dismiss_operator, None))
+        result_of(house.assembly.runtime.engine.write(_dismiss_operator, None))
         with pytest.raises(OperatorMissing):
             accept(house, "postmaster")
         with pytest.raises(RecipientUnknown):
@@ -289,7 +289,7 @@ class TestMemory:
         for _ in range(5):
             accept(house, "postmaster")
             house.pass_time(0.5)
-        second = run(house.assembly.accounts.add("second", is_operator=True))
+        second = run(house.assembly.accounts.keep.add("second", is_operator=True))
         for _ in range(5):
             recipient = accept(house, "postmaster")
             house.pass_time(0.5)
@@ -315,7 +315,7 @@ class TestDelivery:
         writer = HeldWorker()
         house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
         heard: list[AccountId] = []
-        house.assembly.wake_ups.listen(heard.append)
+        house.assembly.mail.wake_ups.listen(heard.append)
         second = house.add_account("second")
         addresses = [house.address("a"), house.address("b"), house.address(account=second)]
         recipients = [accept(house, address) for address in addresses]
@@ -331,7 +331,7 @@ class TestDelivery:
     def test_hints_of_failures(self, house: House) -> None:
         """Nobody hears of a mail that was not stored."""
         heard: list[AccountId] = []
-        house.assembly.wake_ups.listen(heard.append)
+        house.assembly.mail.wake_ups.listen(heard.append)
         gone = Recipient("x", AccountId("gone"), "")
         assert _kind(deliver(house, accept(house, house.address()), gone)) is RecipientUnknown
         assert heard == []
@@ -360,7 +360,7 @@ class TestDelivery:
     def test_a_refusal_that_can_not_be_noted(self, house: House) -> None:
         """A refusal is told to its sender whether it could be noted or not."""
         recipient = accept(house, house.address())
-        result_of(house.assembly.engine.close())
+        result_of(house.assembly.runtime.engine.close())
         house.assembly.receiver.record_refusal(STRANGER, "", (recipient,), "too large")
 
     def test_a_key_as_password(self, house: House) -> None:

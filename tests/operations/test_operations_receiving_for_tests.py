@@ -62,8 +62,8 @@ def deliver(
 
 def messages(house: House) -> int:
     """Count the messages of the first account."""
-    store = house.assembly._mail_store
-    now = house.assembly.now()
+    store = house.assembly.mail.store
+    now = house.assembly.runtime.now()
     found, _ = result_of(store.oldest_matches(house.account.id, MessageFilter(), now, 100))
     return len(found)
 
@@ -159,7 +159,7 @@ def test_a_program_that_logged_in(house: House) -> None:
 def test_inbox_wake_ups(house: House) -> None:
     """A mail for a test alone wakes nobody who waits for inbox mail."""
     woken: list[str] = []
-    house.assembly.wake_ups.listen(woken.append)
+    house.assembly.mail.wake_ups.listen(woken.append)
     result_of(deliver(house, accept(house, f"test-{generate(house)}@mailcheck.example")))
     assert woken == []
     test_id = generate(house)
@@ -175,7 +175,7 @@ def test_refusals(house: House) -> None:
         accept(house, house.address()),
     )
     house.assembly.receiver.record_refusal(STRANGER, "", recipients, "552 too large")
-    store = house.assembly._mail_store
+    store = house.assembly.mail.store
     found = result_of(store.recent_refusals(house.account.id, instant_of(0), 10))
     assert [refusal.recipient for refusal in found] == [house.address()]
 
@@ -192,7 +192,7 @@ def test_our_own_failures(house: House) -> None:
     """A store that can't be asked, or has no room, is a failure of ours, not of the address."""
     address = f"test-{generate(house)}@mailcheck.example"
     recipient = accept(house, address)
-    result_of(house.assembly.engine.close())
+    result_of(house.assembly.runtime.engine.close())
     with pytest.raises(StoreUnavailable):
         accept(house, address)
     with pytest.raises(StoreUnavailable):

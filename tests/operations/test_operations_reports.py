@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred, fail
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.core.errors import LimitExceeded, RecipientUnknown, WorkTooSlow
 from mailcheck.core.instants import SECOND

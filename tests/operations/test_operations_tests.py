@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.deliverability_tests import (
     MAX_PENDING,
@@ -243,9 +243,9 @@ def test_share_links_that_lead_nowhere(owner: Owner) -> None:
 def message_of(owner: Owner) -> MessageId:
     """Receive a mail in the inbox; gives its id."""
     owner.house.receive()
-    store = owner.house.assembly._mail_store
+    store = owner.house.assembly.mail.store
     (message,), _ = result_of(
-        store.oldest_matches(owner.me, MessageFilter(), owner.house.assembly.now(), 1)
+        store.oldest_matches(owner.me, MessageFilter(), owner.house.assembly.runtime.now(), 1)
     )
     return MessageId(message.summary.id)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.cluster.local import LocalWakeUps
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.content import MessageContent
@@ -64,7 +64,7 @@ class WaitingRoom(House):
 
     def caller(self, key: str = "key") -> Caller:
         """Give a caller of the first account."""
-        position = result_of(self.assembly.engine.write(_newest_position, self.account.id))
+        position = result_of(self.assembly.runtime.engine.write(_newest_position, self.account.id))
         return Caller(self.account.id, KeyId(key), RequestLimits(60, 1000), position)
 
     def wait(
@@ -85,8 +85,8 @@ class WaitingRoom(House):
 
     def delete_unread(self) -> None:
         """Delete all mail without a read, while reads may be held."""
-        everything = (self.account.id, ANY, self.assembly.now(), 9)
-        result_of(self.assembly._mail_store.delete_matches(*everything))
+        everything = (self.account.id, ANY, self.assembly.runtime.now(), 9)
+        result_of(self.assembly.mail.store.delete_matches(*everything))
 
     def cursor(self) -> Position:
         """Give the inbox's newest position."""
@@ -95,7 +95,7 @@ class WaitingRoom(House):
 
     def is_idle(self) -> bool:
         """Tell whether no wait is parked and no call left in the clock."""
-        return self.assembly.feeds.count() == 0 and not self.clock.getDelayedCalls()
+        return self.assembly.mail.feeds.count() == 0 and not self.clock.getDelayedCalls()
 
 
 @for_each
@@ -138,8 +138,8 @@ def in_vain(waiting: "Deferred[StoredMessage | TimedOut]") -> TimedOut:
 
 def lose_hints(room: WaitingRoom) -> None:
     """Let nobody hear any hint from now on."""
-    assert isinstance(room.assembly.wake_ups, LocalWakeUps)
-    room.assembly.wake_ups._listeners.clear()
+    assert isinstance(room.assembly.mail.wake_ups, LocalWakeUps)
+    room.assembly.mail.wake_ups._listeners.clear()
 
 
 def failure_of(waiting: "Deferred[Any]", kind: type[ExpectedFailure]) -> Any:
@@ -244,7 +244,7 @@ class TestNothingIsMissed:
         lose_hints(room)
         room.send(subject="unheard")
         assert not waiting.called
-        room.assembly.feeds.look_everywhere()
+        room.assembly.mail.feeds.look_everywhere()
         assert found(waiting).summary.header.subject == "unheard"
 
     def test_a_lost_hint_at_the_end(self, room: WaitingRoom) -> None:
@@ -274,7 +274,7 @@ class TestNothingIsMissed:
             assert waiting.called == bool(expected)
             if expected:
                 assert found(waiting).summary.position == expected[0]
-        room.assembly.feeds.close()
+        room.assembly.mail.feeds.close()
         for _, _, waiting in waits:
             waiting.addErrback(lambda _: None)
         room.clock.advance(SAVE_DELAY)
@@ -308,7 +308,7 @@ class TestOwnMail:
         stored = run(load)
         for name in ("summary", "envelope_sender", "session", "content"):
             assert getattr(stored, name) == getattr(message, name)
-        content = lobby.assembly._content_store.find_content
+        content = lobby.assembly.mail.content_store.find_content
         assert result_of(content(message.summary.delivery_id)) is None
         lobby.clock.advance(SAVE_DELAY)
         assert result_of(content(message.summary.delivery_id)) == message.content
@@ -325,10 +325,10 @@ class TestOwnMail:
         """It is taken apart when it is on its way to the disk: nothing holds that up."""
         later: list[Callable[[], object]] = []
         assembly = lobby.assembly
-        contents, want = assembly._hand_over._contents, assembly.derivation.want
+        contents, want = assembly.mail.contents, assembly.mail.derivation.want
         waiting = lobby.wait()
         lobby.content.hold_calls()
-        HandOver(assembly.feeds, contents, want, later.append).expect(delivery_to(lobby))
+        HandOver(assembly.mail.feeds, contents, want, later.append).expect(delivery_to(lobby))
         assert not lobby.content.held
         (derive,) = later
         derive()
@@ -349,18 +349,18 @@ class TestOwnMail:
         lobby.receiver = ours
         lobby.send(subject="ours")
         assert not waiting.called
-        lobby.assembly.feeds.look_everywhere()
+        lobby.assembly.mail.feeds.look_everywhere()
         lobby.reader.let_go()
         assert found(waiting).summary.header.subject == "from elsewhere"
 
     def test_mail_that_could_not_be_written(self, lobby: WaitingRoom) -> None:
         """Nobody is given a mail whose commit has failed."""
         waiting = lobby.wait()
-        result_of(lobby.assembly.engine.write(_break_store, None))
+        result_of(lobby.assembly.runtime.engine.write(_break_store, None))
         with pytest.raises(StoreUnavailable):
             lobby.send()
         assert not waiting.called
-        lobby.assembly.feeds.close()
+        lobby.assembly.mail.feeds.close()
         failure_of(waiting, WaitInterrupted)
 
 
@@ -404,7 +404,7 @@ class TestManyWaits:
             waiting.addCallback(note, str(tag))
         room.send("b")
         assert order == ["B", "b", "None"]
-        assert room.assembly.feeds.count() == 2
+        assert room.assembly.mail.feeds.count() == 2
         room.clock.advance(30)
 
     def test_inboxes_are_apart(self, room: WaitingRoom) -> None:
@@ -420,7 +420,7 @@ class TestManyWaits:
 
     def test_slots(self, room: WaitingRoom) -> None:
         """A key holds so many waits and no more; one that ends makes room; keys are apart."""
-        limit = room.assembly.config.limits.waits_per_key
+        limit = room.assembly.runtime.config.limits.waits_per_key
         waits = [room.wait(MessageFilter(tag="x"), timeout=10 + n) for n in range(limit)]
         refused = failure_of(room.wait(), TooManyWaits)
         assert refused.retry_after == 1
@@ -567,7 +567,7 @@ class TestTheEnd:
     def test_cancelled_while_parked(self, room: WaitingRoom) -> None:
         """A client that goes away while it waits leaves no wait and no call behind."""
         waiting = room.wait()
-        assert room.assembly.feeds.count() == 1
+        assert room.assembly.mail.feeds.count() == 1
         self.cancel(waiting)
         assert room.is_idle()
         room.send()
@@ -612,7 +612,7 @@ class TestTheEnd:
         waiting = room.wait(MessageFilter(tag="x"))
         with_cursor = room.wait(MessageFilter(tag="x", after=Position(1)))
         room.send()
-        room.assembly.feeds.close()
+        room.assembly.mail.feeds.close()
         assert failure_of(waiting, WaitInterrupted).cursor == "c2"
         assert failure_of(with_cursor, WaitInterrupted).cursor == "c1"
         late = failure_of(room.wait(MessageFilter(after=Position(1))), WaitInterrupted)
@@ -625,7 +625,7 @@ class TestTheEnd:
         room.reader.hold_answers()
         finds = room.wait(MessageFilter(after=Position(1)))
         finds_nothing = room.wait(MessageFilter(tag="x"))
-        room.assembly.feeds.close()
+        room.assembly.mail.feeds.close()
         room.reader.let_go()
         assert found(finds).summary.position == 2
         assert failure_of(finds_nothing, WaitInterrupted).cursor == "c2"
@@ -633,14 +633,14 @@ class TestTheEnd:
     def test_store_failure(self, room: WaitingRoom) -> None:
         """When the store fails under it a wait is interrupted, with the cursor to go on from."""
         waiting = room.wait()
-        result_of(room.assembly.engine.write(_break_store, None))
-        room.assembly.feeds.hear(room.account.id)
+        result_of(room.assembly.runtime.engine.write(_break_store, None))
+        room.assembly.mail.feeds.hear(room.account.id)
         assert failure_of(waiting, WaitInterrupted).cursor == "c1"
 
     def test_store_failure_at_first(self, room: WaitingRoom) -> None:
         """When the inbox can't be read at all, it is the cursor that was given or read before."""
         caller = room.caller()
-        result_of(room.assembly.engine.write(_break_store, None))
+        result_of(room.assembly.runtime.engine.write(_break_store, None))
         wait = room.assembly.inbox.wait.wait
         for wanted, known, cursor in (
             (ANY, caller, "c1"),
@@ -763,7 +763,7 @@ class TestSeveral:
             assert waiting.called == (len(matching) >= count)
             if waiting.called:
                 assert self.positions(waiting) == matching[:count]
-        room.assembly.feeds.close()
+        room.assembly.mail.feeds.close()
         for _, _, waiting in waits:
             waiting.addErrback(lambda _: None)
         room.clock.advance(SAVE_DELAY)
@@ -841,7 +841,7 @@ class TestNone:
         """Where it is cut short nothing is said, and it can be repeated from where it began."""
         waiting = self.begin(room)
         broken = self.begin(room, MessageFilter(after=START, tag="x"))
-        room.assembly.feeds.close()
+        room.assembly.mail.feeds.close()
         assert failure_of(waiting, WaitInterrupted).cursor == "c1"
         assert failure_of(broken, WaitInterrupted).cursor == "c0"
 

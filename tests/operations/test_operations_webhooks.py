@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config, InboxOptions
 from mailcheck.core.cursors import START
 from mailcheck.core.errors import StoreUnavailable
@@ -180,7 +180,7 @@ def test_what_has_expired_holds_nothing_up(told: Told) -> None:
     told.create()
     told.receivers.answers = [BROKEN] * 1_000
     told.receive("one")
-    told.pass_time(told.house.assembly.retention / SECOND, step=600)
+    told.pass_time(told.house.assembly.runtime.retention / SECOND, step=600)
     told.receivers.answers = []
     tries = len(told.receivers.posts)
     told.receive("two")
@@ -345,7 +345,7 @@ def test_another_daemon_takes_over(told: Told) -> None:
     told.receive("one")
     store = told.deliver.store
     told.house.pass_time(LEASE / SECOND + 1)
-    assert result_of(store.claim("another", told.house.assembly.now(), LEASE))
+    assert result_of(store.claim("another", told.house.assembly.runtime.now(), LEASE))
     told.receive("two")
     assert told.receivers.subjects == ["one"]
     run(told.deliver.renew())
@@ -363,7 +363,7 @@ def test_a_record_of_one_without_the_lease_is_refused(told: Told) -> None:
     told.receivers.hangs = True
     told.receive("one")
     told.house.pass_time(LEASE / SECOND + 1)
-    assert result_of(told.deliver.store.claim("another", told.house.assembly.now(), LEASE))
+    assert result_of(told.deliver.store.claim("another", told.house.assembly.runtime.now(), LEASE))
     told.receivers.answer()
     assert told.shown(webhook).position == 0
 
@@ -375,7 +375,7 @@ def test_a_daemon_that_stops_lets_go(told: Told) -> None:
     told.receive("one")
     run(told.deliver.stop())
     assert told.receivers.hung_up == 1
-    now = told.house.assembly.now()
+    now = told.house.assembly.runtime.now()
     assert result_of(told.deliver.store.is_wanted("another", now))
     assert result_of(told.deliver.store.claim("another", now, LEASE))
 
@@ -384,7 +384,7 @@ def test_hints_that_are_lost_cost_a_moment(told: Told) -> None:
     """What no hint has told of is seen at the next look."""
     told.create()
     elsewhere = Recipient(told.house.address(), told.house.account.id, "")
-    store = told.house.assembly._mail_store
+    store = told.house.assembly.mail.store
     result_of(store.deliver(delivery(elsewhere, raw=mail("one"))))
     assert told.receivers.posts == []
     told.pass_time(RENEWAL)
@@ -415,7 +415,7 @@ def test_mail_that_no_webhook_wants_is_read_by_none(told: Told) -> None:
 def test_webhooks_are_no_parked_waits(told: Told) -> None:
     """They hear of mail as waits do, and are not counted as such."""
     told.create()
-    assert told.house.assembly.feeds.count() == 0
+    assert told.house.assembly.mail.feeds.count() == 0
 
 
 def test_what_is_deleted_after_it_was_read_is_never_told(told: Told) -> None:
@@ -440,7 +440,7 @@ def test_what_expires_after_it_was_read_is_never_told(told: Told) -> None:
     told.receive("one", "two")
     told.receivers.hangs = True
     told.pass_time(6)
-    told.house.pass_time(told.house.assembly.retention / SECOND)
+    told.house.pass_time(told.house.assembly.runtime.retention / SECOND)
     run(told.deliver.renew())
     told.receivers.hangs = False
     told.receivers.answer()

@@ -76,9 +76,12 @@ def test_greylisting_survives_a_restart(house: House) -> None:
     """What was tried before is in the store: another daemon on it goes on from there."""
     refused(house, "fault.greylist-30")
     house.pass_time(31)
-    again = house.assembly.faults
+    again = house.assembly.mail.faults
     fresh = receive_mail.RequestedFaults(
-        again._memory, house.assembly.cluster.counters, house.assembly.now, is_on=True
+        again._memory,
+        house.assembly.runtime.cluster.counters,
+        house.assembly.runtime.now,
+        is_on=True,
     )
     fault = fresh.at_recipient("fault.greylist-30")
     assert fault is not None
@@ -157,12 +160,12 @@ def test_a_setting_that_is_none(house: House, body: bytes) -> None:
 
 def test_keys_that_can_not_be_set(house: House) -> None:
     """Only a valid key has a setting, and only a number in its range."""
-    (key,) = run(house.assembly.accounts.list_keys(house.account))
+    (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
     with pytest.raises(InvalidParameter):
-        run(house.assembly.accounts.set_fault(key.id, 0))
-    run(house.assembly.accounts.revoke_key(key.id))
+        run(house.assembly.accounts.keep.set_fault(key.id, 0))
+    run(house.assembly.accounts.keep.revoke_key(key.id))
     with pytest.raises(KeyNotFound):
-        run(house.assembly.accounts.set_fault(key.id, 3))
+        run(house.assembly.accounts.keep.set_fault(key.id, 3))
 
 
 def test_switched_off() -> None:

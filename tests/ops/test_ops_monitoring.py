@@ -13,6 +13,8 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
+from mailcheck.assembly.metrics import list_metrics
+from mailcheck.assembly.services import mail_factory
 from mailcheck.core.instruments import Kind, Metric
 from mailcheck.smtp.settings import offer_no_tls
 from tests.house import House
@@ -55,8 +57,8 @@ def expressions() -> list[str]:
 def our_metrics(house: House) -> list[Metric]:
     """List what a daemon measures."""
     assembly = house.assembly
-    mail = assembly.mail_factory(offer_no_tls, is_submission=False)
-    return assembly.metrics(mail, mail, house.site, lambda: None, None)
+    mail = mail_factory(assembly, offer_no_tls, is_submission=False)
+    return list_metrics(assembly, mail, mail, house.site, lambda: None, None)
 
 
 def series_of(metric: Metric) -> Iterator[tuple[str, set[str]]]:

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from twisted.internet.task import Clock
 from twisted.logger import LogEvent, LogLevel, capturedLogs, formatEvent
 
-from mailcheck.assembly.daemon import Workers
-from mailcheck.assembly.ops import Certificates, OpsAssembly, Surroundings
+from mailcheck.assembly.ops import Certificates, Reloading, Surroundings
+from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config
 from mailcheck.config.reading import load_config
 from mailcheck.core.errors import SignInFailed
 from mailcheck.core.instants import Instant
 from mailcheck.core.instruments import Conditions
+from mailcheck.ops.journal import log_changes
 from mailcheck.ops.log import RENDERINGS, LogWriter
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, run
@@ -43,13 +43,14 @@ class Reloaded:
         conditions = Conditions()
         certificates = Certificates(read(), conditions, Instant(0))
         surroundings = Surroundings(self.output, {}, self.log, read, {})
-        self._ops = OpsAssembly(read(), conditions, certificates, surroundings, Clock())
+        log_changes(conditions)
+        self._reloading = Reloading(certificates, conditions, surroundings)
 
     def reload(self, content: str) -> list[tuple[LogLevel, str]]:
         """Write another configuration and have it read; gives what is logged."""
         self.path.write_text(content)
         with capturedLogs() as events:
-            self._ops._reload()
+            self._reloading.reload()
         return [(event["log_level"], formatEvent(event)) for event in events]
 
     def writes(self, level: LogLevel) -> bool:
@@ -113,7 +114,7 @@ def test_what_is_answered_well_has_no_line(house: House) -> None:
 def test_a_failed_sign_in_has_a_line(house: House) -> None:
     """It has the client's address, and neither name nor password."""
     with capturedLogs() as events, pytest.raises(SignInFailed):
-        run(house.assembly.dashboard.sign_in.sign_in("my-password", "hunter2", "203.0.113.9"))
+        run(house.assembly.accounts.sign_in.sign_in("my-password", "hunter2", "203.0.113.9"))
     (line,) = ours(events, JOURNAL)
     assert line == (
         "failed sign-in: client=203.0.113.9 why=no account has this name and this password"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from mailcheck.assembly.services import mail_factory
 from mailcheck.core.deliverability_tests import DeliverabilityTest, State
 from mailcheck.core.filters import MessageFilter
 from mailcheck.smtp.settings import offer_no_tls
@@ -25,7 +26,7 @@ class Sender:
 
     def connect(self, *, is_submission: bool = False, client_ip: str = PUBLIC_IP) -> Talk:
         """Connect and greet."""
-        factory = self.house.assembly.mail_factory(offer_no_tls, is_submission=is_submission)
+        factory = mail_factory(self.house.assembly, offer_no_tls, is_submission=is_submission)
         talk = Talk(factory, client_ip)
         talk.say(b"EHLO sender.example\r\n")
         return talk
@@ -44,7 +45,7 @@ class Sender:
 
     def messages(self) -> int:
         """Count the messages of the inbox."""
-        store, now = self.house.assembly._mail_store, self.house.assembly.now()
+        store, now = self.house.assembly.mail.store, self.house.assembly.runtime.now()
         found, _ = result_of(store.oldest_matches(self.house.account.id, MessageFilter(), now, 9))
         return len(found)
 
@@ -137,7 +138,7 @@ def test_our_own_failure(sender: Sender) -> None:
     test, address = sender.generate()
     talk = sender.connect()
     talk.say(rcpt(address))
-    result_of(sender.house.assembly.engine.close())
+    result_of(sender.house.assembly.runtime.engine.close())
     assert talk.codes(BODY) == ["451"]
     assert talk.codes(MAIL, b"RCPT TO:<%s>\r\n" % address) == ["250", "451"]
     assert test.state is State.PENDING

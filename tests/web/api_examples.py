@@ -180,7 +180,7 @@ def _watches(world: ExampleHouse) -> dict[str, Any]:
     found |= {"watch": world.get(one), "watches": world.get("/watches")}
     found["watch history"] = world.get(f"{one}/history")
     account_id, name = world.house.account.id, found["watch made"]["id"]
-    now = world.house.assembly.now()
+    now = world.house.assembly.runtime.now()
     assert result_of(watches.store.claim_one(account_id, name, "other", now, 60_000))
     found["watch busy"] = world.ask("POST", f"{one}/run", 409)
     found["watch deleted"] = world.ask("DELETE", one)
@@ -249,7 +249,7 @@ def _reports() -> dict[str, Any]:
     found["reports deleted"] = house.ask("DELETE", "/reports?day=2026-11-19").answer().json
     run(house.assembly.reports.runner.stop())
     house.receive(addresses["tls"], raw=raw, sender="")
-    now = house.assembly.now()
+    now = house.assembly.runtime.now()
     lease = Lease("other", Instant(now + 60_000))
     waiting = result_of(house.assembly.reports.store.claim(lease, now))
     found["report busy"] = house.ask("DELETE", f"/reports/{waiting.id}").answer().json

@@ -44,7 +44,7 @@ class ScoredHouse:
 
     def address(self, test_id: str) -> str:
         """Give a test's address."""
-        return f"test-{test_id}@{self.house.assembly.config.inbox.domain}"
+        return f"test-{test_id}@{self.house.assembly.runtime.config.inbox.domain}"
 
     def send(self, test_id: str, mail: ReceivedMail | None = None) -> None:
         """Send a mail to a test, by default one that nobody finds fault with."""

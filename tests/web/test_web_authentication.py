@@ -70,10 +70,10 @@ def test_an_unknown_key_is_refused(house: House) -> None:
 
 def test_a_revoked_key_is_refused_at_once(house: House) -> None:
     """From its revocation on a key is 401, on a connection and daemon that served it before."""
-    issued = run(house.assembly.accounts.issue_key(house.account, ""))
+    issued = run(house.assembly.accounts.keep.issue_key(house.account, ""))
     key = issued.secret
     assert house.get("/inbox", key=key).status == 200
-    run(house.assembly.accounts.revoke_key(issued.key.id))
+    run(house.assembly.accounts.keep.revoke_key(issued.key.id))
     answer = house.get("/inbox", key=key)
     assert answer.status == 401
     assert "revoked" in answer.json["error"]
@@ -108,7 +108,7 @@ def test_every_route_asks_for_the_key_first(house: House, method: str, path: str
 def test_a_long_key_is_compared_whole(house: House) -> None:
     """A key that the operator chose is not cut: its beginning does not open the account."""
     secret = "k" * 300
-    run(house.assembly.accounts.issue_key(house.account, "", preset=secret))
+    run(house.assembly.accounts.keep.issue_key(house.account, "", preset=secret))
     assert house.get("/inbox", key=secret).status == 200
     assert house.get("/inbox", key=secret[:256]).status == 401
     assert house.get("/inbox", key=secret + "k").status == 401
@@ -117,7 +117,7 @@ def test_a_long_key_is_compared_whole(house: House) -> None:
 def test_the_use_of_a_key_is_noted(house: House) -> None:
     """When a key was last used is written down now and then, not for each request."""
     house.get("/inbox")
-    assert run(house.assembly.accounts.list_keys(house.account))[0].last_used_at is None
-    run(house.assembly.authenticator.save_key_uses())
-    used = run(house.assembly.accounts.list_keys(house.account))[0].last_used_at
-    assert used == house.assembly.now()
+    assert run(house.assembly.accounts.keep.list_keys(house.account))[0].last_used_at is None
+    run(house.assembly.accounts.authenticator.save_key_uses())
+    used = run(house.assembly.accounts.keep.list_keys(house.account))[0].last_used_at
+    assert used == house.assembly.runtime.now()

@@ -9,7 +9,7 @@ import pytest
 from twisted.logger import LogEvent
 
 import mailcheck.web
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.web.site.replies import reply_to_failure
 from mailcheck.workers.scheduling import DirectWorker

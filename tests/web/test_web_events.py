@@ -76,7 +76,7 @@ def test_messages_as_in_a_list(house: House) -> None:
     assert [one["id"] for one in client.events] == ["c0", "c1", "c2"]
     assert client.events[0].keys() == {"id"}
     client.leave()
-    assert house.assembly.feeds.count() == 0
+    assert house.assembly.mail.feeds.count() == 0
 
 
 def test_coming_again(house: House) -> None:
@@ -122,7 +122,7 @@ def test_what_can_not_be_followed(house: House, query: str, field: str) -> None:
     """It is a 400 with an error, as anywhere else, and no stream."""
     answer = error_of(Client(house, query, *filter(None, [field])))
     assert answer.status == 400
-    assert house.assembly.feeds.count() == 0
+    assert house.assembly.mail.feeds.count() == 0
 
 
 def test_without_a_key(house: House) -> None:
@@ -135,7 +135,7 @@ def test_a_head(house: House) -> None:
     client = Client(house, method="HEAD")
     assert "200 OK" in client.head
     assert client.text == ""
-    assert house.assembly.feeds.count() == 0
+    assert house.assembly.mail.feeds.count() == 0
 
 
 def test_one_request_however_long(house: House) -> None:
@@ -151,9 +151,9 @@ def test_one_request_however_long(house: House) -> None:
 def test_a_revoked_key_is_told(house: House) -> None:
     """The stream says why it ends; who comes again gets 401."""
     client = Client(house)
-    (key,) = run(house.assembly.accounts.list_keys(house.account))
-    run(house.assembly.accounts.revoke_key(key.id))
-    run(house.assembly._keys_in_use.look())
+    (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
+    run(house.assembly.accounts.keep.revoke_key(key.id))
+    run(house.assembly.accounts.revoked_keys.look())
     assert client.has_ended
     (closed,) = client.told("closed")
     assert "revoked" in closed["error"]
@@ -174,7 +174,7 @@ def test_a_reader_who_stalls_is_cut_off(house: House) -> None:
     house.pass_time(1)
     assert client.connection.transport.disconnecting
     client.leave()
-    assert house.assembly.feeds.count() == 0
+    assert house.assembly.mail.feeds.count() == 0
 
 
 def test_a_reader_who_is_slow_gets_all(house: House) -> None:
@@ -211,4 +211,4 @@ def test_a_backlog_goes_out_as_it_is_read(house: House) -> None:
     assert reader.received().count(b"event: message") == 300
     assert reader.transport.most_unread < MOST_UNREAD
     reader.hang_up()
-    assert house.assembly.feeds.count() == 0
+    assert house.assembly.mail.feeds.count() == 0

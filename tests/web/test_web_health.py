@@ -2,7 +2,7 @@
 
 import pytest
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, run
@@ -41,7 +41,7 @@ def test_a_daemon_without_its_store_is_alive_and_not_ready() -> None:
 
 def test_what_is_not_well_is_named(house: House) -> None:
     """A balancer keeps a daemon that can work; its operator reads what is not as it should be."""
-    house.assembly.conditions.set("resolver 192.0.2.1", "it does not answer")
+    house.assembly.runtime.conditions.set("resolver 192.0.2.1", "it does not answer")
     answer = house.open("/readyz").answer()
     assert answer.json == {
         "status": "ready",
@@ -51,6 +51,6 @@ def test_what_is_not_well_is_named(house: House) -> None:
 
 def test_a_closed_store_is_not_ready(house: House) -> None:
     """With the store closed, as a daemon that stops has it, /readyz is 503."""
-    house.assembly.engine.close()
+    house.assembly.runtime.engine.close()
     run(house.assembly.heartbeat.look())
     assert house.open("/readyz").answer().status == 503

@@ -23,7 +23,7 @@ from mailcheck.api.requests.reading import (
     request_fields,
 )
 from mailcheck.api.urls import PublicUrls
-from mailcheck.assembly.rest_and_mcp import BuiltOperations, RestAndMcp
+from mailcheck.assembly.web import build_routes
 from mailcheck.config.options import WebOptions
 from mailcheck.core.accounts import Caller
 from mailcheck.core.watches import WatchSettings
@@ -235,20 +235,7 @@ def checking() -> Iterator[House]:
 
 def routes_of(house: House) -> Sequence[Route[Any]]:
     """List the routes of a house."""
-    built = house.assembly
-    operations = BuiltOperations(
-        built.accounts,
-        built.inbox,
-        built.checks,
-        built.tests,
-        built.watches,
-        built.scoring,
-        built._workers,
-        built.time_and_chance,
-        built._turns,
-        built.reports.operations,
-    )
-    return RestAndMcp(built.config, operations, built.retention).routes
+    return build_routes(house.assembly)
 
 
 def parameters(operation: Any, place: str) -> dict[str, Any]:
@@ -258,7 +245,7 @@ def parameters(operation: Any, place: str) -> dict[str, Any]:
 
 def test_every_parameter_that_is_described_is_read(checking: House) -> None:
     """No handler ignores a parameter that it takes; variables of paths are described."""
-    caller: Caller = run(checking.assembly.authenticator.identify(checking.key))
+    caller: Caller = run(checking.assembly.accounts.authenticator.identify(checking.key))
     for route in routes_of(checking):
         described = route.described
         _, _, operation = OPERATIONS[described.operation.id]
@@ -272,7 +259,9 @@ def test_every_parameter_that_is_described_is_read(checking: House) -> None:
         else:
             asked = read_texts(noting(request, read), required)
         path = dict.fromkeys(PATH_PARAMETERS, "none")
-        call = Call(caller, checking.assembly.now(), asked, path, "", checking.assembly.urls)
+        call = Call(
+            caller, checking.assembly.runtime.now(), asked, path, "", checking.assembly.runtime.urls
+        )
         under_way: Deferred[Any] = Deferred.fromCoroutine(route.handle(call))  # type: ignore[arg-type]
         under_way.addErrback(lambda _: None)
         under_way.cancel()

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import WebOptions
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory

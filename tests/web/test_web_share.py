@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import WebOptions
 from mailcheck.core.identifiers import MessageId
 from mailcheck.workers.scheduling import DirectWorker

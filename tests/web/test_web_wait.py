@@ -2,7 +2,7 @@
 
 import pytest
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.operations.inbox.contents import SAVE_DELAY
 from mailcheck.workers.scheduling import DirectWorker
@@ -232,12 +232,12 @@ def test_after_and_since_both_count(house: House) -> None:
 def test_a_client_that_hangs_up_leaves_no_waiter(house: House) -> None:
     """The wait of a client that goes away is over; the others go on."""
     gone, stays = wait(house), wait(house)
-    assert house.assembly.feeds.count() == 2
+    assert house.assembly.mail.feeds.count() == 2
     gone.hang_up()
-    assert house.assembly.feeds.count() == 1
+    assert house.assembly.mail.feeds.count() == 1
     house.receive()
     assert stays.answer().status == 200
-    assert house.assembly.feeds.count() == 0
+    assert house.assembly.mail.feeds.count() == 0
     house.pass_time(SAVE_DELAY)
     assert not house.clock.getDelayedCalls()
 
@@ -249,7 +249,7 @@ def test_an_answered_wait_leaves_nothing(house: House) -> None:
     matched.answer()
     house.pass_time(5)
     assert timed_out.answer().status == 408
-    assert house.assembly.feeds.count() == 0
+    assert house.assembly.mail.feeds.count() == 0
     assert not house.clock.getDelayedCalls()
 
 
@@ -267,7 +267,7 @@ def test_shutdown_ends_waits_with_503_and_a_cursor(house: House) -> None:
     house.receive()
     house.pass_time(1)
     pending = wait(house)
-    house.assembly.feeds.close()
+    house.assembly.mail.feeds.close()
     answer = pending.answer()
     assert answer.status == 503
     assert int(answer.headers["retry-after"]) >= 1
@@ -287,7 +287,7 @@ def test_a_store_that_fails_during_a_wait_is_503() -> None:
     house.pass_time(1)
     pending = wait(house)
     reader.fault = StoreUnavailable("the database can't answer now: disk I/O error")
-    house.assembly.feeds.hear(house.account.id)  # as of mail at another daemon
+    house.assembly.mail.feeds.hear(house.account.id)  # as of mail at another daemon
     answer = pending.answer()
     assert answer.status == 503
     assert answer.json["cursor"] == "c1"
@@ -307,5 +307,5 @@ def test_a_store_that_fails_at_the_end_of_a_wait_is_503() -> None:
     reader.fault = StoreUnavailable("the database can't answer now: disk I/O error")
     house.pass_time(5)
     assert pending.answer().status == 503
-    assert house.assembly.feeds.count() == 0
+    assert house.assembly.mail.feeds.count() == 0
     house.close()

@@ -110,7 +110,7 @@ def test_a_restart_says_nothing_of_none(house: House) -> None:
     pending = house.ask("GET", "/inbox/wait/none?tag=a")
     several = house.ask("GET", "/inbox/wait/many?count=2&tag=b&after=c0")
     house.receive(house.address("b"))
-    house.assembly.feeds.close()
+    house.assembly.mail.feeds.close()
     for one in (pending, several):
         answer = one.answer()
         assert (answer.status, answer.json["cursor"]) == (503, "c0")

@@ -301,6 +301,8 @@ def test_a_run_that_is_asked_for_behind_another_one(watching: Watching) -> None:
     (alert,) = second.answer().json["alerts"]
     assert "DMARC" in alert["sentence"]
     store, path = house.assembly.watches.store, one.rpartition("/")[2]
-    taken = store.claim_one(house.account.id, WatchId(path), "other", house.assembly.now(), 60_000)
+    taken = store.claim_one(
+        house.account.id, WatchId(path), "other", house.assembly.runtime.now(), 60_000
+    )
     assert result_of(taken) is not None
     watching.ask("POST", f"{one}/run", status=409)

@@ -13,7 +13,7 @@ from tests.web.raw_http import RawHttp, read_answer, request
 def sign_up(browser: Browser, name: str = "ann") -> Account:
     """Make an account by its form; gives it."""
     browser.sign_up(name)
-    accounts: list[Account] = run(browser.house.assembly.accounts.accounts())
+    accounts: list[Account] = run(browser.house.assembly.accounts.keep.accounts())
     return next(account for account in accounts if account.name == name)
 
 

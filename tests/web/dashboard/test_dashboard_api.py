@@ -125,7 +125,7 @@ def test_the_answer_for_an_account(house: House) -> None:
     ann, bob = Browser(house, "192.0.2.7"), Browser(house, "192.0.2.8")
     ann.sign_up("ann")
     bob.sign_up("bob")
-    accounts = {one.name: one for one in run(house.assembly.accounts.accounts())}
+    accounts = {one.name: one for one in run(house.assembly.accounts.keep.accounts())}
     message_id = receive(house, accounts["ann"], mail("Your code"))
     listed = json.loads(fetch(ann, "/api/answers/listMessages").body)
     assert (listed["called"], listed["status"]) == ("GET /inbox/messages?limit=3", 200)

@@ -54,7 +54,7 @@ def words(browser: Browser) -> str:
 
 def ann(scored: ScoredHouse) -> Account:
     """Give the visitor's account."""
-    accounts: list[Account] = run(scored.house.assembly.accounts.accounts())
+    accounts: list[Account] = run(scored.house.assembly.accounts.keep.accounts())
     return next(account for account in accounts if account.name == "ann")
 
 

@@ -19,8 +19,8 @@ def config_of_nothing_outside() -> Config:
 def visitor(house: House, *, is_operator: bool) -> Browser:
     """Sign in as the operator, or as somebody else."""
     browser = Browser(house)
-    account = run(house.assembly.accounts.add("ann", is_operator=is_operator))
-    run(house.assembly.dashboard.sign_in.set_password(account, "correct horse"))
+    account = run(house.assembly.accounts.keep.add("ann", is_operator=is_operator))
+    run(house.assembly.accounts.sign_in.set_password(account, "correct horse"))
     browser.sign_in()
     return browser
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from twisted.logger import LogEvent
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import WebOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.ops.watch import DISK
@@ -42,7 +42,7 @@ def test_no_page_without_a_session(browser: Browser, path: str) -> None:
 def test_a_disk_without_room(browser: Browser) -> None:
     """While mail is refused for want of room each page of an owner says so, and no other page."""
     said = b"takes no mail now"
-    conditions = browser.house.assembly.conditions
+    conditions = browser.house.assembly.runtime.conditions
     conditions.set(DISK, "it is full, or nearly so: mail is refused")
     for path in OPEN:
         assert said not in browser.open(path).body
@@ -222,7 +222,7 @@ def broken() -> Iterator[tuple[House, FaultyWorker]]:
     )
     yield house, reader
     reader.fault = None
-    result_of(house.assembly.engine.close())
+    result_of(house.assembly.runtime.engine.close())
 
 
 def test_a_store_that_is_away(broken: tuple[House, FaultyWorker]) -> None:

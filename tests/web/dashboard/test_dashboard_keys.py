@@ -38,7 +38,7 @@ def key_ids(owner: Browser) -> list[str]:
 def test_a_key_from_the_dashboard_opens_the_api(owner: Browser) -> None:
     """A new key is shown, and works from then on for the account's own inbox."""
     secret = create(owner)
-    account = run(owner.house.assembly.accounts.find("ann"))
+    account = run(owner.house.assembly.accounts.keep.find("ann"))
     body = owner.house.get("/inbox", key=secret).json
     assert body["address"].startswith(account.mailbox_name)
 
@@ -114,7 +114,7 @@ def test_the_use_of_a_key(owner: Browser) -> None:
 
 def test_limits_of_a_keys_own(owner: Browser) -> None:
     """A key with limits of its own is measured by these."""
-    accounts = owner.house.assembly.accounts
+    accounts = owner.house.assembly.accounts.keep
     account = run(accounts.find("ann"))
     run(accounts.issue_key(account, "big", per_minute=6000, per_day=1_000_000))
     owner.open("/keys")
@@ -175,7 +175,7 @@ def test_not_too_many_keys(owner: Browser) -> None:
 def test_a_first_mail(house: House, owner: Browser) -> None:
     """An empty inbox shows a command that sends a first mail; a full one shows what is there."""
     owner.open("/")
-    account = run(house.assembly.accounts.find("ann"))
+    account = run(house.assembly.accounts.keep.find("ann"))
     recipient = f"{account.mailbox_name}+signup@mailcheck.example"
     assert f"--mail-rcpt {recipient}" in owner.page.text
     assert "smtp://127.0.0.1:2525" in owner.page.text
@@ -201,6 +201,6 @@ def test_mails_of_a_key_can_be_made_to_fail(owner: Browser) -> None:
 def test_nobody_sets_the_fault_of_anothers_key(owner: Browser) -> None:
     """A key of another account is none."""
     create(owner)
-    (theirs,) = run(owner.house.assembly.accounts.list_keys(owner.house.account))
+    (theirs,) = run(owner.house.assembly.accounts.keep.list_keys(owner.house.account))
     owner.open("/keys")
     assert owner.submit(f"/keys/{theirs.id}/fault", every="1").status == 404

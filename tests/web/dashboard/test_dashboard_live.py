@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import LimitsOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.workers.scheduling import DirectWorker
@@ -60,7 +60,7 @@ class Stream:
 
 def waits(house: House) -> int:
     """Say how many waits are parked."""
-    return house.assembly.feeds.count()
+    return house.assembly.mail.feeds.count()
 
 
 def test_new_mail_is_announced(browser: Browser) -> None:
@@ -225,7 +225,7 @@ def test_a_stopping_daemon_ends_its_streams(browser: Browser) -> None:
     """When the daemon stops, streams end, and browsers come again to the next one."""
     sign_up(browser)
     stream = Stream(browser)
-    browser.house.assembly.feeds.close()
+    browser.house.assembly.mail.feeds.close()
     assert stream.events[-1]["event"] == "problem"
     assert stream.has_ended
 
@@ -239,7 +239,7 @@ def test_a_failing_store_ends_a_stream() -> None:
     account = sign_up(browser)
     stream = Stream(browser)
     reader.fault = StoreUnavailable("the disk is gone")
-    house.assembly.wake_ups.publish(account.id)
+    house.assembly.mail.wake_ups.publish(account.id)
     assert stream.events[-1]["event"] == "problem"
     assert stream.has_ended
     reader.fault = None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import WebOptions
 from mailcheck.core.instants import DAY, SECOND
 from mailcheck.operations.accounts.register import INVITATION_DAYS
@@ -44,13 +44,13 @@ def build() -> Iterator[Build]:
 
 def count_accounts(house: House) -> int:
     """Count all accounts."""
-    return len(run(house.assembly.accounts.accounts()))
+    return len(run(house.assembly.accounts.keep.accounts()))
 
 
 def test_closed(build: Build) -> None:
     """Where registration is closed nobody can make an account, with an invitation neither."""
     house = build(registration="closed")
-    code = run(house.assembly.dashboard.invitations.invite())
+    code = run(house.assembly.accounts.invitations.invite())
     browser = Browser(house)
     for path in ("/sign-up", f"/sign-up?invitation={code}"):
         assert browser.open(path).status == 403
@@ -67,7 +67,7 @@ def test_closed(build: Build) -> None:
 def test_by_invitation(build: Build) -> None:
     """An invitation makes one account; a name that is taken does not use it up."""
     house = build(registration="invite")
-    code = run(house.assembly.dashboard.invitations.invite())
+    code = run(house.assembly.accounts.invitations.invite())
     browser = Browser(house)
     assert browser.open("/sign-up").status == 403
     assert "you need an invitation" in browser.page.text.lower()
@@ -98,7 +98,7 @@ def test_an_invitation_that_is_none(build: Build, code: str) -> None:
 def test_an_invitation_expires(build: Build) -> None:
     """An invitation that nobody used ends after a week."""
     house = build(registration="invite")
-    code = run(house.assembly.dashboard.invitations.invite())
+    code = run(house.assembly.accounts.invitations.invite())
     house.pass_time(INVITATION_DAYS * DAY / SECOND - 1)
     browser = Browser(house)
     assert browser.open(f"/sign-up?invitation={code}").status == 200
@@ -109,7 +109,7 @@ def test_an_invitation_expires(build: Build) -> None:
 def test_the_operator_invites(build: Build) -> None:
     """Who is signed in as the operator makes links that work; nobody else can."""
     house = build(registration="invite")
-    run(house.assembly.dashboard.sign_in.set_password(house.account, "operator's own"))
+    run(house.assembly.accounts.sign_in.set_password(house.account, "operator's own"))
     operator = Browser(house)
     operator.follow(operator.sign_in("first", "operator's own"))
     operator.open("/account")
@@ -148,7 +148,7 @@ def test_nobody_signs_up_as_the_operator() -> None:
     """Who signs up first of all, on a fresh service, is not the operator."""
     house = EmptyHouse(config_in_memory(accounts=CHEAP))
     Browser(house).sign_up("ann")
-    (account,) = run(house.assembly.accounts.accounts())
+    (account,) = run(house.assembly.accounts.keep.accounts())
     assert (account.name, account.is_operator) == ("ann", False)
     house.close()
 
@@ -159,7 +159,7 @@ def test_nobody_signs_up_before_the_account_of_the_daemon() -> None:
     browser = Browser(house)
     assert browser.open("/sign-up").status == 403
     assert "service is starting" in browser.page.text
-    run(house.assembly.accounts.add("developer"))
+    run(house.assembly.accounts.keep.add("developer"))
     assert browser.sign_up("ann").status == 200
     house.close()
 

@@ -22,7 +22,7 @@ def test_signing_up(browser: Browser) -> None:
     overview = browser.sign_up("ann")
     assert overview.status == 200
     assert "Welcome: your account and its inbox are ready." in browser.page.text
-    account = run(browser.house.assembly.accounts.find("ann"))
+    account = run(browser.house.assembly.accounts.keep.find("ann"))
     assert f"{account.mailbox_name}@mailcheck.example" in browser.page.text
     assert not account.is_operator
 
@@ -99,7 +99,7 @@ def test_what_will_not_do(browser: Browser, name: str, password: str, problem: s
     answer = browser.submit("/sign-up", name=name, password=password)
     assert answer.status == 400
     assert problem in browser.page.text
-    assert len(run(browser.house.assembly.accounts.accounts())) == 1
+    assert len(run(browser.house.assembly.accounts.keep.accounts())) == 1
 
 
 def test_a_session_is_always_new(house: House, browser: Browser) -> None:
@@ -205,10 +205,10 @@ def test_the_page_that_was_wanted(browser: Browser) -> None:
 def test_hashes_follow_the_cost(browser: Browser) -> None:
     """A hash that was made at another cost is made anew when its owner signs in."""
     assembly = browser.house.assembly
-    account = run(assembly.accounts.add("ann"))
-    store = PasswordStore(assembly.engine)
+    account = run(assembly.accounts.keep.add("ann"))
+    store = PasswordStore(assembly.runtime.engine)
     old = write_hash("correct horse", b"salt", ScryptCost(11, 8, 1))
-    result_of(store.set_password(account.id, old, assembly.now()))
+    result_of(store.set_password(account.id, old, assembly.runtime.now()))
     for _ in range(2):
         assert Browser(browser.house).sign_in("ann").status == 303
         kept = result_of(store.find_password("ann")).password_hash

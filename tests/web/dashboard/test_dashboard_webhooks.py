@@ -48,7 +48,7 @@ def webhook_of(owner: Browser) -> str:
 def receive(owner: Browser, subject: str = "Welcome", tag: str = "") -> None:
     """Take a mail in for her."""
     house = owner.house
-    account = run(house.assembly.accounts.find("ann"))
+    account = run(house.assembly.accounts.keep.find("ann"))
     house.receive(house.address(tag, account), raw=mail(subject))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mailcheck.assembly.daemon import Workers
+from mailcheck.assembly.workers import Workers
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, run
@@ -59,8 +59,8 @@ def test_a_revoked_key_stops_at_once(house: House) -> None:
     """A key that was revoked is 401 with its next message."""
     agent = Agent(house)
     assert agent.post(PING).status == 200
-    (key,) = run(house.assembly.accounts.list_keys(house.account))
-    run(house.assembly.accounts.revoke_key(key.id))
+    (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
+    run(house.assembly.accounts.keep.revoke_key(key.id))
     reply = agent.post(PING)
     assert reply.status == 401
     assert "revoked" in reply.error["message"]
@@ -150,5 +150,5 @@ def test_a_store_that_fails_later_is_told_to_the_model() -> None:
         assert "the disk is gone" not in sentence
         assert "may work in 2 seconds" in sentence
         reader.fault = None
-    assert house.assembly.feeds.count() == 0
+    assert house.assembly.mail.feeds.count() == 0
     house.close()

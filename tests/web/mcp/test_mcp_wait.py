@@ -24,7 +24,7 @@ def outcome_of(agent: Agent, reply: Any) -> Any:
 
 def parked(house: House) -> int:
     """Say how many waits the daemon holds."""
-    return house.assembly.feeds.count()
+    return house.assembly.mail.feeds.count()
 
 
 def test_mail_wakes_the_agent(agent: Agent, house: House) -> None:
@@ -407,7 +407,7 @@ def test_a_restart_is_told_with_the_cursor(agent: Agent, house: House) -> None:
     early = agent.call("wait_for_message", {"tag": "a"})
     late = agent.call("wait_for_message", {"tag": "a"}, progress_token=1)
     house.pass_time(1)
-    house.assembly.feeds.close()
+    house.assembly.mail.feeds.close()
     for reply in (early, late):
         assert "the wait was cut short" in failure_of(reply)
         assert "pass after=c1" in failure_of(reply)

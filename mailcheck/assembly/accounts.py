@@ -1,0 +1,94 @@
+"""Builds accounts: their keys, their passwords, and what limits their requests."""
+
+from msgspec import Struct
+from twisted.application.service import Service
+
+from mailcheck.assembly.deployment import reserved_names
+from mailcheck.assembly.runtime import Runtime
+from mailcheck.core.accounts import RequestLimits
+from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.operations.accounts.authenticate import (
+    REVOKED_KEYS_INTERVAL,
+    Authenticator,
+    RequestMeter,
+    RevokedKeys,
+)
+from mailcheck.operations.accounts.keep_accounts import KeepAccounts
+from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
+from mailcheck.operations.accounts.register import (
+    Invitations,
+    Register,
+    Registration,
+    RegistrationRules,
+)
+from mailcheck.operations.accounts.sign_in import Attempts, DashboardSessions, SignIn
+from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
+
+KEY_USE_INTERVAL = 30.0
+"""Seconds between writes of when keys were last used."""
+
+
+class AccountParts(Struct, frozen=True):
+    """The operations on accounts."""
+
+    keep: KeepAccounts
+    meter: RequestMeter
+    authenticator: Authenticator
+    revoked_keys: RevokedKeys
+    sessions: DashboardSessions
+    invitations: Invitations
+    sign_in: SignIn
+    register: Register
+
+
+def build_accounts(runtime: Runtime) -> AccountParts:
+    """Build the operations on accounts."""
+    time_and_chance, engine, now = runtime.time_and_chance, runtime.engine, runtime.now
+    options, limits = runtime.config.accounts, runtime.config.limits
+    store, passwords = AccountStore(engine), PasswordStore(engine)
+    keep = KeepAccounts(store, time_and_chance)
+    meter = RequestMeter(runtime.cluster.counters, now)
+    hasher = PasswordHasher(
+        runtime.workers.passwords,
+        ScryptCost(options.password_cost),
+        time_and_chance.random_bytes,
+        runtime.clock,
+    )
+    attempts = Attempts(meter, now)
+    sessions = DashboardSessions(SessionStore(engine), time_and_chance)
+    invitations = Invitations(passwords, time_and_chance)
+    sign_in = SignIn(passwords, hasher, sessions, attempts, runtime.clients, time_and_chance)
+    rules = RegistrationRules(
+        Registration(options.registration),
+        options.per_address,
+        reserved_names(runtime.config),
+        is_first_ours=options.bootstrap,
+    )
+    return AccountParts(
+        keep,
+        meter,
+        Authenticator(
+            store, RequestLimits(limits.requests_per_minute, limits.requests_per_day), now
+        ),
+        RevokedKeys(store),
+        sessions,
+        invitations,
+        sign_in,
+        Register(rules, keep, passwords, hasher, sign_in, invitations, attempts, now),
+    )
+
+
+def account_services(runtime: Runtime, accounts: AccountParts) -> list[Service]:
+    """Return the services that save when keys were used, and find keys that were revoked."""
+    return [
+        PeriodicService(
+            "noting key uses",
+            KEY_USE_INTERVAL,
+            accounts.authenticator.save_key_uses,
+            runtime.clock,
+            ends_with_round=True,
+        ),
+        PeriodicService(
+            "revoked keys", REVOKED_KEYS_INTERVAL, accounts.revoked_keys.look, runtime.clock
+        ),
+    ]

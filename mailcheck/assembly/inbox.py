@@ -1,0 +1,149 @@
+"""Builds inboxes: the store of mails, the receipt of mail, and the operations of owners."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from mailcheck.assembly.accounts import AccountParts
+from mailcheck.assembly.deliverability import DeliverabilityParts
+from mailcheck.assembly.deployment import receive_settings
+from mailcheck.assembly.reports import ReportParts
+from mailcheck.assembly.runtime import Runtime
+from mailcheck.assembly.scoring import scoring_settings
+from mailcheck.core.accounts import Quota
+from mailcheck.core.identifiers import AccountId
+from mailcheck.daemon.derivation import Derivation
+from mailcheck.daemon.retention import Retention
+from mailcheck.operations.accounts.authenticate import Authenticator
+from mailcheck.operations.deliverability.authenticate_mail import KnownResults
+from mailcheck.operations.inbox.check_message import AuthenticateMessage, CheckLinks, CheckMail
+from mailcheck.operations.inbox.contents import Contents, MailBytes, MessageLoader
+from mailcheck.operations.inbox.feeds import HandOver, InboxFeeds
+from mailcheck.operations.inbox.follow_inbox import FollowInbox
+from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
+from mailcheck.operations.inbox.offered import InboxOperations
+from mailcheck.operations.inbox.receive_mail import ReceiveMail, RequestedFaults
+from mailcheck.operations.inbox.wait_for_message import WaitForMessage
+from mailcheck.operations.inbox.webhooks import KeepWebhooks
+from mailcheck.operations.places import WaitSlots
+from mailcheck.ports.cluster import WakeUps
+from mailcheck.store.content_store import ContentStore
+from mailcheck.store.mail_store import MailStore
+from mailcheck.store.messages import ExpiryStore
+
+
+class MailParts(Struct, frozen=True):
+    """The stored mails, and the waits for them.
+
+    :param hand_over: gives a mail that has been received to the waits of this process.
+    """
+
+    store: MailStore
+    content_store: ContentStore
+    mail_bytes: MailBytes
+    contents: Contents
+    loader: MessageLoader
+    wake_ups: WakeUps[AccountId]
+    removals: WakeUps[AccountId]
+    feeds: InboxFeeds
+    derivation: Derivation
+    hand_over: HandOver
+    faults: RequestedFaults
+    retention: Retention
+
+
+def build_mail(runtime: Runtime, learn: Callable[[tuple[tuple[str, str], ...]], None]) -> MailParts:
+    """Build the stored mails, and the waits for them.
+
+    :param learn: records the DKIM selectors of a mail.
+    """
+    config, cluster, engine = runtime.config, runtime.cluster, runtime.engine
+    time_and_chance, workers = runtime.time_and_chance, runtime.workers
+    store = MailStore(engine, Quota(config.inbox.max_messages, config.inbox.max_bytes))
+    content_store = ContentStore(engine)
+    mail_bytes = MailBytes(content_store, workers.content, workers.large, runtime.reactor)
+    contents = Contents(content_store, mail_bytes, learn, runtime.clock)
+    feeds = InboxFeeds(store, time_and_chance.expiry_now)
+    wake_ups, removals = cluster.wake_ups("inboxes"), cluster.wake_ups("removals")
+    wake_ups.listen(feeds.hear)
+    removals.listen(feeds.hear_removal)
+    cluster.when_hints_are_lost(feeds.look_everywhere)
+    is_alone = not config.storage.is_shared
+    derivation = Derivation(
+        contents, content_store, runtime.traffic, time_and_chance, is_alone=is_alone
+    )
+    return MailParts(
+        store,
+        content_store,
+        mail_bytes,
+        contents,
+        MessageLoader(store, contents, time_and_chance.expiry_now),
+        wake_ups,
+        removals,
+        feeds,
+        derivation,
+        HandOver(feeds, contents, derivation.want, runtime.traffic.gather),
+        RequestedFaults(
+            runtime.lasting.memory, cluster.counters, runtime.now, is_on=config.inbox.faults
+        ),
+        Retention(ExpiryStore(engine), time_and_chance.expiry_now),
+    )
+
+
+def build_inbox(
+    runtime: Runtime,
+    mail: MailParts,
+    accounts: AccountParts,
+    slots: WaitSlots,
+    known: KnownResults,
+    webhooks: KeepWebhooks,
+) -> InboxOperations:
+    """Build what an account can do with its inbox.
+
+    :param known: the results of analyses that were computed already.
+    """
+    time_and_chance = runtime.time_and_chance
+    expiry_now = time_and_chance.expiry_now
+    store, loader = mail.store, mail.loader
+    return InboxOperations(
+        read=ReadInbox(store, mail.contents, loader, mail.mail_bytes, expiry_now),
+        wait=WaitForMessage(store, mail.feeds, loader, slots, time_and_chance),
+        follow=FollowInbox(
+            store, mail.feeds, loader, slots, accounts.revoked_keys, time_and_chance
+        ),
+        delete=DeleteMessages(store, expiry_now, mail.removals.publish),
+        share=ShareMessage(store, loader, time_and_chance),
+        authenticate=AuthenticateMessage(
+            known,
+            mail.content_store,
+            runtime.resolvers.plain,
+            runtime.workers.analysis,
+            scoring_settings(runtime.config),
+            runtime.reactor,
+        ),
+        check=CheckMail(mail.mail_bytes),
+        check_links=CheckLinks(runtime.probes, accounts.meter, runtime.clock),
+        webhooks=webhooks,
+    )
+
+
+def build_receiver(
+    runtime: Runtime,
+    mail: MailParts,
+    authenticator: Authenticator,
+    tests: DeliverabilityParts,
+    reports: ReportParts,
+) -> ReceiveMail:
+    """Build the receipt of mail."""
+    return ReceiveMail(
+        mail.store,
+        authenticator,
+        mail.wake_ups,
+        runtime.traffic,
+        mail.hand_over,
+        tests.mail,
+        reports.mail,
+        mail.faults,
+        receive_settings(runtime.config, runtime.retention),
+        runtime.time_and_chance,
+    )

@@ -1,0 +1,203 @@
+"""What every part of a daemon needs, opened from the configuration.
+
+Opening a runtime connects to nothing and starts nothing.
+"""
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from twisted.application.service import IService
+
+from mailcheck.api.urls import PublicUrls
+from mailcheck.assembly.checks import CheckRuntime, OutsideProbes, Resolvers, open_resolvers
+from mailcheck.assembly.cluster import Lasting, open_cluster
+from mailcheck.assembly.deployment import naming, public_url
+from mailcheck.assembly.probes import EventDialer, Probes
+from mailcheck.assembly.scoring import FilterParts, build_filter
+from mailcheck.assembly.workers import Workers as Workers
+from mailcheck.assembly.workers import in_short_turns
+from mailcheck.cluster.local import CountersOrAlone
+from mailcheck.cluster.redis import RedisFigures
+from mailcheck.config.options import Config
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE, RandomBytes
+from mailcheck.core.instants import DAY, HOUR, SECOND
+from mailcheck.core.instruments import Conditions
+from mailcheck.daemon.presence import Presence
+from mailcheck.daemon.wall_clock import WallClock
+from mailcheck.engines.database import DatabaseEngine
+from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine, SqlitePresence
+from mailcheck.operations.concurrency import MailTraffic, Turns
+from mailcheck.operations.incidents import Incidents
+from mailcheck.ops.journal import ClientJournal, Pace
+from mailcheck.ports.clocks import Now, Soon, TimeAndChance
+from mailcheck.ports.cluster import Memory, RateCounters, SelectorStore
+from mailcheck.ports.workers import Worker
+from mailcheck.store.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
+
+
+class Outside(Struct, frozen=True):
+    """Everything outside the daemon that it asks or notifies, besides its store and its cluster.
+
+    :param probes: examines hosts, registries, policy files and links.
+    :param receivers: dials the receivers of webhooks and alerts.
+    """
+
+    resolvers: Resolvers
+    probes: OutsideProbes
+    receivers: EventDialer
+    spamd: FilterParts
+
+
+class Runtime(CheckRuntime, frozen=True):
+    """What every part of a daemon needs.
+
+    :param reactor: runs on the clock of ``time_and_chance``.
+    :param turns: limits how long requests that compute run without a pause.
+    :param holder: the name under which this process holds leases.
+    """
+
+    reactor: Any
+    workers: Workers
+    engine: DatabaseEngine
+    traffic: MailTraffic
+    turns: Turns
+    conditions: Conditions
+    pace: Pace
+    clients: ClientJournal
+    receivers: EventDialer
+    spamd: FilterParts
+    urls: PublicUrls
+    holder: str
+    redis_figures: RedisFigures
+    cluster_services: Sequence[IService]
+
+    @property
+    def retention(self) -> int:
+        """How long mail is kept, in milliseconds."""
+        return int(self.config.inbox.retention_hours * HOUR)
+
+
+def time_and_chance_of(
+    config: Config, seconds: Callable[[], float], clock: Any, random_bytes: RandomBytes
+) -> TimeAndChance:
+    """Return the clocks of a daemon: ``seconds`` reads the time of day, nobody sets ``clock``."""
+    longest = max(config.inbox.retention_hours * HOUR, config.tests.retention_days * DAY)
+    wall_clock = WallClock(seconds, clock, longest / SECOND)
+    return TimeAndChance(wall_clock.now, wall_clock.expiry_now, clock, random_bytes)
+
+
+def open_runtime(
+    config: Config,
+    reactor: Any,
+    time_and_chance: TimeAndChance,
+    workers: Workers,
+    outside: Outside | None = None,
+) -> Runtime:
+    """Open what every part of a daemon needs.
+
+    :param outside: replaces what the configuration names.
+    :raises ConfigError: a file or folder that the configuration names can't be used.
+    """
+    conditions, figures, pace = Conditions(), RedisFigures(), Pace()
+    cluster, cluster_services = open_cluster(config, reactor, conditions, figures)
+    traffic = MailTraffic(reactor, workers.soon)
+    engine = database_engine(config, workers, traffic.gather)
+    engine.incidents = Incidents(reactor.seconds, time_and_chance.random_bytes)
+    if outside is None:
+        outside = open_outside(config, reactor, time_and_chance, workers.analysis, cluster)
+    return Runtime(
+        config=config,
+        time_and_chance=time_and_chance,
+        resolvers=outside.resolvers,
+        probes=outside.probes,
+        cluster=cluster,
+        lasting=cluster if config.cluster.redis else stored_state(engine, time_and_chance.now),
+        reactor=reactor,
+        workers=workers,
+        engine=engine,
+        traffic=traffic,
+        turns=Turns(reactor),
+        conditions=conditions,
+        pace=pace,
+        clients=ClientJournal(pace),
+        receivers=outside.receivers,
+        spamd=outside.spamd,
+        urls=PublicUrls(public_url(config)),
+        holder=lease_holder(config, time_and_chance.random_bytes),
+        redis_figures=figures,
+        cluster_services=cluster_services,
+    )
+
+
+def open_outside(
+    config: Config, reactor: Any, time_and_chance: TimeAndChance, worker: Worker, shared: Lasting
+) -> Outside:
+    """Open what a configuration names; nothing is sent, read or started yet.
+
+    :param worker: parses large mails for the content filter.
+    :param shared: keeps results of probes, and counts connections.
+    """
+    resolvers = open_resolvers(config, in_short_turns(reactor), time_and_chance.random_bytes)
+    probes = Probes(config, reactor, time_and_chance, resolvers.plain, shared)
+    return Outside(resolvers, probes, probes, build_filter(config, reactor, worker))
+
+
+def database_engine(config: Config, workers: Workers, gather: Soon) -> DatabaseEngine:
+    """Make the engine of the configured database; nothing is opened yet.
+
+    :param gather: what is written until it calls shares a commit.
+    :raises ConfigError: the folder of a SQLite file can't be made.
+    """
+    url, writer, reader = config.storage.url, workers.writer, workers.reader
+    if config.storage.is_shared:
+        # Loaded where it is used alone: psycopg2 takes a while, and memory.
+        from mailcheck.engines.postgresql import PostgresqlEngine
+
+        return PostgresqlEngine(url, writer, reader, gather)
+    path = config.storage.file
+    if path != IN_MEMORY:
+        with naming("[storage] url"):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+    state = Path(config.storage.state_directory)
+    state_files = [state / name for name in (KEY_FILE, PASSWORD_FILE)]
+    return SqliteEngine(path, writer, reader, gather, state_files)
+
+
+def daemon_presence(config: Config, name: str) -> Presence | None:
+    """Give what keeps daemons apart that do not know of each other; ``name`` is this one's."""
+    if not config.storage.is_shared:
+        path = config.storage.file
+        return None if path == IN_MEMORY else SqlitePresence(path)
+    from mailcheck.engines.postgresql import PostgresqlPresence
+
+    return PostgresqlPresence(config.storage.url, name=name, is_alone=not config.cluster.redis)
+
+
+class StoredState(NamedTuple):
+    """What a daemon without Redis keeps in the store, so that a restart forgets none of it."""
+
+    counters: RateCounters
+    memory: Memory
+    selectors: SelectorStore
+
+
+def stored_state(engine: DatabaseEngine, now: Now) -> StoredState:
+    """Give it; with no room in the store, questions to lists are counted in memory."""
+    counters = CountersOrAlone(SqlRateCounters(engine), StoreUnavailable)
+    return StoredState(counters, SqlMemory(engine, now), SqlSelectors(engine))
+
+
+def lease_holder(config: Config, random_bytes: RandomBytes) -> str:
+    """Name this process among all that work on the database.
+
+    A SQLite file has one daemon, before and after a restart: it takes up at
+    once what it has left. Others wait for the end of its leases.
+    """
+    if not config.storage.is_shared:
+        return "daemon"
+    return f"{socket.gethostname()}:{os.getpid()}:{random_bytes(6).hex()}"

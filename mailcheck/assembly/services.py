@@ -1,0 +1,254 @@
+"""Puts the services of a daemon into the order in which they start; they stop in reverse."""
+
+import gc
+from collections.abc import Callable
+from functools import partial
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from twisted.application.service import IService, MultiService, Service
+from twisted.internet.ssl import CertificateOptions
+
+from mailcheck.api.urls import PublicUrls
+from mailcheck.assembly.accounts import account_services
+from mailcheck.assembly.checks import check_services
+from mailcheck.assembly.daemon import Daemon
+from mailcheck.assembly.deliverability import deliverability_services
+from mailcheck.assembly.deployment import named_accounts, receive_settings, smtp_settings
+from mailcheck.assembly.metrics import list_metrics
+from mailcheck.assembly.ops import (
+    Certificates,
+    Surroundings,
+    daemon_watch,
+    manhole,
+    ops_services,
+    where,
+)
+from mailcheck.assembly.reports import report_services
+from mailcheck.assembly.runtime import daemon_presence
+from mailcheck.assembly.watches import watch_services
+from mailcheck.assembly.web import build_web
+from mailcheck.assembly.webhooks import webhook_services
+from mailcheck.assembly.workers import in_short_turns
+from mailcheck.config.access import daemon_url
+from mailcheck.core.identifiers import ADDRESS_FILE
+from mailcheck.core.network_addresses import parse_listen_address
+from mailcheck.daemon.first_start import FirstStart, Shown
+from mailcheck.daemon.first_steps import FirstSteps
+from mailcheck.daemon.listening import AddressFile, ListeningService
+from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.daemon.presence import INTERVAL as PRESENCE_INTERVAL
+from mailcheck.daemon.presence import PresenceService
+from mailcheck.daemon.reserved_names import MissingAccounts
+from mailcheck.daemon.retention import INTERVAL, retention_service
+from mailcheck.daemon.services import DaemonServices, ParkedWaits, StoreService
+from mailcheck.daemon.settled_heap import SettledHeap
+from mailcheck.ops.metrics_site import MetricsSite
+from mailcheck.ops.start_report import Doors
+from mailcheck.ops.supervision import Supervisor
+from mailcheck.smtp.protocol import MailFactory
+from mailcheck.smtp.settings import TlsPolicy, offer_to_all
+from mailcheck.smtp.verbs import VERBS
+from mailcheck.web.site.server import BehindProxies
+
+DRAIN_GRACE = 20.0
+"""Seconds that mails on their way get when the daemon stops."""
+
+
+class Ports(NamedTuple):
+    """What listens, in the order in which it starts."""
+
+    web: ListeningService
+    mail: ListeningService
+    submission: ListeningService
+    broken_tls: ListeningService
+    metrics: ListeningService
+
+
+def build_services(daemon: Daemon, surroundings: Surroundings) -> MultiService:
+    """Build the services of a daemon, in the order in which they start."""
+    runtime, accounts = daemon.runtime, daemon.accounts
+    config, reactor = runtime.config, runtime.reactor
+    tree = DaemonServices(surroundings.log)
+    runtime.probes.open()
+    certificates = Certificates(config, runtime.conditions, runtime.now())
+    ports = _build_ports(daemon, certificates, surroundings)
+    for service in (
+        *_store_services(daemon, Supervisor(surroundings.environment)),
+        *runtime.cluster_services,
+        daemon.mail.derivation,
+        *check_services(runtime, daemon.checks),
+        retention_service("retention", INTERVAL, daemon.mail.retention.sweep, reactor),
+        *account_services(runtime, accounts),
+        runtime.spamd.service,
+        *deliverability_services(runtime, daemon.tests),
+        *webhook_services(runtime, daemon.webhooks),
+        *watch_services(runtime, daemon.watches),
+        *report_services(runtime, daemon.reports),
+        *ports,
+        AddressFile(
+            Path(config.storage.state_directory) / ADDRESS_FILE, lambda: _url(daemon, ports)
+        ),
+        MissingAccounts(accounts.keep, named_accounts(config), reactor),
+        ParkedWaits(daemon.mail.feeds, daemon.tests.feeds),
+        SettledHeap(reactor, gc),
+        *_ops(daemon, ports, certificates, surroundings),
+    ):
+        service.setServiceParent(tree)
+    if config.ops.manhole:
+        _manhole(daemon, tree, surroundings).setServiceParent(tree)
+    if config.accounts.bootstrap:
+        _first_start(daemon, ports, surroundings.output).setServiceParent(tree)
+    return tree
+
+
+def mail_factory(daemon: Daemon, tls_for: TlsPolicy, *, is_submission: bool) -> MailFactory:
+    """Build the factory for SMTP connections of one port."""
+    runtime = daemon.runtime
+    settings = smtp_settings(runtime.config, tls_for, is_submission=is_submission)
+    journal = daemon.journals["submission" if is_submission else "mail"]
+    return MailFactory(VERBS, daemon.receiver, settings, runtime.reactor, journal)
+
+
+def _store_services(daemon: Daemon, supervisor: Supervisor) -> list[IService]:
+    """Return the store, and what keeps other daemons from it."""
+    runtime = daemon.runtime
+    store = StoreService(runtime.engine, runtime.workers.beside_store)
+    presence = daemon_presence(runtime.config, runtime.cluster.own_name)
+    if presence is None:
+        return [store]
+    if not runtime.config.storage.is_shared:
+        return [PresenceService(presence, supervisor.pause), store]
+
+    async def keep() -> None:
+        names = await runtime.workers.reader.run(presence.keep)
+        if names is not None:
+            runtime.cluster.note_present(names)
+        await daemon.mail.derivation.look_after_others()
+
+    keeping = PeriodicService(
+        "looking after other daemons", PRESENCE_INTERVAL, keep, runtime.reactor
+    )
+    return [PresenceService(presence, supervisor.pause), store, keeping]
+
+
+def _build_ports(daemon: Daemon, certificates: Certificates, surroundings: Surroundings) -> Ports:
+    """Build what listens; all of it takes connections only when everything has started."""
+    config, reactor, tls_for = daemon.runtime.config, daemon.runtime.reactor, certificates.policy
+    mail = mail_factory(daemon, tls_for, is_submission=False)
+    submission = mail_factory(daemon, tls_for, is_submission=True)
+    # Without a certificate every handshake ends in an alert (RFC 8446 6.2).
+    broken = mail_factory(daemon, offer_to_all(CertificateOptions()), is_submission=True)
+    site = build_web(daemon)
+    measured = list_metrics(daemon, mail, submission, site, certificates.expiry, surroundings.log)
+    proxies = [ip_network(text) for text in config.web.proxy_protocol_from]
+    listening = partial(_listening, surroundings)
+    return Ports(
+        listening(
+            in_short_turns(reactor),
+            "HTTP",
+            config.web.listen,
+            BehindProxies(site, proxies) if proxies else site,
+        ),
+        listening(reactor, "mail", config.smtp.listen, mail, mail.drain),
+        listening(
+            reactor, "submission", config.smtp.submission_listen, submission, submission.drain
+        ),
+        listening(reactor, "broken TLS", config.smtp.broken_tls_listen, broken, broken.drain),
+        listening(reactor, "metrics", config.ops.listen, MetricsSite(measured), is_needed=False),
+    )
+
+
+def _listening(
+    surroundings: Surroundings,
+    reactor: Any,
+    purpose: str,
+    addresses: tuple[str, ...],
+    factory: Any,
+    drain: Callable[[float], Any] | None = None,
+    *,
+    is_needed: bool = True,
+) -> ListeningService:
+    return ListeningService(
+        reactor,
+        purpose,
+        [parse_listen_address(address) for address in addresses],
+        factory,
+        None if drain is None else lambda: drain(DRAIN_GRACE),
+        inherited=surroundings.inherited,
+        is_needed=is_needed,
+    )
+
+
+def _ops(
+    daemon: Daemon, ports: Ports, certificates: Certificates, surroundings: Surroundings
+) -> list[Service]:
+    """Return what the operator has of the daemon."""
+    config = daemon.runtime.config
+    doors = Doors(
+        mail=where(ports.mail),
+        submission=where(ports.submission),
+        web=where(ports.web),
+        metrics=where(ports.metrics),
+        domains=(config.inbox.domain, *config.inbox.aliases),
+        url=daemon.runtime.urls.public_url,
+        auth_without_tls=config.smtp.auth_without_tls,
+        has_certificate=certificates.watched is not None,
+        can_register=config.accounts.registration == "open",
+    )
+    min_free = receive_settings(config, daemon.runtime.retention).min_free
+    watch = daemon_watch(daemon.runtime, min_free, daemon.checks, certificates)
+    return ops_services(daemon, watch, doors, certificates, surroundings)
+
+
+def _manhole(daemon: Daemon, tree: DaemonServices, surroundings: Surroundings) -> ListeningService:
+    config = daemon.runtime.config
+    inside = {
+        "services": lambda: list(tree),
+        "waiters": daemon.mail.feeds.waiters,
+        "store": daemon.mail.store,
+        "conditions": daemon.runtime.conditions,
+    }
+    return _listening(
+        surroundings,
+        daemon.runtime.reactor,
+        "the manhole",
+        (config.ops.manhole,),
+        manhole(config, inside),
+        is_needed=False,
+    )
+
+
+def _url(daemon: Daemon, ports: Ports) -> str:
+    """Return the address of pages and API, where the daemon listens by now."""
+    listens = [parse_listen_address(text) for text in ports.web.addresses]
+    return daemon_url(daemon.runtime.config, *listens[:1])
+
+
+def _first_start(daemon: Daemon, ports: Ports, output: TextIO) -> FirstStart:
+    runtime, config = daemon.runtime, daemon.runtime.config
+
+    def first_steps(address: str, key: Shown, name: str, password: Shown) -> str:
+        write = FirstSteps(
+            mail=ports.mail.addresses,
+            submission=ports.submission.addresses,
+            urls=PublicUrls(_url(daemon, ports)),
+            per_minute=config.limits.requests_per_minute,
+            per_day=config.limits.requests_per_day,
+            retention_hours=config.inbox.retention_hours,
+        )
+        return write(address, key, name, password)
+
+    return FirstStart(
+        daemon.accounts.keep,
+        daemon.accounts.sign_in,
+        runtime.time_and_chance.random_bytes,
+        config.accounts.bootstrap_key,
+        Path(config.storage.state_directory),
+        config.inbox.domain,
+        first_steps,
+        daemon.heartbeat.wait_for("first account"),
+        runtime.reactor,
+        output,
+    )

@@ -1,0 +1,269 @@
+"""Builds what HTTP serves of a daemon: REST, MCP and the pages."""
+
+from collections.abc import Sequence
+from functools import partial
+from ipaddress import ip_network
+from typing import Any
+
+from mailcheck.assembly.daemon import Daemon
+from mailcheck.assembly.deployment import connection_limits, mail_server, submission_server
+from mailcheck.cluster.local import LocalCluster
+from mailcheck.core.accounts import RequestLimits
+from mailcheck.core.network_addresses import parse_listen_address
+from mailcheck.operations.accounts.authenticate import CheckBudget
+from mailcheck.operations.accounts.keep_accounts import OwnKeys
+from mailcheck.operations.deliverability.manage_tests import MailOfTest
+from mailcheck.operations.doctor import Doctor
+from mailcheck.operations.inbox.messages import ShowMessage
+from mailcheck.operations.inbox.send_sample import SendSample
+from mailcheck.ops.watch import DISK
+from mailcheck.web.api.admission import Gate
+from mailcheck.web.api.application import Api
+from mailcheck.web.api.calls import Route
+from mailcheck.web.api.deliverability_routes import DeliverabilityRoutes
+from mailcheck.web.api.description import ApiDescription
+from mailcheck.web.api.event_routes import EventRoutes
+from mailcheck.web.api.fault_routes import FaultRoutes
+from mailcheck.web.api.inbox_routes import InboxRoutes
+from mailcheck.web.api.report_routes import ReportRoutes
+from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
+from mailcheck.web.api.watch_routes import WatchRoutes
+from mailcheck.web.api.webhook_routes import WebhookRoutes
+from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
+from mailcheck.web.dashboard.accounts.key_pages import KeyPages
+from mailcheck.web.dashboard.accounts.pages import AccountPages, ServerNames, SignInPages
+from mailcheck.web.dashboard.accounts.webhook_pages import WebhookPages
+from mailcheck.web.dashboard.admission import Admission
+from mailcheck.web.dashboard.api_reference.pages import AnswerPages, ApiPages
+from mailcheck.web.dashboard.application import Dashboard
+from mailcheck.web.dashboard.deliverability.history import ComparisonPages
+from mailcheck.web.dashboard.deliverability.live import DeliverabilityLivePages
+from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
+from mailcheck.web.dashboard.deliverability.pages import DeliverabilityPages
+from mailcheck.web.dashboard.deliverability.preflight import PreflightPages
+from mailcheck.web.dashboard.deliverability.report_pages import ReportFiles, ReportPages
+from mailcheck.web.dashboard.domains.blocklist_pages import BlocklistPages
+from mailcheck.web.dashboard.domains.pages import DomainPages
+from mailcheck.web.dashboard.domains.reports_pages import ReportsPages
+from mailcheck.web.dashboard.domains.view import NameRules
+from mailcheck.web.dashboard.domains.watch_pages import WatchPages
+from mailcheck.web.dashboard.inbox.checks_pages import CheckPages
+from mailcheck.web.dashboard.inbox.live import LivePages
+from mailcheck.web.dashboard.inbox.message_pages import MessagePages
+from mailcheck.web.dashboard.inbox.pages import InboxFacts, InboxList, InboxPages
+from mailcheck.web.dashboard.inbox.share_pages import SharePages
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.static_files import StaticFiles
+from mailcheck.web.dashboard.visits import Page
+from mailcheck.web.mcp.deliverability_tools import DeliverabilityTools
+from mailcheck.web.mcp.dispatch import Dispatcher
+from mailcheck.web.mcp.domain_tools import AgentDomainTools, ReportTools, WatchTools
+from mailcheck.web.mcp.endpoint import McpEndpoint
+from mailcheck.web.mcp.inbox_tools import InboxTools, MessageViews
+from mailcheck.web.mcp.tools import Tool
+from mailcheck.web.site.open_pages import OpenPages
+from mailcheck.web.site.requests import ClientAddresses, RequestUrls
+from mailcheck.web.site.server import BoundedSite, Root
+
+
+def build_web(daemon: Daemon) -> BoundedSite:
+    """Build the HTTP site."""
+    runtime, accounts = daemon.runtime, daemon.accounts
+    config, time_and_chance = runtime.config, runtime.time_and_chance
+    addresses = ClientAddresses([ip_network(text) for text in config.web.trusted_proxies])
+    urls = RequestUrls(runtime.urls, addresses, is_configured=bool(config.web.public_url))
+    per_day = config.limits.requests_per_day
+    gate = Gate(accounts.authenticator, accounts.meter, addresses, per_day, runtime.clients)
+    routes = build_routes(daemon)
+    description = ApiDescription(routes)
+    dispatcher = Dispatcher(
+        build_tools(daemon), time_and_chance.random_bytes, runtime.urls.public_url
+    )
+    cancelled = runtime.cluster.wake_ups("cancelled calls")
+    static = StaticFiles()
+    renderer = Renderer(static, lambda: bool(runtime.conditions.problems.get(DISK)))
+    answers = AnswerPages(routes, daemon.inbox.read, daemon.tests.operations.manage)
+    pages = [
+        *static.pages(),
+        *_account_pages(daemon, renderer),
+        *_mail_pages(daemon, renderer),
+        *ApiPages(description, answers.shown, renderer).pages(),
+        *answers.pages(),
+    ]
+    admission = Admission(accounts.sessions, urls, addresses, time_and_chance)
+    return BoundedSite(
+        Root(
+            Api(gate, routes, description, urls, runtime.now).resource(),
+            McpEndpoint(gate, dispatcher, urls, cancelled, time_and_chance),
+            OpenPages(
+                lambda: daemon.heartbeat.state, daemon.reports.operations.post, addresses
+            ).resource(),
+            Dashboard(admission, renderer, pages).resource(),
+        ),
+        connection_limits(config),
+        addresses,
+        runtime.reactor,
+        runtime.clients,
+    )
+
+
+def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
+    """Return the routes of the REST API."""
+    runtime, inbox, tests = daemon.runtime, daemon.inbox, daemon.tests
+    config, turns, check_turns = runtime.config, runtime.turns, daemon.checks.turns
+    domain = config.inbox.domain
+    return [
+        *InboxRoutes(
+            inbox,
+            domain,
+            runtime.retention,
+            runtime.time_and_chance.random_bytes,
+            mail_server(config),
+            turns,
+        ).routes(),
+        *EventRoutes(inbox.follow, runtime.clock).routes(),
+        *FaultRoutes(daemon.accounts.keep, is_on=config.inbox.faults).routes(),
+        *WebhookRoutes(inbox.webhooks).routes(),
+        *ToolRoutes(
+            _domain_tools(daemon),
+            check_turns,
+            allow_special_use=config.dns.allow_special_use,
+            allow_private=config.network.allow_private,
+        ).routes(),
+        *WatchRoutes(daemon.watches.keep, check_turns).routes(),
+        *ReportRoutes(daemon.reports.operations, check_turns).routes(),
+        *DeliverabilityRoutes(tests.operations, tests.preflight, domain, turns).routes(),
+    ]
+
+
+def build_tools(daemon: Daemon) -> Sequence[Tool[Any]]:
+    """Return the tools of the MCP server, in the order in which they are listed."""
+    runtime, turns = daemon.runtime, daemon.checks.turns
+    config, time_and_chance = runtime.config, runtime.time_and_chance
+    domain, views = config.inbox.domain, MessageViews(runtime.workers.content)
+    return [
+        *InboxTools(daemon.inbox, views, domain, time_and_chance).tools(),
+        *AgentDomainTools(
+            _domain_tools(daemon),
+            turns,
+            allow_special_use=config.dns.allow_special_use,
+            allow_private=config.network.allow_private,
+        ).tools(),
+        *ReportTools(daemon.reports.operations.show, turns).tools(),
+        *DeliverabilityTools(daemon.tests.operations, domain, runtime.now).tools(),
+        *WatchTools(daemon.watches.keep).tools(),
+    ]
+
+
+def _domain_tools(daemon: Daemon) -> DomainTools:
+    checks = daemon.checks
+    return DomainTools(
+        checks.mx,
+        checks.blocklists,
+        checks.reputation,
+        checks.domain,
+        checks.health,
+        checks.budgets,
+        daemon.reports.operations.show.to_offer,
+    )
+
+
+def _check_budget(daemon: Daemon) -> CheckBudget:
+    """Return the budget of the checks that accounts start on the pages."""
+    limits = daemon.runtime.config.limits
+    return CheckBudget(
+        daemon.accounts.meter,
+        RequestLimits(limits.requests_per_minute, limits.requests_per_day),
+    )
+
+
+def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
+    accounts, config = daemon.accounts, daemon.runtime.config
+    read, webhooks, options = daemon.inbox.read, daemon.inbox.webhooks, config.inbox
+    keys = OwnKeys(accounts.keep, accounts.authenticator, accounts.meter)
+    budget, submission = _check_budget(daemon), submission_server(config)
+    servers = ServerNames(options.domain, mail_server(config), submission)
+    sign_in, register = accounts.sign_in, accounts.register
+    key_pages = KeyPages(keys, webhooks, budget, renderer, submission, has_faults=options.faults)
+    return [
+        *SignInPages(sign_in, register, accounts.sessions, renderer).pages(),
+        *AccountPages(
+            sign_in, register, accounts.invitations, keys, read, servers, renderer
+        ).pages(),
+        *key_pages.pages(),
+        *WebhookPages(webhooks, budget, renderer, key_pages.show_with).pages(),
+    ]
+
+
+def _mail_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
+    """Return the pages of the tools and the inbox: both show mails, in the same way.
+
+    Those of the tools come before the pages of shared messages (`ReportPages.pages`).
+    """
+    show = ShowMessage(daemon.mail.mail_bytes, daemon.runtime.workers.content)
+    return [
+        *_domain_pages(daemon, renderer),
+        *_test_pages(daemon, show, renderer),
+        *_inbox_pages(daemon, show, renderer),
+    ]
+
+
+def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
+    config, checks, reports = daemon.runtime.config, daemon.checks, daemon.reports.operations
+    rules = NameRules(config.dns.allow_special_use, config.network.allow_private)
+    budget, turns = _check_budget(daemon), checks.turns
+    return [
+        *DomainPages(
+            checks.reputation, checks.domain, reports.show.to_offer, budget, turns, renderer, rules
+        ).pages(),
+        *BlocklistPages(checks.blocklists, budget, turns, renderer, rules).pages(),
+        *WatchPages(daemon.watches.keep, budget, turns, renderer).pages(),
+        *ReportsPages(reports, budget, turns, renderer).pages(),
+    ]
+
+
+def _test_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[Page]:
+    config, tests, progress = daemon.runtime.config, daemon.tests, daemon.scoring.progress
+    operations, domain, budget = tests.operations, config.inbox.domain, _check_budget(daemon)
+    mail = MailOfReport(MailOfTest(tests.store, daemon.mail.loader.complete), show)
+    return [
+        *DeliverabilityPages(
+            operations, progress, mail, budget, renderer, domain, mail_server(config)
+        ).pages(),
+        *PreflightPages(operations.manage, tests.preflight, budget, renderer).pages(),
+        *ComparisonPages(operations.manage, renderer).pages(),
+        *ReportFiles(operations.manage, mail, renderer, domain).pages(),
+        *ReportPages(operations.manage, mail, daemon.inbox.check, renderer, domain).pages(),
+        *DoctorPages(partial(_doctor, daemon), renderer).pages(),
+        *CheckPages(daemon.inbox, operations.manage, renderer).pages(),
+        *DeliverabilityLivePages(operations.wait, progress, daemon.runtime.reactor).pages(),
+    ]
+
+
+def _doctor(daemon: Daemon) -> Doctor:
+    # Imported here: the doctor is not part of the start, and seldom asked for.
+    from mailcheck.assembly.doctor import DoctorParts
+    from mailcheck.assembly.probes import Probes
+
+    runtime, reactor = daemon.runtime, daemon.runtime.reactor
+    # With a memory of its own: it examines the current state.
+    alone = LocalCluster(reactor)
+    plain, time_and_chance = runtime.resolvers.plain, runtime.time_and_chance
+    probes = Probes(runtime.config, reactor, time_and_chance, plain, alone)
+    return DoctorParts(runtime, reactor, daemon.checks, probes).doctor
+
+
+def _inbox_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[Page]:
+    runtime, inbox = daemon.runtime, daemon.inbox
+    domain = runtime.config.inbox.domain
+    addresses = [parse_listen_address(text) for text in runtime.config.smtp.listen]
+    port = next((address.port for address in addresses if address.port), None)
+    listed = InboxList(inbox.read, InboxFacts(domain, port, runtime.retention))
+    sample = SendSample(daemon.receiver, domain, runtime.time_and_chance)
+    read, share, authenticate = inbox.read, inbox.share, inbox.authenticate
+    return [
+        *InboxPages(listed, read, inbox.delete, sample, renderer).pages(),
+        *LivePages(inbox.follow, renderer, runtime.clock).pages(),
+        *MessagePages(read, listed, authenticate, show, share, inbox.delete, renderer).pages(),
+        *SharePages(share, authenticate, show, renderer, runtime.turns).pages(),
+    ]
