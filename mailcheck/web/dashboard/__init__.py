@@ -19,7 +19,7 @@ To add pages:
    client that does not ask for HTML); nothing has to be caught.
 5. What goes on (events) is a `Stream` instead of a `Reply`. A reply with headers
    of its own, a ``Content-Security-Policy`` for one, keeps them.
-6. Put ``*ThingPages(...).pages()`` into ``assembly/dashboard.py``, and a row into
+6. Put ``*ThingPages(...).pages()`` into ``assembly/web.py``, and a row into
    ``navigation.py`` where the page belongs into the menu.
 
 There is no inline script and no inline style: the policy forbids both. Files in
