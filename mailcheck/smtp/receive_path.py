@@ -170,9 +170,13 @@ class Watchdog:
 
 
 class Wire:
-    """Sends the replies to pipelined commands together."""
+    """Sends the replies to pipelined commands together.
 
-    __slots__ = ("_is_bare_socket", "_is_paused", "_lines", "_transport")
+    Replies go to the socket at once as long as it takes them whole. Through the buffer of the
+    transport each of them costs two system calls that watch the socket: a tenth of a mail's CPU.
+    """
+
+    __slots__ = ("_is_bare_socket", "_is_paused", "_lines", "_takes_all", "_transport")
 
     def __init__(self, transport: Any) -> None:
         """Use a transport that is an ITLSTransport and an IPushProducer at once."""
@@ -181,7 +185,7 @@ class Wire:
             # Else a reply that follows another one waits until the client has
             # acknowledged that, which it may put off for 40 ms.
             transport.setTcpNoDelay(True)
-        self._is_bare_socket = isinstance(transport, FileDescriptor)
+        self._is_bare_socket = self._takes_all = isinstance(transport, FileDescriptor)
         self._is_paused = False
         self._lines: list[bytes] = []
 
@@ -191,17 +195,23 @@ class Wire:
 
     def flush(self) -> None:
         """Send the replies that were kept."""
-        if self._lines:
-            self._transport.write(b"".join(self._lines))
-            self._lines.clear()
-            if self._is_bare_socket and not self._transport.disconnecting:
-                # Else the reactor sends it after all that is ready in this turn.
-                self._transport.doWrite()
+        if not self._lines:
+            return
+        data = b"".join(self._lines)
+        self._lines.clear()
+        if self._takes_all and self._transport.connected:
+            sent = self._transport.writeSomeData(data)  # an exception when the connection is lost
+            if sent == len(data):
+                return
+            # The rest, and every later reply, goes through the buffer, in order.
+            self._takes_all = False
+            data = data[sent:] if isinstance(sent, int) else data
+        self._transport.write(data)
 
     def start_tls(self, certificate: IOpenSSLContextFactory) -> None:
         """Encrypt from here on."""
         self.flush()
-        self._is_bare_socket = False
+        self._is_bare_socket = self._takes_all = False
         self._transport.startTLS(certificate)
 
     def tls_facts(self) -> TlsFacts:

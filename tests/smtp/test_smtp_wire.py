@@ -1,5 +1,12 @@
 """Replies are written together, and in the order in which they were added."""
 
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from twisted.internet.abstract import FileDescriptor
+from twisted.internet.main import CONNECTION_LOST
+from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
 from mailcheck.smtp.receive_path import Wire
@@ -39,3 +46,47 @@ def test_replies_keep_their_order() -> None:
     wire.hang_up()
     assert transport.value() == b"250 one\r\n250 two\r\n221 three\r\n"
     assert transport.disconnecting
+
+
+class Socket(FileDescriptor):
+    """A socket that takes some data at once; ``buffered`` is what is left to the reactor."""
+
+    connected = 1
+
+    def __init__(self, takes: Sequence[int | Exception]) -> None:
+        super().__init__(cast(Any, Clock()))
+        self.takes = list(takes)
+        self.sent = self.buffered = b""
+
+    def writeSomeData(self, data: bytes) -> Any:
+        """Take the next amount of data."""
+        taken = self.takes.pop(0)
+        if isinstance(taken, int):
+            self.sent += data[:taken]
+        return taken
+
+    def write(self, data: bytes) -> None:
+        """Buffer data."""
+        self.buffered += data
+
+
+@pytest.mark.parametrize(
+    ("takes", "sent", "buffered"),
+    [
+        ([9, 9], b"250 one\r\n250 two\r\n", b""),
+        ([9, 4], b"250 one\r\n250 ", b"two\r\n"),
+        ([3], b"250", b" one\r\n250 two\r\n"),
+        ([0], b"", b"250 one\r\n250 two\r\n"),
+        ([CONNECTION_LOST], b"", b"250 one\r\n250 two\r\n"),
+    ],
+)
+def test_what_a_socket_does_not_take_is_buffered(
+    takes: Sequence[int | Exception], sent: bytes, buffered: bytes
+) -> None:
+    """No octet of a reply is lost, repeated or reordered where the socket takes only a part."""
+    socket = Socket(takes)
+    wire = Wire(socket)
+    for reply in (b"250 one\r\n", b"250 two\r\n"):
+        wire.add(reply)
+        wire.flush()
+    assert (socket.sent, socket.buffered) == (sent, buffered)
