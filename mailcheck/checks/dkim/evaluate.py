@@ -106,7 +106,12 @@ def choose_selectors(known: Sequence[str], hosts: Iterable[str]) -> tuple[str, .
     :param known: from the caller or from signatures that were seen; never left out.
     :param hosts: exchanges and SPF includes of the domain.
     """
-    providers, used = load_providers(), _find_providers(hosts)
+    providers, owners = load_providers(), _load_owners()
+    used: set[str] = set()  # the providers whose hosts, or names below them, these are
+    for host in hosts:
+        labels = host.split(".")
+        above = (".".join(labels[start:]) for start in range(len(labels)))
+        used.update(*(owners[name] for name in above if name in owners))
     hinted = [p for p in providers if p.name in used]
     usual = [p for p in providers if p.is_always_tried]
     guesses = [selector for provider in (*hinted, *usual) for selector in provider.selectors]
@@ -123,17 +128,6 @@ def _load_owners() -> Mapping[str, set[str]]:
         for host in provider.hosts:
             owners.setdefault(host, set()).add(provider.name)
     return owners
-
-
-def _find_providers(hosts: Iterable[str]) -> set[str]:
-    """Give the names of the providers whose hosts, or names below them, these are."""
-    owners = _load_owners()
-    found: set[str] = set()
-    for host in hosts:
-        labels = host.split(".")
-        above = (".".join(labels[start:]) for start in range(len(labels)))
-        found.update(*(owners[name] for name in above if name in owners))
-    return found
 
 
 _NEW_KEY = (
@@ -154,7 +148,17 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
             " selector.",
         )
     if key.is_one_of_several:
-        yield _several(key, grave)
+        finding = make_finding(
+            "dkim.several-keys",
+            f"More than one DKIM key stands at {key.record_name}; which one counts is undefined, so"
+            " signatures may fail.",
+            "Keep one of them and remove the others: the key in them is the same."
+            if key.record.repaired
+            else "Keep one of them and move the other to a selector of its own.",
+            _repaired(key),
+            severity=grave,
+        )
+        yield publish_at_target(finding, key.record_name, key.alias_of)
     if record.strays:
         yield _stray(key)
     if record.problem:
@@ -177,20 +181,6 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
         )
     if record.is_testing and record.is_usable:
         yield _testing(key)
-
-
-def _several(key: DkimKey, severity: Severity) -> Finding:
-    finding = make_finding(
-        "dkim.several-keys",
-        f"More than one DKIM key stands at {key.record_name}; which one counts is undefined, so"
-        " signatures may fail.",
-        "Keep one of them and remove the others: the key in them is the same."
-        if key.record.repaired
-        else "Keep one of them and move the other to a selector of its own.",
-        _repaired(key),
-        severity=severity,
-    )
-    return publish_at_target(finding, key.record_name, key.alias_of)
 
 
 _REPLACE = "Replace it with its corrected text: the key in it is complete, so no new key is needed."

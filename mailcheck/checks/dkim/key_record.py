@@ -251,13 +251,11 @@ def _with_repair(record: KeyRecord, texts: Sequence[str]) -> KeyRecord:
 
 def _same_key(record: KeyRecord, found: Sequence[KeyRecord]) -> str:
     """Return the record to keep where several have the same key, or an empty string."""
-    keys = {one.key_data for one in found}
     usable = [one for one in found if one.is_usable]
-    if len(keys) == 1 and usable:
+    if usable and len({one.key_data for one in found}) == 1:
         return usable[0].text
-    pieces = [one.text for one in found]
     if not usable and repair_key_record([record.text]) is None:
-        return repair_key_record(pieces) or ""
+        return repair_key_record([one.text for one in found]) or ""
     return ""
 
 

@@ -233,10 +233,37 @@ def describe_signatures(dkim: DkimOfMail) -> tuple[Finding, ...]:
 
 def describe_signature(signature: SignatureOfMail, *, has_passing: bool) -> Iterator[Finding]:
     """Give what there is to say about one; milder when another one passes."""
-    if signature.fault is None:
-        yield from _describe_passing(signature)
-    else:
+    if signature.fault is not None:
         yield _describe_fault(signature, signature.fault, has_passing=has_passing)
+        return
+    header = signature.header
+    if signature.key is not None:
+        where = signature.key_record_name
+        key = DkimKey(
+            selector=header.selector,
+            record_name=header.key_name,
+            record=signature.key,
+            alias_of=where if where != header.key_name else "",
+            is_one_of_several=False,
+        )
+        yield from describe_key(key, has_usable=True)
+    if header.body_length is not None:
+        rest = signature.unsigned_octets
+        unsigned = f"; the last {rest} octets of this mail are not signed" if rest else ""
+        yield make_finding(
+            "dkim.body-length",
+            f"The signature of {header.signing_domain} covers the first {header.body_length} octets"
+            f" of the body only (l=), so anybody can add text that seems signed{unsigned}.",
+            "Switch the body length off in the signer, so that it writes no l=.",
+        )
+    if signature.seconds_ahead:
+        yield make_finding(
+            "dkim.clock-ahead",
+            f"The signature of {header.signing_domain} is dated"
+            f" {describe_duration(signature.seconds_ahead)} after the mail arrived (t=); some"
+            " receivers refuse such a signature.",
+            "Set the clock and the time zone of the server that signs.",
+        )
 
 
 def find_telling(dkim: DkimOfMail, author_domain: str | None) -> SignatureOfMail | None:
@@ -252,11 +279,9 @@ def find_telling(dkim: DkimOfMail, author_domain: str | None) -> SignatureOfMail
 def describe_invalid(dkim: DkimOfMail, author_domain: str | None) -> Finding:
     """Say why no signature is valid, and how to mend the one that would help most."""
     count = len(dkim.signatures)
-    what = (
-        "The only signature is not valid."
-        if count == 1
-        else f"None of the {count} signatures is valid."
-    )
+    what = f"None of the {count} signatures is valid."
+    if count == 1:
+        what = "The only signature is not valid."
     finding = make_finding("dkim.invalid", what, "")
     telling = find_telling(dkim, author_domain)
     if telling is None or telling.fault is None:
@@ -314,58 +339,20 @@ def _describe(dkim: DkimOfMail) -> Iterator[Finding]:
 def _describe_fault(
     signature: SignatureOfMail, fault: SignatureFault, *, has_passing: bool
 ) -> Finding:
+    severity = Severity.WARNING if has_passing else Severity.ERROR
     if not signature.result.is_determined:
         severity = Severity.UNDETERMINED
-    else:
-        severity = Severity.WARNING if has_passing else Severity.ERROR
     name = signature.header.key_name
     if signature.key is not None:
         name = signature.key_record_name or name
     fix = _FIXES[fault]
     if fault is SignatureFault.KEY_BROKEN and signature.key is not None:
-        fix = _fix_broken(signature.key) or fix
+        if signature.key.needs_new_key:
+            fix = _FIXES[SignatureFault.KEY_TOO_SHORT]
+        elif signature.key.repaired:
+            fix = (
+                "Correct the TXT record at {name}: the key in it is whole, so no new one is needed."
+                " The check of the domain shows the corrected text."
+            )
     fix = fix.replace("{name}", name).replace("{signer}", _SIGNER)
     return make_finding(_IDS[fault], signature.explanation, fix, severity=severity)
-
-
-def _fix_broken(key: KeyRecord) -> str:
-    """Return advice about an unusable key record; empty if it has to be published again."""
-    if key.needs_new_key:
-        return _FIXES[SignatureFault.KEY_TOO_SHORT]
-    if key.repaired:
-        return (
-            "Correct the TXT record at {name}: the key in it is whole, so no new one is needed. The"
-            " check of the domain shows the corrected text."
-        )
-    return ""
-
-
-def _describe_passing(signature: SignatureOfMail) -> Iterator[Finding]:
-    header = signature.header
-    if signature.key is not None:
-        where = signature.key_record_name
-        key = DkimKey(
-            selector=header.selector,
-            record_name=header.key_name,
-            record=signature.key,
-            alias_of=where if where != header.key_name else "",
-            is_one_of_several=False,
-        )
-        yield from describe_key(key, has_usable=True)
-    if header.body_length is not None:
-        rest = signature.unsigned_octets
-        unsigned = f"; the last {rest} octets of this mail are not signed" if rest else ""
-        yield make_finding(
-            "dkim.body-length",
-            f"The signature of {header.signing_domain} covers the first {header.body_length} octets"
-            f" of the body only (l=), so anybody can add text that seems signed{unsigned}.",
-            "Switch the body length off in the signer, so that it writes no l=.",
-        )
-    if signature.seconds_ahead:
-        yield make_finding(
-            "dkim.clock-ahead",
-            f"The signature of {header.signing_domain} is dated"
-            f" {describe_duration(signature.seconds_ahead)} after the mail arrived (t=); some"
-            " receivers refuse such a signature.",
-            "Set the clock and the time zone of the server that signs.",
-        )

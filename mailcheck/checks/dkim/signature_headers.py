@@ -321,7 +321,27 @@ def _read(index: int, body: bytes, problem: str) -> SignatureHeader:
     tags = SignatureTags({})
     try:
         tags = parse_tags(body)
-        return _parse(index, tags, problem)
+        require(tags, _MANDATORY)
+        if tags.text("v") != "1":
+            raise MalformedSignature(f"is of an unknown version (v={tags.text('v')[:40]})")
+        header = parse_signature(index, tags)
+        local_part, at, host = tags.text("i", f"@{header.signing_domain}").rpartition("@")
+        if not at:
+            raise MalformedSignature("has no @ in i=")
+        try:
+            host = to_a_labels(host)
+        except InvalidName as invalid:
+            raise MalformedSignature(f"has no proper domain in i=: {invalid}") from None
+        if not is_within(host, header.signing_domain):
+            raise MalformedSignature(
+                f"speaks for {host} (i=), which is not within {header.signing_domain} (d=)"
+            )
+        agent_id = f"{local_part[:MAX_LOCAL_PART]}@{host}"
+        if "dns/txt" not in tags.joined("q", "dns/txt").lower().split(":"):
+            raise MalformedSignature(
+                f"wants its key looked up in an unknown way (q={tags.text('q')[:40]})"
+            )
+        return replace(header, agent_id=agent_id, problem=problem)
     except MalformedSignature as malformed:
         problem = problem or str(malformed)
     # A signature that can't be verified, as far as it can be shown.
@@ -331,30 +351,3 @@ def _read(index: int, body: bytes, problem: str) -> SignatureHeader:
         selector = domain = ""
     algorithm = tags.text("a").lower()[:40]
     return SignatureHeader(index, domain, selector, algorithm=algorithm, problem=problem)
-
-
-def _parse(index: int, tags: SignatureTags, problem: str) -> SignatureHeader:
-    require(tags, _MANDATORY)
-    if tags.text("v") != "1":
-        raise MalformedSignature(f"is of an unknown version (v={tags.text('v')[:40]})")
-    header = parse_signature(index, tags)
-    agent_id = _parse_agent_id(tags, header.signing_domain)
-    if "dns/txt" not in tags.joined("q", "dns/txt").lower().split(":"):
-        raise MalformedSignature(
-            f"wants its key looked up in an unknown way (q={tags.text('q')[:40]})"
-        )
-    return replace(header, agent_id=agent_id, problem=problem)
-
-
-def _parse_agent_id(tags: SignatureTags, domain: str) -> str:
-    """Give ``i=``, its domain in A-labels."""
-    local_part, at, host = tags.text("i", f"@{domain}").rpartition("@")
-    if not at:
-        raise MalformedSignature("has no @ in i=")
-    try:
-        host = to_a_labels(host)
-    except InvalidName as invalid:
-        raise MalformedSignature(f"has no proper domain in i=: {invalid}") from None
-    if not is_within(host, domain):
-        raise MalformedSignature(f"speaks for {host} (i=), which is not within {domain} (d=)")
-    return f"{local_part[:MAX_LOCAL_PART]}@{host}"

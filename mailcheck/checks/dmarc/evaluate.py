@@ -148,22 +148,17 @@ def describe_absence(domain: str, offer: ReportOffer | None = None) -> Finding:
 
 def _say_several(domain: str, texts: Sequence[str]) -> Finding:
     """Say that _say_several records count as none."""
+    meant = [_meant(parse_policy_record(text)).text for text in sorted(texts)]
+    whole = [_with_valid_policy(text) for text in meant]
+    policies = {text: _meant(parse_policy_record(text)).policy for text in whole}
+    kept = max(whole, key=lambda text: -1 if (p := policies[text]) is None else p.strictness)
     return make_finding(
         "dmarc.several",
         f"{domain} has {len(texts)} DMARC records but may have one only, so receivers ignore all"
         " of them.",
         f"Keep the DMARC record at {PREFIX}{domain} that you mean, and remove the others.",
-        _publish(domain, _merge(texts)),
+        _publish(domain, change_tags(kept, **merge_uris([kept, *whole]))),
     )
-
-
-def _merge(texts: Sequence[str]) -> str:
-    """Return the strictest of several records, with the report addresses of all of them."""
-    meant = [_meant(parse_policy_record(text)).text for text in sorted(texts)]
-    whole = [_with_valid_policy(text) for text in meant]
-    policies = {text: _meant(parse_policy_record(text)).policy for text in whole}
-    kept = max(whole, key=lambda text: -1 if (p := policies[text]) is None else p.strictness)
-    return change_tags(kept, **merge_uris([kept, *whole]))
 
 
 def _with_valid_policy(text: str) -> str:
@@ -503,26 +498,17 @@ def _older_receivers(domain: str, step: WalkStep | None, answers: Answers) -> It
 
 
 def _find_policy_step(walk: TreeWalk) -> WalkStep | None:
-    """Give the step whose record applies: own, else organization's, else public suffix's."""
-    own = walk.steps[0]
-    if own.record is not None:
-        return own if own.record.is_usable else None
-    step = _find_parents_step(walk)
-    return step if step is not None and step.record is not None and step.record.is_usable else None
+    """Return the step whose record applies: own, else organization's, else public suffix's.
 
-
-def _find_parents_step(walk: TreeWalk) -> WalkStep | None:
-    """Give the step above that has a record: a bad one of the organization counts as none.
-
-    The public suffix's is for organizations without a record (RFC 9989 4.10.1).
+    A bad record counts as none. The public suffix's is for organizations without a record
+    (RFC 9989 4.10.1).
     """
-    organization = walk.organizational_domain
-    if organization is None:
-        return None
-    for step in (walk.step_at(organization), walk.steps[-1]):
-        if step is not None and step.record is not None:
-            return step
-    return None
+    home = walk.organizational_domain
+    steps = [walk.steps[0]]
+    if home is not None:
+        steps += filter(None, (walk.step_at(home), walk.steps[-1]))
+    step = next((one for one in steps if one.record is not None), None)
+    return step if step is not None and step.record is not None and step.record.is_usable else None
 
 
 def _choose_policy(domain: str, step: WalkStep, answers: Answers) -> tuple[Policy, str]:

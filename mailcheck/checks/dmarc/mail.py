@@ -36,13 +36,13 @@ class DmarcOfMail(Struct, frozen=True):
 
     author_domain: str | None
     result: AuthResult
-    verdict: DmarcVerdict | None
-    policy: Policy | None
-    organizational_domain: str | None
-    is_spf_aligned: bool | None
-    is_dkim_aligned: bool | None
-    aligned_signatures: tuple[int, ...]
     explanation: str
+    verdict: DmarcVerdict | None = None
+    policy: Policy | None = None
+    organizational_domain: str | None = None
+    is_spf_aligned: bool | None = None
+    is_dkim_aligned: bool | None = None
+    aligned_signatures: tuple[int, ...] = ()
     silent_names: tuple[str, ...] = ()
 
 
@@ -232,6 +232,10 @@ def evaluate_dmarc_of_mail(
     of_dkim = Alignment(None) if dkim is None else _best(of_signatures.values())
     aligned = tuple(index for index, one in of_signatures.items() if one.is_aligned)
     ways, result = (of_spf.is_aligned, of_dkim.is_aligned), _judge(verdict, of_spf, of_dkim)
+    deciding = dkim
+    if dkim is not None and aligned:  # the signatures that align decide
+        those = tuple(one for one in dkim.signatures if one.header.index in aligned)
+        deciding = DkimOfMail(those)
     policy = verdict.policy
     if policy is not None and verdict.record is not None and verdict.record.is_testing:
         policy = policy.one_step_weaker
@@ -248,7 +252,7 @@ def evaluate_dmarc_of_mail(
         is_spf_aligned=ways[0],
         is_dkim_aligned=ways[1],
         aligned_signatures=aligned,
-        explanation=explain_result(result, verdict, spf, _only(dkim, aligned), *ways),
+        explanation=explain_result(result, verdict, spf, deciding, *ways),
         silent_names=tuple(dict.fromkeys(silent)),
     )
 
@@ -294,13 +298,6 @@ class _Evidence(Struct, frozen=True):
         return alignment
 
 
-def _only(dkim: DkimOfMail | None, indexes: Sequence[int]) -> DkimOfMail | None:
-    """Leave the signatures that align, where there are any: those decide."""
-    if dkim is None or not indexes:
-        return dkim
-    return DkimOfMail(tuple(one for one in dkim.signatures if one.header.index in indexes))
-
-
 def _best(alignments: Iterable[Alignment]) -> Alignment:
     """Give what holds for all signatures together: one that aligns is enough."""
     known = list(alignments)
@@ -325,17 +322,7 @@ def _judge(verdict: DmarcVerdict, of_spf: Alignment, of_dkim: Alignment) -> Auth
 
 def without_author(result: AuthResult, explanation: str) -> DmarcOfMail:
     """Give the result for a mail of which no author is known."""
-    return DmarcOfMail(
-        author_domain=None,
-        result=result,
-        verdict=None,
-        policy=None,
-        organizational_domain=None,
-        is_spf_aligned=None,
-        is_dkim_aligned=None,
-        aligned_signatures=(),
-        explanation=explanation,
-    )
+    return DmarcOfMail(None, result, explanation)
 
 
 _AGAIN = (
@@ -371,7 +358,12 @@ def describe_dmarc_of_mail(
             f"DMARC could not be determined. {dmarc.explanation}",
             _AGAIN if is_silent else ELSEWHERE,
         )
-    return _without_record(dmarc) if dmarc.result is AuthResult.NONE else _failing(dmarc, spf, dkim)
+    if dmarc.result is AuthResult.NONE:
+        return _without_record(dmarc)
+    policy = dmarc.policy or Policy.NONE
+    finding_id = "dmarc.fails-none" if policy is Policy.NONE else "dmarc.fails-enforced"
+    meaning = f"DMARC fails, and {dmarc.author_domain} {_REQUESTS[policy]}: {dmarc.explanation}"
+    return make_finding(finding_id, meaning, *_fix_alignment(dmarc, spf, dkim))
 
 
 def _without_record(dmarc: DmarcOfMail) -> Finding:
@@ -388,13 +380,6 @@ def _without_record(dmarc: DmarcOfMail) -> Finding:
     if known is None:
         known = describe_absence(dmarc.organizational_domain or dmarc.author_domain or "")
     return make_finding("dmarc.no-record", known.meaning, known.fix, known.proposed)
-
-
-def _failing(dmarc: DmarcOfMail, spf: SpfOfMail | None, dkim: DkimOfMail | None) -> Finding:
-    policy = dmarc.policy or Policy.NONE
-    finding_id = "dmarc.fails-none" if policy is Policy.NONE else "dmarc.fails-enforced"
-    meaning = f"DMARC fails, and {dmarc.author_domain} {_REQUESTS[policy]}: {dmarc.explanation}"
-    return make_finding(finding_id, meaning, *_fix_alignment(dmarc, spf, dkim))
 
 
 def _fix_alignment(
@@ -415,17 +400,13 @@ def _fix_alignment(
             f" {dmarc.organizational_domain} count, or sign with d={author}."
         )
         return fix, record
-    ways = []
+    by_dkim = f"Sign the mail with a DKIM key of {author} (d={author})"
     if signers:
-        ways.append(f"have the mail signed with a key of {author} (d={author}) too")
-    else:
-        ways.append(f"sign the mail with a DKIM key of {author} (d={author})")
+        by_dkim = f"Have the mail signed with a key of {author} (d={author}) too"
+    by_spf = f"make SPF pass for an envelope sender at {author}"
     if sender is not None:
-        ways.append(f"use an envelope sender (bounce address) at {author} or a subdomain of it")
-    else:
-        ways.append(f"make SPF pass for an envelope sender at {author}")
-    words = ", or ".join(ways)
-    return f"{words[:1].upper()}{words[1:]}.", None
+        by_spf = f"use an envelope sender (bounce address) at {author} or a subdomain of it"
+    return f"{by_dkim}, or {by_spf}.", None
 
 
 def _is_related(dmarc: DmarcOfMail, domain: str) -> bool:

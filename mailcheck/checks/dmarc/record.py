@@ -36,12 +36,7 @@ KNOWN_TAGS = ("v", "p", "sp", "np", "psd", "t", "adkim", "aspf", "rua", "ruf", "
 _NEAR_MISSES = ("v=dmarc", "v:dmarc", "dmarc1", "p=none", "p=quarantine", "p=reject")
 
 # Tag -> its values (RFC 9989 4.8); p, sp and np have a meaning of their own.
-VALUES = {
-    "adkim": ("r", "s"),
-    "aspf": ("r", "s"),
-    "psd": ("y", "n", "u"),
-    "t": ("y", "n"),
-}
+VALUES = {"adkim": ("r", "s"), "aspf": ("r", "s"), "psd": ("y", "n", "u"), "t": ("y", "n")}
 POLICY_TAGS = ("p", "sp", "np")
 URI_TAGS = ("rua", "ruf")
 FAILURE_OPTIONS = frozenset("01ds")  # of fo; 0 and 1 exclude each other

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from mailcheck.checks.dkim.evaluate import DkimVerdict
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict
 from mailcheck.checks.dns_answers import Presence
-from mailcheck.checks.findings import Finding
 from mailcheck.checks.spf.tree import SpfVerdict
 
 STRICTER = ("dmarc.policy-none", "dmarc.testing", "dmarc.weaker-subdomains")
@@ -31,13 +30,14 @@ def without_stricter(
     """Give a verdict that asks for SPF or DKIM first, where neither works."""
     if is_vouched_for(spf, dkim) or not any(one.id in STRICTER for one in dmarc.findings):
         return dmarc
-    findings = (_wait(one, dmarc.domain) if one.id in STRICTER else one for one in dmarc.findings)
-    return replace(dmarc, findings=tuple(findings))
-
-
-def _wait(finding: Finding, domain: str) -> Finding:
-    words = (
-        f"Make SPF or DKIM work for {domain} first: until then a stricter policy would be for its"
-        f" own mail too. After that: {finding.fix}"
+    first = (
+        f"Make SPF or DKIM work for {dmarc.domain} first: until then a stricter policy would be for"
+        " its own mail too. After that: "
     )
-    return replace(finding, fix=words, proposed=None, alternatives=())
+    findings = (
+        replace(one, fix=first + one.fix, proposed=None, alternatives=())
+        if one.id in STRICTER
+        else one
+        for one in dmarc.findings
+    )
+    return replace(dmarc, findings=tuple(findings))

@@ -40,7 +40,6 @@ from mailcheck.checks.spf.tree import (
     NodeProblem,
     SpfNode,
     SpfVerdict,
-    Step,
     TreeWalk,
     count_addresses,
 )
@@ -85,24 +84,6 @@ def _say_unreadable(
         proposed,
         severity=Severity.WARNING if is_beside else Severity.ERROR,
     )
-
-
-def _describe(
-    verdict: SpfVerdict,
-    proposed: RecordToPublish | None,
-    reordered: RecordToPublish | None,
-    useless: frozenset[str],
-) -> Iterator[Finding]:
-    """Give everything there is to say about the one record, worst things first."""
-    assert verdict.tree is not None
-    yield from _limits(verdict, proposed)
-    yield from _voids_of_some(verdict, reordered)
-    yield from _node(verdict.tree, verdict.domain, proposed, useless)
-    for top in verdict.tree.children:
-        for node in top.walk():
-            yield from _node(node, verdict.domain, proposed, useless, top)
-    yield from _ending(verdict, proposed)
-    yield from _habits(verdict)
 
 
 def _limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[Finding]:
@@ -182,18 +163,17 @@ def _meet(tree: SpfNode, version: int) -> tuple[list[str], list[str]]:
             own = top or step.term
             if step.child is not None:
                 walk(step.child, own)
-            elif len(voids) > MAX_VOIDS and _lets_send(step, version):
+            elif (
+                len(voids) > MAX_VOIDS
+                and step.term.lstrip("+-~?").lower() != "all"
+                and any(one.version == version for one in step.permitted)
+            ):
                 behind[own] = None
             if version in step.void_for or step.depends_on_mail:
                 voids.append(step.term)
 
     walk(tree, "")
     return voids, list(behind)
-
-
-def _lets_send(step: Step, version: int) -> bool:
-    is_end = step.term.lstrip("+-~?").lower() == "all"
-    return not is_end and any(one.version == version for one in step.permitted)
 
 
 def _node(
@@ -207,7 +187,22 @@ def _node(
     is_own = top is None
     place = "the SPF record" if is_own else f"the SPF record of {node.domain} ({node.term})"
     if top is not None:
-        yield from _branch(node, domain, proposed, top)
+        faults = {
+            NodeProblem.ABSENT: ("spf.include-absent", "which has no SPF record"),
+            NodeProblem.LOOP: ("spf.include-loop", "which leads back to itself"),
+            NodeProblem.SEVERAL: ("spf.include-several", "which has more than one SPF record"),
+        }
+        if node.problem in faults:
+            finding_id, fault = faults[node.problem]
+            yield make_finding(
+                finding_id,
+                f'"{node.term}" leads to {node.domain}, {fault}, {_BROKEN.format(domain=domain)}.',
+                _mend_include(node)
+                if node is top
+                else f'Ask the owner of the record with "{node.term}" to mend it; until then remove'
+                f' "{top.term}" from your own if nothing of yours needs it.',
+                proposed,
+            )
     if node.silent_names:
         yield undetermined("spf.undetermined", node.silent_names)
     for problem in node.record.problems if node.record else ():
@@ -244,28 +239,6 @@ def _ask_owner(node: SpfNode, top: SpfNode) -> str:
         f"Ask the owner of {node.domain} to mend the record there; until then remove"
         f' "{top.term}" from your own if nothing of yours needs it.'
     )
-
-
-def _branch(
-    node: SpfNode, domain: str, proposed: RecordToPublish | None, top: SpfNode
-) -> Iterator[Finding]:
-    broken = _BROKEN.format(domain=domain)
-    faults = {
-        NodeProblem.ABSENT: ("spf.include-absent", "which has no SPF record"),
-        NodeProblem.LOOP: ("spf.include-loop", "which leads back to itself"),
-        NodeProblem.SEVERAL: ("spf.include-several", "which has more than one SPF record"),
-    }
-    if node.problem in faults:
-        finding_id, fault = faults[node.problem]
-        yield make_finding(
-            finding_id,
-            f'"{node.term}" leads to {node.domain}, {fault}, {broken}.',
-            _mend_include(node)
-            if node is top
-            else f'Ask the owner of the record with "{node.term}" to mend it; until then remove'
-            f' "{top.term}" from your own if nothing of yours needs it.',
-            proposed,
-        )
 
 
 def _mend_include(node: SpfNode) -> str:
@@ -386,9 +359,8 @@ def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
     """Judge who may send for ``domain`` (RFC 7208), with lookup and void counts."""
     answer = look_up(answers, domain, "TXT")
     if not answer.status.is_determined:
-        return _without_record(
-            domain, Presence.UNDETERMINED, undetermined("spf.undetermined", [domain])
-        )
+        silence = undetermined("spf.undetermined", [domain])
+        return SpfVerdict(domain, Presence.UNDETERMINED, findings=(silence,))
     texts = txt_values(answer)
     # In one order, whichever DNS has given: of several the first must not decide.
     records = tuple(sorted(text for text in texts if is_spf_record(text)))
@@ -396,16 +368,7 @@ def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
     if not records:
         return _explain_absence(domain, near_misses, answer, answers)
     near_misses = [text for text in near_misses if not is_sender_id(text)]
-    return _judge_records(domain, answer, records, near_misses, TreeWalk(answers))
-
-
-def _judge_records(
-    domain: str,
-    answer: DnsAnswer,
-    records: tuple[str, ...],
-    near_misses: Sequence[str],
-    walk: TreeWalk,
-) -> SpfVerdict:
+    walk = TreeWalk(answers)
     tree, *others = [walk.read_record(domain, text, is_one_of=len(records)) for text in records]
     trees = (tree, *others)
     left_out = find_left_out(trees)
@@ -419,7 +382,6 @@ def _judge_records(
         tree=tree,
         lookup_count=sum(node.lookups for node in tree.walk()),
         is_truncated=walk.is_truncated,
-        findings=(),
         named=find_named(records, meanings, left_out),
         mended=compose(meanings, trees, left_out),
         reach=count_addresses(permitted),
@@ -452,7 +414,15 @@ def _find_all(
             proposed,
         )
     elif tree is not None and tree.record is not None:
-        yield from _describe(verdict, proposed, _offer(verdict, reordered), useless)
+        # The worst things come first.
+        yield from _limits(verdict, proposed)
+        yield from _voids_of_some(verdict, _offer(verdict, reordered))
+        yield from _node(tree, domain, proposed, useless)
+        for top in tree.children:
+            for node in top.walk():
+                yield from _node(node, domain, proposed, useless, top)
+        yield from _ending(verdict, proposed)
+        yield from _habits(verdict)
         read = [one.text for one in tree.record.mechanisms if one.text not in useless]
         for term, words in find_glued(read, meanings, useless).items():
             yield make_finding(
@@ -511,10 +481,6 @@ def _find_wide(verdict: SpfVerdict) -> tuple[str, ...]:
     return tuple((open_ones if verdict.reach.is_open else []) or wide_ones or widest)
 
 
-def _without_record(domain: str, presence: Presence, finding: Finding) -> SpfVerdict:
-    return SpfVerdict(domain, presence, (), None, 0, False, (finding,))
-
-
 def _explain_absence(
     domain: str, near_misses: Sequence[str], answer: DnsAnswer, answers: Answers
 ) -> SpfVerdict:
@@ -525,10 +491,14 @@ def _explain_absence(
         named = find_named((), meanings, {})
         is_useful = mended and (has_senders(mended) or mended.endswith("-all"))
         proposed = RecordToPublish(domain, "TXT", mended) if is_useful else None
-        finding = _say_unreadable(domain, near_misses[0], proposed)
-        verdict = _without_record(domain, Presence.ABSENT, finding)
-        texts = tuple(near_misses)
-        return replace(verdict, broken_texts=texts, named=named, mended=mended)
+        return SpfVerdict(
+            domain,
+            Presence.ABSENT,
+            findings=(_say_unreadable(domain, near_misses[0], proposed),),
+            broken_texts=tuple(near_misses),
+            named=named,
+            mended=mended,
+        )
     # A zone editor that appends the zone's name turns "example.com" into this.
     for elsewhere in (f"{domain}.{domain}", f"spf.{domain}"):
         found = [t for t in txt_values(look_up(answers, elsewhere, "TXT")) if is_spf_record(t)]
@@ -540,7 +510,7 @@ def _explain_absence(
                 f"Move the SPF record to {domain}.",
                 RecordToPublish(domain, "TXT", found[0]),
             )
-            return _without_record(domain, Presence.ABSENT, finding)
+            return SpfVerdict(domain, Presence.ABSENT, findings=(finding,))
     sender = _find_own_term(domain, answers)
     fix = "Publish an SPF record that names every server and service that sends for the domain"
     finding = make_finding(
@@ -550,4 +520,4 @@ def _explain_absence(
         f"{fix}." if sender else f'{fix}, or "v=spf1 -all" if none does.',
         RecordToPublish(domain, "TXT", propose_new_record(sender)) if sender else None,
     )
-    return _without_record(domain, Presence.ABSENT, finding)
+    return SpfVerdict(domain, Presence.ABSENT, findings=(finding,))

@@ -82,7 +82,18 @@ def explain_result(query: "MailQuery", result: AuthResult) -> str:
         name, rdtype = query.silent
         return f"DNS gave no usable answer about {shown(name)} ({rdtype})."
     if result is AuthResult.PERMERROR:
-        return _explain_error(query)
+        assert query.fault is not None, "every permerror is raised with what it is"
+        where = f"SPF record of {shown(query.fault.domain)}"
+        if query.fault.domain != query.o:
+            where = f"{where}, which the record of {shown(query.o)} leads to,"
+        problem = query.fault.problem
+        if problem is not None:
+            return f'"{shown(problem.term)}" in the {where} {problem.reason}.'
+        details = ""
+        if query.void_terms and query.fault.fault.name == "VOIDS":
+            terms = ", ".join(f'"{shown(term)}"' for term in query.void_terms)
+            details = f" {query.c}: {terms}"
+        return f"The {where} {query.fault.fault.value}{details}."
     if query.mechanism:
         return (
             f'"{shown(query.mechanism)}" in the SPF record of {shown(query.o)} matches {query.c}.'
@@ -96,21 +107,6 @@ def shown(text: str) -> str:
     if cut.isprintable():
         return cut
     return "".join(letter if letter.isprintable() else "?" for letter in cut)
-
-
-def _explain_error(query: "MailQuery") -> str:
-    assert query.fault is not None, "every permerror is raised with what it is"
-    where = f"SPF record of {shown(query.fault.domain)}"
-    if query.fault.domain != query.o:
-        where = f"{where}, which the record of {shown(query.o)} leads to,"
-    problem = query.fault.problem
-    if problem is not None:
-        return f'"{shown(problem.term)}" in the {where} {problem.reason}.'
-    details = ""
-    if query.void_terms and query.fault.fault.name == "VOIDS":
-        terms = ", ".join(f'"{shown(term)}"' for term in query.void_terms)
-        details = f" {query.c}: {terms}"
-    return f"The {where} {query.fault.fault.value}{details}."
 
 
 POSTMASTER = "postmaster"
@@ -137,10 +133,24 @@ def evaluate_spf_of_mail(
     def judge(identity: SpfIdentity, local_part: str, domain: str) -> SpfOfIdentity:
         name = read_mail_domain(domain)
         if name is None or "." not in name:
-            return _without_domain(identity, domain)
+            where = "HELO" if identity is SpfIdentity.HELO else "the envelope sender"
+            words = (
+                f'"{shown(domain)}" in {where} is no full domain name, so there is no SPF for it.'
+            )
+            return SpfOfIdentity(identity, shown(domain), AuthResult.NONE, None, "", words)
         helo = read_mail_domain(helo_name) or helo_name
         query = MailQuery(client_ip, local_part, name, helo, receiver, answers)
-        return _run(query, identity, name)
+        result = AuthResult(query.check()[0])
+        has_match = result not in (AuthResult.TEMPERROR, AuthResult.PERMERROR)
+        return SpfOfIdentity(
+            identity=identity,
+            domain=name,
+            result=result,
+            record=query.record,
+            mechanism=(query.mechanism or "") if has_match else "",
+            explanation=explain_result(query, result),
+            silent_names=() if query.silent is None else (query.silent[0],),
+        )
 
     helo = judge(SpfIdentity.HELO, POSTMASTER, helo_name)
     if not envelope_sender:
@@ -157,26 +167,6 @@ def _split_sender(envelope_sender: str) -> tuple[str, str]:
         local_part, _, domain = envelope_sender.rpartition("@")
         return local_part or POSTMASTER, domain
     return mailbox.local_part, mailbox.domain
-
-
-def _without_domain(identity: SpfIdentity, domain: str) -> SpfOfIdentity:
-    where = "HELO" if identity is SpfIdentity.HELO else "the envelope sender"
-    words = f'"{shown(domain)}" in {where} is no full domain name, so there is no SPF for it.'
-    return SpfOfIdentity(identity, shown(domain), AuthResult.NONE, None, "", words)
-
-
-def _run(query: "MailQuery", identity: SpfIdentity, domain: str) -> SpfOfIdentity:
-    result = AuthResult(query.check()[0])
-    has_match = result not in (AuthResult.TEMPERROR, AuthResult.PERMERROR)
-    return SpfOfIdentity(
-        identity=identity,
-        domain=domain,
-        result=result,
-        record=query.record,
-        mechanism=(query.mechanism or "") if has_match else "",
-        explanation=explain_result(query, result),
-        silent_names=() if query.silent is None else (query.silent[0],),
-    )
 
 
 _ALLOW = (
@@ -249,8 +239,10 @@ def describe_spf_of_mail(
         return _without_name(verdict)
     if identity.result is AuthResult.PERMERROR:
         return _broken(verdict, domain_verdict, is_own_host=is_own_host)
-    ignored = _find_ignored(domain_verdict) if identity.result is AuthResult.NONE else None
-    if ignored is not None:
+    found = domain_verdict.findings if domain_verdict is not None else ()
+    # What the domain's check says of a record that is there, but that no receiver sees.
+    ignored = next((one for one in found if one.id in ("spf.unreadable", "spf.misplaced")), None)
+    if identity.result is AuthResult.NONE and ignored is not None:
         result = make_finding("spf.result-none", ignored.meaning, ignored.fix)
         ignored = replace(ignored, id=result.id, severity=result.severity)
         return _let_client_in(ignored, verdict) if is_own_host else ignored
@@ -364,12 +356,6 @@ def _broken(verdict: SpfOfMail, domain_verdict: SpfVerdict | None, *, is_own_hos
     return _let_client_in(finding, verdict, is_kept_out=is_kept_out) if is_own_host else finding
 
 
-def _find_ignored(domain_verdict: SpfVerdict | None) -> Finding | None:
-    """Give what the domain's check says of a record that is there, but that no receiver sees."""
-    found = domain_verdict.findings if domain_verdict is not None else ()
-    return next((one for one in found if one.id in ("spf.unreadable", "spf.misplaced")), None)
-
-
 def _let_client_in(finding: Finding, verdict: SpfOfMail, *, is_kept_out: bool = False) -> Finding:
     """Put the client into the records that are proposed, and say so.
 
@@ -378,8 +364,7 @@ def _let_client_in(finding: Finding, verdict: SpfOfMail, *, is_kept_out: bool = 
     place, address = (verdict.mail_from.domain, "TXT"), verdict.client_ip
 
     def let_in(record: RecordToPublish) -> RecordToPublish:
-        is_here = (record.name, record.rdtype) == place
-        if not is_here:
+        if (record.name, record.rdtype) != place:
             return record
         value = add_term(record.value, term_for(address), is_kept_out=is_kept_out)
         return replace(record, value=value)

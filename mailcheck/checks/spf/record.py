@@ -1,7 +1,7 @@
 """An SPF record as a value: its grammar and its macros (RFC 7208 4.5 to 7, 12)."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from difflib import get_close_matches
 from enum import Enum
 from functools import lru_cache
@@ -181,31 +181,30 @@ def parse_term(term: str) -> Mechanism | Modifier | TermProblem:
     """Read one term; whatever it is, it becomes a value."""
     modifier = _MODIFIER.fullmatch(term)
     if modifier is not None:
-        return _read_modifier(term, modifier["name"].lower(), modifier["value"])
+        name, value = modifier["name"].lower(), modifier["value"]
+        problem = None
+        if name in ("redirect", "exp"):
+            problem = explain_bad_domain_spec(value)
+        elif not is_macro_string(value):
+            problem = "has a character or a macro that is not allowed"
+        if problem is not None:
+            return TermProblem(term[:MAX_SHOWN], problem)
+        if name not in ("redirect", "exp") and guess_name(name) is not None:
+            reason = 'is ignored by receivers: it needs ":" in place of "="'
+            if guess_name(name) == "redirect":
+                reason = 'is ignored by receivers: "redirect" is misspelt'
+            return TermProblem(term[:MAX_SHOWN], reason, is_error=False)
+        if name == "v":
+            return TermProblem(
+                term[:MAX_SHOWN],
+                "stands in the middle of the record and is ignored",
+                is_error=False,
+            )
+        return Modifier(name, _as_asked(value) if name == "redirect" else value)
     try:
         return _read_mechanism(term)
     except ValueError as error:
         return TermProblem(term[:MAX_SHOWN], str(error))
-
-
-def _read_modifier(term: str, name: str, value: str) -> Modifier | TermProblem:
-    problem = None
-    if name in ("redirect", "exp"):
-        problem = explain_bad_domain_spec(value)
-    elif not is_macro_string(value):
-        problem = "has a character or a macro that is not allowed"
-    if problem is not None:
-        return TermProblem(term[:MAX_SHOWN], problem)
-    if name not in ("redirect", "exp") and guess_name(name) is not None:
-        reason = 'is ignored by receivers: it needs ":" in place of "="'
-        if guess_name(name) == "redirect":
-            reason = 'is ignored by receivers: "redirect" is misspelt'
-        return TermProblem(term[:MAX_SHOWN], reason, is_error=False)
-    if name == "v":
-        return TermProblem(
-            term[:MAX_SHOWN], "stands in the middle of the record and is ignored", is_error=False
-        )
-    return Modifier(name, _as_asked(value) if name == "redirect" else value)
 
 
 def _read_mechanism(term: str) -> Mechanism:
@@ -302,7 +301,11 @@ def parse_spf_record(text: str) -> SpfRecord:
     problems: list[TermProblem] = []
     words = [word for word in text[len(VERSION) :].split(" ") if word]
     if len(text.rstrip(" ")) > MAX_RECORD or len(words) > MAX_TERMS:
-        return SpfRecord(text, (), "", (_too_long(words),))
+        reason = (
+            f"is the end of a record with more than {MAX_RECORD} characters or {MAX_TERMS} terms,"
+            " more than can be read"
+        )
+        return SpfRecord(text, (), "", (TermProblem(words[-1][-MAX_SHOWN:], reason),))
     for word in words:
         term = parse_term(word)
         if isinstance(term, Modifier) and term.name not in modifiers:
@@ -322,14 +325,6 @@ def parse_spf_record(text: str) -> SpfRecord:
         redirect = ""
     problems.sort(key=lambda problem: not problem.is_error)
     return SpfRecord(text, tuple(mechanisms), redirect, tuple(problems[:MAX_PROBLEMS]))
-
-
-def _too_long(words: Sequence[str]) -> TermProblem:
-    reason = (
-        f"is the end of a record with more than {MAX_RECORD} characters or {MAX_TERMS} terms,"
-        " more than can be read"
-    )
-    return TermProblem(words[-1][-MAX_SHOWN:], reason)
 
 
 NEVER_READ = "is never read"
@@ -398,15 +393,11 @@ def _expand_one(match: re.Match[str], value_of: Callable[[str], str]) -> str:
     if match["plain"]:
         return _PLAIN_MACROS[match["plain"]]
     letter = match["letter"]
-    expansion = _transform(value_of(letter.lower()), match)
-    return quote(expansion, safe="~") if letter.isupper() else expansion
-
-
-def _transform(value: str, match: re.Match[str]) -> str:
-    """Split, reverse, keep the last parts, and join with dots."""
     delimiters = match["delimiters"] or "."
-    parts = value.translate(dict.fromkeys(map(ord, delimiters), "\0")).split("\0")
+    to_cuts = dict.fromkeys(map(ord, delimiters), "\0")
+    parts = value_of(letter.lower()).translate(to_cuts).split("\0")
     if match["reverse"]:
         parts.reverse()
     count = match["count"].lstrip("0")[:_MAX_DIGITS]
-    return ".".join(parts[-int(count) :] if count else parts)
+    expansion = ".".join(parts[-int(count) :] if count else parts)
+    return quote(expansion, safe="~") if letter.isupper() else expansion

@@ -38,11 +38,7 @@ from mailcheck.checks.spf.record import (
     parse_spf_record,
     parse_term,
 )
-from mailcheck.checks.spf.tree import (
-    REDIRECT,
-    NodeProblem,
-    SpfNode,
-)
+from mailcheck.checks.spf.tree import REDIRECT, NodeProblem, SpfNode
 from mailcheck.checks.spf_texts import JOINT, VERSION, VERSION_AT_START, normalize
 from mailcheck.core.network_addresses import IpAddress
 
@@ -310,7 +306,13 @@ def _read_networks(text: str) -> tuple[str, ...] | None:
     try:
         span = _RANGE.fullmatch(text)
         if span is not None:
-            return _read_range(span[1], span[2])
+            first, last = span.groups()
+            low = IPv4Address(first)
+            high = IPv4Address(last if "." in last else f"{first.rpartition('.')[0]}.{last}")
+            networks = list(summarize_address_range(low, high))
+            if len(networks) > _OF_RANGE:
+                raise AddressValueError(first)
+            return tuple(f"ip4:{one}".removesuffix("/32") for one in networks)
         stars = _STARS.fullmatch(text)
         if stars is not None:
             missing = stars[2].count("*")
@@ -340,15 +342,6 @@ def _read_quad(address: str, slash: str, length: str) -> str:
 def _may_be_octal(part: str) -> bool:
     is_octal = part.startswith("0") and not set(part) & set("89")
     return is_octal and int(part, 8) != int(part)
-
-
-def _read_range(first: str, last: str) -> tuple[str, ...]:
-    low = IPv4Address(first)
-    high = IPv4Address(last if "." in last else f"{first.rpartition('.')[0]}.{last}")
-    networks = list(summarize_address_range(low, high))
-    if len(networks) > _OF_RANGE:
-        raise AddressValueError(first)
-    return tuple(f"ip4:{one}".removesuffix("/32") for one in networks)
 
 
 ASK_WHO_FAILS = "~all"
@@ -390,7 +383,10 @@ def compose(
     by_key: dict[Hashable, str] = {}
     for term in (term for one in meanings for term in _terms_of(one, is_alone=alone)):
         if term not in unwanted and REDIRECT + term.removeprefix(INCLUDE) not in unwanted:
-            by_key.setdefault(_key_with_qualifier(term), term)
+            qualifier = term[0] if term[0] in "-~?" else "+"
+            sender = read_sender(term)
+            assert sender is not None, "a meaning has terms only that name senders"
+            by_key.setdefault((qualifier, sender.network or sender.key, sender.lengths), term)
     terms = list(by_key.values())
     if addresses_first:
         if _has_exceptions(meanings):
@@ -421,14 +417,9 @@ def _is_network(term: str) -> bool:
 
 def _choose_all(meanings: Sequence[Meaning], trees: Iterable[SpfNode]) -> str:
     """Return the end: of several records the strictest, together they know the senders of all."""
-    chosen: set[Qualifier | None] = {_end_of(one) for one in meanings}
+    chosen: set[Qualifier | None] = {one.ends[0] for one in meanings if one.ends}
     chosen |= {tree.all_qualifier for tree in trees if tree.redirected is not None}
     return "-all" if Qualifier.FAIL in chosen else ASK_WHO_FAILS
-
-
-def _end_of(meaning: Meaning) -> Qualifier:
-    first = meaning.ends[0] if meaning.ends else Qualifier.SOFTFAIL
-    return first if first is Qualifier.FAIL else Qualifier.SOFTFAIL
 
 
 def has_senders(text: str) -> bool:
@@ -503,13 +494,6 @@ def read_sender(term: str) -> NamedSender | None:
         return None
     key = f"{parsed.name.value}:{parsed.target}"
     return NamedSender(term, key, parsed.lengths, parsed.network)
-
-
-def _key_with_qualifier(term: str) -> Hashable:
-    qualifier = term[0] if term[0] in "-~?" else "+"
-    sender = read_sender(term)
-    assert sender is not None, "a meaning has terms only that name senders"
-    return qualifier, sender.network or sender.key, sender.lengths
 
 
 def add_term(text: str, added: str, *, is_kept_out: bool = False) -> str:

@@ -71,16 +71,15 @@ class Reach(Struct, frozen=True):
 
     def __str__(self) -> str:
         """Say how many addresses they are, of the protocols that stand out."""
-        every = "every {} address in the world"
         parts = []
         if self.ipv4 == 2**32 and self.ipv6 == 2**128:
             return "every address in the world"
         if self.ipv4 == 2**32:
-            parts.append(every.format("IPv4") + f" ({self.ipv4:,})")
+            parts.append(f"every IPv4 address in the world ({self.ipv4:,})")
         elif self.ipv4 > 1 << (32 - WIDE_LENGTHS[0]):
             parts.append(f"{self.ipv4:,} IPv4 addresses")
         if self.ipv6 == 2**128:
-            parts.append(every.format("IPv6"))
+            parts.append("every IPv6 address in the world")
         elif self.ipv6 > 1 << (128 - WIDE_LENGTHS[1]):
             parts.append(f"about 2^{int(log2(self.ipv6))} IPv6 addresses")
         return " and ".join(parts)
@@ -195,7 +194,8 @@ class SpfNode(Struct, frozen=True):
         return next(self.permitted, None) is None and not any(
             one.silent_names
             or one.has_near_miss
-            or one.problem in _OPEN_PROBLEMS
+            # Other problems leave unknown which hosts a record was meant to let send.
+            or one.problem not in (None, NodeProblem.ABSENT, NodeProblem.LOOP)
             or any(step.depends_on_mail for step in one.steps)
             for one in self.walk()
         )
@@ -221,16 +221,6 @@ class SpfNode(Struct, frozen=True):
                 return node.record.all_qualifier
             node = node.redirected
         return None
-
-
-_OPEN_PROBLEMS = (
-    NodeProblem.SEVERAL,
-    NodeProblem.SYNTAX,
-    NodeProblem.UNDETERMINED,
-    NodeProblem.MACRO,
-    NodeProblem.NOT_FOLLOWED,
-)
-"""Problems that leave unknown which hosts a record was meant to let send."""
 
 
 def count_voids(node: SpfNode, version: int, *, may: bool = False) -> list[str]:
@@ -262,11 +252,11 @@ class SpfVerdict(Struct, frozen=True):
 
     domain: str
     presence: Presence
-    records: tuple[str, ...]
-    tree: SpfNode | None
-    lookup_count: int
-    is_truncated: bool
-    findings: tuple[Finding, ...]
+    records: tuple[str, ...] = ()
+    tree: SpfNode | None = None
+    lookup_count: int = 0
+    is_truncated: bool = False
+    findings: tuple[Finding, ...] = ()
     broken_texts: tuple[str, ...] = ()
     """Texts that were meant as the record and that receivers ignore; only without a record."""
     named: tuple[NamedSender, ...] = ()
