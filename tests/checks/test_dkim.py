@@ -114,7 +114,7 @@ def test_the_table_of_selectors_is_sound() -> None:
     assert len({p.name for p in providers}) == len(providers)
     for provider in providers:
         assert provider.selectors
-        assert provider.hosts or provider.is_always_tried
+        assert provider.hosts or provider.guess == "always"
         for name in (*provider.selectors, *provider.hosts):
             assert name == name.strip().lower().rstrip(".")
 

@@ -38,7 +38,12 @@ _OPEN_BRACKET = re.compile(r"\s?[(（【\[][^)）】\]\n]{0,40}")
 
 def find_evidence(text: CodeText, shape: Shape) -> Iterator[str]:
     """Name what speaks for a code in its surroundings."""
-    is_alone = _is_alone(text, shape)
+    start = text.plain.rfind("\n", 0, shape.start) + 1
+    end = text.plain.find("\n", shape.end)
+    end = len(text.plain) if end < 0 else end
+    before = text.plain[max(start, shape.start - _NEAR) : shape.start]
+    after = text.plain[shape.end : min(end, shape.end + _NEAR)]
+    is_alone = not (before + after).strip(_MARKS)
     if (
         _is_named_before(text, shape)
         or _is_named_after(text, shape)
@@ -62,15 +67,6 @@ def find_evidence(text: CodeText, shape: Shape) -> Iterator[str]:
         if text.is_near(kind, shape.start, shape.end, reach, _NEAR):
             yield finding
             return
-
-
-def _is_alone(text: CodeText, shape: Shape) -> bool:
-    start = text.plain.rfind("\n", 0, shape.start) + 1
-    end = text.plain.find("\n", shape.end)
-    end = len(text.plain) if end < 0 else end
-    before = text.plain[max(start, shape.start - _NEAR) : shape.start]
-    after = text.plain[shape.end : min(end, shape.end + _NEAR)]
-    return not (before + after).strip(_MARKS)
 
 
 def is_prominent(text: CodeText, shape: Shape) -> bool:

@@ -42,7 +42,22 @@ def classify(token: str) -> tuple[str, str] | None:
         return None
     groups = token.split("-")
     if len(groups) == 1:
-        return _classify_single(token)
+        if token.isdigit():
+            kinds: tuple[str, ...] = ("digits", "long_digits")
+        elif token.isalpha():
+            kinds = ("letters",) if token.isupper() else ()
+        else:
+            kinds = ("upper",) if token.isupper() else ("mixed",)
+            kinds = () if _IS_MASKED.fullmatch(token) else kinds
+        for kind in kinds:
+            least, most = load_formats()[kind]
+            if least <= len(token) <= most:
+                return kind.replace("_", " "), token
+        if kinds == ("mixed",) and len(token) in _SHORT and not _IS_COUNTED.fullmatch(token):
+            has_both = not token.islower() and any(map(str.islower, token))
+            return ("short mixed", token) if has_both else None
+        is_short = kinds == ("letters",) and len(token) == FEWEST_LETTERS
+        return ("short letters", token) if is_short else None
     if all(group.isdigit() for group in groups):
         return classify_digit_groups(groups, "groups")
     return _classify_prefixed(groups) or _classify_letter_groups(groups, token)
@@ -55,25 +70,6 @@ def classify_digit_groups(groups: list[str], table: str) -> tuple[str, str] | No
     if kind == "long groups" and lengths not in load_formats()["long_groups"]:
         return None
     return kind, "".join(groups)
-
-
-def _classify_single(token: str) -> tuple[str, str] | None:
-    if token.isdigit():
-        kinds: tuple[str, ...] = ("digits", "long_digits")
-    elif token.isalpha():
-        kinds = ("letters",) if token.isupper() else ()
-    else:
-        kinds = ("upper",) if token.isupper() else ("mixed",)
-        kinds = () if _IS_MASKED.fullmatch(token) else kinds
-    for kind in kinds:
-        least, most = load_formats()[kind]
-        if least <= len(token) <= most:
-            return kind.replace("_", " "), token
-    if kinds == ("mixed",) and len(token) in _SHORT and not _IS_COUNTED.fullmatch(token):
-        has_both = not token.islower() and any(map(str.islower, token))
-        return ("short mixed", token) if has_both else None
-    is_short = kinds == ("letters",) and len(token) == FEWEST_LETTERS
-    return ("short letters", token) if is_short else None
 
 
 FEWEST_LETTERS = 4

@@ -28,8 +28,6 @@ def end_lines(text: bytes) -> bytes:
 
 def is_utf_8(data: bytes) -> bool:
     """Return whether the bytes are valid UTF-8."""
-    if data.isascii():
-        return True
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
@@ -140,9 +138,7 @@ def _clean(text: str) -> str:
 
     A byte order mark is not text and is left out.
     """
-    text = text.removeprefix("\ufeff")
-    if "\0" in text:
-        text = text.replace("\0", "\ufffd")
+    text = text.removeprefix("\ufeff").replace("\0", "\ufffd")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -211,19 +207,15 @@ def _decode_base64(data: bytes) -> Decoded:
     digits = data.translate(None, _NOT_BASE64).translate(_TO_STANDARD)
     body, _, rest = digits.partition(b"=")
     if rest.strip(b"="):
-        return _decode_padded_pieces(digits)
+        decoded = []
+        for piece in digits.split(b"=", MAX_BASE64_PIECES):
+            piece = piece.replace(b"=", b"")
+            whole = piece[:-1] if len(piece) % 4 == 1 else piece
+            decoded.append(binascii.a2b_base64(whole + b"=" * (-len(whole) % 4)))
+        return b"".join(decoded), "a base64 body has padding in the middle"
     if len(body) % 4 == 1:
         body, problem = body[:-1], "a base64 body is cut off"
     return binascii.a2b_base64(body + b"=" * (-len(body) % 4)), problem
-
-
-def _decode_padded_pieces(digits: bytes) -> Decoded:
-    decoded = []
-    for piece in digits.split(b"=", MAX_BASE64_PIECES):
-        piece = piece.replace(b"=", b"")
-        whole = piece[:-1] if len(piece) % 4 == 1 else piece
-        decoded.append(binascii.a2b_base64(whole + b"=" * (-len(whole) % 4)))
-    return b"".join(decoded), "a base64 body has padding in the middle"
 
 
 def _is_plain_text(beginning: bytes) -> bool:
@@ -361,23 +353,18 @@ def _decode_neighbours(
         if encoding == "q":
             yield _decode_q("".join(texts))
             continue
-        for group in _split_at_padding(texts):
+        groups: list[list[str]] = []  # cut behind words that end in padding: so may what was cut
+        for text in texts:
+            digits = "".join(text.split())
+            if groups and (digits.strip("=") == "" or not groups[-1][-1].endswith("=")):
+                groups[-1].append(digits)
+            else:
+                groups.append([digits])
+        for group in groups:
             if is_cut(group):
                 yield decode_base64("".join(group))
             else:
                 yield from map(decode_base64, group)
-
-
-def _split_at_padding(texts: Sequence[str]) -> list[list[str]]:
-    """Divide base64 behind each word that ends in padding, which may itself have been cut."""
-    groups: list[list[str]] = []
-    for text in texts:
-        digits = "".join(text.split())
-        if groups and (digits.strip("=") == "" or not groups[-1][-1].endswith("=")):
-            groups[-1].append(digits)
-        else:
-            groups.append([digits])
-    return groups
 
 
 def _decode_word(encoding: str, text: str) -> bytes:

@@ -23,7 +23,7 @@ from mailcheck.checks.content.limits import (
     MAX_SNIPPET,
 )
 from mailcheck.checks.content.links import Links, collect_links, list_urls, score_links
-from mailcheck.checks.content.structure import Structure, scan_structure
+from mailcheck.checks.content.structure import scan_structure
 from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.core.content import (
     Candidate,
@@ -86,7 +86,12 @@ def derive_content(raw_message: bytes) -> MessageContent:
         candidates=(*code_candidates, *link_candidates, *_other_candidates(links)),
         problems=tuple(dict.fromkeys(problems))[:MAX_PROBLEMS],
         snippet=_write_snippet(words),
-        people=_list_people(structure),
+        people=tuple(
+            Person(name, address, display_name)
+            for field in structure.fields
+            if (name := field.name.lower()) in PEOPLE
+            for address, display_name in parse_mailboxes(field.as_text(), MAX_HEADER_BYTES)
+        ),
         searched=searched,
         signature=sign_text(searched),
     )
@@ -94,15 +99,6 @@ def derive_content(raw_message: bytes) -> MessageContent:
 
 PEOPLE = ("to", "cc", "bcc", "reply-to")
 """Fields whose addresses are shown and found; the author is kept with the header."""
-
-
-def _list_people(structure: Structure) -> tuple[Person, ...]:
-    return tuple(
-        Person(name, address, display_name)
-        for field in structure.fields
-        if (name := field.name.lower()) in PEOPLE
-        for address, display_name in parse_mailboxes(field.as_text(), MAX_HEADER_BYTES)
-    )
 
 
 def _write_snippet(text: str) -> str:

@@ -36,9 +36,7 @@ MAX_REMEMBERED = 128
 
 # A name, a colon, a body with its continuation lines. Possessive: a line that
 # is no field is given up at once.
-_FIELD = re.compile(
-    rb"([\x21-\x39\x3b-\x7e]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)\n?",
-)
+_FIELD = re.compile(rb"([\x21-\x39\x3b-\x7e]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)\n?")
 _BLANK_LINE = re.compile(rb"\r?\n")
 _END_OF_SECTION = re.compile(rb"\n\r?\n")
 _MBOX_LINE = re.compile(rb">?From (?![ \t]*+:)[^\n]*\n")

@@ -372,8 +372,11 @@ class _Building:
             return  # what follows still belongs to the body (13.2.6.4.19)
         elif self.stack and self.stack[-1].name == name:
             self._pop(has_tag=True)
-        elif name in ("br", "p"):
-            self._close_paragraph(name)
+        elif name in ("br", "p"):  # they stand for an element where there is none to close
+            if name == "br" or not self._close(*_P):
+                self.open(StartTag(name, {}))
+                if name == "p":
+                    self._pop(has_tag=True)
         elif name in _HEADINGS:
             self._close(_HEADINGS, _CELL_SCOPE)
         elif name in _TABLE_PARTS:
@@ -382,13 +385,6 @@ class _Building:
             self._close((name,), _LIST_SCOPE if name == "li" else _CELL_SCOPE)
         else:
             self._close_ordinary(name)
-
-    def _close_paragraph(self, name: str) -> None:
-        """``</p>`` and ``</br>`` stand for an element where there is none to close."""
-        if name == "br" or not self._close(*_P):
-            self.open(StartTag(name, {}))
-            if name == "p":
-                self._pop(has_tag=True)
 
     def _close_table_part(self, name: str) -> None:
         if not self._close((name,), _TABLE_SCOPE) and name in ("tr", "tbody"):

@@ -199,9 +199,8 @@ def _links_of_text(text: str) -> list[Link]:
     text = join_wrapped_urls(text[:MAX_LINK_TEXT])
     previous = 0
     for position, url in find_urls(text):
-        before = text[max(previous, position - _CONTEXT) : position]
+        links.append(Link(url, text[max(previous, position - _CONTEXT) : position]))
         previous = position + len(url)
-        links.append(Link(url, before))
     return links
 
 
@@ -264,22 +263,18 @@ def score_links(links: Sequence[Link]) -> list[Candidate]:
     """Score each distinct URL by the best place it stands in; best first, then in order."""
     best: dict[str, tuple[int, tuple[str, ...]]] = {}
     for link in links[:MAX_LINKS]:
-        judged = _judge(link)
-        if link.url not in best or judged[0] > best[link.url][0]:
-            best[link.url] = judged
+        findings = [*_judge_words(link), *_judge_url(link.url)]
+        findings += ["button"] * link.is_button + ["image only"] * (not link.has_text)
+        score = sum(POINTS[finding] for finding in findings)
+        if link.url not in best or score > best[link.url][0]:
+            reasons = tuple(f"{POINTS[f]:+d} {_REASONS[f]}" for f in findings)
+            best[link.url] = (score, reasons)
     candidates = [
         Candidate(CandidateKind.LINK, url, score, score >= ACCEPTED_FROM, reasons)
         for url, (score, reasons) in best.items()
     ]
     candidates.sort(key=lambda candidate: -candidate.score)
     return candidates[:MAX_KEPT_CANDIDATES]
-
-
-def _judge(link: Link) -> tuple[int, tuple[str, ...]]:
-    findings = [*_judge_words(link), *_judge_url(link.url)]
-    findings += ["button"] * link.is_button + ["image only"] * (not link.has_text)
-    score = sum(POINTS[finding] for finding in findings)
-    return score, tuple(f"{POINTS[f]:+d} {_REASONS[f]}" for f in findings)
 
 
 def _judge_words(link: Link) -> list[str]:

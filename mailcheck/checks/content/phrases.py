@@ -10,7 +10,7 @@ others are searched for one by one: the time is linear in the text.
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import chain
@@ -56,11 +56,8 @@ def _plain_table() -> dict[int, str]:
 @cache
 def _fold_table() -> dict[int, str]:
     table = {ord(letter): plain for letter, plain in _BY_HAND.items()}
-    for code in _LATIN:
+    for code in (*_LATIN, *_GREEK):
         letter = unicodedata.normalize("NFD", chr(code).lower())[:1].lower()
-        table.setdefault(code, _BY_HAND.get(letter, letter))
-    for code in _GREEK:
-        letter = unicodedata.normalize("NFD", chr(code).lower())[:1]
         table.setdefault(code, _BY_HAND.get(letter, letter))
     table |= dict.fromkeys(map(ord, "\n\r"), " ")
     for code in (*range(ord("A"), ord("Z") + 1), *range(0x370, 0x557)):
@@ -138,12 +135,12 @@ class PhraseTable(Struct, frozen=True):
     for anywhere in what is not ASCII.
     """
 
-    by_word: Mapping[str, tuple[Phrase, ...]]
-    by_beginning: Mapping[str, tuple[Phrase, ...]]
+    by_word: Mapping[str, Sequence[Phrase]]
+    by_beginning: Mapping[str, Sequence[Phrase]]
     shortest_beginning: int
-    anywhere: tuple[Phrase, ...]
-    foreign: tuple[Phrase, ...]
-    unspaced: tuple[tuple[re.Pattern[str], tuple[Phrase, ...]], ...]
+    anywhere: Sequence[Phrase]
+    foreign: Sequence[Phrase]
+    unspaced: Sequence[tuple[re.Pattern[str], Sequence[Phrase]]]
 
 
 class Occurrence(Struct, frozen=True):
@@ -182,14 +179,9 @@ def compile_phrases(table: Mapping[str, Mapping[str, Iterable[str]]]) -> PhraseT
             by_beginning.setdefault(phrase.text[:_KEY], []).append(phrase)
         else:
             by_word.setdefault(word.group(), []).append(phrase)
-    return PhraseTable(
-        by_word={word: tuple(phrases) for word, phrases in by_word.items()},
-        by_beginning={key: tuple(phrases) for key, phrases in by_beginning.items()},
-        shortest_beginning=min(map(len, by_beginning), default=_KEY),
-        anywhere=tuple(anywhere),
-        foreign=tuple(foreign),
-        unspaced=tuple(zip(_UNSPACED, map(tuple, unspaced), strict=True)),
-    )
+    shortest = min(map(len, by_beginning), default=_KEY)
+    by_script = list(zip(_UNSPACED, unspaced, strict=True))
+    return PhraseTable(by_word, by_beginning, shortest, anywhere, foreign, by_script)
 
 
 def _compile(written: str, kind: str, rank: int) -> Phrase:
@@ -214,7 +206,13 @@ def find_phrases(folded: str, table: PhraseTable) -> list[Occurrence]:
         if phrase.text in folded:
             found += _find_anywhere(folded, phrase)
     found.sort(key=lambda word: (word.start, -word.end, word.rank))
-    return _drop_overlaps(found)
+    kept: list[Occurrence] = []  # the longer of two that overlap
+    for occurrence in found:
+        if not kept or occurrence.start >= kept[-1].end:
+            kept.append(occurrence)
+        elif occurrence.end - occurrence.start > kept[-1].end - kept[-1].start:
+            kept[-1] = occurrence
+    return kept
 
 
 def _find_by_word(folded: str, table: PhraseTable) -> Iterator[Occurrence]:
@@ -257,14 +255,3 @@ def _accept(folded: str, start: int, phrase: Phrase) -> Iterator[Occurrence]:
 
 def _is_letter(character: str) -> bool:
     return _ONE_LETTER.match(character) is not None
-
-
-def _drop_overlaps(found: list[Occurrence]) -> list[Occurrence]:
-    """Keep the longer of two that overlap; ``found`` is sorted by start, longest first."""
-    kept: list[Occurrence] = []
-    for occurrence in found:
-        if not kept or occurrence.start >= kept[-1].end:
-            kept.append(occurrence)
-        elif occurrence.end - occurrence.start > kept[-1].end - kept[-1].start:
-            kept[-1] = occurrence
-    return kept

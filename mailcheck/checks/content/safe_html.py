@@ -387,7 +387,14 @@ def sanitise_html(
 
     tree = read_tree(markup)
     pictures = Pictures(images or {})
-    places = _places_of(tree)
+    # The places of the page that its own links may lead to.
+    places = frozenset(
+        f"#{name}"
+        for one in tree.nodes
+        if isinstance(one, Element)
+        for name in (one.attributes.get("id"), one.name == "a" and one.attributes.get("name"))
+        if name and _PLACE.fullmatch(name)
+    )
     rules = _AttributeRules(pictures, places, StyleFilter(allows_remote, pictures))
     body = nh3.clean(
         write_bounded(tree, places),
@@ -434,18 +441,6 @@ def _media_of(tag: StartTag) -> str | None:
     if media in ("", "all", "screen"):
         return ""
     return media if any(word in media for word in ("all", "screen", "(")) else None
-
-
-def _places_of(tree: HtmlTree) -> frozenset[str]:
-    """Return the addresses of the places of a page that its own links may lead to."""
-    elements = (node for node in tree.nodes if isinstance(node, Element))
-    names = (
-        name
-        for one in elements
-        for name in (one.attributes.get("id"), one.name == "a" and one.attributes.get("name"))
-        if name
-    )
-    return frozenset(f"#{name}" for name in names if _PLACE.fullmatch(name))
 
 
 def write_bounded(tree: HtmlTree, places: Set[str] | None = None) -> str:

@@ -143,34 +143,29 @@ class Looks:
             key += (attributes.get("class"), attributes.get("id"))
         look = self._looks.get(key)
         if look is None:
-            look = self._looks[key] = self._find(above, name, attributes)
+            style = read_style(attributes.get("style", ""))
+            by_sheet = _UNKNOWN if self._is_coloured(name, attributes) else ""
+            of_element = attributes.get({"font": "color", "body": "text"}.get(name, ""), "")
+            colour = style.colour or _read_colour(of_element.lower()) or by_sheet
+            if not colour and name == "a" and "href" in attributes:
+                colour = _LINK_COLOUR
+            written = _UNKNOWN if attributes.get("background") else ""
+            written = written or _read_colour(attributes.get("bgcolor", "").lower())
+            background = style.background or written or by_sheet
+            visible, indented = style.is_visible, style.is_far_indented
+            hiding = Hiding.ATTRIBUTE if "hidden" in attributes else style.hides
+            if style.hides is Hiding.MSO_HIDE and name == "a":
+                hiding = None  # Outlook has a button of its own in a comment, others show this one
+            look = self._looks[key] = Look(
+                is_text=above.is_text and name not in NOT_SHOWN,
+                box_hidden_by=above.box_hidden_by or hiding,
+                is_visible=above.is_visible if visible is None else visible,
+                is_far_indented=above.is_far_indented if indented is None else indented,
+                font_size=_font_size(above.font_size, name, attributes, style),
+                colour=above.colour if colour in ("", _INHERITED) else colour,
+                background=above.background if background in _SEE_THROUGH else background,
+            )
         return look
-
-    def _find(self, above: Look, name: str, attributes: Mapping[str, str]) -> Look:
-        style = read_style(attributes.get("style", ""))
-        by_sheet = _UNKNOWN if self._is_coloured(name, attributes) else ""
-        of_element = attributes.get({"font": "color", "body": "text"}.get(name, ""), "")
-        colour = style.colour or _read_colour(of_element.lower()) or by_sheet
-        if not colour and name == "a" and "href" in attributes:
-            colour = _LINK_COLOUR
-        written = _UNKNOWN if attributes.get("background") else ""
-        written = written or _read_colour(attributes.get("bgcolor", "").lower())
-        background = style.background or written or by_sheet
-        visible, indented = style.is_visible, style.is_far_indented
-        hiding = Hiding.ATTRIBUTE if "hidden" in attributes else style.hides
-        if style.hides is Hiding.MSO_HIDE and name == "a":
-            hiding = None  # Outlook has a button of its own in a comment, others show this one
-        return Look(
-            is_text=above.is_text and name not in NOT_SHOWN,
-            box_hidden_by=above.box_hidden_by or hiding,
-            is_visible=above.is_visible if visible is None else visible,
-            is_far_indented=above.is_far_indented if indented is None else indented,
-            font_size=_font_size(above.font_size, name, attributes, style),
-            colour=above.colour if colour in ("", _INHERITED) else colour,
-            background=(
-                above.background if background in ("", _INHERITED, _TRANSPARENT) else background
-            ),
-        )
 
     def _is_coloured(self, name: str, attributes: Mapping[str, str]) -> bool:
         if not self._coloured:
@@ -190,6 +185,7 @@ def _font_size(above: float, name: str, attributes: Mapping[str, str], style: St
 
 
 _UNKNOWN, _TRANSPARENT, _INHERITED = "unknown", "transparent", "inherited"
+_SEE_THROUGH = ("", _INHERITED, _TRANSPARENT)
 _LINK_COLOUR = "#0000ee"
 _ATTRIBUTES = frozenset(("background", "bgcolor", "color", "hidden", "size", "style", "text"))
 _ATTRIBUTES_AND_HREF = (*_ATTRIBUTES, "href")
@@ -265,22 +261,26 @@ def read_style(text: str) -> Style:
     return _read_usual_style(text) if len(text) <= _USUAL else _read_style(text)
 
 
-@lru_cache(maxsize=1_024)  # the styles of a template come again in each of its mails
-def _read_usual_style(text: str) -> Style:
-    return _read_style(text)
-
-
 def _read_style(text: str) -> Style:
     said = _read_declarations(text)
     if not said:
         return NO_STYLE
+    background = ""  # what lies behind the words; a picture's colour is not known
+    for name, value in said.items():
+        if name not in ("background", "background-color", "background-image"):
+            continue
+        if "url(" in value or "gradient(" in value or "image(" in value:
+            background = _UNKNOWN
+        elif name != "background-image" and background != _UNKNOWN:
+            is_nothing = value.partition(" ")[0] in ("", "none", "0")
+            background = _TRANSPARENT if is_nothing else _read_colour(value)
     return Style(
         hides=_find_hiding(said),
         is_visible=_VISIBILITIES.get(said.get("visibility", "")),
         is_far_indented=_is_far(said["text-indent"]) if "text-indent" in said else None,
         font_size=_read_font_size(said),
         colour=_read_colour(said.get("color", "")),
-        background=_read_background(said),
+        background=background,
         is_bold=_BOLD.match(said.get("font-weight", "")) is not None,
         is_spread=_SPREAD.match(said.get("letter-spacing", "")) is not None,
         button_marks=_count_button_marks(said),
@@ -288,6 +288,8 @@ def _read_style(text: str) -> Style:
 
 
 _USUAL = 300
+_read_usual_style = lru_cache(maxsize=1_024)(_read_style)
+"""The styles of a template come again in each of its mails."""
 _VISIBILITIES = {"hidden": False, "collapse": False, "visible": True, "initial": True}
 
 
@@ -329,8 +331,10 @@ def _find_hiding(said: Mapping[str, str]) -> Hiding | None:
     if _is_zero(get("opacity")):
         return Hiding.OPACITY
     is_cut = "overflow" in said or "overflow-x" in said or "overflow-y" in said
-    if (_is_zero(get("max-height")) or _is_zero(get("max-width"))) or (
-        is_cut and (_is_zero(get("height")) or _is_zero(get("width")))
+    if (
+        _is_zero(get("max-height"))
+        or _is_zero(get("max-width"))
+        or (is_cut and (_is_zero(get("height")) or _is_zero(get("width"))))
     ):
         return Hiding.NO_ROOM
     if not _PLACES.isdisjoint(said) and any(_is_far(get(name, "")) for name in _PLACES):
@@ -370,21 +374,6 @@ def _read_font_size(said: dict[str, str]) -> tuple[float, str] | None:
     return None
 
 
-def _read_background(said: Mapping[str, str]) -> str:
-    """Give what lies behind the words; a picture's colour is not known."""
-    background = ""
-    for name, value in said.items():
-        if name not in ("background", "background-color", "background-image"):
-            continue
-        if "url(" in value or "gradient(" in value or "image(" in value:
-            background = _UNKNOWN
-        elif name != "background-image" and background != _UNKNOWN:
-            first = value.partition(" ")[0]
-            is_nothing = not value or first in ("none", "0")
-            background = _TRANSPARENT if is_nothing else _read_colour(value)
-    return background
-
-
 def _read_colour(value: str) -> str:
     """Give a colour as ``#rrggbb``; ``unknown`` for a variable or what is not known."""
     value = value.strip()
@@ -399,16 +388,13 @@ def _read_colour(value: str) -> str:
         if _NO_ALPHA.fullmatch(found[4]):
             return _TRANSPARENT
         return "#" + "".join(f"{min(255, int(part)):02x}" for part in found.groups()[:3])
-    words = value.split()
-    return next((_COLOURS[word] for word in words if word in _COLOURS), _UNKNOWN)
+    return next((_COLOURS[word] for word in value.split() if word in _COLOURS), _UNKNOWN)
 
 
 def _count_button_marks(said: Mapping[str, str]) -> int:
     """Count what buttons are drawn with: ground, round corners, room around, a box of its own."""
-    grounds = (said.get("background", ""), said.get("background-color", ""))
-    has_ground = any(
-        one and not one.startswith(("none", "transparent", "inherit")) for one in grounds
-    )
+    grounds = filter(None, (said.get("background"), said.get("background-color")))
+    has_ground = any(not one.startswith(("none", "transparent", "inherit")) for one in grounds)
     has_room = any(_ROOMY.match(said[name]) for name in said if name.startswith("padding"))
     is_box = said.get("display", "").startswith(("block", "inline-block"))
     return sum((has_ground, "border-radius" in said, has_room, is_box))

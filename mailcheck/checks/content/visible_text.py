@@ -98,7 +98,14 @@ class _Page:
             if look.shows_images and element.attributes.get("href"):
                 self.anchor = _OpenAnchor(element, self.length, len(self.pieces))
         elif name == "area":
-            self._add_area(element)
+            # A link of a picture; its words are for readers who do not see the picture.
+            attributes = element.attributes
+            if attributes.get("href") and look.shows_images:
+                words = " ".join(attributes.get("alt", "").split())
+                title = attributes.get("title", "")
+                self.anchors.append(
+                    Anchor(attributes["href"], words, title, self.length, False, is_button=False)
+                )
         elif name == "pre":
             self.preformatted += 1
         if is_prominent(name, element.attributes, element.style) and look.shows_images:
@@ -141,16 +148,6 @@ class _Page:
         """Remember the strongest white space: line, cell, blank."""
         if gap == "\n" or not self.gap or self.gap == " ":
             self.gap = gap
-
-    def _add_area(self, element: Element) -> None:
-        """Add a link of a picture; its words are those for readers who do not see the picture."""
-        attributes = element.attributes
-        if attributes.get("href") and element.look.shows_images:
-            words = " ".join(attributes.get("alt", "").split())
-            title = attributes.get("title", "")
-            self.anchors.append(
-                Anchor(attributes["href"], words, title, self.length, False, is_button=False)
-            )
 
     def _close_anchor(self) -> None:
         anchor = self.anchor

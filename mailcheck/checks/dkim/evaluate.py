@@ -4,7 +4,9 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from mailcheck.checks.aliases import alias_target, is_dangling, publish_at_target
@@ -82,22 +84,14 @@ class Provider(Struct, frozen=True):
     name: str
     selectors: tuple[str, ...]
     hosts: tuple[str, ...]
-    is_always_tried: bool
+    guess: Literal["always", "hinted"]
 
 
 @cache
 def load_providers() -> tuple[Provider, ...]:
     """Read the table that ships with the package."""
     text = files("mailcheck.checks.dkim").joinpath("selectors.toml").read_text("utf-8")
-    return tuple(
-        Provider(
-            name=entry["name"],
-            selectors=tuple(entry["selectors"]),
-            hosts=tuple(entry["hosts"]),
-            is_always_tried=entry["guess"] == "always",
-        )
-        for entry in tomllib.loads(text)["provider"]
-    )
+    return msgspec.convert(tomllib.loads(text)["provider"], tuple[Provider, ...])
 
 
 def choose_selectors(known: Sequence[str], hosts: Iterable[str]) -> tuple[str, ...]:
@@ -113,7 +107,7 @@ def choose_selectors(known: Sequence[str], hosts: Iterable[str]) -> tuple[str, .
         above = (".".join(labels[start:]) for start in range(len(labels)))
         used.update(*(owners[name] for name in above if name in owners))
     hinted = [p for p in providers if p.name in used]
-    usual = [p for p in providers if p.is_always_tried]
+    usual = [p for p in providers if p.guess == "always"]
     guesses = [selector for provider in (*hinted, *usual) for selector in provider.selectors]
     room = max(0, MAX_GUESSES - len(known))
     fresh = [guess for guess in dict.fromkeys(guesses) if guess not in known]
@@ -150,19 +144,35 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     if key.is_one_of_several:
         finding = make_finding(
             "dkim.several-keys",
-            f"More than one DKIM key stands at {key.record_name}; which one counts is undefined, so"
-            " signatures may fail.",
+            f"More than one DKIM key stands at {name}; which one counts is undefined, so signatures"
+            " may fail.",
             "Keep one of them and remove the others: the key in them is the same."
-            if key.record.repaired
+            if record.repaired
             else "Keep one of them and move the other to a selector of its own.",
             _repaired(key),
             severity=grave,
         )
-        yield publish_at_target(finding, key.record_name, key.alias_of)
+        yield publish_at_target(finding, name, key.alias_of)
     if record.strays:
-        yield _stray(key)
+        finding = make_finding(
+            "dkim.stray-record",
+            f'Beside the DKIM key at {name} stands another TXT record ("{record.strays[0][:40]}");'
+            " receivers that read it first find no key there.",
+            "Remove that record and keep the key.",
+            None if key.selector == ANY_SELECTOR else RecordToPublish(name, "TXT", record.text),
+        )
+        yield publish_at_target(finding, name, key.alias_of)
     if record.problem:
-        yield _broken(key, grave)
+        # No signature can be verified with the key.
+        fix = _NEW_KEY if record.needs_new_key else _PUBLISH_AGAIN
+        finding = make_finding(
+            "dkim.key-too-short" if record.is_too_short else "dkim.key-broken",
+            f"The DKIM record {name} {record.problem}; mail signed with it fails.",
+            _REPLACE if record.repaired else fix,
+            _repaired(key),
+            severity=grave,
+        )
+        yield publish_at_target(finding, name, key.alias_of)
     elif record.is_revoked:
         yield make_finding(
             "dkim.key-revoked",
@@ -192,38 +202,11 @@ _PUBLISH_AGAIN = (
 )
 
 
-def _broken(key: DkimKey, severity: Severity) -> Finding:
-    """Report why no signature can be verified with a key, and how to repair its record."""
-    record, name = key.record, key.record_name
-    identifier = "dkim.key-too-short" if record.is_too_short else "dkim.key-broken"
-    fix = _NEW_KEY if record.needs_new_key else _PUBLISH_AGAIN
-    finding = make_finding(
-        identifier,
-        f"The DKIM record {name} {record.problem}; mail signed with it fails.",
-        _REPLACE if record.repaired else fix,
-        _repaired(key),
-        severity=severity,
-    )
-    return publish_at_target(finding, name, key.alias_of)
-
-
 def _repaired(key: DkimKey) -> RecordToPublish | None:
     """Return the repaired record, or `None` for a wildcard, whose own name is not known."""
     if not key.record.repaired or key.selector == ANY_SELECTOR:
         return None
     return RecordToPublish(key.record_name, "TXT", key.record.repaired)
-
-
-def _stray(key: DkimKey) -> Finding:
-    name, stray = key.record_name, key.record.strays[0]
-    finding = make_finding(
-        "dkim.stray-record",
-        f'Beside the DKIM key at {name} stands another TXT record ("{stray[:40]}"); receivers that'
-        " read it first find no key there.",
-        "Remove that record and keep the key.",
-        None if key.selector == ANY_SELECTOR else RecordToPublish(name, "TXT", key.record.text),
-    )
-    return publish_at_target(finding, name, key.alias_of)
 
 
 def _testing(key: DkimKey) -> Finding:

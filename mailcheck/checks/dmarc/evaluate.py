@@ -146,21 +146,6 @@ def describe_absence(domain: str, offer: ReportOffer | None = None) -> Finding:
     )
 
 
-def _say_several(domain: str, texts: Sequence[str]) -> Finding:
-    """Say that _say_several records count as none."""
-    meant = [_meant(parse_policy_record(text)).text for text in sorted(texts)]
-    whole = [_with_valid_policy(text) for text in meant]
-    policies = {text: _meant(parse_policy_record(text)).policy for text in whole}
-    kept = max(whole, key=lambda text: -1 if (p := policies[text]) is None else p.strictness)
-    return make_finding(
-        "dmarc.several",
-        f"{domain} has {len(texts)} DMARC records but may have one only, so receivers ignore all"
-        " of them.",
-        f"Keep the DMARC record at {PREFIX}{domain} that you mean, and remove the others.",
-        _publish(domain, change_tags(kept, **merge_uris([kept, *whole]))),
-    )
-
-
 def _with_valid_policy(text: str) -> str:
     """Return a record whose policies are valid: as it is where they are."""
     record = parse_policy_record(text)
@@ -183,35 +168,6 @@ def _valid_policies(record: PolicyRecord) -> dict[str, str | None]:
 
 
 _CAPITAL_TAG = re.compile(r"(?:^|;)\s*(?:P|SP|NP|RUA|RUF)\s*=", re.ASCII)
-
-
-def _say_without_policy(domain: str, text: str) -> Finding:
-    """Say that the record has neither a policy nor a place for reports."""
-    mistake = "its tags are written in capitals" if _CAPITAL_TAG.search(text) else ""
-    mistake = mistake or name_mistake(text)
-    return make_finding(
-        "dmarc.no-policy",
-        f"The DMARC record of {domain} has no valid policy (p=none, p=quarantine or p=reject)"
-        f"{f': {mistake}' if mistake else ''}, so receivers ignore it.",
-        f"Put a policy into the DMARC record at {PREFIX}{domain}.",
-        _publish(domain, _with_valid_policy(text)),
-    )
-
-
-def _say_unreadable(domain: str, texts: Sequence[str]) -> Finding:
-    """Say that a record was meant as DMARC but isn't."""
-    repaired = repair_policy_record(" ; ".join(texts))
-    mistake = name_mistake(texts[0])
-    return make_finding(
-        "dmarc.unreadable",
-        f'The record at {PREFIX}{domain} ("{texts[0][:40]}") does not begin exactly with'
-        f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so receivers ignore it.',
-        f"Replace that TXT record with one beginning with v={VERSION}; and a policy, and keep the"
-        " addresses and the policy that you mean."
-        if repaired is None
-        else f"Replace that TXT record with one beginning with v={VERSION}; and a policy.",
-        None if repaired is None else _publish(domain, repaired),
-    )
 
 
 def _sure_improvements(
@@ -578,10 +534,39 @@ def _find_broken_texts(
 def _explain_broken_texts(domain: str, broken: tuple[str, ...]) -> Finding | None:
     if not broken:
         return None
+    mistake = name_mistake(broken[0])
     if not is_policy_record(broken[0]):
-        return _say_unreadable(domain, broken)
-    return (
-        _say_several(domain, broken) if len(broken) > 1 else _say_without_policy(domain, broken[0])
+        repaired = repair_policy_record(" ; ".join(broken))
+        fix = f"Replace that TXT record with one beginning with v={VERSION}; and a policy"
+        besides = "" if repaired else ", and keep the addresses and the policy that you mean"
+        return make_finding(
+            "dmarc.unreadable",
+            f'The record at {PREFIX}{domain} ("{broken[0][:40]}") does not begin exactly with'
+            f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so receivers ignore it.',
+            f"{fix}{besides}.",
+            None if repaired is None else _publish(domain, repaired),
+        )
+    if len(broken) > 1:
+        # The strictest of them, with the report addresses of all.
+        meant = [_meant(parse_policy_record(text)).text for text in sorted(broken)]
+        whole = [_with_valid_policy(text) for text in meant]
+        policies = {text: _meant(parse_policy_record(text)).policy for text in whole}
+        kept = max(whole, key=lambda text: -1 if (p := policies[text]) is None else p.strictness)
+        return make_finding(
+            "dmarc.several",
+            f"{domain} has {len(broken)} DMARC records but may have one only, so receivers ignore"
+            " all of them.",
+            f"Keep the DMARC record at {PREFIX}{domain} that you mean, and remove the others.",
+            _publish(domain, change_tags(kept, **merge_uris([kept, *whole]))),
+        )
+    if _CAPITAL_TAG.search(broken[0]):
+        mistake = "its tags are written in capitals"
+    return make_finding(
+        "dmarc.no-policy",
+        f"The DMARC record of {domain} has no valid policy (p=none, p=quarantine or p=reject)"
+        f"{f': {mistake}' if mistake else ''}, so receivers ignore it.",
+        f"Put a policy into the DMARC record at {PREFIX}{domain}.",
+        _publish(domain, _with_valid_policy(broken[0])),
     )
 
 

@@ -224,24 +224,32 @@ def evaluate_dmarc_of_mail(
     if author is None or author_fields > 1:
         return without_author(AuthResult.PERMERROR, explain_author(authors, author_fields))
     verdict = judge_policy(author, answers)
-    evidence = _Evidence(verdict, spf, dkim, answers)
-    of_spf = evidence.align_spf()
-    of_signatures = dict(evidence.align_signatures())
+    record, walk, signatures = verdict.record, verdict.walk, dkim.signatures if dkim else ()
+    of_spf = Alignment(None)
+    if spf is not None:  # with the null reverse-path its MAIL FROM identity is that of HELO
+        strict, one = record is not None and record.has_strict_spf, spf.mail_from
+        of_spf = _align_passing(one.domain, one.result, walk, strict=strict, answers=answers)
+    strict = record is not None and record.has_strict_dkim
+    signers = {one.header.index: (one.header.signing_domain, one.result) for one in signatures}
+    of_signatures = {
+        index: _align_passing(*signer, walk, strict=strict, answers=answers)
+        for index, signer in signers.items()
+    }
     if answers.missing:  # the walks that identifiers may need are asked for at once
-        foresee_walks(author, evidence.identifiers(), answers)
+        sender = [spf.mail_from.domain] if spf is not None else []
+        foresee_walks(author, [*sender, *(domain for domain, _ in signers.values())], answers)
     of_dkim = Alignment(None) if dkim is None else _best(of_signatures.values())
     aligned = tuple(index for index, one in of_signatures.items() if one.is_aligned)
     ways, result = (of_spf.is_aligned, of_dkim.is_aligned), _judge(verdict, of_spf, of_dkim)
     deciding = dkim
-    if dkim is not None and aligned:  # the signatures that align decide
-        those = tuple(one for one in dkim.signatures if one.header.index in aligned)
-        deciding = DkimOfMail(those)
+    if aligned:  # the signatures that align decide
+        deciding = DkimOfMail(tuple(one for one in signatures if one.header.index in aligned))
     policy = verdict.policy
-    if policy is not None and verdict.record is not None and verdict.record.is_testing:
+    if policy is not None and record is not None and record.is_testing:
         policy = policy.one_step_weaker
     silent: list[str] = []
     if result is AuthResult.TEMPERROR:
-        silent += verdict.walk.silent_names if verdict.presence is Presence.UNDETERMINED else ()
+        silent += walk.silent_names if verdict.presence is Presence.UNDETERMINED else ()
         silent += (*of_spf.silent_names, *of_dkim.silent_names)
     return DmarcOfMail(
         author_domain=author,
@@ -257,45 +265,16 @@ def evaluate_dmarc_of_mail(
     )
 
 
-class _Evidence(Struct, frozen=True):
-    """What vouches for the mail, to be compared with its author."""
-
-    verdict: DmarcVerdict
-    spf: SpfOfMail | None
-    dkim: DkimOfMail | None
-    answers: Answers
-
-    def align_spf(self) -> Alignment:
-        """Judge the MAIL FROM identity: with the null reverse-path it is that of HELO."""
-        if self.spf is None:
-            return Alignment(None)
-        record = self.verdict.record
-        is_strict = record is not None and record.has_strict_spf
-        return self._align(self.spf.mail_from.domain, self.spf.mail_from.result, is_strict)
-
-    def align_signatures(self) -> Iterator[tuple[int, Alignment]]:
-        """Judge every signature, by its index."""
-        record = self.verdict.record
-        is_strict = record is not None and record.has_strict_dkim
-        for one in self.dkim.signatures if self.dkim is not None else ():
-            yield one.header.index, self._align(one.header.signing_domain, one.result, is_strict)
-
-    def identifiers(self) -> Iterator[str]:
-        """Give the domains of all identifiers, whether they pass or not."""
-        if self.spf is not None:
-            yield self.spf.mail_from.domain
-        for one in self.dkim.signatures if self.dkim is not None else ():
-            yield one.header.signing_domain
-
-    def _align(self, domain: str, result: AuthResult, is_strict: bool) -> Alignment:
-        """Align an identifier that passes; one that may pass is undetermined, or not aligned."""
-        identifier = read_mail_domain(domain)
-        if identifier is None or result not in (AuthResult.PASS, AuthResult.TEMPERROR):
-            return _NOT_ALIGNED
-        alignment = align(identifier, self.verdict.walk, strict=is_strict, answers=self.answers)
-        if result is AuthResult.TEMPERROR and alignment.is_aligned:
-            return Alignment(None)
-        return alignment
+def _align_passing(
+    domain: str, result: AuthResult, walk: TreeWalk, *, strict: bool, answers: Answers
+) -> Alignment:
+    """Align an identifier that passes; one that may pass is undetermined, or not aligned."""
+    identifier = read_mail_domain(domain)
+    if identifier is None or result not in (AuthResult.PASS, AuthResult.TEMPERROR):
+        return _NOT_ALIGNED
+    alignment = align(identifier, walk, strict=strict, answers=answers)
+    is_open = result is AuthResult.TEMPERROR and alignment.is_aligned
+    return Alignment(None) if is_open else alignment
 
 
 def _best(alignments: Iterable[Alignment]) -> Alignment:

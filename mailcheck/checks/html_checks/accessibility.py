@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from mailcheck.checks.content.html_tree import VOID, Element, End, HtmlTree, Words
 from mailcheck.checks.content.phrases import fold, make_plain
-from mailcheck.checks.content.styles import Look
 from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.html_checks.css import is_linked_sheet
 from mailcheck.checks.html_checks.places import Lines
@@ -134,9 +133,12 @@ class _Page:
         is_known = _COLOUR.fullmatch(look.colour) and _COLOUR.fullmatch(look.background)
         is_judged = is_known and not self.see_through
         contrast = contrast_of(look.colour, look.background) if is_judged else None
+        large = LARGE_BOLD if self.bold > 0 else LARGE
+        is_large = look.font_size >= large or self.large_heading > 0
+        least = LEAST_CONTRAST_OF_LARGE if is_large else LEAST_CONTRAST
         if contrast is None:
             self.unknown_contrasts += 1
-        elif contrast < self._least_contrast(look):
+        elif contrast < least:
             words = quote(" ".join(node.text.split()))
             sample = f"\u201c{words}\u201d, {look.colour} on {look.background}, has {contrast:.1f}"
             self._note("contrast", sample)
@@ -191,11 +193,6 @@ class _Page:
         written = element.attributes.get("style")
         if written and _is_see_through(written):
             self.see_through += by
-
-    def _least_contrast(self, look: Look) -> float:
-        large = LARGE_BOLD if self.bold > 0 else LARGE
-        is_large = look.font_size >= large or self.large_heading > 0
-        return LEAST_CONTRAST_OF_LARGE if is_large else LEAST_CONTRAST
 
     def _note(self, kind: str, sample: str, position: int | None = None) -> None:
         self.faults[kind].append(self.last if position is None else position)

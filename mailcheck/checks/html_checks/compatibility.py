@@ -42,12 +42,7 @@ from mailcheck.checks.mail_checks import (
 from mailcheck.checks.quality.html import is_dot
 from mailcheck.core.content import content_id_key
 
-FAMILIES = {
-    "gmail": "Gmail",
-    "outlook": "Outlook",
-    "apple-mail": "Apple Mail",
-    "yahoo": "Yahoo",
-}
+FAMILIES = {"gmail": "Gmail", "outlook": "Outlook", "apple-mail": "Apple Mail", "yahoo": "Yahoo"}
 """The families that are told apart; all others are one."""
 
 OTHERS = "Others"
@@ -99,9 +94,15 @@ def judge_compatibility(
     """
     facts = load_facts()
     unseen: _Unseen = defaultdict(list)
-    found = _find_features(markup, tree, load_rules(), _Pictures(media_types, unseen))
+    found: dict[str, _Found] = defaultdict(lambda: _Found([]))
+    hidden = _find_not_mso(markup)
+    for slug, position in _list_features(tree, _Pictures(media_types, unseen)):
+        one = found[slug]
+        one.positions.append(position)
+        is_hidden = any(start <= position < end for start, end in hidden)
+        one.is_for_mso = one.is_for_mso or not is_hidden
     features = [feature for feature in facts.features if feature.slug in found]
-    support = {feature.slug: _support_of(feature, found, facts) for feature in features}
+    support = {one.slug: _support_of(one, found[one.slug], facts) for one in features}
     findings = [
         _finding(feature, support[feature.slug], found[feature.slug], facts, lines)
         for feature in features
@@ -149,20 +150,6 @@ def _badness(finding: FeatureFinding) -> float:
     return (len(finding.unsupported) + len(finding.partial) / 2) / max(1, known)
 
 
-def _find_features(
-    markup: str, tree: HtmlTree, rules: Rules, pictures: _Pictures
-) -> Mapping[str, _Found]:
-    found: dict[str, _Found] = defaultdict(lambda: _Found([]))
-    hidden = _find_not_mso(markup)
-    css = CssFeatures(rules)
-    for slug, position in _list_features(tree, rules, css, pictures):
-        one = found[slug]
-        one.positions.append(position)
-        is_hidden = any(start <= position < end for start, end in hidden)
-        one.is_for_mso = one.is_for_mso or not is_hidden
-    return found
-
-
 MOST_RANGES = 50
 """Ranges for all but Outlook that are looked through for each place; templates have about five."""
 
@@ -178,9 +165,9 @@ def _find_not_mso(markup: str) -> list[tuple[int, int]]:
     return ranges
 
 
-def _list_features(
-    tree: HtmlTree, rules: Rules, css: CssFeatures, pictures: _Pictures
-) -> Iterator[tuple[str, int]]:
+def _list_features(tree: HtmlTree, pictures: _Pictures) -> Iterator[tuple[str, int]]:
+    rules = load_rules()
+    css = CssFeatures(rules)
     for node in tree.nodes:
         if isinstance(node, Element) and not node.is_copy and node.position >= 0:
             for slug in _features_of_element(node, rules, css, pictures):
@@ -224,9 +211,9 @@ def _features_of_image(element: Element, rules: Rules, pictures: _Pictures) -> I
         pictures.unseen[_FORMAT_HIDDEN].append(element.position)
 
 
-def _support_of(feature: Feature, found: Mapping[str, _Found], facts: Facts) -> str:
+def _support_of(feature: Feature, found: _Found, facts: Facts) -> str:
     """Give a letter for each client; what is not meant for a client is as if it had no test."""
-    if found[feature.slug].is_for_mso or MSO not in facts.clients:
+    if found.is_for_mso or MSO not in facts.clients:
         return feature.support
     index = facts.clients.index(MSO)
     return feature.support[:index] + UNTESTED + feature.support[index + 1 :]
@@ -235,8 +222,9 @@ def _support_of(feature: Feature, found: Mapping[str, _Found], facts: Facts) -> 
 def _finding(
     feature: Feature, support: str, found: _Found, facts: Facts, lines: Lines
 ) -> FeatureFinding:
+    letters = dict(zip(facts.clients, support, strict=True))
     by_letter: dict[str, list[str]] = defaultdict(list)
-    for client, letter in zip(facts.clients, support, strict=True):
+    for client, letter in letters.items():
         by_letter[letter].append(client)
     lacking = {*by_letter[UNSUPPORTED], *by_letter[PARTIAL]}
     concerned = [client for client in feature.noted if client in lacking]
@@ -244,7 +232,7 @@ def _finding(
         slug=feature.slug,
         title=feature.title,
         tested=feature.tested,
-        support=_count_families(dict(zip(facts.clients, support, strict=True))),
+        support=_count_families(letters),
         unsupported=tuple(map(facts.client_name, by_letter[UNSUPPORTED])),
         partial=tuple(map(facts.client_name, by_letter[PARTIAL])),
         notes=tuple(
@@ -272,13 +260,6 @@ def _count_families(letters: Mapping[str, str]) -> tuple[Support, ...]:
     for client, letter in letters.items():
         family = FAMILIES.get(client.partition(".")[0], OTHERS)
         counts[family, UNKNOWN if letter == UNTESTED else letter] += 1
-    return tuple(
-        Support(
-            family,
-            counts[family, SUPPORTED],
-            counts[family, PARTIAL],
-            counts[family, UNSUPPORTED],
-            counts[family, UNKNOWN],
-        )
-        for family in (*FAMILIES.values(), OTHERS)
-    )
+    order = (SUPPORTED, PARTIAL, UNSUPPORTED, UNKNOWN)
+    families = (*FAMILIES.values(), OTHERS)
+    return tuple(Support(one, *(counts[one, letter] for letter in order)) for one in families)

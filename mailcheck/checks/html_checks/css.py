@@ -183,7 +183,7 @@ _PSEUDO = re.compile(r"(::?)([a-z-]+)")
 _ARGUMENT = re.compile(r"\([^()]*+\)")
 _COMBINATOR = re.compile(" ?([>+~]) ?| ")
 _CLASS = re.compile(r"\.[\w-]")
-_GROUPS = frozenset(("media", "supports", "layer", "container", "scope", "document"))
+
 _FRAMES = frozenset(("keyframes", "-webkit-keyframes", "-moz-keyframes", "-o-keyframes"))
 _OLD_ELEMENTS = frozenset(("after", "before", "first-letter", "first-line"))
 """Pseudo-elements that may be written with one colon (Selectors 4, 3.6)."""
@@ -216,9 +216,8 @@ class Piece(Struct, frozen=True):
 
 class _Block(Enum):
     RULE = 0
-    GROUP = 1
-    FRAMES = 2
-    OTHER = 3
+    FRAMES = 1
+    OTHER = 2
 
 
 def read_style_sheet(text: str) -> Iterator[Piece]:
@@ -241,10 +240,8 @@ def read_style_sheet(text: str) -> Iterator[Piece]:
             position = start + len(before) - len(before.lstrip())
             start = match.end()
             if mark == "{":
-                kind = _kind_of_block(before, blocks)
                 yield from _open(before, position, blocks, is_nested=rules > 0)
-                blocks.append(kind)
-                rules += kind is _Block.RULE
+                rules += blocks[-1] is _Block.RULE
             else:
                 yield from _end(before, position, blocks)
                 if mark == "}" and blocks:
@@ -252,22 +249,16 @@ def read_style_sheet(text: str) -> Iterator[Piece]:
     yield from _end(text[start:], start, blocks)
 
 
-def _kind_of_block(before: str, blocks: list[_Block]) -> _Block:
-    prelude = _plain(before)
-    if not prelude.startswith("@"):
-        is_frame = bool(blocks) and blocks[-1] is _Block.FRAMES
-        return _Block.OTHER if is_frame else _Block.RULE
-    name = _name_of(prelude)
-    if name in _GROUPS:
-        return _Block.GROUP
-    return _Block.FRAMES if name in _FRAMES else _Block.OTHER
-
-
 def _open(before: str, position: int, blocks: list[_Block], *, is_nested: bool) -> Iterator[Piece]:
+    """Begin a block, and yield its selector or at-rule; a frame of an animation has neither."""
     prelude = _plain(before)
     if prelude.startswith("@"):
+        blocks.append(_Block.FRAMES if _name_of(prelude) in _FRAMES else _Block.OTHER)
         yield Piece(Kind.AT_RULE, prelude[1:], position)
-    elif not (blocks and blocks[-1] is _Block.FRAMES):
+    elif blocks and blocks[-1] is _Block.FRAMES:
+        blocks.append(_Block.OTHER)
+    else:
+        blocks.append(_Block.RULE)
         yield Piece(Kind.SELECTOR, prelude, position)
         if is_nested:
             yield Piece(Kind.NESTED, prelude, position)
@@ -323,19 +314,16 @@ class CssFeatures:
         elif piece.kind is Kind.SELECTOR:
             yield from self._of_selector(piece.text)
         elif piece.kind is Kind.AT_RULE:
-            yield from self._of_at_rule(piece.text)
+            name = _name_of(piece.text)
+            yield from self._rules.at_rules.get(name, ())
+            if name == "media":
+                # min-device-pixel-ratio and its like begin with a hyphen.
+                words = re.findall(r"-?[a-z][a-z-]*", piece.text)
+                yield from _look_up(self._rules.media, words)
         elif piece.kind is Kind.NESTED:
             yield from self._rules.style_sheet["nesting"]
         else:
             yield from self._rules.style_sheet["comment"]
-
-    def _of_at_rule(self, prelude: str) -> Iterator[str]:
-        name = _name_of(prelude)
-        yield from self._rules.at_rules.get(name, ())
-        if name == "media":
-            # min-device-pixel-ratio and its like begin with a hyphen.
-            words = re.findall(r"-?[a-z][a-z-]*", prelude)
-            yield from _look_up(self._rules.media, words)
 
     def _of_declaration(self, text: str) -> Iterator[str]:
         name, _, value = _plain(text).partition(":")

@@ -91,6 +91,10 @@ class PublishedPolicy(Struct, frozen=True):
     discovery: str = ""
 
 
+_POLICY_ELEMENTS = ("p", "sp", "np", "adkim", "aspf", "pct", "fo", "testing", "discovery_method")
+"""Elements of a report for the fields of `PublishedPolicy` behind its domain, in their order."""
+
+
 class AggregateReport(Struct, frozen=True):
     """What one receiver saw of one domain; each different row once, with its messages.
 
@@ -129,7 +133,16 @@ def parse_aggregate_report(document: bytes) -> AggregateReport:
     """
     fault = ""
     try:
-        return _read_whole(document)
+        reading = _Reading()
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler = reading.start
+        parser.EndElementHandler = reading.end
+        parser.CharacterDataHandler = reading.text
+        parser.StartDoctypeDeclHandler = _refuse_entities
+        parser.EntityDeclHandler = _refuse_entities
+        parser.Parse(document, True)
+        return reading.finish()
     except expat.ExpatError as error:
         what = expat.errors.messages.get(error.code, "") or error
         fault = f"it is not well-formed XML: line {error.lineno}: {what}"
@@ -144,23 +157,6 @@ def parse_aggregate_report(document: bytes) -> AggregateReport:
         raise ReportRefused(str(error)) from None
     if reading.is_empty:
         raise ReportRefused(fault)
-    return reading.finish()
-
-
-def _read_whole(document: bytes) -> AggregateReport:
-    """Read a report that is well-formed XML.
-
-    :raises expat.ExpatError: it is not.
-    """
-    reading = _Reading()
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.StartElementHandler = reading.start
-    parser.EndElementHandler = reading.end
-    parser.CharacterDataHandler = reading.text
-    parser.StartDoctypeDeclHandler = _refuse_entities
-    parser.EntityDeclHandler = _refuse_entities
-    parser.Parse(document, True)
     return reading.finish()
 
 
@@ -214,7 +210,8 @@ class _Reading:
             self._record_count += 1
             if self._record_count > MAX_ROWS:
                 raise ReportRefused(f"it has over {MAX_ROWS} rows")
-            self._begin_record()
+            self._record = {}
+            self._reasons, self._signatures, self._spf_checks = [], [], []
         elif name in _GROUPS:
             self._group = {}
 
@@ -242,17 +239,15 @@ class _Reading:
                 self._group = _reason_of(self._clean("".join(self._pieces)))
             self._end_group(name)
         elif self._pieces:
-            self._keep(name, parent, self._clean("".join(self._pieces)))
+            value = self._clean("".join(self._pieces))
+            if len(path) > 1 and path[1] == "record":
+                if parent in _GROUPS:
+                    self._group.setdefault(name, value)
+                elif parent in _ROW:
+                    self._record.setdefault(name, value)
+            elif parent in _HEAD:
+                self._head.setdefault(f"{parent}.{name}", value)
         self._pieces.clear()
-
-    def _keep(self, name: str, parent: str, value: str) -> None:
-        if len(self.path) > 1 and self.path[1] == "record":
-            if parent in _GROUPS:
-                self._group.setdefault(name, value)
-            elif parent in _ROW:
-                self._record.setdefault(name, value)
-        elif parent in _HEAD:
-            self._head.setdefault(f"{parent}.{name}", value)
 
     def _learn(self, name: str) -> str:
         """Give the name without its prefix, in lower case; few different ones are met."""
@@ -270,10 +265,6 @@ class _Reading:
         if len(self._texts) < 10_000:
             self._texts[text] = clean
         return clean
-
-    def _begin_record(self) -> None:
-        self._record = {}
-        self._reasons, self._signatures, self._spf_checks = [], [], []
 
     def _end_group(self, name: str) -> None:
         group, self._group = self._group, {}
@@ -328,12 +319,13 @@ class _Reading:
         domain = read_mail_domain(head.get("policy_published.domain", ""))
         if domain is None:
             raise ReportRefused("it does not say which domain it is about")
-        begins_at = _read_moment(head, "begin")
-        ends_at = _read_moment(head, "end")
+        begins_at, ends_at = _read_moment(head, "begin"), _read_moment(head, "end")
         if not begins_at <= ends_at <= begins_at + MAX_SPAN * SECOND:
             raise ReportRefused("its time does not end after it begins, or is over a month")
         if len(self._problems) < self._left_out:
             self._problems.append(f"{self._left_out} rows are left out in all")
+
+        published = [head.get(f"policy_published.{one}", "").lower() for one in _POLICY_ELEMENTS]
 
         def said(name: str) -> str:
             return head.get(f"report_metadata.{name}", "")
@@ -346,28 +338,10 @@ class _Reading:
             generator=said("generator"),
             begins_at=begins_at,
             ends_at=ends_at,
-            policy=_read_policy(domain, head),
+            policy=PublishedPolicy(domain, *published),
             rows=self._rows,
             problems=tuple(self._problems),
         )
-
-
-def _read_policy(domain: str, head: Mapping[str, str]) -> PublishedPolicy:
-    def published(name: str) -> str:
-        return head.get(f"policy_published.{name}", "").lower()
-
-    return PublishedPolicy(
-        domain=domain,
-        policy=published("p"),
-        subdomain_policy=published("sp"),
-        nonexistent_policy=published("np"),
-        dkim_alignment=published("adkim"),
-        spf_alignment=published("aspf"),
-        percent=published("pct"),
-        failure_options=published("fo"),
-        testing=published("testing"),
-        discovery=published("discovery_method"),
-    )
 
 
 _HEAD = ("report_metadata", "date_range", "policy_published")
@@ -446,11 +420,9 @@ def _read_address(text: str) -> str | None:
         address = ipaddress.ip_address(text.strip("[]"))
     except ValueError:
         return None
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.scope_id:
-            return None
-        return str(address.ipv4_mapped or address)
-    return str(address)
+    if not isinstance(address, ipaddress.IPv6Address):
+        return str(address)
+    return None if address.scope_id else str(address.ipv4_mapped or address)
 
 
 EARLIEST = 1_325_376_000
@@ -524,9 +496,8 @@ class _Recovery:
             if begin < 0:
                 break
             place = self._cut(begin)
-        path = self._reader.path
         self._reader.is_at_end = True
-        while path:
+        while self._reader.path:
             self._close()
 
     def _cut(self, begin: int) -> int:
@@ -558,7 +529,9 @@ class _Recovery:
 
     def _say(self, piece: str, *, is_literal: bool = False) -> None:
         if piece and self._reader.path:
-            self._reader.text(piece if is_literal else _REFERENCE.sub(_expand, piece))
+            if not is_literal:
+                piece = _REFERENCE.sub(lambda reference: unescape(reference[0]), piece)
+            self._reader.text(piece)
 
     def _take(self, name: str, *, is_end: bool, is_empty: bool) -> None:
         short = name.rpartition(":")[2].lower()
@@ -569,39 +542,24 @@ class _Recovery:
                     self._close()
                 self._close()
             return
-        if not path and short not in (_ROOT, *_SECTIONS):
-            return
-        if short == _ROOT:
-            if not path:
-                self._reader.start(_ROOT, None)
-            return
-        if not path:
+        if not path and short in (_ROOT, *_SECTIONS):
             self._reader.start(_ROOT, None)
-        self._make_room(short)
+        if not path or short == _ROOT:
+            return
+        while len(path) > 1 and self._is_misplaced(short):
+            self._close()
         self._reader.start(short, None)
         if is_empty:
             self._close()
 
-    def _make_room(self, name: str) -> None:
-        """Close the elements in which an element of this name cannot stand."""
+    def _is_misplaced(self, name: str) -> bool:
+        """Return whether an element of this name cannot stand in the innermost open one."""
         path = self._reader.path
-        if name in _SECTIONS:
-            while len(path) > 1:
-                self._close()
-            return
-        while len(path) > 1 and (path[-1] in _FIELDS or self._is_result_in_result(name)):
-            self._close()
-
-    def _is_result_in_result(self, name: str) -> bool:
-        path = self._reader.path
-        if path[-1] not in _RESULT_ELEMENTS:
-            return False
-        is_field = "auth_results" not in path
-        return is_field or name in (*_RESULT_ELEMENTS, "identifiers", "row")
+        if name in _SECTIONS or path[-1] in _FIELDS:
+            return True
+        return path[-1] in _RESULT_ELEMENTS and (
+            "auth_results" not in path or name in (*_RESULT_ELEMENTS, "identifiers", "row")
+        )
 
     def _close(self) -> None:
         self._reader.end(self._reader.path[-1])
-
-
-def _expand(reference: re.Match[str]) -> str:
-    return unescape(reference[0])

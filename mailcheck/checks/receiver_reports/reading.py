@@ -5,6 +5,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -57,10 +58,9 @@ def split_mailbox(data: bytes) -> list[bytes]:
     """Return the mails of an mbox file (RFC 4155); empty for any other file."""
     if _FROM_LINE.match(data) is None:
         return []
-    starts = [match.end() for match in _FROM_LINE.finditer(data)]
-    ends = [match.start() for match in _FROM_LINE.finditer(data)][1:]
-    pieces = (data[begin:end] for begin, end in zip(starts, [*ends, len(data)], strict=True))
-    return [_QUOTED_FROM.sub(rb"\1", piece) for piece in pieces]
+    lines = [match.span() for match in _FROM_LINE.finditer(data)]
+    pairs = pairwise([*lines, (len(data), 0)])
+    return [_QUOTED_FROM.sub(rb"\1", data[begin:end]) for (_, begin), (end, _) in pairs]
 
 
 _FROM_LINE = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
@@ -202,22 +202,18 @@ class Unpacking:
         position = 0
         while data.startswith(GZIP, position):
             self._count_members(1)
-            position = self._unpack_member(data, position, pieces)
+            member = zlib.decompressobj(_EITHER_GZIP_OR_ZLIB)
+            while not member.eof:
+                bite = data[position : position + _BITE]
+                if not bite:
+                    raise ReportRefused("the gzip file ends too early")
+                try:
+                    pieces.append(self._take(member.decompress(bite, self._room + 1)))
+                except zlib.error:
+                    raise ReportRefused("the gzip file is damaged") from None
+                position += len(bite)
+            position -= len(member.unused_data)
         return b"".join(pieces)
-
-    def _unpack_member(self, data: bytes, position: int, pieces: list[bytes]) -> int:
-        """Unpack the member at a position; return where it ends."""
-        member = zlib.decompressobj(_EITHER_GZIP_OR_ZLIB)
-        while not member.eof:
-            bite = data[position : position + _BITE]
-            if not bite:
-                raise ReportRefused("the gzip file ends too early")
-            try:
-                pieces.append(self._take(member.decompress(bite, self._room + 1)))
-            except zlib.error:
-                raise ReportRefused("the gzip file is damaged") from None
-            position += len(bite)
-        return position - len(member.unused_data)
 
     def _count_members(self, number: int) -> None:
         self._members -= number

@@ -242,16 +242,6 @@ def _spf_domains(row: Row) -> list[str]:
     return [one.domain for one in row.spf_checks if one.result == PASS and one.domain]
 
 
-def _own_broken_signatures(row: Row) -> list[tuple[str, str]]:
-    own = _own_signatures(row)
-    return [(one.selector, one.domain) for one in own if one.result not in (PASS, "", _NONE)]
-
-
-def _own_envelope_domains(row: Row) -> list[str]:
-    """Return the own domains for which SPF did not pass."""
-    return [one.domain for one in _own_checks(row) if one.result not in (PASS, "")]
-
-
 def _own_checks(row: Row) -> list[SpfCheck]:
     """Return the SPF results of the domain itself; that of HELO counts for a null sender."""
     return [one for one in row.spf_checks if one.domain and _is_own(one.domain, row)]
@@ -296,24 +286,15 @@ class _Judged(Struct, frozen=True):
     envelope_domains: tuple[str, ...]
 
 
-class _Judge:
-    """Judges rows, those that differ in nothing but their address once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], _Judged] = {}
-
-    def __call__(self, row: Row) -> _Judged:
-        """Judge a row."""
-        key = (row.header_from, row.dkim, row.spf, row.reasons, row.signatures, row.spf_checks)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = _Judged(
-                find_cause(row),
-                tuple(dict.fromkeys(_vouched_for(row))),
-                tuple(dict.fromkeys(_own_broken_signatures(row))),
-                tuple(dict.fromkeys(_own_envelope_domains(row))),
-            )
-        return known
+def _judge(row: Row) -> _Judged:
+    broken = [one for one in _own_signatures(row) if one.result not in (PASS, "", _NONE)]
+    failed = [one.domain for one in _own_checks(row) if one.result not in (PASS, "")]
+    return _Judged(
+        find_cause(row),
+        tuple(dict.fromkeys(_vouched_for(row))),
+        tuple(dict.fromkeys((one.selector, one.domain) for one in broken)),
+        tuple(dict.fromkeys(failed)),
+    )
 
 
 def overview_of(
@@ -322,14 +303,25 @@ def overview_of(
     """Put together what was seen; ``hosts`` names addresses, as far as they have names."""
     reporters: Counter[str] = Counter()
     failing = forwarded = 0
-    judge = _Judge()
-    judged = [(one, judge(one.row)) for one in seen]
-    for one, found in judged:
+    known: dict[tuple[object, ...], _Judged] = {}
+    by_source: dict[str, list[_Seen]] = {}
+    for one in seen:
+        row = one.row
+        # Rows that differ in nothing but their address are judged once.
+        key = (row.header_from, row.dkim, row.spf, row.reasons, row.signatures, row.spf_checks)
+        if key not in known:
+            known[key] = _judge(row)
+        found = known[key]
+        by_source.setdefault(row.source, []).append((one, found))
         reporters[one.reporter] += one.messages
         if found.cause is not Cause.PASSES:
             failing += one.messages
             if found.cause is Cause.FORWARDED:
                 forwarded += one.messages
+    by_name: dict[str, list[_Seen]] = {}
+    for source, some in by_source.items():
+        by_name.setdefault(_name_of(source, some, hosts), []).extend(some)
+    ordered = sorted((_weight(name, some), name) for name, some in by_name.items())
     return Overview(
         domain=domain,
         messages=reporters.total(),
@@ -339,22 +331,11 @@ def overview_of(
         begins_at=min((one.first_day for one in seen), default=BEGINNING),
         ends_at=Instant(max((one.last_day for one in seen), default=Instant(-DAY)) + DAY),
         reporters=dict(reporters.most_common()),
-        senders=tuple(_senders(judged, hosts)),
+        senders=tuple(_sender(name, by_name[name], hosts) for _, name in ordered[:MAX_SENDERS]),
     )
 
 
 _Seen = tuple[Seen, _Judged]
-
-
-def _senders(judged: Sequence[_Seen], hosts: Mapping[str, str]) -> list[Sender]:
-    by_source: dict[str, list[_Seen]] = {}
-    for one in judged:
-        by_source.setdefault(one[0].row.source, []).append(one)
-    by_name: dict[str, list[_Seen]] = {}
-    for source, some in by_source.items():
-        by_name.setdefault(_name_of(source, some, hosts), []).extend(some)
-    ordered = sorted((_weight(name, some), name) for name, some in by_name.items())
-    return [_sender(name, by_name[name], hosts) for _, name in ordered[:MAX_SENDERS]]
 
 
 def _weight(name: str, judged: Sequence[_Seen]) -> tuple[bool, bool, int, int, str]:

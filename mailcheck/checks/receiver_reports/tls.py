@@ -105,7 +105,9 @@ def parse_tls_report(document: bytes, domain: str = "") -> TlsReport:
     :raises ReportRefused: it is no JSON, or lacks what makes it a report.
     """
     try:
-        known = json.loads(_decode(document), strict=False)
+        # With or without a byte order mark (RFC 8259 8.1); one bad octet costs its text.
+        text = document.decode(json.detect_encoding(document), "replace").removeprefix("\ufeff")
+        known = json.loads(text, strict=False)
     except RecursionError:
         raise ReportRefused("it is JSON nested too deeply") from None
     except ValueError:
@@ -115,12 +117,6 @@ def parse_tls_report(document: bytes, domain: str = "") -> TlsReport:
     return _Reading(domain).read(known)
 
 
-def _decode(document: bytes) -> str:
-    """Decode with or without a byte order mark (RFC 8259 8.1); one bad octet costs its text."""
-    encoding = json.detect_encoding(document)
-    return document.decode(encoding, "replace").removeprefix("\ufeff")
-
-
 _NO_DOMAIN = "it has no policy-domain, and neither its mail nor the name of its file has one"
 
 
@@ -128,7 +124,7 @@ class _Reading:
     def __init__(self, domain: str) -> None:
         self._domain = domain
         self._problems: list[str] = []
-        self._failure_count = 0
+        self._entry_count = 0
 
     def read(self, known: dict[str, Any]) -> TlsReport:
         span = known.get("date-range")
@@ -158,20 +154,18 @@ class _Reading:
 
     def _policies(self, found: list[Any]) -> Iterator[TlsPolicyResult]:
         for number, one in enumerate(found, 1):
-            self._failure_count += 1
-            if self._failure_count > MAX_ROWS:
-                raise ReportRefused(f"it has over {MAX_ROWS} policies and failures")
+            self._count_entry()
+            what = f"policy {number}"
             if not isinstance(one, dict):
-                self._leave_out(f"policy {number}", "it is not an object")
+                self._leave_out(what, "it is not an object")
                 continue
-            policy = _object(one, "policy")
+            policy, summary = _object(one, "policy"), _object(one, "summary")
             text = _text(policy, "policy-domain")
             domain = read_mail_domain(text or self._domain)
             if domain is None:
                 why = f'its policy-domain is "{text}", no domain' if text else _NO_DOMAIN
-                self._leave_out(f"policy {number}", why)
+                self._leave_out(what, why)
                 continue
-            summary, what = _object(one, "summary"), f"policy {number}"
             successful = self._count(what, summary, "total-successful-session-count")
             failed = self._count(what, summary, "total-failure-session-count")
             if successful is None or failed is None:
@@ -188,9 +182,7 @@ class _Reading:
 
     def _failures(self, found: object, policy_number: int) -> Iterator[TlsFailure]:
         for one in _list(found):
-            self._failure_count += 1
-            if self._failure_count > MAX_ROWS:
-                raise ReportRefused(f"it has over {MAX_ROWS} policies and failures")
+            self._count_entry()
             known = one if isinstance(one, dict) else {}
             what = f"a failure of policy {policy_number}"
             sessions = self._count(what, known, "failed-session-count")
@@ -205,6 +197,11 @@ class _Reading:
                 reason="; ".join(filter(None, details)),
                 sessions=sessions,
             )
+
+    def _count_entry(self) -> None:
+        self._entry_count += 1
+        if self._entry_count > MAX_ROWS:
+            raise ReportRefused(f"it has over {MAX_ROWS} policies and failures")
 
     def _count(self, what: str, known: dict[str, Any], name: str) -> int | None:
         """Return a number of sessions, or `None` for a value that is not a number.

@@ -236,7 +236,16 @@ def describe_spf_of_mail(
         return undetermined("spf.undetermined", identity.silent_names or (identity.domain,))
     name = read_mail_domain(identity.domain)
     if identity.result is AuthResult.NONE and (name is None or is_local_name(name)):
-        return _without_name(verdict)
+        where = "HELO and the envelope sender" if verdict.is_by_helo else "the envelope sender"
+        reason = identity.explanation
+        if name is not None:
+            reason = f"{identity.domain} is a name that only your network knows."
+        return make_finding(
+            "spf.result-none",
+            f"{reason} Receivers can't tell whether the host may send the mail.",
+            f"Use a full domain name in {where}, one of your own, and publish an SPF record for"
+            " it.",
+        )
     if identity.result is AuthResult.PERMERROR:
         return _broken(verdict, domain_verdict, is_own_host=is_own_host)
     found = domain_verdict.findings if domain_verdict is not None else ()
@@ -312,19 +321,6 @@ def _first_record(verdict: SpfVerdict | None) -> str:
     if absent is None:
         return propose_new_record()
     return absent.proposed.value if absent.proposed is not None else propose_new_record("")
-
-
-def _without_name(verdict: SpfOfMail) -> Finding:
-    where = "HELO and the envelope sender" if verdict.is_by_helo else "the envelope sender"
-    identity = verdict.mail_from
-    reason = identity.explanation
-    if read_mail_domain(identity.domain) is not None:
-        reason = f"{identity.domain} is a name that only your network knows."
-    return make_finding(
-        "spf.result-none",
-        f"{reason} Receivers can't tell whether the host may send the mail.",
-        f"Use a full domain name in {where}, one of your own, and publish an SPF record for it.",
-    )
 
 
 def _broken(verdict: SpfOfMail, domain_verdict: SpfVerdict | None, *, is_own_host: bool) -> Finding:

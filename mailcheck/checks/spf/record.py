@@ -138,15 +138,9 @@ _DUAL_CIDR = re.compile(rf"(?:/(?P<v4>{_LENGTH}))?(?://(?P<v6>{_LENGTH}))?", re.
 _NAMES = {name.value: name for name in MechanismName}
 
 _MISSPELT = {
-    "ip": "ip4",
-    "ipv4": "ip4",
-    "ip4v": "ip4",
-    "v4": "ip4",
-    "ipv6": "ip6",
-    "ip6v": "ip6",
-    "v6": "ip6",
-    "a-record": "a",
-    "arecord": "a",
+    **dict.fromkeys(("ip", "ipv4", "ip4v", "v4"), "ip4"),
+    **dict.fromkeys(("ipv6", "ip6v", "v6"), "ip6"),
+    **dict.fromkeys(("a-record", "arecord"), "a"),
     "mx-record": "mx",
 }
 """Names that are written for mechanisms and are not close to them."""
