@@ -208,14 +208,12 @@ def fold_text(text: str) -> str:
     (Unicode 3.13, compatibility caseless matching, without accents). A folded text folds to
     itself.
     """
-    text = text.lower() if text.isascii() else _fold_letters(text)
+    if not text.isascii():
+        # An accent can come of a letter's case (İ), and a capital letter of a symbol (℡).
+        text = _decompose(_decompose(text).casefold())
+    text = text.casefold()
     # Most subjects have nothing but single blanks: it is every mail's on its way in.
     return text if text.isprintable() and "  " not in text else _BLANKS.sub(" ", text)
-
-
-def _fold_letters(text: str) -> str:
-    # An accent can come of a letter's case (İ), and a capital letter of a symbol (℡).
-    return _decompose(_decompose(text).casefold()).casefold()
 
 
 def _decompose(text: str) -> str:

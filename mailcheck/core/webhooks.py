@@ -162,15 +162,11 @@ def failed(webhook: Webhook, attempt: Attempt, now: Instant, chance: float) -> W
     if attempt.is_permanent or now - since >= GIVEN_UP_AFTER:
         return replace(failing, state=WebhookState.PAUSED, retry_at=None)
     is_paused = now - since >= PAUSED_AFTER
-    pause = PAUSED_RETRY if is_paused else _backoff(failures)
+    backoff = min(FIRST_RETRY * 3 ** min(failures - 1, 10), LONGEST_RETRY)
+    pause = PAUSED_RETRY if is_paused else backoff
     retry_at = Instant(now + int(pause * (1 + JITTER * chance)))
     state = WebhookState.PAUSED if is_paused else WebhookState.ACTIVE
     return replace(failing, state=state, retry_at=retry_at)
-
-
-def _backoff(failures: int) -> int:
-    tripled: int = FIRST_RETRY * 3 ** min(failures - 1, 10)
-    return min(tripled, LONGEST_RETRY)
 
 
 def parse_webhook_url(url: str) -> SplitResult:

@@ -47,20 +47,17 @@ class Incidents:
         """Return a failure of the same kind whose message every client may see."""
         if failure.reference:
             return failure
-        reference = self._reference_of(str(failure))
+        cause, now = str(failure), self._seconds()
+        known = self._known.get(cause)
+        if known is not None and now - known[0] < SAME_INCIDENT:
+            reference = known[1]
+        else:
+            reference = self._random_bytes(REFERENCE_BYTES).hex()
+            self._known.put(cause, (now, reference))
+            self._log.warn("{cause}, reference {reference}", cause=cause, reference=reference)
         shown = type(failure)(
             f"{failure.PUBLIC}; the log has the cause under reference {reference}"
         )
         shown.reference = reference
         shown.__cause__ = failure
         return shown
-
-    def _reference_of(self, cause: str) -> str:
-        now = self._seconds()
-        known = self._known.get(cause)
-        if known is not None and now - known[0] < SAME_INCIDENT:
-            return known[1]
-        reference = self._random_bytes(REFERENCE_BYTES).hex()
-        self._known.put(cause, (now, reference))
-        self._log.warn("{cause}, reference {reference}", cause=cause, reference=reference)
-        return reference

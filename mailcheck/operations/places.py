@@ -5,8 +5,8 @@ And what has such places: parked waits, a number for each key, and checks of dom
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Generic, TypeVar
+from contextlib import asynccontextmanager
+from typing import Generic, TypeVar
 
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
@@ -155,32 +155,21 @@ class WaitSlots:
         self._slots_per_key = slots_per_key
         self._places = places
 
-    def taken_by(self, caller: Caller) -> "_Slot":
-        """Hold a slot while the block runs; `TooManyWaits` is raised where none is free."""
-        return _Slot(self._places.held(caller.key_id), self._slots_per_key)
+    @asynccontextmanager
+    async def taken_by(self, caller: Caller) -> AsyncIterator[None]:
+        """Hold a slot while the block runs.
 
-
-class _Slot:
-    """A slot that is held; thousands are, so it is no generator."""
-
-    __slots__ = ("_place", "_slots_per_key")
-
-    def __init__(self, place: AbstractAsyncContextManager[None], slots_per_key: int) -> None:
-        self._place = place
-        self._slots_per_key = slots_per_key
-
-    async def __aenter__(self) -> None:
+        :raises TooManyWaits: none is free.
+        """
         try:
-            await self._place.__aenter__()
+            async with self._places.held(caller.key_id):
+                yield
         except NoPlace:
             raise TooManyWaits(
                 f"this key has {self._slots_per_key} waits parked, its limit; "
                 f"end one, or raise [limits] waits_per_key",
                 WAIT_RETRY,
             ) from None
-
-    async def __aexit__(self, *problem: Any) -> None:
-        await self._place.__aexit__(*problem)
 
 
 CHECKS_AT_ONCE = 12

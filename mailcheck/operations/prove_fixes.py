@@ -115,16 +115,14 @@ class _Proving:
         others: Attempt = (),
     ) -> ProvenFix | None:
         change = attempt[0]
+        published = self._inquiry.records_at(*change.place)
+        # The values that go, as they are typed into a zone editor.
+        removed = tuple(write_rdata(one) for one in published if change.drops(one))
         beside = tuple(one.record for one in _together((attempt[1:], others)))
         try:
-            return ProvenFix(finding, change, self._removed(change), before, after, beside)
+            return ProvenFix(finding, change, removed, before, after, beside)
         except NotProven:
             return None
-
-    def _removed(self, change: Change) -> tuple[str, ...]:
-        """Give the published values that go, as they are typed into a zone editor."""
-        records = self._inquiry.records_at(*change.place)
-        return tuple(write_rdata(one) for one in records if change.drops(one))
 
 
 def _together(attempts: Iterable[Attempt]) -> Attempt:

@@ -126,7 +126,7 @@ class Heartbeat:
             **self._problems_of_workers(),
         }
         problems = {what: why for what, why in found.items() if why}
-        can_work = all(map(_can_work, self._workers))
+        can_work = all(one.can_work and not _silence(one) for one in self._workers)
         is_ready = can_work and not self._awaited and STORE not in problems
         return State(is_ready, problems, self._frees if DISK in problems else {})
 
@@ -167,7 +167,3 @@ class Heartbeat:
 def _silence(worker: Worker) -> str:
     is_silent = worker.silence >= LONGEST_SILENCE
     return f"no answer for {worker.silence:.0f} s" if is_silent else ""
-
-
-def _can_work(worker: Worker) -> bool:
-    return worker.can_work and not _silence(worker)

@@ -96,7 +96,9 @@ class MailJournal:
         text = reply.decode("ascii", "replace").rstrip()
         code, _, rest = text.partition(" ")
         status = rest.partition(" ")[0]
-        self.replies.add(command, code, status if _is_enhanced(status) else "")
+        # An enhanced status code (RFC 3463), and not the first word of a text.
+        is_enhanced = status[:1] in ("4", "5") and status[1:2] == "."
+        self.replies.add(command, code, status if is_enhanced else "")
         if self._pace.allows(client_ip):
             self._log.info(
                 "refused: client={client} port={port} command={command} reply={reply}",
@@ -105,11 +107,6 @@ class MailJournal:
                 command=command,
                 reply=text,
             )
-
-
-def _is_enhanced(status: str) -> bool:
-    """Tell an enhanced status code (RFC 3463) from the first word of a text."""
-    return status[:1] in ("4", "5") and status[1:2] == "."
 
 
 class ClientJournal:

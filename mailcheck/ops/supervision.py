@@ -109,7 +109,9 @@ class SupervisedService(Service):
 
     def privilegedStartService(self) -> None:
         """Take SIGHUP, from now on: it would end the process."""
-        self._before = signal.signal(signal.SIGHUP, self._hang_up)
+        self._before = signal.signal(
+            signal.SIGHUP, lambda *_: self._reactor.callFromThread(self._read_again)
+        )
         super().privilegedStartService()
 
     def startService(self) -> None:
@@ -131,18 +133,15 @@ class SupervisedService(Service):
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def _begin(self) -> None:
-        self._when_ready().addCallback(lambda _: self._tell_ready())
+        def tell_ready(_: None) -> None:
+            if self.running:
+                self._is_ready = True
+                self._supervisor.tell(READY, f"STATUS={self._status()}")
+
+        self._when_ready().addCallback(tell_ready)
         seconds = self._supervisor.watchdog_seconds
         if seconds is not None:
             self._watchdog.start(seconds / 2)
-
-    def _tell_ready(self) -> None:
-        if self.running:
-            self._is_ready = True
-            self._supervisor.tell(READY, f"STATUS={self._status()}")
-
-    def _hang_up(self, *_: object) -> None:
-        self._reactor.callFromThread(self._read_again)
 
     def _read_again(self) -> None:
         # Before the daemon is ready, systemd must not hear that it is.

@@ -340,7 +340,12 @@ class MailFactory(SMTPFactory):
 
         Fires when all are gone; after ``grace`` seconds the rest are cut off.
         """
-        cut_off = self._clock.callLater(grace, self._cut_off)
+
+        def cut_off_the_rest() -> None:
+            for connection in tuple(self._connections):
+                connection.cut_off()
+
+        cut_off = self._clock.callLater(grace, cut_off_the_rest)
 
         def when_gone(_: None) -> None:
             if cut_off.active():
@@ -357,7 +362,3 @@ class MailFactory(SMTPFactory):
     def _look_whether_drained(self) -> None:
         if self._drained is not None and not self._connections and not self._drained.called:
             self._drained.callback(None)
-
-    def _cut_off(self) -> None:
-        for connection in tuple(self._connections):
-            connection.cut_off()

@@ -120,19 +120,19 @@ MECHANISMS: Mapping[str, Take] = {"PLAIN": _plain, "LOGIN": _login}
 def _ask(connection: MailProtocol, challenge: bytes, take: Take) -> None:
     reader = ResponseReader()
     deadline = connection.clock.seconds() + connection.limits.idle
-    connection.read(reader, deadline, partial(_answered, connection, reader, take))
+
+    def answered() -> None:
+        try:
+            if reader.line is None:
+                raise CommandError(replies.AUTH_LINE_TOO_LONG)
+            if reader.line == _CANCEL:
+                raise CommandError(replies.AUTH_CANCELLED)
+            take(connection, _decode(reader.line))
+        except CommandError as error:
+            connection.refuse(error.reply)
+
+    connection.read(reader, deadline, answered)
     connection.reply(challenge)
-
-
-def _answered(connection: MailProtocol, reader: ResponseReader, take: Take) -> None:
-    try:
-        if reader.line is None:
-            raise CommandError(replies.AUTH_LINE_TOO_LONG)
-        if reader.line == _CANCEL:
-            raise CommandError(replies.AUTH_CANCELLED)
-        take(connection, _decode(reader.line))
-    except CommandError as error:
-        connection.refuse(error.reply)
 
 
 def _decode(response: bytes) -> bytes:
@@ -313,22 +313,11 @@ def http(connection: MailProtocol, argument: bytes) -> None:
 
 def ehlo(connection: MailProtocol, argument: bytes) -> None:
     """Start, or start again, with the extensions (RFC 5321 4.1.1.1)."""
-    connection.client.greet(parse_helo(argument), is_extended=True)
+    settings, client = connection.settings, connection.client
+    client.greet(parse_helo(argument), is_extended=True)
     connection.end_transaction()
-    connection.reply(reply_lines(250, [connection.settings.host_name, *_offers(connection)]))
-
-
-def helo(connection: MailProtocol, argument: bytes) -> None:
-    """Start, or start again, without them."""
-    connection.client.greet(parse_helo(argument), is_extended=False)
-    connection.end_transaction()
-    connection.reply(reply_lines(250, [connection.settings.host_name]))
-
-
-def _offers(connection: MailProtocol) -> list[str]:
-    settings = connection.settings
-    client = connection.client
     offers = [
+        settings.host_name,
         f"SIZE {connection.limits.message_size}",
         "8BITMIME",
         "SMTPUTF8",
@@ -344,7 +333,14 @@ def _offers(connection: MailProtocol) -> list[str]:
     if may_speak_for_others(connection):
         offers.append(f"XCLIENT {' '.join(XCLIENT_ATTRIBUTES)}")
         offers.append(f"XFORWARD {' '.join(XFORWARD_ATTRIBUTES)}")
-    return offers
+    connection.reply(reply_lines(250, offers))
+
+
+def helo(connection: MailProtocol, argument: bytes) -> None:
+    """Start, or start again, without them."""
+    connection.client.greet(parse_helo(argument), is_extended=False)
+    connection.end_transaction()
+    connection.reply(reply_lines(250, [connection.settings.host_name]))
 
 
 def mail(connection: MailProtocol, argument: bytes) -> None:

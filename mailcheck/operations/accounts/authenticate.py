@@ -1,6 +1,7 @@
 """Who is calling: from the secret of an API key to the account behind it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from msgspec import Struct
 
@@ -195,9 +196,18 @@ class RevokedKeys:
         self._store = store
         self._watched: dict[KeyId, dict[object, End]] = {}
 
-    def watched(self, key_id: KeyId, end: End) -> "_Watch":
+    @contextmanager
+    def watched(self, key_id: KeyId, end: End) -> Iterator[None]:
         """Call ``end`` once, should the key be revoked while the block runs."""
-        return _Watch(self._watched, key_id, end)
+        watch = object()
+        self._watched.setdefault(key_id, {})[watch] = end
+        try:
+            yield
+        finally:
+            ends = self._watched.get(key_id, {})
+            ends.pop(watch, None)
+            if not ends:
+                self._watched.pop(key_id, None)
 
     async def look(self) -> None:
         """End what goes on with keys that have been revoked.
@@ -209,23 +219,3 @@ class RevokedKeys:
         for key_id in await self._store.revoked_of(tuple(self._watched)):
             for end in tuple(self._watched.pop(key_id, {}).values()):
                 end(InvalidCredentials("the API key has been revoked"))
-
-
-class _Watch:
-    """Something that goes on with a key; thousands do, so it is no generator."""
-
-    __slots__ = ("_end", "_key_id", "_watched")
-
-    def __init__(self, watched: dict[KeyId, dict[object, End]], key_id: KeyId, end: End) -> None:
-        self._watched = watched
-        self._key_id = key_id
-        self._end = end
-
-    def __enter__(self) -> None:
-        self._watched.setdefault(self._key_id, {})[self] = self._end
-
-    def __exit__(self, *_: object) -> None:
-        ends = self._watched.get(self._key_id, {})
-        ends.pop(self, None)
-        if not ends:
-            self._watched.pop(self._key_id, None)

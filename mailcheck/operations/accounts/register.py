@@ -135,7 +135,11 @@ class Register:
         """
         await self._attempts.count(key_of("sign-up from", client), ATTEMPTS, "too many attempts")
         await self.require_open(invitation)
-        name = _require_name(name)
+        name = name.strip()
+        if not name or len(name) > MAX_NAME:
+            raise InvalidParameter("name", f"a name has 1 to {MAX_NAME} characters")
+        if not name.isprintable():
+            raise InvalidParameter("name", "a name has no characters that can't be seen")
         if any(look_alike(name, reserved) for reserved in self.rules.reserved):
             problem = f"the name {name!r} is reserved by the operator of this service"
             raise AccountNameTaken(f"{problem}: choose another one")
@@ -153,12 +157,3 @@ class Register:
         digest = digest_secret(invitation) if is_invited else None
         await self._store.register(account, hashed, digest, self._now())
         return await self._sign_in.open(account)
-
-
-def _require_name(name: str) -> str:
-    name = name.strip()
-    if not name or len(name) > MAX_NAME:
-        raise InvalidParameter("name", f"a name has 1 to {MAX_NAME} characters")
-    if not name.isprintable():
-        raise InvalidParameter("name", "a name has no characters that can't be seen")
-    return name

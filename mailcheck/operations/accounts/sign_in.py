@@ -203,7 +203,8 @@ class SignIn:
         return await self._hasher.matches(password, kept.password_hash if kept else None)
 
     async def _count(self, name: str, client: str, device: str) -> None:
-        if device and await self._is_known(name, device):
+        kept = await self._store.find_password(name) if device else None
+        if kept and kept.password_hash and is_device_secret(device, kept.password_hash):
             digest = digest_secret(device).hex()
             await self._attempts.count(key_of("sign-in by device", digest), PER_DEVICE, TOO_MANY)
             return
@@ -214,11 +215,6 @@ class SignIn:
             (key_of("sign-in as", folded), PER_NAME),
         ):
             await self._attempts.count(counted, limits, TOO_MANY)
-
-    async def _is_known(self, name: str, device: str) -> bool:
-        kept = await self._store.find_password(name)
-        written = kept.password_hash if kept else None
-        return written is not None and is_device_secret(device, written)
 
     async def _prove(self, name: str, password: str, client: str) -> Account:
         kept = await self._store.find_password(name) if name else None

@@ -54,17 +54,15 @@ class Preflight:
                 mail = await self._tests.mail(account_id, test_id)
                 return await self._score(mail, records)
         except NoPlace as failure:
-            raise _turned_away(failure) from None
-
-
-def _turned_away(failure: NoPlace) -> TooManyPreflights | Overloaded:
-    if not failure.is_own_share:
-        return Overloaded("too many pre-flights are under way: try again in a moment")
-    return TooManyPreflights(
-        f"{MAX_OF_ACCOUNT} pre-flights of this account are under way, its limit;"
-        " wait until one has ended",
-        RETRY_AFTER,
-    )
+            if not failure.is_own_share:
+                raise Overloaded(
+                    "too many pre-flights are under way: try again in a moment"
+                ) from None
+            raise TooManyPreflights(
+                f"{MAX_OF_ACCOUNT} pre-flights of this account are under way, its limit;"
+                " wait until one has ended",
+                RETRY_AFTER,
+            ) from None
 
 
 MAX_RECORDS = 50

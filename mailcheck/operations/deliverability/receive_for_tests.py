@@ -42,17 +42,17 @@ class ReceiveForTests(Struct, frozen=True):
         test_id = parse_local_part(mailbox.local_part)
         if test_id is None:
             return None
-        found = self.store.find_any(test_id, self.now())
-        return found.addCallback(self._recipient, str(mailbox))
 
-    def _recipient(self, found: DeliverabilityResult | None, address: str) -> Recipient:
-        if found is None:
-            raise RecipientUnknown(f"no test has this address; make one at {self.new_test_at}")
-        if found.test.state is State.EXPIRED:
-            raise RecipientUnknown(
-                f"this test address has expired; make a new test at {self.new_test_at}"
-            )
-        return Recipient(address, found.test.account_id, "", found.test.id)
+        def recipient(found: DeliverabilityResult | None) -> Recipient:
+            if found is None:
+                raise RecipientUnknown(f"no test has this address; make one at {self.new_test_at}")
+            if found.test.state is State.EXPIRED:
+                raise RecipientUnknown(
+                    f"this test address has expired; make a new test at {self.new_test_at}"
+                )
+            return Recipient(str(mailbox), found.test.account_id, "", found.test.id)
+
+        return self.store.find_any(test_id, self.now()).addCallback(recipient)
 
     def announce(self, test_ids: Iterable[DeliverabilityTestId]) -> None:
         """Tell those concerned that these tests may have got their mail."""

@@ -18,7 +18,6 @@ from mailcheck.checks.dnsbl.listings import (
     UnknownReason,
     evaluate_listing,
     has_usable_answer,
-    query_name,
     target_address,
     target_domain,
     unknown_listing,
@@ -103,13 +102,11 @@ class AskBlocklists:
     ) -> list[Blocklist]:
         """Count the questions to all lists at once; those that are switched off get none."""
         enabled = [one for one in blocklists if one.is_enabled]
-        taken = await self._budgets.take([(one, len(_names(one, targets))) for one in enabled])
+        taken = await self._budgets.take(
+            [(one, sum(one.knows(target.kind) for target in targets)) for one in enabled]
+        )
         refused = [one for one, is_taken in zip(enabled, taken, strict=True) if not is_taken]
         return [one for one in blocklists if one not in refused]
-
-
-def _names(blocklist: Blocklist, targets: Sequence[Target]) -> list[str]:
-    return [query_name(blocklist, one) for one in targets if blocklist.knows(one.kind)]
 
 
 class _TimedLookups:
@@ -208,17 +205,14 @@ class CheckBlocklists:
         has_target = bool(addresses) or not hosts.is_address_unknown
 
         def final(row: Listing) -> Listing:
-            return row if has_target else _without_target(row)
+            if has_target or row.status is ListingStatus.UNSUPPORTED:
+                return row
+            # What the list should have been asked about is not known.
+            unknown = unknown_listing(row.blocklist, UnknownReason.NO_TARGET)
+            return replace(unknown, seconds=row.seconds)
 
         rows = await self._lists.ask(
             self.lists_for(domain), [*names, *addresses], lambda row: hear(final(row))
         )
         values = tuple(target.value for target in addresses)
         return BlocklistCheck(domain, False, values, tuple(map(final, rows)))
-
-
-def _without_target(row: Listing) -> Listing:
-    """Say that it is not known what the list should have been asked about."""
-    if row.status is not ListingStatus.UNSUPPORTED:
-        return row
-    return replace(unknown_listing(row.blocklist, UnknownReason.NO_TARGET), seconds=row.seconds)

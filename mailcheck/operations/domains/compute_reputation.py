@@ -119,7 +119,11 @@ class ComputeReputation:
         :param offered: where advice has reports sent. What is remembered is for everybody, and
             offers nothing.
         """
-        found = await self._find(query, is_refresh=is_refresh)
+        remembered = None if is_refresh else await self._kept.recall(query.key)
+        if remembered is not None:
+            found = replace(remembered, is_cached=True)
+        else:
+            found = await self._running.call(query)
         dmarc = found.evidence.dmarc
         is_silent = dmarc.presence is not Presence.UNDETERMINED and (
             dmarc.record is None or not dmarc.record.asks_for_reports
@@ -142,12 +146,6 @@ class ComputeReputation:
         evidence = replace(evidence, dmarc=dmarc)
         found = replace(found, evidence=evidence, score=compute_score(evidence))
         return replace(found, proofs=await self._prove(evaluate, query, found, inquiry))
-
-    async def _find(self, query: ReputationQuery, *, is_refresh: bool) -> Reputation:
-        remembered = None if is_refresh else await self._kept.recall(query.key)
-        if remembered is not None:
-            return replace(remembered, is_cached=True)
-        return await self._running.call(query)
 
     async def _compute(self, query: ReputationQuery) -> Reputation:
         sources = self._sources

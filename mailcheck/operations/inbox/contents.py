@@ -254,7 +254,8 @@ class Contents:
         else:
             content = await self._find_or_derive(wanted)
         self._learn(content.header_list)
-        self._remember(delivery_id, content)
+        if len(content.text) + len(content.html) <= RECENT_SIZE:
+            self._recent.put(delivery_id, content)
         return content
 
     async def _find_or_derive(self, wanted: _Wanted) -> MessageContent:
@@ -321,10 +322,6 @@ class Contents:
             except WorkerDied:
                 continue
         return await self._mail_bytes.work(*work)
-
-    def _remember(self, delivery_id: DeliveryId, content: MessageContent) -> None:
-        if len(content.text) + len(content.html) <= RECENT_SIZE:
-            self._recent.put(delivery_id, content)
 
     def _log_unsaved(self, failure: Failure) -> None:
         # Nothing is lost: it can be derived again from the bytes.

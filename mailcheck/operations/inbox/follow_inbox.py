@@ -276,11 +276,10 @@ class _Following:
 def _in_order(
     rows: Sequence[MessageRow], refusals: Sequence[Refusal]
 ) -> list[MessageRow | Refusal]:
-    return sorted([*rows, *refusals], key=_position) if refusals else list(rows)
+    def position(one: MessageRow | Refusal) -> Position:
+        return one.position if isinstance(one, Refusal) else one.summary.position
 
-
-def _position(one: MessageRow | Refusal) -> Position:
-    return one.position if isinstance(one, Refusal) else one.summary.position
+    return sorted([*rows, *refusals], key=position) if refusals else list(rows)
 
 
 def _interrupted(failure: ShuttingDown | StoreUnavailable, position: Position) -> WaitInterrupted:

@@ -370,17 +370,12 @@ class ReceiveMail:
             self._hand_over.stored(delivery, positions)
         for account_id in accounts:
             self._wake_ups.publish(account_id)
-        others = [one for one in recipients if not one.is_inbox]
-        if others:
-            self._announce_others(others)
-        return delivery.id
-
-    def _announce_others(self, recipients: Sequence[Recipient]) -> None:
         test_ids = [one.test_id for one in recipients if one.test_id is not None]
         if test_ids:
             self._tests.announce(test_ids)
         if any(one.report_kind is not None for one in recipients):
             self._reports.when_waiting()
+        return delivery.id
 
     def _look_again(self, failure: Failure) -> Failure:
         """Forget what is remembered of inboxes and of the disk: the store knows better."""

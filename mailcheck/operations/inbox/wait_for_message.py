@@ -204,27 +204,20 @@ class WaitForMessage:
             )
         asked = Asked(wanted, self._now(), self._clock.seconds(), timeout, count)
         if asked.is_open:
-            wanted = replace(wanted, after=await self._start(caller))
+            try:
+                wanted = replace(wanted, after=await position_of(caller, self._store))
+            except StoreUnavailable as failure:
+                raise _interrupted(failure, None) from failure
         async with self._slots.taken_by(caller):
-            waiter = self._join(caller, wanted, hears_refusals=hears_refusals)
+            try:
+                waiter = self._feeds.join(caller.account_id, wanted, hears_refusals=hears_refusals)
+            except ShuttingDown as failure:
+                raise _interrupted(failure, wanted.after) from failure
             try:
                 start = wanted.start
                 yield _Watch(waiter, asked, count, start, start, wanted.after)
             finally:
                 self._feeds.leave(waiter)
-
-    async def _start(self, caller: Caller) -> Position:
-        """Give the position that a wait without a cursor begins after."""
-        try:
-            return await position_of(caller, self._store)
-        except StoreUnavailable as failure:
-            raise _interrupted(failure, None) from failure
-
-    def _join(self, caller: Caller, wanted: MessageFilter, *, hears_refusals: bool) -> Waiter:
-        try:
-            return self._feeds.join(caller.account_id, wanted, hears_refusals=hears_refusals)
-        except ShuttingDown as failure:
-            raise _interrupted(failure, wanted.after) from failure
 
     async def _run(self, watch: _Watch) -> None:
         """Watch until all is found or time is over; the last look is one snapshot.

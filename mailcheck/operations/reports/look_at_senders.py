@@ -117,7 +117,8 @@ class LookAtSenders:
         addresses = [one for one in map(parse_ip_address, named) if one is not None]
 
         def name(answers: Answers) -> dict[str, str]:
-            return _names_of(addresses, answers)
+            verdicts = [evaluate_reverse_dns(address, answers) for address in addresses]
+            return {str(one.address): one.host_name for one in verdicts if one.host_name}
 
         hosts = await inquiry.ask(name)
         summing_up = partial(sum_up, domain, packed, policy, hosts, span)
@@ -171,7 +172,8 @@ class LookAtSenders:
     async def _find_record(self, sender: Sender) -> RecordToPublish | None:
         """Find a record with which SPF passes for the addresses of a sender, and prove it."""
         domain = sender.envelope_domains[0]
-        addresses = _failing_addresses(sender)
+        failing = [one.address for one in sender.sources if one.failing][:MOST_ADDRESSES]
+        addresses = [one for one in map(parse_ip_address, failing) if one is not None]
         inquiry = Inquiry.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
         before = await inquiry.ask(lambda answers: _judge(addresses, domain, answers))
         first = before[0].mail_from
@@ -207,22 +209,12 @@ def show_sender(
     return ShownSender(sender, explain(sender), advise(sender), listed, record)
 
 
-def _names_of(addresses: Iterable[IpAddress], answers: Answers) -> dict[str, str]:
-    verdicts = [evaluate_reverse_dns(address, answers) for address in addresses]
-    return {str(one.address): one.host_name for one in verdicts if one.host_name}
-
-
 def _may_be_let_in(sender: Sender) -> bool:
     """Tell whether a record may be shown: to who stands by a name, which forgers seldom do."""
     if sender.cause is not Cause.OWN_SPF or parse_ip_address(sender.name) is not None:
         return False
     hosts = {owner_of(one.host) for one in sender.sources if one.host}
     return sender.name in sender.vouched_for or sender.name in hosts
-
-
-def _failing_addresses(sender: Sender) -> list[IpAddress]:
-    failing = [one.address for one in sender.sources if one.failing][:MOST_ADDRESSES]
-    return [address for address in map(parse_ip_address, failing) if address is not None]
 
 
 def _judge(addresses: Iterable[IpAddress], domain: str, answers: Answers) -> list[SpfOfMail]:
