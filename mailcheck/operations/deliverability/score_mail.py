@@ -197,7 +197,10 @@ class ScoreMail:
         reading, authentication, arc, (envelope, author), of_names = content
         if not records:
             authentication = self._settle(inquiry, authentication)
-        handover = self._handover(mail)
+        offered = was_starttls_offered(mail.transcript)
+        if offered is None:
+            offered = self._settings.offers_tls(mail.session)
+        handover = Handover(mail, offered)
         evidence = MailEvidence(
             authentication=authentication,
             spf_record=await _look_at_record(inquiry, authentication.spf),
@@ -314,12 +317,6 @@ class ScoreMail:
             return found
         now = instant_of(self._clock.seconds())
         return self._known.take(delivery_id, found, now, is_settled=inquiry.is_settled)
-
-    def _handover(self, mail: ReceivedMail) -> Handover:
-        offered = was_starttls_offered(mail.transcript)
-        return Handover(
-            mail, self._settings.offers_tls(mail.session) if offered is None else offered
-        )
 
     def _notes(self, inquiry: MailInquiry, reading: "MailReading", score: MailScore) -> list[str]:
         opening = inquiry.origin.opening

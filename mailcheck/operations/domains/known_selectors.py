@@ -66,7 +66,10 @@ class LearnedSelectors:
                 selector = parse_selector(tags.get("s") or "")
             except InvalidParameter:
                 continue
-            self._note((domain, selector))
+            pair, now = (domain, selector), self._now()
+            if not self._noted.get(pair, now):
+                self._noted.put(pair, True, now)
+                self._unsaved.put(pair, None)
 
     async def save(self) -> None:
         """Keep what was learned since; to be done again every `SAVE_INTERVAL` seconds."""
@@ -74,9 +77,3 @@ class LearnedSelectors:
         if pairs and await self._store.note_selectors(pairs):
             for pair in pairs:
                 self._unsaved.drop(pair)
-
-    def _note(self, pair: tuple[str, str]) -> None:
-        now = self._now()
-        if not self._noted.get(pair, now):
-            self._noted.put(pair, True, now)
-            self._unsaved.put(pair, None)

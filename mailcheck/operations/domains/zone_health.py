@@ -6,7 +6,6 @@ questions a day.
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from hashlib import sha256
 
 from msgspec import Struct
@@ -14,7 +13,6 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.python.failure import Failure
 
-from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth, evaluate_health
 from mailcheck.core.client_limits import DAY_WINDOW
@@ -163,17 +161,18 @@ class ZoneHealthCheck:
         For a process that makes a check or two and ends. A list that has not answered by then
         counts as not tested.
         """
+
+        def end_test(result: Failure | None) -> None:
+            self._end_waiting()
+            if isinstance(result, Failure):
+                result.trap(CancelledError)
+
         self.expect(seconds)
-        testing = Deferred.fromCoroutine(self._test_all(seconds)).addBoth(self._end_test)
+        testing = Deferred.fromCoroutine(self._test_all(seconds)).addBoth(end_test)
         try:
             yield
         finally:
             testing.cancel()
-
-    def _end_test(self, result: Failure | None) -> None:
-        self._end_waiting()
-        if isinstance(result, Failure):
-            result.trap(CancelledError)
 
     async def when_known(self) -> None:
         """Wait a moment if the first test is under way: a sick list would be believed.
@@ -211,15 +210,9 @@ class ZoneHealthCheck:
         # A clock that was set back must not keep what was found for ever.
         if self.tested_at is None:
             return True
-        interval = INTERVAL if self._is_any_well() else INTERVAL_WITHOUT_LISTS
+        found = (health.status for kinds in self._found.values() for health in kinds)
+        interval = INTERVAL if HealthStatus.HEALTHY in found else INTERVAL_WITHOUT_LISTS
         return not 0 <= self._now() - self.tested_at < interval
-
-    def _is_any_well(self) -> bool:
-        return any(
-            health.status is HealthStatus.HEALTHY
-            for found in self._found.values()
-            for health in found
-        )
 
     def expect(self, seconds: float = FIRST_TEST_PATIENCE) -> None:
         """Have checks wait for the first test at most so long from now on."""
@@ -242,7 +235,10 @@ class ZoneHealthCheck:
         budget = QuestionBudget.starting_now(self._clock, seconds)
         budget.questions_left = QUESTIONS_PER_KIND * len(TargetKind) * len(tested)
         found = await ask_until_known(
-            self._resolver, partial(_judge_all, tested, nonce), clock=self._clock, budget=budget
+            self._resolver,
+            lambda answers: [evaluate_health(one, answers, nonce) for one in tested],
+            clock=self._clock,
+            budget=budget,
         )
         for blocklist, health in zip(tested, found, strict=True):
             self._found[blocklist.zone] = _carry_over(self.of(blocklist), health)
@@ -263,12 +259,6 @@ def _key_of(servers: Sequence[str], blocklists: Sequence[Blocklist]) -> str:
     """Return a key for these servers and the zones that are asked; it reveals no list's key."""
     zones = [zone for one in blocklists if one.is_enabled for zone in one.query_zones.values()]
     return sha256("\n".join((*sorted(servers), "", *sorted(zones))).encode()).hexdigest()[:32]
-
-
-def _judge_all(
-    blocklists: Sequence[Blocklist], nonce: int, answers: Answers
-) -> list[tuple[ZoneHealth, ...]]:
-    return [evaluate_health(blocklist, answers, nonce) for blocklist in blocklists]
 
 
 def _carry_over(

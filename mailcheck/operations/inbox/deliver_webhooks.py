@@ -201,22 +201,17 @@ class DeliverWebhooks:
         self._held_until = began + LEASE / SECOND
         if began >= self._load_at:
             self._load_at = began + LOADED_FOR
-            await self._load()
+            webhooks = {webhook.id: webhook for webhook in await self.store.open_ones()}
+            await self._let_go(set(self._senders) - set(webhooks))
+            for webhook in webhooks.values():
+                if webhook.id in self._senders:
+                    self._senders[webhook.id].adopt(webhook)
+                else:
+                    self._senders[webhook.id] = _WebhookSender(webhook, self, self._dialer)
         accounts = {sender.webhook.account_id for sender in self._senders.values()}
         newest = await self.messages.newest_positions(tuple(accounts))
         for sender in self._senders.values():
             sender.look_after(newest.get(sender.webhook.account_id, START))
-
-    async def _load(self) -> None:
-        webhooks = {webhook.id: webhook for webhook in await self.store.open_ones()}
-        await self._let_go(set(self._senders) - set(webhooks))
-        for webhook in webhooks.values():
-            sender = self._senders.get(webhook.id)
-            if sender is None:
-                sender = _WebhookSender(webhook, self, self._dialer)
-                self._senders[webhook.id] = sender
-            else:
-                sender.adopt(webhook)
 
     async def _let_go(self, webhook_ids: Iterable[WebhookId]) -> None:
         ended = [self._senders.pop(webhook_id).end() for webhook_id in tuple(webhook_ids)]
@@ -280,7 +275,12 @@ class _WebhookSender:
     def adopt(self, webhook: Webhook) -> None:
         """Take over what the owner has changed; how far it was told is known better here."""
         if webhook.revision == self.webhook.revision and not self._is_outdated:
-            self.webhook = _with_secrets_of(webhook, self.webhook)
+            self.webhook = replace(
+                self.webhook,
+                secret=webhook.secret,
+                earlier_secret=webhook.earlier_secret,
+                earlier_until=webhook.earlier_until,
+            )
             return
         self.webhook = webhook
         self._is_outdated = False
@@ -331,7 +331,9 @@ class _WebhookSender:
         try:
             while self._state is _State.RUN_DUE and self._may_go_on():
                 self._state = _State.RUNNING
-                if await self._tell_next():
+                async with self._queue.places.held(self.webhook.account_id, PATIENCE):
+                    has_more = self._may_go_on() and await self._tell_next()
+                if has_more:
                     self.wake()
         finally:
             if self._unrecorded:
@@ -366,14 +368,14 @@ class _WebhookSender:
 
     async def _tell_next(self) -> bool:
         """Tell the next messages; false where there are none left."""
-        async with self._queue.places.held(self.webhook.account_id, PATIENCE):
-            if not self._may_go_on():
-                return False
-            return await self._read_and_tell()
-
-    async def _read_and_tell(self) -> bool:
         queue, webhook, limit = self._queue, self.webhook, self._ahead
-        waiter = self._joined()
+        # The waiter hears of all that comes from here on, and of what is deleted.
+        waiter = self._waiter
+        if waiter is None:
+            waiter = queue.feeds.join(webhook.account_id, webhook.wanted, most_held=0)
+            self._waiter = waiter
+        waiter.begin_read()
+        waiter.watch_removals()
         wanted = replace(webhook.wanted, after=self._read_up_to)
         rows, last_position = await queue.messages.oldest_matches(
             webhook.account_id, wanted, queue.expiry_now(), limit, _ALONG
@@ -391,16 +393,6 @@ class _WebhookSender:
         if waiter is not self._waiter:
             return True  # it heard of a failure
         return waiter.has_missed or not queue.feeds.has_looked(waiter, last_position)
-
-    def _joined(self) -> Waiter:
-        """Give what hears of all that comes from here on, and of what is deleted."""
-        waiter = self._waiter
-        if waiter is None:
-            feeds, webhook = self._queue.feeds, self.webhook
-            waiter = self._waiter = feeds.join(webhook.account_id, webhook.wanted, most_held=0)
-        waiter.begin_read()
-        waiter.watch_removals()
-        return waiter
 
     async def _tell_each(self, rows: Sequence[MessageRow], revision: int, waiter: Waiter) -> int:
         """Tell messages as long as they are known to be there still; gives how many it was."""
@@ -445,7 +437,14 @@ class _WebhookSender:
             self._wait_for_retry()
         queue.outcomes.add("told" if attempt.is_taken else "failed")
         if self.webhook.state is not before.state:
-            self._log_state()
+            is_active = self.webhook.state is WebhookState.ACTIVE
+            (self._log.info if is_active else self._log.warn)(
+                "webhook {id} of account {account} is {state}: {why}",
+                id=self.webhook.id,
+                account=self.webhook.account_name,
+                state=self.webhook.state.value,
+                why=self.webhook.problem or "its receiver answers again",
+            )
         self._unrecorded.append(delivery)
         recorded = self._records.call(None)
         if len(self._unrecorded) >= MOST_UNRECORDED:
@@ -502,23 +501,3 @@ class _WebhookSender:
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
         self._timer = None
-
-    def _log_state(self) -> None:
-        webhook = self.webhook
-        log = self._log.info if webhook.state is WebhookState.ACTIVE else self._log.warn
-        log(
-            "webhook {id} of account {account} is {state}: {why}",
-            id=webhook.id,
-            account=webhook.account_name,
-            state=webhook.state.value,
-            why=webhook.problem or "its receiver answers again",
-        )
-
-
-def _with_secrets_of(other: Webhook, webhook: Webhook) -> Webhook:
-    return replace(
-        webhook,
-        secret=other.secret,
-        earlier_secret=other.earlier_secret,
-        earlier_until=other.earlier_until,
-    )

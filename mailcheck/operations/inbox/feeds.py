@@ -274,13 +274,10 @@ class _Feed:
             self._offer_one(message)
         # A position that no message has is a refusal's, or that of a mail which is gone.
         if last_position - before > len(messages) and self.hears_refusals():
-            return self._look_for_refusals(before, last_position)
+            between = MessageFilter(after=before, up_to=last_position)
+            refusals = self._store.recent_refusals(self._account_id, BEGINNING, LOOK_SIZE, between)
+            return refusals.addCallbacks(self._offer_refusals, self._fail)
         return None
-
-    def _look_for_refusals(self, after: Position, up_to: Position) -> Deferred[None]:
-        between = MessageFilter(after=after, up_to=up_to)
-        found = self._store.recent_refusals(self._account_id, BEGINNING, LOOK_SIZE, between)
-        return found.addCallbacks(self._offer_refusals, self._fail)
 
     def _offer_refusals(self, refusals: list[Refusal]) -> None:
         for refusal in reversed(refusals):

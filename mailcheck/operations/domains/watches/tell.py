@@ -18,7 +18,7 @@ from mailcheck.core.keys import key_of
 from mailcheck.core.watches import ALERT_FIELD, ALERT_TAG, Alert, receiver_key
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.cluster import Memory
-from mailcheck.store.domains.watch_store import UntoldAlert, WatchStore
+from mailcheck.store.domains.watch_store import WatchStore
 
 TELL_INTERVAL = 10.0
 """Seconds between looks for what is to be told."""
@@ -83,7 +83,7 @@ class TellAlerts:
         self._told_at = {to: at for to, at in self._told_at.items() if now - at < PAUSE}
         mails: dict[_Told, list[Alert]] = {}
         for one in await self._store.untold(AT_ONCE):
-            to = _told(one)
+            to = one.mailbox_name, tuple(sorted(map(receiver_key, one.alert_to)))
             if to not in self._told_at and not (one.quiet and one.quiet.holds(self._now())):
                 mails.setdefault(to, []).append(one.alert)
         for to, alerts in mails.items():
@@ -106,10 +106,6 @@ class TellAlerts:
             return write_mail(alerts, head, keys)
 
         await self._send_to_inbox(mailbox_name, ALERT_TAG, SENDER, write)
-
-
-def _told(one: UntoldAlert) -> _Told:
-    return one.mailbox_name, tuple(sorted(map(receiver_key, one.alert_to)))
 
 
 class MailHead(Struct, frozen=True):
