@@ -6,9 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.accounts import AccountParts
@@ -16,7 +14,7 @@ from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import url_here
 from mailcheck.cli.exit_statuses import EXIT_FINE
 from mailcheck.cli.store_access import with_accounts
-from mailcheck.core.accounts import Account, ApiKey, RequestLimits
+from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.identifiers import new_password
@@ -24,28 +22,10 @@ from mailcheck.core.instants import Instant, format_instant
 from mailcheck.operations.accounts.register import INVITATION_DAYS, Registration
 
 
-def add_dashboard_commands(commands: Any) -> None:
-    """Add the commands to those of ``mailcheck account``."""
-    invite = commands.add_parser("invite", help="make a link with which one account can be made")
-    invite.set_defaults(command=make_invitation)
-    password = commands.add_parser(
-        "set-password", help="set the password of an account for the dashboard"
-    )
-    password.add_argument("name", help="name of the account")
-    password.add_argument(
-        "--generate", action="store_true", help="make one up and print it, instead of asking for it"
-    )
-    password.set_defaults(command=set_password)
-
-
 def make_invitation(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account invite``: prints the link, and nothing else, to standard output."""
-
-    async def invite(accounts: AccountParts) -> str:
-        invitation = await accounts.invitations.invite()
-        return PublicUrls(url_here(console.config)).invitation_url(invitation)
-
-    console.say(with_accounts(console.config, invite))
+    invitation = with_accounts(console.config, lambda accounts: accounts.invitations.invite())
+    console.say(PublicUrls(url_here(console.config)).invitation_url(invitation))
     console.remark(f"it works once, for {INVITATION_DAYS} days")
     if console.config.accounts.registration == Registration.CLOSED:
         console.remark("not now: [accounts] registration is closed")
@@ -54,7 +34,12 @@ def make_invitation(options: argparse.Namespace, console: Console) -> int:
 
 def set_password(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account set-password NAME``: sessions of the account end."""
-    password = new_password(os.urandom) if options.generate else _ask()
+    if options.generate:
+        password = new_password(os.urandom)
+    elif sys.stdin.isatty():
+        password = getpass.getpass("new password: ")
+    else:
+        password = sys.stdin.readline().rstrip("\r\n")
 
     async def change(accounts: AccountParts) -> None:
         account = await accounts.keep.find(options.name)
@@ -65,13 +50,6 @@ def set_password(options: argparse.Namespace, console: Console) -> int:
         console.say(password)
     console.remark("set; whoever was signed in to the account is no longer")
     return EXIT_FINE
-
-
-def _ask() -> str:
-    """Ask on a terminal, unseen; from a pipe the first line is read."""
-    if sys.stdin.isatty():
-        return getpass.getpass("new password: ")
-    return sys.stdin.readline().rstrip("\r\n")
 
 
 MAX_REQUESTS, MAX_QUOTA = 2**31 - 1, 2**63 - 1
@@ -93,7 +71,16 @@ def add_account_commands(parser: argparse.ArgumentParser) -> None:
     listing = commands.add_parser("list", help="list all accounts")
     listing.add_argument("--json", action="store_true", help="a JSON object for each, on one line")
     listing.set_defaults(command=list_accounts)
-    add_dashboard_commands(commands)
+    invite = commands.add_parser("invite", help="make a link with which one account can be made")
+    invite.set_defaults(command=make_invitation)
+    password = commands.add_parser(
+        "set-password", help="set the password of an account for the dashboard"
+    )
+    password.add_argument("name", help="name of the account")
+    password.add_argument(
+        "--generate", action="store_true", help="make one up and print it, instead of asking for it"
+    )
+    password.set_defaults(command=set_password)
 
 
 def add_key_commands(parser: argparse.ArgumentParser) -> None:
@@ -124,16 +111,15 @@ def add_key_commands(parser: argparse.ArgumentParser) -> None:
 
 def add_account(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account add NAME``: prints the inbox address."""
-
-    async def add(accounts: AccountParts) -> Account:
-        return await accounts.keep.add(
+    account = with_accounts(
+        console.config,
+        lambda accounts: accounts.keep.add(
             options.name,
             is_operator=options.operator,
             max_messages=options.max_messages,
             max_bytes=options.max_bytes,
-        )
-
-    account = with_accounts(console.config, add)
+        ),
+    )
     console.say(join_subaddress(account.mailbox_name, "", console.config.inbox.domain))
     if account.is_operator:
         console.remark("it reads the mail to postmaster and abuse")
@@ -143,11 +129,7 @@ def add_account(options: argparse.Namespace, console: Console) -> int:
 
 def list_accounts(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account list``: name, address, when it was added."""
-
-    async def read(accounts: AccountParts) -> list[Account]:
-        return await accounts.keep.accounts()
-
-    for account in with_accounts(console.config, read):
+    for account in with_accounts(console.config, lambda accounts: accounts.keep.accounts()):
         address = join_subaddress(account.mailbox_name, "", console.config.inbox.domain)
         if options.json:
             shown = {
@@ -190,22 +172,36 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
         )
         return [(account, key) for account in listed for key in await keep.list_keys(account)]
 
+    defaults = console.config.limits
     for account, key in with_accounts(console.config, read):
-        limits = _limits_of(key, console)
+        shown: dict[str, object] = {
+            "id": key.id,
+            "account": account.name,
+            "name": key.name,
+            "hint": key.hint,
+            "perMinute": key.per_minute or defaults.requests_per_minute,
+            "perDay": key.per_day or defaults.requests_per_day,
+            "failsEvery": key.fails_every,
+            "createdAt": format_instant(key.created_at),
+            "revokedAt": _moment(key.revoked_at),
+            "lastUsedAt": _moment(key.last_used_at),
+        }
         if options.json:
-            console.say_text(json.dumps(_key_as_json(account, key, limits)))
-        else:
-            console.say(_describe_key(account, key, limits))
+            console.say_text(json.dumps(shown))
+            continue
+        state = f"revoked {shown['revokedAt']}" if key.revoked_at else "valid"
+        rates = f"{shown['perMinute']}/min {shown['perDay']}/day"
+        used = f"last used {shown['lastUsedAt'] or 'never'}"
+        words = (key.id, account.name, f"{key.hint}...", rates, state, used, key.name)
+        console.say("  ".join(words).rstrip())
     return EXIT_FINE
 
 
 def set_fault(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck key fault ID``: from the next sign-in on the submission port on."""
-
-    async def set_it(accounts: AccountParts) -> None:
-        await accounts.keep.set_fault(options.id, options.every)
-
-    with_accounts(console.config, set_it)
+    with_accounts(
+        console.config, lambda accounts: accounts.keep.set_fault(options.id, options.every)
+    )
     console.remark("none of its mails fails" if options.off else "set")
     if not console.config.inbox.faults:
         console.remark("[inbox] faults is false: no mail fails")
@@ -214,52 +210,13 @@ def set_fault(options: argparse.Namespace, console: Console) -> int:
 
 def revoke_key(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck key revoke ID``: requests with it get 401 from now on."""
-
-    async def revoke(accounts: AccountParts) -> None:
-        await accounts.keep.revoke_key(options.id)
-
-    with_accounts(console.config, revoke)
+    with_accounts(console.config, lambda accounts: accounts.keep.revoke_key(options.id))
     console.remark("revoked")
     return EXIT_FINE
 
 
-def _limits_of(key: ApiKey, console: Console) -> RequestLimits:
-    defaults = console.config.limits
-    return RequestLimits(
-        key.per_minute or defaults.requests_per_minute, key.per_day or defaults.requests_per_day
-    )
-
-
-def _key_as_json(account: Account, key: ApiKey, limits: RequestLimits) -> Mapping[str, object]:
-    return {
-        "id": key.id,
-        "account": account.name,
-        "name": key.name,
-        "hint": key.hint,
-        "perMinute": limits.per_minute,
-        "perDay": limits.per_day,
-        "failsEvery": key.fails_every,
-        "createdAt": format_instant(key.created_at),
-        "revokedAt": _moment_or_none(key.revoked_at),
-        "lastUsedAt": _moment_or_none(key.last_used_at),
-    }
-
-
-def _describe_key(account: Account, key: ApiKey, limits: RequestLimits) -> str:
-    state = f"revoked {_moment(key.revoked_at)}" if key.revoked_at else "valid"
-    rates = f"{limits.per_minute}/min {limits.per_day}/day"
-    return (
-        f"{key.id}  {account.name}  {key.hint}...  {rates}  {state}  "
-        f"last used {_moment(key.last_used_at)}  {key.name}".rstrip()
-    )
-
-
-def _moment_or_none(instant: Instant | None) -> str | None:
+def _moment(instant: Instant | None) -> str | None:
     return None if instant is None else format_instant(instant)
-
-
-def _moment(instant: Instant | None) -> str:
-    return _moment_or_none(instant) or "never"
 
 
 def _whole_number(text: str, highest: int) -> int:

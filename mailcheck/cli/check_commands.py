@@ -1,7 +1,6 @@
 """``mailcheck mx|blacklist|reputation|domain``: the checks alone, without a daemon."""
 
 import argparse
-import json
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
@@ -27,7 +26,8 @@ from mailcheck.cli.check_texts import (
 )
 from mailcheck.cli.commands import Console, Line
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
-from mailcheck.cli.on_reactor import Work, set_work
+from mailcheck.cli.on_reactor import set_work
+from mailcheck.config.options import Config
 from mailcheck.core.domain_names import (
     parse_blocklist_query,
     parse_domain,
@@ -96,18 +96,15 @@ def _judge(findings: Iterable[Finding], fail_on: str, *, is_unknown: bool) -> in
     return EXIT_UNDETERMINED if is_unknown else EXIT_FINE
 
 
-Lines = list[Line]
-
-
 class Result(Struct, frozen=True):
     """What a check found: for scripts, for people, and as an exit status."""
 
     shape: JsonObject
-    describe: Callable[[], Lines]
+    describe: Callable[[], list[Line]]
     status: int
 
 
-Check = Callable[[argparse.Namespace, Checks, bool, bool], Coroutine[Any, Any, Result]]
+Check = Callable[[argparse.Namespace, Checks, Config], Coroutine[Any, Any, Result]]
 
 
 def add_mx(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +131,7 @@ def add_domain(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_check(parser: argparse.ArgumentParser, check: Check, name: str) -> None:
-    parser.epilog = _EPILOG
+    parser.epilog = "Exit status: 0 fine, 1 problem, 2 usage, 3 could not be determined."
     parser.add_argument("name", metavar="NAME", help=name)
     parser.add_argument("--json", action="store_true", help="print JSON, as the API does")
     parser.add_argument(
@@ -143,7 +140,26 @@ def _add_check(parser: argparse.ArgumentParser, check: Check, name: str) -> None
         default="error",
         help="what counts as a problem (error); warning counts errors as well",
     )
-    set_work(parser, _working(check))
+
+    async def work(options: argparse.Namespace, console: Console, reactor: Any) -> int:
+        progress = Progress(reactor, console.errors)
+        runtime = open_command(console.config, reactor, progress.watch)
+        try:
+            runtime.probes.open()
+            result = await check(options, build_checks(runtime), console.config)
+        except InvalidParameter as problem:
+            console.remark(f"mailcheck: {problem}")
+            return EXIT_USAGE
+        finally:
+            progress.end()
+            await runtime.close()
+        if options.json:
+            console.say_json(result.shape)
+        else:
+            console.say_all(result.describe())
+        return result.status
+
+    set_work(parser, work)
 
 
 def _add_selectors(parser: argparse.ArgumentParser) -> None:
@@ -152,57 +168,22 @@ def _add_selectors(parser: argparse.ArgumentParser) -> None:
     )
 
 
-_EPILOG = "Exit status: 0 fine, 1 problem, 2 usage, 3 could not be determined."
-
-
-def _working(check: Check) -> Work:
-    async def work(options: argparse.Namespace, console: Console, reactor: Any) -> int:
-        try:
-            result = await _run_check(check, options, console, reactor)
-        except InvalidParameter as problem:
-            console.remark(f"mailcheck: {problem}")
-            return EXIT_USAGE
-        if options.json:
-            console.say_text(json.dumps(result.shape, indent=2, ensure_ascii=False))
-        else:
-            console.say_all(result.describe())
-        return result.status
-
-    return work
-
-
-async def _run_check(
-    check: Check, options: argparse.Namespace, console: Console, reactor: Any
-) -> Result:
-    progress = Progress(reactor, console.errors)
-    runtime = open_command(console.config, reactor, progress.watch)
-    try:
-        runtime.probes.open()
-        checks = build_checks(runtime)
-        allowed = console.config.dns.allow_special_use, console.config.network.allow_private
-        return await check(options, checks, *allowed)
-    finally:
-        progress.end()
-        await runtime.close()
-
-
-async def _mx(options: argparse.Namespace, checks: Checks, special: bool, private: bool) -> Result:
+async def _mx(options: argparse.Namespace, checks: Checks, config: Config) -> Result:
     check = await checks.mx.check(
-        parse_domain(options.name, name="NAME", allow_special_use=special)
+        parse_domain(options.name, name="NAME", allow_special_use=config.dns.allow_special_use)
     )
     render = render_mx_undetermined if check.undetermined else render_mx_check
     return Result(
-        as_json(render(check)),
-        lambda: describe_mx(check),
-        judge_mx(check, options.fail_on),
+        as_json(render(check)), lambda: describe_mx(check), judge_mx(check, options.fail_on)
     )
 
 
-async def _blacklist(
-    options: argparse.Namespace, checks: Checks, special: bool, private: bool
-) -> Result:
+async def _blacklist(options: argparse.Namespace, checks: Checks, config: Config) -> Result:
     query = parse_blocklist_query(
-        options.name, name="NAME", allow_special_use=special, allow_private=private
+        options.name,
+        name="NAME",
+        allow_special_use=config.dns.allow_special_use,
+        allow_private=config.network.allow_private,
     )
     async with checks.with_tested_lists():
         check = await checks.blocklists.check(query)
@@ -214,13 +195,14 @@ async def _blacklist(
     )
 
 
-async def _reputation(
-    options: argparse.Namespace, checks: Checks, special: bool, private: bool
-) -> Result:
+async def _reputation(options: argparse.Namespace, checks: Checks, config: Config) -> Result:
     query = ReputationQuery(
-        parse_domain(options.name, name="NAME", allow_special_use=special),
+        parse_domain(options.name, name="NAME", allow_special_use=config.dns.allow_special_use),
         tuple(parse_selector(text, name="--selector") for text in options.selector),
-        tuple(parse_host_address(text, name="--ip", allow_private=private) for text in options.ip),
+        tuple(
+            parse_host_address(text, name="--ip", allow_private=config.network.allow_private)
+            for text in options.ip
+        ),
     )
     async with checks.with_tested_lists():
         found = await checks.reputation.compute(query)
@@ -232,11 +214,9 @@ async def _reputation(
     )
 
 
-async def _domain(
-    options: argparse.Namespace, checks: Checks, special: bool, private: bool
-) -> Result:
+async def _domain(options: argparse.Namespace, checks: Checks, config: Config) -> Result:
     report = await checks.domain.describe(
-        parse_domain(options.name, name="NAME", allow_special_use=special),
+        parse_domain(options.name, name="NAME", allow_special_use=config.dns.allow_special_use),
         tuple(parse_selector(text, name="--selector") for text in options.selector),
     )
     return Result(

@@ -8,7 +8,6 @@ from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.proofs import NO_PROOFS, Proofs, proof_of
 from mailcheck.checks.quality.topics import Topic, topic_of
 from mailcheck.checks.scoring.outcomes import Status
-from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Line, Painted
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.check_mx import MxCheck
@@ -35,7 +34,9 @@ def describe_mx(check: MxCheck) -> list[Line]:
     if not check.mx.hosts:
         null = "null MX: the domain takes no mail" if check.mx.is_null_mx else ""
         lines.append(f"  MX     {null or _absence(check.mx.presence)}")
-    lines.append(f"  SPF    {_spf(check.spf)}")
+    spf = check.spf
+    found = f"{spf.record} ({spf.lookup_count} of 10 lookups)" if spf.record is not None else ""
+    lines.append(f"  SPF    {found or _absence(spf.presence)}")
     record = check.dmarc.record
     found = f"{record.text} (at {check.dmarc.found_at})" if record is not None else ""
     lines.append(f"  DMARC  {found or _absence(check.dmarc.presence)}")
@@ -144,12 +145,6 @@ def _fix(finding: Finding, proofs: Proofs) -> list[str]:
     lines += [f"replace {value}" for value in proven.removed]
     lines += [f"left out: {one.term}, which {one.reason}" for one in proven.left_out]
     return [*lines, f"{record.name}  {record.rdtype}  {record.value}"]
-
-
-def _spf(spf: SpfVerdict) -> str:
-    if spf.record is None:
-        return _absence(spf.presence)
-    return f"{spf.record} ({spf.lookup_count} of 10 lookups)"
 
 
 def _absence(presence: Presence) -> str:

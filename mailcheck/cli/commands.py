@@ -1,6 +1,7 @@
 """What commands have in common: the configuration, and where they print."""
 
 import argparse
+import json
 import os
 from collections.abc import Callable, Iterable
 from typing import TextIO
@@ -51,6 +52,10 @@ class Console(Struct, frozen=True):
     def say_text(self, text: str) -> None:
         """Print a text of any number of lines."""
         self.output.write(f"{text}\n")
+
+    def say_json(self, shape: object) -> None:
+        """Print JSON for people and programs, on several lines."""
+        self.say_text(json.dumps(shape, indent=2, ensure_ascii=False))
 
     def give_bytes(self, data: bytes) -> None:
         """Write bytes as they are, to a terminal too."""

@@ -3,6 +3,7 @@
 import argparse
 import os
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 from mailcheck.cli.commands import Console
@@ -20,6 +21,23 @@ def add_daemon_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--key-file", type=Path, help="file with the API key (or MAILCHECK_API_KEY holds it)"
     )
+
+
+def set_daemon_command(
+    parser: argparse.ArgumentParser,
+    do: Callable[[Mailcheck, argparse.Namespace, Console], int],
+) -> None:
+    """Add the options that name the daemon; ``do`` is the command, and returns its exit status."""
+    add_daemon_options(parser)
+
+    def command(options: argparse.Namespace, console: Console) -> int:
+        daemon = reach_daemon(options, console)
+        try:
+            return do(daemon, options, console)
+        except MailcheckError as error:
+            return report_problem(error, console)
+
+    parser.set_defaults(command=command)
 
 
 def reach_daemon(options: argparse.Namespace, console: Console) -> Mailcheck:

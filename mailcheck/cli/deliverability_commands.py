@@ -102,7 +102,9 @@ def run_deliverability(options: argparse.Namespace, console: Console) -> int:
     test_id = options.id
     try:
         if options.delete is not None:
-            return _delete(options.delete, daemon, console)
+            daemon.request("DELETE", f"/test/{quote(options.delete, safe='')}")
+            console.remark(f"test {options.delete} has been deleted, with its report and its mail")
+            return EXIT_FINE
         if test_id is None:
             made = daemon.request("POST", "/test/generate")
             test_id = made["testId"]
@@ -118,12 +120,6 @@ def run_deliverability(options: argparse.Namespace, console: Console) -> int:
             console.remark(f"the address stays; go on: {_again(test_id, options)}")
         return EXIT_UNDETERMINED
     return _print(found, options, console)
-
-
-def _delete(test_id: str, daemon: Mailcheck, console: Console) -> int:
-    daemon.request("DELETE", f"/test/{quote(test_id, safe='')}")
-    console.remark(f"test {test_id} has been deleted, with its report and its mail")
-    return EXIT_FINE
 
 
 def _again(test_id: str, options: argparse.Namespace) -> str:

@@ -1,7 +1,6 @@
 """``mailcheck doctor``: is this daemon set up right, and what is to be mended?"""
 
 import argparse
-import json
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -27,12 +26,10 @@ STATUSES = {
     Health.UNKNOWN: EXIT_UNDETERMINED,
 }
 
-_EPILOG = "Exit status: 0 fine, 1 problem, 2 usage, 3 something could not be determined."
-
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck doctor``."""
-    parser.epilog = _EPILOG
+    parser.epilog = "Exit status: 0 fine, 1 problem, 2 usage, 3 something could not be determined."
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--dns", action="store_true", help="print the DNS records to publish, as zone lines"
@@ -52,15 +49,11 @@ async def examine(options: argparse.Namespace, console: Console, reactor: Any) -
         parts = DoctorParts(runtime, reactor, build_checks(runtime), probes)
         if options.dns:
             return _say_zone(zone_lines(parts.zone), console)
-        return _say(await parts.doctor.examine(), options, console)
+        found = await parts.doctor.examine()
     finally:
         await runtime.close()
-
-
-def _say(found: tuple[Examination, ...], options: argparse.Namespace, console: Console) -> int:
     if options.json:
-        shape = as_json(render_diagnosis(found))
-        console.say_text(json.dumps(shape, indent=2, ensure_ascii=False))
+        console.say_json(as_json(render_diagnosis(found)))
     else:
         _say_findings(found, console)
     return STATUSES[worst_health(one.health for one in found)]
@@ -82,8 +75,7 @@ def _say_zone(records: Iterable[RecordToPublish], console: Console) -> int:
             "; and A (AAAA) of the server's name: its public address, which is not known here;"
             " its provider sets the PTR record of that address to the server's name"
         )
-    for line in pointers:
-        console.say(line)
+    console.say_all(pointers)
     return EXIT_FINE
 
 

@@ -10,12 +10,7 @@ from email.message import EmailMessage
 from typing import cast
 
 from mailcheck.cli.commands import Console
-from mailcheck.cli.daemon_access import (
-    add_daemon_options,
-    command_line,
-    reach_daemon,
-    report_problem,
-)
+from mailcheck.cli.daemon_access import command_line, report_problem, set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.clients.mailcheck_client import (
     LARGEST_PAGE,
@@ -41,10 +36,9 @@ DEFAULT_WAIT, DEFAULT_SILENCE = 30.0, 5.0
 
 def add_new(new: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck new``."""
-    add_daemon_options(new)
+    set_daemon_command(new, take_address)
     new.add_argument("tag", nargs="?", help="its tag; without one, a tag that nobody has used")
     new.add_argument("--json", action="store_true", help="print JSON")
-    new.set_defaults(command=take_address)
 
 
 def add_wait(wait: argparse.ArgumentParser) -> None:
@@ -54,7 +48,7 @@ def add_wait(wait: argparse.ArgumentParser) -> None:
         "10 minutes counts too; standard error says how old it is."
     )
     wait.epilog = "Exit status: 0 fine, 1 none came (with --none: one came), 2 usage, 3 no daemon."
-    add_daemon_options(wait)
+    set_daemon_command(wait, wait_for_mail)
     wait.add_argument("--tag", help="only mail to this tag; empty: only untagged mail")
     wait.add_argument("--to", help="only mail to this address")
     wait.add_argument("--from", dest="from_", help="only mail whose author contains this")
@@ -72,7 +66,6 @@ def add_wait(wait: argparse.ArgumentParser) -> None:
         help=f"how long ({DEFAULT_WAIT:g}; with --none {DEFAULT_SILENCE:g})",
     )
     _add_shape(wait)
-    wait.set_defaults(command=wait_for_mail)
 
 
 def add_inbox(inbox: argparse.ArgumentParser) -> None:
@@ -81,7 +74,7 @@ def add_inbox(inbox: argparse.ArgumentParser) -> None:
         "Lists mails, the newest first; shows those with the given ids; `inbox delete` deletes "
         "them, or all to a --tag, or --all."
     )
-    add_daemon_options(inbox)
+    set_daemon_command(inbox, show_inbox)
     inbox.add_argument("ids", nargs="*", metavar="[delete] ID", help="show, or delete, this mail")
     inbox.add_argument("--tag", help="only mail to this tag")
     inbox.add_argument(
@@ -94,25 +87,19 @@ def add_inbox(inbox: argparse.ArgumentParser) -> None:
     inbox.add_argument("--limit", type=int, default=20, help="mails to list, the newest (20)")
     inbox.add_argument("--all", action="store_true", help="delete the whole inbox")
     _add_shape(inbox, code="print only the one-time code, without an id of the newest mail")
-    inbox.set_defaults(command=show_inbox)
 
 
 def add_send_sample(sample: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck send-sample``."""
-    add_daemon_options(sample)
+    set_daemon_command(sample, send_sample)
     sample.add_argument("recipient", nargs="?", help="an inbox address; yours by default")
     sample.add_argument("--server", metavar="HOST:PORT", help="where mail is received")
-    sample.set_defaults(command=send_sample)
 
 
-def take_address(options: argparse.Namespace, console: Console) -> int:
+def take_address(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck new [TAG]``: the address and its cursor, on one line."""
-    inbox = reach_daemon(options, console)
     asked = {"unique": "true"} if options.tag is None else {"tag": options.tag}
-    try:
-        made = inbox.request("GET", "/inbox/address", asked)
-    except MailcheckError as error:
-        return report_problem(error, console)
+    made = inbox.request("GET", "/inbox/address", asked)
     if options.json:
         console.say_text(json.dumps(made))
         return EXIT_FINE
@@ -122,9 +109,8 @@ def take_address(options: argparse.Namespace, console: Console) -> int:
     return EXIT_FINE
 
 
-def wait_for_mail(options: argparse.Namespace, console: Console) -> int:
+def wait_for_mail(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck wait``: exit status 1 when no mail comes, with what did come on stderr."""
-    inbox = reach_daemon(options, console)
     filters = _filters(options)
     try:
         if options.none:
@@ -136,29 +122,22 @@ def wait_for_mail(options: argparse.Namespace, console: Console) -> int:
         if error.mail is not None:
             console.remark(_one_line(error.mail))
         return report_problem(error, console)
-    except MailcheckError as error:
-        return report_problem(error, console)
     if options.count is None:
         return _print_mail(mails[0], options, console)
     return _print_mails(mails, options, console)
 
 
-def show_inbox(options: argparse.Namespace, console: Console) -> int:
+def show_inbox(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck inbox [ID ...]``, ``mailcheck inbox delete``."""
-    inbox = reach_daemon(options, console)
-    try:
-        if options.ids[:1] == ["delete"]:
-            return _delete(inbox, options, console)
-        if options.all:
-            raise ConfigError("--all is for `mailcheck inbox delete`; --limit lists more")
-        if options.ids:
-            shown = [_print_mail(inbox.message(one), options, console) for one in options.ids]
-            return max(shown)
-        is_of_newest = options.code or options.link or options.raw
-        limit = 1 if is_of_newest else options.limit
-        mails = inbox.messages(q=options.query, limit=limit, **_filters(options))
-    except MailcheckError as error:
-        return report_problem(error, console)
+    if options.ids[:1] == ["delete"]:
+        return _delete(inbox, options, console)
+    if options.all:
+        raise ConfigError("--all is for `mailcheck inbox delete`; --limit lists more")
+    if options.ids:
+        return max(_print_mail(inbox.message(one), options, console) for one in options.ids)
+    is_of_newest = options.code or options.link or options.raw
+    limit = 1 if is_of_newest else options.limit
+    mails = inbox.messages(q=options.query, limit=limit, **_filters(options))
     if mails.not_searched:
         console.remark(f"{mails.not_searched} more just came and were not searched yet: ask again")
     if not mails:
@@ -167,14 +146,10 @@ def show_inbox(options: argparse.Namespace, console: Console) -> int:
     return _print_mails(mails, options, console)
 
 
-def send_sample(options: argparse.Namespace, console: Console) -> int:
+def send_sample(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck send-sample``: prints the command that waits for it."""
-    try:
-        inbox = reach_daemon(options, console)
-        server = options.server or mail_server(inbox)
-        address = inbox.address(SAMPLE_TAG)
-    except MailcheckError as error:
-        return report_problem(error, console)
+    server = options.server or mail_server(inbox)
+    address = inbox.address(SAMPLE_TAG)
     host, port = _host_and_port(server)
     recipient = options.recipient or address.email
     try:

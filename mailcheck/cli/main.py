@@ -37,10 +37,6 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
             options = make_parser(arguments).parse_args(arguments)
     except SystemExit as said:  # --help, or what is wrong
         return EXIT_USAGE if said.code else EXIT_FINE
-    return _run(options, output, errors)
-
-
-def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> int:
     from mailcheck.cli.commands import Command, Console
     from mailcheck.config.reading import ConfigError, load_config
     from mailcheck.core.errors import ExpectedFailure, StoreUnavailable

@@ -1,7 +1,6 @@
 """``mailcheck dmarc|tls-report FILE``: what receivers report, read without a daemon."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -78,9 +77,17 @@ def _read(names: Iterable[str]) -> _Files:
     found = _Files()
     for name in names:
         try:
-            reports = read_report_files(_octets(name), name)
+            if name == "-":
+                octets = sys.stdin.buffer.read(MOST_LARGE)
+            else:
+                with Path(name).open("rb") as file:
+                    octets = file.read(MOST_LARGE)
+            reports = read_report_files(octets, name)
         except ReportRefused as refusal:
             found.refused.append(RefusedFile(name, str(refusal)))
+            continue
+        except OSError as error:
+            found.refused.append(RefusedFile(name, f"it can't be read: {error.strerror}"))
             continue
         for report in reports:
             if isinstance(report, AggregateReport):
@@ -90,16 +97,6 @@ def _read(names: Iterable[str]) -> _Files:
             else:
                 found.tls.append(report)
     return found
-
-
-def _octets(name: str) -> bytes:
-    if name == "-":
-        return sys.stdin.buffer.read(MOST_LARGE)
-    try:
-        with Path(name).open("rb") as file:
-            return file.read(MOST_LARGE)
-    except OSError as error:
-        raise ReportRefused(f"it can't be read: {error.strerror}") from None
 
 
 def _end(found: _Files, console: Console, *, has_failures: bool) -> int:
@@ -114,13 +111,37 @@ def _dmarc(options: argparse.Namespace, console: Console) -> int:
     if not options.offline:
         return on_reactor(options, console)
     found = _read(options.files)
-    return _say_dmarc(found, _shown_offline(found.dmarc), options, console)
+    shown = []
+    for domain, (seen, policy) in _by_domain(found.dmarc).items():
+        overview = overview_of(domain, seen, policy, {})
+        senders = tuple(map(show_sender, overview.senders))
+        shown.append(ShownOverview(overview, senders, len(senders)))
+    return _say_dmarc(found, shown, options, console)
 
 
 async def _dmarc_online(options: argparse.Namespace, console: Console, reactor: Any) -> int:
     found = _read(options.files)
-    shown = await _look(found.dmarc, console, reactor)
+    resolvers = open_resolvers(console.config, reactor, os.urandom)
+    try:
+        look = LookAtSenders(DirectWorker(), resolvers.plain, None, of_the_system(reactor))
+        shown = [
+            await look.look(domain, list(map(tell, seen)), policy)
+            for domain, (seen, policy) in _by_domain(found.dmarc).items()
+        ]
+    finally:
+        await resolvers.close()
     return _say_dmarc(found, shown, options, console)
+
+
+def _by_domain(reports: Iterable[AggregateReport]) -> dict[str, tuple[list[Seen], str]]:
+    """Return what was seen of each domain, and the policy of its newest report."""
+    found = {}
+    for domain in dict.fromkeys(one.domain for one in reports):
+        own = [one for one in reports if one.domain == domain]
+        newest = max(own, key=lambda one: one.begins_at)
+        seen = [seen for one in own for seen in seen_in(one, reporter_of(one))]
+        found[domain] = seen, newest.policy.policy
+    return found
 
 
 def _say_dmarc(
@@ -134,23 +155,13 @@ def _say_dmarc(
         for one in found.tls
     ]
     if options.json:
-        shape = as_json(render_dmarc_files(found.dmarc, found.refused, shown))
-        console.say_text(json.dumps(shape, indent=2, ensure_ascii=False))
+        console.say_json(as_json(render_dmarc_files(found.dmarc, found.refused, shown)))
     else:
-        console.say_all(_describe_problems(found.dmarc))
+        for report in found.dmarc:
+            for problem in report.problems:
+                console.say(f"{reporter_of(report)}, report {report.report_id}: {problem}")
         console.say_all(describe_overviews(shown))
     return _end(found, console, has_failures=any(one.overview.failing for one in shown))
-
-
-def _domains_of(reports: Iterable[AggregateReport]) -> Iterable[str]:
-    return dict.fromkeys(one.domain for one in reports)
-
-
-def _of_domain(reports: Iterable[AggregateReport], domain: str) -> tuple[list[Seen], str]:
-    """Give what was seen of a domain, and the policy of its newest report."""
-    own = [one for one in reports if one.domain == domain]
-    newest = max(own, key=lambda one: one.begins_at)
-    return [seen for one in own for seen in seen_in(one, reporter_of(one))], newest.policy.policy
 
 
 def reporter_of(report: AggregateReport) -> str:
@@ -158,42 +169,13 @@ def reporter_of(report: AggregateReport) -> str:
     return report.organisation or report.email.rpartition("@")[2] or "somebody"
 
 
-def _shown_offline(reports: Sequence[AggregateReport]) -> list[ShownOverview]:
-    overviews = [overview_of(one, *_of_domain(reports, one), {}) for one in _domains_of(reports)]
-    return [
-        ShownOverview(one, tuple(map(show_sender, one.senders)), len(one.senders))
-        for one in overviews
-    ]
-
-
-async def _look(
-    reports: Sequence[AggregateReport], console: Console, reactor: Any
-) -> list[ShownOverview]:
-    resolvers = open_resolvers(console.config, reactor, os.urandom)
-    try:
-        look = LookAtSenders(DirectWorker(), resolvers.plain, None, of_the_system(reactor))
-        of_domains = [(one, *_of_domain(reports, one)) for one in _domains_of(reports)]
-        return [
-            await look.look(domain, list(map(tell, seen)), policy)
-            for domain, seen, policy in of_domains
-        ]
-    finally:
-        await resolvers.close()
-
-
-def _describe_problems(reports: Iterable[AggregateReport]) -> Iterator[str]:
-    for report in reports:
-        for problem in report.problems:
-            yield f"{reporter_of(report)}, report {report.report_id}: {problem}"
-
-
 def describe_overviews(shown: Iterable[ShownOverview]) -> Iterator[Line]:
     """Write for people what reports say."""
     for one in shown:
         known = one.overview
-        days = f"{format_instant(known.begins_at)[:10]} to {_last_day(known.ends_at)}"
-        policy = known.policy or "unknown"
-        yield Painted(known.domain, BOLD), f"  {days}  policy {policy}"
+        last = Instant(known.ends_at - DAY)
+        days = f"{format_instant(known.begins_at)[:10]} to {format_instant(last)[:10]}"
+        yield Painted(known.domain, BOLD), f"  {days}  policy {known.policy or 'unknown'}"
         reporters = ", ".join(list(known.reporters)[:10])
         yield f"  {known.messages} messages, {known.passing} pass; reported by {reporters}"
         forwarded = f" ({known.forwarded} of them were forwarded)" if known.forwarded else ""
@@ -202,16 +184,10 @@ def describe_overviews(shown: Iterable[ShownOverview]) -> Iterator[Line]:
             yield from _describe_sender(sender)
 
 
-def _last_day(ends_at: Instant) -> str:
-    return format_instant(Instant(ends_at - DAY))[:10]
-
-
-_COLOURS = {Cause.PASSES: GREEN, Cause.FORWARDED: BLUE}
-
-
 def _describe_sender(shown: ShownSender) -> Iterator[Line]:
     sender = shown.sender
-    colour = _COLOURS.get(sender.cause, YELLOW if sender.is_known else RED)
+    colours = {Cause.PASSES: GREEN, Cause.FORWARDED: BLUE}
+    colour = colours.get(sender.cause, YELLOW if sender.is_known else RED)
     counts = f"{sender.failing} of {sender.messages} fail"
     yield ""
     yield "  ", Painted(sender.name, colour), f"  {counts}"
@@ -233,8 +209,7 @@ def _tls_report(options: argparse.Namespace, console: Console) -> int:
         for one in found.dmarc
     ]
     if options.json:
-        shape = as_json(render_tls_files(found.tls, found.refused))
-        console.say_text(json.dumps(shape, indent=2, ensure_ascii=False))
+        console.say_json(as_json(render_tls_files(found.tls, found.refused)))
     else:
         console.say_all(_describe_tls(found.tls))
     failed = any(policy.failed for one in found.tls for policy in one.policies)

@@ -5,9 +5,9 @@ import json
 from urllib.parse import quote
 
 from mailcheck.cli.commands import Console
-from mailcheck.cli.daemon_access import add_daemon_options, reach_daemon, report_problem
+from mailcheck.cli.daemon_access import set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_USAGE
-from mailcheck.clients.mailcheck_client import LARGEST_PAGE, MailcheckError
+from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
 
 
 def add_reports_commands(parser: argparse.ArgumentParser) -> None:
@@ -17,26 +17,20 @@ def add_reports_commands(parser: argparse.ArgumentParser) -> None:
     listed.add_argument(
         "--limit", type=int, default=20, metavar="NUMBER", help=f"1 to {LARGEST_PAGE} (20)"
     )
-    listed.set_defaults(command=list_reports)
     delete = parts.add_parser(
         "delete", help="delete reports with the rows they count: by id, by reporter or by day"
     )
     delete.add_argument("ids", nargs="*", metavar="ID", help="as `mailcheck reports list` shows it")
     delete.add_argument("--reporter", metavar="DOMAIN", help="all reports of this reporter")
     delete.add_argument("--day", metavar="DATE", help="all reports about this day, like 2026-11-19")
-    delete.set_defaults(command=delete_reports)
-    for part in (listed, delete):
-        add_daemon_options(part)
+    for part, do in ((listed, list_reports), (delete, delete_reports)):
+        set_daemon_command(part, do)
         part.add_argument("--json", action="store_true", help="print JSON, as the API gives it")
 
 
-def list_reports(options: argparse.Namespace, console: Console) -> int:
+def list_reports(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck reports list``: a line for each."""
-    daemon = reach_daemon(options, console)
-    try:
-        found = daemon.request("GET", "/reports", {"limit": options.limit})
-    except MailcheckError as error:
-        return report_problem(error, console)
+    found = daemon.request("GET", "/reports", {"limit": options.limit})
     if options.json:
         console.say(json.dumps(found))
         return EXIT_FINE
@@ -48,7 +42,7 @@ def list_reports(options: argparse.Namespace, console: Console) -> int:
     return EXIT_FINE
 
 
-def delete_reports(options: argparse.Namespace, console: Console) -> int:
+def delete_reports(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck reports delete``: by ids, or all of a reporter, of a day, or of both."""
     chosen = {"reporter": options.reporter, "day": options.day}
     asked = {name: value for name, value in chosen.items() if value is not None}
@@ -57,15 +51,11 @@ def delete_reports(options: argparse.Namespace, console: Console) -> int:
             "mailcheck: name the reports to delete: their ids, or --reporter DOMAIN, --day DATE"
         )
         return EXIT_USAGE
-    daemon = reach_daemon(options, console)
-    try:
-        for one in options.ids:
-            daemon.request("DELETE", f"/reports/{quote(one, safe='')}")
-        deleted = len(options.ids)
-        if asked:
-            deleted = daemon.request("DELETE", "/reports", asked)["deleted"]
-    except MailcheckError as error:
-        return report_problem(error, console)
+    for one in options.ids:
+        daemon.request("DELETE", f"/reports/{quote(one, safe='')}")
+    deleted = len(options.ids)
+    if asked:
+        deleted = daemon.request("DELETE", "/reports", asked)["deleted"]
     if options.json:
         console.say(json.dumps({"success": True, "deleted": deleted}))
     else:

@@ -1,7 +1,6 @@
 """``mailcheck score FILE``: the score of a mail in a file, without a daemon."""
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +18,6 @@ from mailcheck.assembly.probes import open_command
 from mailcheck.assembly.scoring import build_filter, build_scoring, scoring_settings
 from mailcheck.assembly.workers import direct_analysis_worker
 from mailcheck.checks.deliverability.content_filter import FilterProblem
-from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trace
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.cli.check_progress import Progress
@@ -52,7 +50,12 @@ def read_mail_of_file(options: argparse.Namespace, now: Instant) -> MailOfFile:
     :raises InvalidParameter: an option is missing or can't be what it is, or the file can't
         be read.
     """
-    raw_message = _read(options.file)
+    try:
+        is_stream = options.file == STANDARD_INPUT
+        raw_message = sys.stdin.buffer.read() if is_stream else Path(options.file).read_bytes()
+    except OSError as error:
+        problem = f"{options.file} can't be read: {error.strerror}"
+        raise InvalidParameter("FILE", problem) from None
     trace = read_own_trace(raw_message) if options.from_headers else OwnTrace()
     client_ip = options.ip if options.ip is not None else trace.client_ip
     sender = options.mail_from if options.mail_from is not None else trace.envelope_sender
@@ -66,7 +69,17 @@ def read_mail_of_file(options: argparse.Namespace, now: Instant) -> MailOfFile:
     session = Session(client_ip, helo_name or "", is_extended=True)
     envelope_sender = sender.strip().removeprefix("<").removesuffix(">")
     mail = ReceivedMail(session, envelope_sender, trace.received_at or now, raw_message)
-    return MailOfFile(mail, _assumptions(options, trace))
+    found = {
+        "ip": (options.ip, trace.client_ip),
+        "helo": (options.helo, trace.helo_name),
+        "mail-from": (options.mail_from, trace.envelope_sender),
+    }
+    assumed = {
+        name: read for name, (given, read) in found.items() if given is None and read is not None
+    }
+    if trace.received_at is not None:
+        assumed["received-at"] = format_instant(trace.received_at)
+    return MailOfFile(mail, assumed)
 
 
 def read_records(texts: list[str]) -> tuple[RecordToPublish, ...]:
@@ -88,35 +101,12 @@ def read_records(texts: list[str]) -> tuple[RecordToPublish, ...]:
     return tuple(records)
 
 
-def _read(path: str) -> bytes:
-    if path == STANDARD_INPUT:
-        return sys.stdin.buffer.read()
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidParameter("FILE", f"{path} can't be read: {error.strerror}") from None
-
-
 def _missing(option: str, what: str, options: argparse.Namespace) -> InvalidParameter:
     if options.from_headers:
         problem = f"the file's topmost trace fields don't tell {what}; give {option}"
     else:
         problem = f"{option} is missing: {what}; --from-headers reads it from the file's header"
     return InvalidParameter(option, problem)
-
-
-def _assumptions(options: argparse.Namespace, trace: OwnTrace) -> dict[str, str]:
-    found = {
-        "ip": (options.ip, trace.client_ip),
-        "helo": (options.helo, trace.helo_name),
-        "mail-from": (options.mail_from, trace.envelope_sender),
-    }
-    assumed = {
-        name: read for name, (given, read) in found.items() if given is None and read is not None
-    }
-    if trace.received_at is not None:
-        assumed["received-at"] = format_instant(trace.received_at)
-    return assumed
 
 
 FAIL_UNDER = 8.0
@@ -174,49 +164,6 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 
 
 async def _score(options: argparse.Namespace, console: Console, reactor: Any) -> int:
-    try:
-        found, report = await _run(options, console, reactor)
-    except InvalidParameter as problem:
-        console.remark(f"mailcheck: {problem}")
-        return EXIT_USAGE
-    if found.assumed:
-        words = ", ".join(f"{name} {value or '<>'}" for name, value in found.assumed.items())
-        console.remark(f"read from the file's own header, not verified: {words}")
-    shape = as_json(render_report(report))
-    checks = _check_html(found) if options.html else None
-    if options.json:
-        more = {} if checks is None else {"html": checks}
-        assumed = {**shape, "assumed": dict(found.assumed), **more}
-        console.say_text(json.dumps(assumed, indent=2, ensure_ascii=False))
-    else:
-        console.say_all(describe_report(shape))
-        console.say_all(describe_checks(checks) if checks is not None else ())
-    return judge_report(shape, options.fail_under)
-
-
-def _check_html(found: MailOfFile) -> Shape:
-    """Check the HTML of a mail, in this process: it does nothing else any more."""
-    checks: Shape = as_json(render_html_checks(check_raw_mail(found.mail.raw_message)))
-    return checks
-
-
-def judge_report(report: Shape, fail_under: float) -> int:
-    """Give the exit status of a report.
-
-    A content filter that is not there is the usual case on a developer's machine.
-    """
-    if report["score"] < fail_under:
-        return EXIT_PROBLEM
-    unknown = set(report["undetermined"])
-    if report["checks"]["spamassassin"]["problem"] in _NO_FILTER:
-        unknown.discard("spamassassin")
-    return EXIT_UNDETERMINED if unknown else EXIT_FINE
-
-
-async def _run(
-    options: argparse.Namespace, console: Console, reactor: Any
-) -> tuple[MailOfFile, DeliverabilityReport]:
-    """Score it."""
     progress = Progress(reactor, console.errors)
     runtime = open_command(console.config, reactor, progress.watch)
     checks = build_checks(runtime)
@@ -230,8 +177,38 @@ async def _run(
         records = read_records(options.record)
         found = read_mail_of_file(options, time_of_day())
         async with checks.with_tested_lists():
-            return found, await scoring.score(found.mail, records)
+            report = await scoring.score(found.mail, records)
+    except InvalidParameter as problem:
+        console.remark(f"mailcheck: {problem}")
+        return EXIT_USAGE
     finally:
         progress.end()
         await maybeDeferred(spamd.service.stopService)
         await runtime.resolvers.close()
+    if found.assumed:
+        words = ", ".join(f"{name} {value or '<>'}" for name, value in found.assumed.items())
+        console.remark(f"read from the file's own header, not verified: {words}")
+    shape = as_json(render_report(report))
+    html = None
+    if options.html:  # in this process, which does nothing else any more
+        html = as_json(render_html_checks(check_raw_mail(found.mail.raw_message)))
+    if options.json:
+        more = {} if html is None else {"html": html}
+        console.say_json({**shape, "assumed": dict(found.assumed), **more})
+    else:
+        console.say_all(describe_report(shape))
+        console.say_all(describe_checks(html) if html is not None else ())
+    return judge_report(shape, options.fail_under)
+
+
+def judge_report(report: Shape, fail_under: float) -> int:
+    """Give the exit status of a report.
+
+    A content filter that is not there is the usual case on a developer's machine.
+    """
+    if report["score"] < fail_under:
+        return EXIT_PROBLEM
+    unknown = set(report["undetermined"])
+    if report["checks"]["spamassassin"]["problem"] in _NO_FILTER:
+        unknown.discard("spamassassin")
+    return EXIT_UNDETERMINED if unknown else EXIT_FINE

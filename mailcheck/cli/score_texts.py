@@ -11,7 +11,6 @@ GOOD, FAIR = 8.0, 5.0
 """Points from which a score is shown green, and yellow."""
 
 _COLOURS = {"pass": GREEN, "warn": YELLOW, "fail": RED}
-_WORTH_SAYING = ("error", "warning")
 
 _NO_MAIL_TELLS = ".spam-rate"
 """The end of the ids of rules that no single mail can tell anything about."""
@@ -20,12 +19,8 @@ Shape = Mapping[str, Any]
 """A report as `mailcheck.api.deliverability.report` renders it."""
 
 
-def describe_report(report: Shape) -> list[Line]:
+def describe_report(report: Shape) -> Iterator[Line]:
     """Write a report: the score, the five checks, what to do, and the receivers' rules."""
-    return list(_lines(report))
-
-
-def _lines(report: Shape) -> Iterator[Line]:
     score, email = report["score"], report["email"]
     colour = GREEN if score >= GOOD else YELLOW if score >= FAIR else RED
     author = email["from"] or "(no author)"
@@ -36,23 +31,23 @@ def _lines(report: Shape) -> Iterator[Line]:
         yield Painted(f"  with {count} record(s) that are only proposed", BOLD)
     yield from (f"  {note}" for note in report["notes"])
     for name, check in report["checks"].items():
-        yield _check_line(name, check)
+        word = check["status"] if check["determined"] else "unknown"
+        colour = _COLOURS[check["status"]] if check["determined"] else BLUE
+        cost = f"-{check['deduction']:.1f}" if check["deduction"] else "    "
+        title = topic_of(name).title
+        yield "  ", Painted(f"{word:<7}", colour), f" {cost} {title:<14} {check['detail']}"
     yield from _findings("what takes points off", report["deductions"])
-    others = [one for one in report["findings"] if _is_worth_saying(one)]
+    others = [
+        one
+        for one in report["findings"]
+        if not one["points"] and one["severity"] in ("error", "warning")
+    ]
     yield from _findings("also found, takes nothing off", others)
     topics = (topic_of_finding(one["id"], one["check"]) for one in report["deductions"])
     yield from describe_topics(topics)
     yield ""
     for checklist in report["report"]["checklists"]:
         yield from _checklist_lines(checklist)
-
-
-def _check_line(name: str, check: Shape) -> Line:
-    word = check["status"] if check["determined"] else "unknown"
-    colour = _COLOURS[check["status"]] if check["determined"] else BLUE
-    cost = f"-{check['deduction']:.1f}" if check["deduction"] else "    "
-    title = topic_of(name).title
-    return "  ", Painted(f"{word:<7}", colour), f" {cost} {title:<14} {check['detail']}"
 
 
 def _findings(title: str, found: Sequence[Shape]) -> Iterator[Line]:
@@ -67,10 +62,6 @@ def _findings(title: str, found: Sequence[Shape]) -> Iterator[Line]:
         record = one.get("record")
         if record is not None:
             yield f"       {record['name']}  {record['type']}  {record['value']}"
-
-
-def _is_worth_saying(one: Shape) -> bool:
-    return not one["points"] and one["severity"] in _WORTH_SAYING
 
 
 def _checklist_lines(checklist: Shape) -> Iterator[Line]:
@@ -89,12 +80,8 @@ def _checklist_lines(checklist: Shape) -> Iterator[Line]:
     yield from (f"          not so: {text}" for text in broken)
 
 
-def describe_checks(checks: Shape) -> list[Line]:
+def describe_checks(checks: Shape) -> Iterator[Line]:
     """Write what mail programs make of the HTML, and who can't read it."""
-    return list(_lines_of_checks(checks))
-
-
-def _lines_of_checks(checks: Shape) -> Iterator[Line]:
     yield ""
     compatibility, accessibility = checks["compatibility"], checks["accessibility"]
     if compatibility is None:

@@ -41,35 +41,28 @@ def with_store(
 
     :raises StoreUnavailable: there is no store, and it is not for the command to make one.
     """
-    if not may_be_new:
-        _require_store(config)
+    path = config.storage.file
+    is_file = not config.storage.is_shared and path != IN_MEMORY
+    # In another folder than the daemon's a SQLite file would be made.
+    if not may_be_new and is_file and not Path(path).is_file():
+        raise StoreUnavailable(
+            f"there is no daemon's database here: {Path(path).absolute()}. Run the command in the "
+            "daemon's folder, or name its file with --config; the daemon makes the database when "
+            "it is first started"
+        )
     clock = Clock()
     clock.advance(time.time())
     worker = DirectWorker()
     time_and_chance = time_and_chance_of(config, clock.seconds, clock, os.urandom)
     runtime = open_runtime(config, clock, time_and_chance, Workers(worker, worker, worker))
     runtime.engine.open()
-    try:
-        return _result_of(Deferred.fromCoroutine(work(runtime)))
-    finally:
-        runtime.engine.close()
-
-
-def _require_store(config: Config) -> None:
-    """See that a SQLite file is there: in another folder than the daemon's it would be made."""
-    path = config.storage.file
-    if not config.storage.is_shared and path != IN_MEMORY and not Path(path).is_file():
-        raise StoreUnavailable(
-            f"there is no daemon's database here: {Path(path).absolute()}. Run the command in the "
-            "daemon's folder, or name its file with --config; the daemon makes the database when "
-            "it is first started"
-        )
-
-
-def _result_of(done: Deferred[Result]) -> Result:
     results: list[Result] = []
     problems: list[BaseException] = []
-    done.addCallbacks(results.append, lambda failure: problems.append(failure.value))
+    try:
+        done = Deferred.fromCoroutine(work(runtime))
+        done.addCallbacks(results.append, lambda failure: problems.append(failure.value))
+    finally:
+        runtime.engine.close()
     if problems:
         raise problems[0]
     return results[0]

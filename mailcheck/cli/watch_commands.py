@@ -7,9 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 from mailcheck.cli.commands import Console
-from mailcheck.cli.daemon_access import add_daemon_options, reach_daemon, report_problem
+from mailcheck.cli.daemon_access import set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
-from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck, MailcheckError
+from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
 
 AT_ONCE = 500
 """Watches of one request."""
@@ -34,22 +34,19 @@ def add_watch_commands(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="a URL or an address of mail that is told too; repeat it for more",
     )
-    add.set_defaults(command=add_watches)
     listed = parts.add_parser("list", help="list what is watched, and open alerts")
-    listed.set_defaults(command=list_watches)
     show = parts.add_parser("show", help="show how one is, its alerts and what changed")
     show.add_argument("watch", metavar="ID", help="its id, or what it watches")
     show.add_argument("--run", action="store_true", help="run it first")
-    show.set_defaults(command=show_watch)
     remove = parts.add_parser("remove", help="watch something no more; its history goes too")
     remove.add_argument("watch", metavar="ID", help="its id, or what it watches")
-    remove.set_defaults(command=remove_watch)
-    for part in (add, listed, show, remove):
-        add_daemon_options(part)
+    parsers = ((add, add_watches), (listed, list_watches), (show, show_watch))
+    for part, do in (*parsers, (remove, remove_watch)):
+        set_daemon_command(part, do)
         part.add_argument("--json", action="store_true", help="print JSON")
 
 
-def add_watches(options: argparse.Namespace, console: Console) -> int:
+def add_watches(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck watch add``: status 1 where one of them can't be watched."""
     targets = list(options.targets)
     if options.file is not None:
@@ -62,40 +59,29 @@ def add_watches(options: argparse.Namespace, console: Console) -> int:
     chosen = {"selectors": options.selector, "addresses": options.ip, "quiet": options.quiet}
     chosen["alertTo"] = options.alert_to
     choice |= {name: value for name, value in chosen.items() if value}
-    daemon = reach_daemon(options, console)
-    made: list[Any] = []
-    refused: list[Any] = []
-    webhooks: list[Any] = []
-    try:
-        for begin in range(0, len(targets), AT_ONCE):
-            wanted = [{"target": one, **choice} for one in targets[begin : begin + AT_ONCE]]
-            answer = daemon.request("POST", "/watches/many", body={"watches": wanted})
-            made += answer["made"]
-            refused += answer["refused"]
-            webhooks += answer["newWebhooks"]
-    except MailcheckError as error:
-        return report_problem(error, console)
+    found: dict[str, list[Any]] = {"made": [], "refused": [], "newWebhooks": []}
+    for begin in range(0, len(targets), AT_ONCE):
+        wanted = [{"target": one, **choice} for one in targets[begin : begin + AT_ONCE]]
+        answer = daemon.request("POST", "/watches/many", body={"watches": wanted})
+        for name, some in found.items():
+            some += answer[name]
     if options.json:
-        found = {"made": made, "refused": refused, "newWebhooks": webhooks}
         console.say_text(json.dumps(found))
     else:
-        for one in made:
+        for one in found["made"]:
             console.say(f"{one['id']}  {one['target']}")
-        for one in webhooks:
+        for one in found["newWebhooks"]:
             console.say(f"{one['url']}  {one['secret']}")
-        if webhooks:
+        if found["newWebhooks"]:
             console.remark("keep each secret: it signs what is posted, and is shown this once")
-        for one in refused:
+        for one in found["refused"]:
             console.remark(f"mailcheck: {one['target']}: {one['error']}")
-    return EXIT_PROBLEM if refused else EXIT_FINE
+    return EXIT_PROBLEM if found["refused"] else EXIT_FINE
 
 
-def list_watches(options: argparse.Namespace, console: Console) -> int:
+def list_watches(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck watch list``: status 1 where an alert is open."""
-    try:
-        watches, alerts = _all(reach_daemon(options, console))
-    except MailcheckError as error:
-        return report_problem(error, console)
+    watches, alerts = _all(daemon)
     if options.json:
         console.say_text(json.dumps({"watches": watches, "openAlerts": alerts}))
     else:
@@ -107,33 +93,24 @@ def list_watches(options: argparse.Namespace, console: Console) -> int:
     return EXIT_PROBLEM if alerts else EXIT_FINE
 
 
-def show_watch(options: argparse.Namespace, console: Console) -> int:
+def show_watch(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck watch show``: status 1 where an alert of it is open."""
-    daemon = reach_daemon(options, console)
-    try:
-        path = _path(daemon, options.watch)
-        if options.run:
-            daemon.request("POST", f"{path}/run")
-        shown = daemon.request("GET", path)
-        history = daemon.request("GET", f"{path}/history")
-    except MailcheckError as error:
-        return report_problem(error, console)
+    path = _path(daemon, options.watch)
+    if options.run:
+        daemon.request("POST", f"{path}/run")
+    shown = daemon.request("GET", path)
+    history = daemon.request("GET", f"{path}/history")
     open_alerts = [alert for alert in shown["alerts"] if alert["endedAt"] is None]
     if options.json:
         console.say_text(json.dumps({**shown, "history": history}))
     else:
-        for line in _lines(shown, history, open_alerts):
-            console.say(line)
+        console.say_all(_lines(shown, history, open_alerts))
     return EXIT_PROBLEM if open_alerts else EXIT_FINE
 
 
-def remove_watch(options: argparse.Namespace, console: Console) -> int:
+def remove_watch(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck watch remove``."""
-    daemon = reach_daemon(options, console)
-    try:
-        removed = daemon.request("DELETE", _path(daemon, options.watch))
-    except MailcheckError as error:
-        return report_problem(error, console)
+    removed = daemon.request("DELETE", _path(daemon, options.watch))
     console.say_text(json.dumps(removed) if options.json else f"{removed['id']} is watched no more")
     return EXIT_FINE
 

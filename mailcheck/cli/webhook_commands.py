@@ -2,19 +2,13 @@
 
 import argparse
 import json
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
 from mailcheck.cli.commands import Console
-from mailcheck.cli.daemon_access import (
-    add_daemon_options,
-    command_line,
-    reach_daemon,
-    report_problem,
-)
+from mailcheck.cli.daemon_access import command_line, set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
-from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
+from mailcheck.clients.mailcheck_client import Mailcheck
 
 PATH = "/inbox/webhooks"
 
@@ -27,8 +21,6 @@ FILTERS = {
     "text": "only mail whose text contains this",
 }
 """Options of ``add`` that are filters of the same names."""
-
-Doing = Callable[[Mailcheck, argparse.Namespace, Console], int]
 
 
 def add_webhook_commands(parser: argparse.ArgumentParser) -> None:
@@ -45,9 +37,8 @@ def add_webhook_commands(parser: argparse.ArgumentParser) -> None:
         help="only mail that has this in a header field; may be given several times",
     )
     add.add_argument("--after", metavar="CURSOR", help="also the mail that came after this cursor")
-    _complete(add, _add)
     listing = commands.add_parser("list", help="list webhooks, and what is wrong with them")
-    _complete(listing, _list)
+    parsers = [(add, _add), (listing, _list)]
     for name, text, do in (
         ("test", "post a made-up mail now; exit status 1 when it is not taken", _test),
         ("replay", "post the mail after a cursor once more, with the same ids", _replay),
@@ -64,21 +55,10 @@ def add_webhook_commands(parser: argparse.ArgumentParser) -> None:
                 default="c0",
                 help="without it all that the inbox holds",
             )
-        _complete(one, do)
-
-
-def _complete(parser: argparse.ArgumentParser, do: Doing) -> None:
-    add_daemon_options(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON, as the API gives it")
-
-    def command(options: argparse.Namespace, console: Console) -> int:
-        inbox = reach_daemon(options, console)
-        try:
-            return do(inbox, options, console)
-        except MailcheckError as error:
-            return report_problem(error, console)
-
-    parser.set_defaults(command=command)
+        parsers.append((one, do))
+    for one, do in parsers:
+        set_daemon_command(one, do)
+        one.add_argument("--json", action="store_true", help="print JSON, as the API gives it")
 
 
 def _add(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.command_line import Mailcheck, run_command
 
-OLD_DATABASE = Path(__file__).parent.parent / "storage" / "version-0.1.db.gz"
+OLD_DATABASE = Path(__file__).parent.parent / "engines" / "version-0.1.db.gz"
 """Made by the first version: an account with a key, three messages of two mails, a test."""
 
 OLD_KEY = "mc_upgradeupgradeupgradeupgradeupgr"
