@@ -96,8 +96,10 @@ class Dashboard:
         note_fault(request, reply)
         if reply.status in ERRORS and prefers_html(request):
             reply = self._as_page(visit, reply)
-        if not reply.cookies:
-            reply = replace(reply, cookies=_visitor_cookie(visit))
+        if not reply.cookies and visit.form_secret.is_new:
+            secret = visit.form_secret.secret
+            cookie = write_cookie(VISITOR, secret, is_secure=visit.is_secure)
+            reply = replace(reply, cookies=[cookie])
         return write_reply(request, compress(request, reply), {})
 
     async def _handle(self, visit: Visit, page: Page) -> Reply | Stream:
@@ -142,10 +144,3 @@ def _send_to_sign_in(visit: Visit) -> Reply:
     if visit.request.method == b"POST" or wanted == "/":
         return redirect(visit, "/sign-in")
     return redirect(visit, "/sign-in", next=wanted)
-
-
-def _visitor_cookie(visit: Visit) -> list[str]:
-    secret = visit.form_secret
-    if not secret.is_new:
-        return []
-    return [write_cookie(VISITOR, secret.secret, is_secure=visit.is_secure)]

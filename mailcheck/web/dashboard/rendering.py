@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from mailcheck.checks.quality.topics import topic_of, topic_of_finding
 from mailcheck.core.addresses import SEPARATOR, split_subaddress
@@ -100,7 +101,7 @@ NOTICES: Mapping[str, str] = {
 
 
 if TYPE_CHECKING:
-    from jinja2 import Environment, Template
+    from jinja2 import Environment
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -141,21 +142,18 @@ def _templates() -> "Environment":
     return templates
 
 
-def _template(name: str) -> "Template":
-    return _templates().get_template(name)
+class Renderer(Struct, frozen=True):
+    """Fills templates in.
 
+    :param refuses_mail: returns whether the server takes no mail now, for want of disk space.
+    """
 
-class Renderer:
-    """Fills templates in."""
-
-    def __init__(self, static: StaticFiles, refuses_mail: Callable[[], bool]) -> None:
-        """``refuses_mail`` tells whether the server takes no mail now, for want of disk space."""
-        self._static = static
-        self._refuses_mail = refuses_mail
+    _static: StaticFiles
+    _refuses_mail: Callable[[], bool]
 
     def part(self, template: str, **values: Any) -> Markup:
         """Render a part of a page from nothing but values."""
-        return Markup(_template(template).render(**values))  # noqa: S704
+        return Markup(_templates().get_template(template).render(**values))  # noqa: S704
 
     def page(
         self,
@@ -170,25 +168,30 @@ class Renderer:
         path = "/" + "/".join(
             part.decode("utf-8", "replace") for part in visit.request.prepath or ()
         )
-        text = _template(template).render(
-            visit=visit,
-            owner=visit.owner,
-            link=visit.link,
-            static=lambda name: visit.link(self._static.path(name)),
-            static_text=self._static.text,
-            form_token=lambda: _field(visit.form_secret.token()),
-            bare_form_token=visit.form_secret.token,
-            menu=[
-                (title, entry, is_current(entry, path) and status != NOWHERE)
-                for title, entry in MENU
-            ],
-            below=lines_below("" if status == NOWHERE else path),
-            refuses_mail=self._refuses_mail(),
-            here_uri=visit.request.uri.decode("ascii", "replace"),
-            theme=theme_of(visit),
-            themes=THEMES,
-            notice=NOTICES.get(visit.query.text("done") or ""),
-            **values,
+        field = Markup('<input type="hidden" name="{}" value="{}">')
+        text = (
+            _templates()
+            .get_template(template)
+            .render(
+                visit=visit,
+                owner=visit.owner,
+                link=visit.link,
+                static=lambda name: visit.link(self._static.path(name)),
+                static_text=self._static.text,
+                form_token=lambda: field.format(FORM_TOKEN, visit.form_secret.token()),
+                bare_form_token=visit.form_secret.token,
+                menu=[
+                    (title, entry, is_current(entry, path) and status != NOWHERE)
+                    for title, entry in MENU
+                ],
+                below=lines_below("" if status == NOWHERE else path),
+                refuses_mail=self._refuses_mail(),
+                here_uri=visit.request.uri.decode("ascii", "replace"),
+                theme=theme_of(visit),
+                themes=THEMES,
+                notice=NOTICES.get(visit.query.text("done") or ""),
+                **values,
+            )
         )
         body = text.encode("utf-8", "replace")
         return Reply(status, body, "text/html; charset=utf-8", {**PAGE_HEADERS, **(headers or {})})
@@ -233,7 +236,3 @@ def shorten_recipient(recipient: str, mailbox: str) -> str:
     if name != mailbox:
         return recipient
     return f"{SEPARATOR}{tag}" if tag else local_part
-
-
-def _field(token: str) -> Markup:
-    return Markup('<input type="hidden" name="{}" value="{}">').format(FORM_TOKEN, token)

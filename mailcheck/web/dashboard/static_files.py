@@ -61,14 +61,12 @@ class StaticFiles:
 @cache
 def _read_all() -> dict[str, _File]:
     folder = files("mailcheck.web.dashboard").joinpath("static")
-    return {
-        file.name: _read(file.name, file.read_bytes())
-        for file in folder.iterdir()
-        if file.name.rpartition(".")[2] in MEDIA_TYPES
-    }
-
-
-def _read(name: str, body: bytes) -> _File:
-    digest = hashlib.sha256(body).hexdigest()[:12]
-    media_type = MEDIA_TYPES[name.rpartition(".")[2]]
-    return _File(digest, media_type, body, gzip.compress(body, 9, mtime=0))
+    found = {}
+    for file in folder.iterdir():
+        media_type = MEDIA_TYPES.get(file.name.rpartition(".")[2])
+        if media_type is not None:
+            body = file.read_bytes()
+            digest = hashlib.sha256(body).hexdigest()[:12]
+            compressed = gzip.compress(body, 9, mtime=0)
+            found[file.name] = _File(digest, media_type, body, compressed)
+    return found

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from mailcheck.api.domains.doctor import render_diagnosis
 from mailcheck.api.shapes import as_json
 from mailcheck.core.errors import NotOperator
@@ -11,15 +13,14 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
 
 
-class DoctorPages:
+class DoctorPages(Struct, frozen=True):
     """One page, for the operator alone; everything is examined when it is asked for.
 
     :param doctor: makes the doctor when it is needed first: it is no part of the start.
     """
 
-    def __init__(self, doctor: Callable[[], Doctor], renderer: Renderer) -> None:
-        self._doctor = doctor
-        self._renderer = renderer
+    _doctor: Callable[[], Doctor]
+    _renderer: Renderer
 
     def pages(self) -> list[Page]:
         """List the pages."""

@@ -78,7 +78,14 @@ class KeyPages:
         """POST /keys/<key_id>/fault: every, a number or nothing."""
         given = (visit.form.text("every") or "").strip()
         try:
-            every = _whole_number(given) if given else None
+            is_number = given.isascii() and given.isdigit()
+            if given and not (is_number and len(given) <= len(str(LARGEST_EVERY))):
+                raise InvalidParameter(
+                    "every",
+                    f"which mails of a key fail is a whole number, 1 to {LARGEST_EVERY}, or"
+                    " nothing",
+                )
+            every = int(given) if given else None
             await self._keys.set_fault(visit.account, visit.path["key_id"], every)
         except InvalidParameter as failure:
             return await self._list(visit, "", failure)
@@ -115,10 +122,3 @@ class KeyPages:
             webhook_problem=None if form.failure is None else str(form.failure),
             longest_url=LONGEST_URL,
         )
-
-
-def _whole_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST_EVERY))):
-        problem = f"which mails of a key fail is a whole number, 1 to {LARGEST_EVERY}, or nothing"
-        raise InvalidParameter("every", problem)
-    return int(text)

@@ -32,16 +32,13 @@ from mailcheck.web.dashboard.visits import Page, Visit, own_path
 from mailcheck.web.site.replies import Reply, reply_to_failure
 
 
-class SignInPages:
+class SignInPages(Struct, frozen=True):
     """The pages of who is not signed in, and the way out."""
 
-    def __init__(
-        self, sign_in: SignIn, register: Register, sessions: DashboardSessions, renderer: Renderer
-    ) -> None:
-        self._sign_in = sign_in
-        self._register = register
-        self._sessions = sessions
-        self._renderer = renderer
+    _sign_in: SignIn
+    _register: Register
+    _sessions: DashboardSessions
+    _renderer: Renderer
 
     def pages(self) -> list[Page]:
         """List the pages."""
@@ -157,26 +154,16 @@ class ServerNames(Struct, frozen=True):
     submission_server: str
 
 
-class AccountPages:
+class AccountPages(Struct, frozen=True):
     """What is there to see first, and the account itself."""
 
-    def __init__(
-        self,
-        sign_in: SignIn,
-        register: Register,
-        invitations: Invitations,
-        keys: OwnKeys,
-        inbox: ReadInbox,
-        servers: ServerNames,
-        renderer: Renderer,
-    ) -> None:
-        self._sign_in = sign_in
-        self._register = register
-        self._invitations = invitations
-        self._keys = keys
-        self._inbox = inbox
-        self._servers = servers
-        self._renderer = renderer
+    _sign_in: SignIn
+    _register: Register
+    _invitations: Invitations
+    _keys: OwnKeys
+    _inbox: ReadInbox
+    _servers: ServerNames
+    _renderer: Renderer
 
     def pages(self) -> list[Page]:
         """List the pages."""

@@ -31,23 +31,16 @@ NO_WEBHOOK = WebhookForm()
 """Nothing is filled in."""
 
 
-class WebhookPages:
+class WebhookPages(Struct, frozen=True):
     """What is done with one's own webhooks, from the page of the keys.
 
     :param show: gives that page.
     """
 
-    def __init__(
-        self,
-        webhooks: KeepWebhooks,
-        budget: CheckBudget,
-        renderer: Renderer,
-        show: Callable[[Visit, WebhookForm], Awaitable[Reply]],
-    ) -> None:
-        self._webhooks = webhooks
-        self._budget = budget
-        self._renderer = renderer
-        self._show = show
+    _webhooks: KeepWebhooks
+    _budget: CheckBudget
+    _renderer: Renderer
+    _show: Callable[[Visit, WebhookForm], Awaitable[Reply]]
 
     def pages(self) -> list[Page]:
         """List the pages."""

@@ -90,11 +90,8 @@ def _inner(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
 
 
 def _code(value: Any) -> Markup:
-    return Markup("<code>{}</code>").format("null" if value is None else _quoted(value))
-
-
-def _quoted(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else _plain(value)
+    words = "null" if value is None else _plain(value)
+    return Markup("<code>{}</code>").format(f'"{words}"' if isinstance(value, str) else words)
 
 
 def _plain(value: Any) -> str:
@@ -203,10 +200,16 @@ def list_limits(document: Mapping[str, Any]) -> list[str]:
 
 def view_responses(document: Mapping[str, Any]) -> list[tuple[str, AnswerRow]]:
     """List the answers that operations share, with their names, by status."""
+    # Two of them are answers of no operation.
+    statuses = {"NotFound": str(NOWHERE), "MethodNotAllowed": str(WRONG_METHOD)}
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for status, answer in operation["responses"].items():
+                if "$ref" in answer:
+                    statuses[answer["$ref"].removeprefix(_RESPONSES)] = status
     found = document["components"]["responses"]
-    rows = [(name, _view_answer(name, answer)) for name, answer in found.items()]
-    statuses = _statuses(document)
-    return sorted(((statuses[name], row) for name, row in rows), key=lambda one: one[0])
+    rows = ((statuses[name], _view_answer(name, answer)) for name, answer in found.items())
+    return sorted(rows, key=lambda one: one[0])
 
 
 def view_schemas(document: Mapping[str, Any]) -> list[SchemaView]:
@@ -215,17 +218,6 @@ def view_schemas(document: Mapping[str, Any]) -> list[SchemaView]:
         SchemaView(name, code_words(schema.get("description", "")), list(list_fields(schema)))
         for name, schema in sorted(document["components"]["schemas"].items())
     ]
-
-
-def _statuses(document: Mapping[str, Any]) -> dict[str, str]:
-    """Find out under which status the shared answers are used; two are used by none."""
-    found = {"NotFound": str(NOWHERE), "MethodNotAllowed": str(WRONG_METHOD)}
-    for methods in document["paths"].values():
-        for operation in methods.values():
-            for status, answer in operation["responses"].items():
-                if "$ref" in answer:
-                    found[answer["$ref"].removeprefix(_RESPONSES)] = status
-    return found
 
 
 def _view_call(method: str, path: str, operation: Mapping[str, Any], base_url: str) -> CallView:
@@ -269,7 +261,7 @@ def _view_answer(status: str, answer: Mapping[str, Any]) -> AnswerRow:
         code_words(answer["description"]),
         _kinds(answer),
         [name for name, header in answer["headers"].items() if "$ref" not in header],
-        "" if example is None else _indented(shorten(example)),
+        "" if example is None else json.dumps(shorten(example), ensure_ascii=False, indent=2),
     )
 
 
@@ -302,7 +294,3 @@ def write_command(method: str, url: str, operation: Mapping[str, Any]) -> str:
         text = json.dumps(body["example"], ensure_ascii=False)
         words += ["-H 'Content-Type: application/json'", f"-d {shlex.quote(text)}"]
     return " ".join([*words, shlex.quote(url)])
-
-
-def _indented(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)

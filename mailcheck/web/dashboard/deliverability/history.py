@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from mailcheck.api.deliverability.findings import points
-from mailcheck.core.deliverability_tests import DeliverabilityResult, ListedTest
+from mailcheck.core.deliverability_tests import ListedTest
 from mailcheck.core.errors import NoMailYet
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.web.dashboard.deliverability.report_view import (
@@ -109,12 +109,19 @@ def compare(before: Any, after: Any) -> Comparison:
         for name, check in after["checks"].items()
         if name in before["checks"] and _outcome(before["checks"][name]) != _outcome(check)
     )
+    judged = {rule["id"]: rule for one in before["report"]["checklists"] for rule in one["rules"]}
+    rules = tuple(
+        (checklist["name"], rule["text"], judged[rule["id"]]["result"], rule["result"])
+        for checklist in after["report"]["checklists"]
+        for rule in checklist["rules"]
+        if rule["id"] in judged and judged[rule["id"]]["result"] != rule["result"]
+    )
     return Comparison(
         fixed=tuple(one for name, one in old.items() if name not in now),
         new=tuple(one for name, one in now.items() if name not in old),
         kept=tuple(one for name, one in now.items() if name in old),
         checks=checks,
-        rules=tuple(_changed_rules(before, after)),
+        rules=rules,
     )
 
 
@@ -122,22 +129,11 @@ def _outcome(check: Mapping[str, Any]) -> tuple[Any, ...]:
     return check["status"], check["determined"], check["deduction"], check["detail"]
 
 
-def _changed_rules(before: Any, after: Any) -> list[tuple[str, str, str, str]]:
-    old = {rule["id"]: rule for one in before["report"]["checklists"] for rule in one["rules"]}
-    return [
-        (checklist["name"], rule["text"], old[rule["id"]]["result"], rule["result"])
-        for checklist in after["report"]["checklists"]
-        for rule in checklist["rules"]
-        if rule["id"] in old and old[rule["id"]]["result"] != rule["result"]
-    ]
-
-
-class ComparisonPages:
+class ComparisonPages(Struct, frozen=True):
     """The page with two reports side by side."""
 
-    def __init__(self, tests: ManageTests, renderer: Renderer) -> None:
-        self._tests = tests
-        self._renderer = renderer
+    _tests: ManageTests
+    _renderer: Renderer
 
     def pages(self) -> list[Page]:
         """List the one page."""
@@ -150,7 +146,10 @@ class ComparisonPages:
             await self._tests.one(account, visit.path[name]) for name in ("test_id", "other_id")
         ]
         both.sort(key=lambda one: (one.test.received_at or one.test.created_at, one.test.id))
-        before, after = (_document(one) for one in both)
+        reports = [one.report for one in both if one.report is not None]
+        if len(reports) < 2:
+            raise NoMailYet("one of the two tests has no report (yet): compare completed ones")
+        before, after = map(read_document, reports)
         return self._renderer.page(
             visit,
             "report_changes.html",
@@ -160,9 +159,3 @@ class ComparisonPages:
             ],
             changes=compare(before, after),
         )
-
-
-def _document(result: DeliverabilityResult) -> Any:
-    if result.report is None:
-        raise NoMailYet("one of the two tests has no report (yet): compare completed ones")
-    return read_document(result.report)

@@ -1,5 +1,6 @@
 """How a test moves on, while its page is open: server-sent events."""
 
+from msgspec import Struct
 from twisted.internet.interfaces import IReactorTime
 from twisted.web.server import Request
 
@@ -19,13 +20,12 @@ from mailcheck.web.site.event_streams import (
 )
 
 
-class DeliverabilityLivePages:
+class DeliverabilityLivePages(Struct, frozen=True):
     """Streams of a test's states, each one a parked wait after the other."""
 
-    def __init__(self, wait: WaitForTest, progress: CheckProgress, clock: IReactorTime) -> None:
-        self._wait = wait
-        self._progress = progress
-        self._clock = clock
+    _wait: WaitForTest
+    _progress: CheckProgress
+    _clock: IReactorTime
 
     def pages(self) -> list[Page]:
         """List the one page."""
@@ -33,12 +33,13 @@ class DeliverabilityLivePages:
 
     async def stream(self, visit: Visit) -> Stream:
         """GET /tests/{id}/live?seen=<state that the page shows>: ends with a final state."""
-        seen = _seen(visit)
-
-        async def run(request: Request) -> None:
-            await self._run(visit, request, seen)
-
-        return Stream(EVENT_STREAM, run)
+        text = visit.query.required("seen")
+        try:
+            seen = State(text)
+        except ValueError:
+            words = ", ".join(state.value for state in State)
+            raise InvalidParameter("seen", f"seen is one of {words}") from None
+        return Stream(EVENT_STREAM, lambda request: self._run(visit, request, seen))
 
     async def _run(self, visit: Visit, request: Request, seen: State) -> None:
         request.write(b"retry: %d\n\n" % RETRY)
@@ -71,12 +72,3 @@ class DeliverabilityLivePages:
         except ExpectedFailure as failure:
             request.write(b"retry: %d\n" % RETRY_LATER)
             request.write(write_event("problem", {"problem": str(failure)}))
-
-
-def _seen(visit: Visit) -> State:
-    text = visit.query.required("seen")
-    try:
-        return State(text)
-    except ValueError:
-        words = ", ".join(state.value for state in State)
-        raise InvalidParameter("seen", f"seen is one of {words}") from None

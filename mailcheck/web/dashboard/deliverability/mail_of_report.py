@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.messages import StoredMessage
@@ -12,12 +14,11 @@ from mailcheck.web.dashboard.visits import Visit
 from mailcheck.web.site.replies import Reply
 
 
-class MailOfReport:
+class MailOfReport(Struct, frozen=True):
     """Shows the mails of tests, to whoever may see the test."""
 
-    def __init__(self, mail: MailOfTest, show: ShowMessage) -> None:
-        self._mail = mail
-        self._show = show
+    _mail: MailOfTest
+    _show: ShowMessage
 
     async def values(self, visit: Visit, result: DeliverabilityResult) -> dict[str, Any]:
         """Give what the templates need of the mail; a report is there without it too.
@@ -47,9 +48,7 @@ class MailOfReport:
         :raises MessageNotFound: the test has no mail.
         """
         message = await self._mail.of(result)
-        is_remote = asks_for_remote(visit)
-        safe = await self._show.html(message, allows_remote=is_remote)
-        return frame_reply(safe, message.summary.header.subject, allows_remote=is_remote)
+        return await frame_reply(self._show, message, allows_remote=asks_for_remote(visit))
 
     async def document(self, result: DeliverabilityResult) -> tuple[str, str]:
         """Give the mail to be put into a file: the document of its HTML, and its text.
@@ -61,6 +60,5 @@ class MailOfReport:
         message = await self._mail.of(result)
         if not message.content.html:
             return "", message.content.text
-        safe = await self._show.html(message, allows_remote=False)
-        reply = frame_reply(safe, message.summary.header.subject, allows_remote=False)
+        reply = await frame_reply(self._show, message, allows_remote=False)
         return reply.body.decode("utf-8"), message.content.text

@@ -2,10 +2,11 @@
 
 from urllib.parse import urlencode
 
+from msgspec import Struct
+
 from mailcheck.api.deliverability.findings import TENTHS
 from mailcheck.api.deliverability.tests import address_of
 from mailcheck.api.requests.fields import WHOLE_NUMBER
-from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.identifiers import MessageId
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.deliverability.check_progress import PARTS, CheckProgress
@@ -24,26 +25,16 @@ LAST_PAGE = 1_000_000
 BASE = "/tests/<test_id>"
 
 
-class DeliverabilityPages:
+class DeliverabilityPages(Struct, frozen=True):
     """The pages of an account's tests; ``mail_server`` is the host and port that mail goes to."""
 
-    def __init__(
-        self,
-        operations: DeliverabilityOperations,
-        progress: CheckProgress,
-        mail: MailOfReport,
-        budget: CheckBudget,
-        renderer: Renderer,
-        domain: str,
-        mail_server: str,
-    ) -> None:
-        self._operations = operations
-        self._progress = progress
-        self._mail = mail
-        self._budget = budget
-        self._renderer = renderer
-        self._domain = domain
-        self._mail_server = mail_server
+    _operations: DeliverabilityOperations
+    _progress: CheckProgress
+    _mail: MailOfReport
+    _budget: CheckBudget
+    _renderer: Renderer
+    _domain: str
+    _mail_server: str
 
     def pages(self) -> list[Page]:
         """List the pages."""
@@ -89,8 +80,24 @@ class DeliverabilityPages:
 
     async def show(self, visit: Visit) -> Reply:
         """GET /tests/{id}: where it stands, with the report when there is one."""
-        result = await self._operations.manage.one(visit.account.id, visit.path["test_id"])
-        return await self._show(visit, result)
+        tests = self._operations.manage
+        result = await tests.one(visit.account.id, visit.path["test_id"])
+        test, view = result.test, view_result(result)
+        return self._renderer.page(
+            visit,
+            "deliverability_test.html",
+            here=f"/tests/{test.id}",
+            address=address_of(test, self._domain),
+            mail_server=self._mail_server,
+            share_url=visit.urls.report_url(test.id, test.share_token),
+            is_final=test.state.is_final,
+            is_own=True,
+            parts=PARTS,
+            ended=self._progress.ended(test.delivery_id),
+            history=await find_history(tests, visit, view["doc"]) if view["doc"] else None,
+            **view,
+            **await self._mail.values(visit, result),
+        )
 
     async def frame(self, visit: Visit) -> Reply:
         """GET /tests/{id}/frame?remote=true: the mail's HTML, for the page around it."""
@@ -127,23 +134,3 @@ class DeliverabilityPages:
         message_id = MessageId(visit.path["message_id"])
         test = await self._operations.manage.score_message(visit.account.id, message_id)
         return redirect(visit, f"/tests/{test.id}")
-
-    async def _show(self, visit: Visit, result: DeliverabilityResult) -> Reply:
-        test, view = result.test, view_result(result)
-        document = view["doc"]
-        tests = self._operations.manage
-        return self._renderer.page(
-            visit,
-            "deliverability_test.html",
-            here=f"/tests/{test.id}",
-            address=address_of(test, self._domain),
-            mail_server=self._mail_server,
-            share_url=visit.urls.report_url(test.id, test.share_token),
-            is_final=test.state.is_final,
-            is_own=True,
-            parts=PARTS,
-            ended=self._progress.ended(test.delivery_id),
-            history=await find_history(tests, visit, document) if document else None,
-            **view,
-            **await self._mail.values(visit, result),
-        )

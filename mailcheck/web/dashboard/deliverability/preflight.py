@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.api.deliverability.report import render_report
-from mailcheck.api.requests.reading import Query
 from mailcheck.api.shapes import as_json
-from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.errors import InvalidParameter, NoMailYet
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.deliverability.manage_tests import ManageTests
@@ -37,16 +37,13 @@ Rows = Sequence[dict[str, str]]
 EMPTY = {"name": "", "type": "TXT", "value": ""}
 
 
-class PreflightPages:
+class PreflightPages(Struct, frozen=True):
     """The form with proposed records, and what comes of them beside what is."""
 
-    def __init__(
-        self, tests: ManageTests, preflight: Preflight, budget: CheckBudget, renderer: Renderer
-    ) -> None:
-        self._tests = tests
-        self._preflight = preflight
-        self._budget = budget
-        self._renderer = renderer
+    _tests: ManageTests
+    _preflight: Preflight
+    _budget: CheckBudget
+    _renderer: Renderer
 
     def pages(self) -> list[Page]:
         """List the pages."""
@@ -60,8 +57,17 @@ class PreflightPages:
         """POST /tests/{id}/preflight: name, type and value of each record. Nothing is kept."""
         rows: Rows = []
         try:
-            rows = _read_rows(visit.form)
-            records = _read_records(rows)
+            most = MAX_RECORDS + SPARE_ROWS
+            columns = [visit.form.texts(one, most, MAX_VALUE) for one in ("name", "type", "value")]
+            rows = [
+                {"name": name, "type": kind, "value": value}
+                for name, kind, value in zip_longest(*columns, fillvalue="")
+                if name.strip() or value.strip()  # others were left empty
+            ]
+            records = [
+                parse_record(row["name"], row["type"], row["value"], parameter=f"record {number}")
+                for number, row in enumerate(rows, 1)
+            ]
             await self._budget.take(visit.account.id)
             report = await self._preflight.run(visit.account.id, visit.path["test_id"], records)
         except InvalidParameter as problem:
@@ -89,22 +95,3 @@ class PreflightPages:
             longest=MAX_VALUE,
             **{"problem": "", "proposed": None, **values},
         )
-
-
-def _read_rows(form: Query) -> Rows:
-    """Take the rows out of the form; those without name and value were left empty."""
-    most = MAX_RECORDS + SPARE_ROWS
-    columns = [form.texts(name, most, MAX_VALUE) for name in ("name", "type", "value")]
-    rows = zip_longest(*columns, fillvalue="")
-    return [
-        {"name": name, "type": kind, "value": value}
-        for name, kind, value in rows
-        if name.strip() or value.strip()
-    ]
-
-
-def _read_records(rows: Rows) -> list[RecordToPublish]:
-    return [
-        parse_record(row["name"], row["type"], row["value"], parameter=f"record {number}")
-        for number, row in enumerate(rows, 1)
-    ]

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.api.deliverability.tests import render_tested
 from mailcheck.api.shapes import dump_json
 from mailcheck.core.deliverability_tests import DeliverabilityResult
@@ -22,22 +24,14 @@ TOKEN_LENGTH = SHORT_ID_LENGTH + SHARE_SECRET_LENGTH
 """That of a message's share link is longer: the two never meet."""
 
 
-class ReportPages:
+class ReportPages(Struct, frozen=True):
     """The pages of a report's share link; each asks each time whether the link is still good."""
 
-    def __init__(
-        self,
-        tests: ManageTests,
-        mail: MailOfReport,
-        check: CheckMail,
-        renderer: Renderer,
-        domain: str,
-    ) -> None:
-        self._tests = tests
-        self._mail = mail
-        self._check = check
-        self._renderer = renderer
-        self._domain = domain
+    _tests: ManageTests
+    _mail: MailOfReport
+    _check: CheckMail
+    _renderer: Renderer
+    _domain: str
 
     def pages(self) -> list[Page]:
         """List the pages; to be put before those of shared messages, which take any token."""
@@ -98,16 +92,13 @@ def view_result(result: DeliverabilityResult) -> dict[str, Any]:
 BASE = "/tests/<test_id>/report"
 
 
-class ReportFiles:
+class ReportFiles(Struct, frozen=True):
     """The downloads of a report."""
 
-    def __init__(
-        self, tests: ManageTests, mail: MailOfReport, renderer: Renderer, domain: str
-    ) -> None:
-        self._tests = tests
-        self._mail = mail
-        self._renderer = renderer
-        self._domain = domain
+    _tests: ManageTests
+    _mail: MailOfReport
+    _renderer: Renderer
+    _domain: str
 
     def pages(self) -> list[Page]:
         """List the pages."""

@@ -116,7 +116,11 @@ def judge_in_words(shown: Any, level: str) -> Verdict:
         ending = "Whether the mail arrives can't be said: it came from no address that others see."
         return Verdict(VERDICTS[level], ending)
     if not issues:
-        return Verdict(VERDICTS[level], f"No check takes points off{_name_rest(shown)}.")
+        # Nothing is to be fixed only where no check has found anything that could be.
+        left = sum(one["severity"] in ("error", "warning") for one in shown["findings"])
+        rest = f"but {left} {'thing' if left == 1 else 'things'} could be better: open the checks"
+        rest = f", {rest}" if left else ": there is nothing to fix"
+        return Verdict(VERDICTS[level], f"No check takes points off{rest}.")
     count = f"{len(issues)} {'issue takes' if len(issues) == 1 else 'issues take'} points off."
     first = issues[0]
     after = first.get("scoreAfter", 0)
@@ -127,34 +131,26 @@ def judge_in_words(shown: Any, level: str) -> Verdict:
     return Verdict(VERDICTS[level], f"{count} The first one takes {first['points']}.")
 
 
-def _name_rest(shown: Any) -> str:
-    """Say that nothing is to be fixed only where no check has found anything that could be."""
-    left = sum(one["severity"] in ("error", "warning") for one in shown["findings"])
-    if not left:
-        return ": there is nothing to fix"
-    return f", but {left} {'thing' if left == 1 else 'things'} could be better: open the checks"
-
-
 def make_matrix(checklists: Sequence[Any]) -> Matrix:
     """Put the rules of all receivers into one table: rules of the same kind share a row.
 
     The id of a rule is that of its receiver, a dot, and what the rule asks for.
     """
-    columns = tuple(map(_column, checklists))
+    columns = []
     by_kind: dict[str, list[Any]] = {}
     for place, checklist in enumerate(checklists):
+        name, _, audience = checklist["name"].rpartition(", ")
+        broken = sum(rule["result"] == "not-met" for rule in checklist["rules"])
+        short = (name or audience).partition(" (")[0]
+        source = checklist["source"]
+        columns.append(ReceiverColumn(short, audience if name else "", source, broken))
         for rule in checklist["rules"]:
             kind = rule["id"].partition(".")[2]
-            by_kind.setdefault(kind, [None] * len(columns))[place] = rule
+            by_kind.setdefault(kind, [None] * len(checklists))[place] = rule
     rows = [_row(rules, columns) for rules in by_kind.values()]
-    return Matrix(columns, tuple(sorted(rows, key=_gravity)))
-
-
-def _column(checklist: Any) -> ReceiverColumn:
-    name, _, audience = checklist["name"].rpartition(", ")
-    broken = sum(rule["result"] == "not-met" for rule in checklist["rules"])
-    short = (name or audience).partition(" (")[0]
-    return ReceiverColumn(short, audience if name else "", checklist["source"], broken)
+    order = tuple(RULES)
+    rows.sort(key=lambda row: min(order.index(cell) for cell in row.cells if cell))
+    return Matrix(tuple(columns), tuple(rows))
 
 
 def _row(rules: Sequence[Any], columns: Sequence[ReceiverColumn]) -> RuleRow:
@@ -165,11 +161,6 @@ def _row(rules: Sequence[Any], columns: Sequence[ReceiverColumn]) -> RuleRow:
         if rule and rule["text"] != text
     )
     return RuleRow(text, others, tuple(rule and rule["result"] for rule in rules))
-
-
-def _gravity(row: RuleRow) -> int:
-    order = tuple(RULES)
-    return min(order.index(cell) for cell in row.cells if cell)
 
 
 def suggested_records(document: JsonObject) -> list[dict[str, str]]:

@@ -10,7 +10,7 @@ from twisted.web.server import Request
 
 from mailcheck.api.domains.blocklists import explain_silence, render_blocklist_check, render_listing
 from mailcheck.api.requests.fields import FLAG
-from mailcheck.api.shapes import JsonObject, as_json, dump_json
+from mailcheck.api.shapes import as_json
 from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.checks.dnsbl.listings import Listing
 from mailcheck.core.domain_names import parse_blocklist_query
@@ -23,7 +23,7 @@ from mailcheck.web.dashboard.domains.view import NameRules
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of
-from mailcheck.web.site.event_streams import Stream
+from mailcheck.web.site.event_streams import EVENT_STREAM, Stream, write_event
 from mailcheck.web.site.replies import Reply
 
 ORDER = ("listed", "unknown", "clean", "unsupported", "disabled")
@@ -88,22 +88,14 @@ def total_up(check: BlocklistCheck) -> Totals:
     return Totals(shown.total_checked, shown.total_listed, shown.total_unknown, silence)
 
 
-class BlocklistPages:
+class BlocklistPages(Struct, frozen=True):
     """The page of blocklist checks, and the stream that fills it in."""
 
-    def __init__(
-        self,
-        blocklists: CheckBlocklists,
-        budget: CheckBudget,
-        turns: CheckTurns,
-        renderer: Renderer,
-        rules: NameRules,
-    ) -> None:
-        self._blocklists = blocklists
-        self._budget = budget
-        self._turns = turns
-        self._renderer = renderer
-        self._rules = rules
+    _blocklists: CheckBlocklists
+    _budget: CheckBudget
+    _turns: CheckTurns
+    _renderer: Renderer
+    _rules: NameRules
 
     def pages(self) -> list[Page]:
         """List the pages."""
@@ -141,18 +133,30 @@ class BlocklistPages:
         query = self._read(visit.query.required("query"))
 
         async def run(request: Request) -> None:
+            def write_row(row: Listing) -> None:
+                shown = as_json(render_listing(row))
+                html = self._piece(visit, "blocklist_row.html", row=shown)
+                told = {"zone": shown["zone"], "status": shown["status"], "html": html}
+                request.write(write_event("row", told))
+
             try:
                 await self._budget.take(visit.account.id)
                 async with self._turns.held(visit.account.id):
-                    check = await self._blocklists.check(
-                        query, lambda row: request.write(self._row_event(visit, row))
-                    )
+                    check = await self._blocklists.check(query, write_row)
             except ExpectedFailure as failure:
-                request.write(_event("problem", {"problem": str(failure)}))
-            else:
-                request.write(self._done_event(visit, check))
+                request.write(write_event("problem", {"problem": str(failure)}))
+                return
+            order = [row["zone"] for row in finished_rows(check)]
+            html = self._piece(
+                visit,
+                "blocklist_totals.html",
+                name=check.query,
+                totals=total_up(check),
+                addresses=check.addresses,
+            )
+            request.write(write_event("done", {"order": order, "html": html}))
 
-        return Stream("text/event-stream; charset=utf-8", run)
+        return Stream(EVENT_STREAM, run)
 
     def _read(self, text: str) -> IpAddress | str:
         return parse_blocklist_query(
@@ -175,29 +179,8 @@ class BlocklistPages:
             **{"problem": "", "name": "", "rows": [], "totals": None, "addresses": (), **values},
         )
 
-    def _row_event(self, visit: Visit, row: Listing) -> bytes:
-        shown = as_json(render_listing(row))
-        html = self._piece(visit, "blocklist_row.html", row=shown)
-        return _event("row", {"zone": shown["zone"], "status": shown["status"], "html": html})
-
-    def _done_event(self, visit: Visit, check: BlocklistCheck) -> bytes:
-        order = [row["zone"] for row in finished_rows(check)]
-        html = self._piece(
-            visit,
-            "blocklist_totals.html",
-            name=check.query,
-            totals=total_up(check),
-            addresses=check.addresses,
-        )
-        return _event("done", {"order": order, "html": html})
-
     def _piece(self, visit: Visit, template: str, **values: Any) -> str:
         reply = self._renderer.page(
             visit, template, labels=LABELS, explanations=EXPLANATIONS, **values
         )
         return reply.body.decode()
-
-
-def _event(name: str, data: JsonObject) -> bytes:
-    # JSON has no line breaks outside of its escapes: it can't end the event early.
-    return b"event: %s\ndata: %s\n\n" % (name.encode("ascii"), dump_json(data))

@@ -11,13 +11,12 @@ from mailcheck.api.requests.fields import FLAG
 from mailcheck.api.shapes import as_json
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, StarttlsVerdict
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.receiver_reports import Offer, ReportPlaces
+from mailcheck.core.receiver_reports import Offer
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.compute_reputation import (
     ComputeReputation,
     Reputation,
-    ReputationQuery,
 )
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
 from mailcheck.operations.places import CheckTurns
@@ -107,14 +106,11 @@ def _encryption(probe: StarttlsProbe | None) -> tuple[Step, ...]:
         return (("bad", "no STARTTLS"),)
     if probe.outcome is not ProbeOutcome.ENCRYPTED:
         return (("unknown", f"TLS: {probe.outcome.value}"),)
-    is_good = probe.is_certificate_trusted and probe.is_name_matching
-    certificate = (
-        ("good", "certificate valid")
-        if is_good
-        else ("warn", "certificate of another name")
-        if probe.is_certificate_trusted
-        else ("warn", "certificate not trusted")
-    )
+    certificate = ("good", "certificate valid")
+    if not probe.is_certificate_trusted:
+        certificate = ("warn", "certificate not trusted")
+    elif not probe.is_name_matching:
+        certificate = ("warn", "certificate of another name")
     return (("good", probe.tls_version), certificate)
 
 
@@ -127,26 +123,16 @@ def _policy(found: Mapping[str, Any]) -> Step:
     return "good" if policy["mode"] == "enforce" else "", f"mode {policy['mode']}"
 
 
-class DomainPages:
+class DomainPages(Struct, frozen=True):
     """The page of domain checks; it comes at once, and what was found comes when it is."""
 
-    def __init__(
-        self,
-        reputation: ComputeReputation,
-        describe: DescribeDomain,
-        offer: Offer,
-        budget: CheckBudget,
-        turns: CheckTurns,
-        renderer: Renderer,
-        rules: NameRules,
-    ) -> None:
-        self._reputation = reputation
-        self._describe = describe
-        self._offer = offer
-        self._budget = budget
-        self._turns = turns
-        self._renderer = renderer
-        self._rules = rules
+    _reputation: ComputeReputation
+    _describe: DescribeDomain
+    _offer: Offer
+    _budget: CheckBudget
+    _turns: CheckTurns
+    _renderer: Renderer
+    _rules: NameRules
 
     def pages(self) -> list[Page]:
         """List the one page."""
@@ -172,30 +158,19 @@ class DomainPages:
         await self._budget.take(visit.account.id)
         async with self._turns.held(visit.account.id):
             offered = await self._offer(visit.account.id)
-            found = await self._check(query, offered, is_refresh=is_refresh)
-        return self._page(visit, form, name=query.domain, **found)
-
-    async def _check(
-        self, query: ReputationQuery, offered: ReportPlaces, *, is_refresh: bool
-    ) -> dict[str, Any]:
-        reputation, report = await run_all(
-            self._reputation.compute(query, offered, is_refresh=is_refresh),
-            self._describe.describe(query.domain, query.selectors, offered),
-        )
-        if reputation.is_cached and not _agree(reputation, report):
-            # What was remembered is not how things are: the sections would contradict the score.
-            reputation = await self._reputation.compute(query, offered, is_refresh=True)
-        return view_check(reputation, report)
+            reputation, report = await run_all(
+                self._reputation.compute(query, offered, is_refresh=is_refresh),
+                self._describe.describe(query.domain, query.selectors, offered),
+            )
+            if reputation.is_cached and not _agree(reputation, report):
+                # The cached score is outdated: the sections would contradict it.
+                reputation = await self._reputation.compute(query, offered, is_refresh=True)
+        return self._page(visit, form, name=query.domain, **view_check(reputation, report))
 
     def _page(self, visit: Visit, form: DomainForm, *, status: int = 200, **values: Any) -> Reply:
-        defaults: Mapping[str, Any] = {"problem": "", "name": "", "whole": "", "found": None}
+        shown = {"problem": "", "name": "", "whole": "", "found": None, **values}
         return self._renderer.page(
-            visit,
-            "domain.html",
-            status=status,
-            form=form,
-            words=WORDS,
-            **{**defaults, **values},
+            visit, "domain.html", status=status, form=form, words=WORDS, **shown
         )
 
 
@@ -221,9 +196,5 @@ def view_check(reputation: Reputation, report: DomainReport) -> dict[str, Any]:
 def _agree(reputation: Reputation, report: DomainReport) -> bool:
     """Tell whether a score was made from the records that the report shows."""
     scored, shown = reputation.evidence, report.records
-    return (scored.spf, scored.dkim, scored.dmarc, scored.mx) == (
-        shown.spf,
-        shown.dkim,
-        shown.dmarc,
-        shown.mx,
-    )
+    names = ("spf", "dkim", "dmarc", "mx")
+    return all(getattr(scored, name) == getattr(shown, name) for name in names)

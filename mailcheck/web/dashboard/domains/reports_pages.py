@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.api.domains.findings import render_record
 from mailcheck.api.domains.receiver_reports import (
     render_kept_reports,
@@ -34,20 +36,13 @@ SHOWN = 50
 SPANS = {7: "a week", 30: "a month", 90: "three months", 365: "a year"}
 
 
-class ReportsPages:
+class ReportsPages(Struct, frozen=True):
     """The pages about reports: their results, and their deletion."""
 
-    def __init__(
-        self,
-        reports: ReportOperations,
-        budget: CheckBudget,
-        turns: CheckTurns,
-        renderer: Renderer,
-    ) -> None:
-        self._reports = reports
-        self._budget = budget
-        self._turns = turns
-        self._renderer = renderer
+    _reports: ReportOperations
+    _budget: CheckBudget
+    _turns: CheckTurns
+    _renderer: Renderer
 
     def pages(self) -> list[Page]:
         """List the pages."""

@@ -1,7 +1,6 @@
 """Pages of watched domains, with the plot of their scores."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -81,15 +80,14 @@ def draw_history(
         for one in told
     )
     whole = Plot("Score", _line(steps, begins, ends, 0, 100, HEIGHT), HEIGHT, steps[-1][1], marks)
-    return whole, [_draw_factor(name.value, scores, begins, ends) for name in FactorName]
-
-
-def _draw_factor(name: str, scores: Sequence[WatchScore], begins: Instant, ends: Instant) -> Plot:
-    steps = [(one.at, one.points[name]) for one in scores if name in one.points]
-    values = [value for _, value in steps]
-    lowest, highest = min(0, *values, 0), max(1, *values, 1)
-    line = _line(steps, begins, ends, lowest, highest, SMALL_HEIGHT)
-    return Plot(name, line, SMALL_HEIGHT, values[-1] if values else 0)
+    factors = []
+    for name in (one.value for one in FactorName):
+        steps = [(one.at, one.points[name]) for one in scores if name in one.points]
+        values = [value for _, value in steps]
+        lowest, highest = min(0, *values, 0), max(1, *values, 1)
+        line = _line(steps, begins, ends, lowest, highest, SMALL_HEIGHT)
+        factors.append(Plot(name, line, SMALL_HEIGHT, values[-1] if values else 0))
+    return whole, factors
 
 
 def _place(at: Instant, begins: Instant, ends: Instant) -> float:
@@ -139,16 +137,13 @@ _NOTHING: Mapping[str, str] = {
 }
 
 
-class WatchPages:
+class WatchPages(Struct, frozen=True):
     """The list of watches with its form, and the page of each."""
 
-    def __init__(
-        self, watches: KeepWatches, budget: CheckBudget, turns: CheckTurns, renderer: Renderer
-    ) -> None:
-        self._watches = watches
-        self._budget = budget
-        self._turns = turns
-        self._renderer = renderer
+    _watches: KeepWatches
+    _budget: CheckBudget
+    _turns: CheckTurns
+    _renderer: Renderer
 
     def pages(self) -> list[Page]:
         """List the pages."""
@@ -212,9 +207,10 @@ class WatchPages:
         shown = await self._watches.show(account_id, watch_id)
         watch = shown.watch
         begins = Instant(max(watch.created_at, now - days * DAY))
-        # One step more, so that it is known what held when the time begins.
         _, history = await self._watches.history(account_id, watch_id)
-        scores = history.scores
+        # One score more, so that it is known what held when the time begins.
+        earlier = [one for one in history.scores if one.at < begins]
+        scores = [*earlier[-1:], *(one for one in history.scores if one.at >= begins)]
         changes = [one for one in history.changes if one.at >= begins]
         return self._renderer.page(
             visit,
@@ -228,7 +224,7 @@ class WatchPages:
             else alert_to,
             shown=render_shown(shown, now),
             alerts=shown.alerts,
-            plots=draw_history(_within(scores, begins), changes, begins, now),
+            plots=draw_history(scores, changes, begins, now),
             changes=list(reversed(changes))[:MOST_ROWS],
             is_cut=len(changes) > MOST_ROWS or history.is_cut,
             uptimes={one.host: one.uptime for one in host_uptimes(watch, history, begins)},
@@ -310,9 +306,3 @@ def _settings(form: Mapping[str, str]) -> WatchSettings:
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip(",") for word in text.split() if word != ",")
-
-
-def _within(scores: Any, begins: Instant) -> list[Any]:
-    """Give the scores of a time, with the one that held when it began."""
-    earlier = [one for one in scores if one.at < begins]
-    return [*earlier[-1:], *(one for one in scores if one.at >= begins)]

@@ -90,24 +90,19 @@ def view_checks(checks: MailChecks, asked: Sequence[LinkCheck] = ()) -> dict[str
         ShownLink(one, one.url in found if found else one.is_harmless, found.get(one.url))
         for one in checks.links[:MAX_LINKS_SHOWN]
     ]
-    return {
-        "checks": checks,
-        "compatibility": _view_compatibility(checks.compatibility),
-        "links": links,
-        "more_links": len(checks.links) - len(links),
-        "notice_of_links": _sum_up(asked),
-    }
-
-
-def _sum_up(asked: Sequence[LinkCheck]) -> str:
-    if not asked:
-        return ""
     counts = [
         (sum(one.verdict is verdict for one in asked), words)
         for verdict, (_, words) in VERDICTS.items()
     ]
     told = ", ".join(f"{count} {words}" for count, words in counts if count)
-    return f"{len(asked)} {'link' if len(asked) == 1 else 'links'} asked for: {told}."
+    noun = "link" if len(asked) == 1 else "links"
+    return {
+        "checks": checks,
+        "compatibility": _view_compatibility(checks.compatibility),
+        "links": links,
+        "more_links": len(checks.links) - len(links),
+        "notice_of_links": f"{len(asked)} {noun} asked for: {told}." if asked else "",
+    }
 
 
 def _view_compatibility(found: Compatibility | None) -> dict[str, Any] | None:
@@ -155,13 +150,12 @@ MESSAGE = "/inbox/messages/<message_id>"
 TEST = "/tests/<test_id>"
 
 
-class CheckPages:
+class CheckPages(Struct, frozen=True):
     """The pages with the checks; a script puts them into the page of the mail or the report."""
 
-    def __init__(self, inbox: InboxOperations, tests: ManageTests, renderer: Renderer) -> None:
-        self._inbox = inbox
-        self._tests = tests
-        self._renderer = renderer
+    _inbox: InboxOperations
+    _tests: ManageTests
+    _renderer: Renderer
 
     def pages(self) -> list[Page]:
         """List the pages."""

@@ -2,18 +2,18 @@
 
 from functools import partial
 
+from msgspec import Struct
 from twisted.internet.interfaces import IReactorTime
 from twisted.web.server import Request
 
 from mailcheck.api.inbox.messages import render_refusal
 from mailcheck.api.requests.fields import CURSOR, RECIPIENT, TAG
-from mailcheck.api.shapes import JsonObject
 from mailcheck.core.accounts import Account, Caller, RequestLimits
 from mailcheck.core.cursors import START, format_cursor
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import KeyId
-from mailcheck.core.messages import ListedMessage, StoredMessage
+from mailcheck.core.messages import ListedMessage
 from mailcheck.operations.inbox.follow_inbox import (
     Arrived,
     Event,
@@ -40,13 +40,12 @@ LONGEST_STREAM = 300.0
 _UNLIMITED = RequestLimits(0, 0)
 
 
-class LivePages:
+class LivePages(Struct, frozen=True):
     """Streams of what arrives in an inbox."""
 
-    def __init__(self, follow: FollowInbox, renderer: Renderer, clock: IReactorTime) -> None:
-        self._follow = follow
-        self._renderer = renderer
-        self._clock = clock
+    _follow: FollowInbox
+    _renderer: Renderer
+    _clock: IReactorTime
 
     def pages(self) -> list[Page]:
         """List the one page."""
@@ -70,20 +69,23 @@ class LivePages:
         try:
             first = await anext(events)
         except ExpectedFailure as failure:
-            return _refusal_of(failure)
+            # A stream too: a browser does not come again after any other answer.
+            problem = b"retry: %d\n" % RETRY_LATER + _write_problem(failure)
+
+            async def refuse(request: Request) -> None:
+                request.write(problem)
+
+            return Stream(EVENT_STREAM, refuse)
         return stream_of(events, first, partial(self._write, visit), self._clock, _write_problem)
 
     def _write(self, visit: Visit, event: Event) -> bytes:
         if isinstance(event, Refused):
             return write_event("refused", render_refusal(event.refusal))
         cursor = format_cursor(event.cursor)
-        if isinstance(event, Arrived):
-            return write_event("mail", self._show(visit, event.message), cursor)
-        return write_event("removed" if event.has_removals else "", {}, cursor)
-
-    def _show(self, visit: Visit, message: StoredMessage) -> JsonObject:
-        """Give the row of a list, and what is told of a mail where the list is not looked at."""
-        summary, extracted = message.summary, message.content.extracted
+        if not isinstance(event, Arrived):
+            return write_event("removed" if event.has_removals else "", {}, cursor)
+        # The row of a list, and what is told of a mail where the list is not looked at.
+        summary, extracted = event.message.summary, event.message.content.extracted
         row = self._renderer.part(
             "inbox_row.html",
             one=ListedMessage(summary, extracted),
@@ -92,27 +94,18 @@ class LivePages:
             opened=None,
         )
         author = summary.header.author_name or summary.header.author_address
-        return {
+        shown = {
             "id": summary.id,
             "subject": summary.header.subject or "(no subject)",
             "about": "\n".join(filter(None, [author, *extracted.codes[:1]])),
             "row": str(row),
         }
+        return write_event("mail", shown, cursor)
 
 
 def live_caller(account: Account) -> Caller:
     """Give the caller that an account's open pages wait as; all of them share its waits."""
     return Caller(account.id, KeyId(f"pages of {account.id}"), _UNLIMITED)
-
-
-def _refusal_of(failure: ExpectedFailure) -> Stream:
-    """Say in a stream why there is none: a browser does not come again after any other answer."""
-
-    async def run(request: Request) -> None:
-        request.write(b"retry: %d\n" % RETRY_LATER)
-        request.write(_write_problem(failure))
-
-    return Stream(EVENT_STREAM, run)
 
 
 def _write_problem(failure: ExpectedFailure) -> bytes:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from mailcheck.checks.content.bodies import Attachment
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.messages import StoredMessage
@@ -24,26 +26,16 @@ from mailcheck.web.site.replies import Reply, download_reply
 BASE = "/inbox/messages/<message_id>"
 
 
-class MessagePages:
+class MessagePages(Struct, frozen=True):
     """The pages of one message, for its owner."""
 
-    def __init__(
-        self,
-        read: ReadInbox,
-        inbox: InboxList,
-        authenticate: AuthenticateMessage,
-        show: ShowMessage,
-        share: ShareMessage,
-        delete: DeleteMessages,
-        renderer: Renderer,
-    ) -> None:
-        self._read = read
-        self._inbox = inbox
-        self._authenticate = authenticate
-        self._show = show
-        self._share = share
-        self._delete = delete
-        self._renderer = renderer
+    _read: ReadInbox
+    _inbox: InboxList
+    _authenticate: AuthenticateMessage
+    _show: ShowMessage
+    _share: ShareMessage
+    _delete: DeleteMessages
+    _renderer: Renderer
 
     def pages(self) -> list[Page]:
         """List the pages."""
@@ -67,7 +59,8 @@ class MessagePages:
         """
         # HEAD asks whether there is one: nobody has seen it then.
         is_opened = visit.request.method == b"GET"
-        message = await (self._open(visit) if is_opened else self._load(visit))
+        read = self._read.open_message if is_opened else self._read.message
+        message = await read(visit.account.id, _message_id(visit))
         request = read_unsearched(visit.query)
         view = await view_message(self._show, message, visit, request)
         summary = message.summary
@@ -91,9 +84,7 @@ class MessagePages:
     async def frame(self, visit: Visit) -> Reply:
         """GET /inbox/messages/{id}/frame?remote=true."""
         message = await self._load(visit)
-        is_remote = asks_for_remote(visit)
-        safe = await self._show.html(message, allows_remote=is_remote)
-        return frame_reply(safe, message.summary.header.subject, allows_remote=is_remote)
+        return await frame_reply(self._show, message, allows_remote=asks_for_remote(visit))
 
     async def raw(self, visit: Visit) -> Reply:
         """GET /inbox/messages/{id}/raw: the exact bytes, as a download."""
@@ -129,9 +120,6 @@ class MessagePages:
         return await self._read.attachment(
             visit.account.id, _message_id(visit), visit.path["attachment_id"]
         )
-
-    async def _open(self, visit: Visit) -> StoredMessage:
-        return await self._read.open_message(visit.account.id, _message_id(visit))
 
     async def _load(self, visit: Visit) -> StoredMessage:
         return await self._read.message(visit.account.id, _message_id(visit))

@@ -47,15 +47,18 @@ _OWN_STYLE = (
 )
 
 
-def frame_reply(safe: SafeHtml, title: str, *, allows_remote: bool) -> Reply:
-    """Make the document that is put into a frame."""
+async def frame_reply(show: ShowMessage, message: StoredMessage, *, allows_remote: bool) -> Reply:
+    """Return the document with the HTML of a message, for a frame."""
+    safe = await show.html(message, allows_remote=allows_remote)
     images = "data: https: http:" if allows_remote else "data:"
+    said = {"lang": safe.language, "dir": safe.direction}
+    root = "".join(f' {name}="{escape(value)}"' for name, value in said.items() if value)
     body = (
-        f"<!doctype html>\n<html{_root_attributes(safe)}><head>"
+        f"<!doctype html>\n<html{root}><head>"
         '<meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         '<meta name="referrer" content="no-referrer"><meta name="robots" content="noindex">'
-        f'<link rel="icon" href="data:,"><title>{escape(title)}</title>'
+        f'<link rel="icon" href="data:,"><title>{escape(message.summary.header.subject)}</title>'
         f"<style>{_OWN_STYLE}</style><style>{safe.style_sheet}</style></head>"
         f"<body>{safe.body}</body></html>\n"
     )
@@ -69,11 +72,6 @@ def frame_reply(safe: SafeHtml, title: str, *, allows_remote: bool) -> Reply:
             "Cross-Origin-Resource-Policy": "same-origin",
         },
     )
-
-
-def _root_attributes(safe: SafeHtml) -> str:
-    said = {"lang": safe.language, "dir": safe.direction}
-    return "".join(f' {name}="{escape(value)}"' for name, value in said.items() if value)
 
 
 MAX_PICTURE = 5_000_000
@@ -133,33 +131,23 @@ def preview_reply(attachment: Attachment) -> Reply:
     facts = AttachmentFacts("", "", attachment.content_type, len(attachment.data), None)
     kind = preview_of(facts)
     if kind == "picture":
-        content_type = _picture_type(attachment.data)
-        if content_type is None:
-            return _reply(_NO_PICTURE, "image/svg+xml", "")
-        return _reply(attachment.data, content_type, "")
+        data = attachment.data
+        if data[:4] == RIFF and data[8:12] == WEBP:
+            return _reply(data, "image/webp", "")
+        for content_type, beginnings in PICTURES.items():
+            if data.startswith(beginnings):
+                return _reply(data, content_type, "")
+        return _reply(_NO_PICTURE, "image/svg+xml", "")
     if kind == "text":
-        return _reply(
-            _document(attachment), "text/html; charset=utf-8", "style-src 'unsafe-inline'; "
-        )
+        text = attachment.opened or decode_text(attachment.data, "")[0]
+        rest = "" if len(text) <= MAX_PREVIEW_TEXT else "\n\n[It goes on: download it.]"
+        body = (
+            '<!doctype html>\n<html><head><meta charset="utf-8">'
+            f"<title>{escape(attachment.filename)}</title><style>{_STYLE}</style></head>"
+            f"<body><pre>{escape(text[:MAX_PREVIEW_TEXT])}{rest}</pre></body></html>\n"
+        ).encode("utf-8", "replace")
+        return _reply(body, "text/html; charset=utf-8", "style-src 'unsafe-inline'; ")
     raise AttachmentNotFound("this attachment can't be shown here: download it")
-
-
-def _picture_type(data: bytes) -> str | None:
-    if data[:4] == RIFF and data[8:12] == WEBP:
-        return "image/webp"
-    return next(
-        (kind for kind, beginnings in PICTURES.items() if data.startswith(beginnings)), None
-    )
-
-
-def _document(attachment: Attachment) -> bytes:
-    text = attachment.opened or decode_text(attachment.data, "")[0]
-    rest = "" if len(text) <= MAX_PREVIEW_TEXT else "\n\n[It goes on: download it.]"
-    return (
-        '<!doctype html>\n<html><head><meta charset="utf-8">'
-        f"<title>{escape(attachment.filename)}</title><style>{_STYLE}</style></head>"
-        f"<body><pre>{escape(text[:MAX_PREVIEW_TEXT])}{rest}</pre></body></html>\n"
-    ).encode("utf-8", "replace")
 
 
 def _reply(body: bytes, content_type: str, more: str) -> Reply:

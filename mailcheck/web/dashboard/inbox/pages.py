@@ -12,7 +12,7 @@ from mailcheck.core.cursors import format_cursor
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import EXAMPLES
 from mailcheck.core.filters import PARAMETER as SEARCH_PARAMETER
-from mailcheck.core.identifiers import AccountId, MessageId
+from mailcheck.core.identifiers import MessageId
 from mailcheck.core.instants import HOUR
 from mailcheck.core.messages import ListedMessage
 from mailcheck.operations.inbox.messages import (
@@ -47,12 +47,11 @@ class InboxFacts(Struct, frozen=True):
     retention: int
 
 
-class InboxList:
+class InboxList(Struct, frozen=True):
     """Reads the list, and says what its template names."""
 
-    def __init__(self, read: ReadInbox, facts: InboxFacts) -> None:
-        self._read = read
-        self._facts = facts
+    _read: ReadInbox
+    _facts: InboxFacts
 
     async def values(self, visit: Visit, opened: MessageId | None = None) -> dict[str, Any]:
         """Read what ``?tag=&to=&q=&limit=&page=&for=<tag of an address>`` asks for.
@@ -75,6 +74,9 @@ class InboxList:
             request = read_unsearched(visit.query)
             messages = MessageList((), None, 0, overview.state.last_position)
         newer, older = _neighbours(messages.messages, opened)
+        unread = 0
+        if not request.written:  # of a search it would be too dear
+            unread = await self._read.count_unread(account.id, request.wanted)
         return {
             "status": status,
             "request": request,
@@ -91,37 +93,28 @@ class InboxList:
             "shown_tags": SHOWN_TAGS,
             "shortcuts": SHORTCUTS,
             **self._address(visit, request),
-            **await self._unread(account.id, request),
+            "unread": unread,
+            "has_more_unread": unread == LOOKED_THROUGH,
         }
-
-    async def _unread(self, account_id: AccountId, request: ListRequest) -> dict[str, Any]:
-        """Count what is unread of the list; of a search that would be too dear."""
-        count = 0
-        if not request.written:
-            count = await self._read.count_unread(account_id, request.wanted)
-        return {"unread": count, "has_more_unread": count == LOOKED_THROUGH}
 
     def _address(self, visit: Visit, request: ListRequest) -> dict[str, Any]:
         """Say where mail for this inbox is to be sent, with the tag that is asked about."""
         mailbox, domain = visit.account.mailbox_name, self._facts.domain
         tag = visit.query.text("for") or request.wanted.tag or ""
         problem = explain_bad_tag(tag)
+        mail_server = None  # none is received
+        if self._facts.mail_port is not None:
+            host = urlsplit(visit.urls.public_url).hostname or "localhost"
+            mail_server = f"{f'[{host}]' if ':' in host else host}:{self._facts.mail_port}"
         return {
             "mailbox": mailbox,
             "domain": domain,
             "tag": tag,
             "tag_problem": problem,
             "address": join_subaddress(mailbox, "" if problem else tag, domain),
-            "mail_server": self._mail_server(visit),
+            "mail_server": mail_server,
             "retention_hours": f"{self._facts.retention / HOUR:g}",
         }
-
-    def _mail_server(self, visit: Visit) -> str | None:
-        """Give where to send mail, as this visitor reaches it; nothing where none is received."""
-        if self._facts.mail_port is None:
-            return None
-        host = urlsplit(visit.urls.public_url).hostname or "localhost"
-        return f"{f'[{host}]' if ':' in host else host}:{self._facts.mail_port}"
 
 
 def _neighbours(
@@ -136,22 +129,14 @@ def _neighbours(
     return newer, ids[index + 1] if index + 1 < len(ids) else None
 
 
-class InboxPages:
+class InboxPages(Struct, frozen=True):
     """The list of messages and what is done with all of them."""
 
-    def __init__(
-        self,
-        inbox: InboxList,
-        read: ReadInbox,
-        delete: DeleteMessages,
-        sample: SendSample,
-        renderer: Renderer,
-    ) -> None:
-        self._inbox = inbox
-        self._read = read
-        self._delete = delete
-        self._sample = sample
-        self._renderer = renderer
+    _inbox: InboxList
+    _read: ReadInbox
+    _delete: DeleteMessages
+    _sample: SendSample
+    _renderer: Renderer
 
     def pages(self) -> list[Page]:
         """List the pages."""

@@ -1,5 +1,7 @@
 """Mail that somebody shared: a page for people, JSON for programs; no login for either."""
 
+from msgspec import Struct
+
 from mailcheck.api.inbox.messages import render_message
 from mailcheck.checks.content.bodies import Attachment
 from mailcheck.operations.concurrency import Turns
@@ -22,22 +24,14 @@ BASE = "/share/<token>"
 UNLISTED = {"X-Robots-Tag": "noindex, nofollow", "Vary": "Accept"}
 
 
-class SharePages:
+class SharePages(Struct, frozen=True):
     """The pages of a share link; each of them asks whether the link is still good."""
 
-    def __init__(
-        self,
-        share: ShareMessage,
-        authenticate: AuthenticateMessage,
-        show: ShowMessage,
-        renderer: Renderer,
-        turns: Turns,
-    ) -> None:
-        self._share = share
-        self._authenticate = authenticate
-        self._show = show
-        self._renderer = renderer
-        self._turns = turns
+    _share: ShareMessage
+    _authenticate: AuthenticateMessage
+    _show: ShowMessage
+    _renderer: Renderer
+    _turns: Turns
 
     def pages(self) -> list[Page]:
         """List the pages."""
@@ -68,9 +62,7 @@ class SharePages:
     async def frame(self, visit: Visit) -> Reply:
         """GET /share/{token}/frame?remote=true."""
         message = await self._share.open(visit.path["token"])
-        is_remote = asks_for_remote(visit)
-        safe = await self._show.html(message, allows_remote=is_remote)
-        return frame_reply(safe, message.summary.header.subject, allows_remote=is_remote)
+        return await frame_reply(self._show, message, allows_remote=asks_for_remote(visit))
 
     async def attachment(self, visit: Visit) -> Reply:
         """GET /share/{token}/attachments/{attachmentId}: a download whatever it is."""
