@@ -191,7 +191,7 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
             sign_in, register, accounts.invitations, keys, read, servers, renderer
         ).pages(),
         *key_pages.pages(),
-        *WebhookPages(webhooks, budget, renderer, key_pages.show_with).pages(),
+        *WebhookPages(webhooks, budget, renderer, key_pages.show).pages(),
     ]
 
 

@@ -18,8 +18,8 @@ class Progress:
     def __init__(self, clock: IReactorTime, stream: TextIO) -> None:
         self._clock = clock
         self._stream = stream
-        self._asked = 0
-        self._answered = 0
+        self.asked = 0
+        self.answered = 0  # or given up
         self._drawing: IDelayedCall | None = None
         if stream.isatty():
             self._drawing = clock.callLater(INTERVAL, self._draw)
@@ -27,14 +27,6 @@ class Progress:
     def watch(self, resolver: Resolver) -> Resolver:
         """Give a resolver whose questions are counted."""
         return _Watched(resolver, self)
-
-    def note_question(self) -> None:
-        """Count a question."""
-        self._asked += 1
-
-    def note_answer(self) -> None:
-        """Count an answer, or a question that was given up."""
-        self._answered += 1
 
     def end(self) -> None:
         """Take the line away."""
@@ -45,7 +37,7 @@ class Progress:
             self._stream.flush()
 
     def _draw(self) -> None:
-        draw(self._stream, f"{CLEAR_LINE}{self._answered} of {self._asked} DNS answers ...")
+        draw(self._stream, f"{CLEAR_LINE}{self.answered} of {self.asked} DNS answers ...")
         self._stream.flush()
         self._drawing = self._clock.callLater(INTERVAL, self._draw)
 
@@ -56,11 +48,11 @@ class _Watched:
         self._progress = progress
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        self._progress.note_question()
+        self._progress.asked += 1
         answer = self._resolver.lookup(question)
 
         def note(result: DnsAnswer) -> DnsAnswer:
-            self._progress.note_answer()
+            self._progress.answered += 1
             return result
 
         return answer.addBoth(note)

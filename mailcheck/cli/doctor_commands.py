@@ -18,7 +18,7 @@ from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMIN
 from mailcheck.cli.on_reactor import set_work
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.daemon.wall_clock import of_the_system
-from mailcheck.operations.doctor import Examination, Health
+from mailcheck.operations.doctor import Health
 
 STATUSES = {
     Health.FINE: EXIT_FINE,
@@ -55,7 +55,16 @@ async def examine(options: argparse.Namespace, console: Console, reactor: Any) -
     if options.json:
         console.say_json(as_json(render_diagnosis(found)))
     else:
-        _say_findings(found, console)
+        marks = {Health.FINE: "ok", Health.PROBLEM: "PROBLEM", Health.UNKNOWN: "unknown"}
+        for one in found:
+            console.say(f"{one.topic:<12} {marks[one.health]}")
+            for finding in one.findings:
+                console.say(f"  {finding.meaning}")
+                console.say(f"  -> {finding.fix}")
+                fix = proof_of(finding, one.proofs)
+                if fix is not None:
+                    record = fix.record
+                    console.say(f"     {record.name}  {record.rdtype}  {record.value}")
     return STATUSES[worst_health(one.health for one in found)]
 
 
@@ -77,16 +86,3 @@ def _say_zone(records: Iterable[RecordToPublish], console: Console) -> int:
         )
     console.say_all(pointers)
     return EXIT_FINE
-
-
-def _say_findings(examinations: Iterable[Examination], console: Console) -> None:
-    marks = {Health.FINE: "ok", Health.PROBLEM: "PROBLEM", Health.UNKNOWN: "unknown"}
-    for one in examinations:
-        console.say(f"{one.topic:<12} {marks[one.health]}")
-        for finding in one.findings:
-            console.say(f"  {finding.meaning}")
-            console.say(f"  -> {finding.fix}")
-            fix = proof_of(finding, one.proofs)
-            if fix is not None:
-                record = fix.record
-                console.say(f"     {record.name}  {record.rdtype}  {record.value}")

@@ -210,19 +210,14 @@ def _wait(
         filters = {**filters, "since": since.isoformat(timespec="milliseconds")}
         found = inbox.messages(**filters, limit=max(1, min(count, LARGEST_PAGE)))
         if len(found) == count:
-            _tell_age(found[0], console)
+            received_at = datetime.fromisoformat(found[0]["receivedAt"]).timestamp()
+            seconds = max(0, round(time.time() - received_at))
+            age = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+            console.remark(f"it came {age} ago; --new waits for the next one")
             return found[::-1]
     if options.count is not None:
         return inbox.wait_many(count, after=options.after, timeout=timeout, **filters)
     return [inbox.wait(after=options.after, timeout=timeout, **filters)]
-
-
-def _tell_age(newest: Mail, console: Console) -> None:
-    """Say that the mail was there already."""
-    received_at = datetime.fromisoformat(newest["receivedAt"]).timestamp()
-    seconds = max(0, round(time.time() - received_at))
-    age = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
-    console.remark(f"it came {age} ago; --new waits for the next one")
 
 
 def _delete(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
@@ -271,22 +266,18 @@ def _print_mail(mail: Mail, options: argparse.Namespace, console: Console) -> in
         elif options.raw:
             console.give_bytes(mail.eml())
         elif options.json:
-            console.say_text(json.dumps(mail.whole(), indent=2, ensure_ascii=False))
+            console.say_json(mail.whole())
         else:
-            _describe(mail, console)
+            console.say(_one_line(mail))
+            for name, values in (("code", mail["codes"]), ("link", mail["links"])):
+                for value in values:
+                    best = "  <- best link" if value == mail["bestLink"] else ""
+                    console.say(f"{name}: {value}{best}")
+            console.say("")
+            console.say_text(mail.text or "(no text part; --json shows the HTML)")
     except MailcheckError as error:
         return report_problem(error, console)
     return EXIT_FINE
-
-
-def _describe(mail: Mail, console: Console) -> None:
-    console.say(_one_line(mail))
-    for name, values in (("code", mail["codes"]), ("link", mail["links"])):
-        for value in values:
-            best = "  <- best link" if value == mail["bestLink"] else ""
-            console.say(f"{name}: {value}{best}")
-    console.say("")
-    console.say_text(mail.text or "(no text part; --json shows the HTML)")
 
 
 def _one_line(mail: Mail) -> str:

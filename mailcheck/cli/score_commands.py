@@ -34,8 +34,6 @@ from mailcheck.daemon.wall_clock import time_of_day
 from mailcheck.operations.deliverability.preflight import check_records, parse_record
 from mailcheck.operations.in_children import check_raw_mail
 
-STANDARD_INPUT = "-"
-
 
 class MailOfFile(Struct, frozen=True):
     """The mail, and what of its envelope was read from its own header, by option."""
@@ -51,8 +49,10 @@ def read_mail_of_file(options: argparse.Namespace, now: Instant) -> MailOfFile:
         be read.
     """
     try:
-        is_stream = options.file == STANDARD_INPUT
-        raw_message = sys.stdin.buffer.read() if is_stream else Path(options.file).read_bytes()
+        if options.file == "-":
+            raw_message = sys.stdin.buffer.read()
+        else:
+            raw_message = Path(options.file).read_bytes()
     except OSError as error:
         problem = f"{options.file} can't be read: {error.strerror}"
         raise InvalidParameter("FILE", problem) from None

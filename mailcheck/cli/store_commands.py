@@ -101,8 +101,17 @@ def copy_to_postgresql(options: argparse.Namespace, console: Console) -> int:
     # Loaded where it is used alone: psycopg2 takes a while, and memory.
     from mailcheck.engines.store_copy import CopyUndetermined, copy_store
 
+    told_at = time.monotonic()
+
+    def tell(table: str, done: int, total: int) -> None:
+        nonlocal told_at
+        now = time.monotonic()
+        if now >= told_at + PROGRESS_EVERY:
+            told_at = now
+            console.remark(f"{table}: {done:,} of {total:,}")
+
     try:
-        copied = copy_store(console.config.storage.file, url, Progress(console).tell)
+        copied = copy_store(console.config.storage.file, url, tell)
     except CopyUndetermined as failure:
         console.remark(f"mailcheck: {failure}")
         return EXIT_UNDETERMINED
@@ -136,18 +145,3 @@ def read_url(given: str) -> str:
         where = "stdin" if given == "-" else given
         raise ConfigError(f"--to: {where} holds no URL of a PostgreSQL database: postgresql://...")
     return url
-
-
-class Progress:
-    """Remarks now and then how far a copy is."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._told_at = time.monotonic()
-
-    def tell(self, table: str, done: int, total: int) -> None:
-        """Hear that so many rows of a table are copied."""
-        now = time.monotonic()
-        if now >= self._told_at + PROGRESS_EVERY:
-            self._told_at = now
-            self._console.remark(f"{table}: {done:,} of {total:,}")

@@ -88,8 +88,7 @@ def list_watches(daemon: Mailcheck, options: argparse.Namespace, console: Consol
         for one in watches:
             state = "paused" if one["paused"] else f"every {one['everyMinutes']} min"
             console.say(f"{one['id']}  {one['target']}  {state}")
-        for alert in alerts:
-            console.say(_alert_line(alert))
+        console.say_all(map(_alert_line, alerts))
     return EXIT_PROBLEM if alerts else EXIT_FINE
 
 
@@ -104,7 +103,25 @@ def show_watch(daemon: Mailcheck, options: argparse.Namespace, console: Console)
     if options.json:
         console.say_text(json.dumps({**shown, "history": history}))
     else:
-        console.say_all(_lines(shown, history, open_alerts))
+        console.say(f"{shown['target']}  {_moment(shown['lastRunAt']) or 'not run yet'}")
+        if shown["score"] is not None:
+            console.say(f"score {shown['score']} ({shown['grade']})")
+        console.say_all(map(_alert_line, open_alerts))
+        known = {alert["sentence"] for alert in open_alerts}
+        others = (one["sentence"] for one in shown["problems"])
+        console.say_all(sentence for sentence in others if sentence not in known)
+        if shown["undetermined"]:
+            console.say(f"could not be found out: {', '.join(shown['undetermined'])}")
+        for host in history["hosts"]:
+            if host["uptime"] is not None:
+                share = f"{host['uptime']:.2%}"
+                console.say(f"{host['host']} took connections for {share} of the time")
+        for one in shown["receivers"]:
+            if one["problem"]:
+                where = f"{one['to']} ({one['state']})"
+                console.say(f"alerts do not reach {where}: {one['problem']}")
+        for one in reversed(history["changes"][-CHANGES:]):
+            console.say(f"{_moment(one['at'])}  {one['sentence']}")
     return EXIT_PROBLEM if open_alerts else EXIT_FINE
 
 
@@ -131,25 +148,6 @@ def _path(daemon: Mailcheck, named: str) -> str:
     watches, _ = _all(daemon)
     known = {one["target"]: one["id"] for one in watches}
     return f"/watches/{quote(known.get(named.lower().rstrip('.'), named), safe='')}"
-
-
-def _lines(shown: Any, history: Any, open_alerts: list[Any]) -> list[str]:
-    lines = [f"{shown['target']}  {_moment(shown['lastRunAt']) or 'not run yet'}"]
-    if shown["score"] is not None:
-        lines.append(f"score {shown['score']} ({shown['grade']})")
-    lines += [_alert_line(alert) for alert in open_alerts]
-    known = {alert["sentence"] for alert in open_alerts}
-    lines += [one["sentence"] for one in shown["problems"] if one["sentence"] not in known]
-    if shown["undetermined"]:
-        lines.append(f"could not be found out: {', '.join(shown['undetermined'])}")
-    for host in history["hosts"]:
-        if host["uptime"] is not None:
-            lines.append(f"{host['host']} took connections for {host['uptime']:.2%} of the time")
-    for one in shown["receivers"]:
-        if one["problem"]:
-            lines.append(f"alerts do not reach {one['to']} ({one['state']}): {one['problem']}")
-    changes = history["changes"][-CHANGES:]
-    return [*lines, *(f"{_moment(one['at'])}  {one['sentence']}" for one in reversed(changes))]
 
 
 def _alert_line(alert: Any) -> str:

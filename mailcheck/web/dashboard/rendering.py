@@ -10,11 +10,12 @@ from msgspec import Struct
 
 from mailcheck.checks.quality.topics import topic_of, topic_of_finding
 from mailcheck.core.addresses import SEPARATOR, split_subaddress
+from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.web.dashboard.cookies import THEMES, theme_of
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Visit
-from mailcheck.web.site.errors import NOWHERE
+from mailcheck.web.site.errors import NOWHERE, status_of
 from mailcheck.web.site.replies import Reply
 
 Entry = tuple[str, str]
@@ -162,36 +163,39 @@ class Renderer(Struct, frozen=True):
         *,
         status: int = 200,
         headers: Mapping[str, str] | None = None,
+        error: ExpectedFailure | None = None,
         **values: Any,
     ) -> Reply:
-        """Render a page; in its template are `visit`, `link`, `static` and `form_token` too."""
+        """Render a page; in its template are `visit`, `link`, `static` and `form_token` too.
+
+        :param error: gives the page its status, and is ``problem`` in the template.
+        """
+        if error is not None:
+            status = status_of(error)
         path = "/" + "/".join(
             part.decode("utf-8", "replace") for part in visit.request.prepath or ()
         )
         field = Markup('<input type="hidden" name="{}" value="{}">')
-        text = (
-            _templates()
-            .get_template(template)
-            .render(
-                visit=visit,
-                owner=visit.owner,
-                link=visit.link,
-                static=lambda name: visit.link(self._static.path(name)),
-                static_text=self._static.text,
-                form_token=lambda: field.format(FORM_TOKEN, visit.form_secret.token()),
-                bare_form_token=visit.form_secret.token,
-                menu=[
-                    (title, entry, is_current(entry, path) and status != NOWHERE)
-                    for title, entry in MENU
-                ],
-                below=lines_below("" if status == NOWHERE else path),
-                refuses_mail=self._refuses_mail(),
-                here_uri=visit.request.uri.decode("ascii", "replace"),
-                theme=theme_of(visit),
-                themes=THEMES,
-                notice=NOTICES.get(visit.query.text("done") or ""),
-                **values,
-            )
+        compiled = _templates().get_template(template)
+        text = compiled.render(
+            visit=visit,
+            owner=visit.owner,
+            link=visit.link,
+            static=lambda name: visit.link(self._static.path(name)),
+            static_text=self._static.text,
+            form_token=lambda: field.format(FORM_TOKEN, visit.form_secret.token()),
+            bare_form_token=visit.form_secret.token,
+            menu=[
+                (title, entry, is_current(entry, path) and status != NOWHERE)
+                for title, entry in MENU
+            ],
+            below=lines_below("" if status == NOWHERE else path),
+            refuses_mail=self._refuses_mail(),
+            here_uri=visit.request.uri.decode("ascii", "replace"),
+            theme=theme_of(visit),
+            themes=THEMES,
+            notice=NOTICES.get(visit.query.text("done") or ""),
+            **{"problem": "" if error is None else str(error), **values},
         )
         body = text.encode("utf-8", "replace")
         return Reply(status, body, "text/html; charset=utf-8", {**PAGE_HEADERS, **(headers or {})})

@@ -56,53 +56,15 @@ class KeyPages:
             visit, "connect.html", snippets=snippets, placeholder=KEY_PLACEHOLDER
         )
 
-    async def show(self, visit: Visit) -> Reply:
-        """GET /keys."""
-        return await self._list(visit, "", None)
-
-    async def show_with(self, visit: Visit, form: WebhookForm) -> Reply:
-        """Give the page where a webhook could not be made."""
-        return await self._list(visit, "", None, form)
-
-    async def create(self, visit: Visit) -> Reply:
-        """POST /keys: name. The answer is the one page that ever shows the key."""
-        name = visit.form.text("name") or ""
-        try:
-            issued = await self._keys.create(visit.account, name)
-        except ExpectedFailure as failure:
-            return await self._list(visit, name, failure)
-        snippets = write_snippets(visit.urls, issued.secret, self._submission)
-        return self._renderer.page(visit, "key_created.html", issued=issued, snippets=snippets)
-
-    async def set_fault(self, visit: Visit) -> Reply:
-        """POST /keys/<key_id>/fault: every, a number or nothing."""
-        given = (visit.form.text("every") or "").strip()
-        try:
-            is_number = given.isascii() and given.isdigit()
-            if given and not (is_number and len(given) <= len(str(LARGEST_EVERY))):
-                raise InvalidParameter(
-                    "every",
-                    f"which mails of a key fail is a whole number, 1 to {LARGEST_EVERY}, or"
-                    " nothing",
-                )
-            every = int(given) if given else None
-            await self._keys.set_fault(visit.account, visit.path["key_id"], every)
-        except InvalidParameter as failure:
-            return await self._list(visit, "", failure)
-        return redirect(visit, "/keys", done="key-fault-set")
-
-    async def revoke(self, visit: Visit) -> Reply:
-        """POST /keys/<key_id>/revoke."""
-        await self._keys.revoke(visit.account, visit.path["key_id"])
-        return redirect(visit, "/keys", done="key-revoked")
-
-    async def _list(
+    async def show(
         self,
         visit: Visit,
-        name: str,
-        failure: ExpectedFailure | None,
         form: WebhookForm = NO_WEBHOOK,
+        *,
+        name: str = "",
+        failure: ExpectedFailure | None = None,
     ) -> Reply:
+        """GET /keys; with a form or a failure it is the page where something failed."""
         webhooks = await self._webhooks.all_shown(visit.account.id)
         failed = failure or form.failure
         return self._renderer.page(
@@ -122,3 +84,35 @@ class KeyPages:
             webhook_problem=None if form.failure is None else str(form.failure),
             longest_url=LONGEST_URL,
         )
+
+    async def create(self, visit: Visit) -> Reply:
+        """POST /keys: name. The answer is the one page that ever shows the key."""
+        name = visit.form.text("name") or ""
+        try:
+            issued = await self._keys.create(visit.account, name)
+        except ExpectedFailure as failure:
+            return await self.show(visit, name=name, failure=failure)
+        snippets = write_snippets(visit.urls, issued.secret, self._submission)
+        return self._renderer.page(visit, "key_created.html", issued=issued, snippets=snippets)
+
+    async def set_fault(self, visit: Visit) -> Reply:
+        """POST /keys/<key_id>/fault: every, a number or nothing."""
+        given = (visit.form.text("every") or "").strip()
+        try:
+            is_number = given.isascii() and given.isdigit()
+            if given and not (is_number and len(given) <= len(str(LARGEST_EVERY))):
+                raise InvalidParameter(
+                    "every",
+                    f"which mails of a key fail is a whole number, 1 to {LARGEST_EVERY}, or"
+                    " nothing",
+                )
+            every = int(given) if given else None
+            await self._keys.set_fault(visit.account, visit.path["key_id"], every)
+        except InvalidParameter as failure:
+            return await self.show(visit, failure=failure)
+        return redirect(visit, "/keys", done="key-fault-set")
+
+    async def revoke(self, visit: Visit) -> Reply:
+        """POST /keys/<key_id>/revoke."""
+        await self._keys.revoke(visit.account, visit.path["key_id"])
+        return redirect(visit, "/keys", done="key-revoked")

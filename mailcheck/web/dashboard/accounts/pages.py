@@ -1,5 +1,7 @@
 """Pages for signing in and out, signing up, and the account itself."""
 
+from typing import Any
+
 from msgspec import Struct
 
 from mailcheck.core.addresses import join_subaddress
@@ -114,16 +116,11 @@ class SignInPages(Struct, frozen=True):
         return self._form(visit, "sign_up.html", failure, name=name, invitation=invitation)
 
     def _form(
-        self, visit: Visit, template: str, failure: ExpectedFailure | None, **values: object
+        self, visit: Visit, template: str, failure: ExpectedFailure | None, **values: Any
     ) -> Reply:
         """Show a form, again with what was wrong."""
-        status, headers, problem = 200, {}, None
-        if failure is not None:
-            refusal = reply_to_failure(failure)
-            status, headers, problem = refusal.status, dict(refusal.headers), str(failure)
-        return self._renderer.page(
-            visit, template, status=status, headers=headers, problem=problem, **values
-        )
+        headers = None if failure is None else reply_to_failure(failure).headers
+        return self._renderer.page(visit, template, headers=headers, error=failure, **values)
 
 
 def session_cookies(visit: Visit, signed_in: SignedIn) -> list[str]:
@@ -207,9 +204,21 @@ class AccountPages(Struct, frozen=True):
             keys=await self._keys.valid(account),
         )
 
-    async def account(self, visit: Visit) -> Reply:
+    async def account(
+        self, visit: Visit, failure: ExpectedFailure | None = None, invitation: str | None = None
+    ) -> Reply:
         """GET /account."""
-        return self._account_page(visit)
+        return self._renderer.page(
+            visit,
+            "account.html",
+            headers=None if failure is None else reply_to_failure(failure).headers,
+            error=failure,
+            can_invite=visit.account.is_operator
+            and self._register.rules.mode is Registration.INVITE,
+            invitation=invitation,
+            invitation_days=INVITATION_DAYS,
+            mode=self._register.rules.mode,
+        )
 
     async def change_password(self, visit: Visit) -> Reply:
         """POST /account/password: old, new, again."""
@@ -219,28 +228,11 @@ class AccountPages(Struct, frozen=True):
                 raise InvalidParameter("again", "the new password is not the same both times")
             signed_in = await self._sign_in.change_password(visit.account, old, new)
         except ExpectedFailure as failure:
-            return self._account_page(visit, failure)
+            return await self.account(visit, failure)
         cookies = session_cookies(visit, signed_in)
         return redirect(visit, "/account", cookies=cookies, done="password-changed")
 
     async def invite(self, visit: Visit) -> Reply:
         """POST /account/invitations: by the operator. The answer shows the link once."""
         code = await self._invitations.invite_as(visit.account)
-        return self._account_page(visit, invitation=visit.urls.invitation_url(code))
-
-    def _account_page(
-        self, visit: Visit, failure: ExpectedFailure | None = None, invitation: str | None = None
-    ) -> Reply:
-        refusal = None if failure is None else reply_to_failure(failure)
-        return self._renderer.page(
-            visit,
-            "account.html",
-            status=200 if refusal is None else refusal.status,
-            headers=None if refusal is None else refusal.headers,
-            problem=None if failure is None else str(failure),
-            can_invite=visit.account.is_operator
-            and self._register.rules.mode is Registration.INVITE,
-            invitation=invitation,
-            invitation_days=INVITATION_DAYS,
-            mode=self._register.rules.mode,
-        )
+        return await self.account(visit, invitation=visit.urls.invitation_url(code))

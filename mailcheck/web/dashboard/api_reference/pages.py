@@ -1,7 +1,7 @@
 """The API reference, and the requests that a visitor tries on it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -84,12 +84,9 @@ class AnswerPages:
         called = route.path
         for name, value in path.items():
             called = called.replace(f"<{name}>", value)
-        shown = {
-            "called": f"GET {called}{'?' if query else ''}{query.decode('ascii')}",
-            "status": reply.status,
-            "answer": json.loads(reply.body),
-        }
-        return json_reply(shown)
+        called = f"GET {called}{'?' if query else ''}{query.decode('ascii')}"
+        answer = json.loads(reply.body)
+        return json_reply({"called": called, "status": reply.status, "answer": answer})
 
     async def _fill_in(self, route: Route[Any], visit: Visit) -> dict[str, str]:
         """Name the newest message, or the newest test, where the path wants one."""
@@ -124,19 +121,9 @@ class ApiPages:
 
     async def show(self, visit: Visit) -> Reply:
         """GET /api."""
-        document = self._description.document(visit.urls)
-        return self._renderer.page(
-            visit,
-            "api.html",
-            prose=view_prose(document),
-            base_url=visit.urls.base_url,
-            document_url=visit.link(API_PATH + DOCUMENT_PATH),
-            calls=self._shown(visit.urls, document),
-        )
-
-    def _shown(self, urls: PublicUrls, document: Mapping[str, Any]) -> Markup:
-        """Render the calls; it takes a while, and they are the same for every visitor."""
-        if urls not in self._calls:
+        urls = visit.urls
+        document = self._description.document(urls)
+        if urls not in self._calls:  # it takes a while, and they are the same for every visitor
             if len(self._calls) >= MAX_KEPT:
                 self._calls.clear()
             self._calls[urls] = self._renderer.part(
@@ -148,4 +135,11 @@ class ApiPages:
                 answered=self._answered,
                 answers_path=urlsplit(urls.public_url).path + ANSWERS_PATH,
             )
-        return self._calls[urls]
+        return self._renderer.page(
+            visit,
+            "api.html",
+            prose=view_prose(document),
+            base_url=urls.base_url,
+            document_url=visit.link(API_PATH + DOCUMENT_PATH),
+            calls=self._calls[urls],
+        )

@@ -116,14 +116,10 @@ def shorten(value: Any, at_most: int = 2) -> Any:
 _RESPONSES = "#/components/responses/"
 
 
-class ParameterRow(Struct, frozen=True):
+class ParameterRow(Row, frozen=True):
     """A parameter of a call."""
 
-    name: str
     place: str
-    kind: Markup
-    is_required: bool
-    description: Markup
 
 
 class AnswerRow(Struct, frozen=True):
@@ -244,12 +240,9 @@ def _view_parameter(parameter: Mapping[str, Any]) -> ParameterRow:
     schema = parameter["schema"]
     bounds = name_bounds(schema)
     words = " ".join(filter(None, (parameter["description"], f"({bounds})" if bounds else "")))
+    kind, is_required = name_type(schema), parameter["required"]
     return ParameterRow(
-        parameter["name"],
-        parameter["in"],
-        name_type(schema),
-        parameter["required"],
-        code_words(words),
+        parameter["name"], kind, is_required, code_words(words), place=parameter["in"]
     )
 
 

@@ -25,7 +25,6 @@ from mailcheck.web.dashboard.deliverability.report_view import (
 )
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
 
 PATH = "/tests/<test_id>/preflight"
@@ -71,12 +70,10 @@ class PreflightPages(Struct, frozen=True):
             await self._budget.take(visit.account.id)
             report = await self._preflight.run(visit.account.id, visit.path["test_id"], records)
         except InvalidParameter as problem:
-            return await self._page(visit, rows, status=status_of(problem), problem=str(problem))
+            return await self._page(visit, rows, error=problem)
         return await self._page(visit, rows, proposed=view_report(as_json(render_report(report))))
 
-    async def _page(
-        self, visit: Visit, rows: Rows | None, *, status: int = 200, **values: Any
-    ) -> Reply:
+    async def _page(self, visit: Visit, rows: Rows | None, **values: Any) -> Reply:
         result = await self._tests.one(visit.account.id, visit.path["test_id"])
         if result.test.received_at is None:
             raise NoMailYet("no mail has come in for this test: there is nothing to judge")
@@ -87,11 +84,10 @@ class PreflightPages(Struct, frozen=True):
         return self._renderer.page(
             visit,
             "deliverability_preflight.html",
-            status=status,
             here=f"/tests/{result.test.id}",
             now=now,
             rows=[*rows, *([EMPTY] * spare)],
             types=TYPES,
             longest=MAX_VALUE,
-            **{"problem": "", "proposed": None, **values},
+            **{"proposed": None, **values},
         )

@@ -22,7 +22,6 @@ from mailcheck.operations.places import CheckTurns
 from mailcheck.web.dashboard.domains.view import NameRules
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.event_streams import EVENT_STREAM, Stream, write_event
 from mailcheck.web.site.replies import Reply
 
@@ -112,7 +111,7 @@ class BlocklistPages(Struct, frozen=True):
         try:
             query = self._read(text)
         except InvalidParameter as problem:
-            return self._page(visit, text, status=status_of(problem), problem=str(problem))
+            return self._page(visit, text, error=problem)
         if not visit.query.value("whole", FLAG, False):
             rows = pending_rows(self._blocklists.lists_for(query))
             return self._page(visit, text, name=str(query), rows=rows)
@@ -165,18 +164,17 @@ class BlocklistPages(Struct, frozen=True):
             allow_private=self._rules.allow_private,
         )
 
-    def _page(self, visit: Visit, text: str, *, status: int = 200, **values: Any) -> Reply:
+    def _page(self, visit: Visit, text: str, **values: Any) -> Reply:
         asked = urlencode({"query": text})
         return self._renderer.page(
             visit,
             "blocklists.html",
-            status=status,
             text=text,
             live=f"/blocklists/live?{asked}",
             whole=f"/blocklists?{asked}&whole=true",
             labels=LABELS,
             explanations=EXPLANATIONS,
-            **{"problem": "", "name": "", "rows": [], "totals": None, "addresses": (), **values},
+            **{"name": "", "rows": [], "totals": None, "addresses": (), **values},
         )
 
     def _piece(self, visit: Visit, template: str, **values: Any) -> str:

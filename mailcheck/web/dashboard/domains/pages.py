@@ -33,7 +33,6 @@ from mailcheck.web.dashboard.domains.view import (
 )
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
 
 Step = tuple[str, str]
@@ -149,7 +148,7 @@ class DomainPages(Struct, frozen=True):
         try:
             query = form.read(self._rules)
         except InvalidParameter as problem:
-            return self._page(visit, form, status=status_of(problem), problem=str(problem))
+            return self._page(visit, form, error=problem)
         is_refresh = visit.query.value("refresh", FLAG, False)
         if not visit.query.value("whole", FLAG, False):
             more = {"refresh": "true"} if is_refresh else {}
@@ -167,11 +166,9 @@ class DomainPages(Struct, frozen=True):
                 reputation = await self._reputation.compute(query, offered, is_refresh=True)
         return self._page(visit, form, name=query.domain, **view_check(reputation, report))
 
-    def _page(self, visit: Visit, form: DomainForm, *, status: int = 200, **values: Any) -> Reply:
-        shown = {"problem": "", "name": "", "whole": "", "found": None, **values}
-        return self._renderer.page(
-            visit, "domain.html", status=status, form=form, words=WORDS, **shown
-        )
+    def _page(self, visit: Visit, form: DomainForm, **values: Any) -> Reply:
+        shown = {"name": "", "whole": "", "found": None, **values}
+        return self._renderer.page(visit, "domain.html", form=form, words=WORDS, **shown)
 
 
 def view_check(reputation: Reputation, report: DomainReport) -> dict[str, Any]:

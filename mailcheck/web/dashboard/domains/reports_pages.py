@@ -1,6 +1,6 @@
 """Reports of receivers: who sends as a domain, what fails and why, and where reports go."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -16,15 +16,13 @@ from mailcheck.api.requests.fields import DAY, LAST_PAGE, WHOLE_NUMBER
 from mailcheck.api.shapes import as_json
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.receiver_reports import ReportId, ReportKind, ReportPlaces, ReportSelection
+from mailcheck.core.receiver_reports import ReportId, ReportKind, ReportSelection
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.reports.offer_records import Offered
 from mailcheck.operations.reports.offered import ReportOperations
-from mailcheck.store.domains.report_store import ReportedDomain
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
 
 NEWEST = 20
@@ -57,63 +55,48 @@ class ReportsPages(Struct, frozen=True):
 
         Without a domain the one with most messages is shown.
         """
-        show = self._reports.show
-        domains = await show.domains(visit.account.id)
-        own = await show.addresses(visit.account.id)
-        typed = (visit.query.text("domain") or "").strip()
-        values = await self._listed(visit, own, domains)
-        values |= {"typed": typed, "problem": "", "domain": "", "overview": None}
-        known = [one.domain for one in domains if one.kind is ReportKind.DMARC]
-        known += [one.domain for one in domains if one.kind is ReportKind.TLS]
-        try:
-            domain = parse_domain(typed or next(iter(known), ""), allow_special_use=True)
-        except InvalidParameter as problem:
-            if not typed:
-                return self._renderer.page(visit, "reports.html", **values)
-            values["problem"], status = str(problem), status_of(problem)
-            return self._renderer.page(visit, "reports.html", status=status, **values)
-        values |= await self._said(visit, own, domain, values)
-        return self._renderer.page(visit, "reports.html", **values)
-
-    async def _listed(
-        self, visit: Visit, own: ReportPlaces, domains: Sequence[ReportedDomain]
-    ) -> dict[str, Any]:
-        """Return the list of reports, and which pages of each list are shown."""
-        show, query = self._reports.show, visit.query
+        account_id, show, query = visit.account.id, self._reports.show, visit.query
+        domains = await show.domains(account_id)
+        own = await show.addresses(account_id)
+        typed = (query.text("domain") or "").strip()
         days = query.value("days", WHOLE_NUMBER, DEFAULT_REPORT_DAYS, 1, MOST_REPORT_DAYS)
         page, senders, tls = (
             query.value(name, WHOLE_NUMBER, 1, 1, LAST_PAGE) for name in ("page", "senders", "tls")
         )
-        sources = await show.sources(visit.account.id)
-        refused = await show.refused(visit.account.id)
-        newest = await show.reports(visit.account.id, NEWEST, page)
+        sources = await show.sources(account_id)
+        refused = await show.refused(account_id)
+        newest = await show.reports(account_id, NEWEST, page)
         kept = render_kept_reports(own, domains, sources, refused, newest, page, NEWEST)
-        return {
+        values: dict[str, Any] = {
             "kept": as_json(kept),
             "days": days,
             "page": page,
             "senders_page": senders,
             "tls_page": tls,
             "spans": SPANS,
+            "typed": typed,
+            "domain": "",
+            "overview": None,
         }
-
-    async def _said(
-        self, visit: Visit, own: ReportPlaces, domain: str, values: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return what reports say about a domain, and the records that ask for them."""
-        account_id, show, days = visit.account.id, self._reports.show, values["days"]
-        senders, tls = values["senders_page"], values["tls_page"]
+        known = [one.domain for one in domains if one.kind is ReportKind.DMARC]
+        known += [one.domain for one in domains if one.kind is ReportKind.TLS]
+        try:
+            domain = parse_domain(typed or next(iter(known), ""), allow_special_use=True)
+        except InvalidParameter as problem:
+            failure = problem if typed else None
+            return self._renderer.page(visit, "reports.html", error=failure, **values)
         await self._budget.take(account_id)
         async with self._turns.held(account_id):
             overview = await show.dmarc(account_id, domain, days, SHOWN, senders)
             offered = await self._reports.offer.offer(domain, own)
         found = await show.tls(account_id, domain, days, SHOWN, tls)
-        return {
+        values |= {
             "domain": domain,
             "overview": as_json(render_overview(overview, senders, SHOWN)),
             "tls": as_json(render_tls_overview(found, tls, SHOWN)),
             "offered": {"dmarc": _shown(offered.dmarc), "tls": _shown(offered.tls)},
         }
+        return self._renderer.page(visit, "reports.html", **values)
 
     async def delete_one(self, visit: Visit) -> Reply:
         """POST /reports/<report_id>/delete."""

@@ -26,7 +26,6 @@ from mailcheck.operations.domains.watches.manage_watches import KeepWatches, Kep
 from mailcheck.operations.places import CheckTurns
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 WIDTH, MARGIN = 640, 12
@@ -168,8 +167,19 @@ class WatchPages(Struct, frozen=True):
     async def create(self, visit: Visit) -> Reply:
         """POST /watches: target, every, selectors, ips, quiet, alert_to."""
         form = {name: (visit.form.text(name) or "").strip() for name in _NOTHING}
+        minutes = Query({"every": [form["every"]]} if form["every"] else {})
+        lowest, highest = SHORTEST_INTERVAL // MINUTE, LONGEST_INTERVAL // MINUTE
         try:
-            made = await self._watches.create(visit.account.id, form["target"], _settings(form))
+            if not form["target"]:
+                raise InvalidParameter("target", "name a domain or an address to watch")
+            settings = WatchSettings(
+                interval=minutes.value("every", WHOLE_NUMBER, 60, lowest, highest) * MINUTE,
+                selectors=_words(form["selectors"].replace(",", " ")),
+                addresses=_words(form["ips"].replace(",", " ")),
+                quiet=parse_quiet_time(form["quiet"]) if form["quiet"] else None,
+                alert_to=_words(form["alert_to"]),
+            )
+            made = await self._watches.create(visit.account.id, form["target"], settings)
         except ExpectedFailure as failure:
             return await self._list(visit, form, failure)
         return self._kept(visit, made, "watch-made")
@@ -184,7 +194,7 @@ class WatchPages(Struct, frozen=True):
                 lambda settings: replace(settings, alert_to=named),
             )
         except (InvalidParameter, TooManyWebhooks) as failure:
-            return await self._show(visit, " ".join(named), failure)
+            return await self.show(visit, " ".join(named), failure)
         return self._kept(visit, changed, "receivers-chosen")
 
     def _kept(self, visit: Visit, kept: KeptWatch, done: str) -> Reply:
@@ -194,18 +204,17 @@ class WatchPages(Struct, frozen=True):
             return redirect(visit, place, done=done)
         return self._renderer.page(visit, "webhook_secret.html", webhooks=signing, place=place)
 
-    async def show(self, visit: Visit) -> Reply:
-        """GET /watches/<watch_id>?days=: how it is, its alerts, what changed."""
-        return await self._show(visit)
-
-    async def _show(
+    async def show(
         self, visit: Visit, alert_to: str | None = None, failure: ExpectedFailure | None = None
     ) -> Reply:
+        """GET /watches/<watch_id>?days=: how it is, its alerts, what changed."""
         days = visit.query.value("days", WHOLE_NUMBER, DEFAULT_DAYS, 1, MOST_DAYS)
         now = visit.asked_at
         account_id, watch_id = visit.account.id, visit.path["watch_id"]
         shown = await self._watches.show(account_id, watch_id)
         watch = shown.watch
+        if alert_to is None:
+            alert_to = " ".join(map(address_of, watch.settings.alert_to))
         begins = Instant(max(watch.created_at, now - days * DAY))
         _, history = await self._watches.history(account_id, watch_id)
         # One score more, so that it is known what held when the time begins.
@@ -215,13 +224,10 @@ class WatchPages(Struct, frozen=True):
         return self._renderer.page(
             visit,
             "watch.html",
-            status=200 if failure is None else status_of(failure),
-            problem="" if failure is None else str(failure),
+            error=failure,
             watch=watch,
             receivers=shown.receivers,
-            alert_to=" ".join(map(address_of, watch.settings.alert_to))
-            if alert_to is None
-            else alert_to,
+            alert_to=alert_to,
             shown=render_shown(shown, now),
             alerts=shown.alerts,
             plots=draw_history(scores, changes, begins, now),
@@ -272,7 +278,7 @@ class WatchPages(Struct, frozen=True):
         return self._renderer.page(
             visit,
             "watches.html",
-            status=200 if failure is None else status_of(failure),
+            error=failure,
             watches=found.watches,
             total=found.total,
             page=page,
@@ -280,28 +286,9 @@ class WatchPages(Struct, frozen=True):
             alerts=await self._watches.open_alerts(visit.account.id),
             levels=LEVELS,
             form=form,
-            problem="" if failure is None else str(failure),
             shortest=SHORTEST_INTERVAL // MINUTE,
             longest=LONGEST_INTERVAL // MINUTE,
         )
-
-
-def _settings(form: Mapping[str, str]) -> WatchSettings:
-    """Read what was filled in.
-
-    :raises InvalidParameter: something of it can't be.
-    """
-    if not form["target"]:
-        raise InvalidParameter("target", "name a domain or an address to watch")
-    minutes = Query({"every": [form["every"]]} if form["every"] else {})
-    lowest, highest = SHORTEST_INTERVAL // MINUTE, LONGEST_INTERVAL // MINUTE
-    return WatchSettings(
-        interval=minutes.value("every", WHOLE_NUMBER, 60, lowest, highest) * MINUTE,
-        selectors=_words(form["selectors"].replace(",", " ")),
-        addresses=_words(form["ips"].replace(",", " ")),
-        quiet=parse_quiet_time(form["quiet"]) if form["quiet"] else None,
-        alert_to=_words(form["alert_to"]),
-    )
 
 
 def _words(text: str) -> tuple[str, ...]:
