@@ -131,7 +131,12 @@ class ProxyHeaderReader:
         """Take in ``data`` from ``start``; give the position behind the header, once known."""
         window = self._part + data[start:]
         try:
-            size = self._read(window)
+            if window.startswith(_V1_PREFIX[: len(window)]):
+                size = self._read_v1(window)
+            elif window.startswith(_V2_SIGNATURE[: len(window)]):
+                size = self._read_v2(window)
+            else:
+                raise ValueError("it is missing")
         except ValueError as error:
             self.problem = str(error)
             return len(data)
@@ -139,13 +144,6 @@ class ProxyHeaderReader:
             self._part = window
             return None
         return start + size - len(self._part)
-
-    def _read(self, window: bytes) -> int | None:
-        if window.startswith(_V1_PREFIX[: len(window)]):
-            return self._read_v1(window)
-        if window.startswith(_V2_SIGNATURE[: len(window)]):
-            return self._read_v2(window)
-        raise ValueError("it is missing")
 
     def _read_v1(self, window: bytes) -> int | None:
         end = window.find(b"\r\n", 0, _V1_MAX)

@@ -86,6 +86,35 @@ class ReputationSources(Struct, frozen=True):
 
 
 Authenticate = Callable[[Answers], tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]]
+
+
+def authentication_judge(
+    domain: str, selectors: Sequence[str], offered: ReportPlaces, *, allow_private: bool
+) -> Authenticate:
+    """Return the evaluation of the records by which a domain authenticates its mail.
+
+    :param selectors: DKIM selectors that are known.
+    :param offered: where advice has reports sent.
+    """
+    judge_mx = Kept(partial(evaluate_mx, domain, allow_private=allow_private))
+    judge_spf = Kept(partial(evaluate_spf, domain))
+    judge_dmarc = Kept(partial(evaluate_dmarc, domain, report_to=offered.dmarc))
+    judge_keys = Kept(lambda answers, selectors: evaluate_dkim(domain, selectors, answers))
+    choose = Same(partial(selectors_to_try, tuple(selectors)))
+    advise = Same(without_stricter)
+    advise_on_silence = Kept(partial(advise_silence, domain))
+
+    def evaluate(answers: Answers) -> tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]:
+        mx, spf = judge_mx(answers), judge_spf(answers)
+        keys = judge_keys(answers, choose(mx, spf))
+        policy = advise(judge_dmarc(answers), spf, keys)
+        advised_mx, dmarc, dkim = advise_on_silence(answers, mx, spf, policy, keys)
+        assert dkim is not None, "a verdict stays one"
+        return spf, dkim, dmarc, advised_mx
+
+    return evaluate
+
+
 """Judges what DNS says of who may send, by the answers that are known."""
 
 
@@ -138,7 +167,9 @@ class ComputeReputation:
         """Make the advice anew with an address for reports, where DNS is as it was."""
         known = (*query.selectors, *await self._sources.known_selectors(query.domain))
         inquiry = Inquiry.starting_now(self._sources.resolver, self._clock)
-        evaluate = self._authentication(query.domain, known, offered)
+        evaluate = authentication_judge(
+            query.domain, known, offered, allow_private=self._allow_private
+        )
         _, _, dmarc, _ = await inquiry.ask(evaluate)
         evidence = found.evidence
         if replace(dmarc, findings=evidence.dmarc.findings) != evidence.dmarc:
@@ -151,7 +182,9 @@ class ComputeReputation:
         sources = self._sources
         known = (*query.selectors, *await sources.known_selectors(query.domain))
         inquiry = Inquiry.starting_now(sources.resolver, self._clock)
-        authenticate = self._authentication(query.domain, known, NOWHERE)
+        authenticate = authentication_judge(
+            query.domain, known, NOWHERE, allow_private=self._allow_private
+        )
         authentication, by_hosts, registration = await run_all(
             inquiry.ask(authenticate),
             self._by_hosts(query, inquiry.answers),
@@ -205,29 +238,6 @@ class ComputeReputation:
 
         before = await inquiry.ask(judge)
         return await prove_fixes(before, judge, inquiry)
-
-    def _authentication(
-        self, domain: str, known: Sequence[str], offered: ReportPlaces
-    ) -> Authenticate:
-        judge_mx = Kept(partial(evaluate_mx, domain, allow_private=self._allow_private))
-        judge_spf = Kept(partial(evaluate_spf, domain))
-        judge_dmarc = Kept(partial(evaluate_dmarc, domain, report_to=offered.dmarc))
-        judge_keys = Kept(lambda answers, selectors: evaluate_dkim(domain, selectors, answers))
-        choose = Same(partial(selectors_to_try, tuple(known)))
-        advise = Same(without_stricter)
-        advise_on_silence = Kept(partial(advise_silence, domain))
-
-        def evaluate(
-            answers: Answers,
-        ) -> tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]:
-            mx, spf = judge_mx(answers), judge_spf(answers)
-            keys = judge_keys(answers, choose(mx, spf))
-            policy = advise(judge_dmarc(answers), spf, keys)
-            advised_mx, dmarc, dkim = advise_on_silence(answers, mx, spf, policy, keys)
-            assert dkim is not None, "a verdict stays one"
-            return spf, dkim, dmarc, advised_mx
-
-        return evaluate
 
     async def _by_hosts(
         self, query: ReputationQuery, answers: Answers

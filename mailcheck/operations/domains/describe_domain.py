@@ -6,9 +6,8 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
-from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
-from mailcheck.checks.dmarc.stricter import without_stricter
+from mailcheck.checks.dkim.evaluate import DkimVerdict
+from mailcheck.checks.dmarc.evaluate import DmarcVerdict
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.dane import DaneVerdict, DnssecVerdict, evaluate_dane, evaluate_dnssec
@@ -18,20 +17,19 @@ from mailcheck.checks.hosts.mta_sts import (
     evaluate_mta_sts_record,
     judge_mta_sts,
 )
-from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
+from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict, evaluate_tls_rpt
 from mailcheck.checks.proofs import Kept, Outcome, Proofs, Same
 from mailcheck.checks.scoring.advice import outcome_of_records
 from mailcheck.checks.scoring.evidence import is_parked
-from mailcheck.checks.scoring.no_mail import advise_silence
-from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instants import Instant
 from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import SharedCalls
-from mailcheck.operations.domains.known_selectors import KnownSelectors, selectors_to_try
+from mailcheck.operations.domains.compute_reputation import authentication_judge
+from mailcheck.operations.domains.known_selectors import KnownSelectors
 from mailcheck.operations.prove_fixes import prove_fixes
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.probes import PolicyFetcher
@@ -163,10 +161,9 @@ class DescribeDomain:
     def _evaluate(
         self, domain: str, known: tuple[str, ...], offered: ReportPlaces
     ) -> Callable[[Answers], DomainRecords]:
-        judge_mx = Kept(partial(evaluate_mx, domain, allow_private=self._allow_private))
-        judge_spf = Kept(partial(evaluate_spf, domain))
-        judge_dmarc = Kept(partial(evaluate_dmarc, domain, report_to=offered.dmarc))
-        judge_keys = Kept(lambda answers, selectors: evaluate_dkim(domain, selectors, answers))
+        authenticate = authentication_judge(
+            domain, known, offered, allow_private=self._allow_private
+        )
         judge_mta_sts = Kept(partial(evaluate_mta_sts_record, domain))
         judge_tls_rpt = Kept(partial(evaluate_tls_rpt, domain, report_to=offered.tls))
         is_validating = self._is_validating
@@ -174,18 +171,11 @@ class DescribeDomain:
             lambda answers, mx: evaluate_dane(mx, answers, is_validating=is_validating)
         )
         judge_dnssec = Kept(partial(evaluate_dnssec, domain, is_validating=is_validating))
-        choose = Same(partial(selectors_to_try, known))
-        advise = Same(without_stricter)
-        advise_on_silence = Kept(partial(advise_silence, domain))
 
         def evaluate(answers: Answers) -> DomainRecords:
-            mx, spf = judge_mx(answers), judge_spf(answers)
-            keys = judge_keys(answers, choose(mx, spf))
-            policy = advise(judge_dmarc(answers), spf, keys)
-            advised_mx, dmarc, dkim = advise_on_silence(answers, mx, spf, policy, keys)
-            assert dkim is not None, "a verdict stays one"
+            spf, dkim, dmarc, mx = authenticate(answers)
             return DomainRecords(
-                mx=advised_mx,
+                mx=mx,
                 spf=spf,
                 dmarc=dmarc,
                 dkim=dkim,
