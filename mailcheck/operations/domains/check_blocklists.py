@@ -205,7 +205,7 @@ class CheckBlocklists:
         has_target = bool(addresses) or not hosts.is_address_unknown
 
         def final(row: Listing) -> Listing:
-            if has_target or row.status is ListingStatus.UNSUPPORTED:
+            if has_target or row.status is not ListingStatus.UNSUPPORTED:
                 return row
             # What the list should have been asked about is not known.
             unknown = unknown_listing(row.blocklist, UnknownReason.NO_TARGET)
