@@ -184,7 +184,7 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
     budget, submission = _check_budget(daemon), submission_server(config)
     servers = ServerNames(options.domain, mail_server(config), submission)
     sign_in, register = accounts.sign_in, accounts.register
-    key_pages = KeyPages(keys, webhooks, budget, renderer, submission, has_faults=options.faults)
+    key_pages = KeyPages(keys, webhooks, budget, renderer, submission, options.faults)
     return [
         *SignInPages(sign_in, register, accounts.sessions, renderer).pages(),
         *AccountPages(

@@ -34,7 +34,8 @@ class Console(Struct, frozen=True):
 
     def say(self, line: Line) -> None:
         """Print a line of the result; on a terminal no text in it begins another line."""
-        is_terminal, is_coloured = is_safe_terminal(self.output), self.is_coloured
+        is_terminal = is_safe_terminal(self.output)
+        is_coloured = self.output.isatty() and not os.environ.get("NO_COLOR")  # no-color.org
         for piece in line if isinstance(line, tuple) else (line,):
             colour, text = ("", piece) if isinstance(piece, str) else (piece.colour, piece.text)
             if colour and is_coloured:
@@ -66,11 +67,6 @@ class Console(Struct, frozen=True):
     def remark(self, text: str) -> None:
         """Print a text for people only: not part of the result."""
         self.errors.write(f"{text}\n")
-
-    @property
-    def is_coloured(self) -> bool:
-        """Whether the reader of the result can see colours, and wants to."""
-        return self.output.isatty() and not os.environ.get("NO_COLOR")  # no-color.org
 
 
 Command = Callable[[argparse.Namespace, Console], int]

@@ -15,20 +15,15 @@ from mailcheck.config.reading import ConfigError
 from mailcheck.core.identifiers import ADDRESS_FILE, KEY_FILE
 
 
-def add_daemon_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say which daemon, and with which key."""
-    parser.add_argument("--url", help="address of the daemon (MAILCHECK_URL)")
-    parser.add_argument(
-        "--key-file", type=Path, help="file with the API key (or MAILCHECK_API_KEY holds it)"
-    )
-
-
 def set_daemon_command(
     parser: argparse.ArgumentParser,
     do: Callable[[Mailcheck, argparse.Namespace, Console], int],
 ) -> None:
     """Add the options that name the daemon; ``do`` is the command, and returns its exit status."""
-    add_daemon_options(parser)
+    parser.add_argument("--url", help="address of the daemon (MAILCHECK_URL)")
+    parser.add_argument(
+        "--key-file", type=Path, help="file with the API key (or MAILCHECK_API_KEY holds it)"
+    )
 
     def command(options: argparse.Namespace, console: Console) -> int:
         daemon = reach_daemon(options, console)

@@ -4,17 +4,11 @@ import argparse
 import json
 import time
 from threading import Event, Thread
-from types import TracebackType
 from typing import Any, TextIO
 from urllib.parse import quote
 
 from mailcheck.cli.commands import Console
-from mailcheck.cli.daemon_access import (
-    add_daemon_options,
-    command_line,
-    reach_daemon,
-    report_problem,
-)
+from mailcheck.cli.daemon_access import command_line, set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
 from mailcheck.cli.inbox_commands import mail_server
 from mailcheck.cli.score_commands import EXIT_STATUSES, add_report_options, judge_report
@@ -48,12 +42,7 @@ class WaitingLine:
             self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._thread is not None:
             self._end.set()
             self._thread.join()
@@ -77,7 +66,7 @@ LONGEST = 3600.0
 def add_test(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck test``."""
     parser.epilog = EXIT_STATUSES + " Status 1 also says that no mail came."
-    add_daemon_options(parser)
+    set_daemon_command(parser, run_deliverability)
     parser.add_argument("--id", help="go on with this test instead of making one")
     parser.add_argument(
         "--delete", metavar="ID", help="delete a test with its report and its mail, and end"
@@ -93,12 +82,10 @@ def add_test(parser: argparse.ArgumentParser) -> None:
         help="give up after so long (an hour, as long as the address takes mail)",
     )
     add_report_options(parser)
-    parser.set_defaults(command=run_deliverability)
 
 
-def run_deliverability(options: argparse.Namespace, console: Console) -> int:
+def run_deliverability(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck test``."""
-    daemon = reach_daemon(options, console)
     test_id = options.id
     try:
         if options.delete is not None:
@@ -112,8 +99,6 @@ def run_deliverability(options: argparse.Namespace, console: Console) -> int:
         if options.no_wait:
             return EXIT_FINE
         found = _wait(daemon, test_id, options.timeout, console)
-    except MailcheckError as error:
-        return report_problem(error, console)
     except KeyboardInterrupt:
         console.remark("")
         if test_id is not None:

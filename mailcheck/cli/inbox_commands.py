@@ -150,10 +150,15 @@ def send_sample(inbox: Mailcheck, options: argparse.Namespace, console: Console)
     """``mailcheck send-sample``: prints the command that waits for it."""
     server = options.server or mail_server(inbox)
     address = inbox.address(SAMPLE_TAG)
-    host, port = _host_and_port(server)
+    try:
+        where = parse_listen_address(server)
+    except ValueError:
+        where = None
+    if where is None or where.host is None:
+        raise ConfigError("say where mail is received: --server host:port")
     recipient = options.recipient or address.email
     try:
-        with smtplib.SMTP(host, port, timeout=SAMPLE_TIMEOUT) as smtp:
+        with smtplib.SMTP(where.host, where.port or 25, timeout=SAMPLE_TIMEOUT) as smtp:
             smtp.send_message(_sample(recipient))
     except smtplib.SMTPException as error:
         console.remark(f"mailcheck: {server} did not take the mail: {error}")
@@ -174,20 +179,6 @@ def mail_server(inbox: Mailcheck) -> str:
     :raises MailcheckError: it refuses, or can't be reached.
     """
     return str(inbox.request("GET", "/inbox")["mailServer"])
-
-
-def _host_and_port(server: str) -> tuple[str, int]:
-    """Read host:port.
-
-    :raises ConfigError: it is no such thing.
-    """
-    try:
-        address = parse_listen_address(server)
-    except ValueError:
-        address = None
-    if address is None or address.host is None:
-        raise ConfigError("say where mail is received: --server host:port")
-    return address.host, address.port or 25
 
 
 def _filters(options: argparse.Namespace) -> Filters:

@@ -2,6 +2,7 @@
 
 from urllib.parse import urlsplit
 
+from msgspec import Struct
 from msgspec.structs import replace
 from twisted.web.server import Request
 
@@ -19,34 +20,25 @@ OWN_SITES = frozenset({"same-origin", "none"})
 """What Sec-Fetch-Site says of a form of ours."""
 
 
-class Admission:
+class Admission(Struct, frozen=True):
     """Finds the session behind a request, and checks what it posts."""
 
-    def __init__(
-        self,
-        sessions: DashboardSessions,
-        urls: RequestUrls,
-        addresses: ClientAddresses,
-        time_and_chance: TimeAndChance,
-    ) -> None:
-        self._sessions = sessions
-        self._urls = urls
-        self._addresses = addresses
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+    _sessions: DashboardSessions
+    _urls: RequestUrls
+    _addresses: ClientAddresses
+    _time_and_chance: TimeAndChance
 
     def greet(self, request: Request, path: dict[str, str]) -> Visit:
         """Make a visit of a request, of nobody yet and without parameters."""
         urls = self._urls.of(request)
         is_secure = urls.public_url.startswith("https://")
+        secret = read_cookie(request, VISITOR, is_secure=is_secure)
         return Visit(
             request=request,
-            asked_at=self._now(),
+            asked_at=self._time_and_chance.now(),
             owner=None,
             session="",
-            form_secret=FormSecret(
-                read_cookie(request, VISITOR, is_secure=is_secure), self._random_bytes
-            ),
+            form_secret=FormSecret(secret, self._time_and_chance.random_bytes),
             query=Query({}),
             form=Query({}),
             path=path,
@@ -63,12 +55,8 @@ class Admission:
         owner = await self._sessions.find(secret) if secret else None
         if owner is None:
             return visit
-        return replace(
-            visit,
-            owner=owner,
-            session=secret,
-            form_secret=FormSecret(secret, self._random_bytes),
-        )
+        form_secret = FormSecret(secret, self._time_and_chance.random_bytes)
+        return replace(visit, owner=owner, session=secret, form_secret=form_secret)
 
 
 def read_parameters(visit: Visit) -> Visit:

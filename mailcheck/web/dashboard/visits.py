@@ -22,13 +22,12 @@ from mailcheck.web.site.replies import Reply
 _PURPOSE = b"mailcheck form token"
 
 
-class FormSecret:
+class FormSecret(Struct):
     """What the tokens of one visitor are derived from: their session, or a cookie of its own."""
 
-    def __init__(self, secret: str, random_bytes: RandomBytes) -> None:
-        self.secret = secret
-        self.is_new = False
-        self._random_bytes = random_bytes
+    secret: str
+    _random_bytes: RandomBytes
+    is_new: bool = False
 
     def token(self) -> str:
         """Make a token; a visitor who has no cookie yet is to get one."""

@@ -1,5 +1,7 @@
 """API keys: created, shown once, looked at, revoked; and what is used of all limits."""
 
+from msgspec import Struct
+
 from mailcheck.api.inbox.webhooks import describe_filter
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.faults import LARGEST_EVERY
@@ -15,29 +17,19 @@ from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
 
 
-class KeyPages:
+class KeyPages(Struct, frozen=True):
     """The pages of one's own keys, and how programs connect with one.
 
     :param submission: host:port at which a key is a password for sending; empty where none is.
     :param has_faults: mail may be made to fail.
     """
 
-    def __init__(
-        self,
-        keys: OwnKeys,
-        webhooks: KeepWebhooks,
-        checks: CheckBudget,
-        renderer: Renderer,
-        submission: str,
-        *,
-        has_faults: bool,
-    ) -> None:
-        self._keys = keys
-        self._webhooks = webhooks
-        self._checks = checks
-        self._renderer = renderer
-        self._submission = submission
-        self._has_faults = has_faults
+    _keys: OwnKeys
+    _webhooks: KeepWebhooks
+    _checks: CheckBudget
+    _renderer: Renderer
+    _submission: str
+    _has_faults: bool
 
     def pages(self) -> list[Page]:
         """List the pages."""

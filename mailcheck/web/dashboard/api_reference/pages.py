@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
+from msgspec import Struct, field
 
 from mailcheck.api.requests.reading import read_query
 from mailcheck.api.urls import API_PAGE_PATH, API_PATH, PublicUrls
@@ -103,17 +104,16 @@ class AnswerPages:
         return {}
 
 
-class ApiPages:
-    """The one page; it is open to all."""
+class ApiPages(Struct, frozen=True):
+    """The one page; it is open to all.
 
-    def __init__(
-        self, description: ApiDescription, answered: frozenset[str], renderer: Renderer
-    ) -> None:
-        """``answered`` names the calls that can be tried with the data of who is signed in."""
-        self._answered = answered
-        self._description = description
-        self._renderer = renderer
-        self._calls: dict[PublicUrls, Markup] = {}
+    :param answered: names the calls that can be tried with the data of the account.
+    """
+
+    _description: ApiDescription
+    _answered: frozenset[str]
+    _renderer: Renderer
+    _calls: dict[PublicUrls, Markup] = field(default_factory=dict)
 
     def pages(self) -> list[Page]:
         """List the pages."""

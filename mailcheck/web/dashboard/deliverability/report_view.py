@@ -114,21 +114,21 @@ def judge_in_words(shown: Any, level: str) -> Verdict:
     issues = shown["deductions"]
     if level == "unknown":
         ending = "Whether the mail arrives can't be said: it came from no address that others see."
-        return Verdict(VERDICTS[level], ending)
-    if not issues:
+    elif not issues:
         # Nothing is to be fixed only where no check has found anything that could be.
         left = sum(one["severity"] in ("error", "warning") for one in shown["findings"])
         rest = f"but {left} {'thing' if left == 1 else 'things'} could be better: open the checks"
         rest = f", {rest}" if left else ": there is nothing to fix"
-        return Verdict(VERDICTS[level], f"No check takes points off{rest}.")
-    count = f"{len(issues)} {'issue takes' if len(issues) == 1 else 'issues take'} points off."
-    first = issues[0]
-    after = first.get("scoreAfter", 0)
-    if after > shown["score"]:
-        return Verdict(
-            VERDICTS[level], f"{count} The first fix was tried: it brings the score to {after}."
-        )
-    return Verdict(VERDICTS[level], f"{count} The first one takes {first['points']}.")
+        ending = f"No check takes points off{rest}."
+    else:
+        ending = f"{len(issues)} {'issue takes' if len(issues) == 1 else 'issues take'} points off."
+        first = issues[0]
+        after = first.get("scoreAfter", 0)
+        if after > shown["score"]:
+            ending += f" The first fix was tried: it brings the score to {after}."
+        else:
+            ending += f" The first one takes {first['points']}."
+    return Verdict(VERDICTS[level], ending)
 
 
 def make_matrix(checklists: Sequence[Any]) -> Matrix:

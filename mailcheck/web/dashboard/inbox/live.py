@@ -37,8 +37,6 @@ KEEP_ALIVE = 20.0
 LONGEST_STREAM = 300.0
 """Seconds; then the browser comes again, and shows that it is still signed in."""
 
-_UNLIMITED = RequestLimits(0, 0)
-
 
 class LivePages(Struct, frozen=True):
     """Streams of what arrives in an inbox."""
@@ -105,7 +103,7 @@ class LivePages(Struct, frozen=True):
 
 def live_caller(account: Account) -> Caller:
     """Give the caller that an account's open pages wait as; all of them share its waits."""
-    return Caller(account.id, KeyId(f"pages of {account.id}"), _UNLIMITED)
+    return Caller(account.id, KeyId(f"pages of {account.id}"), RequestLimits(0, 0))
 
 
 def _write_problem(failure: ExpectedFailure) -> bytes:
