@@ -16,8 +16,8 @@ BIN := $(VENV)/bin
 JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 PYTEST := $(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder --reruns=1
 
-# What is covered is judged when all is there: the client libraries are tried with whole daemons.
-COVERAGE := --cov=mailcheck --cov-branch --cov-report= --cov-fail-under=0
+# The tests that need no daemon and are no attack.
+FAST := --ignore=tests/browser --ignore=tests/end_to_end --ignore=tests/interop -m "not (end_to_end or attack or soak or pictures)"
 
 HOST ?= 127.0.0.1
 SMTP_PORT ?= 2525
@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What tests are run with, got at the same time: packages, and servers and clients of others.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
-.PHONY: run cluster test interop fast soak pictures docs wheel reference test-needs interop-needs mcp-clients lint types format clean
+.PHONY: run cluster test interop fast coverage soak pictures docs wheel reference test-needs interop-needs mcp-clients lint types format clean
 
 ## run: start the daemon, ready to receive mail, and say what to do next
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -63,10 +63,8 @@ $(VENV)/installed: setup.cfg pyproject.toml | $(VENV)/bin/pip
 ## test: install what the tests need, check the code, and run the project's own tests
 test:
 	@$(INSTALL) test-needs lint types
-	$(BIN)/coverage erase
-	$(PYTEST) $(COVERAGE) --ignore=tests/end_to_end --ignore=tests/interop
-	$(PYTEST) $(COVERAGE) --cov-append tests/end_to_end
-	$(BIN)/coverage report
+	$(PYTEST) --ignore=tests/end_to_end --ignore=tests/interop
+	$(PYTEST) tests/end_to_end
 
 ## interop: install foreign clients and servers, a fixed list of packages, and run the daemon with them
 interop:
@@ -85,10 +83,15 @@ pictures:
 	@$(INSTALL) test-needs $(VENV)/installed-test
 	$(BIN)/pytest --quiet -m pictures
 
-## fast: what needs no daemon and is no attack, untraced: for another Python (VENV=, PYTHON=)
+## fast: run the tests that need no daemon and are no attack; also with another Python (VENV=, PYTHON=)
 fast:
 	@$(INSTALL) test-needs $(VENV)/installed-test
-	$(PYTEST) --ignore=tests/browser --ignore=tests/end_to_end --ignore=tests/interop -m "not (end_to_end or attack or soak or pictures)"
+	$(PYTEST) $(FAST)
+
+## coverage: run the same tests traced, which takes a third longer, and fail if they cover too little
+coverage:
+	@$(INSTALL) test-needs $(VENV)/installed-test
+	$(PYTEST) --cov=mailcheck --cov-report=term $(FAST)
 
 ## docs: build the documentation; a daemon serves it below /docs, and a wheel made now has it
 docs: $(VENV)/installed-docs

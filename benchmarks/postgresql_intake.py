@@ -257,7 +257,7 @@ def store_and_sweep(
     engine: DatabaseEngine, account: Account, began: int, count: int, *, expires: bool
 ) -> None:
     """Store ``count`` mails; where asked for sweep as many, those of the run before."""
-    deliver, connection = DeliverMails(Quota(NO_LIMIT, NO_LIMIT)), engine._writer
+    deliver, connection = DeliverMails(Quota(NO_LIMIT, NO_LIMIT)), engine.writer
     assert connection is not None
     start = 1_800_000_000_000 + began + (DAY * 3 // 2 if expires else 0)
     swept = stored = 0

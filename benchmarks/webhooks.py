@@ -236,7 +236,7 @@ def running_receiver() -> Iterator[tuple[Connection, int]]:
 
 def add_accounts(daemon: Daemon) -> list[str]:
     """Give keys of several accounts."""
-    mailcheck = str(Path(daemon._twistd).with_name("mailcheck"))
+    mailcheck = str(Path(daemon.twistd).with_name("mailcheck"))
     keys = []
     for number in range(ACCOUNTS):
         for words in (["account", "add", f"a{number}"], ["key", "issue", f"a{number}"]):

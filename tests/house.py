@@ -174,7 +174,7 @@ class House:
     @property
     def sqlite(self) -> SqliteWriter:
         """Give the database in memory itself, to look into it or to break it."""
-        writer = self.assembly.runtime.engine._writer
+        writer = self.assembly.runtime.engine.writer
         assert isinstance(writer, SqliteWriter)
         return writer
 

@@ -206,6 +206,86 @@ def promises_are_said(source: Source) -> Iterator[str]:
             yield f"line {function.lineno}: {function.name} has no docstring"
 
 
+MAX_PRIVATE = 20
+"""Lines of tests that touch private attributes of what they test, where nothing else shows it."""
+
+
+def defined_private_names(sources: list[Source]) -> set[str]:
+    """Return the private names that classes and modules of these files define."""
+    names: set[str] = set()
+    for source in sources:
+        for node in source.nodes:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.attr if isinstance(node, ast.Attribute) else node.id)
+    return {name for name in names if re.match("_[^_]", name)}
+
+
+def private_touches(source: Source, private: set[str]) -> Iterator[str]:
+    """List the lines of a test that use a private name which the tested package defines.
+
+    ``self`` counts in a class that inherits from one of the package, where the file does not
+    define the name. Private names of libraries have a test of their own.
+    """
+    own = defined_private_names([source])
+    imported = {name.split(".")[-1] for _, name in source.imports() if "mailcheck." in name}
+    inherited = {
+        id(node)
+        for one in source.nodes
+        if isinstance(one, ast.ClassDef) and imported & {ast.unparse(base) for base in one.bases}
+        for node in ast.walk(one)
+    }
+    touched: dict[int, str] = {}
+    for node in source.nodes:
+        names: list[str] = []
+        if isinstance(node, ast.Attribute):
+            is_of_self = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            is_own = is_of_self and (id(node) not in inherited or node.attr in own)
+            names = [] if is_own else [node.attr]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mailcheck"):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("attr", "getter")):
+            names = [str(one.value) for one in node.args if isinstance(one, ast.Constant)]
+        for name in private.intersection(names):
+            touched.setdefault(getattr(node, "lineno", 0), name)
+    yield from (f"line {line}: touches {name}" for line, name in sorted(touched.items()))
+
+
+def test_private_attributes_are_touched_rarely(
+    house_sources: list[Source], sources_of_tests: list[Source]
+) -> None:
+    """Tests hold the package to its public names; few lines touch private ones."""
+    private = defined_private_names(house_sources)
+    found = broken(lambda source: private_touches(source, private), sources_of_tests)
+    assert len(found) <= MAX_PRIVATE, "\n".join(found)
+
+
+IMPORT = "from mailcheck.store.a import Store"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_noticed"),
+    [
+        ("x = house.store._kept", True),
+        ("house.store._kept = {}", True),
+        ("x = getattr(house.store, '_kept')", True),
+        ("monkeypatch.setattr(house.store, '_kept', {})", True),
+        ("from mailcheck.store.a import _Kept", True),
+        (f"{IMPORT}\nclass Counted(Store):\n    def count(self):\n        return self._kept", True),
+        ("class Fake:\n    def __init__(self):\n        self._kept = {}", False),
+        ("x = house.store.kept", False),
+        ("x = parser._actions", False),
+    ],
+)
+def test_private_attributes_are_noticed(text: str, is_noticed: bool) -> None:
+    """Each way to a private name of the package is noticed, and no other private name."""
+    store = "class _Kept: pass\nclass Store:\n    def __init__(self):\n        self._kept = {}"
+    private = defined_private_names([Source(PurePosixPath("mailcheck/store/a.py"), store)])
+    source = Source(PurePosixPath("tests/store/test_a.py"), text)
+    assert bool(list(private_touches(source, private))) is is_noticed
+
+
 Rule = Callable[[Source], Iterator[str]]
 
 RULES_OF_THE_HOUSE: list[Rule] = [

@@ -156,6 +156,7 @@ class DatabaseEngine:
     """An engine on one database; a subclass says how that is opened and read.
 
     With ``incidents`` the messages of failures are public, and the log has the cause.
+    ``writer`` is the connection that writes, `None` while the database is not open.
     """
 
     _log = Logger()
@@ -165,7 +166,7 @@ class DatabaseEngine:
         """Prepare; nothing is opened yet. ``soon`` gathers writes, see `GroupCommit`."""
         self._writer_worker = writer_worker
         self._reader_worker = reader_worker
-        self._writer: WriterConnection | None = None
+        self.writer: WriterConnection | None = None
         self._is_open = False
         self.damage = ""
         self._group_commit = GroupCommit(self._commit, soon)
@@ -176,7 +177,7 @@ class DatabaseEngine:
         :raises StoreUnavailable: it can't be opened.
         :raises SchemaTooNew: a newer mailcheck wrote it.
         """
-        self._writer = self._open_writer()
+        self.writer = self.open_writer()
         self._writer_worker.start()
         self._reader_worker.start()
         self._is_open = True
@@ -233,7 +234,8 @@ class DatabaseEngine:
     def _free_bytes(self) -> int | None:
         raise NotImplementedError
 
-    def _open_writer(self) -> WriterConnection:
+    def open_writer(self) -> WriterConnection:
+        """Bring the schema up to date, and return the connection that writes."""
         raise NotImplementedError
 
     def _query(self, query: Callable[[Transaction], Result]) -> Result:
@@ -260,14 +262,14 @@ class DatabaseEngine:
         for worker in (self._writer_worker, self._reader_worker):
             await maybeDeferred(worker.stop)
         self._close_readers()
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        if self.writer is not None:
+            self.writer.close()
+            self.writer = None
 
     def _commit(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
-        if self._writer is None:
+        if self.writer is None:
             raise StoreUnavailable("the database is not open")
-        committed = self._writer_worker.run(partial(commit_group, self._writer, group))
+        committed = self._writer_worker.run(partial(commit_group, self.writer, group))
         return committed.addErrback(self._settle, group)
 
     def _settle(self, failure: Failure, group: Sequence[Write]) -> Deferred[list[Outcome]]:
@@ -278,7 +280,7 @@ class DatabaseEngine:
         """
         failure.trap(WorkerDied)
         self._group_commit.give_up(failure)
-        return self._find_outcomes(group).addCallbacks(
+        return self.find_outcomes_of(group).addCallbacks(
             self._tell_settled, lambda _: failure, callbackArgs=(failure,)
         )
 
@@ -292,11 +294,12 @@ class DatabaseEngine:
         )
         return outcomes
 
-    def _find_outcomes(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
-        """Look which mails of a dead writer's group are stored, once it can write no more."""
-        if self._writer is None:
+    def find_outcomes_of(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
+        """Return what became of each write of a group whose writer has died."""
+        if self.writer is None:
             raise StoreUnavailable("the database is not open")
-        return self._writer_worker.run(partial(settle_group, self._writer, group))
+        # It looks once the dead writer can write no more.
+        return self._writer_worker.run(partial(settle_group, self.writer, group))
 
 
 def _look(transaction: Transaction) -> None:

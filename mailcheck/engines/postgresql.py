@@ -69,7 +69,8 @@ class PostgresqlEngine(DatabaseEngine):
         """Do nothing: the server's autovacuum does it."""
         return succeed(None)
 
-    def _open_writer(self) -> PostgresqlWriter:
+    def open_writer(self) -> PostgresqlWriter:
+        """Bring the schema up to date, and return a writer."""
         prepare_database(self._url)
         return PostgresqlWriter(self._url)
 

@@ -153,7 +153,8 @@ class SqliteEngine(DatabaseEngine):
             # Only when its log is moved there the file gets shorter.
             await self._writer_worker.run(self._opened_writer().move_log)
 
-    def _open_writer(self) -> SqliteWriter:
+    def open_writer(self) -> SqliteWriter:
+        """Require a whole file, bring its schema up to date, and return its writer."""
         if self._path != IN_MEMORY:
             self._require_whole()
             self._reserve.make_way()
@@ -226,7 +227,8 @@ class SqliteEngine(DatabaseEngine):
                 outcomes.append(refused)
         return outcomes
 
-    def _find_outcomes(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
+    def find_outcomes_of(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
+        """Return what became of each write of a group whose writer has died."""
         # The dead writer's locks have gone with it: what it committed a reader sees at once.
         return self._reader_worker.run(
             lambda: self._query(lambda transaction: find_outcomes(transaction, group))
@@ -254,9 +256,9 @@ class SqliteEngine(DatabaseEngine):
             return run_query(self._reader(), query)
 
     def _opened_writer(self) -> SqliteWriter:
-        if not isinstance(self._writer, SqliteWriter):
+        if not isinstance(self.writer, SqliteWriter):
             raise StoreUnavailable("the database is not open")
-        return self._writer
+        return self.writer
 
     def _reader(self) -> sqlite3.Connection:
         if self._path == IN_MEMORY:

@@ -1,7 +1,6 @@
 """Text that came from a mail, before an agent sees it (FACTS.md 5.3, DECISIONS.md section 5)."""
 
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -169,8 +168,5 @@ def test_html_fetches_and_runs_nothing(markup: str, inert: str) -> None:
 )
 def test_hostile_text_takes_linear_time(text: str) -> None:
     """A megabyte built to make a search go back and forth is read in a moment."""
-    began = time.process_time()
     for read in (defuse_markdown, defuse_html, remove_invisible):
-        read(text)
-    # A quadratic search of a megabyte takes many minutes.
-    assert time.process_time() - began < 60
+        read(text)  # a quadratic search of a megabyte takes longer than a test may take

@@ -1,7 +1,5 @@
 """What a person sees of an HTML mail and what only a machine reads."""
 
-import time
-
 import pytest
 
 from mailcheck.api.mcp.views import (
@@ -163,7 +161,4 @@ def test_links_are_bounded_but_never_cut() -> None:
 )
 def test_hostile_html_takes_linear_time(markup: str) -> None:
     """HTML built to make a reader go back and forth is read in a moment."""
-    began = time.process_time()
-    read_page(markup)
-    # A quadratic search takes many minutes.
-    assert time.process_time() - began < 60
+    read_page(markup)  # a quadratic search takes longer than a test may take

@@ -4,9 +4,7 @@ Most tests measure no time: each would run for minutes if a step were quadratic.
 """
 
 import base64
-import time
 import tracemalloc
-from collections.abc import Callable
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
@@ -178,25 +176,11 @@ def test_a_large_chain_is_not_read() -> None:
     assert "more header fields" in read_chain(b"ARC-Seal: i=1\r\n" * 100_000 + MAIL).problem
 
 
-def seconds_for(work: Callable[[], object]) -> float:
-    """Measure the processor's time, the best of three."""
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
-
-
 @pytest.mark.parametrize("place", [b"Hello  Bob", b"Hello   there", b"v=1"])
 def test_time_grows_with_the_size(place: bytes) -> None:
-    """Eight times the blanks take eight times as long; if it were quadratic, 64 times."""
-
-    def verify(size: int) -> float:
-        mail = RSA.sign(MAIL).replace(place, run_of(b" \t", size) + place)
-        return seconds_for(lambda: judge_mail(mail))
-
-    assert verify(8 * MIB) < 30 * verify(MIB)
+    """Eight megabytes of blanks are read in a moment."""
+    mail = RSA.sign(MAIL).replace(place, run_of(b" \t", 8 * MIB) + place)
+    judge_mail(mail)  # a quadratic search takes longer than a test may take
 
 
 def key_of(bits: int) -> str:
@@ -216,12 +200,10 @@ def forge(bits: int) -> bytes:
 
 
 def test_keys_made_to_be_slow_by_their_length() -> None:
-    """A key longer than OpenSSL takes is not computed with; ten of the longest take a moment."""
+    """A key longer than OpenSSL takes is not computed with; ten of the longest allowed are."""
     (refused, *_) = judge_mail(forge(24_000), zone_of({RSA.key_name: key_of(24_000)})).signatures
     assert refused.fault is SignatureFault.KEY_BROKEN
     assert "too large" in refused.explanation
     zone = zone_of({RSA.key_name: key_of(16_384)})
-    start = time.process_time()
     found = judge_mail(forge(16_384), zone)
-    assert time.process_time() - start < 15  # one, where the machine has nothing else to do
     assert {one.fault for one in found.signatures} == {SignatureFault.HEADER_CHANGED}

@@ -3,7 +3,6 @@
 import os
 import pwd
 import subprocess
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,6 @@ from tests.fakes.scripted_filter import ScriptedFilter
 from tests.servers.spamd import GTUBE, USER, find_real_spamd, running_spamd
 
 NOW = 1_795_262_400.0
-STOPPED_WITHIN = 60.0  # seconds: far more than is needed, and less than a hang
 HEAD = (
     b"From: Joe <joe@example.com>\r\nTo: test-abc@mailcheck.example\r\nSubject: lunch tomorrow\r\n"
 )
@@ -299,8 +297,6 @@ async def test_a_private_one_leaves_nothing_behind(
     (socket,) = [word for word in command.split() if word.startswith("--socketpath=")]
     folder = Path(socket.partition("=")[2]).parent
     assert folder.exists()
-    began = time.monotonic()
     await built.service.stopService()
-    assert time.monotonic() - began < STOPPED_WITHIN
     assert not folder.exists()
     assert {pid for pid, _, _ in spamd_of_ours()} <= before

@@ -191,14 +191,14 @@ class _HeldSqliteWriter(SqliteWriter):
 
 def _held(engine: DatabaseEngine, writer: Any, hold: Hold) -> DatabaseEngine:
     writer.hold = hold
-    opened = engine._open_writer
+    opened = engine.open_writer
 
     def open_writer() -> WriterConnection:
         opened().close()
         held: WriterConnection = writer
         return held
 
-    engine._open_writer = open_writer  # type: ignore[method-assign]
+    engine.open_writer = open_writer  # type: ignore[method-assign]
     return engine
 
 
@@ -335,7 +335,7 @@ def settling(processes: Processes, *sent: Delivery) -> Call:
     group = [Write(DeliverMails(DEFAULT_QUOTA), one) for one in sent]
 
     def settle(stores: Stores) -> Deferred[Any]:
-        return processes.engines[stores is processes.other]._find_outcomes(group)
+        return processes.engines[stores is processes.other].find_outcomes_of(group)
 
     return settle
 

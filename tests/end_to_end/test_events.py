@@ -118,7 +118,7 @@ def test_a_revoked_key_ends_its_stream(hurried_daemon: Daemon) -> None:
     events = inbox.events(after="c0")
     send(daemon, "heard")
     assert subjects_of(events, 1) == ["heard"]
-    mailcheck = str(Path(daemon._twistd).with_name("mailcheck"))
+    mailcheck = str(Path(daemon.twistd).with_name("mailcheck"))
 
     def run(*arguments: str) -> str:
         done = subprocess.run(

@@ -15,6 +15,7 @@ from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.accounts.account_store import AccountStore
+from mailcheck.store.delivering import DeliverMails
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
@@ -126,11 +127,11 @@ def test_large_mails_are_committed_apart() -> None:
     commits = HeldCommits()
     soon = Soon()
     group_commit = GroupCommit(commits, soon)
-    store = MailStore(None, Quota(1, 1))  # type: ignore[arg-type]
+    work = DeliverMails(Quota(1, 1))
     third = MAX_GROUP_OCTETS // 3
     for size in (third, third, third, third, 2 * MAX_GROUP_OCTETS, 10):
         mail = delivery(recipient("ann"), raw=bytes(size))
-        group_commit.submit(store._deliver, mail)
+        group_commit.submit(work, mail)
     soon.now()
     while sum(map(len, commits.groups)) < 6:
         commits.end()

@@ -1,7 +1,6 @@
 """Several writers to one PostgreSQL: each group begins with what the others have left."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg2
@@ -12,7 +11,7 @@ from mailcheck.core.cursors import Position
 from mailcheck.core.errors import InboxFull, RecipientUnknown, StoreUnavailable
 from mailcheck.engines.committing import Outcome, Write, commit_group
 from mailcheck.engines.postgresql import PostgresqlEngine
-from mailcheck.engines.postgresql_connection import PostgresqlWriter, _CopiedRows
+from mailcheck.engines.postgresql_connection import PostgresqlWriter
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.delivering import DeliverMails
 from mailcheck.workers.scheduling import DirectWorker
@@ -23,22 +22,12 @@ from tests.servers.postgresql import PostgresqlServer
 QUOTA = Quota(4, 10**9)
 
 
-def nothing() -> None:
-    """Do nothing."""
-
-
 class RecordingWriter(PostgresqlWriter):
-    """A writer that keeps what it asks; ``before_commit`` is called before each COMMIT."""
+    """A writer that keeps what it asks."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.asked: list[bytes] = []
-        self.before_commit: Callable[[], None] = nothing
-
-    def commit(self) -> None:
-        """Commit, after what is to be done before it."""
-        self.before_commit()
-        super().commit()
 
     def begin(self) -> Any:
         """Begin, and keep what is sent."""
@@ -157,41 +146,33 @@ def test_a_connection_that_is_lost_before_the_mails_are_sent(
     """A group that found its connection dead is stored on the next one, once."""
     writer, _ = writers
     assert writer.deliver("ann") == positions(1)
-    pid = writer._connection.opened().info.backend_pid
+    ((pid,),) = writer.begin().rows("SELECT pg_backend_pid()")
+    writer.rollback()
     postgresql_server.run(f"SELECT pg_terminate_backend({pid}, 5000)")
     assert writer.deliver("ann") == positions(2)
 
 
-class RowsBeforeTheEnd(_CopiedRows):
-    """Rows behind whose last octet the connection ends."""
-
-    end: Callable[[], object]
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Give what is sent next."""
-        piece = super().read(size)
-        if not piece:
-            self.end()
-        return piece
+END_AT_COMMIT = """
+CREATE FUNCTION end_connection() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_terminate_backend(pg_backend_pid());
+    PERFORM pg_sleep(60);
+END $$;
+CREATE CONSTRAINT TRIGGER ended AFTER INSERT ON message DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION end_connection();
+"""
+"""A connection that has inserted messages ends in its COMMIT: deferred triggers run there."""
 
 
 def test_a_connection_that_is_lost_with_the_commit(
-    writers: tuple[RecordingWriter, RecordingWriter], postgresql_server: PostgresqlServer
+    url: str, writers: tuple[RecordingWriter, RecordingWriter]
 ) -> None:
     """A group whose mails were sent whole is not written again: it may be stored."""
     writer, _ = writers
     assert writer.deliver("ann") == positions(1)
-    pid = writer._connection.opened().info.backend_pid
-
-    def end_behind_mails() -> None:
-        transaction = writer._begun()
-        assert transaction._copied is not None
-        rows = RowsBeforeTheEnd(transaction._copied.getvalue())
-        rows.end = partial(postgresql_server.run, f"SELECT pg_terminate_backend({pid}, 5000)")
-        transaction._copied = rows
-
-    writer.before_commit = end_behind_mails
+    change(url, END_AT_COMMIT)
     with pytest.raises(StoreUnavailable, match="was lost"):
         writer.deliver("ann")
-    writer.before_commit = nothing
+    assert len(writer.asked) == 2
+    change(url, "DROP TRIGGER ended ON message")
     assert writer.deliver("ann") == positions(2)

@@ -197,7 +197,8 @@ def test_another_process_holds_the_database(engine: SqliteEngine, tmp_path: Path
     result_of(engine.write(add_account, "ann"))
     other = sqlite3.connect(tmp_path / "mail.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    writer = engine._opened_writer()
+    writer = engine.writer
+    assert isinstance(writer, SqliteWriter)
     writer.connection.execute("PRAGMA busy_timeout = 1")
     with pytest.raises(StoreUnavailable, match="locked"):
         result_of(engine.write(add_account, "bob"))
@@ -267,8 +268,9 @@ def test_inserting_many_rows(engine: SqliteEngine, count: int) -> None:
     def insert(transaction: Transaction, rows: list[tuple[str, str, int, int]]) -> None:
         transaction.insert("account (id, name, is_operator, created_at)", rows)
 
-    writer = engine._opened_writer().connection
-    writer.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)  # what SQLite comes with
+    assert isinstance(engine.writer, SqliteWriter)
+    most = 32_766  # what SQLite comes with
+    engine.writer.connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, most)
     rows = [(f"{number:04}", f"{number:04}", 0, 0) for number in range(count)]
     result_of(engine.write(insert, rows))
     assert result_of(engine.read(names)) == [name for _, name, _, _ in rows]

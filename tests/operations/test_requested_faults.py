@@ -76,9 +76,8 @@ def test_greylisting_survives_a_restart(house: House) -> None:
     """What was tried before is in the store: another daemon on it goes on from there."""
     refused(house, "fault.greylist-30")
     house.pass_time(31)
-    again = house.assembly.mail.faults
     fresh = receive_mail.RequestedFaults(
-        again._memory,
+        house.assembly.runtime.lasting.memory,
         house.assembly.runtime.cluster.counters,
         house.assembly.runtime.now,
         is_on=True,

@@ -105,8 +105,8 @@ class Daemon:
         self.folder = folder
         self.smtp_port, self.submission_port, self.http_port = free_ports(3)
         self.starts = 0
-        self._twistd = twistd or str(Path(sys.executable).with_name("twistd"))
-        self._command = command or [self._twistd, "--nodaemon", "--pidfile=", "mailcheck"]
+        self.twistd = twistd or str(Path(sys.executable).with_name("twistd"))
+        self._command = command or [self.twistd, "--nodaemon", "--pidfile=", "mailcheck"]
         self._process: subprocess.Popen[bytes] | None = None
         self._key = ""
         self._inherited = os.environ if environment is None else environment

@@ -424,10 +424,11 @@ def test_the_server_is_where_the_client_asked(
 def test_names_that_clients_make_up_fill_no_memory() -> None:
     """Documents are kept for a few names only, however many a proxy passes on."""
     description = ApiDescription(())
-    for number in range(30):
-        document = description.document(PublicUrls(f"https://name{number}.example"))
-        assert document["servers"] == [{"url": f"https://name{number}.example/api/v1"}]
-    assert len(description._written) <= MAX_KEPT
+    names = [f"https://name{number}.example" for number in range(MAX_KEPT + 1)]
+    documents = [description.document(PublicUrls(name)) for name in names]
+    assert [one["servers"] for one in documents] == [[{"url": f"{name}/api/v1"}] for name in names]
+    assert description.document(PublicUrls(names[-1])) is documents[-1]
+    assert description.document(PublicUrls(names[0])) is not documents[0]
 
 
 def test_answers_are_held_to_it(house: House) -> None:
