@@ -121,8 +121,7 @@ class DoctorParts(NamedTuple):
     async def _dns(self) -> Iterable[Finding] | Advice:
         if self._is_for_this_machine:
             meaning = f"Programs near by can send to @{EXAMPLE_DOMAIN}; nobody outside can."
-            fix = "To receive mail from outside, set [inbox] domain to a domain of yours."
-            return [make_finding("doctor.dns.example", meaning, fix)]
+            return [make_finding("doctor.dns.example", meaning)]
         zone = self.zone
 
         def judge(answers: Answers) -> Outcome:
@@ -154,8 +153,7 @@ class DoctorParts(NamedTuple):
             "Connections to port 25 do not leave this network: whether mail hosts offer"
             " encryption can't be found out. Receiving mail is not affected."
         )
-        fix = "Ask whoever runs the network to let connections to port 25 out."
-        return [make_finding("doctor.port-out.blocked", meaning, fix)]
+        return [make_finding("doctor.port-out.blocked", meaning)]
 
     async def _blocklists(self) -> Iterable[Finding]:
         health = self.checks.health
@@ -180,8 +178,7 @@ class DoctorParts(NamedTuple):
         option = self._config.spamassassin.spamd
         if option == "off":
             meaning = "The content filter is switched off; reports do without it."
-            fix = "Set [spamassassin] spamd to auto for reports that count it."
-            return [make_finding("doctor.spamd.off", meaning, fix)]
+            return [make_finding("doctor.spamd.off", meaning)]
         places = USUAL_PLACES if option == "auto" else (parse_spamd_address(option),)
         for place in places:
             if await SpamdClient(self.reactor, place).answers():
@@ -189,7 +186,7 @@ class DoctorParts(NamedTuple):
         install = "apt install spamassassin spamd"
         if option != "auto":
             meaning = f"spamd at {option} does not answer: reports do without the content filter."
-            return [make_finding("doctor.spamd.silent", meaning, "Start it.")]
+            return [make_finding("doctor.spamd.silent", meaning)]
         if find_spamd() is None:
             meaning = "SpamAssassin is not installed: reports do without the content filter."
             return [make_finding("doctor.spamd.missing", meaning, install)]
@@ -221,8 +218,7 @@ class DoctorParts(NamedTuple):
                 require_database(url)
         except StoreUnavailable as failure:
             meaning = f"{str(failure)[:1].upper()}{str(failure)[1:]}."
-            fix = "Start the daemon once, or mend [storage] url."
-            return [make_finding("doctor.database.away", meaning, fix)]
+            return [make_finding("doctor.database.away", meaning)]
         return []
 
     async def _redis(self) -> Iterable[Finding]:
@@ -243,8 +239,7 @@ class DoctorParts(NamedTuple):
         finally:
             await redis.stopService()
         meaning = f"Redis at {address} does not answer: each daemon counts and wakes for itself."
-        fix = "Start it, or mend [cluster] redis."
-        return [make_finding("doctor.redis.away", meaning, fix)]
+        return [make_finding("doctor.redis.away", meaning)]
 
 
 def _is_any(found: Iterable[Any], status: HealthStatus) -> bool:

@@ -10,6 +10,12 @@ from mailcheck.checks.findings import Area, Severity
 GRAVE = 10
 """Tenths of a point from which a finding is an error and its check fails: no SPF record."""
 
+AGAIN = (
+    "Try again in a minute. If it stays like this, the name servers of that domain or the"
+    " resolver of this service do not answer, or the answer is larger than this service reads."
+)
+"""Advice for a finding that could not be determined because DNS did not answer."""
+
 
 class BadTable(Exception):
     """The table contradicts itself; the service does not start with it."""
@@ -22,6 +28,7 @@ class Row(Struct, frozen=True):
     :param fixed: severity of a finding without a price; `None` if the case decides it.
     :param price: tenths of a point, or `None` if it costs nothing or is measured.
     :param aliases: earlier ids.
+    :param advice: what to do, where the check gives no advice for the case; empty if there is none.
     """
 
     id: str
@@ -31,6 +38,7 @@ class Row(Struct, frozen=True):
     fixed: Severity | None = None
     price: int | None = None
     aliases: Sequence[str] = ()
+    advice: str = ""
 
     @property
     def severity(self) -> Severity | None:

@@ -31,7 +31,7 @@ def aliases_of(name: str) -> tuple[str, ...]:
 def make_finding(
     name: str,
     meaning: str,
-    fix: str,
+    fix: str | None = None,
     proposed: RecordToPublish | None = None,
     replaced: tuple[str, ...] = (),
     *,
@@ -39,6 +39,7 @@ def make_finding(
 ) -> Finding:
     """Return a finding of the row with this id.
 
+    :param fix: what to do in this case; `None` for the advice of the row.
     :param severity: given exactly if the row leaves it to the case.
     :raises BadTable: the severity is given twice or not at all.
     """
@@ -46,21 +47,17 @@ def make_finding(
     known = row.severity if severity is None else severity
     if known is None or None not in (row.severity, severity):
         raise BadTable(f"the severity of {name} must be given once: {row.severity}, {severity}")
-    return Finding(row.id, known, meaning, fix, proposed, replaced)
+    advice = row.advice if fix is None else fix
+    return Finding(row.id, known, meaning, advice, proposed, replaced)
 
 
 def undetermined(name: str, names: Iterable[str]) -> Finding:
     """Return a finding that questions about these DNS names got no usable answer."""
     listed = ", ".join(dict.fromkeys(names))
-    return make_finding(
-        name,
-        f"Could not be determined: DNS gave no usable answer about {listed}.",
-        "Try again in a minute. If it stays like this, the name servers of that domain or the"
-        " resolver of this service do not answer, or the answer is larger than this service reads.",
-    )
+    return make_finding(name, f"Could not be determined: DNS gave no usable answer about {listed}.")
 
 
 def several_records(name: str, kind: str, domain: str, kept: RecordToPublish) -> Finding:
     """Return a finding that senders ignore all records of a kind, since there are several."""
     meaning = f"{domain} has more than one {kind} record, so senders ignore all of them."
-    return make_finding(name, meaning, f"Keep one {kind} record, and remove the others.", kept)
+    return make_finding(name, meaning, proposed=kept)

@@ -85,9 +85,9 @@ def remark(finding: Finding) -> ChargedFinding:
 
 
 def charge(
-    name: str, meaning: str, fix: str, record: RecordToPublish | None = None
+    name: str, meaning: str, fix: str | None = None, record: RecordToPublish | None = None
 ) -> ChargedFinding:
-    """Return a new finding with its price."""
+    """Return a new finding with its price, and the advice of its row if `fix` is `None`."""
     return put_price(make_finding(name, meaning, fix, record))
 
 

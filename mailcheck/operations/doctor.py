@@ -90,6 +90,6 @@ class Doctor:
         return Examination(topic, (not_found_out(topic, why),))
 
 
-def not_found_out(topic: str, meaning: str, fix: str = "Try again in a minute.") -> Finding:
+def not_found_out(topic: str, meaning: str, fix: str | None = None) -> Finding:
     """Say that something could not be found out."""
     return make_finding(f"doctor.{topic}.undetermined", meaning, fix)

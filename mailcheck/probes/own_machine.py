@@ -49,14 +49,12 @@ def examine_disk(folder: Path, min_free: int) -> Iterator[Finding]:
             "doctor.disk.full",
             f"{_mebibytes(free)} are free at {folder}, less than [storage] min_free"
             f" ({_mebibytes(min_free)}): mail is refused for now (452).",
-            "Free some space, delete mail, or lower [storage] min_free.",
         )
     elif free < 2 * min_free:
         yield make_finding(
             "doctor.disk.low",
             f"{_mebibytes(free)} are free at {folder}; below {_mebibytes(min_free)} mail is"
             " refused.",
-            "Free some space.",
         )
 
 
@@ -70,15 +68,10 @@ def examine_rights(folder: Path, files: Sequence[Path]) -> Iterator[Finding]:
         yield make_finding(
             "doctor.rights.no-folder",
             f"There is no folder {folder}: no daemon has been started with this configuration.",
-            "Start the daemon once, or run the doctor in the folder that the daemon runs in.",
         )
         return
     if not os.access(folder, os.W_OK | os.X_OK):
-        yield make_finding(
-            "doctor.rights.not-writable",
-            f"{folder} can't be written by this user.",
-            "Run the doctor as the daemon's user, or give the folder to that user.",
-        )
+        yield make_finding("doctor.rights.not-writable", f"{folder} can't be written by this user.")
     for file in files:
         if file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o077:
             yield make_finding(
@@ -94,9 +87,7 @@ def examine_certificate(path: Path, now: float) -> Iterator[Finding]:
         certificate = x509.load_pem_x509_certificate(path.read_bytes())
     except (OSError, ValueError) as error:
         yield make_finding(
-            "doctor.certificate.unreadable",
-            f"The certificate {path} can't be read: {error}.",
-            "Name the PEM files of certificate and key in [smtp] certificate and private_key.",
+            "doctor.certificate.unreadable", f"The certificate {path} can't be read: {error}."
         )
         return
     days = (certificate.not_valid_after_utc.timestamp() - now) / DAY
@@ -105,8 +96,6 @@ def examine_certificate(path: Path, now: float) -> Iterator[Finding]:
         yield make_finding(
             "doctor.certificate.ending",
             f"The certificate {path} {when}; nothing has renewed it.",
-            "Renew it, and see why your ACME client does not. The daemon takes a new file by"
-            " itself, within a minute.",
             severity=Severity.ERROR if days < 0 else Severity.WARNING,
         )
 

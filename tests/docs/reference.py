@@ -335,6 +335,7 @@ def _write_finding(row: Row) -> str:
     lines = [
         f"* What: {cell(row.title)}",
         f"* Why it matters: {cell(row.explanation)}",
+        *([f"* What to do: {cell(row.advice)}"] if row.advice else []),
         f"* Severity: {severity}",
         *([f"* Points: {points}"] if points else []),
         *([f"* Earlier ids: {', '.join(map(code, row.aliases))}"] if row.aliases else []),

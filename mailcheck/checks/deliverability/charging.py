@@ -194,7 +194,6 @@ def charge_authentication(spf: SpfOfMail, dkim: DkimOfMail) -> tuple[ChargedFind
             "authentication.nothing-passes",
             "Neither SPF nor DKIM passes, so nothing shows that the mail comes from where it says;"
             " Gmail refuses such mail.",
-            "Make SPF or DKIM pass: one of the two ends this, both are better.",
         ),
     )
 
@@ -231,8 +230,6 @@ def _too_few_answers() -> ChargedFinding:
     return charge(
         "blacklist.undetermined",
         "Too few blocklists gave an answer to say that the mail is on none.",
-        "Check the test again later; GET /tools/blacklists shows which lists don't answer the"
-        " resolver of this service.",
     )
 
 

@@ -196,28 +196,23 @@ def _judge_tls(
             "transport.no-tls",
             f"The mail came over a connection without encryption{how}; Google asks every sender"
             " for TLS.",
-            "Let your mail server use STARTTLS where it is offered (Postfix:"
-            " smtp_tls_security_level = may).",
         )
     elif tls is None:
         yield charge(
             "transport.tls-not-offered",
             "This server offered no encryption to the client, so nothing can be said about it.",
-            "Nothing to do; the operator of this server can configure a certificate.",
         )
     elif tls.version in OLD_VERSIONS:
         yield charge(
             "transport.old-tls",
             f"The connection was encrypted with {tls.version}, which is no longer safe; receivers"
             " are switching it off.",
-            "Let your mail server use TLS 1.2 and 1.3 (a newer OpenSSL may do).",
         )
     if tls is not None and any(name in tls.cipher.upper() for name in WEAK_CIPHERS):
         yield charge(
             "transport.weak-cipher",
             f"The connection was encrypted with {enumerate_some((tls.cipher,))}, which protects"
             " little.",
-            "Leave the choice of ciphers to a current version of your mail server.",
         )
 
 
@@ -229,13 +224,10 @@ def _judge_conversation(
             "transport.helo",
             "The sender greeted with HELO, the form from before 1995, which knows neither"
             " encryption nor sizes.",
-            "Use a mail server or library that greets with EHLO.",
         )
     refused = [line[3:] for line in transcript if line[:4] == "S: 5" and line[4:6].isdigit()]
     if refused:
         yield charge(
             "transport.refused-commands",
             f"Commands of the sender were refused on the way: {enumerate_some(refused)}.",
-            "Look at the transcript; a mail server makes no such mistakes, a program of one's own"
-            " may.",
         )

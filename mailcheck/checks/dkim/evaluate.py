@@ -138,8 +138,6 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
         yield make_finding(
             "dkim.wildcard",
             f"Every name below {name.partition('.')[2]} has the same DKIM record (a wildcard).",
-            "Nothing to do if the domain sends no mail; otherwise publish each key at its"
-            " selector.",
         )
     if key.is_one_of_several:
         finding = make_finding(
@@ -158,8 +156,9 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
             "dkim.stray-record",
             f'Beside the DKIM key at {name} stands another TXT record ("{record.strays[0][:40]}");'
             " receivers that read it first find no key there.",
-            "Remove that record and keep the key.",
-            None if key.selector == ANY_SELECTOR else RecordToPublish(name, "TXT", record.text),
+            proposed=None
+            if key.selector == ANY_SELECTOR
+            else RecordToPublish(name, "TXT", record.text),
         )
         yield publish_at_target(finding, name, key.alias_of)
     if record.problem:
@@ -296,7 +295,6 @@ def _find(
             "dkim.dangling",
             f"The DKIM record {selector}._domainkey.{domain} points to {target}, where there is no"
             " key; mail signed with it fails.",
-            "Switch DKIM on at the provider whose name that is, or remove the record.",
         )
         for selector, target in dangling
     ]
@@ -308,8 +306,6 @@ def _find(
             "dkim.absent",
             f"{domain} has no DKIM key, so its mail cannot be signed; Google, Yahoo and Microsoft"
             " ask for signatures.",
-            "Switch DKIM on in your mail server or at your mail provider and publish the record"
-            " that it shows.",
         )
         return [absent, *found]
     if silent:
@@ -318,7 +314,5 @@ def _find(
         "dkim.hidden",
         f"Could not be determined: there is something below _domainkey.{domain}, but under none"
         " of the usual names, and DNS does not list names.",
-        "Name the selector (s= in the DKIM-Signature field of a mail you sent), or send a test"
-        " mail: its signature tells.",
     )
     return found or [hidden]

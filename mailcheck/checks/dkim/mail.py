@@ -254,7 +254,6 @@ def describe_signature(signature: SignatureOfMail, *, has_passing: bool) -> Iter
             "dkim.body-length",
             f"The signature of {header.signing_domain} covers the first {header.body_length} octets"
             f" of the body only (l=), so anybody can add text that seems signed{unsigned}.",
-            "Switch the body length off in the signer, so that it writes no l=.",
         )
     if signature.seconds_ahead:
         yield make_finding(
@@ -262,7 +261,6 @@ def describe_signature(signature: SignatureOfMail, *, has_passing: bool) -> Iter
             f"The signature of {header.signing_domain} is dated"
             f" {describe_duration(signature.seconds_ahead)} after the mail arrived (t=); some"
             " receivers refuse such a signature.",
-            "Set the clock and the time zone of the server that signs.",
         )
 
 
@@ -321,8 +319,6 @@ def _describe(dkim: DkimOfMail) -> Iterator[Finding]:
             "dkim.unsigned",
             "The mail has no DKIM signature, so receivers can't tell that it comes from your domain"
             " unaltered; Google, Yahoo and Microsoft ask bulk senders for one.",
-            "Switch DKIM signing on in your mail server or at your mail provider, and publish the"
-            " record that it shows.",
         )
     has_passing = bool(dkim.passing)
     for signature in dkim.signatures:
@@ -332,7 +328,6 @@ def _describe(dkim: DkimOfMail) -> Iterator[Finding]:
             "dkim.many-signatures",
             f"The mail has {len(dkim.signatures) + dkim.unchecked} signatures; only the first"
             f" {len(dkim.signatures)} were verified, as receivers do.",
-            "Look which servers sign the mail, and let each do it once.",
         )
 
 

@@ -215,9 +215,7 @@ def _policy(
             "dmarc.testing",
             "The DMARC record is marked as a test (t=y), so receivers apply"
             f" {verdict.policy.one_step_weaker.value} instead of {verdict.policy.value}.",
-            "Remove t=y from the DMARC record as soon as the reports show that all your own mail"
-            " passes.",
-            _publish(place, change_tags(record.text, **changes | {"t": None})),
+            proposed=_publish(place, change_tags(record.text, **changes | {"t": None})),
         )
     if verdict.domain == place and verdict.organizational_domain is not None:
         yield from _subdomains(place, record, verdict.organizational_domain, changes)
@@ -268,8 +266,7 @@ def _reports(
             "dmarc.no-reports",
             "The DMARC record names no address for reports, so you never learn which of your mail"
             " fails and who forges your name.",
-            "Add an address for reports (rua=mailto: and an address) to the DMARC record.",
-            _publish(place, mended) if asks_then else None,
+            proposed=_publish(place, mended) if asks_then else None,
         )
     for one in authorizations:
         if one.presence is Presence.ABSENT:
@@ -292,15 +289,17 @@ def _syntax(place: str, record: PolicyRecord, changes: dict[str, str | None]) ->
         yield make_finding(
             "dmarc.syntax",
             f"{problem[:1].upper()}{problem[1:]}; receivers ignore that part of the record.",
-            "Correct that part of the DMARC record, or remove it.",
-            None if repaired is None else _publish(place, change_tags(repaired, **changes)),
+            proposed=None
+            if repaired is None
+            else _publish(place, change_tags(repaired, **changes)),
         )
     if record.has_bad_policy:
         yield make_finding(
             "dmarc.bad-policy",
             "The DMARC record has no valid policy, so receivers treat it as p=none.",
-            "Put a valid policy into the DMARC record.",
-            _publish(place, change_tags(record.text, **changes | _valid_policies(_meant(record)))),
+            proposed=_publish(
+                place, change_tags(record.text, **changes | _valid_policies(_meant(record)))
+            ),
         )
     if record.obsolete_tags:
         tags = ", ".join(record.obsolete_tags)

@@ -323,11 +323,7 @@ def describe_dmarc_of_mail(
     if dmarc.result is AuthResult.PASS:
         return None
     if dmarc.result is AuthResult.PERMERROR:
-        return make_finding(
-            "dmarc.no-author",
-            f"DMARC can't be applied. {dmarc.explanation}",
-            "Send with exactly one From field that names one address of your domain.",
-        )
+        return make_finding("dmarc.no-author", f"DMARC can't be applied. {dmarc.explanation}")
     if dmarc.result is AuthResult.TEMPERROR:
         # An answer is missing; else the sending host is one that can't be judged.
         is_dkim_open = dkim is not None and not dkim.is_determined

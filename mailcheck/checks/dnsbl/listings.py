@@ -265,12 +265,6 @@ def _printable(text: str) -> str:
 
 MAX_NAMED = 5  # lists that are named in one sentence
 
-_OWN_RESOLVER = (
-    "Run a resolver of your own (not a public one such as 8.8.8.8 or 1.1.1.1) and name it in"
-    " [blocklists] resolvers; Barracuda wants its address registered, Spamhaus and SpamRATS give"
-    " keys for their lists."
-)
-
 
 def describe_listings(listings: Sequence[Listing]) -> tuple[Finding, ...]:
     """Give a finding for each list that has a target, worst first, and for those not known."""
@@ -285,7 +279,6 @@ def describe_listings(listings: Sequence[Listing]) -> tuple[Finding, ...]:
                 "dnsbl.refused",
                 f"{refusing} refuse to answer the resolver of this service, so what they say is"
                 " not known.",
-                _OWN_RESOLVER,
             )
         )
     rewritten = _names(listings, UnknownReason.REWRITTEN)
@@ -295,7 +288,6 @@ def describe_listings(listings: Sequence[Listing]) -> tuple[Finding, ...]:
                 "dnsbl.rewritten",
                 f"The answers for {rewritten} are those of no blocklist: the list has expired, or"
                 " the resolver of this service rewrites answers.",
-                _OWN_RESOLVER,
             )
         )
     return (*findings, *_other_unknowns(listings))

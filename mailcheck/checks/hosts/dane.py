@@ -58,7 +58,6 @@ def _unsigned(domain: str) -> Finding:
         "dnssec.unsigned",
         f"{domain} is not signed (DNSSEC), so forged answers about its mail cannot be told from"
         " real ones, and DANE cannot be used.",
-        "Switch DNSSEC on at the provider of your name servers.",
     )
 
 
@@ -143,8 +142,6 @@ def _find(mx: MxVerdict, hosts: tuple[HostTlsa, ...]) -> Iterator[Finding]:
             "dane.absent",
             f"The mail hosts of {mx.domain} have no TLSA records (DANE), so senders do not know"
             " which certificate to expect.",
-            "Once the domain is signed with DNSSEC, publish the TLSA record of each mail host's"
-            ' certificate ("3 1 1" and the SHA-256 of its key).',
         )
     lacking = [host for host in hosts if host.presence is Presence.ABSENT]
     if having and lacking:
@@ -164,7 +161,6 @@ def _judge_records(host: HostTlsa) -> Iterator[Finding]:
             "dane.unusable",
             f"No TLSA record at {host.record_name} can be used for mail, so some senders refuse"
             " to deliver and others ignore it.",
-            'Publish one of usage 3 or 2: "3 1 1" and the SHA-256 of the server\'s key.',
         )
     if host.is_secure is False:
         yield make_finding(

@@ -145,8 +145,7 @@ def _describe_name(
         "helo.other-address",
         f"The mail server greets with {_shown(verdict.helo_name)}, a name that does not lead to its"
         f" address {client_ip}; a few receivers compare the two.",
-        "Have the server greet with the name that its address has in reverse DNS.",
-        record,
+        proposed=record,
     )
 
 

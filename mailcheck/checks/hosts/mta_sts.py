@@ -227,7 +227,6 @@ def _judge_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[
             "mta-sts.testing",
             f"The MTA-STS policy of {domain} is in testing: senders report problems but deliver"
             " unencrypted if need be.",
-            "When the TLS reports show no problems, set the mode to enforce.",
         )
     if policy.max_age is not None and policy.max_age < SHORT_MAX_AGE:
         yield make_finding(
@@ -298,8 +297,7 @@ def _bad_id(domain: str, text: str) -> Finding:
         "mta-sts.syntax",
         f"The MTA-STS record of {domain} has no id of 1 to {MAX_ID} letters and digits, so senders"
         " ignore it.",
-        "Publish the MTA-STS record with an id, and a new one with each change of the policy.",
-        RecordToPublish(PREFIX + domain, "TXT", _with_id(text)),
+        proposed=RecordToPublish(PREFIX + domain, "TXT", _with_id(text)),
     )
 
 
@@ -317,5 +315,4 @@ def _not_fetched(domain: str, outcome: FetchOutcome) -> Finding:
         "mta-sts.policy-missing",
         f"The MTA-STS record of {domain} promises a policy at {url}, but {problem}; senders act"
         " as if there were none.",
-        "Serve the policy file there with a valid certificate, or remove the record.",
     )

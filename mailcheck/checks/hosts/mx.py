@@ -106,8 +106,6 @@ def _say_no_such_domain(domain: str) -> Finding:
         "mx.no-such-domain",
         f"The domain {domain} does not exist in DNS, so it neither receives mail nor is it"
         " accepted as a sender.",
-        "Check the spelling. If the name is right, look whether the domain is registered and paid"
-        " for, and whether its name servers are entered at the registrar.",
     )
 
 
@@ -117,8 +115,7 @@ def _say_no_mx(domain: str) -> Finding:
         "mx.absent",
         f"{domain} has neither an MX record nor an address: replies and bounces cannot be"
         " delivered, and many receivers refuse senders that cannot be answered.",
-        "Publish an MX record that names your mail server.",
-        RecordToPublish(domain, "MX", f"10 mail.{domain}."),
+        proposed=RecordToPublish(domain, "MX", f"10 mail.{domain}."),
     )
 
 
@@ -128,8 +125,7 @@ def _say_implicit_mx(domain: str) -> Finding:
         "mx.implicit",
         f"{domain} has no MX record, so mail is sent to its web address; it arrives only if a"
         " mail server runs there.",
-        "Publish an MX record that names your mail server, this one if mail is received there.",
-        RecordToPublish(domain, "MX", f"10 {domain}."),
+        proposed=RecordToPublish(domain, "MX", f"10 {domain}."),
     )
 
 
@@ -139,8 +135,6 @@ def _say_null_mx(domain: str) -> Finding:
         "mx.null",
         f"{domain} declares that it receives no mail (null MX, RFC 7505); mail sent from it"
         " cannot be answered.",
-        "Keep it if the domain is not used for mail; otherwise publish an MX record that names"
-        " your mail server.",
     )
 
 
@@ -150,9 +144,8 @@ def _say_null_mx_among_others(domain: str, host: MailHost, nulls: Sequence[str])
         "mx.null-among-others",
         f'{domain} says at once that it receives no mail (an MX of ".") and where to send it:'
         " some senders will give up.",
-        'Remove the MX record "0 ." and keep the others.',
-        _record(domain, host),
-        tuple(nulls),
+        proposed=_record(domain, host),
+        replaced=tuple(nulls),
     )
 
 
@@ -168,9 +161,7 @@ def _value(host: MailHost) -> str:
 def _say_too_many_hosts(domain: str, count: int, limit: int) -> Finding:
     """Say that the rest of the hosts was not looked at."""
     return make_finding(
-        "mx.too-many",
-        f"{domain} names {count} mail hosts; only the first {limit} were looked up.",
-        "Keep the few hosts that really receive mail.",
+        "mx.too-many", f"{domain} names {count} mail hosts; only the first {limit} were looked up."
     )
 
 
@@ -246,9 +237,8 @@ def _alias(domain: str, host: MailHost) -> Finding:
         "mx.alias",
         f"The MX record names {host.exchange}, which is an alias (CNAME) of {target}; some"
         " senders refuse that.",
-        "Let the MX name the real host.",
-        RecordToPublish(domain, "MX", f"{host.preference} {target}."),
-        (_value(host),),
+        proposed=RecordToPublish(domain, "MX", f"{host.preference} {target}."),
+        replaced=(_value(host),),
     )
 
 

@@ -110,8 +110,7 @@ def _judge_spf(domain: str, answers: Answers) -> Iterator[Finding]:
         yield make_finding(
             "doctor.spf.open",
             f"{domain} sends no mail, and its SPF record does not say so: others can use its name.",
-            "Publish this SPF record, and no other.",
-            RecordToPublish(domain, "TXT", NO_SENDERS),
+            proposed=RecordToPublish(domain, "TXT", NO_SENDERS),
         )
 
 
@@ -124,8 +123,7 @@ def _judge_dmarc(domain: str, answers: Answers) -> Iterator[Finding]:
             "doctor.dmarc.open",
             f"{domain} sends no mail, and receivers are not asked to refuse what claims to be"
             " from it.",
-            "Publish this DMARC record.",
-            RecordToPublish(f"_dmarc.{domain}", "TXT", REFUSE_FORGED),
+            proposed=RecordToPublish(f"_dmarc.{domain}", "TXT", REFUSE_FORGED),
         )
 
 
@@ -138,8 +136,7 @@ def _judge_host(zone: OwnZone, answers: Answers) -> Iterator[Finding]:
         yield make_finding(
             "doctor.host.absent",
             f"The name {name} has no address, so nobody can connect to this server by it.",
-            "Publish this server's address for the name.",
-            _address_record(name, zone.addresses[0]) if zone.addresses else None,
+            proposed=_address_record(name, zone.addresses[0]) if zone.addresses else None,
         )
     else:
         yield from _judge_addresses(zone, host.addresses, answers)
@@ -153,8 +150,7 @@ def _judge_addresses(
             "doctor.host.elsewhere",
             f"{zone.host_name} leads to {', '.join(map(str, published))}; this server has"
             f" {', '.join(map(str, zone.addresses))}.",
-            "Publish this server's address, unless a router or balancer of yours has the other.",
-            _address_record(zone.host_name, zone.addresses[0]),
+            proposed=_address_record(zone.host_name, zone.addresses[0]),
         )
     for address in published:
         yield from evaluate_reverse_dns(address, answers, host_name=zone.host_name).findings

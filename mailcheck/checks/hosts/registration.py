@@ -73,9 +73,7 @@ def read_registration(name: str, document: object, now: Instant) -> Registration
 def unregistered(name: str) -> RegistrationVerdict:
     """Make the verdict for a domain that the registry does not know (HTTP 404)."""
     finding = make_finding(
-        "registration.absent",
-        f"The registry does not know {name}: nobody has registered it.",
-        "Check the spelling, or register the domain.",
+        "registration.absent", f"The registry does not know {name}: nobody has registered it."
     )
     return RegistrationVerdict(name, Presence.ABSENT, None, None, (finding,))
 
@@ -85,11 +83,7 @@ def undetermined_registration(name: str, reason: str) -> RegistrationVerdict:
 
     :param reason: half a sentence, such as "the registry did not answer".
     """
-    finding = make_finding(
-        "registration.undetermined",
-        f"Could not be determined: {reason}.",
-        "Try again later. Where a registry publishes no date, nobody can mend it: half is counted.",
-    )
+    finding = make_finding("registration.undetermined", f"Could not be determined: {reason}.")
     return RegistrationVerdict(name, Presence.UNDETERMINED, None, None, (finding,))
 
 
@@ -187,5 +181,4 @@ def _young(name: str, age_days: int) -> Finding:
     return make_finding(
         "registration.young",
         f"{name} was registered {days} ago; many filters distrust mail from such young domains.",
-        "Wait, and send little and wanted mail in the first weeks.",
     )

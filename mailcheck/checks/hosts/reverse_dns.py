@@ -172,9 +172,7 @@ def _absent(address: IpAddress, host_name: str) -> Finding:
         "rdns.absent",
         f"The address {address} has no name (no PTR record); Google and many others refuse mail"
         " from such addresses.",
-        "Ask whoever gave you the address (host or network provider) to set its reverse name to"
-        " the name of your mail server.",
-        _pointer(address, host_name),
+        proposed=_pointer(address, host_name),
     )
 
 
@@ -197,6 +195,5 @@ def _generic(address: IpAddress, name: str, host_name: str) -> Finding:
         "rdns.generic",
         f"The name {name} looks made from the address {address}, as home and dial-up connections"
         " have it; filters count that against mail.",
-        "Have the reverse name set to a name of your own, such as that of your mail server.",
-        None if is_generic_name(host_name, address) else _pointer(address, host_name),
+        proposed=None if is_generic_name(host_name, address) else _pointer(address, host_name),
     )

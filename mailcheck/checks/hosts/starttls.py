@@ -137,7 +137,7 @@ def _find(probe: StarttlsProbe, grade: StarttlsGrade) -> Finding | None:
             meaning = (
                 f"{host} does not offer encryption (STARTTLS): mail to it can be read on its way."
             )
-            return make_finding("starttls.missing", meaning, _SWITCH_ON)
+            return make_finding("starttls.missing", meaning)
         case StarttlsGrade.BROKEN:
             meaning = (
                 f"{host} offers encryption (STARTTLS), but it fails: mail to it may not arrive."
@@ -180,5 +180,4 @@ def _unknown(probe: StarttlsProbe) -> Finding:
     return make_finding(
         "starttls.undetermined",
         f"Could not be determined: {probe.exchange} {reasons[probe.outcome]}.",
-        "Try again later, or from a network that may connect to port 25.",
     )

@@ -85,9 +85,7 @@ def _absent(domain: str, report_to: str) -> Finding:
         "tls-rpt.absent",
         f"{domain} does not ask for reports about encryption (no TLS-RPT), so failures stay"
         " unseen.",
-        "Publish a TLS-RPT record that says where senders shall report (rua=mailto: and an address"
-        " that you read).",
-        propose_tls_rpt(domain, _offered(report_to)),
+        proposed=propose_tls_rpt(domain, _offered(report_to)),
     )
 
 

@@ -123,28 +123,21 @@ def _judge_text(facts: MailFacts) -> Iterator[ChargedFinding]:
             "content.html-only",
             "The mail has HTML and no text beside it; filters mark that, and programs without"
             " HTML show nothing readable.",
-            "Send multipart/alternative: a text/plain part with the same words, then the HTML.",
         )
         return
     has_content = facts.html is not None and (facts.html.visible_length or facts.html.image_count)
     if not facts.text_size and not has_content and not facts.risky_attachments:
-        yield charge(
-            "content.empty",
-            "The mail has nothing to read in it.",
-            "Write at least a sentence: filters and people distrust empty mail.",
-        )
+        yield charge("content.empty", "The mail has nothing to read in it.")
     elif not facts.text_size and facts.html is not None:
         yield charge(
             "content.empty-text",
             "The text part beside the HTML is empty, so programs without HTML show nothing.",
-            "Write the same words into the text part.",
         )
     elif facts.overlap is not None and facts.overlap < MIN_OVERLAP:
         yield charge(
             "content.text-differs",
             f"The text part has only {facts.overlap} % of the words that the HTML shows; filters"
             " compare the two, since spam hides behind a harmless text.",
-            "Write the same words into both parts.",
         )
 
 
@@ -154,20 +147,17 @@ def _judge_structure(facts: MailFacts) -> Iterator[ChargedFinding]:
             "content.html-first",
             "The HTML stands before the text; programs show the last alternative they can, so"
             " people get the plain text.",
-            "Put the text/plain part first and the HTML last (RFC 2046 5.1.4).",
         )
     if facts.problems:
         yield charge(
             "content.broken-structure",
             f"Parts of the mail can't be read as they should: {enumerate_some(facts.problems)}.",
-            "Let a mail library put the mail together, and don't change the bytes afterwards.",
         )
     if facts.risky_attachments:
         yield charge(
             "content.risky-attachment",
             "Attached files are of kinds that Gmail and others refuse or hold back:"
             f" {enumerate_some(facts.risky_attachments)}.",
-            "Offer the file for download behind a link, or send it as PDF.",
         )
 
 
@@ -178,13 +168,11 @@ def _judge_sizes(facts: MailFacts) -> Iterator[ChargedFinding]:
             f"The mail has {count_of(facts.long_lines, 'line')} over 998 octets, the longest"
             f" {facts.longest_line}; servers on the way break or refuse them, and a broken line"
             " breaks the DKIM signature.",
-            "Encode the parts as quoted-printable or base64.",
         )
     if facts.size > LARGE_MAIL:
         yield charge(
             "content.large",
             f"The mail has {facts.size // 1024 // 1024} MiB; many servers refuse more than 10.",
-            "Offer large files for download behind a link.",
         )
 
 
@@ -194,5 +182,4 @@ def _judge_placeholders(facts: MailFacts) -> Iterator[ChargedFinding]:
             "content.placeholder",
             "Placeholders were not filled in and people will see them:"
             f" {enumerate_some(facts.placeholders)}.",
-            "Check the names of the fields in the template, and send with real data.",
         )

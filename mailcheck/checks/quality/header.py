@@ -198,14 +198,12 @@ def _judge_presence(facts: MailFacts) -> Iterator[ChargedFinding]:
             "headers.from-missing",
             "The mail has no From field, so nobody sees who it is from, and large receivers refuse"
             " it.",
-            "Let your program write a From field with one address of your own domain.",
         )
     elif not facts.author_domains:
         yield charge(
             "headers.from-unreadable",
             "The From field holds no mail address with a domain name, so no receiver can check"
             " who the mail is from.",
-            "Write the From field as: Your Name <you@your-domain.example>.",
         )
 
 
@@ -215,7 +213,6 @@ def _judge_number(facts: MailFacts) -> Iterator[ChargedFinding]:
             "headers.from-repeated",
             f"The mail has {facts.author_fields} From fields, a trick of forgers; Gmail and others"
             " refuse such mail.",
-            "Find out which program adds the second From field, and leave one.",
         )
     elif len(facts.author_domains) > 1:
         yield charge(
@@ -223,14 +220,12 @@ def _judge_number(facts: MailFacts) -> Iterator[ChargedFinding]:
             "The From field names authors of several domains"
             f" ({enumerate_some(facts.author_domains)}), which DMARC can't judge; many receivers"
             " refuse it.",
-            "Name one author in From, and the others in Reply-To or Cc.",
         )
     elif len(facts.authors) > 1 and not facts.sender_address:
         yield charge(
             "headers.sender-missing",
             "The mail has several authors and no Sender field, which has to say who of them sent"
             " it (RFC 5322 3.6.2).",
-            "Name one author in From, or add a Sender field.",
         )
 
 
@@ -242,7 +237,6 @@ def _judge_name(author: Author) -> Iterator[ChargedFinding]:
             "headers.name-shows-address",
             f"The sender's name shows an address at {quote(shown)}, but the mail is from"
             f" {quote(author.domain)}; filters take that for a forgery.",
-            "Put a name there, and no mail address.",
         )
 
 
@@ -253,7 +247,6 @@ def _judge_replies(facts: MailFacts) -> Iterator[ChargedFinding]:
             "headers.reply-to-freemail",
             f"Answers go to a free mailbox at {domain}, another domain than the sender's; filters"
             " know that from fraud.",
-            "Take answers at an address of the domain in From.",
         )
     local_part = facts.author_address.rpartition("@")[0]
     if _NO_REPLY.search(local_part) and not facts.reply_to_address:
@@ -261,7 +254,6 @@ def _judge_replies(facts: MailFacts) -> Iterator[ChargedFinding]:
             "headers.no-reply",
             "The sender's address says that nobody reads answers; people who answer and are"
             " ignored mark mail as spam sooner.",
-            "Add a Reply-To field with an address that somebody reads.",
         )
 
 
@@ -290,7 +282,6 @@ def judge_subject(facts: MailFacts) -> Iterator[ChargedFinding]:
         yield charge(
             "headers.subject-missing",
             "The mail has no subject; people and filters take such mail for spam.",
-            "Write a subject that says what the mail is about.",
         )
     is_answer = facts.has_field("in-reply-to") or facts.has_field("references")
     if _REPLY.match(subject) and not is_answer:
@@ -298,27 +289,25 @@ def judge_subject(facts: MailFacts) -> Iterator[ChargedFinding]:
             "headers.fake-reply",
             f"The subject looks like an answer or a forward ({quote(subject)}), but the mail"
             " refers to no other; filters know that trick.",
-            "Leave out what comes before the subject itself.",
         )
     yield from _judge_style(subject)
 
 
 def _judge_style(subject: str) -> Iterator[ChargedFinding]:
-    fix = "Write the subject as you would write to one person."
     letters = [letter for letter in subject if letter.lower() != letter.upper()]
     if len(letters) >= MIN_CAPITALS and all(map(str.isupper, letters)):
         meaning = "The subject is written in capitals only, as that of much spam is."
-        yield charge("headers.subject-capitals", meaning, fix)
+        yield charge("headers.subject-capitals", meaning)
     emoji = count_emoji(subject)
     if emoji > MAX_EMOJI:
         meaning = f"The subject has {emoji} pictures (emoji); some filters and people mark that."
-        yield charge("headers.subject-emoji", meaning, fix)
+        yield charge("headers.subject-emoji", meaning)
     if _PUNCTUATION.search(subject):
         meaning = "The subject has more exclamation or question marks than a sentence needs."
-        yield charge("headers.subject-punctuation", meaning, fix)
+        yield charge("headers.subject-punctuation", meaning)
     if len(subject) > MAX_LENGTH:
         meaning = f"The subject has {len(subject)} characters; mail programs show 40 to 80 of them."
-        yield charge("headers.subject-long", meaning, "Say the main thing first, and less.")
+        yield charge("headers.subject-long", meaning)
 
 
 FUTURE = 2 * HOUR
@@ -351,38 +340,35 @@ def judge_headers(
 
 def _judge_date(facts: MailFacts, received_at: Instant) -> Iterator[ChargedFinding]:
     date = facts.date
-    fix = "Let your program write the time of sending, like: Mon, 05 Jan 2026 10:00:00 +0000."
     if date is None:
         meaning = "The mail has no Date field, which every mail must have; some receivers refuse it"
-        yield charge("headers.date-missing", f"{meaning}.", fix)
+        yield charge("headers.date-missing", f"{meaning}.")
         return
     if date.instant is None:
         meaning = f"The Date field {date.problem} ({quote(date.text)}), so the mail has no time."
-        yield charge("headers.date-unreadable", meaning, fix)
+        yield charge("headers.date-unreadable", meaning)
     elif date.problem:
         meaning = f"The Date field {date.problem} ({quote(date.text)}); some programs misread it."
-        yield charge("headers.date-form", meaning, fix)
-    clock = "Set the clock and time zone of the sending server (NTP), and the date when you send."
+        yield charge("headers.date-form", meaning)
     if date.instant is not None and date.instant - received_at > FUTURE:
         meaning = f"The Date field lies in the future ({quote(date.text)}), as spam's often does."
-        yield charge("headers.date-future", meaning, clock)
+        yield charge("headers.date-future", meaning)
     if date.instant is not None and received_at - date.instant > PAST:
         meaning = f"The Date field is more than a day old ({quote(date.text)}); filters mark that."
-        yield charge("headers.date-old", meaning, clock)
+        yield charge("headers.date-old", meaning)
 
 
 def _judge_message_id(facts: MailFacts) -> Iterator[ChargedFinding]:
     found = facts.message_id
-    fix = "Let your program write a unique one that ends in your domain: <unique@your.domain>."
     if found is None:
         meaning = "The mail has no Message-ID, by which programs find answers and duplicates."
-        yield charge("headers.message-id-missing", meaning, fix)
+        yield charge("headers.message-id-missing", meaning)
     elif not found.is_well_formed:
         meaning = f"The Message-ID is malformed ({quote(found.text)}); filters mark that."
-        yield charge("headers.message-id-malformed", meaning, fix)
+        yield charge("headers.message-id-malformed", meaning)
     elif not found.domain.startswith("[") and is_local_name(found.domain):
         meaning = f"The Message-ID ends in {quote(found.domain)}, a name only your network knows."
-        yield charge("headers.message-id-local", meaning, fix)
+        yield charge("headers.message-id-local", meaning)
 
 
 def _judge_fields(facts: MailFacts) -> Iterator[ChargedFinding]:
@@ -392,26 +378,22 @@ def _judge_fields(facts: MailFacts) -> Iterator[ChargedFinding]:
             "headers.repeated",
             f"Fields that may stand once stand several times: {enumerate_some(repeated)}; Gmail"
             " refuses such mail, and programs show different ones.",
-            "Find out which program adds them again, and leave one of each.",
         )
     if not (facts.has_field("to") or facts.has_field("cc")):
         yield charge(
             "headers.to-missing",
             "The mail names nobody it is to; filters know that from mass mail.",
-            "Write the recipient into a To field.",
         )
     if facts.has_field("content-type") and not facts.has_field("mime-version"):
         yield charge(
             "headers.mime-version-missing",
             "The mail has MIME parts but does not say so, and a strict program shows them as text.",
-            "Add the field: MIME-Version: 1.0.",
         )
     if facts.has_field("return-path"):
         yield charge(
             "headers.return-path",
             "The mail came with a Return-Path field, which only the receiving server may add"
             " (RFC 5321 4.4).",
-            "Give the return address to your mail server as the envelope sender instead.",
         )
 
 
@@ -421,12 +403,10 @@ def _judge_octets(facts: MailFacts, is_smtputf8: bool) -> Iterator[ChargedFindin
             "headers.raw-8bit",
             f"Letters outside ASCII stand unencoded in: {enumerate_some(facts.raw_8bit_fields)};"
             " some receivers refuse that, others show wrong letters.",
-            "Let your program encode them (RFC 2047: =?utf-8?q?...?=), as mail libraries do.",
         )
     if facts.header_size > LARGE_HEADER:
         yield charge(
             "headers.large",
             f"The header has {facts.header_size // 1024} KiB; many servers refuse or cut one that"
             " large.",
-            "Look for a program that adds fields again and again, or very long recipient lists.",
         )

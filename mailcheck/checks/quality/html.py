@@ -173,14 +173,12 @@ def _judge_size(html: HtmlFacts) -> Iterator[ChargedFinding]:
             "content.clipped",
             f"The HTML has {html.size // 1024} KiB; Gmail shows the first 102 and cuts off the"
             " rest, with the link to unsubscribe.",
-            "Make the HTML smaller: fewer inline styles, no comments, no blanks between tags.",
         )
     if html.is_base64:
         yield charge(
             "content.base64-html",
             "The HTML is sent as base64, which makes it a third larger, and which some filters"
             " count against a mail.",
-            "Send it as quoted-printable, if your program lets you choose.",
         )
 
 
@@ -190,7 +188,6 @@ def _judge_images(html: HtmlFacts) -> Iterator[ChargedFinding]:
             "content.images-without-alt",
             f"Pictures without a text in their place: {html.images_without_alt} of"
             f" {html.image_count}; people who don't load pictures or can't see them miss those.",
-            'Give every picture an alt text, and alt="" to those that only decorate.',
         )
     letters_needed = max(FEW_LETTERS, html.image_count * LETTERS_PER_IMAGE)
     if html.image_count and html.visible_length < letters_needed:
@@ -199,7 +196,6 @@ def _judge_images(html: HtmlFacts) -> Iterator[ChargedFinding]:
             f"The mail has {count_of(html.image_count, 'picture')} and only"
             f" {count_of(html.visible_length, 'character')} of text; spam hides its words in"
             " pictures, so filters mark that.",
-            "Say in text what the mail is about, and let pictures go with it.",
         )
 
 
@@ -209,14 +205,12 @@ def _judge_image_sources(html: HtmlFacts) -> Iterator[ChargedFinding]:
             "content.insecure-images",
             f"The HTML loads {count_of(html.insecure_images, 'picture')} over http; some programs"
             " don't show what does not come over https.",
-            "Serve pictures over https.",
         )
     if html.inline_data_images:
         yield charge(
             "content.data-images",
             f"The HTML has {count_of(html.inline_data_images, 'picture')} written into it (data:);"
             " Gmail and Outlook don't show those.",
-            "Attach pictures with a Content-ID, or serve them over https.",
         )
 
 
@@ -227,19 +221,16 @@ def _judge_what_is_removed(html: HtmlFacts) -> Iterator[ChargedFinding]:
             "content.active",
             "The HTML has elements that run programs or load other pages"
             f" ({enumerate_some(names)}); mail programs remove them and filters distrust them.",
-            "Leave them out and link to a web page instead.",
         )
     if html.form_count:
         yield charge(
             "content.form",
             "The HTML has a form; most mail programs don't send it, and many warn of it as fraud.",
-            "Link to a web page that has the form.",
         )
     if html.external_styles:
         yield charge(
             "content.external-styles",
             "The HTML loads a style sheet from elsewhere, which mail programs don't do.",
-            "Write the styles into the elements or into a style block.",
         )
 
 
@@ -249,18 +240,15 @@ def _judge_markup(html: HtmlFacts) -> Iterator[ChargedFinding]:
             "content.hidden-text",
             f"{html.hidden_length} characters of text are hidden from people"
             f" (\u201c{quote(html.hidden_sample)}\u201d); spam hides words for filters so.",
-            "Leave hidden text out, but for one short preheader at the top.",
         )
     if html.has_unclosed_comment:
         yield charge(
             "content.unclosed-comment",
             "A comment in the HTML is not closed, so what follows it may not be shown.",
-            'End the comment with "-->".',
         )
     if html.unclosed:
         yield charge(
             "content.unclosed-elements",
             f"Elements are opened and not closed: {enumerate_some(html.unclosed)}; each program"
             " guesses differently where they end.",
-            "Write the missing end tags.",
         )

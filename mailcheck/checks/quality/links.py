@@ -122,29 +122,24 @@ def _judge_deceit(links: LinkFacts) -> Iterator[ChargedFinding]:
             "links.disguised",
             f"The words on a link show another site than it leads to: {enumerate_some(pairs)};"
             " that is how fraud looks, and filters mark it.",
-            "Write words on the link, like \u201cYour account\u201d, or let it lead where it says"
-            " (click tracking on a name of your own domain).",
         )
     if links.mixed_script_hosts:
         yield charge(
             "links.mixed-scripts",
             "A link leads to a name that mixes letters of two scripts that look alike:"
             f" {enumerate_some(links.mixed_script_hosts)}; filters take that for fraud.",
-            "Link to a name in one script.",
         )
     elif links.punycode_hosts:
         yield charge(
             "links.punycode",
             f"A link leads to a name with letters outside ASCII ({quote(links.punycode_hosts[0])}),"
             " which some programs show in its encoded form.",
-            "Nothing to do if the name is yours; test how the programs of your readers show it.",
         )
     if links.with_user:
         yield charge(
             "links.user-in-url",
             f"A link has a user name before its host ({quote(links.with_user[0])}), which hides"
             " where it leads.",
-            "Leave out what stands between // and @.",
         )
 
 
@@ -154,21 +149,18 @@ def _judge_hosts(links: LinkFacts) -> Iterator[ChargedFinding]:
             "links.shortened",
             f"Links go over a public shortener: {enumerate_some(links.shortened)}; spam uses them"
             " too, so their names are on blocklists time and again.",
-            "Link to your own domain.",
         )
     if links.address_hosts:
         yield charge(
             "links.ip-address",
             "A link leads to an IP address and not to a name"
             f" ({enumerate_some(links.address_hosts)}); filters take that for fraud.",
-            "Link to a domain name.",
         )
     if links.with_port:
         yield charge(
             "links.port",
             f"A link names an unusual port ({quote(links.with_port[0])}), which many networks"
             " block.",
-            "Serve the page on the usual port of https.",
         )
 
 
@@ -177,19 +169,16 @@ def _judge_form(links: LinkFacts) -> Iterator[ChargedFinding]:
         yield charge(
             "links.insecure",
             f"Links lead to http pages: {enumerate_some(links.insecure)}; browsers warn of them.",
-            "Link to https.",
         )
     if links.script_links:
         yield charge(
             "links.script",
             f"The mail has {count_of(links.script_links, 'link')} to a script (javascript:); mail"
             " programs remove such links and filters distrust them.",
-            "Link to a web page.",
         )
     if links.relative:
         yield charge(
             "links.relative",
             f"The mail has {count_of(links.relative, 'link')} without a host; those lead nowhere in"
             " a mail.",
-            "Write whole addresses: https://your.domain/page.",
         )

@@ -64,9 +64,7 @@ def _say_no_null_mx(domain: str, finding: Finding) -> Finding:
     return make_finding(
         "mx.no-null",
         f"{domain} sends no mail (v=spf1 -all) but does not say that it receives none: {where}.",
-        "Publish a null MX (RFC 7505) if the domain does not use mail; otherwise publish an MX"
-        " record that names its mail server.",
-        RecordToPublish(domain, "MX", NULL_MX),
+        proposed=RecordToPublish(domain, "MX", NULL_MX),
     )
 
 
@@ -89,8 +87,7 @@ def _say_not_reject(dmarc: DmarcVerdict) -> Finding:
         "dmarc.not-reject",
         f"{dmarc.domain} sends no mail, but receivers are asked for quarantine instead of"
         " rejection.",
-        "Publish p=reject: all mail in the name of the domain is forged.",
-        RecordToPublish(PREFIX + dmarc.domain, "TXT", value),
+        proposed=RecordToPublish(PREFIX + dmarc.domain, "TXT", value),
     )
 
 
@@ -104,7 +101,6 @@ def _advise_wildcard(domain: str, answers: Answers, dkim: DkimVerdict) -> tuple[
             "dkim.no-wildcard",
             f"{domain} sends no mail and needs no DKIM key; an empty key for every selector says"
             " that no signature in its name is valid.",
-            "Publish an empty key at the wildcard name.",
-            RecordToPublish(name, "TXT", EMPTY_KEY),
+            proposed=RecordToPublish(name, "TXT", EMPTY_KEY),
         ),
     )

@@ -93,9 +93,7 @@ def _limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[F
         yield make_finding(
             "spf.too-many-lookups",
             f"The SPF record needs {count} DNS lookups and {MAX_LOOKUPS} are allowed, {broken}.",
-            "Remove the services that no longer send for the domain, move some to a subdomain of"
-            " their own, or replace a, mx and include by the ip4 and ip6 networks behind them.",
-            proposed,
+            proposed=proposed,
         )
     if verdict.void_count > MAX_VOIDS:
         terms = min((verdict.voids_for(version) for version in IP_VERSIONS), key=len)
@@ -103,9 +101,7 @@ def _limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[F
             "spf.too-many-voids",
             f"{len(terms)} terms of the SPF record find nothing in DNS ({_quoted(terms)}) and"
             f" {MAX_VOIDS} are allowed, {broken}.",
-            "Remove the terms of the SPF record whose names do not exist. Put ip4 and ip6 before"
-            " the terms that ask DNS.",
-            proposed,
+            proposed=proposed,
         )
 
 
@@ -309,23 +305,19 @@ def _ending(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[F
             "spf.wide",
             f"The SPF record lets {verdict.reach} send mail as {verdict.domain}"
             f" ({terms}), far more than any sender has.",
-            "Name only the networks of the servers that really send; look for a length behind a"
-            " slash that is too short.",
         )
     if verdict.all_qualifier is None and verdict.is_complete and not verdict.is_truncated:
         yield make_finding(
             "spf.no-end",
             "The SPF record does not say what to do with mail from other servers, so forged mail"
             " is not marked.",
-            "End the SPF record with ~all, or -all once you are sure that it names every sender.",
-            proposed,
+            proposed=proposed,
         )
     elif verdict.all_qualifier is Qualifier.NEUTRAL:
         yield make_finding(
             "spf.neutral",
             'The SPF record ends in "?all", which says nothing about mail from other servers.',
-            "End the SPF record with ~all, or -all once you are sure that it names every sender.",
-            proposed,
+            proposed=proposed,
         )
 
 
@@ -337,21 +329,18 @@ def _habits(verdict: SpfVerdict) -> Iterator[Finding]:
             "spf.ptr",
             'The SPF record uses "ptr", which is slow and which many receivers no longer follow'
             " (RFC 7208 5.5).",
-            "Name the sending servers with a, mx, ip4 or ip6 instead.",
         )
     if record is not None and len(record.text) > LONG_RECORD:
         yield make_finding(
             "spf.long",
             f"The SPF record has {len(record.text)} characters; above {LONG_RECORD} some"
             " receivers do not get the whole answer.",
-            "Move a part of it to another name and include that.",
         )
     if any(node.problem is NodeProblem.MACRO for node in verdict.tree.walk()):
         yield make_finding(
             "spf.macro",
             "A part of the SPF record depends on each single mail (macros), so it could not be"
             " looked at here.",
-            "Nothing to do; a test mail shows what receivers make of it.",
         )
 
 
