@@ -52,6 +52,9 @@ _FIX = {
     "scoreAfter": NUMBER,
 }
 
+# Earlier ids of a finding; only where it has any.
+ALIASES = {"aliases": array(WORD)}
+
 # issue: "Each finding with status, one-sentence meaning, fix, deduction"
 FINDING = record(
     {
@@ -62,12 +65,12 @@ FINDING = record(
         "fix": STRING,
         "points": NUMBER,
     },
-    _FIX,
+    {**_FIX, **ALIASES},
 )
 
 DEDUCTION = record(
     {"check": one_of(*AREAS), "id": WORD, "points": NUMBER, "meaning": WORD, "fix": WORD},
-    _FIX,
+    {**_FIX, **ALIASES},
 )
 
 FINDINGS = array(FINDING)

@@ -127,6 +127,7 @@ _FINDING = record(
         "fix": WORD,
     },
     {
+        "aliases": array(WORD),
         "record": _RECORD,
         "replaces": array(WORD),
         "beside": array(_RECORD),

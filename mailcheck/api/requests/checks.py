@@ -19,7 +19,6 @@ from mailcheck.api.requests.fields import (
     PageNumber,
     Since,
     Timeout,
-    read_whole_number,
 )
 from mailcheck.api.requests.reading import Description, Kind, Request
 from mailcheck.core.domain_names import MAX_ADDRESSES, MAX_SELECTORS, parse_selector
@@ -188,7 +187,15 @@ class GetWatchHistory(Request, frozen=True, kw_only=True):
     ] = None
 
 
-MINUTES = Kind({"type": "integer"}, read_whole_number, "{name} is {low} to {high} (a day)")
+MINUTES = Kind(
+    {
+        "type": "integer",
+        "minimum": SHORTEST_INTERVAL // MINUTE,
+        "maximum": LONGEST_INTERVAL // MINUTE,
+    },
+    int,
+)
+"""The operation checks the range: of several watches it refuses only those that are wrong."""
 
 
 def _read_quiet_time(text: str) -> QuietTime | None:
@@ -202,11 +209,7 @@ class WatchChoice(Request, frozen=True, kw_only=True):
 
     every_minutes: Annotated[
         Annotated[int, MINUTES] | UnsetType,
-        Description(
-            "minutes between two runs",
-            low=SHORTEST_INTERVAL // MINUTE,
-            high=LONGEST_INTERVAL // MINUTE,
-        ),
+        Description("minutes between two runs"),
     ] = UNSET
     selectors: Annotated[
         tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
