@@ -2,7 +2,6 @@
 
 import pytest
 from msgspec.structs import replace
-from twisted.internet.defer import gatherResults
 
 from mailcheck.core.errors import TooManyWatches, TooManyWebhooks, WatchExists
 from mailcheck.core.identifiers import AccountId, WebhookId
@@ -19,9 +18,10 @@ from mailcheck.core.watches import (
     WatchSettings,
 )
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Webhook
+from mailcheck.engines.database import DatabaseEngine
 from mailcheck.store.domains.watch_store import History, Recorded
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at, watch, webhook
+from tests.engines.deliveries import NOON, account, at, copy_watch, watch, webhook
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 MINE, OTHER = "this daemon", "another one"
@@ -79,11 +79,10 @@ async def test_a_target_is_watched_once(stores: Stores) -> None:
     await stores.watches.add(replace(watch("one", "bob"), id=WatchId("bobs")))
 
 
-async def test_an_account_has_so_many(stores: Stores) -> None:
+async def test_an_account_has_so_many(stores: Stores, engine: DatabaseEngine) -> None:
     """The watch beyond MOST_WATCHES is refused, until one is deleted."""
     await prepared(stores, "one")
-    names = (f"more{number}" for number in range(MOST_WATCHES - 1))
-    await gatherResults([stores.watches.add(watch(name)) for name in names])
+    await engine.write(copy_watch, MOST_WATCHES - 1)
     with pytest.raises(TooManyWatches):
         await stores.watches.add(watch("three"))
     assert not await stores.watches.delete(BOB, WatchId("one"))

@@ -26,6 +26,8 @@ from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Sess
 from mailcheck.core.receiver_reports import ReportKind
 from mailcheck.core.watches import QuietTime, Watch, WatchId, WatchKind, WatchSettings
 from mailcheck.core.webhooks import Webhook
+from mailcheck.ports.engine import Transaction
+from mailcheck.store.transactions import for_each, insert
 
 NOON = Instant(1_795_262_400_000)
 """2026-11-21T12:00:00Z."""
@@ -37,6 +39,15 @@ SESSION = Session(
 )
 
 _numbers = count(1)
+
+
+@for_each
+def copy_watch(transaction: Transaction, times: int) -> None:
+    """Add copies of the only watch of a store, with other ids and targets."""
+    row = transaction.row("SELECT * FROM watch", ())
+    assert row is not None
+    names = (f"copy{number}" for number in range(times))
+    insert(transaction, "watch", [{**row._asdict(), "id": one, "target": one} for one in names])
 
 
 def at(seconds: float) -> Instant:
