@@ -120,6 +120,7 @@ _OPEN = tuple(
         f"the doctor could not examine: {topic}",
         "the examination failed or took too long",
         _UNDETERMINED,
+        advice="Try again in a minute.",
     )
     for topic in TOPICS
 )
