@@ -14,7 +14,7 @@ from mailcheck.assembly.probes import Probes
 from mailcheck.checks.dns_answers import Answers, look_up, look_up_addresses
 from mailcheck.checks.dnsbl.health import HealthStatus
 from mailcheck.checks.findings import Finding
-from mailcheck.checks.findings_table import make_finding
+from mailcheck.checks.findings_table import advice_of, make_finding
 from mailcheck.checks.hosts.own_zone import OwnZone, evaluate_own_zone
 from mailcheck.checks.proofs import Outcome
 from mailcheck.config.options import SELF_SIGNED, Config, InboxOptions
@@ -107,15 +107,15 @@ class DoctorParts(NamedTuple):
     async def _resolver(self) -> Iterable[Finding]:
         inquiry = Inquiry.starting_now(self.runtime.resolvers.plain, self.reactor)
         root = await inquiry.ask(lambda answers: look_up(answers, ROOT, "NS"))
-        own = "Let [dns] resolvers name one that answers for the whole Internet."
         if not root.status.is_determined:
-            return [not_found_out("resolver", "No resolver answers.", own)]
+            advice = advice_of("doctor.resolver.closed")
+            return [not_found_out("resolver", "No resolver answers.", advice)]
         if not root.records:
             meaning = (
                 "The resolver knows no name of the Internet, not even the servers of the root:"
                 ' whatever is checked would be told "does not exist".'
             )
-            return [make_finding("doctor.resolver.closed", meaning, own)]
+            return [make_finding("doctor.resolver.closed", meaning)]
         return []
 
     async def _dns(self) -> Iterable[Finding] | Advice:
@@ -162,16 +162,13 @@ class DoctorParts(NamedTuple):
         asked = {name: found for name, found in tested.items() if found}
         silent = [n for n, f in asked.items() if _is_any(f, HealthStatus.UNREACHABLE)]
         sick = [name for name, found in asked.items() if _is_any(found, HealthStatus.SICK)]
-        own = (
-            "Let [blocklists] resolvers name a resolver of your own that asks name servers itself"
-            " (apt install unbound): large public ones are refused."
-        )
         if asked and len(silent) == len(asked):
-            return [not_found_out("blocklists", "No blocklist answers the resolver.", own)]
+            advice = advice_of("doctor.blocklists.refused")
+            return [not_found_out("blocklists", "No blocklist answers the resolver.", advice)]
         if len(sick) > len(asked) // 4:
             names = ", ".join(sorted(sick)[:5])
             meaning = f"{len(sick)} of {len(asked)} blocklists fail their self-test: {names}, ..."
-            return [make_finding("doctor.blocklists.refused", meaning, own)]
+            return [make_finding("doctor.blocklists.refused", meaning)]
         return []
 
     async def _spamd(self) -> Iterable[Finding]:
@@ -183,13 +180,12 @@ class DoctorParts(NamedTuple):
         for place in places:
             if await SpamdClient(self.reactor, place).answers():
                 return []
-        install = "apt install spamassassin spamd"
         if option != "auto":
             meaning = f"spamd at {option} does not answer: reports do without the content filter."
             return [make_finding("doctor.spamd.silent", meaning)]
         if find_spamd() is None:
             meaning = "SpamAssassin is not installed: reports do without the content filter."
-            return [make_finding("doctor.spamd.missing", meaning, install)]
+            return [make_finding("doctor.spamd.missing", meaning)]
         return []
 
     async def _disk(self) -> Iterable[Finding]:

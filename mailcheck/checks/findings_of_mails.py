@@ -188,10 +188,14 @@ DKIM = (
         advice="Check the mail again in a minute."),
     Row("dkim.body-changed", Area.DKIM, "the body was changed after it was signed",
         "the signature fails",
-        advice="Sign the mail last, after every program that changes its body."),
+        advice="Sign last: the usual causes are a footer or disclaimer added after signing, a"
+        " virus scanner or mailing list that rewrites the mail, links replaced for tracking,"
+        " and a server on the way that converts 8-bit text or breaks lines over 998"
+        " characters. Signing with c=relaxed/relaxed bears changed blanks."),
     Row("dkim.body-cut", Area.DKIM, "the body is shorter than the signature says (l=)",
         "the signature fails",
-        advice="Let the signer leave out l=, and find the program that shortens the body."),
+        advice="Switch the body length off in the signer (l=), and look for what shortens mails"
+        " after signing."),
     Row("dkim.body-length", Area.DKIM, "the signature covers a part of the body only (l=)",
         "anybody can add text that seems signed", _WARNING,
         advice="Switch the body length off in the signer, so that it writes no l=."),
@@ -203,10 +207,12 @@ DKIM = (
         advice="Switch DKIM on at the provider whose name that is, or remove the record."),
     Row("dkim.expired", Area.DKIM, "the signature has expired (x=)",
         "the signature fails",
-        advice="Let the signer write a later expiry (x=) or none, and send without long delay."),
+        advice="Give signatures a longer life (a week, or no end at all: leave x= out), and look"
+        " why the mail was on its way for so long; a wrong clock of the signing server does"
+        " it too."),
     Row("dkim.from-the-future", Area.DKIM, "the signature is dated in the future (t=)",
         "receivers refuse such a signature",
-        advice="Set the clock of the server that signs (NTP)."),
+        advice="Set the clock and the time zone of the server that signs."),
     Row("dkim.header-changed", Area.DKIM, "the header was changed after it was signed",
         "the signature fails",
         advice="Sign the mail last, after every program that changes its header."),
@@ -233,7 +239,9 @@ DKIM = (
         " don't answer."),
     Row("dkim.malformed", Area.DKIM, "the DKIM-Signature field is malformed",
         "receivers can't use the signature",
-        advice="Update the software that signs, or tell whoever runs it."),
+        advice="Bring the software that signs up to date, or tell whoever runs it: your mail"
+        " server, or the provider that sends for you, writes a DKIM-Signature field that"
+        " receivers can't use."),
     Row("dkim.many-signatures", Area.DKIM, "the mail has many signatures",
         "only the first ones were verified, as receivers do", _NOTE,
         advice="Look which servers sign the mail, and let each do it once."),
@@ -255,7 +263,7 @@ DKIM = (
         advice="Keep one of the keys at this name, and move the others to selectors of their own."),
     Row("dkim.sha1", Area.DKIM, "the signature uses SHA-1",
         "receivers no longer accept it (RFC 8301 3.1)",
-        advice="Let the signer use rsa-sha256."),
+        advice="Set the signer to rsa-sha256; the key can stay if it is long enough."),
     Row("dkim.stray-record", Area.DKIM, "another TXT record stands beside the DKIM key",
         "receivers that read it first find no key", _WARNING,
         advice="Remove that record and keep the key."),

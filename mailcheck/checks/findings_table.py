@@ -28,6 +28,11 @@ def aliases_of(name: str) -> tuple[str, ...]:
     return () if row is None else tuple(row.aliases)
 
 
+def advice_of(name: str) -> str:
+    """Return the advice of a row, for a finding of another row with the same remedy."""
+    return FINDINGS[name].advice
+
+
 def make_finding(
     name: str,
     meaning: str,

@@ -329,14 +329,8 @@ def describe_arc(arc: ArcOfMail) -> tuple[Finding, ...]:
     """Give what there is to say; nothing of a mail without ARC, as nearly all are."""
     if arc.result is AuthResult.NONE:
         return ()
-    name, fix = {
-        AuthResult.PASS: ("arc.valid", "Nothing to do: for information."),
-        AuthResult.TEMPERROR: ("arc.undetermined", "Check the mail again in a minute."),
-    }.get(arc.result, ("arc.broken", _SEAL_LAST))
-    return (make_finding(name, arc.explanation, fix),)
-
-
-_SEAL_LAST = (
-    "It costs nothing here. Whoever forwards the mail should seal it last, after all changes; mail"
-    " that is sent directly needs no seal."
-)
+    name = {
+        AuthResult.PASS: "arc.valid",
+        AuthResult.TEMPERROR: "arc.undetermined",
+    }.get(arc.result, "arc.broken")
+    return (make_finding(name, arc.explanation),)

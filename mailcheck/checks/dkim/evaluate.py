@@ -26,7 +26,7 @@ from mailcheck.checks.dns_answers import (
     txt_values,
 )
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
-from mailcheck.checks.findings_table import make_finding, undetermined
+from mailcheck.checks.findings_table import advice_of, make_finding, undetermined
 from mailcheck.checks.tag_lists import parse_tag_list
 
 ANY_SELECTOR = "*"
@@ -124,12 +124,6 @@ def _load_owners() -> Mapping[str, set[str]]:
     return owners
 
 
-_NEW_KEY = (
-    f"Make a new RSA key of {GOOD_RSA_BITS} bits in your mail server or at your mail provider and"
-    " publish the record that it shows."
-)
-
-
 def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     """Give what there is to say about one key; worse when there is no usable one beside it."""
     record, name = key.record, key.record_name
@@ -163,7 +157,7 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
         yield publish_at_target(finding, name, key.alias_of)
     if record.problem:
         # No signature can be verified with the key.
-        fix = _NEW_KEY if record.needs_new_key else _PUBLISH_AGAIN
+        fix = advice_of("dkim.weak-key") if record.needs_new_key else _PUBLISH_AGAIN
         finding = make_finding(
             "dkim.key-too-short" if record.is_too_short else "dkim.key-broken",
             f"The DKIM record {name} {record.problem}; mail signed with it fails.",
@@ -178,7 +172,7 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
             f"The DKIM key at {name} is revoked (empty p=): mail signed with it fails.",
             "Nothing to do if it is no longer used; otherwise publish the new key."
             if has_usable
-            else _NEW_KEY,
+            else advice_of("dkim.weak-key"),
             severity=Severity.NOTE if has_usable else Severity.WARNING,
         )
     elif not record.is_strong and record.key_type == RSA:
@@ -186,7 +180,6 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
             "dkim.weak-key",
             f"The DKIM key at {name} has {record.bits} bits; {GOOD_RSA_BITS} are advised, and some"
             " receivers mark shorter ones.",
-            _NEW_KEY,
         )
     if record.is_testing and record.is_usable:
         yield _testing(key)

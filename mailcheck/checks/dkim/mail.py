@@ -162,14 +162,7 @@ _IDS = {
 }
 
 _FIXES = {
-    SignatureFault.MALFORMED: (
-        f"Bring the software that signs up to date, or tell whoever runs it: {_SIGNER} writes a"
-        " DKIM-Signature field that receivers can't use."
-    ),
-    SignatureFault.KEY_UNDETERMINED: (
-        "Check the mail again in a minute; if it stays, the name servers of that domain don't"
-        " answer."
-    ),
+    # Advice that names the key or the signer; the rows of the other faults have theirs.
     SignatureFault.NO_KEY: (
         "Publish the TXT record that {signer} shows for this selector at exactly {name}; if it is"
         " there already, look for the domain typed twice at the end of its name, and wait until the"
@@ -200,22 +193,6 @@ _FIXES = {
     SignatureFault.OTHER_IDENTITY: (
         "Remove t=s from the record at {name}, or sign with the domain of the address itself"
         " (d= equal to what is behind the @ of i=)."
-    ),
-    SignatureFault.SHA1: "Set the signer to rsa-sha256; the key can stay if it is long enough.",
-    SignatureFault.EXPIRED: (
-        "Give signatures a longer life (a week, or no end at all: leave x= out), and look why the"
-        " mail was on its way for so long; a wrong clock of the signing server does it too."
-    ),
-    SignatureFault.FROM_THE_FUTURE: "Set the clock and the time zone of the server that signs.",
-    SignatureFault.BODY_CUT: (
-        "Switch the body length off in the signer (l=), and look for what shortens mails after"
-        " signing."
-    ),
-    SignatureFault.BODY_CHANGED: (
-        "Sign last: the usual causes are a footer or disclaimer added after signing, a virus"
-        " scanner or mailing list that rewrites the mail, links replaced for tracking, and a server"
-        " on the way that converts 8-bit text or breaks lines over 998 characters. Signing with"
-        " c=relaxed/relaxed bears changed blanks."
     ),
     SignatureFault.HEADER_CHANGED: (
         "Compare the key in use with the record at {name} (a key made anew but not published is the"
@@ -340,7 +317,7 @@ def _describe_fault(
     name = signature.header.key_name
     if signature.key is not None:
         name = signature.key_record_name or name
-    fix = _FIXES[fault]
+    fix = _FIXES.get(fault)
     if fault is SignatureFault.KEY_BROKEN and signature.key is not None:
         if signature.key.needs_new_key:
             fix = _FIXES[SignatureFault.KEY_TOO_SHORT]
@@ -349,5 +326,6 @@ def _describe_fault(
                 "Correct the TXT record at {name}: the key in it is whole, so no new one is needed."
                 " The check of the domain shows the corrected text."
             )
-    fix = fix.replace("{name}", name).replace("{signer}", _SIGNER)
+    if fix is not None:
+        fix = fix.replace("{name}", name).replace("{signer}", _SIGNER)
     return make_finding(_IDS[fault], signature.explanation, fix, severity=severity)

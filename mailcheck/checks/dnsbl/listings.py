@@ -317,11 +317,7 @@ def _other_unknowns(listings: Sequence[Listing]) -> list[Finding]:
         ),
     }
     return [
-        make_finding(
-            finding_id,
-            f"{names} {sentence}, so what they say is not known.",
-            "Try again later.",
-        )
+        make_finding(finding_id, f"{names} {sentence}, so what they say is not known.")
         for reason, (finding_id, sentence) in sentences.items()
         if (names := _names(listings, reason))
     ]

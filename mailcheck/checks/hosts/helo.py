@@ -114,8 +114,6 @@ def _describe_problem(verdict: HeloVerdict, problem: str) -> Finding:
         "helo.unresolvable",
         f"The mail server greets with {_shown(verdict.helo_name)}, which is {problem}; many"
         " receivers distrust or refuse that.",
-        "Have the server greet (HELO, EHLO) with its full name, one that has an address in DNS,"
-        " such as mail.example.com.",
     )
 
 

@@ -280,8 +280,7 @@ def _unreadable(domain: str, text: str) -> Finding:
         "mta-sts.unreadable",
         f'The record at {PREFIX}{domain} ("{text[:40]}") does not begin exactly with'
         f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so senders ignore it.',
-        f'Replace that TXT record with one beginning with "v={VERSION};".',
-        RecordToPublish(PREFIX + domain, "TXT", _with_id(text)),
+        proposed=RecordToPublish(PREFIX + domain, "TXT", _with_id(text)),
     )
 
 

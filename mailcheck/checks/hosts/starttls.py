@@ -127,9 +127,6 @@ def _grade(probe: StarttlsProbe) -> StarttlsGrade:
     return StarttlsGrade.VERIFIED if probe.is_verified else StarttlsGrade.UNVERIFIED
 
 
-_SWITCH_ON = "Switch STARTTLS on in the mail server, with a certificate for the name in the MX."
-
-
 def _find(probe: StarttlsProbe, grade: StarttlsGrade) -> Finding | None:
     host = probe.exchange
     match grade:
@@ -142,14 +139,12 @@ def _find(probe: StarttlsProbe, grade: StarttlsGrade) -> Finding | None:
             meaning = (
                 f"{host} offers encryption (STARTTLS), but it fails: mail to it may not arrive."
             )
-            fix = "Look into the mail server's TLS settings, certificate and log."
-            return make_finding("starttls.broken", meaning, fix)
+            return make_finding("starttls.broken", meaning)
         case StarttlsGrade.OUTDATED:
             meaning = (
                 f"{host} encrypts with {probe.tls_version}, which is forbidden by now (RFC 8996)."
             )
-            fix = "Update the mail server, or allow TLS 1.2 and 1.3 in its settings."
-            return make_finding("starttls.outdated", meaning, fix)
+            return make_finding("starttls.outdated", meaning)
         case StarttlsGrade.UNVERIFIED:
             return _unverified(probe)
         case StarttlsGrade.UNDETERMINED:

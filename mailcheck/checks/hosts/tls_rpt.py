@@ -103,8 +103,7 @@ def _unreadable(domain: str, texts: Sequence[str]) -> Finding:
         "tls-rpt.unreadable",
         f'The record at {PREFIX}{domain} ("{texts[0][:40]}") does not begin exactly with'
         f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so senders ignore it.',
-        f"Replace that TXT record with one beginning with v={VERSION}; and keep the addresses.",
-        propose_tls_rpt(domain, _meant_uris(" ; ".join(texts))),
+        proposed=propose_tls_rpt(domain, _meant_uris(" ; ".join(texts))),
     )
 
 

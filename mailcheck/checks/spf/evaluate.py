@@ -126,18 +126,13 @@ def _voids_of_some(verdict: SpfVerdict, reordered: RecordToPublish | None) -> It
         client = f"A mail server with an IPv{crowded[0]} address"
     voids, _ = met[crowded[0]]
     behind = next((met[version][1] for version in crowded if met[version][1]), [])
-    fix = (
-        "Put ip4 and ip6 before the terms that ask DNS, and write ip4 and ip6 in place of a and mx"
-        " where the addresses seldom change."
-    )
     if behind:
         yield make_finding(
             "spf.voids-before-senders",
             f"{client} can meet more than {MAX_VOIDS} terms that find nothing for it"
             f" ({_quoted(voids)}) before {_quoted(behind)}: receivers give up there (permerror),"
             " so mail of these senders does not pass SPF.",
-            fix,
-            reordered,
+            proposed=reordered,
         )
     else:
         yield make_finding(
@@ -145,7 +140,6 @@ def _voids_of_some(verdict: SpfVerdict, reordered: RecordToPublish | None) -> It
             f"{client} that the SPF record does not name can meet more than {MAX_VOIDS} terms that"
             f" find nothing for it ({_quoted(voids)}): receivers answer permerror for it instead of"
             " the end of the record.",
-            fix,
         )
 
 
@@ -222,9 +216,7 @@ def _node(
             "spf.too-many-mx",
             f'"{term}" in {place} leads to more than ten mail hosts,'
             f" {_BROKEN.format(domain=domain)}.",
-            "Replace it by the ip4 and ip6 networks of these hosts."
-            if top is None
-            else _ask_owner(node, top),
+            None if top is None else _ask_owner(node, top),
             None if top is None else proposed,
         )
 

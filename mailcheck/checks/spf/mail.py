@@ -288,9 +288,7 @@ def describe_spf_of_helo(verdict: SpfOfMail, *, is_own_host: bool = False) -> Fi
         _HELO_IDS[identity.result],
         f"SPF of the HELO name {identity.domain} says {identity.result.value}; a few receivers look"
         f" at it. {identity.explanation}",
-        "Publish an SPF record for the HELO name that lets the server send, or greet with another"
-        " name.",
-        record,
+        proposed=record,
     )
 
 
