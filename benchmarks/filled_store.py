@@ -10,7 +10,8 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 
 from mailcheck.assembly.accounts import build_accounts
-from mailcheck.assembly.runtime import Workers, open_runtime, time_and_chance_of
+from mailcheck.assembly.runtime import open_runtime, time_and_chance_of
+from mailcheck.assembly.workers import Workers
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.accounts import Account, Quota

@@ -10,6 +10,7 @@ from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.operations.accounts.authenticate import (
     REVOKED_KEYS_INTERVAL,
     Authenticator,
+    CheckBudget,
     RequestMeter,
     RevokedKeys,
 )
@@ -29,10 +30,11 @@ KEY_USE_INTERVAL = 30.0
 
 
 class AccountParts(Struct, frozen=True):
-    """The operations on accounts."""
+    """The operations on accounts; ``checks`` limits the checks that accounts start on the pages."""
 
     keep: KeepAccounts
     meter: RequestMeter
+    checks: CheckBudget
     authenticator: Authenticator
     revoked_keys: RevokedKeys
     sessions: DashboardSessions
@@ -48,6 +50,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
     store, passwords = AccountStore(engine), PasswordStore(engine)
     keep = KeepAccounts(store, time_and_chance)
     meter = RequestMeter(runtime.cluster.counters, now)
+    default = RequestLimits(limits.requests_per_minute, limits.requests_per_day)
     hasher = PasswordHasher(
         runtime.workers.passwords,
         ScryptCost(options.password_cost),
@@ -67,9 +70,8 @@ def build_accounts(runtime: Runtime) -> AccountParts:
     return AccountParts(
         keep,
         meter,
-        Authenticator(
-            store, RequestLimits(limits.requests_per_minute, limits.requests_per_day), now
-        ),
+        CheckBudget(meter, default),
+        Authenticator(store, default, now),
         RevokedKeys(store),
         sessions,
         invitations,

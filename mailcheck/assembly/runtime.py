@@ -18,8 +18,7 @@ from mailcheck.assembly.cluster import Lasting, open_cluster
 from mailcheck.assembly.deployment import naming, public_url
 from mailcheck.assembly.probes import EventDialer, Probes
 from mailcheck.assembly.scoring import FilterParts, build_filter
-from mailcheck.assembly.workers import Workers as Workers
-from mailcheck.assembly.workers import in_short_turns
+from mailcheck.assembly.workers import Workers, in_short_turns
 from mailcheck.cluster.local import CountersOrAlone
 from mailcheck.cluster.redis import RedisFigures
 from mailcheck.config.options import Config

@@ -8,9 +8,7 @@ from typing import Any
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import connection_limits, mail_server, submission_server
 from mailcheck.cluster.local import LocalCluster
-from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.network_addresses import parse_listen_address
-from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.accounts.keep_accounts import OwnKeys
 from mailcheck.operations.deliverability.manage_tests import MailOfTest
 from mailcheck.operations.doctor import Doctor
@@ -168,20 +166,11 @@ def _domain_tools(daemon: Daemon) -> DomainTools:
     )
 
 
-def _check_budget(daemon: Daemon) -> CheckBudget:
-    """Return the budget of the checks that accounts start on the pages."""
-    limits = daemon.runtime.config.limits
-    return CheckBudget(
-        daemon.accounts.meter,
-        RequestLimits(limits.requests_per_minute, limits.requests_per_day),
-    )
-
-
 def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
     accounts, config = daemon.accounts, daemon.runtime.config
     read, webhooks, options = daemon.inbox.read, daemon.inbox.webhooks, config.inbox
     keys = OwnKeys(accounts.keep, accounts.authenticator, accounts.meter)
-    budget, submission = _check_budget(daemon), submission_server(config)
+    budget, submission = accounts.checks, submission_server(config)
     servers = ServerNames(options.domain, mail_server(config), submission)
     sign_in, register = accounts.sign_in, accounts.register
     key_pages = KeyPages(keys, webhooks, budget, renderer, submission, options.faults)
@@ -211,7 +200,7 @@ def _mail_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
 def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
     config, checks, reports = daemon.runtime.config, daemon.checks, daemon.reports.operations
     rules = NameRules(config.dns.allow_special_use, config.network.allow_private)
-    budget, turns = _check_budget(daemon), checks.turns
+    budget, turns = daemon.accounts.checks, checks.turns
     return [
         *DomainPages(
             checks.reputation, checks.domain, reports.show.to_offer, budget, turns, renderer, rules
@@ -224,7 +213,7 @@ def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
 
 def _test_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[Page]:
     config, tests, progress = daemon.runtime.config, daemon.tests, daemon.scoring.progress
-    operations, domain, budget = tests.operations, config.inbox.domain, _check_budget(daemon)
+    operations, domain, budget = tests.operations, config.inbox.domain, daemon.accounts.checks
     mail = MailOfReport(MailOfTest(tests.store, daemon.mail.loader.complete), show)
     return [
         *DeliverabilityPages(

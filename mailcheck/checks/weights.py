@@ -73,10 +73,8 @@ def put_price(finding: Finding, measured: int = 0) -> ChargedFinding:
 
     :param measured: tenths of a finding that is `MEASURED`.
     """
-    row = FINDINGS[finding.id]
-    if finding.id in MEASURED:
-        return _charged(finding, measured)
-    return _charged(finding, row.price or 0)
+    is_measured = finding.id in MEASURED
+    return _charged(finding, measured if is_measured else FINDINGS[finding.id].price or 0)
 
 
 def remark(finding: Finding) -> ChargedFinding:

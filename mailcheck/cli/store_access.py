@@ -10,7 +10,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from mailcheck.assembly.accounts import AccountParts, build_accounts
-from mailcheck.assembly.runtime import Runtime, Workers, open_runtime, time_and_chance_of
+from mailcheck.assembly.runtime import Runtime, open_runtime, time_and_chance_of
+from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.engines.sqlite import IN_MEMORY

@@ -24,6 +24,8 @@ MAX_SHOWN = 80
 MAX_TEXT = 500
 """Maximum number of characters of a text."""
 
+_REPEATED = "{name} is given {count} times; send it once"
+
 _BRIEF_KEYWORDS = ("type", "maxLength", "minimum", "maximum", "default")
 
 Schema = Mapping[str, Any]
@@ -77,8 +79,8 @@ class Kind(Struct, frozen=True, eq=False):
 
         :raises InvalidParameter: the text is too long, not of this kind or out of range.
         """
-        if self.longest is not None and len(text) > self.longest:
-            raise InvalidParameter(name, f"{name} has at most {self.longest} characters")
+        if self.longest is not None:
+            _require_length(name, text, self.longest)
         hint = error = ""
         try:
             value = self.read(text)
@@ -169,7 +171,7 @@ class Field(Struct, frozen=True):
         """
         at_most = self.words.at_most if self.is_list else 1
         if at_most is not None and len(texts) > at_most:
-            words = wording.many if self.is_list else "{name} is given {count} times; send it once"
+            words = wording.many if self.is_list else _REPEATED
             problem = words.format(name=self.name, count=len(texts), at_most=at_most)
             raise InvalidParameter(self.name, problem)
         low, high = self.words.low, self.words.high
@@ -322,10 +324,11 @@ class Query:
         """
         values = self._parameters.get(name, ())
         if len(values) > 1:
-            raise InvalidParameter(name, f"{name} is given {len(values)} times; send it once")
-        if values and len(values[0]) > MAX_TEXT:
-            raise InvalidParameter(name, f"{name} has at most {MAX_TEXT} characters")
-        return values[0] if values else None
+            raise InvalidParameter(name, _REPEATED.format(name=name, count=len(values)))
+        if not values:
+            return None
+        _require_length(name, values[0], MAX_TEXT)
+        return values[0]
 
     def value(
         self,
@@ -358,8 +361,8 @@ class Query:
         if len(values) > at_most:
             words = PARAMETERS.many.format(name=name, count=len(values), at_most=at_most)
             raise InvalidParameter(name, words)
-        if any(len(value) > longest for value in values):
-            raise InvalidParameter(name, f"{name} has at most {longest} characters")
+        for value in values:
+            _require_length(name, value, longest)
         return tuple(values)
 
 
@@ -565,6 +568,11 @@ def _unknown(request: type[Request], name: str, wording: Wording) -> InvalidPara
 
 def _missing(request: type[Request], name: str, wording: Wording) -> InvalidParameter:
     return InvalidParameter(name, wording.missing.format(name=name, example=request.example))
+
+
+def _require_length(name: str, text: str, longest: int) -> None:
+    if len(text) > longest:
+        raise InvalidParameter(name, f"{name} has at most {longest} characters")
 
 
 def shorten(text: str) -> str:
