@@ -176,11 +176,12 @@ def test_a_large_chain_is_not_read() -> None:
     assert "more header fields" in read_chain(b"ARC-Seal: i=1\r\n" * 100_000 + MAIL).problem
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("place", [b"Hello  Bob", b"Hello   there", b"v=1"])
 def test_time_grows_with_the_size(place: bytes) -> None:
     """Eight megabytes of blanks are read in a moment."""
     mail = RSA.sign(MAIL).replace(place, run_of(b" \t", 8 * MIB) + place)
-    judge_mail(mail)  # a quadratic search takes longer than a test may take
+    judge_mail(mail)  # a quadratic search takes hours
 
 
 def key_of(bits: int) -> str:
@@ -199,8 +200,9 @@ def forge(bits: int) -> bytes:
     return (signed[:start] + b"b=" + value + b"\r\n") * MAX_SIGNATURES + signed[end:]
 
 
+@pytest.mark.timeout(60)
 def test_keys_made_to_be_slow_by_their_length() -> None:
-    """A key longer than OpenSSL takes is not computed with; ten of the longest allowed are."""
+    """A key longer than OpenSSL takes is not computed with; ten of the longest take a moment."""
     (refused, *_) = judge_mail(forge(24_000), zone_of({RSA.key_name: key_of(24_000)})).signatures
     assert refused.fault is SignatureFault.KEY_BROKEN
     assert "too large" in refused.explanation

@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.assembly.doctor import DoctorParts
 from mailcheck.assembly.probes import Probes
+from mailcheck.checks.findings_of_machine import TOPICS
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import ProbeOptions, SpamassassinOptions
 from mailcheck.dns.servers import Server
@@ -197,6 +198,8 @@ async def test_planted_faults_are_found(tmp_path: Path) -> None:
         "doctor.certificate.ending",
     } <= set(found)
     assert [name for name, finding in found.items() if not finding["fix"]] == []
+    # Without Redis, which this daemon has none of, these are the topics of the table.
+    assert {*findings_of(printed), "redis"} == set(TOPICS)
     assert found["doctor.mx.elsewhere"]["record"]["value"] == f"10 {HOST}."
     assert status == 1
     assert text.count("PROBLEM") >= 8

@@ -5,11 +5,12 @@ import pwd
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import pytest_twisted
-from twisted.internet.defer import CancelledError, gatherResults
+from twisted.internet.defer import CancelledError, gatherResults, maybeDeferred
+from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import Clock
 
 from mailcheck.assembly.scoring import build_filter
@@ -30,6 +31,7 @@ from tests.fakes.scripted_filter import ScriptedFilter
 from tests.servers.spamd import GTUBE, USER, find_real_spamd, running_spamd
 
 NOW = 1_795_262_400.0
+STOPPED_WITHIN = 60.0  # seconds: far more than is needed, and less than a hang
 HEAD = (
     b"From: Joe <joe@example.com>\r\nTo: test-abc@mailcheck.example\r\nSubject: lunch tomorrow\r\n"
 )
@@ -297,6 +299,7 @@ async def test_a_private_one_leaves_nothing_behind(
     (socket,) = [word for word in command.split() if word.startswith("--socketpath=")]
     folder = Path(socket.partition("=")[2]).parent
     assert folder.exists()
-    await built.service.stopService()
+    stopped = maybeDeferred(built.service.stopService)
+    await stopped.addTimeout(STOPPED_WITHIN, cast(IReactorTime, reactor))
     assert not folder.exists()
     assert {pid for pid, _, _ in spamd_of_ours()} <= before
