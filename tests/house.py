@@ -100,7 +100,7 @@ class Pending:
         return kind
 
     def answer(self) -> Answer:
-        """Give the response that must be there by now; judged by SPEC.md's tables."""
+        """Return the response, which must have arrived, after checking it against the contract."""
         assert self.is_answered, f"{self.method} {self.path} has no answer yet"
         if hasattr(self.answers[0], "raiseException"):
             self.answers[0].raiseException()

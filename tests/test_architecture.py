@@ -1,4 +1,4 @@
-"""The rules of the house (ARCHITECTURE.md), kept by a test; each rule is shown what breaks it."""
+"""The rules of the architecture; for each rule a case that breaks it."""
 
 import ast
 import configparser
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.untraced  # it reads the house, and runs nothing of it
 ROOT = Path(__file__).parent.parent
 
 MAX_MODULES = 24
-"""Modules that lie in one package: about as many names as are read at a glance (ARCHITECTURE.md
-rule 1 says about 20). What holds more is two rooms, or has one topic cut into slices."""
+"""Maximum number of modules in a package, so that a reader can overlook its names. A package with
+more modules holds two topics, or one topic in slices."""
 
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "base"}
 

@@ -1,4 +1,4 @@
-"""Errors as JSON (SPEC.md section 7)."""
+"""Errors as JSON (docs/reference/contract.md)."""
 
 from typing import Annotated
 

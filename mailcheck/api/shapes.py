@@ -105,7 +105,7 @@ def spelled(**keywords: JsonValue) -> msgspec.Meta:
 
 
 Timestamp = Annotated[str, spelled(format="date-time")]
-"""A moment (DECISIONS.md section 1)."""
+"""A moment (docs/reference/contract.md)."""
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 

@@ -86,7 +86,7 @@ PERFECT = 100
 
 
 class Area(Enum):
-    """What a finding is about; the first five are the ``checks`` of SPEC.md 2.5."""
+    """Area of a finding; the first five are the ``checks`` of a test in the API."""
 
     SPF = "spf"
     DKIM = "dkim"

@@ -1,9 +1,8 @@
 """What one client may take: requests, connections, and the memory that is held for it.
 
-Requests are counted in fixed windows, the clock minute and the UTC day (SPEC.md section 8):
-pure arithmetic over counts that a `RateCounters` port keeps. A request over a limit is
-refused, and a refused request is not counted again: the numbers in the headers say what was
-really left.
+Requests are counted in fixed windows, the clock minute and the UTC day
+(docs/reference/contract.md). The functions are pure arithmetic over counts that a `RateCounters`
+port keeps. A rejected request is not counted again, so the headers show the requests really left.
 """
 
 from collections import Counter

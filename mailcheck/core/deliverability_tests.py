@@ -1,6 +1,6 @@
 """A deliverability test: its address, its states, and how it moves between them.
 
-The only table of states (SPEC.md section 3, DECISIONS.md section 3).
+The only table of states (docs/reference/contract.md).
 """
 
 from enum import Enum
@@ -17,7 +17,7 @@ ADDRESS_PREFIX = "test-"
 """Begins the local part of a test address; what follows is the test's id."""
 
 ADDRESS_LIFETIME = HOUR
-"""A test address takes mail for an hour (SPEC.md section 8)."""
+"""A test address takes mail for an hour (docs/reference/contract.md)."""
 
 MAX_ATTEMPTS = 3
 """Analyses that may fail before a test ends in error."""
@@ -141,7 +141,7 @@ class StoredReport(Struct, frozen=True):
     """A report as it is kept: the score in tenths, and the document as it was first shown.
 
     ``document`` is a JSON object with the fields that a completed test adds
-    (SPEC.md 2.5): ``email``, ``checks``, ``report``, ``deductions``,
+    (docs/reference/contract.md): ``email``, ``checks``, ``report``, ``deductions``,
     ``scoringVersion``. Kept as shown, so that a later version of the scoring
     does not rewrite old results.
     """

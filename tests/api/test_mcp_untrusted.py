@@ -1,4 +1,4 @@
-"""Text that came from a mail, before an agent sees it (FACTS.md 5.3, DECISIONS.md section 5)."""
+"""Text that came from a mail, before an agent sees it."""
 
 import re
 

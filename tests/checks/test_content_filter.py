@@ -195,7 +195,7 @@ class TestCounting:
         ],
     )
     def test_what_repeats_a_check(self, name: str) -> None:
-        """The names that DECISIONS.md lists, and their kin, are not counted."""
+        """Rules that repeat a check of mailcheck, and similar rules, are not counted."""
         assert why_not_counted(name)
 
     @pytest.mark.parametrize(

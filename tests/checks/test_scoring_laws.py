@@ -134,7 +134,7 @@ def test_a_grade_needs_sixty_points_that_are_known(choices: dict[FactorName, int
     [(90, 100, "A+"), (80, 89, "A"), (70, 79, "B"), (60, 69, "C"), (50, 59, "D"), (0, 49, "F")],
 )
 def test_grades(lowest: int, highest: int, grade: str) -> None:
-    """The grading scale of SPEC.md section 2.3."""
+    """The grading scale (docs/reference/contract.md, "Reputation")."""
     assert (grade_of(lowest), grade_of(highest)) == (grade, grade)
 
 

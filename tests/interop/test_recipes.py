@@ -1,7 +1,7 @@
 """The recipes of docs/, run as a user runs them: beside the clients that the daemon serves.
 
 Each suite has 30 tests in four workers and gets the key that the first start has made, with the
-limits of SPEC.md section 8: 60 requests a minute, 1,000 a day.
+default limits: 60 requests a minute, 1,000 a day.
 """
 
 import os

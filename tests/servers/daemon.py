@@ -73,7 +73,7 @@ class Pending:
     connection: HTTPConnection
 
     def answer(self) -> Answer:
-        """Wait for the answer; SPEC.md's tables judge it."""
+        """Wait for the answer and check it against the contract."""
         answer = self.unjudged()
         judge_response(self.method, self.path, answer)
         return answer

@@ -1,4 +1,4 @@
-"""DECISIONS.md section 3: what is beside a test itself (list, raw mail, share link, pre-flight)."""
+"""The JSON Schemas of lists of tests, raw mails, share links and preflights."""
 
 from tests.spec.report_shapes import CHECKS, DNS_RECORD, REPORT_FIELDS
 from tests.spec.resources import SCORE, TEST_EMAIL, TEST_FIELDS, TEST_ID, TEST_MORE, is_sum_of

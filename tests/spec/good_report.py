@@ -1,4 +1,4 @@
-"""A completed test as DECISIONS.md section 3 describes it, with nothing beyond that page."""
+"""A completed test with the fields of the contract and no others."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""DECISIONS.md section 4: the inbox shapes that SPEC.md leaves open, and the errors of both."""
+"""The JSON Schemas of inbox objects, and of errors."""
 
 from tests.spec.report_shapes import AUTHENTICATION
 from tests.spec.resources import LISTED_FIELDS, LISTED_MORE, MESSAGE_AUTHOR, WHOLE_FIELDS
@@ -235,7 +235,7 @@ _REJECTED = record(
 
 EVENT_MESSAGE, EVENT_REFUSED = shape(_LISTED), shape(_REJECTED)
 
-# The error texts are for people; SPEC.md section 7 promises the one field.
+# The texts of errors are for people; the contract promises the field alone.
 ERROR = shape(record({"error": WORD}))
 
 _IN_VAIN = {

@@ -1,4 +1,4 @@
-"""Judges every response that a test gets by what SPEC.md and DECISIONS.md promise."""
+"""Check every response in the tests against docs/reference/contract.md."""
 
 import json
 import re
@@ -26,7 +26,7 @@ class Judged(Protocol):
 
 
 class BrokenPromise(AssertionError):
-    """A response that a client written from SPEC.md could not rely on."""
+    """A response that breaks the contract with clients."""
 
 
 def judge_response(method: str, path: str, answer: Judged) -> None:

@@ -1,4 +1,4 @@
-"""DECISIONS.md section 3: the five checks of a deliverability test, and the report behind them.
+"""The JSON Schemas of the five checks of a deliverability test and of its report.
 
 The second argument of `record` holds what is there beyond that page.
 """
@@ -282,7 +282,7 @@ REPORT = record(
     }
 )
 
-# DECISIONS.md section 4: results as information, without points
+# Results as information, without points
 _WORDS: dict[str, Schema] = {"result": RESULT, "detail": WORD, "determined": BOOLEAN}
 
 AUTHENTICATION = record(

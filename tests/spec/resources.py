@@ -1,6 +1,6 @@
-"""SPEC.md section 2, table by table, transcribed by hand. Read it beside that page.
+"""The objects of docs/reference/contract.md as JSON Schemas, written by hand.
 
-The second argument of `record` holds what DECISIONS.md sections 2 to 4 add.
+The second argument of `record` holds the additional fields.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ from tests.spec.shapes import (
     when,
 )
 
-BLOCKLISTS = 32  # SPEC.md section 8
+BLOCKLISTS = 32  # of one check
 
 GRADES = ((90, "A+"), (80, "A"), (70, "B"), (60, "C"), (50, "D"), (0, "F"))
 
@@ -118,7 +118,7 @@ BLACKLIST_CHECK = shape(
 
 _RECORD = record({"name": WORD, "type": WORD, "value": WORD})
 
-# DECISIONS.md sections 1 and 2: what a finding says, and the record that is proven to mend it
+# A finding, and the tested record that fixes it
 _FINDING = record(
     {
         "id": WORD,
@@ -193,7 +193,7 @@ DOMAIN_REPORT = shape(
     )
 )
 
-# DECISIONS.md section 2: the catalogue with each zone's health
+# The catalogue of blocklists with the health of each zone
 BLACKLISTS = shape(
     record(
         {
@@ -223,7 +223,7 @@ BLACKLISTS = shape(
     )
 )
 
-# DECISIONS.md section 2: what could not be determined is an error, with the rest beside it
+# An undetermined part of a check is an error, with the rest in ``partial``
 UNDETERMINED = shape(record({"error": WORD, "partial": OBJECT}))
 
 
@@ -293,7 +293,7 @@ REPUTATION = shape(
     ),
 )
 
-TEST_ID: Schema = {"type": "string", "pattern": "^[a-z2-7]{13}$"}  # DECISIONS.md section 3
+TEST_ID: Schema = {"type": "string", "pattern": "^[a-z2-7]{13}$"}
 
 # 2.4 Test address
 TEST_ADDRESS = shape(
@@ -305,7 +305,7 @@ TEST_ADDRESS = shape(
     checkUrl_is_the_path_of_the_test=lambda body: body["checkUrl"] == f"/test/{body['testId']}",
 )
 
-TEST_STATUSES = ("pending", "processing", "completed", "expired", "error")  # SPEC.md section 3
+TEST_STATUSES = ("pending", "processing", "completed", "expired", "error")
 
 SCORE: Schema = {"type": "number", "minimum": 0, "maximum": 10}
 

@@ -1,4 +1,4 @@
-"""Which route may answer with which status and which body: SPEC.md sections 4 and 7.
+"""The statuses and bodies that each route may answer with (docs/reference/contract.md).
 
 A route, or a status of one, that is not here fails the test that meets it.
 """
@@ -99,7 +99,7 @@ _WEBHOOK_PATH = "/inbox/webhooks/{webhookId}"
 _WATCH_PATH = "/watches/{watchId}"
 
 _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
-    # SPEC.md section 4
+    # The routes of the contract
     ("GET", "/tools/mx-check"): {200: MX_CHECK, 500: (CRASH, UNDETERMINED)},
     ("GET", "/tools/blacklist-check"): {200: BLACKLIST_CHECK, 500: (CRASH, UNDETERMINED)},
     ("GET", "/tools/reputation"): {200: REPUTATION, 500: (CRASH, UNDETERMINED)},
@@ -115,7 +115,7 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("GET", _MESSAGE_PATH): {200: MESSAGE, 404: ERROR},
     ("GET", f"{_MESSAGE_PATH}/raw"): {200: (RAW, Bytes("message/rfc822")), 404: ERROR},
     ("DELETE", _MESSAGE_PATH): {200: DELETED, 404: ERROR},
-    # DECISIONS.md section 4
+    # Additional routes of the inbox
     ("GET", "/inbox/wait/many"): {200: GATHERED, 408: MANY_TIMED_OUT, 503: INTERRUPTED},
     ("GET", "/inbox/wait/none"): {200: NO_MESSAGE, 409: UNWANTED, 503: INTERRUPTED},
     ("DELETE", "/inbox/messages"): {200: BULK_DELETED},
@@ -157,7 +157,7 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("POST", f"{_MESSAGE_PATH}/share"): {200: SHARE, 404: ERROR},
     ("GET", f"{_MESSAGE_PATH}/checks"): {200: MESSAGE_CHECKS, 404: ERROR},
     ("POST", f"{_MESSAGE_PATH}/checks/links"): {200: CHECKED_LINKS, 404: ERROR},
-    # DECISIONS.md section 1
+    # The description of the API
     ("GET", "/openapi.json"): {
         200: shape(
             {
@@ -168,7 +168,7 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
         ),
         304: Bytes("application/json; charset=utf-8", is_from_mail=False),
     },
-    # DECISIONS.md section 3
+    # Additional routes of tests
     ("GET", "/test"): {200: TESTS},
     ("GET", f"{_TEST_PATH}/wait"): {200: TEST, 404: ERROR, 408: TEST_WAITED_FOR},
     ("GET", f"{_TEST_PATH}/raw"): {200: (TEST_RAW, Bytes("message/rfc822")), 404: ERROR},
@@ -185,7 +185,7 @@ _NOT_WELL: Mapping[str, Schema] = {
 }
 READY = shape(record({"status": {"const": "ready"}}, _NOT_WELL))
 NOT_READY = shape(record({"error": WORD, "degraded": _DEGRADED}, _NOT_WELL))
-"""DECISIONS.md section 7: what is not well is named, whether the daemon can work or not."""
+"""``/readyz`` names every problem, whether the daemon is ready or not."""
 
 _DOCUMENTATION: Mapping[int, Bodies] = {
     200: Bytes("(text|image|application)/.+", is_from_mail=False),
@@ -193,7 +193,7 @@ _DOCUMENTATION: Mapping[int, Bodies] = {
 }
 
 _OPEN_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
-    # DECISIONS.md sections 4 and 7: no key, not metered by one
+    # Routes without a key, which count for no key
     ("GET", "/healthz"): {200: shape(record({"status": {"const": "ok"}}))},
     ("GET", "/readyz"): {200: READY, 503: (NOT_READY, ERROR)},
     # RFC 8460 3

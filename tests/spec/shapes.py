@@ -25,7 +25,7 @@ StrictValidator = extend(
 
 @FORMATS.checks("timestamp")
 def is_timestamp(value: object) -> bool:
-    """Tell whether a text is a moment of SPEC.md section 2: UTC, three decimals, ``Z``."""
+    """Return whether a text is a timestamp of the API: UTC, three decimals, ``Z``."""
     if not isinstance(value, str):
         return True
     if _TIMESTAMP.fullmatch(value) is None:
@@ -85,7 +85,7 @@ def or_null(schema: Schema) -> Schema:
 def record(fields: Mapping[str, Schema], more: Mapping[str, Schema] | None = None) -> Schema:
     """An object with all of ``fields``, and any of ``more``; with nothing that is not listed.
 
-    What stands in SPEC.md goes into ``fields``; a client may rely on it.
+    ``fields`` are those that the contract promises to clients.
     """
     return {
         "type": "object",

@@ -1,4 +1,4 @@
-"""The judge itself: it must see what a client written from SPEC.md would trip over."""
+"""The judge itself: it must find each break of the contract with clients."""
 
 import json
 from collections.abc import Callable
@@ -82,7 +82,7 @@ SPEC_MESSAGE_FIELDS = [
 
 @pytest.mark.parametrize("field", SPEC_MESSAGE_FIELDS)
 def test_every_field_of_an_inbox_message_is_missed(message: Answer, field: str) -> None:
-    """A message without one of SPEC.md 2.7's fields is found."""
+    """A message without one of the fields of the contract is found."""
     with pytest.raises(BrokenPromise, match=field):
         judge_response("GET", path_of(message), tampered(message, without(field)))
 
@@ -191,7 +191,7 @@ def test_an_error_is_one_readable_sentence_in_json(message: Answer, body: bytes)
 
 @pytest.mark.parametrize("status", [201, 204, 301, 302, 304, 402, 403, 408, 418, 502])
 def test_a_status_that_is_not_promised_is_found(message: Answer, status: int) -> None:
-    """A status that SPEC.md and DECISIONS.md don't give a route fails, 403 above all."""
+    """A status that the contract does not list for a route fails, for example 403."""
     answer = replace(message, status=status, body=b'{"error":"why"}')
     with pytest.raises(BrokenPromise, match=f"status {status} is not promised"):
         judge_response("GET", path_of(message), answer)
@@ -350,7 +350,7 @@ TABLES: dict[str, tuple[Shape, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_table_takes_what_it_describes_and_misses_each_field(table: str) -> None:
-    """A body as SPEC.md shows it fits its table; without any one of its fields it does not."""
+    """A body of the contract fits its table, and does not without any one of its fields."""
     shape, good = TABLES[table]
     assert shape.problems(good) == []
     for field in good:
@@ -405,7 +405,7 @@ def test_a_table_refuses_what_contradicts_it(table: str, change: dict[str, Any])
      (59, "D"), (50, "D"), (49, "F"), (0, "F")],
 )  # fmt: skip
 def test_the_grading_scale(score: int, grade: str) -> None:
-    """The scale's borders stand where SPEC.md 2.3 draws them."""
+    """The grades begin at the scores of the contract."""
     assert grade_of(score) == grade
 
 

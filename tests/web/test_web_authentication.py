@@ -1,4 +1,4 @@
-"""Who may pass: SPEC.md section 5 and the 401 of DECISIONS.md section 1."""
+"""Authentication of API requests (docs/reference/contract.md, "API keys")."""
 
 import pytest
 

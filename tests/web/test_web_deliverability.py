@@ -1,4 +1,4 @@
-"""Deliverability tests over REST: SPEC.md 2.4 to 2.6 and section 3, DECISIONS.md section 3."""
+"""Deliverability tests over REST (docs/reference/contract.md, "Deliverability tests")."""
 
 from collections.abc import Iterator
 from typing import Any

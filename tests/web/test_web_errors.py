@@ -1,4 +1,4 @@
-"""Errors as SPEC.md section 7 and DECISIONS.md section 1 have them; the judge looks at each."""
+"""Errors of the API (docs/reference/contract.md, "Errors")."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""/healthz and /readyz: is it alive, can it work (DECISIONS.md section 7)."""
+"""/healthz and /readyz: is it alive, can it work (docs/reference/contract.md)."""
 
 import pytest
 

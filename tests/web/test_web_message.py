@@ -151,7 +151,7 @@ def test_the_raw_bytes_as_a_download(house: House, accept: str) -> None:
 
 @pytest.mark.parametrize("accept", ["", "*/*", "application/json", "message/partial", "text/*"])
 def test_raw_is_json_for_everyone_else(house: House, accept: str) -> None:
-    """A client that knows SPEC.md alone gets JSON."""
+    """A client that does not ask for ``message/rfc822`` gets JSON."""
     path = f"/inbox/messages/{only(house)}/raw"
     answer = house.ask("GET", path, headers={"Accept": accept}).answer()
     assert answer.json["encoding"] == "utf-8"

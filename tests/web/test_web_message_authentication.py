@@ -1,4 +1,4 @@
-"""``authentication`` of a message that is read: information about its sender (DECISIONS.md 4)."""
+"""The ``authentication`` field of a message: results about its sender, as information."""
 
 from collections.abc import Iterator
 from typing import Any

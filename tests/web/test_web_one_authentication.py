@@ -1,4 +1,4 @@
-"""One voice: whoever shows a mail says the same of SPF, DKIM and DMARC (DECISIONS.md 3)."""
+"""Every view of a mail shows the same results of SPF, DKIM and DMARC."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Limits of SPEC.md section 8 as requests meet them, on the clock."""
+"""Rate limits of requests (docs/reference/contract.md, "Rate limits")."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The long poll while mail comes in: SPEC.md section 4 and DECISIONS.md section 4."""
+"""The long poll while mail arrives (docs/reference/contract.md, "Waiting for mail")."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The report of a deliverability test as JSON (SPEC.md 2.5, DECISIONS.md section 3)."""
+"""The report of a deliverability test as JSON (docs/reference/contract.md)."""
 
 from typing import Annotated, Any, ClassVar, Literal
 

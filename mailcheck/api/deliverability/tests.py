@@ -110,7 +110,7 @@ class WaitOver(StateOfTest, kw_only=True):
 
 
 class Recheck(Shape):
-    """The answer to a recheck (SPEC.md 2.6)."""
+    """The answer to a recheck (docs/reference/contract.md)."""
 
     success: bool
     test_id: NameOfTest
@@ -171,13 +171,13 @@ class Preflight(PreflightReport):
 
 
 def render_new_address(test: tests.DeliverabilityTest, domain: str) -> NewTest:
-    """Give the address of a test that was just made (SPEC.md 2.4)."""
+    """Give the address of a test that was just made (docs/reference/contract.md)."""
     address = address_of(test, domain)
     return NewTest(test.id, address, address, format_instant(test.expires_at), _path(test))
 
 
 def render_tested(result: DeliverabilityResult, domain: str, urls: PublicUrls) -> JsonObject:
-    """Give a test with what is known of it; what is not known yet is absent (SPEC.md 2.5)."""
+    """Return a test as JSON, without the fields that are not known yet."""
     shape: dict[str, Any] = as_json(StateOfTest(**_state(result.test, domain, urls)))
     if result.failure:
         shape["failure"] = result.failure

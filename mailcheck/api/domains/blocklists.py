@@ -1,4 +1,4 @@
-"""Blocklist checks and the catalogue as JSON (SPEC.md 2.2, DECISIONS.md section 2)."""
+"""Blocklist checks and the catalogue as JSON (docs/reference/contract.md)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.zone_health import ListBudgets, ZoneHealthCheck
 
 ROWS = 32
-"""Rows of every check (SPEC.md section 8)."""
+"""Rows of every check (docs/reference/contract.md)."""
 
 Profile = Literal["ip", "domain"]
 

@@ -1,4 +1,4 @@
-"""The MX check as JSON (SPEC.md 2.1, DECISIONS.md section 2)."""
+"""The MX check as JSON (docs/reference/contract.md)."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Everything about a domain as JSON (`GET /tools/domain`, DECISIONS.md section 2)."""
+"""Everything about a domain as JSON (`GET /tools/domain`)."""
 
 from typing import Annotated
 

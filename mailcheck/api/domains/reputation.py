@@ -1,4 +1,4 @@
-"""A reputation as JSON (SPEC.md 2.3, DECISIONS.md section 2)."""
+"""A reputation as JSON (docs/reference/contract.md)."""
 
 from typing import Annotated, Any, Literal
 

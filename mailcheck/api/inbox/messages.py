@@ -1,4 +1,4 @@
-"""JSON shapes of messages (SPEC.md 2.7 and what DECISIONS.md section 4 adds)."""
+"""JSON shapes of messages (docs/reference/contract.md)."""
 
 from typing import Annotated, Any
 

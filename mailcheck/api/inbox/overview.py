@@ -1,4 +1,4 @@
-"""JSON shapes of an inbox: overview, address, list, raw mail (DECISIONS.md 4)."""
+"""JSON shapes of an inbox: overview, address, list, raw mail (docs/reference/contract.md)."""
 
 import base64
 from typing import Annotated, Any, Literal

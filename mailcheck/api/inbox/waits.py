@@ -1,4 +1,4 @@
-"""JSON shapes of waits: for several messages, for none, in vain (DECISIONS.md section 4)."""
+"""JSON shapes of waits: for several messages, for none, in vain (docs/reference/contract.md)."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""JSON shapes of webhooks (DECISIONS.md section 4)."""
+"""JSON shapes of webhooks (docs/reference/contract.md)."""
 
 from typing import Annotated, Any
 

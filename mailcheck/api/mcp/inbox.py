@@ -1,4 +1,4 @@
-"""What the tools of the inbox give back as structured content (DECISIONS.md section 5)."""
+"""What the tools of the inbox give back as structured content (docs/reference/contract.md)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, TypeVar

@@ -1,7 +1,7 @@
 """Text that came from a mail, made safe to show to an agent: cleaned, defused, fenced.
 
 Whoever sent the mail wrote it, and may have written it for the agent that
-reads it (FACTS.md 5.3). Nothing here tries to find out what is an attack: all
+reads it. Nothing here tries to find out what is an attack: all
 of it is marked as data, and what acts by being shown is made inert.
 """
 

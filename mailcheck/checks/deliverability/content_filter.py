@@ -137,7 +137,7 @@ def unavailable(problem: FilterProblem) -> FilterUnavailable:
 
 
 # The rules that are shown and not counted, each with the reason: nothing is charged twice
-# (DECISIONS.md section 3), and what a check of ours judges costs its own published deduction.
+# (docs/reference/contract.md), and what a check of ours judges costs its own published deduction.
 # The names are those of SpamAssassin 4.0's rule files; a rule that is new there counts until
 # it is named here.
 

@@ -102,7 +102,7 @@ class CheckSummary(Struct, frozen=True):
 
 
 class MailScore(Struct, frozen=True):
-    """A score with all it was made from; ``checks`` are the five of SPEC.md 2.5, in its order."""
+    """A score and its parts; ``checks`` are the five of a test, in the order of the API."""
 
     tenths: int
     charged: tuple[ChargedFinding, ...]

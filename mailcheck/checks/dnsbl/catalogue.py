@@ -19,7 +19,7 @@ from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.network_addresses import parse_ip_address
 
-PROFILE_SIZE = 32  # SPEC.md section 8: blocklists per blocklist check
+PROFILE_SIZE = 32  # blocklists of one check (docs/reference/contract.md)
 
 
 class TargetKind(Enum):

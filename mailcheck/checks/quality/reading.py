@@ -35,7 +35,7 @@ def read_mail(raw_message: bytes) -> MailFacts:
     """Read everything the report needs of a mail's bytes.
 
     Any bytes are a mail: never raises, and takes time and memory linear in its
-    size. What lies beyond the caps of ``content/limits.py`` is left out and
+    size. What lies beyond the caps of ``checks/content/limits.py`` is left out and
     named in ``problems``. The result can be pickled: large mails are read in a
     process of their own.
     """

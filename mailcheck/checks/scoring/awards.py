@@ -134,4 +134,4 @@ MAX_UNDETERMINED = 40
 """Points that may be undetermined; with more a grade would be invented."""
 
 GRADES = ((90, "A+"), (80, "A"), (70, "B"), (60, "C"), (50, "D"), (0, "F"))
-"""(Score from, grade), SPEC.md section 2.3."""
+"""Pairs of lowest score and grade (docs/reference/contract.md, "Reputation")."""

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class FactorName(Enum):
-    """The factors of a score, in the spelling of SPEC.md section 2.3."""
+    """The factors of a score, as the API spells them (docs/reference/contract.md)."""
 
     SPF = "SPF"
     DKIM = "DKIM"

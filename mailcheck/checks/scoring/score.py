@@ -191,7 +191,7 @@ def score_judgements(judgements: Sequence[Judgement], *, exists: bool = True) ->
 
 
 def grade_of(score: int) -> str:
-    """Give the grade of a score (SPEC.md section 2.3)."""
+    """Give the grade of a score (docs/reference/contract.md)."""
     return next(grade for reached, grade in GRADES if score >= reached)
 
 

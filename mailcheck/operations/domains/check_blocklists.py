@@ -1,4 +1,4 @@
-"""Is an address or a domain on a blocklist (SPEC.md 2.2): 32 lists, asked all at once."""
+"""Check an address or a domain on 32 blocklists at once (docs/reference/contract.md)."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Where mail for a domain goes, and what it says about who may send for it (SPEC.md 2.1)."""
+"""Check the MX, SPF and DMARC records of a domain (docs/reference/contract.md)."""
 
 from msgspec import Struct, field
 from msgspec.structs import replace

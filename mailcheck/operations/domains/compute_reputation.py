@@ -270,7 +270,7 @@ async def _find_registration(finder: RegistrationFinder, domain: str) -> Registr
 
 
 MAX_PROBED_HOSTS = 4
-"""Mail hosts of one domain that are probed, best first (DECISIONS.md section 2)."""
+"""Mail hosts of one domain that are probed, best first (docs/reference/contract.md)."""
 
 
 async def probe_hosts(

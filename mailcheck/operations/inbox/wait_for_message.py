@@ -124,7 +124,7 @@ class WaitForMessage:
         """Give the oldest message that matches, at once or as soon as it arrives.
 
         Where ``wanted`` has neither ``since`` nor ``after``, only what comes in from
-        the request on counts (SPEC.md section 4): after the position that was the inbox's
+        the request on counts (docs/reference/contract.md): after the position that was the inbox's
         newest when the caller was identified. No clock decides that: daemons differ.
 
         Where ``wanted`` asks for what is in a mail, each that may match is taken apart for

@@ -1,4 +1,4 @@
-"""Who may pass: the key of a request, and what is left of its limits (SPEC.md 5 and 8)."""
+"""Authentication and rate limits of API requests (docs/reference/contract.md)."""
 
 from msgspec import Struct
 from twisted.web.server import Request

@@ -1,4 +1,4 @@
-"""The routes of deliverability tests (SPEC.md section 4, DECISIONS.md section 3)."""
+"""The routes of deliverability tests (docs/reference/contract.md)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The route of the events of an inbox (DECISIONS.md section 4)."""
+"""The route of the events of an inbox (docs/reference/contract.md)."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""The routes of the developer inbox (SPEC.md section 4, DECISIONS.md section 4)."""
+"""The routes of the developer inbox (docs/reference/contract.md)."""
 
 from typing import Any
 from weakref import WeakKeyDictionary

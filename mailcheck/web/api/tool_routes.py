@@ -1,4 +1,4 @@
-"""The routes of the domain tools (SPEC.md section 4, DECISIONS.md section 2)."""
+"""The routes of the domain tools (docs/reference/contract.md)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""The routes of webhooks (DECISIONS.md section 4)."""
+"""The routes of webhooks (docs/reference/contract.md)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The tools of the developer inbox (SPEC.md section 4, DECISIONS.md section 5)."""
+"""The tools of the developer inbox (docs/reference/contract.md)."""
 
 from functools import partial
 from typing import Any

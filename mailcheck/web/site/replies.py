@@ -87,7 +87,7 @@ async def large_json_reply(
 
 
 def error_reply(status: int, error: str, headers: Mapping[str, str] | None = None) -> Reply:
-    """Make an error response (SPEC.md section 7)."""
+    """Make an error response (docs/reference/contract.md)."""
     return json_reply(Error(error), status, headers)
 
 

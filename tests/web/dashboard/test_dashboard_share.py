@@ -32,7 +32,7 @@ def test_anybody_with_the_link_sees_the_mail(browser: Browser, stranger: Browser
 
 @pytest.mark.parametrize("accept", ["application/json", "*/*", ""])
 def test_programs_get_json(browser: Browser, accept: str) -> None:
-    """Who does not ask for HTML gets what SPEC.md promises, under the same address."""
+    """A client that does not accept HTML gets JSON from the same address."""
     message_id = receive(browser.house, sign_up(browser))
     path = share_path(browser, message_id)
     fields = [f"Accept: {accept}"] if accept else []

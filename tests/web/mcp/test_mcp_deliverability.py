@@ -1,4 +1,4 @@
-"""The tools for deliverability tests (DECISIONS.md section 5)."""
+"""The tools for deliverability tests (docs/reference/contract.md)."""
 
 import json
 from collections.abc import Iterator

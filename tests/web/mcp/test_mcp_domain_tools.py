@@ -1,4 +1,4 @@
-"""The tools that check domains and blocklists (DECISIONS.md section 5)."""
+"""The tools that check domains and blocklists (docs/reference/contract.md)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

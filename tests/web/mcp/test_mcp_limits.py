@@ -1,4 +1,4 @@
-"""Keys and limits of the MCP endpoint: those of REST (DECISIONS.md sections 1 and 5)."""
+"""Keys and limits of the MCP endpoint: those of REST (docs/reference/contract.md)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The seven tools, in both eras of the protocol (SPEC.md section 4, DECISIONS.md section 5)."""
+"""The seven tools, in both eras of the protocol (docs/reference/contract.md)."""
 
 import json
 import re
