@@ -41,8 +41,8 @@ from mailcheck.web.dashboard.domains.view import WORDS, DomainForm
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.workers.scheduling import DirectWorker
-from tests.fakes.known_hosts import KnownHosts
-from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.blocklist_test_entries import publish_list_test_entries
+from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.mail_signer import RSA
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import config_in_memory
@@ -94,7 +94,7 @@ async def measure(reactor: Any, rounds: int, server: str) -> None:
         # A house of its own each time: nothing is remembered.
         resolvers = open_resolvers(config, reactor, os.urandom)
         alone, time_and_chance = LocalCluster(reactor), of_the_system(reactor)
-        runtime = CheckRuntime(config, time_and_chance, resolvers, KnownHosts(), alone, alone)
+        runtime = CheckRuntime(config, time_and_chance, resolvers, FakeHosts(), alone, alone)
         checks = build_checks(runtime)
         settings = ScoringSettings("mailcheck.example", False, lambda _: True)
         content_filter = build_filter(config, reactor, DirectWorker()).content_filter
@@ -141,7 +141,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     rounds = parser.parse_args().rounds
     zone = MemoryZone({**PERFECT, **FAULTY})
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     with running_name_server(zone) as server:
         react(measure, (rounds, f"{server.host}:{server.port}"))
 

@@ -25,8 +25,8 @@ from typing import Any
 
 from mailcheck.checks.dns_answers import DnsStatus
 from tests.corpus.corpus_mails import load_part
-from tests.fakes.made_mails import make_mail
 from tests.fakes.mail_signer import RSA
+from tests.fakes.sample_mails import make_mail
 from tests.operations.scored_mails import MAIL, received, zone_with
 from tests.web.checking import GOOD
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent

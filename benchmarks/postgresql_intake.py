@@ -61,7 +61,7 @@ from mailcheck.engines.postgresql_connection import (
 )
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.store.accounts.account_store import AccountStore
-from mailcheck.store.delivering import DeliverMails
+from mailcheck.store.mail_delivery import DeliverMails
 from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
 from tests.servers.daemon import Daemon, running_daemon
@@ -291,10 +291,10 @@ class RecordingWriter(PostgresqlWriter):
         assert isinstance(transaction, PostgresqlTransaction)
         send = transaction.send
 
-        def keep(statement: bytes, *, is_repeatable: bool = True) -> None:
+        def keep(statement: bytes, *, is_retryable: bool = True) -> None:
             rows = None if transaction._copied is None else transaction._copied.getvalue()
             self.sent.append((b";\n".join([*transaction._waiting, statement]), rows))
-            send(statement, is_repeatable=is_repeatable)
+            send(statement, is_retryable=is_retryable)
 
         transaction.send = keep  # type: ignore[method-assign]
         return transaction

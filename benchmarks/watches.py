@@ -20,8 +20,8 @@ from pathlib import Path
 from benchmarks.measuring import cpu_seconds
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.watches import WatchChange, WatchId, WatchScore
-from mailcheck.store.domains.watch_store import Recorded
-from tests.fakes.living_lists import publish_living_lists
+from mailcheck.store.domains.watch_store import RunRecord
+from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import result_of
 from tests.servers.daemon import Daemon
@@ -55,7 +55,7 @@ def zone_of(names: list[str]) -> MemoryZone:
         zone.publish(name, "TXT", "v=spf1 mx -all")
         zone.publish(f"_dmarc.{name}", "TXT", f"v=DMARC1; p=reject; rua=mailto:dmarc@{name}")
         zone.publish(f"default._domainkey.{name}", "TXT", KEY)
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     return zone
 
 
@@ -114,7 +114,7 @@ def measure_page() -> None:
         score = None
         if number * SCORES // CHANGES != (number + 1) * SCORES // CHANGES:
             score = WatchScore(at, 60 + number % 40, "B", {"SPF": number % 20, "DKIM": 15})
-        recorded = Recorded(watch, now, now, watch.state, (change,), score=score)
+        recorded = RunRecord(watch, now, now, watch.state, (change,), score=score)
         assert result_of(store.record("fill", recorded))
     house.sqlite._connection.execute("UPDATE watch SET created_at = created_at - ?", (366 * DAY,))
     times = []

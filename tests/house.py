@@ -24,18 +24,18 @@ from mailcheck.core.addresses import join_subaddress, parse_mailbox
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.daemon.services import OrderedServices
-from mailcheck.engines.database import at_once
+from mailcheck.engines.database import call_immediately
 from mailcheck.engines.sqlite_writer import SqliteWriter
 from mailcheck.operations.deliverability.run_test_checks import Analyse
 from mailcheck.operations.inbox.feeds import HandOver, InboxFeeds
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.workers.scheduling import DirectWorker
 from tests.fakes.analyst import Analyst
-from tests.fakes.known_hosts import KnownHosts
+from tests.fakes.clock_and_randomness import TEST_START, repeatable_bytes
+from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.scripted_filter import ScriptedFilter
 from tests.fakes.scripted_receivers import ScriptedReceivers
-from tests.fakes.time_and_chance import START_OF_TIME, counted_bytes
 from tests.spec.judge import judge_response
 
 
@@ -137,21 +137,21 @@ class House:
         workers: Workers | None = None,
         *,
         zone: MemoryZone | None = None,
-        hosts: KnownHosts | None = None,
+        hosts: FakeHosts | None = None,
         analyse: Analyse | None = None,
     ) -> None:
         """``analyse`` judges the mails of tests; by default the checks do."""
         self.clock = Clock()
-        self.clock.advance(START_OF_TIME)
+        self.clock.advance(TEST_START)
         workers = workers or Workers(DirectWorker(), DirectWorker(), DirectWorker())
         self.set_ahead = 0.0
 
         def time_of_day() -> float:
             return self.clock.seconds() + self.set_ahead
 
-        time_and_chance = time_and_chance_of(config, time_of_day, self.clock, counted_bytes())
+        time_and_chance = time_and_chance_of(config, time_of_day, self.clock, repeatable_bytes())
         self.zone = zone or MemoryZone({})
-        self.hosts = hosts or KnownHosts()
+        self.hosts = hosts or FakeHosts()
         self.receivers = ScriptedReceivers()
         self.content_filter = ScriptedFilter()
         outside = Outside(
@@ -218,7 +218,9 @@ class House:
         assembly = self.assembly
         nobody = InboxFeeds(assembly.mail.store, assembly.runtime.now)
         contents, want = assembly.mail.contents, assembly.mail.derivation.want
-        mail = structs.replace(assembly.mail, hand_over=HandOver(nobody, contents, want, at_once))
+        mail = structs.replace(
+            assembly.mail, hand_over=HandOver(nobody, contents, want, call_immediately)
+        )
         authenticator = assembly.accounts.authenticator
         return build_receiver(
             assembly.runtime, mail, authenticator, assembly.tests, assembly.reports

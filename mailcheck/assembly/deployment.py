@@ -20,7 +20,7 @@ from mailcheck.daemon.listening import half_of_files, real_address
 from mailcheck.engines.sqlite import IN_MEMORY
 from mailcheck.operations.domains.watches.tell import SENDER
 from mailcheck.operations.inbox.receive_mail import ReceiveSettings
-from mailcheck.smtp.certificates import WatchedCertificate, ensure_self_signed
+from mailcheck.smtp.certificates import ReloadableCertificate, ensure_self_signed
 from mailcheck.smtp.settings import (
     AuthWithoutTls,
     Limits,
@@ -113,7 +113,7 @@ def smtp_settings(config: Config, tls_for: TlsPolicy, *, is_submission: bool) ->
     )
 
 
-def own_certificate(config: Config) -> WatchedCertificate | None:
+def own_certificate(config: Config) -> ReloadableCertificate | None:
     """Load the operator's certificate, where there is one.
 
     :raises ConfigError: a file is no certificate or key, or can't be read.
@@ -122,7 +122,7 @@ def own_certificate(config: Config) -> WatchedCertificate | None:
     if smtp.certificate in ("", SELF_SIGNED):
         return None
     with naming("[smtp] certificate"):
-        return WatchedCertificate(Path(smtp.certificate), Path(smtp.private_key))
+        return ReloadableCertificate(Path(smtp.certificate), Path(smtp.private_key))
 
 
 def self_signed_policy(config: Config, now: Instant) -> TlsPolicy:

@@ -170,7 +170,7 @@ def daemon_watch(
     servers = [_shown(server) for stub in stubs for server in stub.servers]
 
     def silent() -> list[str]:
-        return [_shown(server) for stub in stubs for server in stub.silent_servers]
+        return [_shown(server) for stub in stubs for server in stub.unresponsive_servers]
 
     looks: Sequence[Look] = (
         look_at_disk(engine.free_bytes, min_free),

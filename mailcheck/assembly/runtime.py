@@ -36,7 +36,7 @@ from mailcheck.ops.journal import ClientJournal, Pace
 from mailcheck.ports.clocks import Now, Soon, TimeAndChance
 from mailcheck.ports.cluster import Memory, RateCounters, SelectorStore
 from mailcheck.ports.workers import Worker
-from mailcheck.store.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
+from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlSelectors
 
 
 class Outside(Struct, frozen=True):

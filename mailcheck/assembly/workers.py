@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from twisted.internet.interfaces import IReactorFDSet
 from twisted.logger import Logger
 
-from mailcheck.engines.database import at_once
+from mailcheck.engines.database import call_immediately
 from mailcheck.operations.in_children import (
     change_dkimpy,
     derive_content,
@@ -46,8 +46,8 @@ NICENESS = 10
 have large mails read, use the processor that nobody else wants."""
 
 WRITTEN_BY = {
-    False: ("mailcheck.store.delivering", "mailcheck.engines.sqlite_writer"),
-    True: ("mailcheck.store.delivering", "mailcheck.engines.postgresql_connection"),
+    False: ("mailcheck.store.mail_delivery", "mailcheck.engines.sqlite_writer"),
+    True: ("mailcheck.store.mail_delivery", "mailcheck.engines.postgresql_connection"),
 }
 """What the process that writes needs for a mail, by whether the database is shared."""
 
@@ -75,7 +75,7 @@ class Workers(Struct, frozen=True):
     passwords: Worker = field(default_factory=DirectWorker)
     analysis: Worker = field(default_factory=DirectWorker)
     large: Worker = field(default_factory=DirectWorker)
-    soon: Soon = at_once
+    soon: Soon = call_immediately
     needed: tuple[ProcessWorker | ThreadWorker, ...] = ()
     patient: tuple[ProcessWorker, ...] = ()
     ahead: tuple[ProcessWorker, ...] = ()

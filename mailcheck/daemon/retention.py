@@ -52,7 +52,7 @@ class Retention:
         before = Instant(now - REFUSALS_KEPT)
         await remove_all(partial(self._store.forget_refusals, before), BATCH)
         # A piece in each round, until nothing is left to give.
-        await self._store.give_back_space()
+        await self._store.reclaim_space()
 
 
 class DeliverabilityRetention:

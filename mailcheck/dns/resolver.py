@@ -15,7 +15,7 @@ from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.dns.exchange import DnsReactor, Exchange, Pending
 from mailcheck.dns.resolution import Resolution, ResolverSettings, Step, Try
-from mailcheck.dns.servers import Server, ServerRota
+from mailcheck.dns.servers import Server, ServerRotation
 from mailcheck.dns.wire_format import (
     MAX_OCTETS,
     ImpossibleName,
@@ -63,7 +63,7 @@ class Liveness:
         self._sent = 0
         self.is_dead = False
 
-    def note_silence(self) -> None:
+    def note_failure(self) -> None:
         """Note that a question had no answer: find out whether any would have."""
         if self._timer is None:
             self._ask()
@@ -233,7 +233,7 @@ class Lookup:
 
     def unreachable(self) -> None:
         """Learn that this try can't have a reply."""
-        self._resolver.note_silence(self._try.server, is_unreachable=True)
+        self._resolver.note_failure(self._try.server, is_unreachable=True)
         self._do(self._resolution.lost())
 
     def give_up(self) -> None:
@@ -275,7 +275,7 @@ class Lookup:
             self.unreachable()
 
     def _time_out(self) -> None:
-        self._resolver.note_silence(self._try.server, is_unreachable=False)
+        self._resolver.note_failure(self._try.server, is_unreachable=False)
         if self._resolver.reactor.seconds() < self._deadline:
             self._do(self._resolution.lost())
         else:
@@ -327,7 +327,7 @@ class StubResolver:
         self.settings = settings
         self.random_bytes = random_bytes
         self.exchange = Exchange(reactor, random_bytes)
-        self.rota = ServerRota(servers)
+        self.rota = ServerRotation(servers)
         self.liveness = Liveness(reactor, self.exchange, servers, self._give_up_all)
         self.turns = Turns(reactor)
         self.servers = tuple(servers)
@@ -363,13 +363,13 @@ class StubResolver:
         self.rota.note_answer(server)
         self.liveness.note_answer()
 
-    def note_silence(self, server: Server, *, is_unreachable: bool) -> None:
+    def note_failure(self, server: Server, *, is_unreachable: bool) -> None:
         """Note that a question got no answer in time, or could not be sent."""
-        self.rota.note_silence(server, self.reactor.seconds(), is_unreachable)
-        self.liveness.note_silence()
+        self.rota.note_failure(server, self.reactor.seconds(), is_unreachable)
+        self.liveness.note_failure()
 
     @property
-    def silent_servers(self) -> tuple[Server, ...]:
+    def unresponsive_servers(self) -> tuple[Server, ...]:
         """Give the servers that are down."""
         return self.rota.silent
 

@@ -71,7 +71,7 @@ def _valid_servers(texts: Iterable[str]) -> Iterable[Server]:
             continue  # as the C library does
 
 
-class ServerRota:
+class ServerRotation:
     """The order in which servers are asked: each in turn comes first, those that are down last.
 
     Pure: ``now`` is in seconds. A server is down when it could not be reached,
@@ -102,7 +102,7 @@ class ServerRota:
             self._silences.pop(server, None)
             self._down_until.pop(server, None)
 
-    def note_silence(self, server: Server, now: float, is_unreachable: bool) -> None:
+    def note_failure(self, server: Server, now: float, is_unreachable: bool) -> None:
         """Note that a question got no answer in time, or could not even be sent."""
         silences = self._silences.get(server, 0) + 1
         self._silences[server] = silences

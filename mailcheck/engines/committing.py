@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from mailcheck.core.errors import StoreUnavailable, WorkerDied
 from mailcheck.core.identifiers import AccountId
-from mailcheck.ports.engine import InboxWork, MailWork, Repeatable, RowLocked, Transaction, Work
+from mailcheck.ports.engine import InboxWork, MailWork, RetryableError, RowLocked, Transaction, Work
 from mailcheck.store.messages import find_locked_inboxes, lock_inboxes
 from mailcheck.store.transactions import for_each
 
@@ -29,7 +29,7 @@ class Write(NamedTuple):
     item: Any
 
 
-class BusyInboxes:
+class LockedInboxes:
     """The inboxes that another writer keeps locked, so that writes for others do not wait."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
@@ -68,11 +68,11 @@ class WriterConnection(Protocol):
     """The writer's connection: a transaction that can be bracketed and partly undone.
 
     Pickled it becomes the connection of the process that it comes to.
-    ``busy_inboxes`` is `None` where a transaction locks the whole database.
+    ``locked_inboxes`` is `None` where a transaction locks the whole database.
     """
 
     @property
-    def busy_inboxes(self) -> BusyInboxes | None:
+    def locked_inboxes(self) -> LockedInboxes | None:
         """The inboxes that other writers keep locked."""
 
     @property
@@ -116,7 +116,7 @@ def commit_group(connection: WriterConnection, group: Sequence[Write]) -> list[O
         the answer to COMMIT was lost.
     """
     for _ in range(MOST_TRIES - 1):
-        with suppress(Repeatable):
+        with suppress(RetryableError):
             return _commit_around_locks(connection, group)
     return _commit_around_locks(connection, group)
 
@@ -128,7 +128,7 @@ def _commit_around_locks(connection: WriterConnection, group: Sequence[Write]) -
         return _commit_once(connection, group)  # which now does not wait for that row
 
 
-def settle_group(connection: WriterConnection, group: Sequence[Write]) -> list[Outcome]:
+def recover_outcomes(connection: WriterConnection, group: Sequence[Write]) -> list[Outcome]:
     """Find out what a writer that has died in the middle of a group had committed.
 
     :raises StoreUnavailable: nobody knows.
@@ -180,8 +180,8 @@ def _commit(
         connection.commit()
     except BaseException as failure:
         connection.rollback()
-        if isinstance(failure, RowLocked) and connection.busy_inboxes is not None:
-            connection.busy_inboxes.doubt()
+        if isinstance(failure, RowLocked) and connection.locked_inboxes is not None:
+            connection.locked_inboxes.doubt()
         raise
     return outcomes
 
@@ -193,7 +193,7 @@ def _run_unlocked(
     run: Callable[[Sequence[Write]], list[Outcome]],
 ) -> list[Outcome]:
     """Run the writes; writes for inboxes that another writer keeps locked fail."""
-    busy = connection.busy_inboxes
+    busy = connection.locked_inboxes
     if busy is None or not busy.has_doubts:
         return run(group)
     about: list[frozenset[AccountId]] = [
@@ -234,7 +234,7 @@ def _run_each(
         try:
             with connection.savepoint():
                 results = work(transaction, [item])
-        except Repeatable:
+        except RetryableError:
             raise
         except Exception:
             if not connection.is_in_transaction:

@@ -15,7 +15,7 @@ from mailcheck.engines.committing import (
     Write,
     WriterConnection,
     commit_group,
-    settle_group,
+    recover_outcomes,
     touch,
 )
 from mailcheck.operations.incidents import Incidents
@@ -38,7 +38,7 @@ FAILED = (ExpectedFailure, Failure)
 """Outcomes of a write that failed."""
 
 
-def at_once(call: Callable[[], object]) -> None:
+def call_immediately(call: Callable[[], object]) -> None:
     """Call it: for who does one thing at a time."""
     call()
 
@@ -59,7 +59,7 @@ class GroupCommit:
     def __init__(
         self,
         commit: Callable[[Sequence[Write]], Deferred[list[Outcome]]],
-        soon: Soon = at_once,
+        soon: Soon = call_immediately,
     ) -> None:
         self._commit = commit
         self._soon = soon
@@ -203,7 +203,7 @@ class DatabaseEngine:
             return closed.addErrback(self._hide_cause)
         return self._reader_worker.run(lambda: self._query(query)).addErrback(self._hide_cause)
 
-    def elsewhere(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
+    def remote_query(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
         """Give nothing: each process would need a connection of its own."""
         return None
 
@@ -227,7 +227,7 @@ class DatabaseEngine:
         """Say what would make how many bytes of room on the disk."""
         return self.read(self._freeable)
 
-    def give_back_space(self) -> Deferred[None]:
+    def reclaim_space(self) -> Deferred[None]:
         """Give some of the space that expired mail left back to the disk."""
         raise NotImplementedError
 
@@ -299,7 +299,7 @@ class DatabaseEngine:
         if self.writer is None:
             raise StoreUnavailable("the database is not open")
         # It looks once the dead writer can write no more.
-        return self._writer_worker.run(partial(settle_group, self.writer, group))
+        return self._writer_worker.run(partial(recover_outcomes, self.writer, group))
 
 
 def _look(transaction: Transaction) -> None:

@@ -6,8 +6,8 @@ between the two the log could not be moved: it would never begin anew, and there
 to delete anything, for ever. What is kept here is kept in blocks that belong to the files already,
 so that no other program, and no other write of ours, can take it:
 
-* The file has blocks for each page before that is committed (`FileRoom`), so a checkpoint needs no
-  room. Deleting takes no page as a rule; for those that it may take before it frees some (where
+* The file has blocks for each page before that is committed (`FileReserve`), so a checkpoint needs
+  no room. Deleting takes no page as a rule; for those that it may take before it frees some (where
   one of an index is split) the file has a few more, on which nothing else draws.
 * The log has blocks of its own. Begun anew it has room for one transaction, and what deletes much
   does so in several, which are made smaller until they fit.
@@ -91,7 +91,7 @@ class DiskReserve:
         return self._is_held
 
 
-class FileRoom:
+class FileReserve:
     """Blocks of a database file for the pages that its log holds; for the process that writes."""
 
     def __init__(self, database: str) -> None:
@@ -150,7 +150,7 @@ def _look(folder: Path) -> tuple[int, int]:
 
 
 def _kept_for_start(log: int) -> int:
-    """Say how much is kept of what the start takes: a log, its index, and what `FileRoom` keeps."""
+    """Return the bytes kept for the next start: a log, its index and what `FileReserve` keeps."""
     return log + log // 2
 
 

@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.engines.database import DatabaseEngine, at_once
+from mailcheck.engines.database import DatabaseEngine, call_immediately
 from mailcheck.engines.postgresql_connection import (
     BY_INDEX,
     Connection,
@@ -33,7 +33,7 @@ from mailcheck.engines.schema_upgrade import (
     schema_steps,
 )
 from mailcheck.ports.clocks import Soon
-from mailcheck.ports.engine import Repeatable, Result, Transaction
+from mailcheck.ports.engine import Result, RetryableError, Transaction
 from mailcheck.ports.workers import Worker
 
 SCHEMA_LOCK = 0x6D61_696C
@@ -53,7 +53,7 @@ class PostgresqlEngine(DatabaseEngine):
     """A PostgreSQL database behind the engine seam."""
 
     def __init__(
-        self, url: str, writer_worker: Worker, reader_worker: Worker, soon: Soon = at_once
+        self, url: str, writer_worker: Worker, reader_worker: Worker, soon: Soon = call_immediately
     ) -> None:
         """Prepare; nothing is opened yet. ``soon`` gathers writes, see `GroupCommit`."""
         super().__init__(writer_worker, reader_worker, soon)
@@ -65,7 +65,7 @@ class PostgresqlEngine(DatabaseEngine):
         """Say nothing: a server's disk is not ours to look at, it says itself when it is full."""
         return None
 
-    def give_back_space(self) -> Deferred[None]:
+    def reclaim_space(self) -> Deferred[None]:
         """Do nothing: the server's autovacuum does it."""
         return succeed(None)
 
@@ -77,7 +77,7 @@ class PostgresqlEngine(DatabaseEngine):
     def _query(self, query: Callable[[Transaction], Result]) -> Result:
         try:
             return self._query_once(query)
-        except Repeatable:
+        except RetryableError:
             return self._query_once(query)
 
     def _query_once(self, query: Callable[[Transaction], Result]) -> Result:

@@ -31,9 +31,9 @@ from psycopg2.extensions import (
 )
 
 from mailcheck.core.errors import StoreAway, StoreDamaged, StoreFull, StoreUnavailable
-from mailcheck.engines.committing import BusyInboxes
+from mailcheck.engines.committing import LockedInboxes
 from mailcheck.engines.postgresql_rows import fit_text, over_arrays
-from mailcheck.ports.engine import Condition, Repeatable, Row, RowLocked, Transaction, Value
+from mailcheck.ports.engine import Condition, RetryableError, Row, RowLocked, Transaction, Value
 from mailcheck.store.transactions import named_rows
 
 CONNECT_TIMEOUT = 5
@@ -169,10 +169,10 @@ class Connection:
         return status
 
     @contextmanager
-    def calling(self, is_repeatable: Callable[[], bool]) -> Iterator[None]:
+    def calling(self, is_retryable: Callable[[], bool]) -> Iterator[None]:
         """Bracket a call to the server.
 
-        :param is_repeatable: is asked where the connection was lost in the call.
+        :param is_retryable: is asked where the connection was lost in the call.
         :raises Repeatable: the same may go well at once; never for a connection that was lost
             in a call that is not repeatable.
         :raises StoreUnavailable: the server can't do it now, or did not answer in time.
@@ -183,23 +183,23 @@ class Connection:
             yield
         except psycopg2.Error as error:
             self._deadline = None
-            raise self._explained(error, is_repeatable) from error
+            raise self._explained(error, is_retryable) from error
         finally:
             self._deadline = None
 
-    def _explained(self, error: psycopg2.Error, is_repeatable: Callable[[], bool]) -> Exception:
+    def _explained(self, error: psycopg2.Error, is_retryable: Callable[[], bool]) -> Exception:
         if self._is_cut:
             self.close()
             return StoreUnavailable(
                 f"the database did not answer within {self._longest_call:.0f} s"
             )
         if self._connection.closed:
-            kind = Repeatable if is_repeatable() else StoreUnavailable
+            kind = RetryableError if is_retryable() else StoreUnavailable
             return kind(f"the connection to the database was lost: {_said(error)}")
         if isinstance(error, _TRY_AGAIN):
             if isinstance(error, errors.ReadOnlySqlTransaction):
                 self.close()
-            return Repeatable(f"the database asks to try again: {_said(error)}")
+            return RetryableError(f"the database asks to try again: {_said(error)}")
         if isinstance(error, _ANSWERS_TO_BUGS):
             return error
         kind = _KINDS.get(type(error), StoreUnavailable)
@@ -393,7 +393,7 @@ class PostgresqlTransaction:
     """A transaction on one connection; nothing is sent before an answer is needed."""
 
     locks_rows: ClassVar[bool] = True
-    code_of: ClassVar[str] = "ascii"
+    char_code_function: ClassVar[str] = "ascii"
 
     def __init__(self, connection: Connection, begin: bytes) -> None:
         self._connection = connection
@@ -446,7 +446,7 @@ class PostgresqlTransaction:
         """Write that a text has a part: strpos() takes two thirds of the time of LIKE."""
         return f"strpos({column}, ?) > 0", (part,)
 
-    def is_only_one(self, work: int) -> bool:
+    def try_lock(self, work: int) -> bool:
         """Tell whether no other daemon does this work now; none begins it before the commit."""
         ((is_free,),) = self.rows("SELECT pg_try_advisory_xact_lock(?)", (work,))
         return bool(is_free)
@@ -475,16 +475,16 @@ class PostgresqlTransaction:
         offset: int = theirs - int(self._connection.clock() * 1000)
         return offset if abs(offset) > CLOCK_NOISE else 0
 
-    def send(self, statement: bytes, *, is_repeatable: bool = True) -> None:
+    def send(self, statement: bytes, *, is_retryable: bool = True) -> None:
         """Send a statement and all that waits before it, in one round trip."""
         statements, self._waiting = b";\n".join([*self._waiting, statement]), []
         copied, self._copied = self._copied, None
         if copied is None:
-            with self._connection.calling(lambda: is_repeatable):
+            with self._connection.calling(lambda: is_retryable):
                 self._cursor.execute(statements)
         else:
             # What stands behind COPY in the same string runs when its data have come.
-            with self._connection.calling(lambda: is_repeatable or not copied.are_sent):
+            with self._connection.calling(lambda: is_retryable or not copied.are_sent):
                 self._cursor.copy_expert(statements, copied, COPY_PIECE)
 
     def flush(self) -> None:
@@ -560,7 +560,7 @@ class PostgresqlWriter:
         self._url = url
         self._connection = Connection(url, clock, settings=_FOR_WRITER)
         self._transaction: PostgresqlTransaction | None = None
-        self.busy_inboxes = BusyInboxes()
+        self.locked_inboxes = LockedInboxes()
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return writer_at, (self._url,)
@@ -584,7 +584,7 @@ class PostgresqlWriter:
     def commit(self) -> None:
         """Make it durable. When the answer is lost nobody knows whether it is."""
         transaction = self._begun()
-        transaction.send(b"COMMIT", is_repeatable=False)
+        transaction.send(b"COMMIT", is_retryable=False)
         if not transaction.is_committed:
             raise StoreUnavailable("the database answered COMMIT by ROLLBACK")
 

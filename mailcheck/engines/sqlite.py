@@ -19,7 +19,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.errors import StoreDamaged, StoreFull, StoreUnavailable
 from mailcheck.engines.committing import Outcome, Write, find_outcomes
-from mailcheck.engines.database import DatabaseEngine, at_once
+from mailcheck.engines.database import DatabaseEngine, call_immediately
 from mailcheck.engines.disk_reserve import DiskReserve
 from mailcheck.engines.schema_upgrade import schema_steps, upgrade_schema
 from mailcheck.engines.sqlite_writer import (
@@ -27,7 +27,7 @@ from mailcheck.engines.sqlite_writer import (
     VACUUM_PAGES,
     SqliteWriter,
     as_unavailable,
-    commit_in_need,
+    commit_from_reserve,
     connect,
     query_file,
     run_query,
@@ -113,7 +113,7 @@ class SqliteEngine(DatabaseEngine):
         path: str,
         writer_worker: Worker,
         reader_worker: Worker,
-        soon: Soon = at_once,
+        soon: Soon = call_immediately,
         state_files: Sequence[Path] = (),
     ) -> None:
         """Prepare, without opening a file. ``soon`` groups writes, see `GroupCommit`.
@@ -127,7 +127,7 @@ class SqliteEngine(DatabaseEngine):
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
 
-    def elsewhere(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
+    def remote_query(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
         """Give what opens the file and runs a query."""
         return None if self._path == IN_MEMORY else partial(query_file, self._path, query)
 
@@ -137,7 +137,7 @@ class SqliteEngine(DatabaseEngine):
             return None
         return self._reserve.free_for_mail()
 
-    def give_back_space(self) -> Deferred[None]:
+    def reclaim_space(self) -> Deferred[None]:
         """Shrink the file by some of the space that expired mail left."""
         return Deferred.fromCoroutine(self._give_back(VACUUM_PAGES))
 
@@ -204,7 +204,7 @@ class SqliteEngine(DatabaseEngine):
             )
         writer = self._opened_writer()
         with suppress(StoreUnavailable):  # for the next mail, if the file has room for that
-            await self._writer_worker.run(writer.begin_log_anew)
+            await self._writer_worker.run(writer.restart_log)
         others = [one for one in group if not isinstance(one.work, MailWork)]
         done = iter(await self._commit_others(writer, others))
         return [
@@ -278,5 +278,5 @@ def _make_private(path: Path) -> None:
 
 
 def _in_need(writer: SqliteWriter, group: Sequence[Write]) -> Callable[[], list[Outcome]]:
-    makes_room = all(isinstance(work, write) and work.makes_room for work, _ in group)
-    return partial(commit_in_need, writer, group, makes_room=makes_room)
+    frees_space = all(isinstance(work, write) and work.frees_space for work, _ in group)
+    return partial(commit_from_reserve, writer, group, frees_space=frees_space)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from mailcheck.core.errors import StoreDamaged, StoreFull, StoreUnavailable
 from mailcheck.engines.committing import Outcome, Write, commit_group
-from mailcheck.engines.disk_reserve import FileRoom
+from mailcheck.engines.disk_reserve import FileReserve
 from mailcheck.ports.engine import Condition, Result, Row, Transaction, Value
 from mailcheck.store.transactions import escape_like, named_rows, values_of
 
@@ -96,7 +96,7 @@ class SqliteTransaction:
     """A transaction on one connection."""
 
     locks_rows: ClassVar[bool] = False
-    code_of: ClassVar[str] = "unicode"
+    char_code_function: ClassVar[str] = "unicode"
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -142,7 +142,7 @@ class SqliteTransaction:
         """Write that a text has a part: LIKE takes two thirds of the time of instr()."""
         return f"{column} LIKE ? ESCAPE '!'", (f"%{escape_like(part)}%",)
 
-    def is_only_one(self, work: int) -> bool:
+    def try_lock(self, work: int) -> bool:
         """Tell that nobody else does this work: one process writes at a time."""
         return True
 
@@ -191,17 +191,17 @@ class SqliteWriter:
     Pickled it is its path: another process opens a connection of its own.
     """
 
-    busy_inboxes = None
+    locked_inboxes = None
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._connection = connect(path, *WRITER_PRAGMAS)
         self._transaction = SqliteTransaction(self._connection)
-        self._room: FileRoom | None = None
+        self._room: FileReserve | None = None
         (database,) = self._transaction.rows("PRAGMA database_list")
         if database.file:
             ((self._page_size,),) = self._transaction.rows("PRAGMA page_size")
-            self._room = FileRoom(path)
+            self._room = FileReserve(path)
             self._kept = self._room.kept
             # Every 16 MiB: fewer checkpoints in a burst of mail. A small disk is not all log.
             pages = LOG_GROWS * self._room.log // self._page_size
@@ -226,7 +226,7 @@ class SqliteWriter:
         """Tell whether the transaction goes on: SQLite gives it up when the disk is full."""
         return self._connection.in_transaction
 
-    def begin_log_anew(self) -> None:
+    def restart_log(self) -> None:
         """Move what is in the log into the file; next it is written from its beginning.
 
         Readers that work on what is in it are waited for, at most `BUSY_TIMEOUT`.
@@ -244,10 +244,10 @@ class SqliteWriter:
             self._room.cover_again()
 
     @contextmanager
-    def in_need(self, *, makes_room: bool) -> Iterator[None]:
+    def in_need(self, *, frees_space: bool) -> Iterator[None]:
         """Commit with half of what the file has beyond its pages; with all, what makes room."""
         assert self._room is not None
-        self._kept = 0 if makes_room else self._room.kept // 2
+        self._kept = 0 if frees_space else self._room.kept // 2
         try:
             yield
         finally:
@@ -296,15 +296,15 @@ def writer_at(path: str) -> SqliteWriter:
         return SqliteWriter(path)
 
 
-def commit_in_need(
-    writer: SqliteWriter, group: Sequence[Write], *, makes_room: bool
+def commit_from_reserve(
+    writer: SqliteWriter, group: Sequence[Write], *, frees_space: bool
 ) -> list[Outcome]:
     """Commit on a full disk, where the room that is kept for that has it."""
-    with writer.in_need(makes_room=makes_room):
+    with writer.in_need(frees_space=frees_space):
         try:
             return commit_group(writer, group)
         except StoreFull:
-            writer.begin_log_anew()
+            writer.restart_log()
             return commit_group(writer, group)
 
 

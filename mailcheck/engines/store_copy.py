@@ -84,7 +84,7 @@ def copy_store(path: str, url: str, tell: Tell, patience: float = PATIENCE) -> d
     :raises CopyDiffers: the target gives back something else.
     :raises CopyUndetermined: its answer to the commit was lost.
     """
-    with as_unavailable(), closing(open_alone(path, patience)) as source:
+    with as_unavailable(), closing(open_exclusively(path, patience)) as source:
         presence = PostgresqlPresence(url, is_alone=True)
         presence.begin()
         connection = Connection(url, longest_call=LONGEST_STEP)
@@ -116,7 +116,7 @@ def _copy(source: sqlite3.Connection, connection: Connection, tell: Tell) -> dic
     return copied
 
 
-def open_alone(path: str, patience: float) -> sqlite3.Connection:
+def open_exclusively(path: str, patience: float) -> sqlite3.Connection:
     """Open a file such that nobody else can, and bring it to the newest schema.
 
     :raises StoreUnavailable: there is none.
@@ -233,7 +233,7 @@ def _add(summary: Summary, rows: Iterable[Sequence[Value]]) -> Summary:
 
 def _commit(target: PostgresqlTransaction) -> None:
     try:
-        target.send(b"COMMIT", is_repeatable=False)
+        target.send(b"COMMIT", is_retryable=False)
     except StoreFull:
         raise
     except StoreUnavailable as failure:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
 
-class Repeatable(StoreUnavailable):
+class RetryableError(StoreUnavailable):
     """Nothing was done, and the same may go well at once: a deadlock, a connection was lost."""
 
 
@@ -36,11 +36,11 @@ class Transaction(Protocol):
     """A transaction under way, used in a thread of its own.
 
     ``locks_rows``: other writers work beside it, kept from single rows; else from everything.
-    ``code_of``: the function that gives a character's code.
+    ``char_code_function``: the function that gives a character's code.
     """
 
     locks_rows: ClassVar[bool]
-    code_of: ClassVar[str]
+    char_code_function: ClassVar[str]
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         """Run a statement; gives the number of rows it changed."""
@@ -70,7 +70,7 @@ class Transaction(Protocol):
     def containing(self, column: str, part: str) -> Condition:
         """Write that a text has a part, as this database finds out soonest."""
 
-    def is_only_one(self, work: int) -> bool:
+    def try_lock(self, work: int) -> bool:
         """Tell whether no other daemon does this work now; none begins it before the commit."""
 
     def locked_rows(self, sql: str, parameters: Sequence[Value], table: str) -> list[Row]:
@@ -147,7 +147,7 @@ class Engine(Protocol):
     def read(self, query: Callable[[Transaction], Result]) -> Deferred[Result]:
         """Run a query on one consistent snapshot; never waits for a writer."""
 
-    def elsewhere(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
+    def remote_query(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
         """Give what runs a query in another process, if both can be pickled; else nothing.
 
         There it raises what `read` fails with.
@@ -160,5 +160,5 @@ class Engine(Protocol):
     def free_bytes(self) -> int | None:
         """Say how much more the disk can hold; nothing when that is not ours to know."""
 
-    def give_back_space(self) -> Deferred[None]:
+    def reclaim_space(self) -> Deferred[None]:
         """Give some of the space that expired mail left back to the disk, where that is ours."""

@@ -62,7 +62,7 @@ def load_certificate(certificate_path: Path, key_path: Path) -> CertificateOptio
     return options
 
 
-class WatchedCertificate:
+class ReloadableCertificate:
     """The operator's certificate: read again when its files have changed.
 
     Connections that are encrypted already keep the one that they have begun with.

@@ -14,7 +14,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.messages import Session, TlsFacts
 
 
-class SpokenFor(Struct, frozen=True):
+class ClientOverrides(Struct, frozen=True):
     """A client that another host speaks for; nothing where it was not named.
 
     ``is_extended`` tells ESMTP from SMTP.
@@ -47,15 +47,15 @@ class Client:
     def __init__(self, ip: str) -> None:
         self.ip = ip
         self.tls: TlsFacts | None = None
-        self.forwarded: SpokenFor | None = None
-        self.override(SpokenFor())
+        self.forwarded: ClientOverrides | None = None
+        self.override(ClientOverrides())
 
     @property
     def account_id(self) -> AccountId | None:
         """The account that has signed in."""
         return None if self.signed_in is None else self.signed_in.account_id
 
-    def override(self, overrides: SpokenFor) -> None:
+    def override(self, overrides: ClientOverrides) -> None:
         """Be another client from now on, as far as it was named (XCLIENT), and start anew."""
         self.overrides = overrides
         self.claimed_ip = overrides.client_ip or self.ip

@@ -12,7 +12,7 @@ from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.smtp import replies
 from mailcheck.smtp.commands import CommandError, parse_bdat
-from mailcheck.smtp.protocol import MailProtocol, want_no_argument
+from mailcheck.smtp.protocol import MailProtocol, require_no_argument
 from mailcheck.smtp.settings import SMALL_CHUNK
 from mailcheck.smtp.transaction import (
     ChunkReader,
@@ -36,7 +36,7 @@ Store = Callable[[Say], Deferred[None]]
 def data(connection: MailProtocol, argument: bytes) -> None:
     """Read a message up to the final dot (RFC 5321 4.1.1.4)."""
     try:
-        want_no_argument(argument)
+        require_no_argument(argument)
         transaction = _ready_transaction(connection)
         if transaction.stage is not Stage.ENVELOPE:
             raise CommandError(replies.BDAT_IS_OPEN)
@@ -179,7 +179,7 @@ def _why_dropped(message: MessageBuffer) -> bytes | None:
     """Give the reply to a message that was too much to be kept."""
     if message.is_too_large:
         return replies.MESSAGE_TOO_LARGE
-    if message.is_crowded_out:
+    if message.is_evicted:
         return replies.TOO_MUCH_AT_ONCE
     return None
 
@@ -229,7 +229,7 @@ def _meet(
         case _:
             code, enhanced = fault.reply
             refusal = replies.reply(code, f"{fault.tag}: refused on request", enhanced)
-            replied = connection.refuse_slowly(refusal)
+            replied = connection.reject_slowly(refusal)
             _record(connection, transaction, refusal)
             return replied or succeed(None)
     return succeed(None)
@@ -241,7 +241,7 @@ def _delay(
     held = connection.slow_replies
     accounts = {one.account_id for one in transaction.recipients.values()}
     if any(held[one] >= connection.limits.slow_replies for one in accounts):
-        replied = connection.refuse_slowly(replies.TOO_MANY_SLOW)
+        replied = connection.reject_slowly(replies.TOO_MANY_SLOW)
         _record(connection, transaction, replies.TOO_MANY_SLOW)
         return replied or succeed(None)
     held.update(accounts)
@@ -260,7 +260,7 @@ def _not_delivered(
     connection: MailProtocol, transaction: Transaction, failure: Failure
 ) -> Deferred[None] | None:
     refusal = connection.explain(failure)
-    replied = connection.refuse_slowly(refusal)
+    replied = connection.reject_slowly(refusal)
     _record(connection, transaction, refusal)
     return replied
 

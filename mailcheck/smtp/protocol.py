@@ -148,7 +148,7 @@ class MailProtocol(ReceivePath):
         else:
             self.reply(line)
 
-    def refuse_slowly(self, line: bytes, *, is_guess: bool = False) -> Deferred[None] | None:
+    def reject_slowly(self, line: bytes, *, is_guess: bool = False) -> Deferred[None] | None:
         """Reply to a refused recipient or mail; fires when that is sent, where it is sent later.
 
         A client that guesses addresses waits longer and longer. So does a client that does not
@@ -175,7 +175,7 @@ class MailProtocol(ReceivePath):
         return done
 
     @property
-    def is_dawdling(self) -> bool:
+    def is_reply_delayed(self) -> bool:
         """Tell whether nothing is owed to the client but a reply that is to come late."""
         return self.transaction is None and self._delayed is not None and self._delayed.active()
 
@@ -238,7 +238,7 @@ class MailProtocol(ReceivePath):
         obey(self, argument.strip(b" \t"))
 
 
-def want_no_argument(argument: bytes) -> None:
+def require_no_argument(argument: bytes) -> None:
     """Refuse an argument where RFC 5321 4.1.1 has none.
 
     :raises CommandError: there is one (501).
@@ -318,10 +318,10 @@ class MailFactory(SMTPFactory):
         if self._admitted.of_client(client_ip):
             return False
         for idlest in self._by_activity:
-            if idlest.is_dawdling or (idlest.is_at_rest and idlest.transaction is None):
+            if idlest.is_reply_delayed or (idlest.is_idle and idlest.transaction is None):
                 self._admitted.remove(idlest)
                 del self._by_activity[idlest]
-                if idlest.is_dawdling:
+                if idlest.is_reply_delayed:
                     idlest.drain(replies.ROOM_FOR_OTHERS)
                 else:
                     idlest.part(replies.ROOM_FOR_OTHERS)

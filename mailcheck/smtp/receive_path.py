@@ -330,7 +330,7 @@ class ReceivePath(Protocol):
         return self._input.has_more
 
     @property
-    def is_at_rest(self) -> bool:
+    def is_idle(self) -> bool:
         """Tell whether nothing is under way: neither an answer of ours nor a part of a mail."""
         return not (self._is_waiting or self._reader or self._is_closed)
 
@@ -411,7 +411,7 @@ class ReceivePath(Protocol):
     def drain(self, farewell: bytes = replies.SHUTTING_DOWN) -> None:
         """Hang up as soon as no mail is on its way."""
         self._farewell = farewell
-        if self.is_at_rest:
+        if self.is_idle:
             self.close(farewell)
 
     def cut_off(self) -> None:
@@ -458,7 +458,7 @@ class ReceivePath(Protocol):
             self._reader = None
             self._watchdog.deadline = math.inf
             self._on_read()
-            if self._farewell and self.is_at_rest:
+            if self._farewell and self.is_idle:
                 self.close(self._farewell)
         else:
             try:

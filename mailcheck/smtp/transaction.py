@@ -52,7 +52,7 @@ class MemoryBudget:
         client.messages[message] = None
         client.size += octets
         while self.used > self.limit:
-            next(reversed(largest_holder(self._clients.values()).messages)).crowd_out()
+            next(reversed(largest_holder(self._clients.values()).messages)).evict()
 
     def give_back(self, message: "MessageBuffer", octets: int) -> None:
         """Count that nothing is kept any more of a message that something was kept of."""
@@ -89,7 +89,7 @@ class MessageBuffer:
         "_pairs",
         "_returns",
         "client",
-        "is_crowded_out",
+        "is_evicted",
         "size",
     )
 
@@ -104,13 +104,13 @@ class MessageBuffer:
         self._has_nul = False
         self._ends_with_cr = False
         self.client = client
-        self.is_crowded_out = False
+        self.is_evicted = False
         self.size = 0
 
     def add(self, block: bytes) -> None:
         """Take in the next bytes (not none), or drop all once there are too many."""
         self.size += len(block)
-        if self.is_crowded_out:
+        if self.is_evicted:
             return
         if self.size > self._max_size:
             self.discard()
@@ -141,9 +141,9 @@ class MessageBuffer:
             self._counted += more
             self._budget.take(self, more)
 
-    def crowd_out(self) -> None:
+    def evict(self) -> None:
         """Make room for others."""
-        self.is_crowded_out = True
+        self.is_evicted = True
         self.discard()
 
     def discard(self) -> None:

@@ -14,7 +14,7 @@ from mailcheck.core.errors import InvalidCredentials, RecipientUnknown
 from mailcheck.core.messages import Recipient
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.smtp import replies
-from mailcheck.smtp.client import SpokenFor
+from mailcheck.smtp.client import ClientOverrides
 from mailcheck.smtp.commands import (
     CommandError,
     parse_helo,
@@ -22,7 +22,7 @@ from mailcheck.smtp.commands import (
     parse_rcpt,
 )
 from mailcheck.smtp.content import bdat, data
-from mailcheck.smtp.protocol import MailProtocol, Verb, want_no_argument
+from mailcheck.smtp.protocol import MailProtocol, Verb, require_no_argument
 from mailcheck.smtp.receive_path import CRLF
 from mailcheck.smtp.replies import reply_lines
 from mailcheck.smtp.settings import MAX_AUTH_LINE, is_in_networks
@@ -180,7 +180,7 @@ _VALUE = re.compile(r"[!-~]+")  # neither spaces nor controls after decoding
 Attributes = Mapping[str, str | None]
 
 
-def may_speak_for_others(connection: MailProtocol) -> bool:
+def may_override_client(connection: MailProtocol) -> bool:
     """Tell whether the host that connected is trusted; what it says of itself does not count."""
     return is_in_networks(connection.client.ip, connection.settings.xclient_from)
 
@@ -200,14 +200,14 @@ def xforward(connection: MailProtocol, argument: bytes) -> None:
     """Take the next mail as another client's."""
     attributes = _read_attributes(connection, argument, XFORWARD_ATTRIBUTES)
     client = connection.client
-    client.forwarded = speak(client.forwarded or SpokenFor(), attributes)
+    client.forwarded = speak(client.forwarded or ClientOverrides(), attributes)
     connection.reply(replies.OK)
 
 
 def _read_attributes(
     connection: MailProtocol, argument: bytes, known: tuple[str, ...]
 ) -> Attributes:
-    if not may_speak_for_others(connection):
+    if not may_override_client(connection):
         raise CommandError(replies.NOT_AUTHORIZED)
     if connection.transaction is not None:
         raise CommandError(replies.MAIL_IS_OPEN)
@@ -238,7 +238,7 @@ def _undo_xtext(value: str) -> str:
     return text
 
 
-def speak(so_far: SpokenFor, attributes: Attributes) -> SpokenFor:
+def speak(so_far: ClientOverrides, attributes: Attributes) -> ClientOverrides:
     """Add what the attributes say to what was said before."""
     if "ADDR" in attributes:
         so_far = replace(so_far, client_ip=_read_address(attributes["ADDR"]))
@@ -273,7 +273,7 @@ _HELP = replies.reply_lines(
 
 def rset(connection: MailProtocol, argument: bytes) -> None:
     """Drop the mail that has begun (RFC 5321 4.1.1.5)."""
-    want_no_argument(argument)
+    require_no_argument(argument)
     connection.end_transaction()
     connection.reply(replies.OK)
 
@@ -297,7 +297,7 @@ def help_(connection: MailProtocol, argument: bytes) -> None:
 
 def quit_(connection: MailProtocol, argument: bytes) -> None:
     """Part in peace."""
-    want_no_argument(argument)
+    require_no_argument(argument)
     connection.part(replies.BYE)
 
 
@@ -330,7 +330,7 @@ def ehlo(connection: MailProtocol, argument: bytes) -> None:
         offers.append("STARTTLS")
     if settings.is_submission and may_authenticate(connection):
         offers.append(f"AUTH {' '.join(MECHANISMS)}")
-    if may_speak_for_others(connection):
+    if may_override_client(connection):
         offers.append(f"XCLIENT {' '.join(XCLIENT_ATTRIBUTES)}")
         offers.append(f"XFORWARD {' '.join(XFORWARD_ATTRIBUTES)}")
     connection.reply(reply_lines(250, offers))
@@ -398,7 +398,7 @@ def rcpt(connection: MailProtocol, argument: bytes) -> None:
 def _refuse(connection: MailProtocol, failure: Failure) -> Deferred[None] | None:
     """Reply to a refused recipient."""
     line = connection.explain(failure)
-    return connection.refuse_slowly(line, is_guess=isinstance(failure.value, RecipientUnknown))
+    return connection.reject_slowly(line, is_guess=isinstance(failure.value, RecipientUnknown))
 
 
 def starttls(connection: MailProtocol, argument: bytes) -> None:
@@ -413,7 +413,7 @@ def starttls(connection: MailProtocol, argument: bytes) -> None:
     certificate = connection.settings.tls_for(client.claimed_ip)
     if certificate is None:
         raise CommandError(replies.NOT_IMPLEMENTED)
-    want_no_argument(argument)
+    require_no_argument(argument)
     if connection.has_more_input:
         connection.drop_input()
         raise CommandError(replies.INPUT_BEFORE_TLS)

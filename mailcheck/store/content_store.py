@@ -184,7 +184,7 @@ class ContentStore(Store):
         only then, it raises `MessageNotFound` for what has been deleted meanwhile.
         """
         key = delivery_id, self._derivation
-        unpack = self._engine.elsewhere(partial(unpack_content, *key))
+        unpack = self._engine.remote_query(partial(unpack_content, *key))
         if unpack is None:
             return self._engine.read(lambda t: read_packed_content(t, *key))
         return self._engine.read(lambda t: unpack if t.row(f"SELECT 1 {_DERIVED}", key) else None)

@@ -40,7 +40,7 @@ from mailcheck.store.messages import (
     HEADER_COLUMNS,
     SESSION_COLUMNS,
     MessageRow,
-    drop_unshared,
+    delete_unreferenced,
     lock_inboxes,
     session_of,
     summary_of,
@@ -49,12 +49,12 @@ from mailcheck.store.transactions import (
     Store,
     columns_of,
     escape_like,
+    frees_space,
+    inbox_write,
     insert,
-    makes_room,
     read,
     value_of,
     write,
-    write_in,
 )
 
 
@@ -247,7 +247,7 @@ class DeliverabilityStore(Store):
     `expire` has come to it or not.
     """
 
-    @write_in(lambda _, test, *others: (test.account_id,))
+    @inbox_write(lambda _, test, *others: (test.account_id,))
     def add(
         self, transaction: Transaction, test: DeliverabilityTest, forget_at: Instant
     ) -> LimitExceeded | None:
@@ -263,7 +263,7 @@ class DeliverabilityStore(Store):
         insert(transaction, "deliverability_test", [_known(test, forget_at)])
         return None
 
-    @write_in(lambda _, test, *others: (test.account_id,))
+    @inbox_write(lambda _, test, *others: (test.account_id,))
     def add_of_message(
         self,
         transaction: Transaction,
@@ -379,7 +379,7 @@ class DeliverabilityStore(Store):
         )
         return tuple(_listed(row, now) for row in rows)
 
-    @makes_room
+    @frees_space
     @write
     def delete(
         self,
@@ -397,7 +397,7 @@ class DeliverabilityStore(Store):
             "RETURNING delivery_id",
             (test_id, account_id, now),
         )
-        drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
+        delete_unreferenced(transaction, {row.delivery_id for row in gone} - {None})
         return bool(gone)
 
     @write
@@ -540,11 +540,11 @@ class DeliverabilityStore(Store):
             )
         )
 
-    @makes_room
+    @frees_space
     @write
     def expire(self, transaction: Transaction, now: Instant, limit: int) -> int:
         """Move at most ``limit`` tests whose address has expired without a mail; gives how many."""
-        if not transaction.is_only_one(SWEEPING):
+        if not transaction.try_lock(SWEEPING):
             return 0
         rows = transaction.rows(
             "SELECT id FROM deliverability_test WHERE state = 'pending' AND expires_at <= ? "
@@ -556,11 +556,11 @@ class DeliverabilityStore(Store):
         ]
         return sum(moved)
 
-    @makes_room
+    @frees_space
     @write
     def forget(self, transaction: Transaction, now: Instant, limit: int) -> int:
         """Delete at most ``limit`` tests for good, and mails that nothing else needs."""
-        if not transaction.is_only_one(SWEEPING):
+        if not transaction.try_lock(SWEEPING):
             return 0
         gone = transaction.rows(
             "DELETE FROM deliverability_test WHERE id IN ("
@@ -568,5 +568,5 @@ class DeliverabilityStore(Store):
             ") RETURNING delivery_id",
             (now, limit),
         )
-        drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
+        delete_unreferenced(transaction, {row.delivery_id for row in gone} - {None})
         return len(gone)

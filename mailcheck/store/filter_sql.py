@@ -260,7 +260,7 @@ def _text_containing(transaction: Transaction, part: str) -> Condition:
 
 
 def _may_contain(transaction: Transaction, part: str) -> Condition:
-    code = f"{transaction.code_of}(substr({_SIGNATURE}, ?, 1))"
+    code = f"{transaction.char_code_function}(substr({_SIGNATURE}, ?, 1))"
     signs = [(f"{code} & ? = ?", (at, bits, bits)) for at, bits in signs_within(part)]
     if not signs:
         return "1 = 1", ()

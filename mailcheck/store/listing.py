@@ -47,10 +47,10 @@ from mailcheck.store.messages import (
 )
 from mailcheck.store.transactions import columns_of, value_of
 
-MOST_HELD = 500_000
+MAX_CACHED_MESSAGES = 500_000
 """Messages of all inboxes together, about 100 bytes each; those asked for last stay."""
 
-WORTH_HOLDING = 2_000
+MIN_CACHED_MESSAGES = 2_000
 """Messages of an inbox: of fewer the database answers as soon."""
 
 READ_AT_ONCE = 10_000
@@ -93,7 +93,7 @@ def read_page(
     now: Instant,
     limit: int,
     offset: int,
-    headers: "HeldHeaders",
+    headers: "HeaderCache",
 ) -> MessagePage:
     """Read a page of the messages that match, newest first."""
     not_searched = 0
@@ -119,7 +119,7 @@ def read_newest(
     wanted: MessageFilter,
     now: Instant,
     limit: int,
-    looked_through: int,
+    scan_limit: int,
 ) -> NewestMessages:
     """Read the newest messages that match; by moment they are chosen from those alone.
 
@@ -127,7 +127,7 @@ def read_newest(
     """
     condition, values = filter_sql(transaction, account_id, replace(wanted, since=None), now)
     query = f"SELECT position, received_at FROM message WHERE {condition} {_NEWEST}"
-    newest = transaction.rows(query, [*values, looked_through, 0])
+    newest = transaction.rows(query, [*values, scan_limit, 0])
     since = BEGINNING if wanted.since is None else wanted.since
     positions = tuple(row.position for row in newest if row.received_at >= since)
     rows = _read_positions(transaction, account_id, positions[:limit])
@@ -139,7 +139,7 @@ def count_unread(
     account_id: AccountId,
     wanted: MessageFilter,
     now: Instant,
-    looked_through: int,
+    scan_limit: int,
 ) -> int:
     """Count the unread ones of the newest messages that match.
 
@@ -148,7 +148,7 @@ def count_unread(
     condition, values = filter_sql(transaction, account_id, wanted, now)
     newest = f"SELECT message.is_read FROM message WHERE {condition} {_NEWEST}"
     query = f"SELECT COUNT(*) FROM ({newest}) AS newest WHERE is_read = 0"
-    return _number(transaction, query, *values, looked_through, 0)
+    return _number(transaction, query, *values, scan_limit, 0)
 
 
 def read_overview(
@@ -286,17 +286,17 @@ def _number(transaction: Transaction, query: str, *values: str | int | bytes | N
     return 0 if row is None else int(row[0])
 
 
-class HeldHeaders:
+class HeaderCache:
     """Finds messages by From and subject, as `MessageFilter` compares them.
 
-    :param worth_holding: messages of an inbox, at least one.
+    :param min_cached_messages: messages of an inbox, at least one.
     """
 
-    def __init__(self, worth_holding: int = WORTH_HOLDING) -> None:
-        self._worth_holding = worth_holding
+    def __init__(self, min_cached_messages: int = MIN_CACHED_MESSAGES) -> None:
+        self._worth_holding = min_cached_messages
         # Several threads read at a time, each from a snapshot of its own.
         self._lock = threading.Lock()
-        self._held: RecentlyUsed[AccountId, _Headers] = RecentlyUsed(MOST_HELD, len)
+        self._held: RecentlyUsed[AccountId, _Headers] = RecentlyUsed(MAX_CACHED_MESSAGES, len)
 
     def page(
         self,
@@ -314,7 +314,7 @@ class HeldHeaders:
         if wanted.asks_only() or not wanted.asks_only("author", "subject"):
             return None
         state = transaction.row(_STATE, (account_id,))
-        if state is None or not self._worth_holding <= state.message_count <= MOST_HELD:
+        if state is None or not self._worth_holding <= state.message_count <= MAX_CACHED_MESSAGES:
             return None
         author, subject = (
             part if part is None else fold_text(part) for part in (wanted.author, wanted.subject)

@@ -16,16 +16,16 @@ from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.core.messages import Delivery, Refusal
 from mailcheck.ports.engine import Engine, Row, Transaction, Value
 from mailcheck.store.content_store import read_content
-from mailcheck.store.delivering import DeliverMails
 from mailcheck.store.filter_sql import address_parts, filter_sql
 from mailcheck.store.listing import (
-    WORTH_HOLDING,
-    HeldHeaders,
+    MIN_CACHED_MESSAGES,
+    HeaderCache,
     count_unread,
     read_newest,
     read_overview,
     read_page,
 )
+from mailcheck.store.mail_delivery import DeliverMails
 from mailcheck.store.messages import (
     FROM_CONTENT,
     FROM_MESSAGE,
@@ -35,7 +35,7 @@ from mailcheck.store.messages import (
     MessagePage,
     MessageRow,
     NewestMessages,
-    ReadAlong,
+    Prefetch,
     lock_inboxes,
     read_inbox_named,
     read_inboxes,
@@ -44,7 +44,7 @@ from mailcheck.store.messages import (
     session_of,
     summary_of,
 )
-from mailcheck.store.transactions import Store, makes_room, read, value_of, write, write_in
+from mailcheck.store.transactions import Store, frees_space, inbox_write, read, value_of, write
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -73,16 +73,16 @@ def _note_refusal_beside(transaction: Transaction, refusal: Refusal) -> None:
 class MailStore(Store):
     """Stored mails, and the messages of one account. ``now`` hides what has expired.
 
-    :param worth_holding: see `HeldHeaders`.
+    :param min_cached_messages: see `HeaderCache`.
     """
 
     def __init__(
-        self, engine: Engine, default_quota: Quota, worth_holding: int = WORTH_HOLDING
+        self, engine: Engine, default_quota: Quota, min_cached_messages: int = MIN_CACHED_MESSAGES
     ) -> None:
         super().__init__(engine)
         self._quota = default_quota
         self._deliver = DeliverMails(default_quota)
-        self._headers = HeldHeaders(worth_holding)
+        self._headers = HeaderCache(min_cached_messages)
 
     def free_bytes(self) -> int | None:
         """Say how much more can be stored; nothing when that is not ours to know."""
@@ -113,7 +113,7 @@ class MailStore(Store):
         """
         return self._engine.write(self._deliver, delivery)
 
-    @write_in(lambda _, refusal: (refusal.account_id,), _note_refusal_beside)
+    @inbox_write(lambda _, refusal: (refusal.account_id,), _note_refusal_beside)
     def note_refusal(self, transaction: Transaction, refusal: Refusal) -> None:
         """Keep a refusal for those who wait for the mail; it takes the inbox's next position."""
         transaction.execute(
@@ -138,7 +138,7 @@ class MailStore(Store):
         wanted: MessageFilter,
         now: Instant,
         limit: int,
-        along: ReadAlong | None = None,
+        along: Prefetch | None = None,
     ) -> tuple[tuple[MessageRow, ...], Position]:
         """List the oldest messages that match, and the inbox's newest position.
 
@@ -198,14 +198,14 @@ class MailStore(Store):
         wanted: MessageFilter,
         now: Instant,
         limit: int,
-        looked_through: int,
+        scan_limit: int,
     ) -> NewestMessages:
         """Give those that came ``since``, of so many newest ones that match all else.
 
         Its cost does not grow with what came. ``limit`` of them are given whole. ``wanted``
         says to whom and when, and asks for nothing that is in a message.
         """
-        return read_newest(transaction, account_id, wanted, now, limit, looked_through)
+        return read_newest(transaction, account_id, wanted, now, limit, scan_limit)
 
     @read
     def overview(
@@ -258,7 +258,7 @@ class MailStore(Store):
             (message_id, account_id),
         )
 
-    @write_in(lambda _, account_id, *others: (account_id,))
+    @inbox_write(lambda _, account_id, *others: (account_id,))
     def mark_matches_read(
         self,
         transaction: Transaction,
@@ -290,17 +290,17 @@ class MailStore(Store):
         account_id: AccountId,
         wanted: MessageFilter,
         now: Instant,
-        looked_through: int,
+        scan_limit: int,
     ) -> int:
         """Count the unread ones of so many newest messages that match.
 
         Its cost does not grow with what came. ``wanted`` says to whom and when, and asks for
         nothing that is in a message.
         """
-        return count_unread(transaction, account_id, wanted, now, looked_through)
+        return count_unread(transaction, account_id, wanted, now, scan_limit)
 
-    @makes_room
-    @write_in(lambda _, account_id, *others: (account_id,))
+    @frees_space
+    @inbox_write(lambda _, account_id, *others: (account_id,))
     def delete_message(
         self, transaction: Transaction, account_id: AccountId, message_id: MessageId, now: Instant
     ) -> bool:
@@ -311,8 +311,8 @@ class MailStore(Store):
         )
         return remove_messages(transaction, found) == 1
 
-    @makes_room
-    @write_in(lambda _, account_id, *others: (account_id,))
+    @frees_space
+    @inbox_write(lambda _, account_id, *others: (account_id,))
     def delete_matches(
         self,
         transaction: Transaction,
@@ -371,7 +371,7 @@ def _read_message(
 
 
 def _with_contents(
-    transaction: Transaction, messages: Sequence[MessageRow], along: ReadAlong
+    transaction: Transaction, messages: Sequence[MessageRow], along: Prefetch
 ) -> tuple[MessageRow, ...]:
     left, room = along.most, along.below
     found = []

@@ -18,7 +18,14 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary, Session, TagCount, TlsFacts
 from mailcheck.ports.engine import Row, Transaction, Value
-from mailcheck.store.transactions import Store, columns_of, makes_room, value_of, write, write_in
+from mailcheck.store.transactions import (
+    Store,
+    columns_of,
+    frees_space,
+    inbox_write,
+    value_of,
+    write,
+)
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -63,7 +70,7 @@ class MessageRow:
     content: MessageContent | bytes | None = field(default=None, compare=False, repr=False)
 
 
-class ReadAlong(Struct, frozen=True):
+class Prefetch(Struct, frozen=True):
     """Whose content is read along with messages: the first ``most`` that are ``wanted``.
 
     Only as many as have less than ``below`` bytes together are; what was not derived yet comes as
@@ -244,7 +251,7 @@ def remove_messages(transaction: Transaction, found: Iterable[Row]) -> int:
     lock_inboxes(transaction, {row.account_id for row in rows})
     gone = transaction.rows_over(_REMOVE, [(row.id,) for row in rows])
     _shrink_inboxes(transaction, gone, _shrink_tags(transaction, gone))
-    drop_unshared(transaction, {row.delivery_id for row in gone})
+    delete_unreferenced(transaction, {row.delivery_id for row in gone})
     return len(gone)
 
 
@@ -287,7 +294,7 @@ def _shrink_tags(transaction: Transaction, gone: Sequence[Row]) -> Counter[str]:
     return Counter(account for account, _ in empty)
 
 
-def drop_unshared(transaction: Transaction, deliveries: Iterable[str]) -> None:
+def delete_unreferenced(transaction: Transaction, deliveries: Iterable[str]) -> None:
     """Delete deliveries that no message, test or report needs any more.
 
     They are locked first: of two who take away the last two messages of one, the
@@ -311,7 +318,7 @@ def _expired(transaction: Transaction, now: Instant, limit: int) -> list[Row]:
 
 def _expire_around(transaction: Transaction, now: Instant, limit: int) -> int:
     """Remove expired data, except in inboxes that another writer keeps locked."""
-    if not transaction.is_only_one(SWEEPING):
+    if not transaction.try_lock(SWEEPING):
         return 0
     found = _expired(transaction, now, limit)
     locked = find_locked_inboxes(transaction, {row.account_id for row in found})
@@ -321,8 +328,8 @@ def _expire_around(transaction: Transaction, now: Instant, limit: int) -> int:
 class ExpiryStore(Store):
     """Deletion of what is too old."""
 
-    @makes_room
-    @write_in(
+    @frees_space
+    @inbox_write(
         lambda transaction, now, limit: {
             row.account_id for row in _expired(transaction, now, limit)
         },
@@ -330,15 +337,15 @@ class ExpiryStore(Store):
     )
     def expire(self, transaction: Transaction, now: Instant, limit: int) -> int:
         """Delete at most ``limit`` messages that have expired; gives how many."""
-        if not transaction.is_only_one(SWEEPING):
+        if not transaction.try_lock(SWEEPING):
             return 0
         return remove_messages(transaction, _expired(transaction, now, limit))
 
-    @makes_room
+    @frees_space
     @write
     def forget_refusals(self, transaction: Transaction, before: Instant, limit: int) -> int:
         """Delete ``limit`` refusals older than a moment, and of the last one's; gives how many."""
-        if not transaction.is_only_one(SWEEPING):
+        if not transaction.try_lock(SWEEPING):
             return 0
         return transaction.execute(
             "DELETE FROM refusal WHERE (account_id, refused_at) IN (SELECT account_id, refused_at "
@@ -346,6 +353,6 @@ class ExpiryStore(Store):
             (before, limit),
         )
 
-    def give_back_space(self) -> Deferred[None]:
+    def reclaim_space(self) -> Deferred[None]:
         """Return freed space to the disk, where the engine can."""
-        return self._engine.give_back_space()
+        return self._engine.reclaim_space()

@@ -90,7 +90,7 @@ class for_each(Generic[Item, Result]):  # noqa: N801
 
 
 class Store:
-    """Named transactions over an engine: methods that `read`, `write` or `write_in` decorates.
+    """Named transactions over an engine: methods that `read`, `write` or `inbox_write` decorates.
 
     Callers leave the transaction out, and get a Deferred. A write may run in another process,
     where its store has no attributes: it depends on its arguments alone.
@@ -132,7 +132,7 @@ class write(Generic[Stored, Parameters, Result]):  # noqa: N801
     fires. Pickled it is its name, so that a writer in another process finds it.
     """
 
-    makes_room = False
+    frees_space = False
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class write(Generic[Stored, Parameters, Result]):  # noqa: N801
         return [self._method(store, transaction, *args, **kwargs) for store, args, kwargs in items]
 
 
-class write_in:  # noqa: N801
+class inbox_write:  # noqa: N801
     """As `write`, for a method that moves counters of inboxes. A decorator.
 
     :param accounts: returns whose inboxes a call is about, from the transaction and the arguments.
@@ -219,7 +219,7 @@ class _WriteInInboxes(write[Stored, Parameters, Result], InboxWork):
 Deleting = TypeVar("Deleting", bound=write[Any, ..., Any])
 
 
-def makes_room(work: Deleting) -> Deleting:
+def frees_space(work: Deleting) -> Deleting:
     """Let a write that deletes use the last of what is in reserve on a full disk. A decorator."""
-    work.makes_room = True
+    work.frees_space = True
     return work

@@ -10,7 +10,7 @@ from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.errors import StoreDamaged
 from mailcheck.core.instruments import Conditions
-from mailcheck.engines.database import DAMAGED, DatabaseEngine, at_once
+from mailcheck.engines.database import DAMAGED, DatabaseEngine, call_immediately
 from mailcheck.ops.watch import Watch, look_at_damage
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.accounts.account_store import AccountStore
@@ -25,7 +25,9 @@ def engine_of(folder: Path) -> DatabaseEngine:
     """Make the engine of a daemon that has its state in a folder."""
     storage = StorageOptions(url=f"sqlite:{folder}/mailcheck.db", state_directory=str(folder))
     worker = DirectWorker()
-    return database_engine(Config(storage=storage), Workers(worker, worker, worker), at_once)
+    return database_engine(
+        Config(storage=storage), Workers(worker, worker, worker), call_immediately
+    )
 
 
 def filled(folder: Path) -> None:

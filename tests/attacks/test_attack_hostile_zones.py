@@ -149,7 +149,7 @@ def test_an_answer_beyond_the_caps(reply: Reply) -> None:
     assert (answer.status, answer.records) == (DnsStatus.EXCESSIVE, ())
     assert not answer.status.is_determined
     assert len(asking.network.queries) == 1
-    assert asking.stub.silent_servers == ()
+    assert asking.stub.unresponsive_servers == ()
 
 
 @pytest.mark.parametrize("what", HARD_TO_READ)
@@ -204,7 +204,7 @@ def test_octets_beyond_the_cap_are_not_awaited() -> None:
     asking.stream.protocol.dataReceived((MAX_OCTETS + 1).to_bytes(2, "big"))
     assert asking.stream.transport.disconnecting
     assert [answer.status for answer in asking.answers] == [DnsStatus.EXCESSIVE]
-    assert asking.stub.silent_servers == ()
+    assert asking.stub.unresponsive_servers == ()
 
 
 def test_large_answers_take_turns_with_all_else() -> None:

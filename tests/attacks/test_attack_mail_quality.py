@@ -19,7 +19,7 @@ from mailcheck.checks.quality.links import judge_links
 from mailcheck.checks.quality.reading import read_mail
 from mailcheck.checks.quality.unsubscribe import judge_unsubscribe
 from mailcheck.core.instants import Instant
-from tests.fakes.made_mails import make_mail, make_parts
+from tests.fakes.sample_mails import make_mail, make_parts
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 

@@ -14,7 +14,7 @@ from mailcheck.config.options import SmtpOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.errors import StoreFull, StoreUnavailable, WorkerDied
 from mailcheck.core.filters import MessageFilter
-from mailcheck.ports.engine import Repeatable
+from mailcheck.ports.engine import RetryableError
 from mailcheck.smtp.settings import offer_no_tls
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, result_of, run
@@ -33,7 +33,7 @@ CAUSES = {
         'the database can\'t be reached: connection to server at "10.9.8.7", port 6543 failed: '
         'FATAL: password authentication failed for user "mailrole"'
     ),
-    "lost": Repeatable("the connection to the database was lost: 10.9.8.7:6543 mailrole FATAL"),
+    "lost": RetryableError("the connection to the database was lost: 10.9.8.7:6543 mailrole FATAL"),
     "full": StoreFull('could not extend file "/srv/secret/16384": 10.9.8.7 6543 mailrole FATAL'),
     "dead": WorkerDied("the writer process 6543 has died: 10.9.8.7 mailrole FATAL"),
 }

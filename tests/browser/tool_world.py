@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.daemon import HOST, Daemon
-from tests.servers.held_names import HeldNames, holding_names
+from tests.servers.holding_name_server import HoldingNameServer, running_holding_name_server
 from tests.servers.mail_host import running_mail_host
 from tests.servers.name_server import running_name_server
 
@@ -63,7 +63,7 @@ class ToolWorld:
     """The daemon, and the lists that wait to be released."""
 
     daemon: Daemon
-    lists: HeldNames
+    lists: HoldingNameServer
 
     def send(self, recipient: str, raw_message: bytes, helo: str = "mail.good.test") -> None:
         """Send a mail as a mail host does; the sender is ann@good.test."""
@@ -75,10 +75,10 @@ class ToolWorld:
 def running_tool_world(folder: Path, **more: Any) -> Iterator[ToolWorld]:
     """Run it as long as the context lasts; ``more`` are options of the daemon."""
     zone = MemoryZone(RECORDS)
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     with (
         running_name_server(zone) as dns,
-        holding_names(dns, SLOW_LISTS) as lists,
+        running_holding_name_server(dns, SLOW_LISTS) as lists,
         running_mail_host(
             folder,
             "mail.good.test",

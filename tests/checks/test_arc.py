@@ -20,10 +20,10 @@ from mailcheck.checks.dkim.arc import (
 )
 from mailcheck.checks.dns_answers import Answers, DnsStatus
 from mailcheck.checks.findings import Severity
-from tests.fakes.mail_judge import KEY_RECORDS, RECEIVED_AT, judge_arc, zone_of
 from tests.fakes.mail_signer import ED25519, MAIL, RSA, RSA_768, RSA_1024
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.fakes.signature_verifier import KEY_RECORDS, RECEIVED_AT, verify_arc_chain, zone_of
 
 LIST = replace(RSA, domain="list.example")
 THREE = RSA.seal(LIST.seal(RSA_1024.seal(MAIL), 2), 3)
@@ -32,14 +32,14 @@ KEYS = KEY_RECORDS | {LIST.key_name: LIST.key_record}
 
 def test_a_mail_without_arc_has_none() -> None:
     """Nothing is asked and nothing is said."""
-    arc = judge_arc(MAIL)
+    arc = verify_arc_chain(MAIL)
     assert (arc.result, arc.count, arc.seals) == (AuthResult.NONE, 0, ())
     assert describe_arc(arc) == ()
 
 
 def test_a_chain_passes_and_names_its_sealers() -> None:
     """Each seal covers all sets before it; the oldest comes first."""
-    arc = judge_arc(THREE, zone_of(KEYS))
+    arc = verify_arc_chain(THREE, zone_of(KEYS))
     assert arc.result is AuthResult.PASS
     assert arc.seals == (
         ArcSeal(1, "sender.example", "s1024", "none"),
@@ -60,12 +60,12 @@ def test_dkimpy_comes_to_the_same() -> None:
     assert dkim.arc_verify(THREE, dnsfunc=find_key)[0] == b"pass"
     broken = THREE.replace(b"spf=pass", b"spf=fail")
     assert dkim.arc_verify(broken, dnsfunc=find_key)[0] == b"fail"
-    assert judge_arc(broken, zone_of(KEYS)).result is AuthResult.FAIL
+    assert verify_arc_chain(broken, zone_of(KEYS)).result is AuthResult.FAIL
 
 
 def test_ed25519_seals_verify() -> None:
     """As in DKIM (RFC 8463)."""
-    assert judge_arc(ED25519.seal(MAIL)).result is AuthResult.PASS
+    assert verify_arc_chain(ED25519.seal(MAIL)).result is AuthResult.PASS
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_was_altered_is_named(old: bytes, new: bytes, words: str) -> None:
     """The newest message signature and every seal must verify (RFC 8617 5.2)."""
     altered = THREE.replace(old, new)
     assert altered != THREE
-    arc = judge_arc(altered, zone_of(KEYS))
+    arc = verify_arc_chain(altered, zone_of(KEYS))
     assert arc.result is AuthResult.FAIL
     assert words in arc.explanation
     (finding,) = describe_arc(arc)
@@ -91,12 +91,12 @@ def test_what_was_altered_is_named(old: bytes, new: bytes, words: str) -> None:
 def test_changes_before_the_newest_set_are_what_arc_is_for() -> None:
     """A list may alter a mail that it then seals: older message signatures may fail."""
     forwarded = LIST.seal(RSA.seal(MAIL).replace(b"Subject: ", b"Subject: [list] "), 2)
-    assert judge_arc(forwarded, zone_of(KEYS)).result is AuthResult.PASS
+    assert verify_arc_chain(forwarded, zone_of(KEYS)).result is AuthResult.PASS
 
 
 def test_a_chain_that_was_sealed_as_broken_stays_broken() -> None:
     """``cv=fail`` ends a chain."""
-    arc = judge_arc(LIST.seal(RSA.seal(MAIL), 2, "fail"), zone_of(KEYS))
+    arc = verify_arc_chain(LIST.seal(RSA.seal(MAIL), 2, "fail"), zone_of(KEYS))
     assert arc.result is AuthResult.FAIL
     assert "list.example sealed the ARC chain as broken" in arc.explanation
 
@@ -127,7 +127,7 @@ def test_a_chain_that_was_sealed_as_broken_stays_broken() -> None:
 )
 def test_fields_that_are_no_chain(mail: bytes, words: str) -> None:
     """RFC 8617 4.2: sets are whole, numbered from one, and say what came of those before."""
-    arc = judge_arc(mail)
+    arc = verify_arc_chain(mail)
     assert arc.result is AuthResult.FAIL
     assert words in arc.explanation
 
@@ -137,7 +137,7 @@ def test_fifty_sets_are_a_chain() -> None:
     mail = MAIL
     for instance in range(1, MAX_SETS + 1):
         mail = ED25519.seal(mail, instance)
-    arc = judge_arc(mail)
+    arc = verify_arc_chain(mail)
     assert (arc.result, arc.count, len(arc.seals)) == (AuthResult.PASS, MAX_SETS, MAX_SETS)
 
 
@@ -146,17 +146,19 @@ def test_a_key_that_could_not_be_looked_up_breaks_no_chain(status: DnsStatus) ->
     """The state is undetermined; what is known to be broken stays broken."""
     zone = zone_of(KEYS)
     zone.failing[LIST.key_name] = status
-    arc = judge_arc(THREE, zone)
+    arc = verify_arc_chain(THREE, zone)
     assert arc.result is AuthResult.TEMPERROR
     (finding,) = describe_arc(arc)
     assert finding.severity is Severity.UNDETERMINED
-    assert judge_arc(THREE.replace(b"Bob", b"Rob"), zone).result is AuthResult.FAIL
+    assert verify_arc_chain(THREE.replace(b"Bob", b"Rob"), zone).result is AuthResult.FAIL
 
 
 def test_keys_are_judged_as_in_dkim() -> None:
     """A missing and a short key verify nothing."""
-    assert "no key for the signature" in judge_arc(RSA.seal(MAIL), MemoryZone({})).explanation
-    arc = judge_arc(RSA_768.seal(MAIL))
+    assert (
+        "no key for the signature" in verify_arc_chain(RSA.seal(MAIL), MemoryZone({})).explanation
+    )
+    arc = verify_arc_chain(RSA_768.seal(MAIL))
     assert arc.result is AuthResult.FAIL
     assert "768 bits" in arc.explanation
 
@@ -192,4 +194,4 @@ def test_validating_can_be_done_in_another_process() -> None:
 def test_any_fields_can_be_read(fields: list[tuple[str, str]]) -> None:
     """Whatever stands there ends in a state, and never passes."""
     text = "".join(f"ARC-{name}: {value}\r\n" for name, value in fields)
-    assert judge_arc(text.encode("utf-8", "replace") + MAIL).result is not AuthResult.PASS
+    assert verify_arc_chain(text.encode("utf-8", "replace") + MAIL).result is not AuthResult.PASS

@@ -15,13 +15,6 @@ from mailcheck.checks.dkim.verify import verify_signatures
 from mailcheck.checks.dns_answers import Answers, DnsStatus
 from mailcheck.core.instants import Instant, instant_of
 from tests.fakes import signing_keys
-from tests.fakes.mail_judge import (
-    KEY_RECORDS,
-    RECEIVED_AT,
-    judge_mail,
-    judge_signature,
-    zone_of,
-)
 from tests.fakes.mail_signer import (
     ED25519,
     MAIL,
@@ -34,6 +27,13 @@ from tests.fakes.mail_signer import (
 )
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.fakes.signature_verifier import (
+    KEY_RECORDS,
+    RECEIVED_AT,
+    verify_all_signatures,
+    verify_only_signature,
+    zone_of,
+)
 
 FORMS = ["simple/simple", "simple/relaxed", "relaxed/simple", "relaxed/relaxed"]
 
@@ -42,7 +42,7 @@ FORMS = ["simple/simple", "simple/relaxed", "relaxed/simple", "relaxed/relaxed"]
 @pytest.mark.parametrize("signer", [RSA, RSA_1024, ED25519], ids=["2048", "1024", "ed25519"])
 def test_good_signatures_pass(signer: MailSigner, form: str) -> None:
     """Every canonical form and every algorithm in use verifies; short keys are marked weak."""
-    signature = judge_signature(signer.sign(MAIL, form))
+    signature = verify_only_signature(signer.sign(MAIL, form))
     assert (signature.result, signature.fault) == (AuthResult.PASS, None)
     assert signature.is_weak is (signer is RSA_1024)
     assert signature.header.canonicalization == form
@@ -65,7 +65,7 @@ def test_what_dkimpy_signs_passes(form: str) -> None:
     )
     now = next(h.signed_at for h in read_signatures(signed)[0])
     assert now is not None
-    signature = judge_signature(signed + MAIL, received_at=instant_of(now))
+    signature = verify_only_signature(signed + MAIL, received_at=instant_of(now))
     assert signature.result is AuthResult.PASS
     assert signature.unsigned_octets == 0
 
@@ -74,7 +74,7 @@ def test_each_signature_is_judged_on_its_own() -> None:
     """One that fails does not touch one that passes; the topmost comes first."""
     mail = RSA.sign(MAIL).replace(b"Hello  Bob", b"Hello Rob")
     good = ED25519.sign(mail)
-    verdict = judge_mail(good)
+    verdict = verify_all_signatures(good)
     assert [one.result for one in verdict.signatures] == [AuthResult.PASS, AuthResult.FAIL]
     assert [one.header.selector for one in verdict.passing] == ["ed"]
     assert verdict.is_determined
@@ -84,10 +84,10 @@ def test_each_signature_is_judged_on_its_own() -> None:
 def test_a_changed_body_is_told_from_a_changed_header(form: str) -> None:
     """What was altered decides the sentence and the fault."""
     signed = RSA.sign(MAIL, form)
-    body = judge_signature(signed.replace(b"paragraph", b"Paragraph"))
+    body = verify_only_signature(signed.replace(b"paragraph", b"Paragraph"))
     assert (body.result, body.fault) == (AuthResult.FAIL, SignatureFault.BODY_CHANGED)
     assert "body was changed after signing" in body.explanation
-    header = judge_signature(signed.replace(b"Hello   there", b"Hello   thera"))
+    header = verify_only_signature(signed.replace(b"Hello   there", b"Hello   thera"))
     assert (header.result, header.fault) == (AuthResult.FAIL, SignatureFault.HEADER_CHANGED)
     assert "a signed header field was changed" in header.explanation
     assert RSA.key_name in header.explanation
@@ -107,29 +107,29 @@ def test_relaxed_forms_bear_changed_blanks(form: str, results: list[str]) -> Non
     signed = RSA.sign(MAIL, form)
     header = signed.replace(b"Hello   there\r\n and a", b"Hello there and\r\n\ta")
     body = signed.replace(b"a second\tparagraph.  ", b"a second  paragraph.")
-    assert [judge_signature(mail).result.value for mail in (header, body)] == results
+    assert [verify_only_signature(mail).result.value for mail in (header, body)] == results
 
 
 def test_a_key_that_was_not_the_signers_fails() -> None:
     """Another key at the same name reads like a changed header, and the sentence says so."""
     zone = zone_of({RSA.key_name: replace(RSA, public=RSA_1024.public).key_record})
-    signature = judge_signature(RSA.sign(MAIL), zone)
+    signature = verify_only_signature(RSA.sign(MAIL), zone)
     assert signature.fault is SignatureFault.HEADER_CHANGED
     assert "does not match" in signature.explanation
     zone = zone_of({ED25519.key_name: f"v=DKIM1; k=ed25519; p={'A' * 43}="})
-    assert judge_signature(ED25519.sign(MAIL), zone).result is not AuthResult.PASS
+    assert verify_only_signature(ED25519.sign(MAIL), zone).result is not AuthResult.PASS
 
 
 def test_sha1_never_passes() -> None:
     """RFC 8301 3.1: rsa-sha1 is neither signed nor verified with."""
     signer = replace(RSA, algorithm="rsa-sha1")
-    signature = judge_signature(signer.sign(MAIL))
+    signature = verify_only_signature(signer.sign(MAIL))
     assert (signature.result, signature.fault) == (AuthResult.POLICY, SignatureFault.SHA1)
 
 
 def test_rsa_keys_under_1024_bits_never_pass() -> None:
     """RFC 8301 3.2: shorter keys are not accepted, however right the signature is."""
-    signature = judge_signature(RSA_768.sign(MAIL))
+    signature = verify_only_signature(RSA_768.sign(MAIL))
     assert (signature.result, signature.fault) == (AuthResult.POLICY, SignatureFault.KEY_TOO_SHORT)
     assert "768 bits" in signature.explanation
     assert not signature.is_weak
@@ -146,7 +146,7 @@ def test_rsa_keys_under_1024_bits_never_pass() -> None:
 def test_signatures_expire_by_the_moment_of_receipt(at: int, result: AuthResult) -> None:
     """``x=`` is judged when the mail arrived, with five minutes for clocks that differ."""
     signed = RSA.sign(MAIL, tags={"x": str(SIGNED_AT + 1000)})
-    signature = judge_signature(signed, received_at=instant_of(at))
+    signature = verify_only_signature(signed, received_at=instant_of(at))
     assert signature.result is result
     if result is AuthResult.FAIL:
         assert signature.fault is SignatureFault.EXPIRED
@@ -165,7 +165,7 @@ def test_signatures_expire_by_the_moment_of_receipt(at: int, result: AuthResult)
 def test_signatures_from_the_future(ahead: int, result: AuthResult, noted: int) -> None:
     """A clock that is a little ahead is noted; ten hours are too much."""
     signed = RSA.sign(MAIL)
-    signature = judge_signature(signed, received_at=instant_of(SIGNED_AT - ahead))
+    signature = verify_only_signature(signed, received_at=instant_of(SIGNED_AT - ahead))
     assert (signature.result, signature.seconds_ahead) == (result, noted)
 
 
@@ -207,7 +207,7 @@ def test_malformed_signatures_say_what_is_wrong(tags: dict[str, str | None], sen
     signed = RSA.sign(MAIL, tags={key: value for key, value in tags.items() if key != "l"})
     if "l" in tags:
         signed = signed.replace(b"v=1;", b"v=1; l=%s;" % (tags["l"] or "").encode())
-    signature = judge_signature(signed, zone)
+    signature = verify_only_signature(signed, zone)
     assert (signature.result, signature.fault) == (AuthResult.PERMERROR, SignatureFault.MALFORMED)
     assert sentence in signature.explanation
     assert zone.asked == []
@@ -232,7 +232,7 @@ def test_empty_tags_and_names_make_no_valid_signature(
     RFC 6376 3.2 and 3.5: neither may be empty, so a verifier has a permerror.
     """
     zone = zone_of(KEY_RECORDS)
-    signature = judge_signature(RSA.sign(MAIL, tags=tags), zone)
+    signature = verify_only_signature(RSA.sign(MAIL, tags=tags), zone)
     assert (signature.result, signature.fault) == (AuthResult.PERMERROR, SignatureFault.MALFORMED)
     assert sentence in signature.explanation
     assert zone.asked == []
@@ -255,22 +255,25 @@ def test_empty_tags_and_names_make_no_valid_signature(
 )
 def test_unusual_tags_are_no_fault(tags: dict[str, str | None]) -> None:
     """What RFC 6376 3.5 allows verifies: any case of names, unknown tags, copied fields."""
-    assert judge_signature(RSA.sign(MAIL, tags=tags)).result is AuthResult.PASS
+    assert verify_only_signature(RSA.sign(MAIL, tags=tags)).result is AuthResult.PASS
 
 
 def test_a_body_length_leaves_the_rest_unsigned() -> None:
     """``l=`` passes with text behind it, and the unsigned octets are counted."""
     signed = RSA.sign(MAIL, "simple/simple", tags={"l": "10"})
-    signature = judge_signature(signed + b"more\r\n")
+    signature = verify_only_signature(signed + b"more\r\n")
     assert signature.result is AuthResult.PASS
     assert signature.header.body_length == 10
     assert signature.unsigned_octets == len(MAIL.partition(b"\r\n\r\n")[2] + b"more\r\n") - 10
-    assert judge_signature(signed.replace(b"Hello  Bob", b"Hella  Bob")).result is AuthResult.FAIL
+    assert (
+        verify_only_signature(signed.replace(b"Hello  Bob", b"Hella  Bob")).result
+        is AuthResult.FAIL
+    )
 
 
 def test_a_body_shorter_than_its_length_was_cut() -> None:
     """``l=`` over more than what arrived fails and says so."""
-    signature = judge_signature(RSA.sign(MAIL, tags={"l": "100000"}))
+    signature = verify_only_signature(RSA.sign(MAIL, tags={"l": "100000"}))
     assert (signature.result, signature.fault) == (AuthResult.FAIL, SignatureFault.BODY_CUT)
     assert "100000 octets" in signature.explanation
 
@@ -279,16 +282,16 @@ def test_fields_may_be_added_but_no_author() -> None:
     """New fields on top leave a signature valid, a second From does not (RFC 6376 8.15)."""
     signed = RSA.sign(MAIL)
     added = b"Received: from a by b\r\nSubject: another\r\nX-Spam: no\r\n" + signed
-    assert judge_signature(added).result is AuthResult.PASS
-    assert judge_signature(b"From: eve@evil.example\r\n" + signed).result is AuthResult.FAIL
+    assert verify_only_signature(added).result is AuthResult.PASS
+    assert verify_only_signature(b"From: eve@evil.example\r\n" + signed).result is AuthResult.FAIL
 
 
 def test_a_field_signed_once_too_often_may_not_be_added() -> None:
     """``h=`` with a name more often than it stands there guards against more of it."""
     signed = RSA.sign(MAIL, fields=(*SIGNED_FIELDS, "subject", "reply-to"))
-    assert judge_signature(signed).result is AuthResult.PASS
+    assert verify_only_signature(signed).result is AuthResult.PASS
     for extra in (b"Subject: another\r\n", b"Reply-To: eve@evil.example\r\n"):
-        assert judge_signature(extra + signed).result is AuthResult.FAIL
+        assert verify_only_signature(extra + signed).result is AuthResult.FAIL
 
 
 def test_ten_signatures_are_verified_and_the_rest_counted() -> None:
@@ -296,7 +299,7 @@ def test_ten_signatures_are_verified_and_the_rest_counted() -> None:
     mail = MAIL
     for _ in range(12):
         mail = ED25519.sign(mail)
-    verdict = judge_mail(mail)
+    verdict = verify_all_signatures(mail)
     assert len(verdict.passing) == MAX_SIGNATURES
     assert verdict.unchecked == 2
 
@@ -312,7 +315,7 @@ def test_all_keys_are_asked_for_at_once() -> None:
 
 def test_a_mail_without_signatures_has_none() -> None:
     """Nothing is asked and nothing is wrong."""
-    assert judge_mail(MAIL) == DkimOfMail(())
+    assert verify_all_signatures(MAIL) == DkimOfMail(())
 
 
 def test_verifying_can_be_done_in_another_process() -> None:
@@ -322,14 +325,14 @@ def test_verifying_can_be_done_in_another_process() -> None:
     keys = settle(zone_of(KEY_RECORDS), partial(evaluate_keys, headers))
     call = partial(verify_signatures, mail, headers, keys, RECEIVED_AT)
     there = pickle.loads(pickle.dumps(call))
-    assert pickle.loads(pickle.dumps(there())) == call() == judge_mail(mail)
+    assert pickle.loads(pickle.dumps(there())) == call() == verify_all_signatures(mail)
 
 
 @pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED])
 def test_a_key_that_could_not_be_looked_up_is_no_fault(status: DnsStatus) -> None:
     """A temporary failure is told apart from a missing key, and determined is nothing."""
     zone = MemoryZone({}, failing={RSA.key_name: status})
-    verdict = judge_mail(RSA.sign(MAIL), zone)
+    verdict = verify_all_signatures(RSA.sign(MAIL), zone)
     (signature,) = verdict.signatures
     assert signature.result is AuthResult.TEMPERROR
     assert signature.fault is SignatureFault.KEY_UNDETERMINED
@@ -342,7 +345,7 @@ def test_a_passing_signature_outweighs_one_that_could_not_be_looked_up() -> None
         {ED25519.key_name: {"TXT": [ED25519.key_record]}},
         failing={RSA.key_name: DnsStatus.TIMEOUT},
     )
-    verdict = judge_mail(RSA.sign(ED25519.sign(MAIL)), zone)
+    verdict = verify_all_signatures(RSA.sign(ED25519.sign(MAIL)), zone)
     assert [one.result.value for one in verdict.signatures] == ["temperror", "pass"]
     assert verdict.is_determined
 
@@ -351,7 +354,7 @@ def test_time_is_in_milliseconds() -> None:
     """An instant is not taken for seconds."""
     signed = RSA.sign(MAIL, tags={"x": str(SIGNED_AT + 10)})
     late = Instant((SIGNED_AT + 10_000) * 1000)
-    assert judge_signature(signed, received_at=late).fault is SignatureFault.EXPIRED
+    assert verify_only_signature(signed, received_at=late).fault is SignatureFault.EXPIRED
 
 
 @pytest.mark.parametrize("fields", [("from", "to"), ("from", "from", "to")])
@@ -359,7 +362,7 @@ def test_time_is_in_milliseconds() -> None:
 def test_a_from_that_was_put_on_top_is_named(fields: Sequence[str], count: int) -> None:
     """A signature that holds for the last From alone says that the others came after signing."""
     forged = b"From: Eve <eve@other.example>\r\n" * count + RSA.sign(MAIL, fields=fields)
-    signature = judge_signature(forged, zone_of(KEY_RECORDS))
+    signature = verify_only_signature(forged, zone_of(KEY_RECORDS))
     assert (signature.result, signature.fault) == (AuthResult.FAIL, SignatureFault.HEADER_CHANGED)
     assert f"it has {count + 1}: what stands above the last one was added" in signature.explanation
 
@@ -367,6 +370,8 @@ def test_a_from_that_was_put_on_top_is_named(fields: Sequence[str], count: int) 
 def test_two_froms_of_another_key_are_not_explained_by_the_second() -> None:
     """Where the signature does not hold for the last From either, nothing is said of it."""
     other = RSA.sign(MAIL).replace(b"Subject: Hello", b"Subject: Goodbye")
-    signature = judge_signature(b"From: Eve <eve@other.example>\r\n" + other, zone_of(KEY_RECORDS))
+    signature = verify_only_signature(
+        b"From: Eve <eve@other.example>\r\n" + other, zone_of(KEY_RECORDS)
+    )
     assert signature.fault is SignatureFault.HEADER_CHANGED
     assert "added after signing" not in signature.explanation

@@ -7,14 +7,19 @@ from mailcheck.checks.dkim.mail import DkimOfMail, SignatureFault, describe_sign
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.core.instants import instant_of
-from tests.fakes.mail_judge import RECEIVED_AT, judge_mail, judge_signature, zone_of
 from tests.fakes.mail_signer import ED25519, MAIL, RSA, RSA_768, RSA_1024, SIGNED_AT
 from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.signature_verifier import (
+    RECEIVED_AT,
+    verify_all_signatures,
+    verify_only_signature,
+    zone_of,
+)
 
 
 def describe(mail: bytes, zone: MemoryZone | None = None, at: int = 60) -> tuple[Finding, ...]:
     """Give the findings about a mail that arrived some seconds after it was signed."""
-    return describe_signatures(judge_mail(mail, zone, instant_of(SIGNED_AT + at)))
+    return describe_signatures(verify_all_signatures(mail, zone, instant_of(SIGNED_AT + at)))
 
 
 def test_nothing_is_said_of_a_good_signature() -> None:
@@ -113,7 +118,7 @@ def test_signatures_beyond_the_bound_are_mentioned() -> None:
 @pytest.mark.parametrize("fault", SignatureFault)
 def test_every_fault_has_its_words(fault: SignatureFault) -> None:
     """Each says what to do, with nothing left to fill in, and costs as an error."""
-    signature = judge_signature(RSA.sign(MAIL), zone_of({}), RECEIVED_AT)
+    signature = verify_only_signature(RSA.sign(MAIL), zone_of({}), RECEIVED_AT)
     (finding,) = describe_signatures(DkimOfMail((replace(signature, fault=fault),)))
     assert finding.id == f"dkim.{fault.value}"
     assert finding.fix.endswith(".")

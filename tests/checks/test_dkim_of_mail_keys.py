@@ -7,9 +7,9 @@ import pytest
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.mail import SignatureFault
 from tests.fakes.dkim_keys import EC_P256, ED25519_WRAPPED, RSA_512, RSA_2048
-from tests.fakes.mail_judge import judge_signature, zone_of
 from tests.fakes.mail_signer import ED25519, MAIL, RSA, MailSigner
 from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.signature_verifier import verify_only_signature, zone_of
 
 PERMERROR, FAIL = AuthResult.PERMERROR, AuthResult.FAIL
 
@@ -20,7 +20,7 @@ CUT = RSA.public[:100]
 def test_a_missing_key_is_named_with_its_place() -> None:
     """No record, or nothing of that type: there is no key for the signature."""
     for zone in (MemoryZone({}), MemoryZone({RSA.key_name: {"A": ["192.0.2.1"]}})):
-        signature = judge_signature(RSA.sign(MAIL), zone)
+        signature = verify_only_signature(RSA.sign(MAIL), zone)
         assert (signature.result, signature.fault) == (PERMERROR, SignatureFault.NO_KEY)
         assert "no key for the signature" in signature.explanation
         assert RSA.key_name in signature.explanation
@@ -29,7 +29,7 @@ def test_a_missing_key_is_named_with_its_place() -> None:
 def test_an_alias_to_nowhere_says_where_it_leads() -> None:
     """The commonest half-done set-up: a CNAME to a provider that has no key there."""
     zone = MemoryZone({RSA.key_name: {"CNAME": ["s1.provider.example."]}})
-    signature = judge_signature(RSA.sign(MAIL), zone)
+    signature = verify_only_signature(RSA.sign(MAIL), zone)
     assert signature.fault is SignatureFault.NO_KEY
     assert "s1.provider.example, where its CNAME leads" in signature.explanation
 
@@ -42,7 +42,7 @@ def test_a_key_behind_an_alias_verifies() -> None:
             "s1.provider.example": {"TXT": [RSA.key_record]},
         }
     )
-    signature = judge_signature(RSA.sign(MAIL), zone)
+    signature = verify_only_signature(RSA.sign(MAIL), zone)
     assert signature.result is AuthResult.PASS
     assert signature.key_record_name == "s1.provider.example"
 
@@ -61,7 +61,7 @@ def test_a_key_behind_an_alias_verifies() -> None:
 )
 def test_records_of_any_shape_verify(record: str) -> None:
     """What RFC 6376 3.6.1 allows in a key record is understood."""
-    signature = judge_signature(RSA.sign(MAIL), zone_of({RSA.key_name: record}))
+    signature = verify_only_signature(RSA.sign(MAIL), zone_of({RSA.key_name: record}))
     assert signature.result is AuthResult.PASS
     assert signature.key is not None
     assert signature.key.is_testing is ("t=y" in record)
@@ -100,7 +100,7 @@ def test_broken_records_are_told_apart(
     record: str, result: AuthResult, fault: SignatureFault, words: str
 ) -> None:
     """Each broken kind of record has its own fault and names the record."""
-    signature = judge_signature(RSA.sign(MAIL), zone_of({RSA.key_name: record}))
+    signature = verify_only_signature(RSA.sign(MAIL), zone_of({RSA.key_name: record}))
     assert (signature.result, signature.fault) == (result, fault)
     assert words in signature.explanation
     assert RSA.key_name in signature.explanation
@@ -109,7 +109,7 @@ def test_broken_records_are_told_apart(
 def test_an_ed25519_key_of_the_wrong_length_is_broken() -> None:
     """A key wrapped like an RSA key is the usual mistake (RFC 8463 4.2)."""
     zone = zone_of({ED25519.key_name: f"v=DKIM1; k=ed25519; p={ED25519_WRAPPED}"})
-    signature = judge_signature(ED25519.sign(MAIL), zone)
+    signature = verify_only_signature(ED25519.sign(MAIL), zone)
     assert signature.fault is SignatureFault.KEY_BROKEN
     assert "44 octets" in signature.explanation
 
@@ -117,10 +117,10 @@ def test_an_ed25519_key_of_the_wrong_length_is_broken() -> None:
 def test_two_keys_at_one_name_are_none() -> None:
     """Which one counts is undefined (RFC 6376 3.6.2.2); other TXT records beside one do no harm."""
     zone = MemoryZone({RSA.key_name: {"TXT": [RSA.key_record, f"v=DKIM1; p={RSA_2048}"]}})
-    signature = judge_signature(RSA.sign(MAIL), zone)
+    signature = verify_only_signature(RSA.sign(MAIL), zone)
     assert (signature.result, signature.fault) == (PERMERROR, SignatureFault.SEVERAL_KEYS)
     zone = MemoryZone({RSA.key_name: {"TXT": [RSA.key_record, "v=spf1 -all"]}})
-    assert judge_signature(RSA.sign(MAIL), zone).result is AuthResult.PASS
+    assert verify_only_signature(RSA.sign(MAIL), zone).result is AuthResult.PASS
 
 
 @pytest.mark.parametrize("signer", [RSA, ED25519], ids=["rsa", "ed25519"])
@@ -128,14 +128,14 @@ def test_a_strict_key_is_for_its_own_domain_only(signer: MailSigner) -> None:
     """``t=s``: the domain of ``i=`` must be that of ``d=`` (RFC 6376 3.6.1)."""
     zone = zone_of({signer.key_name: f"{signer.key_record}; t=s"})
     below = signer.sign(MAIL, tags={"i": "ann@mail.sender.example"})
-    signature = judge_signature(below, zone)
+    signature = verify_only_signature(below, zone)
     assert (signature.result, signature.fault) == (PERMERROR, SignatureFault.OTHER_IDENTITY)
     for tags in ({"i": "ann@sender.example"}, {"i": None}):
-        assert judge_signature(signer.sign(MAIL, tags=tags), zone).result is AuthResult.PASS
+        assert verify_only_signature(signer.sign(MAIL, tags=tags), zone).result is AuthResult.PASS
 
 
 def test_the_algorithm_must_be_that_of_the_key() -> None:
     """A signature that claims Ed25519 is not verified with an RSA key."""
     claimed = replace(ED25519, selector="s1")
-    signature = judge_signature(claimed.sign(MAIL))
+    signature = verify_only_signature(claimed.sign(MAIL))
     assert signature.fault is SignatureFault.KEY_OF_OTHER_TYPE

@@ -14,8 +14,8 @@ from mailcheck.checks.dkim.signature_headers import (
     split_mail,
 )
 from mailcheck.core.instants import instant_of
-from tests.fakes.mail_judge import judge_mail, judge_signature, zone_of
 from tests.fakes.mail_signer import MAIL, RSA
+from tests.fakes.signature_verifier import verify_all_signatures, verify_only_signature, zone_of
 
 # RFC 8463 appendix A.3, with the keys of A.2.
 RFC_8463 = b"""\
@@ -100,24 +100,24 @@ def crlf(mail: bytes) -> bytes:
 def test_the_example_of_rfc_8463_verifies() -> None:
     """Both published signatures pass, Ed25519 and RSA; the RSA key is a short one."""
     at = instant_of(1528637909)
-    verdict = judge_mail(crlf(RFC_8463), zone_of(RFC_8463_KEYS), at)
+    verdict = verify_all_signatures(crlf(RFC_8463), zone_of(RFC_8463_KEYS), at)
     assert [one.result for one in verdict.signatures] == [AuthResult.PASS] * 2
     assert [one.is_weak for one in verdict.signatures] == [False, True]
 
 
 def test_the_example_of_rfc_6376_verifies() -> None:
     """The published signature is one of SHA-256 with 1024 bits, which RFC 8301 still accepts."""
-    signature = judge_signature(crlf(RFC_6376), zone_of(RFC_6376_KEYS))
+    signature = verify_only_signature(crlf(RFC_6376), zone_of(RFC_6376_KEYS))
     assert signature.result is AuthResult.PASS
     assert signature.header.agent_id == "joe@football.example.com"
 
 
 def test_a_file_with_unix_line_ends_verifies() -> None:
     """A mail that was saved with LF alone is read as it was sent."""
-    verdict = judge_mail(RFC_8463, zone_of(RFC_8463_KEYS), instant_of(1528637909))
+    verdict = verify_all_signatures(RFC_8463, zone_of(RFC_8463_KEYS), instant_of(1528637909))
     assert len(verdict.passing) == 2
     mbox = b"From joe@example.com Fri Jul 11 2003\n" + RFC_6376
-    assert judge_signature(mbox, zone_of(RFC_6376_KEYS)).result is AuthResult.PASS
+    assert verify_only_signature(mbox, zone_of(RFC_6376_KEYS)).result is AuthResult.PASS
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_the_value_of_the_signature_may_be_folded_anew(old: bytes, new: bytes) -
     mail = crlf(RFC_6376).replace(old, new)
     assert mail != crlf(RFC_6376)
     expected = AuthResult.FAIL if b"b = " in new else AuthResult.PASS
-    assert judge_signature(mail, zone_of(RFC_6376_KEYS)).result is expected
+    assert verify_only_signature(mail, zone_of(RFC_6376_KEYS)).result is expected
 
 
 def test_blanks_in_a_body_hash_are_no_fault() -> None:
@@ -153,10 +153,10 @@ def test_blanks_in_a_body_hash_are_no_fault() -> None:
 def test_tags_in_any_order(form: str) -> None:
     """The value of the signature may stand before the rest."""
     mail = RSA.sign(MAIL, form, tags={"s": "S1", "x": None, "n": "last"})
-    assert judge_signature(mail).result is AuthResult.PASS
+    assert verify_only_signature(mail).result is AuthResult.PASS
     first = replace(RSA, domain="Sender.Example").sign(MAIL, form, first=("b", "h", "bh", "v"))
     assert first.startswith(b"DKIM-Signature: b=")
-    assert judge_signature(first).result is AuthResult.PASS
+    assert verify_only_signature(first).result is AuthResult.PASS
 
 
 def test_names_of_fields_and_forms_in_any_case() -> None:
@@ -173,7 +173,7 @@ def test_names_in_other_scripts_become_a_labels() -> None:
     """RFC 8616: selector and domain may be in UTF-8, DNS is asked in ASCII."""
     mail = RSA.sign(MAIL, tags={"d": "Bücher.example", "s": "schlüssel", "i": "ä@BÜCHER.example"})
     name = "xn--schlssel-95a._domainkey.xn--bcher-kva.example"
-    signature = judge_signature(mail, zone_of({name: RSA.key_record}))
+    signature = verify_only_signature(mail, zone_of({name: RSA.key_record}))
     assert signature.result is AuthResult.PASS
     assert signature.header.key_name == name
     assert signature.header.agent_id == "ä@xn--bcher-kva.example"
@@ -183,7 +183,7 @@ def test_names_of_other_fields_may_have_blanks_behind_them() -> None:
     """RFC 5322 4.5 lets old mails have a blank before the colon."""
     mail = MAIL.replace(b"Subject:", b"Subject :")
     signed = RSA.sign(mail.replace(b"Subject :", b"Subject:")).replace(b"Subject:", b"Subject :")
-    assert judge_signature(signed).result is AuthResult.PASS
+    assert verify_only_signature(signed).result is AuthResult.PASS
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_names_of_other_fields_may_have_blanks_behind_them() -> None:
 def test_bodies_of_almost_nothing(body: bytes, form: str) -> None:
     """The edges of RFC 6376 3.4.3 and 3.4.4: no body, empty lines, no line end."""
     mail = MAIL.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" + body
-    assert judge_signature(RSA.sign(mail, form)).result is AuthResult.PASS
+    assert verify_only_signature(RSA.sign(mail, form)).result is AuthResult.PASS
 
 
 def test_a_line_that_is_no_field_begins_the_body() -> None:
@@ -206,10 +206,10 @@ def test_a_line_that_is_no_field_begins_the_body() -> None:
 def test_more_fields_than_anybody_reads_verify_nothing() -> None:
     """With ten thousand header fields a signature is malformed, not wrong."""
     mail = RSA.sign(b"X: y\r\n" * MAX_FIELDS + MAIL)
-    signature = judge_signature(mail)
+    signature = verify_only_signature(mail)
     assert signature.result is AuthResult.PERMERROR
     assert "more header fields" in signature.explanation
-    assert judge_signature(RSA.sign(b"X: y\r\n" * 1000 + MAIL)).result is AuthResult.PASS
+    assert verify_only_signature(RSA.sign(b"X: y\r\n" * 1000 + MAIL)).result is AuthResult.PASS
 
 
 @given(st.binary(max_size=400))
@@ -237,7 +237,7 @@ def test_any_tags_can_be_judged(tags: list[tuple[str, str]]) -> None:
     """A signature made of anything ends in a result, and never passes."""
     text = ";".join(f"{name}={value}" for name, value in tags)
     mail = b"DKIM-Signature: " + text.encode("utf-8", "surrogatepass") + b"\r\n" + MAIL
-    for signature in judge_mail(mail).signatures:
+    for signature in verify_all_signatures(mail).signatures:
         assert signature.result is not AuthResult.PASS
         assert signature.fault is not None
         assert signature.explanation.endswith(".")

@@ -26,7 +26,7 @@ from mailcheck.checks.quality.unsubscribe import (
 from mailcheck.checks.weights import MAKING, put_price
 from mailcheck.core.instants import DAY, HOUR, Instant, parse_instant
 from mailcheck.core.messages import TlsFacts
-from tests.fakes.made_mails import HTML, TEXT, WORDS, make_html_mail, make_mail, make_parts
+from tests.fakes.sample_mails import HTML, TEXT, WORDS, make_html_mail, make_mail, make_parts
 
 NOW = parse_instant("2026-11-21T10:00:05Z")
 TLS = TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384")

@@ -15,7 +15,7 @@ from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED, judge_unsubscri
 from mailcheck.checks.weights import MAKING, MAX_MAKING
 from mailcheck.core.instants import parse_instant
 from mailcheck.core.messages import TlsFacts
-from tests.fakes.made_mails import HTML, make_mail
+from tests.fakes.sample_mails import HTML, make_mail
 
 NOW = parse_instant("2026-11-21T10:00:05Z")
 TLS = TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384")

@@ -11,7 +11,7 @@ from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.header import read_date
 from mailcheck.checks.quality.reading import MAX_LINE, measure_lines, read_mail
 from mailcheck.core.instants import parse_instant
-from tests.fakes.made_mails import WORDS, make_html_mail, make_mail, make_parts
+from tests.fakes.sample_mails import WORDS, make_html_mail, make_mail, make_parts
 
 
 def test_the_author_is_read_from_all_mailboxes_of_all_fields() -> None:

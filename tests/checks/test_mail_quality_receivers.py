@@ -16,7 +16,7 @@ from mailcheck.checks.quality.receivers import (
     start_evidence,
 )
 from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED
-from tests.fakes.made_mails import make_mail
+from tests.fakes.sample_mails import make_mail
 
 GOOD = Evidence(
     spf_passes=True,

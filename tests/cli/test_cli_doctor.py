@@ -26,7 +26,7 @@ from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.ports.probes import OutboundPort
 from mailcheck.workers.scheduling import DirectWorker
 from tests.cli.command_line import run_work
-from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import config_in_memory, run
 from tests.servers.certificates import Authority
@@ -138,7 +138,7 @@ def settings_for(folder: Path, server: Any, web: str, smtp_port: int) -> dict[st
 async def test_a_good_set_up_has_no_problem(tmp_path: Path) -> None:
     """Everything that can be known here is fine; that port 25 is open can't be."""
     zone = MemoryZone(GOOD)
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     (tmp_path / "var").mkdir()
     with (
         running_name_server(zone) as server,
@@ -241,7 +241,7 @@ async def test_the_zone_lines_mend_the_zone(tmp_path: Path) -> None:
     )
     zone.publish(HOST, "A", "127.0.0.1")
     zone.publish("1.0.0.127.in-addr.arpa", "PTR", f"{HOST}.")
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     with running_name_server(zone) as server, web_server_at("") as web:
         _, printed = await diagnose(tmp_path, settings_for(tmp_path, server, web, 1), "--json")
     assert findings_of(printed)["dns"] == {}

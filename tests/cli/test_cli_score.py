@@ -28,7 +28,7 @@ from mailcheck.cli.score_texts import describe_checks, describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, parse_instant
 from tests.cli.command_line import Outcome, Screen, plain, run_command, run_work
-from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.mail_signer import RSA
 from tests.fakes.scripted_filter import ScriptedFilter
 from tests.operations.scored_mails import ADDRESS, HELO, MAIL, SENDER, received, score, zone_with
@@ -216,7 +216,7 @@ def resolver() -> Iterator[str]:
     One of them, ``LISTS_EVERYTHING``, lists every address.
     """
     zone = zone_with()
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     # The test entry stands below 127, so that the first wildcard does not cover what is there.
     for covered in (f"*.{LISTS_EVERYTHING}", f"*.127.{LISTS_EVERYTHING}"):
         zone.publish(covered, "A", "127.0.0.2")

@@ -158,7 +158,7 @@ async def test_redis_fails_and_comes_back() -> None:
             places = cluster.places("waits", 1)
             assert await cluster.counters.hit(hit) == [[1]]
             await cluster.memory.keep(key_of("found here"), "1", 60_000)
-            for fail, mend in ((server.kill, server.start), (server.hang, server.go_on)):
+            for fail, mend in ((server.kill, server.start), (server.hang, server.resume)):
                 told.clear()
                 fail()
                 await until(lambda: not redis.is_there, 2.0)

@@ -25,7 +25,7 @@ from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, 
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
-from mailcheck.store.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
+from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlSelectors
 from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.domains.watch_store import WatchStore
 from mailcheck.store.mail_store import MailStore
@@ -157,7 +157,7 @@ def stores(engine: DatabaseEngine) -> Stores:
 
 def stores_on(engine: DatabaseEngine) -> Stores:
     """Fill all ports by an engine."""
-    mail_store = MailStore(engine, DEFAULT_QUOTA, worth_holding=1)
+    mail_store = MailStore(engine, DEFAULT_QUOTA, min_cached_messages=1)
     return Stores(
         deliveries=mail_store,
         messages=mail_store,

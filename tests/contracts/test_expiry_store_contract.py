@@ -80,11 +80,11 @@ async def test_old_refusals(stores: Stores) -> None:
 async def test_space_is_given_back(stores: Stores) -> None:
     """Giving space back is safe at any time, and loses nothing."""
     await stores.accounts.add_account(account("ann"))
-    await stores.expiry.give_back_space()
+    await stores.expiry.reclaim_space()
     sent = [delivery(recipient("ann"), raw=bytes(100_000)) for _ in range(10)]
     for one in sent:
         await stores.deliveries.deliver(one)
     for one in sent[1:]:
         await stores.messages.delete_message(ANN, one.message_ids[0], NOON)
-    await stores.expiry.give_back_space()
+    await stores.expiry.reclaim_space()
     assert await stores.contents.raw_message(sent[0].id) == bytes(100_000)

@@ -6,7 +6,7 @@ from twisted.internet.defer import DeferredList
 
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId
-from mailcheck.store.accounts.account_store import KeptPassword
+from mailcheck.store.accounts.account_store import StoredPassword
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at
 
@@ -17,7 +17,7 @@ async def test_an_account_without_a_password(stores: Stores) -> None:
     """An account that has no password is found without one; nobody is found under no name."""
     ann = account("ann", is_operator=True, max_messages=5)
     await stores.accounts.add_account(ann)
-    assert await stores.passwords.find_password("ann") == KeptPassword(ann, None)
+    assert await stores.passwords.find_password("ann") == StoredPassword(ann, None)
     assert await stores.passwords.find_password("Ann") is None
     assert await stores.passwords.find_password("") is None
 
@@ -29,8 +29,8 @@ async def test_passwords_are_replaced(stores: Stores) -> None:
     await stores.passwords.set_password(AccountId("bob"), "$bob", NOON)
     for number in range(3):
         await stores.passwords.set_password(ANN, f"${number}", at(number))
-    assert await stores.passwords.find_password("ann") == KeptPassword(account("ann"), "$2")
-    assert await stores.passwords.find_password("bob") == KeptPassword(account("bob"), "$bob")
+    assert await stores.passwords.find_password("ann") == StoredPassword(account("ann"), "$2")
+    assert await stores.passwords.find_password("bob") == StoredPassword(account("bob"), "$bob")
 
 
 async def test_a_new_password_ends_sessions(stores: Stores) -> None:
@@ -50,9 +50,9 @@ async def test_a_hash_is_renewed(stores: Stores) -> None:
     await stores.passwords.set_password(ANN, "$old", NOON)
     await stores.sessions.open_session(b"1" * 32, ANN, NOON, at(100))
     await stores.passwords.renew_hash(ANN, "$other", "$lost")
-    assert (await stores.passwords.find_password("ann")) == KeptPassword(account("ann"), "$old")
+    assert (await stores.passwords.find_password("ann")) == StoredPassword(account("ann"), "$old")
     await stores.passwords.renew_hash(ANN, "$old", "$new")
-    assert (await stores.passwords.find_password("ann")) == KeptPassword(account("ann"), "$new")
+    assert (await stores.passwords.find_password("ann")) == StoredPassword(account("ann"), "$new")
     assert await stores.sessions.find_session(b"1" * 32, NOON) is not None
 
 
@@ -60,12 +60,12 @@ async def test_registering(stores: Stores) -> None:
     """An account that registers has an inbox and a password."""
     ann = account("ann")
     await stores.passwords.register(ann, "$ann", None, NOON)
-    assert await stores.passwords.find_password("ann") == KeptPassword(ann, "$ann")
+    assert await stores.passwords.find_password("ann") == StoredPassword(ann, "$ann")
     assert await stores.deliveries.find_inbox("dev-ann") is not None
     with pytest.raises(AccountNameTaken):
         await stores.passwords.register(replace(account("other"), name="ann"), "$x", None, NOON)
     assert await stores.accounts.list_accounts() == [ann]
-    assert await stores.passwords.find_password("ann") == KeptPassword(ann, "$ann")
+    assert await stores.passwords.find_password("ann") == StoredPassword(ann, "$ann")
 
 
 async def test_invitations(stores: Stores) -> None:
@@ -115,4 +115,4 @@ async def test_a_name_is_registered_once_at_a_time(stores: Stores) -> None:
     )
     assert sorted(is_done for is_done, _ in outcomes) == [False, True]
     (kept,) = await stores.accounts.list_accounts()
-    assert await stores.passwords.find_password("same") == KeptPassword(kept, f"${kept.id}")
+    assert await stores.passwords.find_password("same") == StoredPassword(kept, f"${kept.id}")

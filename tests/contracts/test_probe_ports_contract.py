@@ -20,7 +20,7 @@ from mailcheck.probes.link_prober import GuardedLinkProber
 from mailcheck.probes.mail_host_prober import MailHostProber, OutboundPortCheck, ProbeSettings
 from mailcheck.probes.rdap import IANA_URL, RdapFinder, RegistryList
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
-from tests.fakes.known_hosts import KnownHosts
+from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.probes.scripted_hosts import ScriptedHosts, no_own_address
 from tests.servers.certificates import Authority
@@ -64,7 +64,7 @@ class RealProbes:
         assert self.hosts.getDelayedCalls() == []
 
 
-class DoubledProbes(KnownHosts):
+class DoubledProbes(FakeHosts):
     """The double of the tests."""
 
     def settle(self) -> None:

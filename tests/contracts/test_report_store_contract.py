@@ -167,7 +167,7 @@ async def test_leases(stores: Stores) -> None:
     assert await stores.reports.claim(OTHER, at(1)) is None
     await stores.reports.release(MINE.holder)
     assert (await claimed(stores, OTHER)).attempts == 1
-    await stores.reports.put_off(first.id, OTHER.holder, at(60))
+    await stores.reports.postpone(first.id, OTHER.holder, at(60))
     assert await stores.reports.claim(MINE, at(59)) is None
     assert (await claimed(stores, MINE, at(60))).attempts == 2
     assert await stores.reports.claim(OTHER, at(299)) is None

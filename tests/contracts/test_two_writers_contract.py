@@ -52,9 +52,9 @@ from mailcheck.ports.cluster import Hit
 from mailcheck.ports.engine import Transaction
 from mailcheck.ports.workers import Lease
 from mailcheck.store.content_store import ContentStore
-from mailcheck.store.delivering import DeliverMails
 from mailcheck.store.domains.report_store import CountedRow
-from mailcheck.store.domains.watch_store import Recorded
+from mailcheck.store.domains.watch_store import RunRecord
+from mailcheck.store.mail_delivery import DeliverMails
 from mailcheck.workers.scheduling import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.contracts.conftest import DEFAULT_QUOTA, Stores, stores_on
@@ -851,7 +851,7 @@ async def test_a_watch_that_is_made_twice(processes: Processes) -> None:
     assert isinstance(refused, WatchExists)
     (claimed,) = await processes.one.watches.claim("mine", NOON, 120_000, 4)
     kept: Call = lambda s: s.watches.record(  # noqa: E731
-        "mine", Recorded(claimed, NOON, at(60), "{}")
+        "mine", RunRecord(claimed, NOON, at(60), "{}")
     )
     delete: Call = lambda s: s.watches.delete(ANN, claimed.id)  # noqa: E731
     assert await processes.race(delete, kept) == [True, False]

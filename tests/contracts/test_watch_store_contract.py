@@ -19,7 +19,7 @@ from mailcheck.core.watches import (
 )
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Webhook
 from mailcheck.engines.database import DatabaseEngine
-from mailcheck.store.domains.watch_store import History, Recorded
+from mailcheck.store.domains.watch_store import History, RunRecord
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at, copy_watch, watch, webhook
 
@@ -41,7 +41,7 @@ async def run(stores: Stores, one: Watch, seconds: float = 0, **what: object) ->
     """Claim a watch, keep what came of a run, and give it as it is afterwards."""
     claimed = await stores.watches.claim_one(ANN, one.id, MINE, at(seconds), LEASE)
     assert claimed is not None
-    recorded = Recorded(claimed, at(seconds), at(seconds + 3_600), "state", **what)  # type: ignore[arg-type]
+    recorded = RunRecord(claimed, at(seconds), at(seconds + 3_600), "state", **what)  # type: ignore[arg-type]
     assert await stores.watches.record(MINE, recorded)
     after = await stores.watches.find(ANN, one.id)
     assert after is not None
@@ -117,7 +117,7 @@ async def test_a_watch_that_is_paused_is_not_due(stores: Stores) -> None:
     changed = await stores.watches.change(ANN, one.id, paused, at(7))
     assert changed is not None
     assert (changed.settings, changed.next_run_at) == (paused, at(7))
-    assert await stores.watches.record(MINE, Recorded(claimed, NOON, at(60), "{}"))
+    assert await stores.watches.record(MINE, RunRecord(claimed, NOON, at(60), "{}"))
     kept = await stores.watches.find(ANN, one.id)
     assert kept is not None
     assert (kept.settings, kept.next_run_at, kept.last_run_at) == (paused, at(7), NOON)
@@ -127,12 +127,12 @@ async def test_a_watch_that_is_paused_is_not_due(stores: Stores) -> None:
 async def test_who_has_lost_a_watch_keeps_nothing(stores: Stores) -> None:
     """A run of another holder, or of a watch that was deleted, leaves no trace."""
     (one,) = await prepared(stores, "one")
-    recorded = Recorded(one, NOON, at(60), "{}", (change(1),), ((AlertId("a"), RAISED),))
+    recorded = RunRecord(one, NOON, at(60), "{}", (change(1),), ((AlertId("a"), RAISED),))
     assert not await stores.watches.record(MINE, recorded)
     assert await stores.watches.history(one.id, NOON, 9) == History((), ())
     assert await stores.watches.alerts(ANN, one.id, 9) == []
     await stores.watches.claim(MINE, NOON, LEASE, 1)
-    await stores.watches.put_off(MINE, one.id, at(300))
+    await stores.watches.postpone(MINE, one.id, at(300))
     assert not await stores.watches.record(MINE, recorded)
     assert await stores.watches.claim(MINE, at(299), LEASE, 1) == []
     assert len(await stores.watches.claim(MINE, at(300), LEASE, 1)) == 1
@@ -157,25 +157,25 @@ async def test_an_alert_from_its_beginning_to_its_end(stores: Stores) -> None:
     (one,) = await prepared(stores, "one")
     watches = stores.watches
     await run(stores, one, 0, raised=((AlertId("a"), RAISED),))
-    (untold,) = await watches.untold(9)
-    assert (untold.mailbox_name, untold.alert.target) == ("dev-ann", "one.example")
-    assert untold.quiet == watch("one").settings.quiet
-    assert [untold.alert] == await watches.open_alerts(ANN, 9)
+    (pending_alerts,) = await watches.pending_alerts(9)
+    assert (pending_alerts.mailbox_name, pending_alerts.alert.target) == ("dev-ann", "one.example")
+    assert pending_alerts.quiet == watch("one").settings.quiet
+    assert [pending_alerts.alert] == await watches.open_alerts(ANN, 9)
     assert await watches.open_alerts(BOB, 9) == []
-    await watches.note_told([untold.alert])
-    assert await watches.untold(9) == []
+    await watches.mark_alerts_sent([pending_alerts.alert])
+    assert await watches.pending_alerts(9) == []
     same = replace(RAISED, sentence="SPF is bad in another way.", is_new=False)
     await run(stores, one, 1, raised=((AlertId("b"), same),))
-    assert await watches.untold(9) == []
+    assert await watches.pending_alerts(9) == []
     worse = replace(RAISED, severity="error")
     await run(stores, one, 2, raised=((AlertId("c"), worse),))
-    (told,) = await watches.untold(9)
+    (told,) = await watches.pending_alerts(9)
     assert (told.alert.id, told.alert.severity, told.alert.opened_at) == ("a", "error", NOON)
     await run(stores, one, 3, ended=(Ended(RAISED.key, "It is over."),))
-    await watches.note_told([told.alert])  # which was not over
-    (over,) = await watches.untold(9)
+    await watches.mark_alerts_sent([told.alert])  # which was not over
+    (over,) = await watches.pending_alerts(9)
     assert (over.alert.ended_at, over.alert.ending) == (at(3), "It is over.")
-    await watches.note_told([over.alert])
+    await watches.mark_alerts_sent([over.alert])
     await run(stores, one, 4, raised=((AlertId("d"), RAISED),))
     listed = await watches.alerts(ANN, one.id, 9)
     assert [alert.id for alert in listed] == ["d", "a"]
@@ -191,11 +191,11 @@ async def test_an_alert_that_is_acknowledged(stores: Stores) -> None:
     known = await watches.acknowledge(ANN, one.id, AlertId("a"), at(1))
     assert known is not None
     assert known.acknowledged_at == at(1)
-    assert await watches.untold(9) == []
+    assert await watches.pending_alerts(9) == []
     await run(stores, one, 2, raised=((AlertId("b"), replace(RAISED, severity="error")),))
-    assert await watches.untold(9) == []
+    assert await watches.pending_alerts(9) == []
     await run(stores, one, 3, ended=(Ended(RAISED.key, "It is over."),))
-    assert len(await watches.untold(9)) == 1
+    assert len(await watches.pending_alerts(9)) == 1
 
 
 async def test_what_is_too_old_is_forgotten(stores: Stores) -> None:
@@ -221,7 +221,7 @@ async def test_all_goes_with_its_watch(stores: Stores) -> None:
     raised = ((AlertId("a"), RAISED),)
     await run(stores, one, 0, changes=(change(1),), raised=raised)
     assert await stores.watches.delete(ANN, one.id)
-    assert await stores.watches.untold(9) == []
+    assert await stores.watches.pending_alerts(9) == []
     assert await stores.watches.history(one.id, NOON, 9) == History((), ())
 
 
@@ -286,5 +286,5 @@ async def test_an_untold_alert_says_who_is_told(stores: Stores) -> None:
         replace(watch("one"), settings=named("u:1")), [receiver("r1", "u:1")]
     )
     await run(stores, one, raised=((AlertId("a"), RAISED),))
-    (untold,) = await stores.watches.untold(9)
-    assert untold.alert_to == ("u:1",)
+    (pending_alerts,) = await stores.watches.pending_alerts(9)
+    assert pending_alerts.alert_to == ("u:1",)

@@ -149,7 +149,7 @@ async def test_records(stores: Stores) -> None:
     after = told(failing, Position(2))
     assert await webhooks.record(MINE, after, [tried(3)])
     assert await webhooks.find(ANN, one.id) == after
-    assert await webhooks.open_ones() == [after]
+    assert await webhooks.open_webhooks() == [after]
     assert await webhooks.deliveries(one.id) == [tried(3), tried(2, None), tried(1, 500)]
 
 
@@ -204,7 +204,7 @@ async def test_a_restart(stores: Stores) -> None:
     await webhooks.record(MINE, ended, [tried(2, 410)])
     with pytest.raises(WebhookEnded):
         await webhooks.restart(ANN, one.id, None)
-    assert await webhooks.open_ones() == []
+    assert await webhooks.open_webhooks() == []
     assert not await webhooks.is_wanted(MINE, NOON)
 
 

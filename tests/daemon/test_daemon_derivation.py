@@ -10,13 +10,13 @@ from mailcheck.core.filters import MessageFilter, parse_search
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.daemon.derivation import LONGEST_PUT_OFF, REST_SHARE, Derivation
-from mailcheck.engines.database import at_once
+from mailcheck.engines.database import call_immediately
 from mailcheck.operations.concurrency import QUIET, MailTraffic
 from mailcheck.operations.inbox.contents import Contents
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.held_worker import HeldWorker
+from tests.engines.blocked_worker import HeldWorker
 from tests.house import House, config_in_memory, result_of, run
 
 
@@ -141,7 +141,7 @@ def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) 
     derivation = Derivation(
         contents,
         store,
-        MailTraffic(clock, at_once),
+        MailTraffic(clock, call_immediately),
         shop.assembly.runtime.time_and_chance,
         is_alone=True,
     )
@@ -225,7 +225,7 @@ def test_mail_of_daemons_that_have_died(shop: Workshop) -> None:
     assembly = shop.assembly
     store, mail_bytes = assembly.mail.content_store, assembly.mail.mail_bytes
     contents = Contents(store, mail_bytes, lambda content: None, shop.clock)
-    traffic = MailTraffic(shop.clock, at_once)
+    traffic = MailTraffic(shop.clock, call_immediately)
     other = Derivation(contents, store, traffic, assembly.runtime.time_and_chance, is_alone=False)
     other.startService()
     for _ in range(3):

@@ -20,8 +20,8 @@ from mailcheck.daemon.first_start import (
 )
 from mailcheck.daemon.first_steps import FirstSteps
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.held_worker import HeldWorker
-from tests.fakes.time_and_chance import counted_bytes
+from tests.engines.blocked_worker import HeldWorker
+from tests.fakes.clock_and_randomness import repeatable_bytes
 from tests.house import House, config_in_memory, result_of, run
 
 STEPS = FirstSteps(
@@ -67,7 +67,7 @@ class Laptop:
         self.service = FirstStart(
             self.house.assembly.accounts.keep,
             self.house.assembly.accounts.sign_in,
-            counted_bytes(),
+            repeatable_bytes(),
             preset,
             self.folder,
             "mailcheck.example",

@@ -12,7 +12,7 @@ from mailcheck.core.messages import Refusal
 from mailcheck.daemon.retention import BATCH, REFUSALS_KEPT
 from mailcheck.ports.engine import Transaction
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.held_worker import HeldWorker
+from tests.engines.blocked_worker import HeldWorker
 from tests.house import House, config_in_memory, result_of, run
 
 

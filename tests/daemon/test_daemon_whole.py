@@ -17,7 +17,7 @@ from mailcheck.core.identifiers import ADDRESS_FILE
 from tests.house import mail
 from tests.servers.certificates import self_signed
 from tests.servers.daemon import HOST, Daemon, free_ports
-from tests.servers.daemon_here import daemon_here
+from tests.servers.in_process_daemon import in_process_daemon
 from tests.servers.redis import RedisServer
 
 PATIENCE = 30.0
@@ -49,7 +49,7 @@ async def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         "smtp_certificate": str(certificate),
         "smtp_private_key": str(key),
     }
-    async with daemon_here(tmp_path / "house", **options) as daemon:
+    async with in_process_daemon(tmp_path / "house", **options) as daemon:
         address = await deferToThread(daemon.address, "here")
         waiting = await deferToThread(daemon.ask, "GET", "/inbox/wait?tag=here")
         await deferToThread(send, daemon, address, certificate)
@@ -77,7 +77,7 @@ async def test_beside_others(
 ) -> None:
     """A daemon of a cluster takes mail and wakes waits as one that is alone, and ends as well."""
     shared = {"storage_url": postgresql_database, "cluster_redis": redis_server.url}
-    async with daemon_here(tmp_path / "house", **shared) as daemon:
+    async with in_process_daemon(tmp_path / "house", **shared) as daemon:
         address = await deferToThread(daemon.address, "here")
         waiting = await deferToThread(daemon.ask, "GET", "/inbox/wait?tag=here")
         await deferToThread(send, daemon, address, None)

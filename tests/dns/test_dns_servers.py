@@ -8,7 +8,7 @@ from mailcheck.dns.servers import (
     MAX_SILENCES,
     REST,
     Server,
-    ServerRota,
+    ServerRotation,
     parse_server,
     system_servers,
 )
@@ -65,7 +65,7 @@ def test_system_servers_without_file(tmp_path: Path) -> None:
 
 def test_rota_turns() -> None:
     """Each server in turn is asked first, the others in order behind it."""
-    rota = ServerRota([FIRST, SECOND, THIRD])
+    rota = ServerRotation([FIRST, SECOND, THIRD])
     assert [rota.order(0.0) for _ in range(4)] == [
         (FIRST, SECOND, THIRD),
         (SECOND, THIRD, FIRST),
@@ -77,24 +77,24 @@ def test_rota_turns() -> None:
 def test_rota_needs_one() -> None:
     """Without a server there is nothing to ask."""
     with pytest.raises(ValueError, match="server"):
-        ServerRota([])
+        ServerRotation([])
 
 
 def test_rota_silence() -> None:
     """A server that lost several questions in a row is asked last, for a while."""
-    rota = ServerRota([FIRST, SECOND])
+    rota = ServerRotation([FIRST, SECOND])
     for _ in range(MAX_SILENCES - 1):
-        rota.note_silence(FIRST, 0.0, is_unreachable=False)
+        rota.note_failure(FIRST, 0.0, is_unreachable=False)
     assert {rota.order(0.0), rota.order(0.0)} == {(FIRST, SECOND), (SECOND, FIRST)}
-    rota.note_silence(FIRST, 0.0, is_unreachable=False)
+    rota.note_failure(FIRST, 0.0, is_unreachable=False)
     assert {rota.order(0.0), rota.order(REST - 0.1)} == {(SECOND, FIRST)}
     assert {rota.order(REST), rota.order(REST)} == {(FIRST, SECOND), (SECOND, FIRST)}
 
 
 def test_rota_unreachable() -> None:
     """A server that can't be reached is asked last at once, until it answers again."""
-    rota = ServerRota([FIRST, SECOND])
-    rota.note_silence(FIRST, 0.0, is_unreachable=True)
+    rota = ServerRotation([FIRST, SECOND])
+    rota.note_failure(FIRST, 0.0, is_unreachable=True)
     assert {rota.order(0.0), rota.order(0.0)} == {(SECOND, FIRST)}
     rota.note_answer(FIRST)
     assert {rota.order(0.0), rota.order(0.0)} == {(FIRST, SECOND), (SECOND, FIRST)}
@@ -102,8 +102,8 @@ def test_rota_unreachable() -> None:
 
 def test_rota_dead_zones() -> None:
     """Dead zones do not make a server look dead that answers other questions."""
-    rota = ServerRota([FIRST, SECOND])
+    rota = ServerRotation([FIRST, SECOND])
     for _ in range(3 * MAX_SILENCES):
-        rota.note_silence(FIRST, 0.0, is_unreachable=False)
+        rota.note_failure(FIRST, 0.0, is_unreachable=False)
         rota.note_answer(FIRST)
     assert {rota.order(0.0), rota.order(0.0)} == {(FIRST, SECOND), (SECOND, FIRST)}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.clocks import hurried
+from tests.servers.clocks import accelerated
 from tests.servers.daemon import Daemon, running_daemon
 
 
@@ -24,7 +24,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 @pytest.fixture
 def hurried_daemon(tmp_path: Path) -> Iterator[Daemon]:
     """Run a daemon for a test that would wait for one of its periods: its time flies."""
-    with running_daemon(tmp_path, environment=hurried()) as daemon:
+    with running_daemon(tmp_path, environment=accelerated()) as daemon:
         yield daemon
 
 

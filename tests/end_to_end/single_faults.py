@@ -12,7 +12,7 @@ from email.utils import format_datetime
 
 import dkim  # type: ignore[import-untyped]
 
-from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.mail_signer import RSA, RSA_1024, MailSigner
 from tests.fakes.memory_zone import MemoryZone
 
@@ -190,5 +190,5 @@ def zone_of_all() -> MemoryZone:
     for sender in SENDERS.values():
         records.update(sender.records())
     zone = MemoryZone(records)
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     return zone

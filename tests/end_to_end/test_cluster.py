@@ -21,7 +21,8 @@ from typing import Any
 
 import pytest
 
-from tests.servers.clocks import LIBRARIES, faketime, hurried, needs_faketime
+from tests.servers.clocks import LIBRARIES, accelerated, faketime, needs_faketime
+from tests.servers.cuttable_link import CuttableLink, running_cuttable_link
 from tests.servers.daemon import (
     HOST,
     Daemon,
@@ -32,7 +33,6 @@ from tests.servers.daemon import (
 )
 from tests.servers.postgresql import TEMPLATE, PostgresqlServer
 from tests.servers.redis import RedisServer, running_redis
-from tests.servers.wire import Wire, running_wire
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 20.0
@@ -55,9 +55,9 @@ def redis() -> Iterator[RedisServer]:
 
 
 @pytest.fixture(scope="module")
-def wire(redis: RedisServer) -> Iterator[Wire]:
+def wire(redis: RedisServer) -> Iterator[CuttableLink]:
     """The second daemon's way to Redis."""
-    with running_wire(redis.port) as laid:
+    with running_cuttable_link(redis.port) as laid:
         yield laid
 
 
@@ -66,7 +66,7 @@ def daemons(
     tmp_path_factory: pytest.TempPathFactory,
     postgresql_server: PostgresqlServer,
     redis: RedisServer,
-    wire: Wire,
+    wire: CuttableLink,
 ) -> Iterator[list[Daemon]]:
     """Two daemons; the second one knows the key that the first one has made, and is 2 s ahead."""
     folder = tmp_path_factory.mktemp("daemons")
@@ -132,12 +132,12 @@ def test_a_wait_is_woken_by_mail_to_another_daemon(
     """With Redis by its hint, which is all that it gets; while that hangs or is gone it looks."""
     here, there = daemons
     assert_heard(here, there, "there")
-    for fail, mend in ((redis.hang, redis.go_on), (redis.kill, redis.start)):
+    for fail, restore in ((redis.hang, redis.resume), (redis.kill, redis.start)):
         fail()
         assert_heard(here, there, fail.__name__)
         for one in daemons:
             until_told(one, "away")
-        mend()
+        restore()
         for one in daemons:
             until_told(one, "well again")
     assert_heard(here, there, "back")
@@ -189,14 +189,14 @@ def test_a_wait_for_none_hears_of_what_comes_to_another_daemon(daemons: list[Dae
 
 
 @pytest.mark.long
-def test_a_daemon_that_is_cut_off_from_redis(daemons: list[Daemon], wire: Wire) -> None:
+def test_a_daemon_that_is_cut_off_from_redis(daemons: list[Daemon], wire: CuttableLink) -> None:
     """It can neither tell nor be told; all the same each wait ends: it looks."""
     here, there = daemons
     wire.cut()
     assert_heard(here, there, "untold")
     assert_heard(there, here, "unheard")
     until_told(there, "away")
-    wire.mend()
+    wire.restore()
     until_told(there, "well again")
     assert_heard(here, there, "mended")
 
@@ -267,7 +267,7 @@ def test_a_second_daemon_without_redis(tmp_path: Path, postgresql_database: str)
         running_daemon(tmp_path / "one", **options),
         pytest.raises(DaemonFailed, match=r"without \[cluster\] redis one serves it"),
     ):
-        Daemon(tmp_path / "two", environment=hurried(), **options).start()
+        Daemon(tmp_path / "two", environment=accelerated(), **options).start()
 
 
 def test_processes(tmp_path: Path, postgresql_database: str, redis: RedisServer) -> None:

@@ -20,7 +20,7 @@ from tests.end_to_end.test_cluster import options_of
 from tests.end_to_end.test_deliverability_crash import MAIL, RECORDS, generate, send, verdict
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
-from tests.servers.held_names import holding_names
+from tests.servers.holding_name_server import running_holding_name_server
 from tests.servers.name_server import running_name_server
 from tests.servers.postgresql import TEMPLATE, PostgresqlServer
 from tests.servers.redis import running_redis
@@ -118,7 +118,7 @@ def test_a_daemon_dies_with_tests(two: Two) -> None:
     either daemon's tests is analysed twice.
     """
     with (
-        holding_names(two.names, ["."]) as held,
+        running_holding_name_server(two.names, ["."]) as held,
         two.running("one", dns_resolvers=[address_of(held.server)]) as dying,
         two.running("other", accounts_bootstrap_key=dying.key) as heir,
     ):

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.test_cluster_analyses import Two, address_of, stopped
-from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.memory_zone import MemoryZone
-from tests.servers.clocks import hurried
+from tests.servers.clocks import accelerated
 from tests.servers.daemon import HOST, Daemon
-from tests.servers.held_names import HeldNames, holding_names
+from tests.servers.holding_name_server import HoldingNameServer, running_holding_name_server
 from tests.servers.name_server import publishing_name_server
 from tests.servers.postgresql import PostgresqlServer
 from tests.servers.redis import running_redis
@@ -35,7 +35,7 @@ class World(Two):
         folder: Path,
         postgresql: PostgresqlServer,
         redis_url: str,
-        held: HeldNames,
+        held: HoldingNameServer,
         zone: MemoryZone,
         publish: Callable[[], None],
     ) -> None:
@@ -79,16 +79,16 @@ def told(daemon: Daemon) -> list[str]:
 def world(tmp_path: Path, postgresql_server: PostgresqlServer) -> Iterator[World]:
     """An address whose name is right, and lists that live."""
     zone = MemoryZone({NAME.rstrip("."): {"A": [TARGET]}, REVERSE: {"PTR": [NAME]}})
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     with (
         running_redis() as redis,
         publishing_name_server(zone) as (names, publish),
-        holding_names(names, ["."]) as held,
+        running_holding_name_server(names, ["."]) as held,
     ):
         held.release()
         world = World(tmp_path, postgresql_server, redis.url, held, zone, publish)
         world.options["dns_resolvers"] = [address_of(names)]
-        world.options["environment"] = hurried()  # they look, and tell, each some seconds
+        world.options["environment"] = accelerated()  # they look, and tell, each some seconds
         yield world
 
 

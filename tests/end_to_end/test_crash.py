@@ -24,7 +24,7 @@ from tests.end_to_end.load import (
     send,
     start_load,
 )
-from tests.servers.clocks import HURRY
+from tests.servers.clocks import ACCELERATION
 from tests.servers.daemon import HOST, Daemon
 
 pytestmark = pytest.mark.end_to_end
@@ -153,7 +153,7 @@ def test_a_writer_that_does_not_answer(hurried_daemon: Daemon) -> None:
         daemon.wait_until(lambda: "writer process: no answer" in daemon.output())
         is_over.set()
         slowest = max(sender.result() for sender in sending)
-    assert LONGEST_COMMIT / HURRY <= slowest <= AT_LAST
+    assert LONGEST_COMMIT / ACCELERATION <= slowest <= AT_LAST
     messages = list_after(daemon, cursor)
     load.check(messages, load.acknowledged)
     assert len(messages) == len(TAGS) * len(load.acknowledged) == len(TAGS) * len(load.sent)

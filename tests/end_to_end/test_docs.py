@@ -15,7 +15,7 @@ import pytest
 
 from tests.docs.blocks import ROOT, list_pages, read_blocks
 from tests.end_to_end.test_domain_checks import KEY
-from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.daemon import HOST, Daemon
 from tests.servers.mail_host import running_mail_host
@@ -64,7 +64,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     folder = tmp_path_factory.mktemp("world")
     (folder / "mail.eml").write_bytes(MAIL)
     zone = MemoryZone(RECORDS)
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     dates = {"example.com": "1995-08-14T04:00:00Z"}
     with (
         running_name_server(zone) as dns,

@@ -14,7 +14,7 @@ import pytest
 import pytest_twisted
 
 from tests.cli.command_line import Outcome, run_work
-from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.daemon import Daemon
 from tests.servers.mail_host import running_mail_host
@@ -46,7 +46,7 @@ RECORDS = {
 def zone() -> MemoryZone:
     """Give the zone, with the test entries that every living list has (RFC 5782 5)."""
     zone = MemoryZone(RECORDS)
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     return zone
 
 

@@ -18,7 +18,7 @@ import pytest
 from tests.end_to_end.single_faults import Sender
 from tests.end_to_end.test_dashboard import Visitor, sign_in
 from tests.end_to_end.test_deliverability import World, options
-from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.mail_signer import RSA
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.daemon import HOST, running_daemon
@@ -80,7 +80,7 @@ def type_in(zone: MemoryZone, record: list[tuple[str, str]]) -> None:
 def test_ten_faults_are_mended_from_top_to_bottom(tmp_path: Path) -> None:
     """The score never falls on the way, and ends at 10.0 with nothing left to publish."""
     zone = MemoryZone(FAULTY.records())
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     scores = []
     with (
         publishing_name_server(zone) as (server, publish),
@@ -161,7 +161,7 @@ def running_local_world(folder: Path, zone: MemoryZone) -> Iterator[tuple[World,
 def test_a_domain_is_mended_from_top_to_bottom(tmp_path: Path) -> None:
     """Domain page and report, followed to their ends, lead to every point and to 10.0."""
     zone = MemoryZone(LOCAL.records())
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     page_of_domain = f"/domain?domain={LOCAL.domain}&selectors=s1&refresh=true&whole=true"
     scores: list[int] = []
     marks: list[float] = []

@@ -23,7 +23,7 @@ import pytest
 
 from tests.browser.tool_world import ToolWorld, running_tool_world
 from tests.operations.scored_mails import MAIL
-from tests.servers.clocks import hurried
+from tests.servers.clocks import accelerated
 from tests.spec.description import load_document
 
 FOLDER = Path(__file__).parent
@@ -35,7 +35,7 @@ SEED = os.environ.get("MAILCHECK_SCHEMATHESIS_SEED", "6")
 EXAMPLES = pytest.mark.parametrize("examples", [2, pytest.param(20, marks=pytest.mark.soak)])
 """Made-up requests for each operation, beside the edge cases."""
 
-HURRY = 10
+ACCELERATION = 10
 """How many times as fast as ours the daemon's clocks go: hundreds of the requests are waits and
 streams of a second, which is the shortest there is."""
 
@@ -66,7 +66,7 @@ WITH_ATTACHMENT = (
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[ToolWorld]:
     """Run a daemon that believes its clients about their addresses, and whose time flies."""
-    environment = hurried(HURRY)
+    environment = accelerated(ACCELERATION)
     with running_tool_world(
         tmp_path, environment=environment, web_trusted_proxies=["127.0.0.1/32"]
     ) as world:

@@ -11,7 +11,7 @@ from typing import Protocol
 import pytest
 
 from tests.end_to_end.load import send
-from tests.servers.clocks import hurried
+from tests.servers.clocks import accelerated
 from tests.servers.daemon import HOST, Daemon, running_daemon
 from tests.small_disk import SmallDisk, mounted
 
@@ -118,7 +118,7 @@ def test_a_full_disk_is_a_state(small_disk: Disk, tmp_path: Path) -> None:
     options = {"storage_url": f"sqlite:{folder}/mailcheck.db", "storage_state_directory": folder}
     with running_daemon(
         tmp_path,
-        environment=hurried(),  # a look at the disk is all ten seconds
+        environment=accelerated(),  # a look at the disk is all ten seconds
         **{name: str(value) for name, value in options.items()},
     ) as daemon:
         daemon._key = (folder / "api-key").read_text().strip()
@@ -186,7 +186,7 @@ def test_locked_database(hurried_daemon: Daemon) -> None:
 
 def test_two_daemons_on_one_file(daemon: Daemon) -> None:
     """The second refuses to start and names the first, which goes on; after a kill one may."""
-    second = Daemon(daemon.folder, environment=hurried())  # it tries for seconds
+    second = Daemon(daemon.folder, environment=accelerated())  # it tries for seconds
     second.launch()
     try:
         assert second.when_ended() == 1

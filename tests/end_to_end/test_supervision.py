@@ -63,7 +63,7 @@ class Load:
         for thread in self._threads:
             thread.join()
 
-    def go_on(self, count: int) -> None:
+    def resume(self, count: int) -> None:
         """Wait until so many more have been taken."""
         goal = self.sent + count
         while self.sent < goal and not self.problems:
@@ -108,15 +108,15 @@ def test_a_life_under_systemd(tmp_path: Path) -> None:
         assert " tls=TLSv1.3 " in daemon.output()
 
         with Load(daemon) as load:
-            load.go_on(20)
+            load.resume(20)
             replace_certificate(tmp_path, second)
             daemon.reload()
-            load.go_on(20)
+            load.resume(20)
             assert shown_certificate(daemon) == encoded(second)
             replace_certificate(tmp_path, third)
             (tmp_path / "server-key.pem").write_text("no key")
             daemon.reload()
-            load.go_on(20)
+            load.resume(20)
             assert shown_certificate(daemon) == encoded(second)
         assert load.problems == []
         assert "certificate: the new one can't be used, the old one stays:" in daemon.output()

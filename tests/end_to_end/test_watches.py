@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import Outcome, run_command
-from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import self_signed
-from tests.servers.clocks import hurried
+from tests.servers.clocks import accelerated
 from tests.servers.daemon import HOST, Daemon
 from tests.servers.mail_host import running_mail_host
 from tests.servers.mail_relay import PATIENCE, MailRelay, running_relay
@@ -93,7 +93,7 @@ class World:
 def world(tmp_path: Path) -> Iterator[World]:
     """A zone that is well, with living lists, a daemon, and a relay for its mail."""
     zone = MemoryZone(RECORDS)
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     registered = {"good.test": "2010-01-01T00:00:00Z"}
     with (
         publishing_name_server(zone) as (server, publish),
@@ -103,7 +103,7 @@ def world(tmp_path: Path) -> Iterator[World]:
             "mail.good.test",
             server,
             registered,
-            environment=hurried(),  # alerts are told each ten seconds
+            environment=accelerated(),  # alerts are told each ten seconds
             alerts_smtp_relay=f"127.0.0.1:{relay.port}",
             alerts_tls="never",
             alerts_allow_recipients=[f"developer={OPS}"],

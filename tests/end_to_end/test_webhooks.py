@@ -15,7 +15,7 @@ from mailcheck.operations.inbox.deliver_webhooks import LEASE
 from tests.docs.blocks import ROOT, read_blocks
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import Authority
-from tests.servers.clocks import hurried
+from tests.servers.clocks import accelerated
 from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
 from tests.servers.name_server import publishing_name_server
 from tests.servers.postgresql import TEMPLATE, PostgresqlServer
@@ -39,7 +39,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """A daemon whose first account may be told on this machine; its pauses between tries fly."""
     options = {"webhooks_allow": ALLOWED, "inbox_max_messages": 1_000_000}
     folder = tmp_path_factory.mktemp("webhooks")
-    with running_daemon(folder, environment=hurried(), **options) as daemon:
+    with running_daemon(folder, environment=accelerated(), **options) as daemon:
         yield daemon
 
 

@@ -30,10 +30,10 @@ from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, 
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
-from mailcheck.store.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
+from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlSelectors
 from mailcheck.store.domains.report_quotas import Outcome, Tally
 from mailcheck.store.domains.report_store import CountedRow, ReportStore
-from mailcheck.store.domains.watch_store import Recorded, WatchStore
+from mailcheck.store.domains.watch_store import RunRecord, WatchStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessagePage
 from mailcheck.workers.scheduling import DirectWorker
@@ -102,7 +102,7 @@ def fill(path: str) -> None:
     change = WatchChange(NOON, "SPF", "record", None, "v=spf1 \x00 -all", "It is new.", "note")
     raised = Raised("SPF: record", "error", "It is bad.", is_new=True)
     score = WatchScore(NOON, 90, "A", {"SPF": 20})
-    recorded = Recorded(
+    recorded = RunRecord(
         watched, NOON, at(60), "{}", (change,), ((AlertId("a1"), raised),), (), score
     )
     assert result_of(watches.record("daemon", recorded))

@@ -21,6 +21,7 @@ from mailcheck.store.content_store import ContentStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
+from tests.engines.blocked_worker import HeldWorker
 from tests.engines.deliveries import (
     NOON,
     SESSION,
@@ -30,7 +31,6 @@ from tests.engines.deliveries import (
     mail,
     recipient,
 )
-from tests.engines.held_worker import HeldWorker
 from tests.house import result_of
 
 OWNERS = ("ann", "bob", "gone")
@@ -62,7 +62,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.worker = HeldWorker()
         self.engine = SqliteEngine(IN_MEMORY, self.worker, DirectWorker())
         self.engine.open()
-        self.store = MailStore(self.engine, QUOTA, worth_holding=1)
+        self.store = MailStore(self.engine, QUOTA, min_cached_messages=1)
         self.contents = ContentStore(self.engine)
         self.expiry = ExpiryStore(self.engine)
         self.now = NOON

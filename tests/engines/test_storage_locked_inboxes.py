@@ -13,7 +13,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.engines.committing import (
     PASSED_BY,
-    BusyInboxes,
+    LockedInboxes,
     Outcome,
     Write,
     commit_group,
@@ -22,7 +22,7 @@ from mailcheck.engines.committing import (
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.postgresql_connection import PostgresqlWriter
 from mailcheck.store.accounts.account_store import AccountStore
-from mailcheck.store.delivering import DeliverMails
+from mailcheck.store.mail_delivery import DeliverMails
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import ExpiryStore
 from mailcheck.store.transactions import write
@@ -41,7 +41,7 @@ class Writer(PostgresqlWriter):
         super().__init__(url)
         self.now = 0.0
         self.waits = 0
-        self.busy_inboxes = BusyInboxes(lambda: self.now)
+        self.locked_inboxes = LockedInboxes(lambda: self.now)
         cursor = self._connection.opened().cursor()
         cursor.execute("SET lock_timeout = 100")
 

@@ -18,7 +18,7 @@ from mailcheck.engines.postgresql_connection import (
     PostgresqlWriter,
 )
 from mailcheck.engines.schema_upgrade import SchemaStep, SchemaTooNew, schema_steps
-from mailcheck.ports.engine import Repeatable
+from mailcheck.ports.engine import RetryableError
 from mailcheck.smtp.replies import FAILURES, reply_to_failure
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import result_of
@@ -266,7 +266,7 @@ def test_a_server_that_hangs(postgresql_url: str) -> None:
     thread.join()
     (failure,) = failures
     assert "did not answer within 10 s" in str(failure)
-    assert not isinstance(failure, Repeatable)
+    assert not isinstance(failure, RetryableError)
     assert PostgresqlTransaction(connection, b"BEGIN").rows("SELECT 7") == [(7,)]
     connection.close()
 
@@ -310,6 +310,6 @@ def test_what_the_server_undoes(postgresql_url: str, state: str) -> None:
     """A deadlock, a failed serialization and a server that only reads mean: the same again."""
     connection = Connection(postgresql_url)
     transaction = PostgresqlTransaction(connection, b"BEGIN")
-    with pytest.raises(Repeatable):
+    with pytest.raises(RetryableError):
         transaction.execute(f"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{state}'; END $$")
     connection.close()

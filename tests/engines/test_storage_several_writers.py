@@ -13,7 +13,7 @@ from mailcheck.engines.committing import Outcome, Write, commit_group
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.postgresql_connection import PostgresqlWriter
 from mailcheck.store.accounts.account_store import AccountStore
-from mailcheck.store.delivering import DeliverMails
+from mailcheck.store.mail_delivery import DeliverMails
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import account, delivery, recipient
 from tests.house import result_of

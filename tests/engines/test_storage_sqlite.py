@@ -250,13 +250,13 @@ def test_space_goes_back_to_the_disk(engine: SqliteEngine, tmp_path: Path) -> No
 
     total, free = result_of(engine.read(pages))
     assert free > VACUUM_PAGES
-    result_of(engine.give_back_space())
+    result_of(engine.reclaim_space())
     total_then, free_then = result_of(engine.read(pages))
     assert free_then == free - VACUUM_PAGES
     assert total_then <= total - VACUUM_PAGES
     while result_of(engine.read(pages))[1]:
-        result_of(engine.give_back_space())
-    result_of(engine.give_back_space())
+        result_of(engine.reclaim_space())
+    result_of(engine.reclaim_space())
     assert result_of(engine.read(pages))[0] <= total - free
 
 

@@ -23,7 +23,7 @@ import pytest
 
 from mailcheck.probes.mail_host_prober import REFERENCE_HOSTS
 from tests.docs.blocks import ROOT, read_blocks
-from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.memory_zone import MemoryZone
 from tests.interop.test_installation import FILES, FOLDERS
 from tests.servers.certificates import Authority
@@ -342,7 +342,7 @@ def internet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     zone = MemoryZone({"data.iana.org": {"A": ["5.45.101.11"]}})
     for host in REFERENCE_HOSTS:
         zone.publish(host, "A", "5.45.101.10")
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     write_name_server(zone, folder, "127.0.0.1", 53)
     authority = Authority()
     authority.write_to(folder / "authority.pem")

@@ -22,7 +22,7 @@ from tests.interop.mcp_clients.installed import (
     node_environment,
     require,
 )
-from tests.servers.clocks import hurried
+from tests.servers.clocks import accelerated
 from tests.servers.daemon import HOST, Daemon, running_daemon
 from tests.servers.programs import find_program
 
@@ -72,7 +72,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     Its first progress comes soon, and a second is soon over.
     """
     folder = tmp_path_factory.mktemp("mcp")
-    with running_daemon(folder, environment=hurried(), limits_waits_per_key=1) as daemon:
+    with running_daemon(folder, environment=accelerated(), limits_waits_per_key=1) as daemon:
         yield daemon
 
 

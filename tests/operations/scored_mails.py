@@ -24,11 +24,11 @@ from mailcheck.operations.deliverability.score_mail import (
     ScoringSettings,
 )
 from mailcheck.workers.scheduling import DirectWorker
-from tests.fakes.known_hosts import KnownHosts
+from tests.fakes.clock_and_randomness import clock_and_randomness_of
+from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.mail_signer import ED25519, RSA, RSA_1024, SIGNED_AT
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.scripted_filter import ScriptedFilter
-from tests.fakes.time_and_chance import time_and_chance_by
 from tests.house import config_in_memory, run
 
 ADDRESS = "8.8.4.10"
@@ -101,9 +101,9 @@ def scorer(
     """Build what scores mails over a zone."""
     clock = clock or Clock()
     resolvers = Resolvers(zone, zone, zone)
-    alone, time_and_chance = LocalCluster(clock), time_and_chance_by(clock)
+    alone, time_and_chance = LocalCluster(clock), clock_and_randomness_of(clock)
     checks = build_checks(
-        CheckRuntime(config_in_memory(), time_and_chance, resolvers, KnownHosts(), alone, alone)
+        CheckRuntime(config_in_memory(), time_and_chance, resolvers, FakeHosts(), alone, alone)
     )
     return ScoreMail(
         zone,

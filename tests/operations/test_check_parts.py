@@ -11,7 +11,7 @@ from mailcheck.core.instants import HOUR, Instant
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.known_selectors import LearnedSelectors
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS
-from tests.fakes.time_and_chance import time_and_chance_by
+from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.house import run
 
 
@@ -114,7 +114,7 @@ class CountedSelectors(LocalSelectors):
 def test_selectors_are_kept() -> None:
     """Each is written once an hour, however many mails name it; none is lost meanwhile."""
     store, clock = CountedSelectors(), Clock()
-    learned = LearnedSelectors(store, time_and_chance_by(clock).now)
+    learned = LearnedSelectors(store, clock_and_randomness_of(clock).now)
     store.is_away = True
     for _ in range(3):
         learned.learn(signature("example.com", "a"))

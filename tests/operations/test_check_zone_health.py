@@ -28,8 +28,8 @@ from mailcheck.operations.domains.zone_health import (
     ZoneHealthCheck,
 )
 from mailcheck.operations.kept_values import KeptValues
+from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.memory_zone import MemoryZone
-from tests.fakes.time_and_chance import time_and_chance_by
 from tests.house import result_of, run
 
 PSBL = "psbl.surriel.com"
@@ -49,7 +49,7 @@ class Bench:
         self.zone = zone
         self.clock = Clock()
         self.list = psbl()
-        self.time_and_chance = time_and_chance_by(self.clock)
+        self.time_and_chance = clock_and_randomness_of(self.clock)
         self.budgets = ListBudgets(budgets or {}, LocalRateCounters(), self.time_and_chance.now)
         self.health = ZoneHealthCheck(
             [self.list],
@@ -185,7 +185,7 @@ class Daemons:
 
     def daemon(self, *servers: str, blocklist: Blocklist | None = None) -> ZoneHealthCheck:
         """Start one that asks these servers."""
-        time_and_chance = time_and_chance_by(self.clock)
+        time_and_chance = clock_and_randomness_of(self.clock)
         return ZoneHealthCheck(
             [blocklist or psbl()],
             self.zone,

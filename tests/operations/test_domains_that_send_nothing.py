@@ -6,8 +6,8 @@ from twisted.internet.task import Clock
 
 from mailcheck.checks.hosts.mta_sts import PolicyFetch
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
+from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.memory_zone import MemoryZone
-from tests.fakes.time_and_chance import time_and_chance_by
 from tests.house import run
 
 DOMAIN = "d.example"
@@ -19,7 +19,7 @@ def describe(zone: MemoryZone) -> DomainReport:
         zone,
         _NoPolicies(),
         lambda _: succeed(()),
-        time_and_chance_by(Clock()),
+        clock_and_randomness_of(Clock()),
         is_validating=False,
         allow_private=False,
     )

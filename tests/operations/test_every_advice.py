@@ -22,10 +22,10 @@ from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.core.receiver_reports import ReportPlaces
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
 from tests.checks.test_dkim_repair import quote
+from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.dkim_keys import RSA_2048
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
-from tests.fakes.time_and_chance import time_and_chance_by
 from tests.house import run
 from tests.operations.scored_mails import HELO, MAIL, received, score, zone_with
 from tests.operations.test_following_advice import of_others, publish
@@ -203,7 +203,7 @@ def zone_of(case: Case) -> MemoryZone:
 
 def describe(zone: MemoryZone) -> DomainReport:
     """Describe the domain."""
-    clock = time_and_chance_by(Clock())
+    clock = clock_and_randomness_of(Clock())
     describing = DescribeDomain(
         zone,
         _Policies(),

@@ -24,7 +24,7 @@ from mailcheck.operations.accounts import authenticate
 from mailcheck.operations.inbox.feeds import LOOK_SIZE
 from mailcheck.operations.inbox.follow_inbox import Arrived, Event, Refused, UpToHere
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.held_worker import HeldWorker
+from tests.engines.blocked_worker import HeldWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 from tests.web.workers import FaultyWorker
 

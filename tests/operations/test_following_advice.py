@@ -12,9 +12,9 @@ from mailcheck.checks.proofs import ProvenFix
 from mailcheck.core.domain_names import is_within
 from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
+from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.dkim_keys import RSA_2048
 from tests.fakes.memory_zone import MemoryZone
-from tests.fakes.time_and_chance import time_and_chance_by
 from tests.house import run
 
 DOMAIN = "d.example"
@@ -110,7 +110,7 @@ def describe(zone: MemoryZone, offered: ReportPlaces) -> DomainReport:
         zone,
         _NoPolicies(),
         lambda _: succeed(("s1",)),
-        time_and_chance_by(Clock()),
+        clock_and_randomness_of(Clock()),
         is_validating=False,
         allow_private=False,
     )

@@ -20,7 +20,7 @@ from mailcheck.core.instants import Instant, instant_of
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.held_worker import HeldWorker
+from tests.engines.blocked_worker import HeldWorker
 from tests.house import House, config_in_memory, result_of, run
 
 

@@ -18,7 +18,7 @@ from mailcheck.core.deliverability_tests import (
 from mailcheck.core.errors import StoreUnavailable, WorkTooSlow
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND, instant_of
-from mailcheck.engines.database import at_once
+from mailcheck.engines.database import call_immediately
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.run_test_checks import (
     AT_ONCE,
@@ -78,7 +78,7 @@ class Work:
             self.tests.store,
             analyse,
             LocalWakeUps(),
-            MailTraffic(self.house.clock, at_once),
+            MailTraffic(self.house.clock, call_immediately),
             "other",
             self.house.assembly.runtime.time_and_chance,
         )
@@ -426,7 +426,7 @@ def test_a_store_that_fails(idle: Work, broken: str, logged_failures: list[Any])
         store,
         analyst,
         LocalWakeUps(),
-        MailTraffic(idle.house.clock, at_once),
+        MailTraffic(idle.house.clock, call_immediately),
         "another",
         idle.house.assembly.runtime.time_and_chance,
     )

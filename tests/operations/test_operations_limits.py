@@ -8,7 +8,7 @@ from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW, Usage
 from mailcheck.core.keys import key_of
 from mailcheck.operations.accounts.authenticate import RequestMeter
-from tests.fakes.time_and_chance import START_OF_TIME, time_and_chance_by
+from tests.fakes.clock_and_randomness import TEST_START, clock_and_randomness_of
 from tests.house import run
 
 LIMITS = RequestLimits(per_minute=3, per_day=5)
@@ -19,8 +19,8 @@ class Metered:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.clock.advance(START_OF_TIME)
-        self.meter = RequestMeter(LocalRateCounters(), time_and_chance_by(self.clock).now)
+        self.clock.advance(TEST_START)
+        self.meter = RequestMeter(LocalRateCounters(), clock_and_randomness_of(self.clock).now)
 
     def count(self, times: int = 1, limits: RequestLimits = LIMITS, subject: str = "key") -> Usage:
         """Count some requests, and give what the last one left."""

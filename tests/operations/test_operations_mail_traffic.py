@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from twisted.internet.task import Clock
 
-from mailcheck.engines.database import at_once
+from mailcheck.engines.database import call_immediately
 from mailcheck.operations.concurrency import GATHERING, QUIET, STEP, MailTraffic
 
 
@@ -20,7 +20,7 @@ def clock() -> Clock:
 
 def test_silence(clock: Clock) -> None:
     """Before any mail, and a moment after one, the machine counts as idle."""
-    traffic = MailTraffic(clock, at_once)
+    traffic = MailTraffic(clock, call_immediately)
     assert not traffic.is_flowing
     traffic.note()
     assert traffic.is_flowing
@@ -33,7 +33,7 @@ def test_silence(clock: Clock) -> None:
 
 def test_a_long_burst(clock: Clock) -> None:
     """Who waits for a burst to end need not wait for ever; a pause begins another burst."""
-    traffic = MailTraffic(clock, at_once)
+    traffic = MailTraffic(clock, call_immediately)
     for _ in range(9):
         traffic.note()
         assert traffic.seconds_until_quiet(QUIET * 4) > 0 or clock.seconds() >= 1_000 + QUIET * 4
@@ -48,7 +48,7 @@ def test_a_long_burst(clock: Clock) -> None:
 
 def test_a_clock_set_back(clock: Clock) -> None:
     """A clock that was set back ends the burst: nothing waits until it has caught up."""
-    traffic = MailTraffic(clock, at_once)
+    traffic = MailTraffic(clock, call_immediately)
     traffic.note()
     clock.rightNow -= 3_600
     assert not traffic.is_flowing

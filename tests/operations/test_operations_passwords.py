@@ -22,7 +22,7 @@ from mailcheck.operations.accounts.passwords import (
     write_hash,
 )
 from mailcheck.workers.scheduling import DirectWorker
-from tests.fakes.time_and_chance import counted_bytes
+from tests.fakes.clock_and_randomness import repeatable_bytes
 from tests.house import result_of, run
 from tests.web.workers import FaultyWorker
 
@@ -31,7 +31,7 @@ CHEAP = ScryptCost(4, 1, 1)
 
 def hasher(worker: Any = None, cost: ScryptCost = CHEAP) -> PasswordHasher:
     """Make a hasher."""
-    return PasswordHasher(worker or DirectWorker(), cost, counted_bytes(), Clock())
+    return PasswordHasher(worker or DirectWorker(), cost, repeatable_bytes(), Clock())
 
 
 def test_a_known_hash() -> None:
@@ -142,7 +142,7 @@ def test_clients_take_turns() -> None:
 def test_more_than_can_be_taken() -> None:
     """A client whose hashes do not get their turn is told so; others still get theirs."""
     worker, clock = FaultyWorker(), Clock()
-    one = PasswordHasher(worker, CHEAP, counted_bytes(), clock)
+    one = PasswordHasher(worker, CHEAP, repeatable_bytes(), clock)
     worker.is_slow = True
     crowd = [Deferred.fromCoroutine(one.write("correct horse", "many")) for _ in range(2 * WAITING)]
     other = Deferred.fromCoroutine(one.write("correct horse", "other"))

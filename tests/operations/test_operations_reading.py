@@ -34,8 +34,8 @@ from mailcheck.operations.inbox.contents import (
 )
 from mailcheck.operations.inbox.messages import BATCH, OVERVIEW_TAGS, MessageList
 from mailcheck.workers.scheduling import DirectWorker
+from tests.engines.blocked_worker import HeldWorker
 from tests.engines.deliveries import delivery
-from tests.engines.held_worker import HeldWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 
 ANY = MessageFilter()

@@ -27,7 +27,7 @@ from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.held_worker import HeldWorker
+from tests.engines.blocked_worker import HeldWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 
 STRANGER = Session("192.0.2.7", "mx.example.com", True)

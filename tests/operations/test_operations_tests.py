@@ -35,7 +35,7 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import DAY, HOUR
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.held_worker import HeldWorker
+from tests.engines.blocked_worker import HeldWorker
 from tests.fakes.analyst import REPORT
 from tests.house import HouseWithAnalyst, config_in_memory, mail, result_of, run
 

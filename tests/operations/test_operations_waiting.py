@@ -33,7 +33,7 @@ from mailcheck.operations.inbox.wait_for_message import GRACE, Gathered, Quiet
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.held_worker import HeldWorker
+from tests.engines.blocked_worker import HeldWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 
 ANY = MessageFilter()

@@ -16,7 +16,7 @@ from twisted.protocols.policies import WrappingFactory
 from mailcheck.assembly.ops import manhole
 from mailcheck.config.reading import ConfigError, load_config
 from tests.servers.daemon import HOST, free_ports
-from tests.servers.daemon_here import daemon_here
+from tests.servers.in_process_daemon import in_process_daemon
 from tests.servers.redis import until
 
 
@@ -112,7 +112,7 @@ def shown_inside(port: int, key: Path, *typed: tuple[str, str]) -> str:
 async def test_inside(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One finds services, waits and the store, and is told what there is."""
     options = lets_in(folder)
-    async with daemon_here(tmp_path, **options) as house:
+    async with in_process_daemon(tmp_path, **options) as house:
         wait = await deferToThread(house.ask, "GET", "/inbox/wait?tag=manhole&timeout=60")
         address = await deferToThread(house.address)
         await deferToThread(

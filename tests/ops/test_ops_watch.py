@@ -13,7 +13,7 @@ from mailcheck.checks.dnsbl.catalogue import (
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instruments import Conditions
-from mailcheck.dns.servers import Server, ServerRota
+from mailcheck.dns.servers import Server, ServerRotation
 from mailcheck.ops.watch import (
     MEBIBYTE,
     Look,
@@ -97,12 +97,12 @@ def test_most_lists() -> None:
 def test_resolvers() -> None:
     """A resolver that has fallen silent is told, until it answers."""
     dead, living = Server("192.0.2.1"), Server("192.0.2.2")
-    rota = ServerRota([dead, living])
+    rota = ServerRotation([dead, living])
     look = look_at_resolvers(
         [dead.host, living.host], lambda: [server.host for server in rota.silent]
     )
     assert problems([look]) == {}
-    rota.note_silence(dead, 0.0, is_unreachable=True)
+    rota.note_failure(dead, 0.0, is_unreachable=True)
     assert problems([look]) == {"resolver 192.0.2.1": "it does not answer"}
     rota.note_answer(dead)
     assert problems([look]) == {}

@@ -24,8 +24,8 @@ from mailcheck.probes.rdap import (
     read_bootstrap,
     shipped_bootstrap,
 )
+from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.scripted_fetcher import Page, ScriptedFetcher
-from tests.fakes.time_and_chance import time_and_chance_by
 from tests.probes.scripted_hosts import collect
 from tests.servers.rdap_server import domain_object
 
@@ -56,7 +56,7 @@ class Finding:
         self.web = ScriptedFetcher({LIST_URL: json.dumps(LIST).encode(), **pages})
         web: Any = self.web
         self.registries = RegistryList(web, self.clock, source)
-        memory, time_and_chance = LocalMemory(self.clock), time_and_chance_by(self.clock)
+        memory, time_and_chance = LocalMemory(self.clock), clock_and_randomness_of(self.clock)
         self.finder = RdapFinder(web, self.registries, memory, time_and_chance)
 
     def begin(self, domain: str) -> list[Any]:

@@ -27,14 +27,14 @@ from mailcheck.probes.webhook_posts import (
     Line,
     WebhookPosts,
 )
+from tests.fakes.clock_and_randomness import repeatable_bytes
 from tests.fakes.memory_zone import MemoryZone
-from tests.fakes.time_and_chance import counted_bytes
 from tests.servers.certificates import Authority, self_signed
 from tests.servers.webhook_receiver import Receiver, running_receiver
 
 AUTHORITY = Authority()
 HOST = "hooks.example"
-SECRETS = tuple(new_webhook_secret(counted_bytes()) for _ in range(2))
+SECRETS = tuple(new_webhook_secret(repeatable_bytes()) for _ in range(2))
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 

@@ -1,7 +1,7 @@
-"""Clocks of a daemon, and of none but it: set by a test, or fast. With libfaketime.
+"""Clocks of a single daemon that a test sets or accelerates with libfaketime.
 
-A daemon started with the environment of `hurried` hurries; the clock of one with that of `faketime`
-is set by writing, say, ``+15`` (seconds) into the file.
+Start a daemon with the environment of `accelerated` to make its clocks run faster. With the
+environment of `faketime`, write an offset in seconds such as ``+15`` to the file to set the clock.
 """
 
 import os
@@ -13,7 +13,7 @@ LIBRARIES = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 
 needs_faketime = pytest.mark.skipif(not LIBRARIES, reason="libfaketime is not installed")
 
-HURRY = 5
+ACCELERATION = 5
 """How many times as fast clocks go where a test waits for a daemon's own periods: what it gives
 another five seconds for still has one, on a busy machine too."""
 
@@ -30,7 +30,7 @@ def faketime(clock: Path) -> dict[str, str]:
     }
 
 
-def hurried(times: int = HURRY) -> dict[str, str]:
+def accelerated(times: int = ACCELERATION) -> dict[str, str]:
     """Give the environment of a process all of whose clocks go so many times as fast as ours.
 
     Where there is no libfaketime they go as ours do.

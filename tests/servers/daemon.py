@@ -74,11 +74,11 @@ class Pending:
 
     def answer(self) -> Answer:
         """Wait for the answer and check it against the contract."""
-        answer = self.unjudged()
+        answer = self.unchecked_answer()
         judge_response(self.method, self.path, answer)
         return answer
 
-    def unjudged(self) -> Answer:
+    def unchecked_answer(self) -> Answer:
         """Wait for the answer of a daemon of an earlier version, which has other tables."""
         with contextlib.closing(self.connection):
             response = self.connection.getresponse()

@@ -82,7 +82,7 @@ class RedisServer:
         """Keep it from answering, with all its connections."""
         os.kill(self.pid, signal.SIGSTOP)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let it answer again."""
         os.kill(self.pid, signal.SIGCONT)
 

@@ -175,7 +175,7 @@ def test_messages_share_a_budget() -> None:
     second = MessageBuffer(AMPLE, budget, "192.0.2.2")
     keep(first, b"a" * 70)
     keep(second, b"b" * 40)
-    assert (first.is_crowded_out, second.is_crowded_out) == (True, False)
+    assert (first.is_evicted, second.is_evicted) == (True, False)
     assert (budget.used, first.take(), second.take()) == (40, b"", b"b" * 40)
     assert budget.used == 0
 
@@ -189,7 +189,7 @@ def test_many_slow_senders_of_one_client_keep_nobody_out() -> None:
     other = MessageBuffer(AMPLE, budget, "192.0.2.2")
     for _ in range(3):
         keep(other, b"b" * 10)
-    assert [message.is_crowded_out for message in crowd] == [False] * 7 + [True] * 3
+    assert [message.is_evicted for message in crowd] == [False] * 7 + [True] * 3
     assert other.take() == b"b" * 30
     keep(crowd[9], b"more")
     assert budget.used == 70
@@ -212,4 +212,4 @@ def test_a_mail_that_comes_whole_is_held_for_nobody() -> None:
     assert read([b"a" * 90], waiting) is None
     held = budget.used
     assert read([stuff(b"b" * 90 + b"\r\n")], MessageBuffer(AMPLE, budget, "192.0.2.2")) == b""
-    assert (budget.used, waiting.is_crowded_out) == (held, False)
+    assert (budget.used, waiting.is_evicted) == (held, False)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailcheck.config.options import Config
-from tests.fakes.known_hosts import KnownHosts
+from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory
 
@@ -26,7 +26,7 @@ GOOD: Mapping[str, Mapping[str, Sequence[str]]] = {
 
 
 def checking_house(
-    zone: MemoryZone, config: Config | None = None, hosts: KnownHosts | None = None
+    zone: MemoryZone, config: Config | None = None, hosts: FakeHosts | None = None
 ) -> House:
     """Make a house whose checks ask this zone, for lists as well, and these hosts."""
     return House(config or config_in_memory(), zone=zone, hosts=hosts)

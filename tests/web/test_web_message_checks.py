@@ -10,7 +10,7 @@ from mailcheck.checks.findings_table import ROWS
 from mailcheck.checks.link_checks import Hop, LinkAnswer, LinkProblem
 from mailcheck.core.content import LINKS_AT_ONCE
 from mailcheck.operations.inbox.check_message import BUDGET, DEADLINE, OF_HOST
-from tests.fakes.known_hosts import KnownHosts
+from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House
 from tests.web.checking import checking_house
@@ -37,7 +37,7 @@ class Checked:
     """A house with a message whose links lead to hosts that are written down."""
 
     def __init__(self, html: str = HTML) -> None:
-        self.hosts = KnownHosts()
+        self.hosts = FakeHosts()
         self.house: House = checking_house(MemoryZone({}), hosts=self.hosts)
         self.house.receive(self.house.address(), raw=(HEAD + html).encode())
         message_id = self.house.get("/inbox/messages").json["messages"][0]["id"]

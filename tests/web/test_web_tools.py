@@ -9,7 +9,7 @@ import pytest
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.config.options import BlocklistOptions, DnsOptions
-from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, run
 from tests.web.checking import GOOD, checking_house, zone_with
@@ -356,7 +356,7 @@ def test_catalogue() -> None:
 def test_catalogue_waits_for_the_first_test() -> None:
     """Who asks right after a start is told what the first test of the lists finds."""
     zone = zone_with({})
-    publish_living_lists(zone)
+    publish_list_test_entries(zone)
     with house_of(zone) as house:
         health = house.assembly.checks.health
         health.expect()

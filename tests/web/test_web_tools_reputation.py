@@ -10,7 +10,7 @@ from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.starttls import ProbeOutcome
 from mailcheck.config.options import InboxOptions
-from tests.fakes.known_hosts import KnownHosts
+from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import Answer, House, config_in_memory
 from tests.web.checking import GOOD, KEY_RECORD, checking_house, zone_with
@@ -19,7 +19,7 @@ SCORE = "/tools/reputation?domain=good.example"
 
 
 @contextmanager
-def house_of(zone: MemoryZone, hosts: KnownHosts | None = None) -> Iterator[House]:
+def house_of(zone: MemoryZone, hosts: FakeHosts | None = None) -> Iterator[House]:
     """Open a house over a zone and hosts, and close it."""
     house = checking_house(zone, hosts=hosts)
     yield house
@@ -101,7 +101,7 @@ def test_a_parked_domain() -> None:
             },
         }
     )
-    hosts = KnownHosts()
+    hosts = FakeHosts()
     with house_of(zone, hosts) as house:
         found = reputation(house, "/tools/reputation?domain=parked.example")
     assert (found["score"], found["grade"]) == (100, "A+")
@@ -110,7 +110,7 @@ def test_a_parked_domain() -> None:
 
 def test_no_encryption() -> None:
     """A mail host without STARTTLS costs the factor's points."""
-    hosts = KnownHosts()
+    hosts = FakeHosts()
     hosts.outcomes = {"mx2.good.example": ProbeOutcome.NOT_OFFERED}
     with house_of(zone_with({}), hosts) as house:
         found = reputation(house)
@@ -120,7 +120,7 @@ def test_no_encryption() -> None:
 
 def test_undetermined_is_half() -> None:
     """What could not be determined says so, counts half, and is a warning."""
-    hosts = KnownHosts()
+    hosts = FakeHosts()
     blocked = ProbeOutcome.UNREACHABLE
     hosts.outcomes = {"mx1.good.example": blocked, "mx2.good.example": blocked}
     with house_of(zone_with({}), hosts) as house:
@@ -162,7 +162,7 @@ def test_remembered_for_an_hour() -> None:
 
 def test_undetermined_is_remembered_for_a_minute() -> None:
     """A result with something undetermined is soon checked again."""
-    hosts = KnownHosts()
+    hosts = FakeHosts()
     hosts.outcomes = dict.fromkeys(
         ["mx1.good.example", "mx2.good.example"], ProbeOutcome.UNREACHABLE
     )
@@ -186,7 +186,7 @@ def test_refresh_checks_again() -> None:
 
 def test_a_hundred_requests_run_one_check() -> None:
     """Requests for the same at the same time share one run; all get its result."""
-    hosts = KnownHosts()
+    hosts = FakeHosts()
     hosts.is_held = True
     with house_of(zone_with({}), hosts) as house:
         pending = [house.ask("GET", SCORE) for _ in range(100)]
@@ -270,7 +270,7 @@ def test_domain_report() -> None:
         "_smtp._tls.good.example": {"TXT": ["v=TLSRPTv1; rua=mailto:t@good.example"]},
         "_25._tcp.mx1.good.example": {"TLSA": ["3 1 1 " + "ab" * 32]},
     }
-    hosts = KnownHosts()
+    hosts = FakeHosts()
     policy = "version: STSv1\nmode: enforce\nmx: *.good.example\nmax_age: 604800\n"
     hosts.policies["good.example"] = PolicyFetch(FetchOutcome.FETCHED, policy)
     with house_of(zone_with(records), hosts) as house:
@@ -306,7 +306,7 @@ def test_domain_report_with_dns_down() -> None:
 def test_everything_ends_at_the_deadline() -> None:
     """Slow name servers and then hosts that stall cost ten seconds together, not each."""
     zone = zone_with({}, silent=["mx2.good.example"])
-    hosts = KnownHosts()
+    hosts = FakeHosts()
     hosts.is_stalling = True
     with house_of(zone, hosts) as house:
         pending = house.ask("GET", SCORE)

@@ -12,9 +12,9 @@ from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.hosts.starttls import ProbeOutcome
 from mailcheck.core.instants import DAY, SECOND, Instant
 from mailcheck.core.watches import MOST_AT_ONCE, WatchId
-from tests.fakes.known_hosts import KnownHosts
+from tests.fakes.clock_and_randomness import TEST_START
+from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
-from tests.fakes.time_and_chance import START_OF_TIME
 from tests.house import House, result_of, run
 from tests.web.checking import checking_house, zone_with
 
@@ -22,8 +22,8 @@ HOUR = 3_600
 
 MX1 = "mx1.good.example"
 
-IN_A_YEAR = Instant(int(START_OF_TIME * 1000) + 365 * DAY)
-IN_A_WEEK = Instant(int(START_OF_TIME * 1000) + 7 * DAY)
+IN_A_YEAR = Instant(int(TEST_START * 1000) + 365 * DAY)
+IN_A_WEEK = Instant(int(TEST_START * 1000) + 7 * DAY)
 
 
 class Watching:
@@ -31,7 +31,7 @@ class Watching:
 
     def __init__(self) -> None:
         self.zone: MemoryZone = zone_with({})
-        self.hosts = KnownHosts()
+        self.hosts = FakeHosts()
         for host in (MX1, "mx2.good.example"):
             self.hosts.certificates[host] = ("first", IN_A_YEAR)
         self.house: House = checking_house(self.zone, hosts=self.hosts)

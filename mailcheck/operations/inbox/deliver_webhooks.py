@@ -41,7 +41,7 @@ from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.probes import WebhookDialer
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.mail_store import MailStore
-from mailcheck.store.messages import MessageRow, ReadAlong
+from mailcheck.store.messages import MessageRow, Prefetch
 
 RENEWAL = 5.0
 """Seconds between looks: for the lease, and for what hints have not told."""
@@ -74,7 +74,7 @@ AHEAD_FOR = 1.0
 MOST_UNRECORDED = 50
 """Messages that may be told before it is on disk that one was: as many come twice at worst."""
 
-_ALONG = ReadAlong(lambda _: True, LARGE, MOST_AHEAD)
+_ALONG = Prefetch(lambda _: True, LARGE, MOST_AHEAD)
 
 
 class _Looking(Enum):
@@ -201,7 +201,7 @@ class DeliverWebhooks:
         self._held_until = began + LEASE / SECOND
         if began >= self._load_at:
             self._load_at = began + LOADED_FOR
-            webhooks = {webhook.id: webhook for webhook in await self.store.open_ones()}
+            webhooks = {webhook.id: webhook for webhook in await self.store.open_webhooks()}
             await self._let_go(set(self._senders) - set(webhooks))
             for webhook in webhooks.values():
                 if webhook.id in self._senders:

@@ -28,7 +28,7 @@ from mailcheck.core.messages import Delivery, Refusal
 from mailcheck.operations.inbox.contents import LARGE, Contents
 from mailcheck.ports.clocks import Now, Soon
 from mailcheck.store.mail_store import MailStore
-from mailcheck.store.messages import MessageRow, ReadAlong
+from mailcheck.store.messages import MessageRow, Prefetch
 
 LOOK_SIZE = 200
 """Messages read at a time; more are read in a next look."""
@@ -182,7 +182,7 @@ class _Feed:
         self._own_mail = _OwnMail.NONE
         self._start = self._position = START
         self._by_tag: dict[str | None, dict[Waiter, None]] = {}
-        self._along = ReadAlong(lambda message: self.expects(message.tag), LARGE)
+        self._along = Prefetch(lambda message: self.expects(message.tag), LARGE)
 
     def add(self, waiter: Waiter) -> None:
         self._by_tag.setdefault(waiter.tag_key, {})[waiter] = None

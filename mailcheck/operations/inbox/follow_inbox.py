@@ -27,12 +27,12 @@ from mailcheck.operations.incidents import shown
 from mailcheck.operations.places import WaitSlots
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.store.mail_store import MailStore
-from mailcheck.store.messages import MessageRow, ReadAlong
+from mailcheck.store.messages import MessageRow, Prefetch
 
 READ_AT_ONCE = 50
 """Messages that one who is behind gets from the store at a time: he may read them slowly."""
 
-_ALONG = ReadAlong(lambda _: True, LARGE, READ_AT_ONCE)
+_ALONG = Prefetch(lambda _: True, LARGE, READ_AT_ONCE)
 
 HEARTBEAT = 15.0
 """Seconds without a cursor after which one is told: proxies close what is silent for 30 or 60."""

@@ -29,9 +29,9 @@ from mailcheck.operations.incidents import shown
 from mailcheck.operations.places import WaitSlots
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.store.mail_store import MailStore
-from mailcheck.store.messages import MessageRow, ReadAlong
+from mailcheck.store.messages import MessageRow, Prefetch
 
-ANY_CONTENT = ReadAlong(lambda _: True, LARGE)
+ANY_CONTENT = Prefetch(lambda _: True, LARGE)
 
 GRACE = 2.0
 """Seconds beyond its end that a wait gives to a mail which must be taken apart to be judged."""

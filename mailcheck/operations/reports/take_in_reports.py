@@ -177,7 +177,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         if not judged:
             if job.attempts < MAX_ATTEMPTS:
                 retry_at = Instant(self._now() + RETRY_AFTER)
-                await self._store.put_off(job.id, self._holder, retry_at)
+                await self._store.postpone(job.id, self._holder, retry_at)
                 self.outcomes.add("put off")
                 return
             judged = [_Judged(self._kept(job, ReportState.APART, why))]

@@ -24,8 +24,8 @@ from mailcheck.ports.engine import Transaction, Value
 from mailcheck.store.transactions import (
     Store,
     columns_of,
+    frees_space,
     insert,
-    makes_room,
     read,
     value_of,
     write,
@@ -99,7 +99,7 @@ def _bare(text: str) -> str:
     return text.replace(_LEFT_TO_RIGHT, "")
 
 
-class KeptPassword(Struct, frozen=True):
+class StoredPassword(Struct, frozen=True):
     """An account and the hash of its password, if it has one."""
 
     account: Account
@@ -263,7 +263,7 @@ class PasswordStore(Store):
     """Passwords, and accounts that people make for themselves."""
 
     @read
-    def find_password(self, transaction: Transaction, name: str) -> KeptPassword | None:
+    def find_password(self, transaction: Transaction, name: str) -> StoredPassword | None:
         """Find an account by its name, with the hash of its password."""
         row = transaction.row(
             f"SELECT account_password.hash AS password_hash, {_ACCOUNT_COLUMNS} FROM {_TABLES} "
@@ -271,7 +271,7 @@ class PasswordStore(Store):
             f"WHERE account.name = ?",
             (name,),
         )
-        return None if row is None else KeptPassword(value_of(Account, row), row.password_hash)
+        return None if row is None else StoredPassword(value_of(Account, row), row.password_hash)
 
     @write
     def set_password(
@@ -402,7 +402,7 @@ class SessionStore(Store):
             (now, ends_at, digest),
         )
 
-    @makes_room
+    @frees_space
     @write
     def end_session(self, transaction: Transaction, digest: bytes) -> None:
         """End a session; nothing happens when there is none."""

@@ -30,12 +30,12 @@ from mailcheck.store.messages import lock_inboxes
 from mailcheck.store.transactions import (
     Store,
     columns_of,
+    frees_space,
+    inbox_write,
     insert,
-    makes_room,
     read,
     value_of,
     write,
-    write_in,
 )
 
 WORK = "webhooks"
@@ -79,7 +79,7 @@ _NOTE = f"""
 class WebhookStore(Store):
     """Webhooks, and how far each was told."""
 
-    @write_in(lambda _, webhook, **options: (webhook.account_id,))
+    @inbox_write(lambda _, webhook, **options: (webhook.account_id,))
     def add(
         self, transaction: Transaction, webhook: Webhook, *, is_from_now: bool
     ) -> Webhook | ExpectedFailure:
@@ -131,7 +131,7 @@ class WebhookStore(Store):
             for row in transaction.rows(_DELIVERIES, (webhook_id,))
         ]
 
-    @makes_room
+    @frees_space
     @write
     def delete(
         self, transaction: Transaction, account_id: AccountId, webhook_id: WebhookId
@@ -212,7 +212,7 @@ class WebhookStore(Store):
         transaction.execute("DELETE FROM lease WHERE work = ? AND holder = ?", (WORK, holder))
 
     @read
-    def open_ones(self, transaction: Transaction) -> list[Webhook]:
+    def open_webhooks(self, transaction: Transaction) -> list[Webhook]:
         """List all webhooks that have not ended."""
         return [
             _webhook_of(row) for row in transaction.rows(f"{_WEBHOOKS} WHERE webhook.{_IS_OPEN}")

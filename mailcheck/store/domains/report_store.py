@@ -30,7 +30,6 @@ from mailcheck.core.receiver_reports import (
 )
 from mailcheck.ports.engine import Condition, Row, Transaction, Value
 from mailcheck.ports.workers import Lease
-from mailcheck.store.delivering import FULL, is_full, report_row
 from mailcheck.store.domains.report_quotas import (
     IS_COUNTED,
     Admission,
@@ -43,16 +42,17 @@ from mailcheck.store.domains.report_quotas import (
     forget_tallies,
     refused,
 )
-from mailcheck.store.messages import SESSION_COLUMNS, drop_unshared, lock_inboxes, session_of
+from mailcheck.store.mail_delivery import FULL, is_full, report_row
+from mailcheck.store.messages import SESSION_COLUMNS, delete_unreferenced, lock_inboxes, session_of
 from mailcheck.store.transactions import (
     Store,
     columns_of,
+    frees_space,
+    inbox_write,
     insert,
-    makes_room,
     read,
     value_of,
     write,
-    write_in,
 )
 
 
@@ -260,7 +260,7 @@ _TLS_REPORTERS = f"""
 class ReportStore(Store):
     """Reports of receivers, and the rows that they count."""
 
-    @write_in(lambda _, report, *others: (report.account_id,))
+    @inbox_write(lambda _, report, *others: (report.account_id,))
     def post(
         self, transaction: Transaction, report: ReceiverReport, body: bytes
     ) -> InboxFull | None:
@@ -333,12 +333,12 @@ class ReportStore(Store):
         )
         return _number(transaction, sql, account_id, limit)
 
-    @write_in(lambda _, claim: (claim.report.account_id,))
+    @inbox_write(lambda _, claim: (claim.report.account_id,))
     def admit(self, transaction: Transaction, claim: Claim) -> Admission:
         """Return how much of a report may be stored, and count that against the quotas."""
         return admit(transaction, claim)
 
-    @write_in(lambda _, account_id, *others: (account_id,))
+    @inbox_write(lambda _, account_id, *others: (account_id,))
     def tally(self, transaction: Transaction, account_id: AccountId, tally: Tally) -> None:
         """Count reports that were not kept."""
         add_tally(transaction, account_id, tally)
@@ -348,7 +348,7 @@ class ReportStore(Store):
         """List the tallies of reports that were not kept, the newest days first."""
         return refused(transaction, account_id, limit)
 
-    @write_in(lambda _, report_id, holder, found: {one.account_id for one in found})
+    @inbox_write(lambda _, report_id, holder, found: {one.account_id for one in found})
     def finish(
         self,
         transaction: Transaction,
@@ -387,11 +387,11 @@ class ReportStore(Store):
                 report = replace(report, state=ReportState.REPEATED, reason=reason)
             kept_mail = None if report.state in _WITHOUT_MAIL else mail
             insert(transaction, "receiver_report", [report_row(report, delivery_id=kept_mail)])
-        drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
+        delete_unreferenced(transaction, {row.delivery_id for row in gone} - {None})
         return True
 
     @write
-    def put_off(
+    def postpone(
         self, transaction: Transaction, report_id: ReportId, holder: str, retry_at: Instant
     ) -> None:
         """Let go of a report until a moment."""
@@ -488,8 +488,8 @@ class ReportStore(Store):
         sql = "SELECT 1 FROM receiver_report WHERE account_id = ? AND id = ?"
         return transaction.row(sql, (account_id, report_id)) is not None
 
-    @makes_room
-    @write_in(lambda _, account_id, *others: (account_id,))
+    @frees_space
+    @inbox_write(lambda _, account_id, *others: (account_id,))
     def remove(
         self,
         transaction: Transaction,
@@ -511,14 +511,14 @@ class ReportStore(Store):
         condition, values = _reports_in(selection)
         sql = _REMOVE_REPORTS.format(condition=condition)
         gone = transaction.rows(sql, (account_id, *values, shared_now, limit - rows))
-        drop_unshared(transaction, {row.delivery_id for row in gone} - {None})
+        delete_unreferenced(transaction, {row.delivery_id for row in gone} - {None})
         return Removed(len(gone), rows)
 
-    @makes_room
+    @frees_space
     @write
     def forget(self, transaction: Transaction, now: Instant, limit: int) -> int:
         """Delete what is older than it is kept; gives how many rows that were, of each kind."""
-        if not transaction.is_only_one(SWEEPING):
+        if not transaction.try_lock(SWEEPING):
             return 0
         oldest = Instant(now - REPORTS_KEPT)
         reports = transaction.rows(_OLD_REPORTS, (oldest, limit))
@@ -527,7 +527,7 @@ class ReportStore(Store):
             "UPDATE receiver_report SET delivery_id = NULL WHERE id = ?",
             [(row.id,) for row in mails],
         )
-        drop_unshared(transaction, {row.delivery_id for row in (*reports, *mails)} - {None})
+        delete_unreferenced(transaction, {row.delivery_id for row in (*reports, *mails)} - {None})
         counts = transaction.execute(_OLD_COUNTS, (oldest, limit))
         tallies = forget_tallies(transaction, oldest, limit)
         return max(len(reports), len(mails), counts, tallies)

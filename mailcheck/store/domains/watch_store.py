@@ -33,12 +33,12 @@ from mailcheck.store.messages import lock_inboxes
 from mailcheck.store.transactions import (
     Store,
     columns_of,
+    frees_space,
+    inbox_write,
     insert,
-    makes_room,
     read,
     value_of,
     write,
-    write_in,
 )
 
 
@@ -49,7 +49,7 @@ class WatchPage(NamedTuple):
     total: int
 
 
-class Recorded(Struct, frozen=True):
+class RunRecord(Struct, frozen=True):
     """What came of a run, to be kept; ``raised`` are problems with the ids of alerts for them."""
 
     watch: Watch
@@ -71,7 +71,7 @@ class History(Struct, frozen=True):
     is_cut: bool = False
 
 
-class UntoldAlert(Struct, frozen=True):
+class PendingAlert(Struct, frozen=True):
     """An alert that its owner is to be told of, or of its end, and the name of their inbox.
 
     ``alert_to`` are the URLs of the others who are told.
@@ -141,7 +141,7 @@ FORGETTING = 0x6D61_6977
 class WatchStore(Store):
     """Watches, what changed, and alerts."""
 
-    @write_in(lambda _, watch, *others: (watch.account_id,))
+    @inbox_write(lambda _, watch, *others: (watch.account_id,))
     def add(
         self, transaction: Transaction, watch: Watch, receivers: Sequence[Webhook] = ()
     ) -> Watch | ExpectedFailure:
@@ -195,7 +195,7 @@ class WatchStore(Store):
         """Find a watch of an account."""
         return _find(transaction, account_id, watch_id)
 
-    @write_in(lambda _, account_id, *others: (account_id,))
+    @inbox_write(lambda _, account_id, *others: (account_id,))
     def change(
         self,
         transaction: Transaction,
@@ -225,8 +225,8 @@ class WatchStore(Store):
         _delete_unnamed(transaction, account_id)
         return _find(transaction, account_id, watch_id)
 
-    @makes_room
-    @write_in(lambda _, account_id, *others: (account_id,))
+    @frees_space
+    @inbox_write(lambda _, account_id, *others: (account_id,))
     def delete(self, transaction: Transaction, account_id: AccountId, watch_id: WatchId) -> bool:
         """Delete a watch with all that was kept of it; false where there is none.
 
@@ -286,7 +286,7 @@ class WatchStore(Store):
         )
 
     @write
-    def put_off(
+    def postpone(
         self, transaction: Transaction, holder: str, watch_id: WatchId, until: Instant
     ) -> None:
         """Let go of one that could not be run."""
@@ -297,7 +297,7 @@ class WatchStore(Store):
         )
 
     @write
-    def record(self, transaction: Transaction, holder: str, recorded: Recorded) -> bool:
+    def record(self, transaction: Transaction, holder: str, recorded: RunRecord) -> bool:
         """Keep what came of a run, and let go of its watch.
 
         False, and nothing is changed, where the holder has it no more, or it was deleted.
@@ -389,25 +389,25 @@ class WatchStore(Store):
         return None if row is None else value_of(Alert, row)
 
     @read
-    def untold(self, transaction: Transaction, limit: int) -> list[UntoldAlert]:
+    def pending_alerts(self, transaction: Transaction, limit: int) -> list[PendingAlert]:
         """List alerts of which there is something to tell, oldest first."""
         return [
-            UntoldAlert(row.mailbox_name, chosen.quiet, value_of(Alert, row), chosen.alert_to)
+            PendingAlert(row.mailbox_name, chosen.quiet, value_of(Alert, row), chosen.alert_to)
             for row in transaction.rows(_UNTOLD, (limit,))
             for chosen in [_settings_of(row.settings)]
         ]
 
     @write
-    def note_told(self, transaction: Transaction, alerts: Sequence[Alert]) -> None:
+    def mark_alerts_sent(self, transaction: Transaction, alerts: Sequence[Alert]) -> None:
         """Note that all was told of alerts as they are here; what came since is still to tell."""
         told = [(alert.id, alert.severity, alert.ended_at or 0) for alert in alerts]
         transaction.execute_many(_TOLD, told)
 
-    @makes_room
+    @frees_space
     @write
     def forget(self, transaction: Transaction, before: Instant, limit: int) -> int:
         """Delete at most so many changes, scores and ended alerts from before a moment."""
-        if not transaction.is_only_one(FORGETTING):
+        if not transaction.try_lock(FORGETTING):
             return 0
         before, limit = (before, limit)
         left = limit
@@ -453,7 +453,7 @@ def _delete_unnamed(transaction: Transaction, account_id: AccountId) -> None:
     delete_receivers(transaction, account_id, lambda: _urls_named(transaction, account_id))
 
 
-def _keep_changes(transaction: Transaction, watch: Watch, recorded: Recorded) -> None:
+def _keep_changes(transaction: Transaction, watch: Watch, recorded: RunRecord) -> None:
     rows: list[dict[str, Value]] = [
         {
             "watch_id": watch.id,

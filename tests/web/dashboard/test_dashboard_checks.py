@@ -7,7 +7,7 @@ import pytest
 
 from mailcheck.checks.link_checks import Hop, LinkAnswer, LinkProblem
 from mailcheck.core.accounts import Account
-from tests.fakes.known_hosts import KnownHosts
+from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import config_in_memory
 from tests.web.checking import checking_house
@@ -29,7 +29,7 @@ class Visited:
     """Somebody with a mail, whose links lead to hosts that are written down."""
 
     def __init__(self) -> None:
-        self.hosts = KnownHosts()
+        self.hosts = FakeHosts()
         config = config_in_memory(accounts=CHEAP)
         self.house = checking_house(MemoryZone({}), config, self.hosts)
         self.browser = Browser(self.house)

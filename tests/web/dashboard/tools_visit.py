@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from mailcheck.operations.deliverability.run_test_checks import Analyse
-from tests.fakes.known_hosts import KnownHosts
+from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import config_in_memory
 from tests.web.checking import checking_house
@@ -16,7 +16,7 @@ from tests.web.scored_house import ScoredHouse
 MARKUP = "<script>alert(1)</script>'\"&"
 
 
-def visit_tools(zone: MemoryZone, hosts: KnownHosts | None = None, **sections: Any) -> Browser:
+def visit_tools(zone: MemoryZone, hosts: FakeHosts | None = None, **sections: Any) -> Browser:
     """Sign somebody up in a house whose checks ask this zone."""
     browser = Browser(checking_house(zone, config_in_memory(accounts=CHEAP, **sections), hosts))
     browser.sign_up()

@@ -12,7 +12,7 @@ from mailcheck.core.watches import AlertId, Watch, WatchId, next_run
 from mailcheck.operations.domains.watches.look import LookAtWatched
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.ports.clocks import TimeAndChance
-from mailcheck.store.domains.watch_store import Recorded, WatchStore
+from mailcheck.store.domains.watch_store import RunRecord, WatchStore
 
 AT_ONCE = 4
 """Runs under way at a time: a third of the checks that there may be, so that people get theirs."""
@@ -85,14 +85,14 @@ class RunWatches(QueueWorker[WatchId, Watch]):
             if not isinstance(failure, ExpectedFailure):
                 self._log.failure("watch {watch} could not be run", watch=watch.id)
             self.outcomes.add("failed")
-            await self._store.put_off(self._holder, watch.id, Instant(self._now() + RETRY_AFTER))
+            await self._store.postpone(self._holder, watch.id, Instant(self._now() + RETRY_AFTER))
             return
         now = self._now()
         compared = compare(read_state(watch.state), facts, now)
         next_run_at = watch.next_run_at
         if is_due:
             next_run_at = next_run(watch.id, watch.settings.interval, now)
-        recorded = Recorded(
+        recorded = RunRecord(
             watch,
             now,
             next_run_at,

@@ -71,7 +71,7 @@ class TellAlerts:
 
     async def tell(self) -> None:
         """Tell all who may be told now: to be done again every `TELL_INTERVAL` seconds."""
-        if not await self._store.untold(1) or not await self._memory.claim(WORK, CLAIM):
+        if not await self._store.pending_alerts(1) or not await self._memory.claim(WORK, CLAIM):
             return
         try:
             await self._tell()
@@ -82,7 +82,7 @@ class TellAlerts:
         now = self._clock.seconds()
         self._told_at = {to: at for to, at in self._told_at.items() if now - at < PAUSE}
         mails: dict[_Told, list[Alert]] = {}
-        for one in await self._store.untold(AT_ONCE):
+        for one in await self._store.pending_alerts(AT_ONCE):
             to = one.mailbox_name, tuple(sorted(map(receiver_key, one.alert_to)))
             if to not in self._told_at and not (one.quiet and one.quiet.holds(self._now())):
                 mails.setdefault(to, []).append(one.alert)
@@ -95,7 +95,7 @@ class TellAlerts:
                 self.outcomes.add("put off")
                 self._log.warn("alerts are put off: {reason}", reason=failure)
                 continue
-            await self._store.note_told(told)
+            await self._store.mark_alerts_sent(told)
             self.outcomes.add("told")
 
     async def _send(self, to: _Told, alerts: Sequence[Alert]) -> None:

@@ -15,7 +15,7 @@ from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.accounts.account_store import AccountStore
-from mailcheck.store.delivering import DeliverMails
+from mailcheck.store.mail_delivery import DeliverMails
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker

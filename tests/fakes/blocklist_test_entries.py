@@ -12,7 +12,7 @@ from mailcheck.checks.dnsbl.catalogue import (
 from tests.fakes.memory_zone import MemoryZone
 
 
-def publish_living_lists(zone: MemoryZone) -> None:
+def publish_list_test_entries(zone: MemoryZone) -> None:
     """Put the test entries of all lists of the catalogue into a zone."""
     for blocklist in parse_catalogue(packaged_catalogue_text()).blocklists:
         for kind, apex in blocklist.query_zones.items():

@@ -22,7 +22,7 @@ def zone_of(records: Mapping[str, str]) -> MemoryZone:
     return MemoryZone({name: {"TXT": [text]} for name, text in records.items()})
 
 
-def judge_mail(
+def verify_all_signatures(
     raw_message: bytes, zone: MemoryZone | None = None, received_at: Instant = RECEIVED_AT
 ) -> DkimOfMail:
     """Verify all signatures; without a zone all keys of the signers are there."""
@@ -31,15 +31,15 @@ def judge_mail(
     return verify_signatures(raw_message, headers, keys, received_at)
 
 
-def judge_signature(
+def verify_only_signature(
     raw_message: bytes, zone: MemoryZone | None = None, received_at: Instant = RECEIVED_AT
 ) -> SignatureOfMail:
     """Verify the only signature."""
-    (signature,) = judge_mail(raw_message, zone, received_at).signatures
+    (signature,) = verify_all_signatures(raw_message, zone, received_at).signatures
     return signature
 
 
-def judge_arc(raw_message: bytes, zone: MemoryZone | None = None) -> ArcOfMail:
+def verify_arc_chain(raw_message: bytes, zone: MemoryZone | None = None) -> ArcOfMail:
     """Validate the ARC chain."""
     chain = read_chain(raw_message)
     keys = settle(zone or zone_of(KEY_RECORDS), partial(evaluate_arc_keys, chain))

@@ -1,6 +1,6 @@
 """A name server in front of another one, which holds questions back until it is told to answer.
 
-    with holding_names(server, ["uribl.com"]) as held:
+    with running_holding_name_server(server, ["uribl.com"]) as held:
         ...  # held.server is asked; questions below uribl.com wait
         held.release()
 
@@ -22,7 +22,7 @@ ANSWER_DEADLINE = 60.0  # seconds
 LONGEST = 65_535  # octets of a datagram
 
 
-class HeldNames:
+class HoldingNameServer:
     """The server in front; ``server`` is where it listens."""
 
     def __init__(self, behind: Server, suffixes: Sequence[str]) -> None:
@@ -88,9 +88,11 @@ class HeldNames:
 
 
 @contextlib.contextmanager
-def holding_names(behind: Server, suffixes: Sequence[str]) -> Iterator[HeldNames]:
+def running_holding_name_server(
+    behind: Server, suffixes: Sequence[str]
+) -> Iterator[HoldingNameServer]:
     """Run the server in front as long as the context lasts."""
-    held = HeldNames(behind, suffixes)
+    held = HoldingNameServer(behind, suffixes)
     thread = threading.Thread(target=held.run, daemon=True)
     thread.start()
     try:

@@ -1,6 +1,6 @@
 """A whole daemon in the process of the tests: built as ``twistd`` builds it, on real ports.
 
-    async with daemon_here(folder, ops_listen=f"{HOST}:{port}") as daemon:
+    async with in_process_daemon(folder, ops_listen=f"{HOST}:{port}") as daemon:
         answer = await deferToThread(daemon.get, "/inbox")
 
 Clients that wait for an answer do so in a thread: the reactor is the daemon's, too.
@@ -27,7 +27,7 @@ from tests.servers.redis import until
 
 
 @asynccontextmanager
-async def daemon_here(folder: Path, **options: Any) -> AsyncIterator[Daemon]:
+async def in_process_daemon(folder: Path, **options: Any) -> AsyncIterator[Daemon]:
     """Run a daemon with these options, in a folder of its own; it has ended afterwards."""
     from twisted.internet import reactor
 

@@ -11,8 +11,8 @@ from mailcheck.assembly.runtime import stored_state
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.workers.scheduling import DirectWorker
-from tests.fakes.known_hosts import KnownHosts
-from tests.fakes.time_and_chance import time_and_chance_by
+from tests.fakes.clock_and_randomness import clock_and_randomness_of
+from tests.fakes.fake_hosts import FakeHosts
 from tests.house import config_in_memory, result_of, run
 from tests.web.checking import zone_with
 
@@ -25,13 +25,13 @@ def daemon(path: Path, clock: Clock) -> Iterator[Checks]:
     engine = SqliteEngine(str(path), DirectWorker(), DirectWorker())
     engine.open()
     zone = zone_with({})
-    time_and_chance = time_and_chance_by(clock)
+    time_and_chance = clock_and_randomness_of(clock)
     yield build_checks(
         CheckRuntime(
             config_in_memory(),
             time_and_chance,
             Resolvers(zone, zone, zone),
-            KnownHosts(),
+            FakeHosts(),
             LocalCluster(clock),
             stored_state(engine, time_and_chance.now),
         )

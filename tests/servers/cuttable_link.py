@@ -1,6 +1,6 @@
 """A wire to a server on loopback that can be cut: as a firewall does it, without a word.
 
-with running_wire(redis.port) as wire:
+with running_cuttable_link(redis.port) as wire:
 ...  # connect to wire.port; wire.cut(), wire.mend()
 """
 
@@ -14,7 +14,7 @@ from tests.servers.daemon import HOST
 CHUNK = 65_536
 
 
-class Wire:
+class CuttableLink:
     """Carries connections to a port. While it is cut they stand, and nothing passes."""
 
     def __init__(self, port: int) -> None:
@@ -30,7 +30,7 @@ class Wire:
         """Let nothing pass."""
         self._passes.clear()
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         """Let all pass again, also what was on its way."""
         self._passes.set()
 
@@ -65,9 +65,9 @@ class Wire:
 
 
 @contextlib.contextmanager
-def running_wire(port: int) -> Iterator[Wire]:
+def running_cuttable_link(port: int) -> Iterator[CuttableLink]:
     """Lay a wire for as long as the context lasts."""
-    wire = Wire(port)
+    wire = CuttableLink(port)
     try:
         yield wire
     finally:

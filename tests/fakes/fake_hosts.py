@@ -9,12 +9,12 @@ from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.link_checks import Hop, LinkAnswer
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.ports.probes import OutboundPort
-from tests.fakes.time_and_chance import START_OF_TIME
+from tests.fakes.clock_and_randomness import TEST_START
 
-TEN_YEARS_AGO = int(START_OF_TIME * 1000) - 3652 * DAY
+TEN_YEARS_AGO = int(TEST_START * 1000) - 3652 * DAY
 
 
-class KnownHosts:
+class FakeHosts:
     """Hosts, registries, policy files and links of a test; everything is well unless it says so.
 
     ``held`` keeps the registry's answers back until `answer` is called.
