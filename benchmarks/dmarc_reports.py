@@ -23,10 +23,10 @@ from twisted.internet.defer import ensureDeferred
 from twisted.internet.task import LoopingCall, react
 
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row, Signature, SpfCheck
-from mailcheck.checks.receiver_reports.senders import Seen, Told, pack_told, tell
+from mailcheck.checks.receiver_reports.senders import Seen, Told, pack_rows, tell
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE
-from mailcheck.operations.in_children import find_worth_naming, read_report_mail, sum_up
+from mailcheck.operations.in_children import find_addresses_to_resolve, read_report_mail, sum_up
 from mailcheck.workers.process import ProcessWorker
 from tests.corpus.report_files import document, gzipped, report_mail
 
@@ -83,8 +83,8 @@ async def measure_overview(reactor: Any, child: ProcessWorker) -> None:
         ticking.clock = reactor
         ended = ticking.start(0.001)
         began = time.perf_counter()
-        packed = pack_told(told)
-        await child.run(partial(find_worth_naming, packed))
+        packed = pack_rows(told)
+        await child.run(partial(find_addresses_to_resolve, packed))
         span = (0, LARGEST_REPORT_PAGE)
         found, _ = await child.run(partial(sum_up, "example.org", packed, "none", {}, span))
         times.append(time.perf_counter() - began)

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsStatus
 from mailcheck.checks.findings import Finding
-from mailcheck.checks.mail_domains import owner_of
+from mailcheck.checks.mail_domains import registrable_domain
 
 
 def alias_target(answer: DnsAnswer) -> str:
@@ -25,11 +25,11 @@ def publish_at_target(finding: Finding, name: str, target: str) -> Finding:
     No record can stand beside a CNAME (RFC 1034 3.6.2). If the target belongs to another
     organization, the finding has advice in words and no record.
     """
-    records = finding.records_to_try
+    records = finding.candidate_records
     if not target or all(one.name != name for one in records):
         return finding
     where = f" {name} is an alias (CNAME) of {target}, and no record can stand beside a CNAME:"
-    if owner_of(target) != owner_of(name):
+    if registrable_domain(target) != registrable_domain(name):
         words = (
             f"{where} ask the operator of {target} to change the record there, or replace the CNAME"
             " with a TXT record of your own."

@@ -66,7 +66,7 @@ class Finding(Struct, frozen=True):
     beside: tuple[RecordToPublish, ...] = ()
 
     @property
-    def records_to_try(self) -> tuple[RecordToPublish, ...]:
+    def candidate_records(self) -> tuple[RecordToPublish, ...]:
         """Give the records to be tried, the best first."""
         first = () if self.proposed is None else (self.proposed,)
         return (*first, *self.alternatives)

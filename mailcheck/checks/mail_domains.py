@@ -48,7 +48,7 @@ def _to_a_labels(text: str) -> str:
         return ""
 
 
-def owner_of(host: str) -> str:
+def registrable_domain(host: str) -> str:
     """Give the domain that somebody registered: one label below a suffix; a suffix is its own.
 
     For comparing hosts, for asking blocklists, and for what receivers of RFC 7489 see. DMARC

@@ -65,7 +65,7 @@ def parse_rdata(rdtype: str, value: str) -> Rdata:
         raise BadRecord(f"is no value of a {rdtype} record: {error}") from None
 
 
-def write_rdata(record: Rdata) -> str:
+def format_rdata(record: Rdata) -> str:
     """Write a record's value as it is typed into a zone editor, TXT without quotes."""
     if isinstance(record, TXT):
         return b"".join(record.strings).decode("utf-8", "replace")
@@ -99,15 +99,15 @@ NO_ZONE: ProposedZone = MappingProxyType({})
 class Change:
     """A record to publish, and the values of its name and type that it takes the place of.
 
-    Values are as `write_rdata` writes them, in lower case; of TXT records those go that
+    Values are as `format_rdata` writes them, in lower case; of TXT records those go that
     serve the same purpose, whatever they hold. ``place`` is
-    name and type; ``names_above`` are the name and all above it, which exist with it.
+    name and type; ``existing_names`` are the name and all above it, which exist with it.
     """
 
     record: RecordToPublish
     replaced: tuple[str, ...] = ()
     place: tuple[str, str] = field(init=False, compare=False)
-    names_above: frozenset[str] = field(init=False, compare=False)
+    existing_names: frozenset[str] = field(init=False, compare=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __hash__(self) -> int:
@@ -118,7 +118,7 @@ class Change:
         labels = name.split(".")
         above = frozenset(".".join(labels[start:]) for start in range(len(labels)))
         object.__setattr__(self, "place", (name, self.record.rdtype))
-        object.__setattr__(self, "names_above", above)
+        object.__setattr__(self, "existing_names", above)
         object.__setattr__(self, "_hash", hash((self.record, self.replaced)))
 
     def apply(self, published: tuple[Rdata, ...]) -> tuple[Rdata, ...]:
@@ -127,8 +127,8 @@ class Change:
         kept = tuple(one for one in published if not self.drops(one))
         if not kept:
             return (new,)
-        written = write_rdata(new)
-        return kept if any(write_rdata(one) == written for one in kept) else (*kept, new)
+        written = format_rdata(new)
+        return kept if any(format_rdata(one) == written for one in kept) else (*kept, new)
 
     def drops(self, published: Rdata) -> bool:
         """Tell whether a published record goes."""
@@ -138,7 +138,7 @@ class Change:
         if rdtype == "TXT" and isinstance(published, TXT):
             text = b"".join(published.strings).decode("utf-8", "replace")
             return _purpose(self.record.name, text) == _purpose(*_name_and_value(self.record))
-        return bool(self.replaced) and write_rdata(published).lower() in self.replaced
+        return bool(self.replaced) and format_rdata(published).lower() in self.replaced
 
 
 def _name_and_value(record: RecordToPublish) -> tuple[str, str]:
@@ -197,13 +197,13 @@ class Overlay(Answers):
         self.changes = tuple(changes)
         self.zone: ProposedZone = below.zone if isinstance(below, Overlay) else zone
         self._by_place = {change.place: change for change in self.changes}
-        self._existing = frozenset().union(*(one.names_above for one in self.changes))
+        self._existing = frozenset().union(*(one.existing_names for one in self.changes))
 
     def lookup(self, name: str, rdtype: str) -> DnsAnswer | None:
         """Give the answer as it would be."""
         question = DnsQuestion(name.rstrip(".").lower(), rdtype)
         known = None if self.zone else self.known.get(question)
-        if known is not None and place_of(known) not in self._existing:
+        if known is not None and final_name_of(known) not in self._existing:
             return known  # as nearly all of a trial: no change is here or below
         try:
             answer = self._walk(question) if self.zone else self._published(question)
@@ -220,11 +220,11 @@ class Overlay(Answers):
         return frozenset(
             one
             for one in self.changes
-            if one.place in places or not absent.isdisjoint(one.names_above)
+            if one.place in places or not absent.isdisjoint(one.existing_names)
         )
 
     def _change(self, answer: DnsAnswer) -> DnsAnswer:
-        place = place_of(answer)
+        place = final_name_of(answer)
         change = self._by_place.get((place, answer.question.rdtype))
         if change is not None and answer.status.is_determined:
             return answer._replace(status=DnsStatus.FOUND, records=change.apply(answer.records))
@@ -315,6 +315,6 @@ def _target(records: tuple[Rdata, ...]) -> str:
     return host_name(records[0].target)  # type: ignore[attr-defined]
 
 
-def place_of(answer: DnsAnswer) -> str:
+def final_name_of(answer: DnsAnswer) -> str:
     """Give the name at which the records of an answer stand, behind aliases."""
     return answer.canonical_name or answer.question.name

@@ -19,7 +19,7 @@ from msgspec import field as msgspec_field
 
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsStatus
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
-from mailcheck.checks.overlay import UNSEEN, Change, Overlay, Seen, place_of
+from mailcheck.checks.overlay import UNSEEN, Change, Overlay, Seen, final_name_of
 
 Given = TypeVarTuple("Given")
 Verdict = TypeVar("Verdict")
@@ -61,7 +61,7 @@ class _Made(Generic[Verdict]):
         self.inputs = inputs
         self.read = reading.read
         self.verdict = verdict
-        places = [(place_of(one), one.question.rdtype, one.status) for one in reading.read]
+        places = [(final_name_of(one), one.question.rdtype, one.status) for one in reading.read]
         self._places = frozenset((name, rdtype) for name, rdtype, _ in places)
         self._absent = frozenset(name for name, _, status in places if status is DnsStatus.NXDOMAIN)
         self._seen = self._choose(reading.trial)
@@ -200,7 +200,7 @@ class ProvenFix:
         objection = find_objection(self.finding, before, after)
         if objection:
             raise NotProven(objection)
-        object.__setattr__(self, "left_out", tuple(find_lost(before, after)))
+        object.__setattr__(self, "left_out", tuple(find_lost_senders(before, after)))
         object.__setattr__(self, "score_before", before.score)
         object.__setattr__(self, "score_after", after.score)
 
@@ -217,7 +217,7 @@ class ProvenFix:
 
 def find_objection(finding: Finding, before: Outcome, after: Outcome) -> str:
     """Say why a change is no fix; nothing where it is one."""
-    if not is_mended(finding, before, after):
+    if not is_resolved(finding, before, after):
         return f"{finding.id} is still there"
     for severity in (Severity.ERROR, Severity.UNDETERMINED):
         now, then = after.ids(severity), before.ids(severity)
@@ -226,7 +226,7 @@ def find_objection(finding: Finding, before: Outcome, after: Outcome) -> str:
                 return f"{name} came of it"
     if after.score < before.score:
         return "the score falls"
-    lost = next((one for one in find_lost(before, after) if not one.reason), None)
+    lost = next((one for one in find_lost_senders(before, after) if not one.reason), None)
     if lost is not None:
         return f"{lost.term} would be lost"
     if not after.is_vouched_for and _rank_of_dmarc(after) > _rank_of_dmarc(before):
@@ -235,7 +235,7 @@ def find_objection(finding: Finding, before: Outcome, after: Outcome) -> str:
     return f"{weaker[0]} would be weaker" if weaker else ""
 
 
-def find_lost(before: Outcome, after: Outcome) -> Iterator[NamedSender]:
+def find_lost_senders(before: Outcome, after: Outcome) -> Iterator[NamedSender]:
     """Return the senders that are named before a change and not after it."""
     kept = set(after.named)
     return (
@@ -249,7 +249,7 @@ def _rank_of_dmarc(outcome: Outcome) -> int:
     return outcome.policies.get("DMARC", 0)
 
 
-def is_mended(finding: Finding, before: Outcome, after: Outcome) -> bool:
+def is_resolved(finding: Finding, before: Outcome, after: Outcome) -> bool:
     """Tell whether a finding is gone: it, and one of its kind."""
     left = [one for one in after.findings if one.id == finding.id]
     had = sum(one.id == finding.id for one in before.findings)

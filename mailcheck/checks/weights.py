@@ -68,7 +68,7 @@ def cost_of_points(points: float) -> int:
     return int((FILTER_FACTOR * counted).to_integral_value(ROUND_HALF_UP))
 
 
-def put_price(finding: Finding, measured: int = 0) -> ChargedFinding:
+def price_finding(finding: Finding, measured: int = 0) -> ChargedFinding:
     """Return a finding with its price; without one it costs nothing.
 
     :param measured: tenths of a finding that is `MEASURED`.
@@ -86,7 +86,7 @@ def charge(
     name: str, meaning: str, fix: str | None = None, record: RecordToPublish | None = None
 ) -> ChargedFinding:
     """Return a new finding with its price, and the advice of its row if `fix` is `None`."""
-    return put_price(make_finding(name, meaning, fix, record))
+    return price_finding(make_finding(name, meaning, fix, record))
 
 
 def _charged(finding: Finding, tenths: int) -> ChargedFinding:

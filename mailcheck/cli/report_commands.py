@@ -18,7 +18,7 @@ from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import open_resolvers
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.reading import Refused, read_report_files
-from mailcheck.checks.receiver_reports.senders import Cause, Seen, overview_of, seen_in, tell
+from mailcheck.checks.receiver_reports.senders import Cause, Seen, overview_of, rows_of_report, tell
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Console, Line, Painted
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
@@ -139,7 +139,7 @@ def _by_domain(reports: Iterable[AggregateReport]) -> dict[str, tuple[list[Seen]
     for domain in dict.fromkeys(one.domain for one in reports):
         own = [one for one in reports if one.domain == domain]
         newest = max(own, key=lambda one: one.begins_at)
-        seen = [seen for one in own for seen in seen_in(one, reporter_of(one))]
+        seen = [seen for one in own for seen in rows_of_report(one, reporter_of(one))]
         found[domain] = seen, newest.policy.policy
     return found
 

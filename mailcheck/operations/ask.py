@@ -16,7 +16,7 @@ from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.checks.overlay import Overlay, ProposedZone, place_of
+from mailcheck.checks.overlay import Overlay, ProposedZone, final_name_of
 from mailcheck.ports.resolver import Resolver
 
 MAX_QUESTIONS = 250
@@ -138,7 +138,7 @@ class Inquiry:
         seen = self._seen(self.answers)
         asked = [one for one in self.answers.known if one.rdtype == rdtype]
         answers = (seen.lookup(one.name, rdtype) for one in (DnsQuestion(name, rdtype), *asked))
-        found = (one.records for one in answers if one is not None and place_of(one) == name)
+        found = (one.records for one in answers if one is not None and final_name_of(one) == name)
         return next(found, ())
 
     def _seen(self, answers: Answers) -> Answers:

@@ -51,8 +51,8 @@ change_dkimpy: Callable[[], None] = ByName("mailcheck.checks.dkim.dkimpy_verify"
 read_report_mail: Callable[[bytes], list[Report | Refused]] = ByName(
     "mailcheck.checks.receiver_reports.reading", "read_report_mail"
 )
-find_worth_naming: Callable[[bytes], list[str]] = ByName(
-    "mailcheck.checks.receiver_reports.senders", "find_worth_naming"
+find_addresses_to_resolve: Callable[[bytes], list[str]] = ByName(
+    "mailcheck.checks.receiver_reports.senders", "find_addresses_to_resolve"
 )
 sum_up: Callable[[str, bytes, str, Mapping[str, str], tuple[int, int]], tuple[Overview, int]] = (
     ByName("mailcheck.checks.receiver_reports.senders", "sum_up")

@@ -11,8 +11,8 @@ from itertools import chain
 
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import Finding, Severity
-from mailcheck.checks.overlay import Change, Overlay, write_rdata
-from mailcheck.checks.proofs import NotProven, Outcome, Proofs, ProvenFix, is_mended
+from mailcheck.checks.overlay import Change, Overlay, format_rdata
+from mailcheck.checks.proofs import NotProven, Outcome, Proofs, ProvenFix, is_resolved
 from mailcheck.operations.ask import Inquiry
 
 MAX_TRIALS = 16
@@ -43,7 +43,7 @@ async def prove_fixes(before: Outcome, judge: Judge, inquiry: Inquiry) -> Proofs
     mendable = [
         one
         for one in before.findings
-        if one.records_to_try and one.severity is not Severity.UNDETERMINED
+        if one.candidate_records and one.severity is not Severity.UNDETERMINED
     ]
     for _ in range(TURNS):
         for finding in mendable:
@@ -68,10 +68,10 @@ class _Proving:
         """Give the record that mends a finding: one that is shown already, else its own."""
         for attempt in self._accepted.values():
             alone = self._outcomes.get(attempt)
-            if alone is not None and is_mended(finding, self._before, alone):
+            if alone is not None and is_resolved(finding, self._before, alone):
                 return self._make(finding, attempt, self._before, alone)
         beside = tuple(map(Change, finding.beside))
-        for record in finding.records_to_try:
+        for record in finding.candidate_records:
             attempt = (Change(record, finding.replaced), *beside)
             fix = await self._prove(finding, attempt)
             if fix is not None:
@@ -117,7 +117,7 @@ class _Proving:
         change = attempt[0]
         published = self._inquiry.records_at(*change.place)
         # The values that go, as they are typed into a zone editor.
-        removed = tuple(write_rdata(one) for one in published if change.drops(one))
+        removed = tuple(format_rdata(one) for one in published if change.drops(one))
         beside = tuple(one.record for one in _together((attempt[1:], others)))
         try:
             return ProvenFix(finding, change, removed, before, after, beside)

@@ -18,7 +18,11 @@ from mailcheck.checks.deliverability.content_filter import (
     FilterVerdict,
     unavailable,
 )
-from mailcheck.checks.deliverability.filtered_mail import MAX_FILTERED, FilteredMail, fit_for_filter
+from mailcheck.checks.deliverability.filtered_mail import (
+    MAX_FILTERED,
+    FilteredMail,
+    shrink_for_filter,
+)
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.operations.places import NoPlace, Places
 from mailcheck.ports.probes import FilterFailed, PrivateSpamd
@@ -227,8 +231,8 @@ class SpamdFilter:
 
     async def _fit(self, raw_message: bytes) -> FilteredMail | None:
         if len(raw_message) <= MAX_FILTERED:
-            return fit_for_filter(raw_message)
-        return await self._worker.run(partial(fit_for_filter, raw_message))
+            return shrink_for_filter(raw_message)
+        return await self._worker.run(partial(shrink_for_filter, raw_message))
 
     def _forget(
         self, outcome: FilterOutcome | Failure, judging: Deferred[FilterOutcome]

@@ -24,7 +24,7 @@ from mailcheck.checks.deliverability.content_filter import (
     unavailable,
     why_not_counted,
 )
-from mailcheck.checks.deliverability.filtered_mail import fit_for_filter
+from mailcheck.checks.deliverability.filtered_mail import shrink_for_filter
 from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
 from mailcheck.core.instants import instant_of
 
@@ -378,17 +378,17 @@ class TestFittingMails:
     def test_a_small_mail(self) -> None:
         """A mail that is not too large is given as it is; its last line is ended."""
         mail = multipart(TEXT, (PDF, b"JVBERi0x"))
-        fitted = fit_for_filter(mail, len(mail))
+        fitted = shrink_for_filter(mail, len(mail))
         assert fitted is not None
         assert (fitted.raw_message, fitted.left_out) == (mail, 0)
-        unended = fit_for_filter(b"a: b\r\n\r\ntext", 100)
+        unended = shrink_for_filter(b"a: b\r\n\r\ntext", 100)
         assert unended is not None
         assert unended.raw_message == b"a: b\r\n\r\ntext\r\n"
 
     def test_attachments_are_left_out(self) -> None:
         """Of a large mail the largest attachments are left out, with their headers kept."""
         large, small = (PDF, b"L" * 5_000), (PDF, b"s" * 300)
-        fitted = fit_for_filter(multipart(TEXT, small, large), 1_000)
+        fitted = shrink_for_filter(multipart(TEXT, small, large), 1_000)
         assert fitted is not None
         assert fitted.raw_message == multipart(TEXT, small, (PDF, b""))
         assert fitted.left_out == 5_000
@@ -396,23 +396,25 @@ class TestFittingMails:
     def test_text_is_never_left_out(self) -> None:
         """A mail whose text alone is too large is not judged by a part of it."""
         text = ("Content-Type: text/html", b"x" * 2_000)
-        assert fit_for_filter(multipart(TEXT, text, (PDF, b"y" * 5_000)), 1_000) is None
-        assert fit_for_filter(b"Subject: a\r\n\r\n" + b"x" * 2_000, 1_000) is None
+        assert shrink_for_filter(multipart(TEXT, text, (PDF, b"y" * 5_000)), 1_000) is None
+        assert shrink_for_filter(b"Subject: a\r\n\r\n" + b"x" * 2_000, 1_000) is None
 
     def test_text_that_is_attached(self) -> None:
         """A text file is an attachment, too; a mail that is nothing but a picture has no text."""
         text = ("Content-Type: text/csv\r\nContent-Disposition: attachment", b"x" * 2_000)
-        fitted = fit_for_filter(multipart(TEXT, text), 1_000)
+        fitted = shrink_for_filter(multipart(TEXT, text), 1_000)
         assert fitted is not None
         assert fitted.left_out == 2_000
-        picture = fit_for_filter(b"Content-Type: image/png\r\n\r\n" + b"x" * 2_000 + b"\n", 1_000)
+        picture = shrink_for_filter(
+            b"Content-Type: image/png\r\n\r\n" + b"x" * 2_000 + b"\n", 1_000
+        )
         assert picture is not None
         assert picture.raw_message == b"Content-Type: image/png\r\n\r\n"
 
     @given(st.binary(max_size=3_000), st.integers(2, 1_000))
     def test_any_mail(self, mail: bytes, limit: int) -> None:
         """Whatever the mail is, what is given is within the limit and nothing is lost uncounted."""
-        fitted = fit_for_filter(mail, limit)
+        fitted = shrink_for_filter(mail, limit)
         if fitted is not None:
             assert len(fitted.raw_message) <= limit
             assert 0 <= len(fitted.raw_message) + fitted.left_out - len(mail) <= 2

@@ -16,7 +16,7 @@ from mailcheck.checks.findings_table import (
     canonical,
     make_finding,
 )
-from mailcheck.checks.weights import MEASURED, put_price, remark
+from mailcheck.checks.weights import MEASURED, price_finding, remark
 
 ROOT = Path(mailcheck.__file__).parent
 ROOMS = ("checks", "operations", "assembly", "probes")
@@ -107,7 +107,7 @@ def test_the_price_decides_the_severity() -> None:
         if row.price is not None:
             assert row.price > 0
             assert make_finding(row.id, "m", "f").severity is severity_at(row.price)
-            assert put_price(make_finding(row.id, "m", "f")).tenths == row.price
+            assert price_finding(make_finding(row.id, "m", "f")).tenths == row.price
     assert [severity_at(tenths) for tenths in (0, 1, 9, 10, 100)] == [
         Severity.NOTE,
         Severity.WARNING,
@@ -163,15 +163,15 @@ def test_an_alias_leads_to_its_row() -> None:
 def test_only_measured_findings_take_a_measured_price() -> None:
     """A price beside the table is ignored, and what a report has costs nothing as a remark."""
     note = make_finding("spf.long", "m", "f")
-    assert put_price(note, 5) == ChargedFinding(Area.SPF, note, 0)
+    assert price_finding(note, 5) == ChargedFinding(Area.SPF, note, 0)
     for name in MEASURED:
         assert FINDINGS[name].price is None
         listed = make_finding(name, "m", "f", severity=Severity.ERROR)
-        assert put_price(listed, 5).tenths == 5
+        assert price_finding(listed, 5).tenths == 5
     grave = make_finding("spf.open", "m", "f")
     assert remark(grave) == ChargedFinding(Area.SPF, grave, 0)
     with pytest.raises(BadTable, match=r"mx\.null"):
-        put_price(make_finding("mx.null", "m", "f"))
+        price_finding(make_finding("mx.null", "m", "f"))
 
 
 def test_a_finding_keeps_its_words() -> None:

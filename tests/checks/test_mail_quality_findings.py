@@ -23,7 +23,7 @@ from mailcheck.checks.quality.unsubscribe import (
     find_one_click,
     judge_unsubscribe,
 )
-from mailcheck.checks.weights import MAKING, put_price
+from mailcheck.checks.weights import MAKING, price_finding
 from mailcheck.core.instants import DAY, HOUR, Instant, parse_instant
 from mailcheck.core.messages import TlsFacts
 from tests.fakes.sample_mails import HTML, TEXT, WORDS, make_html_mail, make_mail, make_parts
@@ -167,14 +167,14 @@ def test_each_fault_of_a_mail_is_named(identifier: str) -> None:
     assert found[0].finding.meaning.endswith(".")
     assert found[0].finding.fix.endswith(".")
     assert found[0].area.value == identifier.partition(".")[0]
-    assert found[0] == put_price(found[0].finding)
+    assert found[0] == price_finding(found[0].finding)
 
 
 @pytest.mark.parametrize("identifier", OTHERS)
 def test_each_other_fault_is_named(identifier: str) -> None:
     """What the session or the signatures lead to has its finding and its charge."""
     found = {one.finding.id: one for one in OTHERS[identifier]()}
-    assert found[identifier] == put_price(found[identifier].finding)
+    assert found[identifier] == price_finding(found[identifier].finding)
     assert found[identifier].finding.fix
 
 

@@ -10,10 +10,10 @@ from mailcheck.checks.quality.receivers import (
     QUESTIONS,
     Evidence,
     RuleResult,
+    evidence_from_mail,
     is_rfc5322_format,
     judge_by_receivers,
     load_receivers,
-    start_evidence,
 )
 from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED
 from tests.fakes.sample_mails import make_mail
@@ -149,7 +149,7 @@ def test_the_format_is_that_of_rfc_5322(raw: bytes, is_valid: bool) -> None:
 def test_a_mail_gives_its_part_of_the_evidence() -> None:
     """What only DNS and the session know stays open."""
     facts = read_mail(make_mail(From="a@gmail.com"))
-    evidence = start_evidence(facts, MUST_BE_SIGNED)
+    evidence = evidence_from_mail(facts, MUST_BE_SIGNED)
     assert evidence == Evidence(
         is_format_valid=True,
         claims_gmail=True,
@@ -159,5 +159,5 @@ def test_a_mail_gives_its_part_of_the_evidence() -> None:
         has_unsubscribe_link=True,
         has_list_unsubscribe=True,
     )
-    assert start_evidence(facts, None).has_one_click is None
-    assert start_evidence(facts, frozenset()).has_one_click is False
+    assert evidence_from_mail(facts, None).has_one_click is None
+    assert evidence_from_mail(facts, frozenset()).has_one_click is False

@@ -28,7 +28,7 @@ from mailcheck.checks.receiver_reports.senders import (
     explain,
     find_cause,
     overview_of,
-    seen_in,
+    rows_of_report,
 )
 from mailcheck.checks.receiver_reports.tls import TlsReport, parse_tls_report, sessions_of
 from mailcheck.core.errors import ReportRefused
@@ -404,7 +404,9 @@ def test_why_mail_fails(cause: Cause, changes: dict[str, object]) -> None:
 def corpus_overview(hosts: dict[str, str]) -> tuple[Sender, ...]:
     """Put the whole corpus together."""
     seen = [
-        one for name, organisation, *_ in REPORTERS for one in seen_in(parsed(name), organisation)
+        one
+        for name, organisation, *_ in REPORTERS
+        for one in rows_of_report(parsed(name), organisation)
     ]
     overview = overview_of("example.org", seen, "none", hosts)
     assert overview.messages == sum(messages for _, _, messages, *_ in REPORTERS)
@@ -443,7 +445,7 @@ def test_who_sends_is_named_and_sorted() -> None:
 
 def test_days_are_whole() -> None:
     """A report counts for the day in which it begins, also where it begins within it."""
-    (seen,) = seen_in(parsed("seznam.xml"), "seznam.cz")
+    (seen,) = rows_of_report(parsed("seznam.xml"), "seznam.cz")
     assert seen.first_day == seen.last_day == Instant(1_794_960_000_000)
 
 

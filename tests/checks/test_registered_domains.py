@@ -2,7 +2,7 @@
 
 import pytest
 
-from mailcheck.checks.mail_domains import owner_of
+from mailcheck.checks.mail_domains import registrable_domain
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from mailcheck.checks.mail_domains import owner_of
 )
 def test_the_list_of_suffixes_tells_what_dns_can_not(host: str, owner: str) -> None:
     """Names below uk.com belong to different people; a suffix stands for itself."""
-    assert owner_of(host) == owner
+    assert registrable_domain(host) == owner

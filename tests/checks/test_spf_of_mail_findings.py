@@ -110,7 +110,7 @@ def test_a_stranger_is_not_let_in(text: str) -> None:
     """No record names a client that the domain does not vouch for: the words say how to do it."""
     finding = describe_spf_of_mail(evaluate(zone_with(text), CLIENT))
     assert finding is not None
-    assert all(CLIENT not in record.value for record in finding.records_to_try)
+    assert all(CLIENT not in record.value for record in finding.candidate_records)
     assert finding.id == "spf.result-permerror" or "is a host of yours" in finding.fix
 
 

@@ -29,7 +29,7 @@ from dns.rdata import Rdata
 from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.checks.overlay import write_rdata
+from mailcheck.checks.overlay import format_rdata
 
 Records = Mapping[str, Mapping[str, Sequence[str]]]
 """Owner name -> record type -> records as in a zone file (for TXT plain text will do)."""
@@ -88,7 +88,7 @@ class MemoryZone:
     def published(self, owner: str, rdtype: str) -> tuple[str, ...]:
         """Give the records of one type at one name, TXT as plain text."""
         node = self._nodes.get(dns.name.from_text(owner.lower()), {})
-        return tuple(map(write_rdata, node.get(rdtype, ())))
+        return tuple(map(format_rdata, node.get(rdtype, ())))
 
     @property
     def asked_pairs(self) -> list[tuple[str, str]]:

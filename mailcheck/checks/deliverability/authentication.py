@@ -72,7 +72,7 @@ class Authentication(Struct, frozen=True):
     dkim: DkimOfMail
     dmarc: DmarcOfMail
 
-    def completed_by(self, earlier: "Authentication") -> "Authentication":
+    def with_earlier_results(self, earlier: "Authentication") -> "Authentication":
         """Keep what was determined earlier and is not now: never the other way round."""
         is_spf_lost = _is_lost(self.spf.mail_from.result, earlier.spf.mail_from.result)
         is_dmarc_lost = _is_lost(self.dmarc.result, earlier.dmarc.result)
@@ -84,15 +84,15 @@ class Authentication(Struct, frozen=True):
         )
 
 
-def authenticate_in_vain(
+def undetermined_authentication(
     origin: Origin, sender_domain: str, headers: Sequence[SignatureHeader]
 ) -> Authentication:
     """Give the results for a mail that there was no time for."""
-    spf = spf_without_verdict(origin, sender_domain)
-    return Authentication(origin, spf, dkim_in_vain(headers), dmarc_in_vain())
+    spf = undetermined_spf(origin, sender_domain)
+    return Authentication(origin, spf, undetermined_dkim(headers), undetermined_dmarc())
 
 
-def spf_without_verdict(origin: Origin, sender_domain: str) -> SpfOfMail:
+def undetermined_spf(origin: Origin, sender_domain: str) -> SpfOfMail:
     """Give SPF where it was not judged: by an address that no record can know, or for no time."""
     why = TOO_SLOW
     if origin.judged_address is None:
@@ -111,14 +111,14 @@ def spf_without_verdict(origin: Origin, sender_domain: str) -> SpfOfMail:
     )
 
 
-def dkim_in_vain(headers: Sequence[SignatureHeader]) -> DkimOfMail:
+def undetermined_dkim(headers: Sequence[SignatureHeader]) -> DkimOfMail:
     """Give the results for signatures that could not be verified in time."""
     return DkimOfMail(
         tuple(SignatureOfMail(header, AuthResult.TEMPERROR, None, TOO_SLOW) for header in headers)
     )
 
 
-def dmarc_in_vain() -> DmarcOfMail:
+def undetermined_dmarc() -> DmarcOfMail:
     """Give DMARC for a mail whose author could not be read in time."""
     return without_author(AuthResult.TEMPERROR, TOO_SLOW)
 

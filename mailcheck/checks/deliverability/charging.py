@@ -42,7 +42,7 @@ from mailcheck.checks.weights import (
     charge,
     cost_of_listing,
     cost_of_points,
-    put_price,
+    price_finding,
     remark,
 )
 
@@ -85,8 +85,8 @@ def charge_spf(
     is_pass, known = identity.result is AuthResult.PASS, () if record is None else record.findings
     of_pass = (one for one in known if is_pass and one.id in OF_A_PASS)
     return (
-        *(() if of_sender is None else (put_price(of_sender),)),
-        *(put_price(one) for one in of_pass),
+        *(() if of_sender is None else (price_finding(of_sender),)),
+        *(price_finding(one) for one in of_pass),
         *(() if of_helo is None else (remark(of_helo),)),
     )
 
@@ -106,8 +106,8 @@ def charge_host(
     if not is_own_host:
         of_name = tuple(replace(finding, proposed=None) for finding in of_name)
     return (
-        *(put_price(finding) for finding in of_address),
-        *(put_price(finding) for finding in of_name),
+        *(price_finding(finding) for finding in of_address),
+        *(price_finding(finding) for finding in of_name),
     )
 
 
@@ -130,7 +130,7 @@ def charge_dkim(dkim: DkimOfMail, dmarc: DmarcOfMail) -> tuple[ChargedFinding, .
         and finding.severity is not Severity.UNDETERMINED
     )
     return (
-        *(put_price(finding) for finding in charged),
+        *(price_finding(finding) for finding in charged),
         *(remark(finding) for finding in rest),
     )
 
@@ -176,7 +176,7 @@ def charge_dmarc(
     own mail fails, nobody is told to ask for more.
     """
     finding = describe_dmarc_of_mail(dmarc, spf, dkim)
-    charged = () if finding is None else (put_price(finding),)
+    charged = () if finding is None else (price_finding(finding),)
     if dmarc.verdict is None or dmarc.result not in (AuthResult.PASS, AuthResult.FAIL):
         return charged
     left_out = STRICTER if dmarc.result is AuthResult.FAIL else ()
@@ -209,7 +209,7 @@ def charge_blocklists(listings: Sequence[Listing]) -> tuple[ChargedFinding, ...]
     costs = [cost_of_listing(row.weight) for row in listed]
     costs += [0] * (len(findings) - len(listed))
     charged = cap(
-        (put_price(finding, cost) for finding, cost in zip(findings, costs, strict=True)),
+        (price_finding(finding, cost) for finding, cost in zip(findings, costs, strict=True)),
         MAX_LISTINGS,
     )
     if len(asked) < len(listings):
@@ -274,7 +274,7 @@ def charge_content_filter(outcome: FilterOutcome) -> tuple[ChargedFinding, ...]:
         f"Change what they found: {_descriptions(outcome)}.",
         severity=severity_at(tenths),
     )
-    return (put_price(finding, tenths),)
+    return (price_finding(finding, tenths),)
 
 
 def _against(verdict: FilterVerdict) -> list[FilterRule]:

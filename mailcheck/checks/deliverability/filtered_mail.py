@@ -18,7 +18,7 @@ class FilteredMail(Struct, frozen=True):
     left_out: int = 0
 
 
-def fit_for_filter(raw_message: bytes, max_octets: int = MAX_FILTERED) -> FilteredMail | None:
+def shrink_for_filter(raw_message: bytes, max_octets: int = MAX_FILTERED) -> FilteredMail | None:
     """Give a mail as the filter gets it; ``None`` where even its text is too large.
 
     A mail within ``max_octets`` is given as it is. Of a larger one the bodies

@@ -29,7 +29,7 @@ def read_identities(head: bytes) -> Identities:
     return Identities(tuple(dict.fromkeys(domains)), signatures, author_fields)
 
 
-def unread_identities(signatures: int) -> Identities:
+def unreadable_identities(signatures: int) -> Identities:
     """Stand in for those of a header that could not be read in time."""
 
     def unread(index: int) -> SignatureHeader:

@@ -18,7 +18,7 @@ from mailcheck.checks.quality.content import judge_content
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.header import judge_headers
 from mailcheck.checks.quality.links import judge_links
-from mailcheck.checks.quality.receivers import Checklist, judge_by_receivers, start_evidence
+from mailcheck.checks.quality.receivers import Checklist, evidence_from_mail, judge_by_receivers
 from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED, judge_unsubscribe
 from mailcheck.checks.quality.wording import enumerate_some
 from mailcheck.checks.weights import MAX_MAKING, charge
@@ -94,7 +94,7 @@ def judge_receivers(
     """Go through the rules of Google, Yahoo and Microsoft."""
     found = evidence.authentication
     dkim, dmarc = found.dkim, found.dmarc
-    known = start_evidence(facts, signed_fields(dkim))
+    known = evidence_from_mail(facts, signed_fields(dkim))
     return judge_by_receivers(
         replace(
             known,

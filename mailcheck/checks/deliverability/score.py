@@ -144,7 +144,7 @@ class DeliverabilityReport(Struct, frozen=True):
 def score_mail(evidence: MailEvidence) -> MailScore:
     """Score a mail."""
     dns = DnsCharges(is_own_host=evidence.is_own_host)
-    charged = (*dns.of(evidence), *charge_rest(evidence))
+    charged = (*dns.of(evidence), *charge_other_evidence(evidence))
     tenths = max(0, PERFECT - total(charged))
     return MailScore(tenths, charged, tuple(_summarize(evidence, charged)))
 
@@ -175,7 +175,7 @@ class DnsCharges:
         return tuple(without_absent_zones(charged, (envelope, author)))
 
 
-def charge_rest(evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
+def charge_other_evidence(evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
     """Charge what lists, the content filter and the mail itself"""
     return (
         *charge_blocklists(evidence.listings),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import ChargedFinding, Finding
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
-from mailcheck.checks.mail_domains import is_local_name, owner_of
+from mailcheck.checks.mail_domains import is_local_name, registrable_domain
 from mailcheck.checks.weights import charge
 
 
@@ -47,7 +47,7 @@ class SenderDomain(Struct, frozen=True):
 def evaluate_sender(domain: str, answers: Answers, *, allow_private: bool) -> SenderDomain:
     """Judge where mail to a domain goes, from the answers that are known."""
     mx = evaluate_mx(domain, answers, allow_private=allow_private)
-    owner = owner_of(domain)
+    owner = registrable_domain(domain)
     if mx.exists or owner == domain:
         return SenderDomain(mx, mx.exists)
     return SenderDomain(mx, evaluate_mx(owner, answers).exists)
@@ -97,7 +97,9 @@ def without_absent_zones(
     charged: Iterable[ChargedFinding], senders: Iterable[SenderDomain | None]
 ) -> Iterator[ChargedFinding]:
     """Remove advice to publish a record in a zone that does not exist."""
-    absent = {owner_of(one.mx.domain) for one in senders if one is not None and not one.has_zone}
+    absent = {
+        registrable_domain(one.mx.domain) for one in senders if one is not None and not one.has_zone
+    }
     for one in charged:
         zone = next((zone for zone in absent if _is_about(one.finding, zone)), None)
         if zone is None:
@@ -113,6 +115,6 @@ def without_absent_zones(
 
 def _is_about(finding: Finding, zone: str) -> bool:
     """Return whether a finding asks for a record in a zone."""
-    if any(owner_of(record.name) == zone for record in finding.records_to_try):
+    if any(registrable_domain(record.name) == zone for record in finding.candidate_records):
         return True
     return finding.id in _TO_PUBLISH and zone in f"{finding.meaning} {finding.fix}"

@@ -33,7 +33,7 @@ from mailcheck.checks.dns_answers import (
 )
 from mailcheck.checks.findings import Finding, RecordToPublish
 from mailcheck.checks.findings_table import make_finding, undetermined
-from mailcheck.checks.mail_domains import owner_of
+from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.tag_lists import parse_tag_list
 from mailcheck.checks.tag_repair import lost_addresses, name_mistake
 from mailcheck.core.domain_names import is_within
@@ -434,7 +434,7 @@ def _older_receivers(domain: str, step: WalkStep | None, answers: Answers) -> It
     They look at the domain itself, then where the Public Suffix List says that the
     organization's domain is (RFC 7489 6.6.3).
     """
-    home, found_at = owner_of(domain), step.domain if step is not None else None
+    home, found_at = registrable_domain(domain), step.domain if step is not None else None
     if domain in (home, found_at):
         return
     answer = look_up(answers, PREFIX + home, "TXT")

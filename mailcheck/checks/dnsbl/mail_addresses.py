@@ -12,7 +12,7 @@ from msgspec import Struct
 from mailcheck.checks.dns_answers import Answers, HostAddresses, Presence, look_up_addresses
 from mailcheck.checks.dnsbl.listings import Target, target_address
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
-from mailcheck.checks.mail_domains import owner_of
+from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.core.domain_names import MAX_ADDRESSES, is_within
 from mailcheck.core.network_addresses import DOCUMENTATION, IpAddress, why_not_public
 
@@ -89,7 +89,7 @@ class MailHosts(Struct, frozen=True):
     @property
     def organization(self) -> str:
         """Give the domain that was registered, by the Public Suffix List: a guess for lists."""
-        return owner_of(self.mx.domain)
+        return registrable_domain(self.mx.domain)
 
     @property
     def first_address(self) -> IpAddress | None:

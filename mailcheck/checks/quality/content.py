@@ -8,7 +8,7 @@ from mailcheck.checks.content.decoding import flatten_controls
 from mailcheck.checks.content.structure import Entity
 from mailcheck.checks.findings import ChargedFinding
 from mailcheck.checks.quality.facts import MailFacts, PartFacts
-from mailcheck.checks.quality.hosts import names_of
+from mailcheck.checks.quality.hosts import host_list
 from mailcheck.checks.quality.html import judge_html
 from mailcheck.checks.quality.wording import count_of, enumerate_some
 from mailcheck.checks.weights import charge
@@ -76,7 +76,7 @@ def _first_leaf(entity: Entity) -> Entity:
 def find_risky_attachments(root: Entity) -> tuple[str, ...]:
     """Name the attached files of kinds that large receivers refuse or distrust."""
     names = (clean_filename(entity.filename) for entity in list_attachments(root))
-    risky = (name for name in names if _ending(name) in names_of("risky_endings"))
+    risky = (name for name in names if _ending(name) in host_list("risky_endings"))
     return tuple(dict.fromkeys(risky))[:MAX_SHOWN]
 
 

@@ -10,7 +10,7 @@ from email.utils import parsedate_tz
 from mailcheck.checks.content.decoding import decode_header_bytes, flatten_controls
 from mailcheck.checks.content.header import HeaderField, parse_first_mailbox, parse_mailboxes
 from mailcheck.checks.findings import ChargedFinding
-from mailcheck.checks.mail_domains import is_local_name, owner_of
+from mailcheck.checks.mail_domains import is_local_name, registrable_domain
 from mailcheck.checks.quality.facts import (
     Author,
     BulkFacts,
@@ -232,7 +232,7 @@ def _judge_number(facts: MailFacts) -> Iterator[ChargedFinding]:
 def _judge_name(author: Author) -> Iterator[ChargedFinding]:
     match = _ADDRESS.search(author.display_name)
     shown = normalize_host(match[1]) if match else ""
-    if shown and author.domain and owner_of(shown) != owner_of(author.domain):
+    if shown and author.domain and registrable_domain(shown) != registrable_domain(author.domain):
         yield charge(
             "headers.name-shows-address",
             f"The sender's name shows an address at {quote(shown)}, but the mail is from"

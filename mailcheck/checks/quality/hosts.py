@@ -79,14 +79,14 @@ def _table() -> dict[str, Any]:
 
 
 @cache
-def names_of(key: str) -> frozenset[str]:
+def host_list(key: str) -> frozenset[str]:
     """Give one list of the table."""
     return frozenset(_table()[key])
 
 
-def is_among(host: str, key: str) -> bool:
+def is_on_list(host: str, key: str) -> bool:
     """Tell whether a host, or one that it lies below, is on a list."""
-    return any(parent in names_of(key) for parent in _parents(host))
+    return any(parent in host_list(key) for parent in _parents(host))
 
 
 def _parents(host: str) -> Iterable[str]:
@@ -96,9 +96,9 @@ def _parents(host: str) -> Iterable[str]:
 
 def is_freemail(domain: str) -> bool:
     """Tell whether anybody can have a mailbox there for free."""
-    return domain in names_of("freemail")
+    return domain in host_list("freemail")
 
 
 def is_gmail(domain: str) -> bool:
     """Tell whether it is a domain of Google's mailboxes."""
-    return domain in names_of("gmail")
+    return domain in host_list("gmail")

@@ -7,14 +7,14 @@ from mailcheck.checks.content.links import Link, is_web_url
 from mailcheck.checks.content.phrases import fold, make_plain
 from mailcheck.checks.content.visible_text import Anchor
 from mailcheck.checks.findings import ChargedFinding
-from mailcheck.checks.mail_domains import owner_of
+from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.quality.facts import LinkFacts, MailFacts
 from mailcheck.checks.quality.hosts import (
     decode_host,
+    host_list,
     is_address,
-    is_among,
+    is_on_list,
     mixes_scripts,
-    names_of,
     normalize_host,
     split_authority,
 )
@@ -51,7 +51,7 @@ def judge_urls(urls: Sequence[str], anchors: Sequence[Anchor]) -> LinkFacts:
         count=len(urls),
         insecure=_first(url for url in urls if url[:7].lower() == "http://"),
         shortened=_first(
-            url for url in urls if is_among(normalize_host(authorities[url][1]), "shorteners")
+            url for url in urls if is_on_list(normalize_host(authorities[url][1]), "shorteners")
         ),
         address_hosts=_first(host for _, host, _ in authorities.values() if is_address(host)),
         punycode_hosts=_first(host for host in hosts if "xn--" in host),
@@ -72,7 +72,7 @@ def count_unsubscribe_links(links: Iterable[Link]) -> int:
 def offers_to_unsubscribe(link: Link) -> bool:
     """Tell whether the words of a link or its URL offer to leave a list."""
     text = fold(make_plain(f"{link.words[:_MAX_WORDS]} {link.url}"))
-    return any(word in text for word in names_of("unsubscribe_words"))
+    return any(word in text for word in host_list("unsubscribe_words"))
 
 
 def _first(found: Iterable[str]) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ def _find_disguised(anchors: Iterable[Anchor]) -> tuple[tuple[str, str], ...]:
         href = _squeeze(anchor.href)
         shown = _find_shown_host(anchor.text)
         actual = normalize_host(split_authority(href)[1]) if shown and is_web_url(href) else ""
-        if shown and actual and owner_of(shown) != owner_of(actual):
+        if shown and actual and registrable_domain(shown) != registrable_domain(actual):
             found[shown, actual] = None
     return tuple(found)[:MAX_SHOWN]
 

@@ -204,7 +204,7 @@ def is_rfc5322_format(facts: MailFacts) -> bool:
     return has_author and has_date and not facts.repeated_fields and not facts.long_lines
 
 
-def start_evidence(facts: MailFacts, signed_fields: Set[str] | None) -> Evidence:
+def evidence_from_mail(facts: MailFacts, signed_fields: Set[str] | None) -> Evidence:
     """Fill in what the mail says; ``dataclasses.replace`` adds what the checks found.
 
     :param signed_fields: as for `find_one_click`.

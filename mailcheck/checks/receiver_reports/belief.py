@@ -12,7 +12,7 @@ from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict
-from mailcheck.checks.mail_domains import owner_of, read_mail_domain
+from mailcheck.checks.mail_domains import read_mail_domain, registrable_domain
 
 FAMILIES: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
@@ -83,7 +83,7 @@ def judge_claim(reporter: str, claimed: str) -> Judgement:
     domain = read_mail_domain(claimed.rpartition("@")[2]) if "@" in claimed else None
     if domain is None:
         return TRUSTED
-    one, other = owner_of(domain), owner_of(reporter)
+    one, other = registrable_domain(domain), registrable_domain(reporter)
     if one == other or any(one in family and other in family for family in FAMILIES):
         return TRUSTED
     return Judgement(

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.mail_domains import owner_of
+from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.receiver_reports.aggregate import (
     PASS,
     AggregateReport,
@@ -85,12 +85,12 @@ def tell(one: Seen) -> Told:
     return row, one.messages, one.reporter, one.first_day, one.last_day
 
 
-def pack_told(told: Sequence[Told]) -> bytes:
+def pack_rows(told: Sequence[Told]) -> bytes:
     """Write down all of it as one piece: twenty thousand are handed on in a moment."""
     return msgspec.msgpack.encode(told)
 
 
-def read_told(packed: bytes) -> list[Seen]:
+def unpack_rows(packed: bytes) -> list[Seen]:
     """Read what was written down."""
     decode = msgspec.json.Decoder(Row).decode
     told = msgspec.msgpack.decode(packed, type=list[tuple[str, int, str, int, int]])
@@ -167,7 +167,7 @@ class Overview(Struct, frozen=True):
         return self.messages - self.failing
 
 
-def seen_in(report: AggregateReport, reporter: str) -> Iterable[Seen]:
+def rows_of_report(report: AggregateReport, reporter: str) -> Iterable[Seen]:
     """Give the rows of a report."""
     day = day_of(report.begins_at)
     return (Seen(row, count, reporter, day, day) for row, count in report.rows.items())
@@ -227,7 +227,7 @@ def _is_forwarded(row: Row) -> bool:
 @lru_cache(maxsize=4_096)
 def _owner_of(domain: str) -> str:
     """Look it up once: the same names stand in most rows."""
-    return owner_of(domain)
+    return registrable_domain(domain)
 
 
 def _is_own(domain: str, row: Row) -> bool:
@@ -256,10 +256,10 @@ MOST_NAMED = 50
 """Addresses whose names are asked for, those first that fail most."""
 
 
-def find_worth_naming(packed: bytes) -> list[str]:
+def find_addresses_to_resolve(packed: bytes) -> list[str]:
     """Give the addresses whose names matter most, of what was told."""
     counts: Counter[str] = Counter()
-    for one in read_told(packed):
+    for one in unpack_rows(packed):
         counts[one.row.source] += one.messages * (1 if one.row.passes else 10**6)
     return [address for address, _ in counts.most_common(MOST_NAMED)]
 
@@ -271,7 +271,7 @@ def sum_up(
 
     :param span: the index of the first sender of the page, and of the first one after it.
     """
-    whole = overview_of(domain, read_told(packed), policy, hosts)
+    whole = overview_of(domain, unpack_rows(packed), policy, hosts)
     reporters = dict(list(whole.reporters.items())[:MAX_REPORTERS])
     page = replace(whole, senders=whole.senders[slice(*span)], reporters=reporters)
     return page, len(whole.senders)
@@ -355,7 +355,7 @@ def _name_of(source: str, judged: Sequence[_Seen], hosts: Mapping[str, str]) -> 
     if best is not None and 2 * vouched[best] >= sum(one.messages for one, _ in judged):
         return best
     host = hosts.get(source)
-    return owner_of(host) if host else source
+    return registrable_domain(host) if host else source
 
 
 Thing = TypeVar("Thing")

@@ -52,7 +52,7 @@ def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
     :param rest: what records of DNS don't decide.
     """
     mx, spf, dmarc, names = evidence.mx, evidence.spf, evidence.dmarc, evidence.reverse_dns
-    parked, silent = evidence.is_parked, evidence.sends_nothing
+    parked, silent = evidence.is_parked, evidence.uses_no_mail
     of_name = () if names is None or silent else names.findings
     of_keys = () if silent else evidence.dkim.findings
     findings = (*spf.findings, *of_keys, *dmarc.findings, *mx.findings, *of_name)

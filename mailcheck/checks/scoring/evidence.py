@@ -12,7 +12,7 @@ from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.hosts.starttls import StarttlsVerdict
-from mailcheck.checks.scoring.no_mail import sends_nothing
+from mailcheck.checks.scoring.no_mail import uses_no_mail
 from mailcheck.checks.spf.tree import SpfVerdict
 
 
@@ -38,9 +38,9 @@ class Evidence(Struct, frozen=True):
         return is_parked(self.spf, self.mx, self.dmarc)
 
     @property
-    def sends_nothing(self) -> bool:
+    def uses_no_mail(self) -> bool:
         """Return whether the domain sends no mail, so that it needs neither keys nor names."""
-        return sends_nothing(self.spf, self.mx)
+        return uses_no_mail(self.spf, self.mx)
 
 
 def is_parked(spf: SpfVerdict, mx: MxVerdict, dmarc: DmarcVerdict) -> bool:

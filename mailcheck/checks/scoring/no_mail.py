@@ -22,7 +22,7 @@ _WITHOUT_MX = ("mx.absent", "mx.implicit")
 _TO_REJECT = ("dmarc.absent", "dmarc.policy-none", "dmarc.testing", "dmarc.weaker-subdomains")
 
 
-def sends_nothing(spf: SpfVerdict, mx: MxVerdict) -> bool:
+def uses_no_mail(spf: SpfVerdict, mx: MxVerdict) -> bool:
     """Return whether a domain says that no host sends its mail, and names no mail host."""
     return (
         spf.sends_no_mail
@@ -32,7 +32,7 @@ def sends_nothing(spf: SpfVerdict, mx: MxVerdict) -> bool:
     )
 
 
-def advise_silence(
+def advise_no_mail(
     domain: str,
     answers: Answers,
     mx: MxVerdict,
@@ -41,7 +41,7 @@ def advise_silence(
     dkim: DkimVerdict | None,
 ) -> tuple[MxVerdict, DmarcVerdict, DkimVerdict | None]:
     """Return the verdicts, with this advice if the domain sends no mail."""
-    if not sends_nothing(spf, mx):
+    if not uses_no_mail(spf, mx):
         return mx, dmarc, dkim
     of_mx = (_say_no_null_mx(domain, one) for one in mx.findings)
     of_dmarc = [_ask_to_reject(domain, one) for one in dmarc.findings]

@@ -104,7 +104,7 @@ def judge_dns(evidence: Evidence) -> Judgements:
     is_parked, reverse_dns = evidence.is_parked, evidence.reverse_dns
     of_keys = evidence.dkim.findings
     of_name = () if reverse_dns is None else reverse_dns.findings
-    if evidence.sends_nothing:
+    if evidence.uses_no_mail:
         # Neither is needed once all records say that the domain does not use mail.
         of_keys = of_name = () if is_parked else (*evidence.mx.findings, *evidence.dmarc.findings)
     findings = {

@@ -363,8 +363,8 @@ def _let_client_in(finding: Finding, verdict: SpfOfMail, *, is_kept_out: bool = 
         value = add_term(record.value, term_for(address), is_kept_out=is_kept_out)
         return replace(record, value=value)
 
-    changed = tuple(map(let_in, finding.records_to_try))
-    if not changed or changed == finding.records_to_try:
+    changed = tuple(map(let_in, finding.candidate_records))
+    if not changed or changed == finding.candidate_records:
         return finding
     fix = f"{finding.fix} Let {address} send as well, a host of {place[0]}."
     return replace(finding, fix=fix, proposed=changed[0], alternatives=changed[1:])

@@ -111,7 +111,7 @@ def is_list(topic: str) -> bool:
     return topic.startswith(_LIST)
 
 
-class AsideOfScore(Struct, frozen=True):
+class UnscoredVerdicts(Struct, frozen=True):
     """What no score counts."""
 
     mta_sts: MtaStsVerdict
@@ -121,7 +121,7 @@ class AsideOfScore(Struct, frozen=True):
 def facts_of_domain(
     evidence: Evidence,
     score: Score,
-    aside: AsideOfScore,
+    aside: UnscoredVerdicts,
     selectors: Sequence[str],
     *,
     is_port_open: bool,
@@ -150,7 +150,9 @@ def facts_of_domain(
     return Facts(topics, points)
 
 
-def _records(evidence: Evidence, aside: AsideOfScore, selectors: Sequence[str]) -> dict[str, Topic]:
+def _records(
+    evidence: Evidence, aside: UnscoredVerdicts, selectors: Sequence[str]
+) -> dict[str, Topic]:
     spf, dmarc, mta_sts, tls_rpt = evidence.spf, evidence.dmarc, aside.mta_sts, aside.tls_rpt
     policy = () if dmarc.record is None else (dmarc.record.text,)
     strictness = policies_of(spf, dmarc)

@@ -17,9 +17,9 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.checks.deliverability.authentication import (
     Authentication,
     Origin,
-    dkim_in_vain,
-    dmarc_in_vain,
-    spf_without_verdict,
+    undetermined_dkim,
+    undetermined_dmarc,
+    undetermined_spf,
 )
 from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.dkim.mail import DkimOfMail, KeyOfSignature, evaluate_keys
@@ -167,7 +167,7 @@ class MailInquiry:
         """
         spf, (identities, dkim) = await run_all(self._judge_spf(), self._judge_signatures(reading))
         if not identities.is_read:
-            return Authentication(self.origin, spf, dkim, dmarc_in_vain())
+            return Authentication(self.origin, spf, dkim, undetermined_dmarc())
         # What comes from a host that can't be judged might have passed from another one.
         judged = spf if self.origin.judged_address is not None else None
         dmarc = await self.ask(self.verdicts.dmarc, identities, judged, dkim)
@@ -193,7 +193,7 @@ class MailInquiry:
     async def _judge_spf(self) -> SpfOfMail:
         address = self.origin.judged_address
         if address is None:
-            return spf_without_verdict(self.origin, self.sender_domain)
+            return undetermined_spf(self.origin, self.sender_domain)
         return await self.ask(self.verdicts.spf, address)
 
     async def _judge_signatures(
@@ -201,7 +201,7 @@ class MailInquiry:
     ) -> tuple[Identities, DkimOfMail]:
         identities = await reading
         if not identities.is_read:
-            return identities, dkim_in_vain(identities.signatures)
+            return identities, undetermined_dkim(identities.signatures)
         dkim, _ = await run_all(self._verify(identities), self._ask_about_author(identities))
         return identities, dkim
 
@@ -212,7 +212,7 @@ class MailInquiry:
         keys = await self.ask(self.verdicts.keys, headers)
         raw_message, received_at = self.mail.raw_message, self.mail.received_at
         verify = partial(verify_signatures, raw_message, headers, keys, received_at)
-        return await self.work(verify) or dkim_in_vain(headers)
+        return await self.work(verify) or undetermined_dkim(headers)
 
     async def _ask_about_author(self, identities: Identities) -> None:
         """Ask what DMARC may need, before it is known which identifiers pass."""
@@ -262,7 +262,7 @@ class KnownResults:
         """Keep results, and give those that hold now."""
         kept = self._kept.get(delivery_id)
         if kept is not None:
-            found = found.completed_by(kept[0])
+            found = found.with_earlier_results(kept[0])
         stale_at = None if is_settled else Instant(now + BRIEFLY)
         self._kept.put(delivery_id, (found, stale_at))
         return found

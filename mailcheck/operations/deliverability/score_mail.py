@@ -28,7 +28,7 @@ from mailcheck.checks.deliverability.score import (
     DnsCharges,
     MailEvidence,
     MailScore,
-    charge_rest,
+    charge_other_evidence,
     score_mail,
 )
 from mailcheck.checks.deliverability.sender import SenderDomain, evaluate_sender
@@ -49,7 +49,7 @@ from mailcheck.checks.dnsbl.listings import (
 from mailcheck.checks.findings import PERFECT, ChargedFinding, RecordToPublish, in_order
 from mailcheck.checks.hosts.helo import HeloVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
-from mailcheck.checks.mail_domains import is_local_name, owner_of, read_mail_domain
+from mailcheck.checks.mail_domains import is_local_name, read_mail_domain, registrable_domain
 from mailcheck.checks.overlay import build_zone
 from mailcheck.checks.proofs import Outcome, Proofs, Same
 from mailcheck.checks.quality.facts import MailFacts
@@ -112,8 +112,8 @@ def names_to_ask(
     is often made for one mail.
     """
     own = [*author_domains, envelope_domain]
-    named = [name for domain in own if domain for name in (domain, owner_of(domain))]
-    return tuple(dict.fromkeys((*named, *(owner_of(host) for host in link_hosts))))
+    named = [name for domain in own if domain for name in (domain, registrable_domain(domain))]
+    return tuple(dict.fromkeys((*named, *(registrable_domain(host) for host in link_hosts))))
 
 
 def _unasked(blocklist: Blocklist) -> Listing:
@@ -341,7 +341,7 @@ def _is_own_host(evidence: MailEvidence) -> bool:
         names.append(read_mail_domain(evidence.helo.helo_name) or "")
     mx = evidence.author.mx if evidence.author is not None else None
     hosts = mx.hosts if mx is not None and mx.domain == sender else ()
-    is_named = any(name and is_within(name, owner_of(sender)) for name in names)
+    is_named = any(name and is_within(name, registrable_domain(sender)) for name in names)
     return is_named or any(address in host.addresses for host in hosts)
 
 
@@ -390,7 +390,7 @@ async def prove_fixes_of_mail(
     inquiry: MailInquiry, identities: Identities, evidence: MailEvidence, score: MailScore
 ) -> Proofs:
     """Try every record that the findings propose; what lists and the filter say stays as it is."""
-    rest, dns = charge_rest(evidence), DnsCharges(is_own_host=evidence.is_own_host)
+    rest, dns = charge_other_evidence(evidence), DnsCharges(is_own_host=evidence.is_own_host)
     exchange_keys = Same(partial(with_keys, evidence.authentication.dkim))
 
     def judge(answers: Answers) -> Outcome:

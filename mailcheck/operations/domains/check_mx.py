@@ -11,7 +11,7 @@ from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.proofs import Outcome, Proofs
 from mailcheck.checks.scoring.advice import outcome_of_records
-from mailcheck.checks.scoring.no_mail import advise_silence
+from mailcheck.checks.scoring.no_mail import advise_no_mail
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instruments import Tally, outcome_of
@@ -77,7 +77,7 @@ class CheckMx:
             spf = evaluate_spf(domain, answers)
             mx = evaluate_mx(domain, answers, allow_private=self._allow_private)
             dmarc = without_stricter(evaluate_dmarc(domain, answers), spf, None)
-            advised_mx, policy, _ = advise_silence(domain, answers, mx, spf, dmarc, None)
+            advised_mx, policy, _ = advise_no_mail(domain, answers, mx, spf, dmarc, None)
             return MxCheck(domain, advised_mx, spf, policy)
 
         def judge(answers: Answers) -> Outcome:

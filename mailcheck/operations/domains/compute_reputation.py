@@ -24,7 +24,7 @@ from mailcheck.checks.hosts.starttls import (
 from mailcheck.checks.proofs import Kept, Outcome, Proofs, Same
 from mailcheck.checks.scoring.advice import outcome_of_evidence
 from mailcheck.checks.scoring.evidence import Evidence
-from mailcheck.checks.scoring.no_mail import advise_silence
+from mailcheck.checks.scoring.no_mail import advise_no_mail
 from mailcheck.checks.scoring.score import Score, compute_score, judge_rest
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
@@ -102,7 +102,7 @@ def authentication_judge(
     judge_keys = Kept(lambda answers, selectors: evaluate_dkim(domain, selectors, answers))
     choose = Same(partial(selectors_to_try, tuple(selectors)))
     advise = Same(without_stricter)
-    advise_on_silence = Kept(partial(advise_silence, domain))
+    advise_on_silence = Kept(partial(advise_no_mail, domain))
 
     def evaluate(answers: Answers) -> tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]:
         mx, spf = judge_mx(answers), judge_spf(answers)

@@ -13,14 +13,14 @@ from twisted.logger import Logger
 from mailcheck.checks.deliverability.authentication import (
     Authentication,
     Origin,
-    authenticate_in_vain,
     judge_origin,
+    undetermined_authentication,
 )
 from mailcheck.checks.deliverability.identities import (
     Identities,
     header_of,
     read_identities,
-    unread_identities,
+    unreadable_identities,
 )
 from mailcheck.checks.link_checks import LinkAnswer, LinkCheck, LinkProblem, judge_link
 from mailcheck.checks.mail_checks import MailChecks, list_unsubscribe
@@ -303,7 +303,7 @@ class AuthenticateMessage:
     def _in_vain(self, message: StoredMessage) -> Authentication:
         sender_domain = message.envelope_sender.rpartition("@")[2]
         headers = _unread(message).signatures
-        return authenticate_in_vain(self._origin(message), sender_domain, headers)
+        return undetermined_authentication(self._origin(message), sender_domain, headers)
 
     def _origin(self, message: StoredMessage) -> Origin:
         session, allow_private = message.session, self._settings.allow_private
@@ -315,4 +315,4 @@ class AuthenticateMessage:
 
 def _unread(message: StoredMessage) -> Identities:
     names = (name.lower() for name, _ in message.content.header_list)
-    return unread_identities(sum(name == "dkim-signature" for name in names))
+    return unreadable_identities(sum(name == "dkim-signature" for name in names))

@@ -10,7 +10,7 @@ from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.dnsbl.listings import ListingStatus
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
-from mailcheck.checks.mail_domains import owner_of
+from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.overlay import Change, Overlay
 from mailcheck.checks.receiver_reports.senders import (
     MAX_SENDERS,
@@ -20,7 +20,7 @@ from mailcheck.checks.receiver_reports.senders import (
     Told,
     advise,
     explain,
-    pack_told,
+    pack_rows,
 )
 from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.checks.spf.repair import add_term, mend_text, propose_new_record, term_for
@@ -30,7 +30,7 @@ from mailcheck.core.recent import Recent
 from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
-from mailcheck.operations.in_children import find_worth_naming, sum_up
+from mailcheck.operations.in_children import find_addresses_to_resolve, sum_up
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
@@ -112,8 +112,8 @@ class LookAtSenders:
         :param span: the index of the first sender to show, and of the first one after the page.
         """
         inquiry = Inquiry.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
-        packed = pack_told(told)
-        named = await self._worker.run(partial(find_worth_naming, packed), account_id)
+        packed = pack_rows(told)
+        named = await self._worker.run(partial(find_addresses_to_resolve, packed), account_id)
         addresses = [one for one in map(parse_ip_address, named) if one is not None]
 
         def name(answers: Answers) -> dict[str, str]:
@@ -213,7 +213,7 @@ def _may_be_let_in(sender: Sender) -> bool:
     """Tell whether a record may be shown: to who stands by a name, which forgers seldom do."""
     if sender.cause is not Cause.OWN_SPF or parse_ip_address(sender.name) is not None:
         return False
-    hosts = {owner_of(one.host) for one in sender.sources if one.host}
+    hosts = {registrable_domain(one.host) for one in sender.sources if one.host}
     return sender.name in sender.vouched_for or sender.name in hosts
 
 

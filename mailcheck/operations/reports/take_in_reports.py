@@ -14,7 +14,7 @@ from mailcheck.checks.deliverability.authentication import judge_origin
 from mailcheck.checks.deliverability.identities import header_of, read_identities
 from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt
-from mailcheck.checks.mail_domains import owner_of
+from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row
 from mailcheck.checks.receiver_reports.belief import (
     Judgement,
@@ -231,7 +231,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         own = [_own_part(one, known) for one in documents]
         is_asked = any(one is not None for one in own)
         reporter = await self._find_reporter(waiting) if is_asked else ""
-        sender = owner_of(reporter) if reporter else ""
+        sender = registrable_domain(reporter) if reporter else ""
         judged = []
         for document, part in zip(documents, own, strict=True):
             if part is None:

@@ -11,7 +11,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from mailcheck.checks.mail_domains import owner_of
+from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.receiver_reports import ReceiverReport, ReportKind
@@ -116,7 +116,7 @@ class ReportDomains:
         """
         if domain in self._counted or self._is_watched(domain):
             return True
-        if self._unwatched >= MOST_UNWATCHED or owner_of(domain) != domain:
+        if self._unwatched >= MOST_UNWATCHED or registrable_domain(domain) != domain:
             return False
         self._counted.add(domain)
         self._unwatched += 1

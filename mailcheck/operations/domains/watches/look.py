@@ -7,7 +7,12 @@ from twisted.internet.defer import Deferred, succeed
 from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
 from mailcheck.checks.hosts.starttls import ProbeOutcome
-from mailcheck.checks.watching.facts import AsideOfScore, Facts, facts_of_address, facts_of_domain
+from mailcheck.checks.watching.facts import (
+    Facts,
+    UnscoredVerdicts,
+    facts_of_address,
+    facts_of_domain,
+)
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 from mailcheck.core.watches import Watch, WatchKind
 from mailcheck.operations.ask import Inquiry
@@ -109,7 +114,7 @@ class LookAtWatched:
         return facts_of_domain(
             found.evidence,
             found.score,
-            AsideOfScore(report.mta_sts, report.records.tls_rpt),
+            UnscoredVerdicts(report.mta_sts, report.records.tls_rpt),
             settings.selectors,
             is_port_open=is_port_open,
             now=self._now(),
