@@ -23,10 +23,14 @@ from twisted.internet.defer import ensureDeferred
 from twisted.internet.task import LoopingCall, react
 
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row, Signature, SpfCheck
-from mailcheck.checks.receiver_reports.senders import Seen, Told, pack_rows, tell
+from mailcheck.checks.receiver_reports.senders import PackedRow, ReportedRow, pack_row, pack_rows
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE
-from mailcheck.operations.in_children import find_addresses_to_resolve, read_report_mail, sum_up
+from mailcheck.operations.in_children import (
+    find_addresses_to_resolve,
+    read_report_mail,
+    summarize_page,
+)
 from mailcheck.workers.process import ProcessWorker
 from tests.corpus.report_files import document, gzipped, report_mail
 
@@ -46,11 +50,11 @@ def large_report(rows: int) -> bytes:
     return (text[:start] + "".join(records) + text[end:]).encode()
 
 
-def kept_rows(number: int) -> list[Told]:
+def kept_rows(number: int) -> list[PackedRow]:
     """Give rows as they are kept: of as many addresses, and 200 services."""
     return [
-        tell(
-            Seen(
+        pack_row(
+            ReportedRow(
                 Row(
                     f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}",
                     "none",
@@ -86,7 +90,7 @@ async def measure_overview(reactor: Any, child: ProcessWorker) -> None:
         packed = pack_rows(told)
         await child.run(partial(find_addresses_to_resolve, packed))
         span = (0, LARGEST_REPORT_PAGE)
-        found, _ = await child.run(partial(sum_up, "example.org", packed, "none", {}, span))
+        found, _ = await child.run(partial(summarize_page, "example.org", packed, "none", {}, span))
         times.append(time.perf_counter() - began)
         moments.append(time.perf_counter())
         ticking.stop()

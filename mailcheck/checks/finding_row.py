@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from mailcheck.checks.findings import Area, Severity
 
-GRAVE = 10
+ERROR_TENTHS = 10
 """Tenths of a point from which a finding is an error and its check fails: no SPF record."""
 
-AGAIN = (
+RETRY_ADVICE = (
     "Try again in a minute. If it stays like this, the name servers of that domain or the"
     " resolver of this service do not answer, or the answer is larger than this service reads."
 )
@@ -48,7 +48,7 @@ class Row(Struct, frozen=True):
 
 def severity_at(tenths: int) -> Severity:
     """Return the severity of a finding that takes off tenths of a point."""
-    if tenths >= GRAVE:
+    if tenths >= ERROR_TENTHS:
         return Severity.ERROR
     return Severity.WARNING if tenths else Severity.NOTE
 

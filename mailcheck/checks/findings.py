@@ -72,7 +72,7 @@ class Finding(Struct, frozen=True):
         return (*first, *self.alternatives)
 
 
-ELSEWHERE = "Send the test from the server that sends your real mail."
+SEND_FROM_REAL_SERVER = "Send the test from the server that sends your real mail."
 """What to do where a mail came from a host that can't be judged."""
 
 
@@ -126,6 +126,6 @@ class ChargedFinding(Struct, frozen=True):
     tenths: int = 0
 
 
-def in_order(findings: Iterable[ChargedFinding]) -> list[ChargedFinding]:
+def sorted_by_cost(findings: Iterable[ChargedFinding]) -> list[ChargedFinding]:
     """Give findings as they are read: what costs most first, then the gravest."""
     return sorted(findings, key=lambda one: (-one.tenths, one.finding.severity.rank))

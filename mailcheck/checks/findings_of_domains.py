@@ -1,6 +1,6 @@
 """Findings about the servers of a domain, its registration and blocklists."""
 
-from mailcheck.checks.finding_row import AGAIN, Row
+from mailcheck.checks.finding_row import RETRY_ADVICE, Row
 from mailcheck.checks.findings import Area, Severity
 
 _ERROR, _WARNING, _NOTE, _UNDETERMINED = (
@@ -55,7 +55,7 @@ MX = (
         advice="Keep the few hosts that really receive mail."),
     Row("mx.undetermined", None, "the mail hosts could not be determined",
         "DNS gave no usable answer", _UNDETERMINED,
-        advice=AGAIN),
+        advice=RETRY_ADVICE),
 )
 
 ENCRYPTION = (
@@ -87,13 +87,13 @@ ENCRYPTION = (
         advice="Publish a TLSA record for every mail host."),
     Row("dane.undetermined", None, "DANE could not be determined",
         "DNS gave no usable answer", _UNDETERMINED,
-        advice=AGAIN),
+        advice=RETRY_ADVICE),
     Row("dane.unusable", None, "no TLSA record of a mail host can be used",
         "some senders refuse to deliver, and others ignore it", _ERROR,
         advice="Publish one of usage 3 or 2: \"3 1 1\" and the SHA-256 of the server's key."),
     Row("dnssec.undetermined", None, "DNSSEC could not be determined",
         "DNS gave no usable answer, or the resolver does not validate", _UNDETERMINED,
-        advice=AGAIN),
+        advice=RETRY_ADVICE),
     Row("dnssec.unsigned", None, "the domain is not signed (DNSSEC)",
         "forged answers cannot be told from real ones, and DANE has no effect", _NOTE,
         advice="Switch DNSSEC on at the provider of your name servers."),
@@ -128,7 +128,7 @@ ENCRYPTION = (
         advice="Add the mail host to the policy file and change the id in the record."),
     Row("mta-sts.undetermined", None, "MTA-STS could not be determined",
         "DNS gave no usable answer, or the policy was not fetched", _UNDETERMINED,
-        advice=AGAIN),
+        advice=RETRY_ADVICE),
     Row("mta-sts.unreadable", None, 'the MTA-STS record does not begin with "v=STSv1;"',
         "senders ignore it", _ERROR,
         advice='Replace that TXT record with one beginning with "v=STSv1;".'),
@@ -144,7 +144,7 @@ ENCRYPTION = (
         advice="Correct the address (rua) in the TLS-RPT record."),
     Row("tls-rpt.undetermined", None, "TLS-RPT could not be determined",
         "DNS gave no usable answer", _UNDETERMINED,
-        advice=AGAIN),
+        advice=RETRY_ADVICE),
     Row("tls-rpt.unreadable", None, 'the TLS-RPT record does not begin with "v=TLSRPTv1;"',
         "senders ignore it", _WARNING,
         advice="Replace that TXT record with one beginning with v=TLSRPTv1; and keep the"

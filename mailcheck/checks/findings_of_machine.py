@@ -1,6 +1,6 @@
 """Findings of the doctor, about this machine and its configuration."""
 
-from mailcheck.checks.finding_row import AGAIN, Row
+from mailcheck.checks.finding_row import RETRY_ADVICE, Row
 from mailcheck.checks.findings import Severity
 
 _ERROR, _WARNING, _NOTE, _UNDETERMINED = (
@@ -37,7 +37,7 @@ _STATED = (
         advice="Free some space."),
     Row("doctor.dmarc", None, "the DMARC record of this service could not be determined",
         "DNS gave no usable answer", _UNDETERMINED,
-        advice=AGAIN),
+        advice=RETRY_ADVICE),
     Row("doctor.dmarc.open", None, "receivers are not asked to refuse mail of this service",
         "the domain sends no mail, so all of it is forged", _WARNING,
         advice="Publish this DMARC record."),
@@ -46,7 +46,7 @@ _STATED = (
         advice="To receive mail from outside, set [inbox] domain to a domain of yours."),
     Row("doctor.host", None, "the address of this server could not be determined",
         "DNS gave no usable answer", _UNDETERMINED,
-        advice=AGAIN),
+        advice=RETRY_ADVICE),
     Row("doctor.host.absent", None, "the name of this server has no address",
         "no client can connect by it", _ERROR,
         advice="Publish this server's address for the name."),
@@ -56,7 +56,7 @@ _STATED = (
         " other."),
     Row("doctor.mx", None, "the MX record of this service could not be determined",
         "DNS gave no usable answer", _UNDETERMINED,
-        advice=AGAIN),
+        advice=RETRY_ADVICE),
     Row("doctor.mx.absent", None, "the domain of this service has no MX record",
         "mail from outside does not reach its inboxes", _ERROR,
         advice="Publish an MX record that leads to the name of this server."),
@@ -100,7 +100,7 @@ _STATED = (
         advice="Start it."),
     Row("doctor.spf", None, "the SPF record of this service could not be determined",
         "DNS gave no usable answer", _UNDETERMINED,
-        advice=AGAIN),
+        advice=RETRY_ADVICE),
     Row("doctor.spf.open", None, "the SPF record does not say that the service sends no mail",
         "others can use its name", _WARNING,
         advice="Publish this SPF record, and no other."),

@@ -3,7 +3,7 @@
 All prices stand here, with the version of the score that they make.
 """
 
-from mailcheck.checks.finding_row import AGAIN, Row
+from mailcheck.checks.finding_row import RETRY_ADVICE, Row
 from mailcheck.checks.findings import Area, Severity
 
 _ERROR, _WARNING, _NOTE, _UNDETERMINED = (
@@ -117,7 +117,7 @@ SPF = (
         " before the terms that ask DNS."),
     Row("spf.undetermined", Area.SPF, "SPF could not be determined",
         "DNS gave no usable answer, or the sending host cannot be judged", _UNDETERMINED,
-        advice=AGAIN),
+        advice=RETRY_ADVICE),
     Row("spf.unreadable", Area.SPF, 'a record looks like SPF but does not begin with "v=spf1 "',
         "receivers ignore it; it is a warning where a valid record stands beside it",
         advice="Publish one SPF record that names the senders of both, and remove the other one."),
@@ -150,7 +150,7 @@ HOST = (
         " server."),
     Row("rdns.undetermined", Area.RDNS, "the name of the address could not be determined",
         "DNS gave no usable answer", _UNDETERMINED,
-        advice=AGAIN),
+        advice=RETRY_ADVICE),
     Row("helo.unresolvable", Area.HELO, "the HELO name is no name that resolves",
         "RFC 5321 4.1.4 asks for one, and many receivers check it", price=3,
         advice="Have the server greet (HELO, EHLO) with its full name, one that has an address in"
@@ -160,7 +160,7 @@ HOST = (
         advice="Have the server greet with the name that its address has in reverse DNS."),
     Row("helo.undetermined", Area.HELO, "the HELO name could not be looked up",
         "DNS gave no usable answer", _UNDETERMINED,
-        advice=AGAIN),
+        advice=RETRY_ADVICE),
 )
 
 DKIM = (
@@ -272,7 +272,7 @@ DKIM = (
         advice="Remove t=y from the DKIM record."),
     Row("dkim.undetermined", Area.DKIM, "DKIM could not be determined",
         "DNS gave no usable answer", _UNDETERMINED,
-        advice=AGAIN),
+        advice=RETRY_ADVICE),
     Row("dkim.wildcard", Area.DKIM, "every selector has the same DKIM record (a wildcard)",
         "only a domain without mail needs one", _NOTE,
         advice="Nothing to do if the domain sends no mail; otherwise publish each key at its"
@@ -346,7 +346,7 @@ DMARC = (
         " mail passes."),
     Row("dmarc.undetermined", Area.DMARC, "DMARC could not be determined",
         "DNS gave no usable answer, or the sending host cannot be judged", _UNDETERMINED,
-        advice=AGAIN),
+        advice=RETRY_ADVICE),
     Row("dmarc.unreadable", Area.DMARC, 'the DMARC record does not begin with "v=DMARC1;"',
         "receivers ignore it", _ERROR,
         advice="Replace that TXT record with one beginning with v=DMARC1; and a policy."),

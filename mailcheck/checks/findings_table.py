@@ -16,7 +16,7 @@ FINDINGS = by_name(ROWS)
 """The rows by id and by alias."""
 
 
-def canonical(name: str) -> str:
+def canonical_id(name: str) -> str:
     """Return the present id of a finding for an id of any version; other texts unchanged."""
     row = FINDINGS.get(name)
     return name if row is None else row.id

@@ -52,7 +52,7 @@ class FeatureFinding(Struct, frozen=True):
     count: int
 
 
-class Unjudged(Enum):
+class NotJudgedKind(Enum):
     """What of a mail can be out of sight."""
 
     STYLE_SHEET = "style-sheet"
@@ -62,7 +62,7 @@ class Unjudged(Enum):
 class NotJudged(Struct, frozen=True):
     """What was not to be seen, so that nothing is known of it, and why; ``count`` places."""
 
-    what: Unjudged
+    what: NotJudgedKind
     reason: str
     places: tuple[Place, ...]
     count: int

@@ -100,13 +100,13 @@ class Change:
     """A record to publish, and the values of its name and type that it takes the place of.
 
     Values are as `format_rdata` writes them, in lower case; of TXT records those go that
-    serve the same purpose, whatever they hold. ``place`` is
+    serve the same purpose, whatever they hold. ``rrset_key`` is
     name and type; ``existing_names`` are the name and all above it, which exist with it.
     """
 
     record: RecordToPublish
     replaced: tuple[str, ...] = ()
-    place: tuple[str, str] = field(init=False, compare=False)
+    rrset_key: tuple[str, str] = field(init=False, compare=False)
     existing_names: frozenset[str] = field(init=False, compare=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
@@ -117,20 +117,20 @@ class Change:
         name = self.record.name.lower()
         labels = name.split(".")
         above = frozenset(".".join(labels[start:]) for start in range(len(labels)))
-        object.__setattr__(self, "place", (name, self.record.rdtype))
+        object.__setattr__(self, "rrset_key", (name, self.record.rdtype))
         object.__setattr__(self, "existing_names", above)
         object.__setattr__(self, "_hash", hash((self.record, self.replaced)))
 
     def apply(self, published: tuple[Rdata, ...]) -> tuple[Rdata, ...]:
         """Give what stands at the place afterwards."""
         new = _rdata(self.record.rdtype, self.record.value)
-        kept = tuple(one for one in published if not self.drops(one))
+        kept = tuple(one for one in published if not self.replaces(one))
         if not kept:
             return (new,)
         written = format_rdata(new)
         return kept if any(format_rdata(one) == written for one in kept) else (*kept, new)
 
-    def drops(self, published: Rdata) -> bool:
+    def replaces(self, published: Rdata) -> bool:
         """Tell whether a published record goes."""
         rdtype = self.record.rdtype
         if rdtype == "PTR":
@@ -173,8 +173,8 @@ _KINDS = tuple(
 )
 
 
-Seen = frozenset[Change]
-UNSEEN: Seen = frozenset()
+VisibleChanges = frozenset[Change]
+NO_CHANGES: VisibleChanges = frozenset()
 """No change can be seen."""
 
 
@@ -196,7 +196,7 @@ class Overlay(Answers):
         super().__init__(below.known, below.missing, below.given_up)
         self.changes = tuple(changes)
         self.zone: ProposedZone = below.zone if isinstance(below, Overlay) else zone
-        self._by_place = {change.place: change for change in self.changes}
+        self._by_place = {change.rrset_key: change for change in self.changes}
         self._existing = frozenset().union(*(one.existing_names for one in self.changes))
 
     def lookup(self, name: str, rdtype: str) -> DnsAnswer | None:
@@ -213,23 +213,25 @@ class Overlay(Answers):
             return DnsAnswer(question, failure.status, canonical_name=question.name)
         return self._change(answer)
 
-    def choose(self, places: frozenset[tuple[str, str]], absent: frozenset[str]) -> Seen:
+    def visible_changes(
+        self, places: frozenset[tuple[str, str]], absent: frozenset[str]
+    ) -> VisibleChanges:
         """Give the changes that can be seen: at these places, or in names that did not exist."""
         if places.isdisjoint(self._by_place) and absent.isdisjoint(self._existing):
-            return UNSEEN
+            return NO_CHANGES
         return frozenset(
             one
             for one in self.changes
-            if one.place in places or not absent.isdisjoint(one.existing_names)
+            if one.rrset_key in places or not absent.isdisjoint(one.existing_names)
         )
 
     def _change(self, answer: DnsAnswer) -> DnsAnswer:
-        place = final_name_of(answer)
-        change = self._by_place.get((place, answer.question.rdtype))
+        rrset_key = final_name_of(answer)
+        change = self._by_place.get((rrset_key, answer.question.rdtype))
         if change is not None and answer.status.is_determined:
             return answer._replace(status=DnsStatus.FOUND, records=change.apply(answer.records))
         # Names with a record at them or below them exist (RFC 8020).
-        if answer.status is DnsStatus.NXDOMAIN and place in self._existing:
+        if answer.status is DnsStatus.NXDOMAIN and rrset_key in self._existing:
             return answer._replace(status=DnsStatus.NODATA)
         return answer
 

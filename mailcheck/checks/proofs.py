@@ -19,7 +19,7 @@ from msgspec import field as msgspec_field
 
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsStatus
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
-from mailcheck.checks.overlay import UNSEEN, Change, Overlay, Seen, final_name_of
+from mailcheck.checks.overlay import NO_CHANGES, Change, Overlay, VisibleChanges, final_name_of
 
 Given = TypeVarTuple("Given")
 Verdict = TypeVar("Verdict")
@@ -70,11 +70,11 @@ class _Made(Generic[Verdict]):
         """Tell whether a trial changes the same of what was read for it."""
         return self._seen == self._choose(trial)
 
-    def _choose(self, trial: Overlay | None) -> Seen:
-        return UNSEEN if trial is None else trial.choose(self._places, self._absent)
+    def _choose(self, trial: Overlay | None) -> VisibleChanges:
+        return NO_CHANGES if trial is None else trial.visible_changes(self._places, self._absent)
 
 
-class Kept(Generic[Verdict, *Given]):
+class CachedEvaluation(Generic[Verdict, *Given]):
     """An evaluation that is made once for the same inputs and the same answers.
 
     A verdict holds for each trial that changes nothing of what was read for it: a record
@@ -104,8 +104,8 @@ class Kept(Generic[Verdict, *Given]):
 Result = TypeVar("Result")
 
 
-class Same(Generic[Result, *Given]):
-    """A conclusion that is drawn once from the very same verdicts, such as `Kept` gives."""
+class CachedConclusion(Generic[Result, *Given]):
+    """A conclusion that is computed once for the same inputs, compared by identity."""
 
     def __init__(self, conclude: Callable[[*Given], Result]) -> None:
         self._conclude = conclude

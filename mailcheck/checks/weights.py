@@ -20,11 +20,11 @@ from mailcheck.checks.finding_row import BadTable
 from mailcheck.checks.findings import Area, ChargedFinding, Finding, RecordToPublish
 from mailcheck.checks.findings_table import FINDINGS, make_finding
 
-MAKING = (Area.HEADERS, Area.CONTENT, Area.TRANSPORT, Area.LINKS, Area.UNSUBSCRIBE)
+QUALITY_AREAS = (Area.HEADERS, Area.CONTENT, Area.TRANSPORT, Area.LINKS, Area.UNSUBSCRIBE)
 """Areas of how a mail is made. The content filter judges many of these things too, with weights
 learned from real mail; prices are only on what receivers' own rules name."""
 
-MAX_MAKING = 15
+MAX_QUALITY = 15
 """Tenths for the making of a mail: it does not weigh as much as who sent it."""
 
 MEASURED = frozenset({"dnsbl.listed", "spamassassin.points"})
@@ -77,7 +77,7 @@ def price_finding(finding: Finding, measured: int = 0) -> ChargedFinding:
     return _charged(finding, measured if is_measured else FINDINGS[finding.id].price or 0)
 
 
-def remark(finding: Finding) -> ChargedFinding:
+def uncharged(finding: Finding) -> ChargedFinding:
     """Return a finding that costs nothing here, whatever it costs elsewhere."""
     return _charged(finding, 0)
 

@@ -17,8 +17,14 @@ from mailcheck.api.domains.receiver_reports import (
 from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import open_resolvers
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
-from mailcheck.checks.receiver_reports.reading import Refused, read_report_files
-from mailcheck.checks.receiver_reports.senders import Cause, Seen, overview_of, rows_of_report, tell
+from mailcheck.checks.receiver_reports.reading import RejectedDocument, read_report_files
+from mailcheck.checks.receiver_reports.senders import (
+    Cause,
+    ReportedRow,
+    overview_of,
+    pack_row,
+    rows_of_report,
+)
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Console, Line, Painted
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
@@ -92,7 +98,7 @@ def _read(names: Iterable[str]) -> _Files:
         for report in reports:
             if isinstance(report, AggregateReport):
                 found.dmarc.append(report)
-            elif isinstance(report, Refused):
+            elif isinstance(report, RejectedDocument):
                 found.refused.append(RefusedFile(name, report.why))
             else:
                 found.tls.append(report)
@@ -125,7 +131,7 @@ async def _dmarc_online(options: argparse.Namespace, console: Console, reactor: 
     try:
         look = LookAtSenders(DirectWorker(), resolvers.plain, None, of_the_system(reactor))
         shown = [
-            await look.look(domain, list(map(tell, seen)), policy)
+            await look.look(domain, list(map(pack_row, seen)), policy)
             for domain, (seen, policy) in _by_domain(found.dmarc).items()
         ]
     finally:
@@ -133,7 +139,7 @@ async def _dmarc_online(options: argparse.Namespace, console: Console, reactor: 
     return _say_dmarc(found, shown, options, console)
 
 
-def _by_domain(reports: Iterable[AggregateReport]) -> dict[str, tuple[list[Seen], str]]:
+def _by_domain(reports: Iterable[AggregateReport]) -> dict[str, tuple[list[ReportedRow], str]]:
     """Return what was seen of each domain, and the policy of its newest report."""
     found = {}
     for domain in dict.fromkeys(one.domain for one in reports):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mailcheck.checks.deliverability.reading import MailReading
     from mailcheck.checks.mail_checks import MailChecks
-    from mailcheck.checks.receiver_reports.reading import Refused, Report
+    from mailcheck.checks.receiver_reports.reading import RejectedDocument, Report
     from mailcheck.checks.receiver_reports.senders import Overview
     from mailcheck.core.content import MessageContent
 
@@ -48,15 +48,15 @@ check_raw_mail: Callable[[bytes], MailChecks] = ByName(
     "mailcheck.checks.html_checks.check", "check_raw_mail"
 )
 change_dkimpy: Callable[[], None] = ByName("mailcheck.checks.dkim.dkimpy_verify", "change_dkimpy")
-read_report_mail: Callable[[bytes], list[Report | Refused]] = ByName(
+read_report_mail: Callable[[bytes], list[Report | RejectedDocument]] = ByName(
     "mailcheck.checks.receiver_reports.reading", "read_report_mail"
 )
 find_addresses_to_resolve: Callable[[bytes], list[str]] = ByName(
     "mailcheck.checks.receiver_reports.senders", "find_addresses_to_resolve"
 )
-sum_up: Callable[[str, bytes, str, Mapping[str, str], tuple[int, int]], tuple[Overview, int]] = (
-    ByName("mailcheck.checks.receiver_reports.senders", "sum_up")
-)
-read_report_file: Callable[[bytes], list[Report | Refused]] = ByName(
+summarize_page: Callable[
+    [str, bytes, str, Mapping[str, str], tuple[int, int]], tuple[Overview, int]
+] = ByName("mailcheck.checks.receiver_reports.senders", "summarize_page")
+read_report_file: Callable[[bytes], list[Report | RejectedDocument]] = ByName(
     "mailcheck.checks.receiver_reports.reading", "read_report_file"
 )

@@ -75,14 +75,14 @@ class _Proving:
             attempt = (Change(record, finding.replaced), *beside)
             fix = await self._prove(finding, attempt)
             if fix is not None:
-                self._accepted[fix.change.place] = attempt
+                self._accepted[fix.change.rrset_key] = attempt
                 return fix
         return None
 
     async def _prove(self, finding: Finding, attempt: Attempt) -> ProvenFix | None:
         alone = await self._try(attempt)
         fix = None if alone is None else self._make(finding, attempt, self._before, alone)
-        rival = self._accepted.get(attempt[0].place)
+        rival = self._accepted.get(attempt[0].rrset_key)
         if alone is not None and fix is not None:
             # Where it takes the place of a record that is shown, nothing may be undone.
             state = None if rival is None else await self._try(rival)
@@ -115,9 +115,9 @@ class _Proving:
         others: Attempt = (),
     ) -> ProvenFix | None:
         change = attempt[0]
-        published = self._inquiry.records_at(*change.place)
+        published = self._inquiry.records_at(*change.rrset_key)
         # The values that go, as they are typed into a zone editor.
-        removed = tuple(format_rdata(one) for one in published if change.drops(one))
+        removed = tuple(format_rdata(one) for one in published if change.replaces(one))
         beside = tuple(one.record for one in _together((attempt[1:], others)))
         try:
             return ProvenFix(finding, change, removed, before, after, beside)

@@ -18,7 +18,7 @@ from mailcheck.checks.receiver_reports.limits import (
     MAX_UNPACKED,
 )
 from mailcheck.checks.receiver_reports.reading import (
-    Refused,
+    RejectedDocument,
     read_report_file,
     read_report_mail,
 )
@@ -37,7 +37,7 @@ def refusal(data: bytes) -> str:
         (found,) = read_report_file(data)
     except ReportRefused as refused:
         return str(refused)
-    assert isinstance(found, Refused)
+    assert isinstance(found, RejectedDocument)
     return found.why
 
 
@@ -114,7 +114,11 @@ def test_a_mail_shares_its_room_for_pieces() -> None:
         b"--" + boundary + b"--", (b"--" + boundary + part) * 2 + b"--" + boundary + b"--"
     )
     found = read_report_mail(crowd)
-    assert [isinstance(one, Refused) and one.why == PIECES for one in found] == [False, False, True]
+    assert [isinstance(one, RejectedDocument) and one.why == PIECES for one in found] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_a_report_in_many_members_is_read() -> None:
@@ -122,7 +126,7 @@ def test_a_report_in_many_members_is_read() -> None:
     members = [gzip.compress(GOOD[n : n + 4]) for n in range(0, len(GOOD), 4)]
     assert 400 < len(members) <= MAX_MEMBERS
     (found,) = read_report_file(b"".join(members))
-    assert not isinstance(found, Refused)
+    assert not isinstance(found, RejectedDocument)
 
 
 def test_packing_that_lies_is_refused() -> None:
@@ -170,7 +174,7 @@ def test_entities_are_never_read(declaration: str) -> None:
 def test_undeclared_entities_are_no_text() -> None:
     """An entity that nobody has declared stays as it is written, and is a problem."""
     (found,) = read_report_file(changed("google.com", "&xxe;"))
-    assert not isinstance(found, Refused)
+    assert not isinstance(found, RejectedDocument)
     assert found.organisation == "&xxe;"
     assert "undefined entity" in found.problems[0]
 
@@ -191,7 +195,7 @@ def test_nesting_and_rows_are_limited() -> None:
 def test_long_texts_and_much_evidence_are_cut() -> None:
     """No text of a report is kept longer than a name, no row has endless signatures or reasons."""
     (report,) = read_report_file(changed("google.com", "x" * 1_000_000))
-    assert not isinstance(report, Refused)
+    assert not isinstance(report, RejectedDocument)
     assert len(report.organisation) == MAX_TEXT
     signature = "<dkim><domain>a.example</domain><result>pass</result></dkim>"
     reason = "<reason><type>other</type></reason>"
@@ -238,7 +242,7 @@ def test_broken_dates_are_refused(begin: str, end: str) -> None:
 def test_counts_that_are_none_lose_their_row(count: str) -> None:
     """Negative, empty, fabulous and foreign numbers count nothing, and are said."""
     (report,) = read_report_file(changed(">120<", f">{count}<"))
-    assert not isinstance(report, Refused)
+    assert not isinstance(report, RejectedDocument)
     assert sum(getattr(report, "rows", {}).values()) == 3
     assert report.problems[0].startswith("row 1 is left out: ")
     assert len(report.problems[0]) < 120
@@ -247,7 +251,7 @@ def test_counts_that_are_none_lose_their_row(count: str) -> None:
 def test_many_bad_rows_are_said_once() -> None:
     """Thousands of bad rows make some sentences, and their number."""
     (report,) = read_report_file(changed("<record>", "<record/>" * 5_000 + "<record>"))
-    assert not isinstance(report, Refused)
+    assert not isinstance(report, RejectedDocument)
     assert len(report.problems) == MAX_PROBLEMS + 1
     assert report.problems[-1] == "5000 rows are left out in all"
 
@@ -301,4 +305,4 @@ def test_a_mail_of_many_bombs_is_cut_short() -> None:
     )
     found = read_report_mail(crowd)
     assert len(found) == MAX_DOCUMENTS
-    assert all(isinstance(one, Refused) for one in found)
+    assert all(isinstance(one, RejectedDocument) for one in found)

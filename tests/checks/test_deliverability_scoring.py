@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.charging import cap
 from mailcheck.checks.deliverability.content_filter import FilterProblem, unavailable
-from mailcheck.checks.deliverability.score import OF_SPF, MailScore, score_mail
+from mailcheck.checks.deliverability.score import SPF_AREAS, MailScore, score_mail
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dnsbl.listings import (
     STOPS_DELIVERY,
@@ -18,7 +18,7 @@ from mailcheck.checks.dnsbl.listings import (
     UnknownReason,
     unknown_listing,
 )
-from mailcheck.checks.finding_row import GRAVE, severity_at
+from mailcheck.checks.finding_row import ERROR_TENTHS, severity_at
 from mailcheck.checks.findings import (
     Area,
     ChargedFinding,
@@ -128,12 +128,12 @@ def test_each_single_fault(changes: dict[str, Any], finding_id: str) -> None:
     )
     assert only.finding.meaning
     assert only.finding.fix
-    assert finding_id.startswith(f"{only.area.value}.") or only.area not in OF_SPF
-    summary = check(score, Area.SPF if only.area in OF_SPF else only.area)
+    assert finding_id.startswith(f"{only.area.value}.") or only.area not in SPF_AREAS
+    summary = check(score, Area.SPF if only.area in SPF_AREAS else only.area)
     assert summary.tenths == price
     assert summary.reason == only.finding.meaning
     assert summary.fix == only.finding.fix
-    assert summary.status is (CheckStatus.FAIL if price >= GRAVE else CheckStatus.WARN)
+    assert summary.status is (CheckStatus.FAIL if price >= ERROR_TENTHS else CheckStatus.WARN)
 
 
 def test_what_costs_nothing() -> None:

@@ -13,10 +13,10 @@ from mailcheck.checks.findings_table import (
     FINDINGS,
     ROWS,
     aliases_of,
-    canonical,
+    canonical_id,
     make_finding,
 )
-from mailcheck.checks.weights import MEASURED, price_finding, remark
+from mailcheck.checks.weights import MEASURED, price_finding, uncharged
 
 ROOT = Path(mailcheck.__file__).parent
 ROOMS = ("checks", "operations", "assembly", "probes")
@@ -153,9 +153,9 @@ def test_a_table_that_contradicts_itself_is_refused(row: Row, reason: str) -> No
 
 def test_an_alias_leads_to_its_row() -> None:
     """Earlier ids are known, and no finding is made with one."""
-    assert canonical("dkim.short-key") == "dkim.key-too-short"
-    assert canonical("dkim.key-too-short") == "dkim.key-too-short"
-    assert canonical("record") == "record"
+    assert canonical_id("dkim.short-key") == "dkim.key-too-short"
+    assert canonical_id("dkim.key-too-short") == "dkim.key-too-short"
+    assert canonical_id("record") == "record"
     assert aliases_of("dkim.several-keys") == ("dkim.several",)
     assert aliases_of("spf.ptr") == aliases_of("made.up") == ()
 
@@ -169,7 +169,7 @@ def test_only_measured_findings_take_a_measured_price() -> None:
         listed = make_finding(name, "m", "f", severity=Severity.ERROR)
         assert price_finding(listed, 5).tenths == 5
     grave = make_finding("spf.open", "m", "f")
-    assert remark(grave) == ChargedFinding(Area.SPF, grave, 0)
+    assert uncharged(grave) == ChargedFinding(Area.SPF, grave, 0)
     with pytest.raises(BadTable, match=r"mx\.null"):
         price_finding(make_finding("mx.null", "m", "f"))
 

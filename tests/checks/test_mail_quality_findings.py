@@ -23,7 +23,7 @@ from mailcheck.checks.quality.unsubscribe import (
     find_one_click,
     judge_unsubscribe,
 )
-from mailcheck.checks.weights import MAKING, price_finding
+from mailcheck.checks.weights import QUALITY_AREAS, price_finding
 from mailcheck.core.instants import DAY, HOUR, Instant, parse_instant
 from mailcheck.core.messages import TlsFacts
 from tests.fakes.sample_mails import HTML, TEXT, WORDS, make_html_mail, make_mail, make_parts
@@ -188,7 +188,7 @@ def test_every_finding_is_tested() -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 written |= {node.value} if pattern.fullmatch(node.value) else set()
     assert written == FAULTY.keys() | OTHERS.keys()
-    assert written == {row.id for row in ROWS if row.area in MAKING}
+    assert written == {row.id for row in ROWS if row.area in QUALITY_AREAS}
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ from mailcheck.checks.quality.header import judge_headers
 from mailcheck.checks.quality.links import judge_links
 from mailcheck.checks.quality.reading import read_mail
 from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED, judge_unsubscribe
-from mailcheck.checks.weights import MAKING, MAX_MAKING
+from mailcheck.checks.weights import MAX_QUALITY, QUALITY_AREAS
 from mailcheck.core.instants import parse_instant
 from mailcheck.core.messages import TlsFacts
 from tests.fakes.sample_mails import HTML, make_mail
 
 NOW = parse_instant("2026-11-21T10:00:05Z")
 TLS = TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384")
-TENTHS = {row.id: row.price for row in ROWS if row.price and row.area in MAKING}
+TENTHS = {row.id: row.price for row in ROWS if row.price and row.area in QUALITY_AREAS}
 FAULTS = sorted(TENTHS)
 
 
@@ -52,14 +52,14 @@ def test_each_fault_costs_its_points_and_all_at_most_the_cap(faults: frozenset[s
     found = judge_with(faults)
     assert {one.finding.id for one in found if one.tenths} == faults
     assert total(found) == sum(TENTHS[fault] for fault in faults)
-    assert total(cap(found, MAX_MAKING)) == min(total(found), MAX_MAKING)
+    assert total(cap(found, MAX_QUALITY)) == min(total(found), MAX_QUALITY)
 
 
 @given(st.frozensets(st.sampled_from(FAULTS)), st.sampled_from(FAULTS))
 def test_one_more_fault_never_costs_less(faults: frozenset[str], fault: str) -> None:
     """Whatever else is wrong."""
-    before = cap(judge_with(faults), MAX_MAKING)
-    assert total(cap(judge_with(faults | {fault}), MAX_MAKING)) >= total(before)
+    before = cap(judge_with(faults), MAX_QUALITY)
+    assert total(cap(judge_with(faults | {fault}), MAX_QUALITY)) >= total(before)
 
 
 @given(st.binary(max_size=600))
@@ -72,5 +72,5 @@ def test_any_mail_costs_at_most_the_cap(raw: bytes) -> None:
         *judge_links(facts),
         *judge_unsubscribe(facts, frozenset()),
     )
-    assert 0 <= total(cap(found, MAX_MAKING)) <= MAX_MAKING
+    assert 0 <= total(cap(found, MAX_QUALITY)) <= MAX_QUALITY
     assert len({one.finding.id for one in found}) >= len(found) - len(facts.authors)

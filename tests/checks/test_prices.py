@@ -3,7 +3,7 @@
 import hashlib
 import json
 
-from mailcheck.checks.finding_row import GRAVE
+from mailcheck.checks.finding_row import ERROR_TENTHS
 from mailcheck.checks.findings_of_mails import SCORING_VERSION
 from mailcheck.checks.findings_table import ROWS
 from mailcheck.checks.weights import (
@@ -11,7 +11,7 @@ from mailcheck.checks.weights import (
     FILTER_MAX_POINTS,
     LISTING_TIERS,
     MAX_LISTINGS,
-    MAX_MAKING,
+    MAX_QUALITY,
 )
 
 PUBLISHED = {"2": "8aeed07bbece59b4"}
@@ -23,7 +23,7 @@ def digest() -> str:
     """Return a digest of everything that decides how much a finding takes off."""
     prices = {row.id: row.price for row in ROWS if row.price is not None}
     tiers = [(tier.weight, tier.tenths) for tier in LISTING_TIERS]
-    limits = (GRAVE, MAX_MAKING, MAX_LISTINGS, FILTER_FACTOR, FILTER_MAX_POINTS)
+    limits = (ERROR_TENTHS, MAX_QUALITY, MAX_LISTINGS, FILTER_FACTOR, FILTER_MAX_POINTS)
     text = json.dumps([prices, tiers, limits], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

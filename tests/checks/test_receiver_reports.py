@@ -15,14 +15,14 @@ from mailcheck.checks.receiver_reports.aggregate import (
 )
 from mailcheck.checks.receiver_reports.limits import MAX_COUNT
 from mailcheck.checks.receiver_reports.reading import (
-    Refused,
+    RejectedDocument,
     read_report_file,
     read_report_files,
     read_report_mail,
 )
 from mailcheck.checks.receiver_reports.senders import (
     Cause,
-    Seen,
+    ReportedRow,
     Sender,
     advise,
     explain,
@@ -257,7 +257,7 @@ def test_the_true_reason_is_said_about_a_time(begin: str, reason: str) -> None:
 
 def told(**changes: object) -> tuple[str, str]:
     """Say why the mail of a row fails, and what to do."""
-    seen = Seen(row(**changes), 3, "r.example", Instant(0), Instant(0))
+    seen = ReportedRow(row(**changes), 3, "r.example", Instant(0), Instant(0))
     (sender,) = overview_of("example.org", [seen], "none", {}).senders
     return explain(sender), advise(sender)
 
@@ -526,7 +526,7 @@ def test_a_policy_without_a_domain_has_that_of_its_report() -> None:
         assert report.policies[-1].successful == 2
         assert not report.problems
     (refused,) = read_report_mail(mail)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RejectedDocument)
     assert "no policy-domain" in refused.why
 
 
@@ -574,8 +574,10 @@ def test_every_mail_of_a_mailbox_counts() -> None:
     box = b"".join(b"From r@r.example Fri Nov 20 03:00:00 2026\r\n" + m + b"\r\n" for m in mails)
     for data in (box, box.replace(b"\r\n", b"\n")):
         found = read_report_files(data)
-        assert [one for one in found if not isinstance(one, Refused)] == list(map(parsed, reports))
-        (refused,) = [one for one in found if isinstance(one, Refused)]
+        assert [one for one in found if not isinstance(one, RejectedDocument)] == list(
+            map(parsed, reports)
+        )
+        (refused,) = [one for one in found if isinstance(one, RejectedDocument)]
         assert refused.why.startswith("mail 2: ")
     assert read_report_files(mails[0]) == [parsed("google.xml")]
 

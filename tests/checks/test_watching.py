@@ -12,7 +12,7 @@ from mailcheck.checks.watching.changes import (
     LASTING_RUNS,
     UNDETERMINED,
     Comparison,
-    State,
+    WatchState,
     compare,
     read_state,
     write_state,
@@ -59,7 +59,7 @@ def silent(*names: str) -> Facts:
 
 def run_all(*runs: Facts) -> list[Comparison]:
     """Compare runs one after the other, an hour apart; states are kept between them as text."""
-    state: State | None = None
+    state: WatchState | None = None
     compared = []
     for number, facts in enumerate(runs):
         one = compare(state, facts, Instant(number * HOUR))

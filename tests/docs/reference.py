@@ -21,7 +21,7 @@ from mailcheck.checks.dnsbl.catalogue import Blocklist, packaged_catalogue_text,
 from mailcheck.checks.finding_row import Row
 from mailcheck.checks.findings_table import ROWS
 from mailcheck.checks.quality.topics import load_topics
-from mailcheck.checks.weights import LISTING_TIERS, MAKING, MEASURED
+from mailcheck.checks.weights import LISTING_TIERS, MEASURED, QUALITY_AREAS
 from mailcheck.cli.main import COMMANDS, make_parser
 from mailcheck.config.options import Config
 from mailcheck.config.reading import FILE_SUFFIX, variable_name
@@ -350,8 +350,8 @@ def write_prices() -> str:
     """Write the page of prices with its tables as they are charged."""
     priced = [row for row in ROWS if row.price is not None]
     tables = {
-        "costs": _price_table(row for row in priced if row.area not in MAKING),
-        "format": _price_table(row for row in priced if row.area in MAKING),
+        "costs": _price_table(row for row in priced if row.area not in QUALITY_AREAS),
+        "format": _price_table(row for row in priced if row.area in QUALITY_AREAS),
         "listings": table(
             ("Weight of the list", "Points", "Why"),
             (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mailcheck.checks.weights import MAX_LISTINGS, MAX_MAKING
+from mailcheck.checks.weights import MAX_LISTINGS, MAX_QUALITY
 from tests.docs.reference import (
     FOLDER,
     PRICES,
@@ -42,5 +42,5 @@ def test_the_published_prices_are_those_that_are_charged() -> None:
     """Every price, tier and cap of a mail's score stands on the page about it."""
     text = PRICES.read_text("utf-8")
     assert text == write_prices(), "write it anew with `make reference`"
-    for most in (MAX_LISTINGS, MAX_MAKING):
+    for most in (MAX_LISTINGS, MAX_QUALITY):
         assert f"{most / 10:.1f} at most for all together" in text

@@ -50,7 +50,7 @@ GOOD = {
 POLICY = "version: STSv1\nmode: enforce\nmx: mx.d.example\nmax_age: 604800\n"
 OFFERED = ReportPlaces("dmarc-abc@in.here.example", "tls-abc@here.example", "")
 MAX_STEPS = 12
-GRAVE = (Severity.ERROR, Severity.WARNING)
+SERIOUS = (Severity.ERROR, Severity.WARNING)
 
 
 class Case(Struct, frozen=True):
@@ -231,7 +231,9 @@ def worse(before: Sequence[Finding], after: Sequence[Finding], mended: Finding) 
     return [
         one.id
         for one in after
-        if one.id not in had and one.severity in GRAVE and one.severity.rank <= mended.severity.rank
+        if one.id not in had
+        and one.severity in SERIOUS
+        and one.severity.rank <= mended.severity.rank
     ]
 
 
@@ -269,7 +271,7 @@ def test_advice_is_good_to_its_end(name: str) -> None:
         # An overlay answers for no other names below a wildcard.
         assert after.score == fix.score_after or fix.record.name.startswith("*.")
         assert passing(zone, case.senders) >= could
-    left = {one.id for one in report.outcome.findings if one.severity in GRAVE}
+    left = {one.id for one in report.outcome.findings if one.severity in SERIOUS}
     assert left <= set(case.ends)
     assert passing(zone, case.senders) == set(case.senders)
     kept = [one.record.key_data for one in report.records.dkim.usable_keys]

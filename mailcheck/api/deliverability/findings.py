@@ -12,7 +12,7 @@ from mailcheck.api.domains.findings import (
     render_fix,
 )
 from mailcheck.api.shapes import ABSENT, Absent, Shape, said
-from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity, in_order
+from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity, sorted_by_cost
 from mailcheck.checks.findings_table import aliases_of
 from mailcheck.checks.proofs import Proofs, proof_of
 
@@ -92,7 +92,7 @@ def render_area(
 
 def render_all(findings: Iterable[ChargedFinding], proofs: Proofs) -> tuple[MailFinding, ...]:
     """Give findings: what costs most first, then the gravest."""
-    return tuple(render_charged(one, proofs) for one in in_order(findings))
+    return tuple(render_charged(one, proofs) for one in sorted_by_cost(findings))
 
 
 def render_deduction(one: ChargedFinding, proofs: Proofs) -> Deduction:

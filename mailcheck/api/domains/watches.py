@@ -11,7 +11,7 @@ from mailcheck.api.inbox.webhooks import Secret
 from mailcheck.api.shapes import Always, Count, Shape, Texts, Timestamp, said
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.scoring.score import grade_of
-from mailcheck.checks.watching.changes import State, read_state
+from mailcheck.checks.watching.changes import WatchState, read_state
 from mailcheck.checks.watching.facts import ANSWERS, CERTIFICATE_ENDS, host_of
 from mailcheck.checks.watching.uptime import uptime
 from mailcheck.core import watches
@@ -398,7 +398,7 @@ def _moment(instant: Instant | None) -> str | None:
     return None if instant is None else format_instant(instant)
 
 
-def _problems(state: State) -> tuple[WatchProblem, ...]:
+def _problems(state: WatchState) -> tuple[WatchProblem, ...]:
     found = [
         WatchProblem(key, fact.severity, fact.says)
         for key, fact in state.problems
@@ -407,7 +407,7 @@ def _problems(state: State) -> tuple[WatchProblem, ...]:
     return tuple(sorted(found, key=lambda one: one.severity.rank))
 
 
-def _answering(state: State) -> dict[str, str | None]:
+def _answering(state: WatchState) -> dict[str, str | None]:
     found = {}
     for topic, seen in state.topics.items():
         host = host_of(topic)
@@ -417,7 +417,7 @@ def _answering(state: State) -> dict[str, str | None]:
     return found
 
 
-def _hosts(state: State, now: Instant) -> tuple[WatchedHost, ...]:
+def _hosts(state: WatchState, now: Instant) -> tuple[WatchedHost, ...]:
     hosts = []
     for topic, seen in state.topics.items():
         host = host_of(topic)

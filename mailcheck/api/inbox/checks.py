@@ -7,7 +7,7 @@ from mailcheck.api.shapes import Count, Shape, Texts, said, spelled
 from mailcheck.checks import mail_checks as checks
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.link_checks import LinkCheck, LinkProblem, LinkVerdict
-from mailcheck.checks.mail_checks import Unjudged
+from mailcheck.checks.mail_checks import NotJudgedKind
 from mailcheck.core.identifiers import MessageId
 
 FEATURE_PAGE = "https://www.caniemail.com/features/{slug}/"
@@ -55,7 +55,7 @@ class FeatureFinding(Shape):
 class NotJudged(Shape):
     """What was not to be seen, so that nothing is known of it."""
 
-    what: Unjudged
+    what: NotJudgedKind
     reason: str
     places: Annotated[tuple[Place, ...], said("the first few")]
     count: Annotated[int, said("places there are", ge=1)]

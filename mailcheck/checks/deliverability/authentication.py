@@ -36,7 +36,7 @@ class Origin(Struct, frozen=True):
         return None if self.problem else self.address
 
     @property
-    def opening(self) -> str:
+    def notice(self) -> str:
         """Give the sentence with which the report opens; empty when the address can be judged."""
         if not self.problem:
             return ""
@@ -57,7 +57,7 @@ def judge_origin(client_ip: str, helo_name: str, *, allow_private: bool) -> Orig
     return Origin(client_ip, helo_name, address, "" if is_usable else str(reason))
 
 
-TOO_SLOW = "It could not be determined in time; ask again in a moment."
+TIMED_OUT = "It could not be determined in time; ask again in a moment."
 
 
 class Authentication(Struct, frozen=True):
@@ -94,7 +94,7 @@ def undetermined_authentication(
 
 def undetermined_spf(origin: Origin, sender_domain: str) -> SpfOfMail:
     """Give SPF where it was not judged: by an address that no record can know, or for no time."""
-    why = TOO_SLOW
+    why = TIMED_OUT
     if origin.judged_address is None:
         why = (
             f"The mail came from {origin.client_ip or 'nowhere'} ({origin.problem}), an address"
@@ -114,13 +114,13 @@ def undetermined_spf(origin: Origin, sender_domain: str) -> SpfOfMail:
 def undetermined_dkim(headers: Sequence[SignatureHeader]) -> DkimOfMail:
     """Give the results for signatures that could not be verified in time."""
     return DkimOfMail(
-        tuple(SignatureOfMail(header, AuthResult.TEMPERROR, None, TOO_SLOW) for header in headers)
+        tuple(SignatureOfMail(header, AuthResult.TEMPERROR, None, TIMED_OUT) for header in headers)
     )
 
 
 def undetermined_dmarc() -> DmarcOfMail:
     """Give DMARC for a mail whose author could not be read in time."""
-    return without_author(AuthResult.TEMPERROR, TOO_SLOW)
+    return without_author(AuthResult.TEMPERROR, TIMED_OUT)
 
 
 def _is_lost(result: AuthResult, earlier: AuthResult) -> bool:

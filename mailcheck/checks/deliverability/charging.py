@@ -27,7 +27,7 @@ from mailcheck.checks.dmarc.stricter import STRICTER
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, describe_listings
 from mailcheck.checks.finding_row import severity_at
 from mailcheck.checks.findings import (
-    ELSEWHERE,
+    SEND_FROM_REAL_SERVER,
     ChargedFinding,
     Finding,
     Severity,
@@ -43,7 +43,7 @@ from mailcheck.checks.weights import (
     cost_of_listing,
     cost_of_points,
     price_finding,
-    remark,
+    uncharged,
 )
 
 
@@ -63,7 +63,7 @@ def cap(charged: Iterable[ChargedFinding], most: int) -> tuple[ChargedFinding, .
     return tuple(capped)
 
 
-OF_A_PASS = ("spf.open", "spf.wide")
+WEAK_RECORD_IDS = ("spf.open", "spf.wide")
 """Findings about a record that make its pass worth little."""
 
 
@@ -79,15 +79,15 @@ def charge_spf(
     if identity.result is AuthResult.TEMPERROR and not identity.silent_names:
         # DNS is not to blame: nobody could tell.
         meaning = f"SPF could not be determined. {identity.explanation}"
-        return (charge("spf.undetermined", meaning, ELSEWHERE),)
+        return (charge("spf.undetermined", meaning, SEND_FROM_REAL_SERVER),)
     of_sender = describe_spf_of_mail(spf, record, is_own_host=is_own_host)
     of_helo = describe_spf_of_helo(spf, is_own_host=is_own_host)
     is_pass, known = identity.result is AuthResult.PASS, () if record is None else record.findings
-    of_pass = (one for one in known if is_pass and one.id in OF_A_PASS)
+    of_pass = (one for one in known if is_pass and one.id in WEAK_RECORD_IDS)
     return (
         *(() if of_sender is None else (price_finding(of_sender),)),
         *(price_finding(one) for one in of_pass),
-        *(() if of_helo is None else (remark(of_helo),)),
+        *(() if of_helo is None else (uncharged(of_helo),)),
     )
 
 
@@ -131,7 +131,7 @@ def charge_dkim(dkim: DkimOfMail, dmarc: DmarcOfMail) -> tuple[ChargedFinding, .
     )
     return (
         *(price_finding(finding) for finding in charged),
-        *(remark(finding) for finding in rest),
+        *(uncharged(finding) for finding in rest),
     )
 
 
@@ -181,7 +181,7 @@ def charge_dmarc(
         return charged
     left_out = STRICTER if dmarc.result is AuthResult.FAIL else ()
     known = (f for f in dmarc.verdict.findings if f.severity is not Severity.UNDETERMINED)
-    return (*charged, *(remark(one) for one in known if one.id not in left_out))
+    return (*charged, *(uncharged(one) for one in known if one.id not in left_out))
 
 
 def charge_authentication(spf: SpfOfMail, dkim: DkimOfMail) -> tuple[ChargedFinding, ...]:
@@ -222,7 +222,7 @@ def _without_address() -> ChargedFinding:
         "blacklist.no-address",
         "The mail came from an address that is not reachable from the Internet, so no blocklist"
         " was asked about it.",
-        ELSEWHERE,
+        SEND_FROM_REAL_SERVER,
     )
 
 

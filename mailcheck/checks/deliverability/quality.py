@@ -21,7 +21,7 @@ from mailcheck.checks.quality.links import judge_links
 from mailcheck.checks.quality.receivers import Checklist, evidence_from_mail, judge_by_receivers
 from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED, judge_unsubscribe
 from mailcheck.checks.quality.wording import enumerate_some
-from mailcheck.checks.weights import MAX_MAKING, charge
+from mailcheck.checks.weights import MAX_QUALITY, charge
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.messages import TlsFacts
 
@@ -84,7 +84,7 @@ def judge_quality(
             *judge_links(facts),
             *judge_unsubscribe(facts, signed_fields(dkim)),
         ),
-        MAX_MAKING,
+        MAX_QUALITY,
     )
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.checks.deliverability.charging import (
-    OF_A_PASS,
+    WEAK_RECORD_IDS,
     charge_authentication,
     charge_blocklists,
     charge_content_filter,
@@ -32,7 +32,7 @@ from mailcheck.checks.deliverability.sender import (
 from mailcheck.checks.dkim.arc import ArcOfMail, describe_arc
 from mailcheck.checks.dkim.mail import DkimOfMail, find_telling
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, count
-from mailcheck.checks.finding_row import GRAVE
+from mailcheck.checks.finding_row import ERROR_TENTHS
 from mailcheck.checks.findings import (
     PERFECT,
     Area,
@@ -41,17 +41,17 @@ from mailcheck.checks.findings import (
     Finding,
     RecordToPublish,
     Severity,
-    in_order,
+    sorted_by_cost,
 )
 from mailcheck.checks.findings_table import FINDINGS
 from mailcheck.checks.hosts.helo import HeloVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
-from mailcheck.checks.proofs import Proofs, Same
+from mailcheck.checks.proofs import CachedConclusion, Proofs
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.receivers import Checklist
 from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.checks.spf.tree import SpfVerdict
-from mailcheck.checks.weights import remark
+from mailcheck.checks.weights import uncharged
 from mailcheck.core.deliverability_tests import ReceivedMail
 
 
@@ -111,7 +111,7 @@ class MailScore(Struct, frozen=True):
     @property
     def deductions(self) -> tuple[ChargedFinding, ...]:
         """Give what takes points off, the most first."""
-        return tuple(in_order(one for one in self.charged if one.tenths))
+        return tuple(sorted_by_cost(one for one in self.charged if one.tenths))
 
     @property
     def undetermined(self) -> tuple[CheckSummary, ...]:
@@ -153,11 +153,11 @@ class DnsCharges:
     """Charges what records of DNS decide; each part is made once for the very same verdicts."""
 
     def __init__(self, *, is_own_host: bool) -> None:
-        self._spf = Same(partial(charge_spf, is_own_host=is_own_host))
-        self._host = Same(partial(charge_host, is_own_host=is_own_host))
-        self._dkim = Same(charge_dkim)
-        self._dmarc = Same(charge_dmarc)
-        self._authentication = Same(charge_authentication)
+        self._spf = CachedConclusion(partial(charge_spf, is_own_host=is_own_host))
+        self._host = CachedConclusion(partial(charge_host, is_own_host=is_own_host))
+        self._dkim = CachedConclusion(charge_dkim)
+        self._dmarc = CachedConclusion(charge_dmarc)
+        self._authentication = CachedConclusion(charge_authentication)
 
     def of(self, evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
         """Charge a mail, or the same one with other records."""
@@ -181,7 +181,7 @@ def charge_other_evidence(evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
         *charge_blocklists(evidence.listings),
         *charge_content_filter(evidence.content_filter),
         *evidence.quality,
-        *(remark(finding) for finding in describe_arc(evidence.arc)),
+        *(uncharged(finding) for finding in describe_arc(evidence.arc)),
     )
 
 
@@ -215,7 +215,7 @@ _MATCHED = {
 """The results that a term of the record, or its end, has brought about."""
 
 
-OF_SPF = (Area.SPF, Area.RDNS, Area.HELO)
+SPF_AREAS = (Area.SPF, Area.RDNS, Area.HELO)
 """The areas of the check `spf`: all that concern the sending host."""
 
 
@@ -223,9 +223,9 @@ def summarize(
     area: Area, result: str, detail: str, charged: Iterable[ChargedFinding]
 ) -> CheckSummary:
     """Put together what a check has found."""
-    areas = OF_SPF if area is Area.SPF else (area,)
+    areas = SPF_AREAS if area is Area.SPF else (area,)
     findings = tuple(one for one in charged if one.area in areas)
-    taken = in_order(one for one in findings if one.tenths)
+    taken = sorted_by_cost(one for one in findings if one.tenths)
     silent = [one.finding for one in findings if _leaves_open(one)]
     to_mend: list[Finding] = [one.finding for one in taken] or silent
     tenths = total(findings)
@@ -249,7 +249,7 @@ def _leaves_open(one: ChargedFinding) -> bool:
 
 
 def _status(tenths: int, *, is_determined: bool) -> CheckStatus:
-    if tenths >= GRAVE:
+    if tenths >= ERROR_TENTHS:
         return CheckStatus.FAIL
     return CheckStatus.WARN if tenths or not is_determined else CheckStatus.PASS
 
@@ -264,16 +264,16 @@ def describe_spf(spf: SpfOfMail, charged: Iterable[ChargedFinding]) -> str:
     others = [
         FINDINGS[one.finding.id].title
         for one in charged
-        if one.area in OF_SPF
+        if one.area in SPF_AREAS
         and one.tenths
-        and (one.finding.id in OF_A_PASS or not one.finding.id.startswith("spf."))
+        and (one.finding.id in WEAK_RECORD_IDS or not one.finding.id.startswith("spf."))
     ]
     return " ".join([words, *(f"{when[:1].upper()}{when[1:]}." for when in others)])
 
 
 def _is_beside_result(finding_id: str) -> bool:
     """Return whether a finding says more than the result of SPF."""
-    return finding_id in OF_A_PASS or not finding_id.startswith("spf.")
+    return finding_id in WEAK_RECORD_IDS or not finding_id.startswith("spf.")
 
 
 def result_of_dkim(dkim: DkimOfMail, author_domain: str | None) -> str:

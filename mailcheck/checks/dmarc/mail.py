@@ -14,7 +14,7 @@ from mailcheck.checks.dmarc.evaluate import (
 )
 from mailcheck.checks.dmarc.record import PREFIX, Policy, TreeWalk, walk_tree
 from mailcheck.checks.dns_answers import Answers, Presence
-from mailcheck.checks.findings import ELSEWHERE, Finding, RecordToPublish, worst
+from mailcheck.checks.findings import SEND_FROM_REAL_SERVER, Finding, RecordToPublish, worst
 from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
 from mailcheck.checks.spf.mail import SpfOfMail, shown
@@ -331,7 +331,7 @@ def describe_dmarc_of_mail(
         return make_finding(
             "dmarc.undetermined",
             f"DMARC could not be determined. {dmarc.explanation}",
-            _AGAIN if is_silent else ELSEWHERE,
+            _AGAIN if is_silent else SEND_FROM_REAL_SERVER,
         )
     if dmarc.result is AuthResult.NONE:
         return _without_record(dmarc)

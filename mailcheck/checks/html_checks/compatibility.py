@@ -36,8 +36,8 @@ from mailcheck.checks.mail_checks import (
     Compatibility,
     FeatureFinding,
     NotJudged,
+    NotJudgedKind,
     Support,
-    Unjudged,
 )
 from mailcheck.checks.quality.html import is_dot
 from mailcheck.core.content import content_id_key
@@ -72,10 +72,13 @@ _ENDINGS = MappingProxyType(
 )
 """How the name of a picture ends, by the media type of a part of the mail."""
 
-_FETCHED = (Unjudged.STYLE_SHEET, "it stands elsewhere, and is not fetched")
-_FORMAT_HIDDEN = (Unjudged.PICTURE, "its address does not tell its format, and it is not fetched")
-_NO_SUCH_PART = (Unjudged.PICTURE, "no part of the mail has its Content-ID")
-_NO_PICTURE = (Unjudged.PICTURE, "the part of the mail that it names is of no known format")
+_FETCHED = (NotJudgedKind.STYLE_SHEET, "it stands elsewhere, and is not fetched")
+_FORMAT_HIDDEN = (
+    NotJudgedKind.PICTURE,
+    "its address does not tell its format, and it is not fetched",
+)
+_NO_SUCH_PART = (NotJudgedKind.PICTURE, "no part of the mail has its Content-ID")
+_NO_PICTURE = (NotJudgedKind.PICTURE, "the part of the mail that it names is of no known format")
 
 
 class _Found(Struct):
@@ -122,7 +125,7 @@ def judge_compatibility(
     )
 
 
-_Unseen = dict[tuple[Unjudged, str], list[int]]
+_Unseen = dict[tuple[NotJudgedKind, str], list[int]]
 
 
 class _Pictures(Struct, frozen=True):

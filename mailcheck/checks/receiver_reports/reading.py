@@ -29,13 +29,13 @@ _REPORT_NAME = re.compile(r"[^!]{1,255}!([^!]{1,255})![0-9]+![0-9]+")
 _JSON, _HTML = b"{", (b"<html", b"<!doctype html", b"<body", b"<div", b"<p")
 
 
-class Refused(Struct, frozen=True):
+class RejectedDocument(Struct, frozen=True):
     """A document that is no report, and why."""
 
     why: str
 
 
-def read_report_files(data: bytes, name: str = "") -> list[Report | Refused]:
+def read_report_files(data: bytes, name: str = "") -> list[Report | RejectedDocument]:
     """Read the reports of a file as `read_report_file` does, or of each mail of a mailbox (mbox).
 
     Nothing bounds the number of mails but the length of the file: it is the caller's own.
@@ -45,12 +45,12 @@ def read_report_files(data: bytes, name: str = "") -> list[Report | Refused]:
     mails = split_mailbox(data)
     if not mails:
         return read_report_file(data, name)
-    found: list[Report | Refused] = []
+    found: list[Report | RejectedDocument] = []
     for number, mail in enumerate(mails, 1):
         try:
             found += read_report_mail(mail)
         except ReportRefused as refusal:
-            found.append(Refused(f"mail {number}: {refusal}"))
+            found.append(RejectedDocument(f"mail {number}: {refusal}"))
     return found
 
 
@@ -67,7 +67,7 @@ _FROM_LINE = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.M)
 
 
-def read_report_file(data: bytes, name: str = "") -> list[Report | Refused]:
+def read_report_file(data: bytes, name: str = "") -> list[Report | RejectedDocument]:
     """Read the reports of a file: as a reporter packs them, or the whole mail that brought them.
 
     :param name: of the file; that of a TLS report has the domain in it.
@@ -75,17 +75,17 @@ def read_report_file(data: bytes, name: str = "") -> list[Report | Refused]:
     """
     if looks_like_report(data):
         domain = _domain_in(name)
-        return [_parse(document, domain) for document in Unpacking().documents(data)]
+        return [_parse(document, domain) for document in Unpacker().documents(data)]
     return read_report_mail(data)
 
 
-def read_report_mail(raw_message: bytes) -> list[Report | Refused]:
+def read_report_mail(raw_message: bytes) -> list[Report | RejectedDocument]:
     """Read the reports of a mail, one that has none among them included.
 
     :raises ReportRefused: there is nothing in the mail like a report.
     """
-    found: list[Report | Refused] = []
-    unpacking = Unpacking()
+    found: list[Report | RejectedDocument] = []
+    unpacking = Unpacker()
     mail = end_lines(raw_message)
     structure = scan_structure(mail)
     said = [one.decode().strip() for one in structure.fields if one.name.lower() == _DOMAIN_FIELD]
@@ -94,7 +94,7 @@ def read_report_mail(raw_message: bytes) -> list[Report | Refused]:
         try:
             found += [_parse(document, domain) for document in unpacking.documents(data)]
         except ReportRefused as refusal:
-            found.append(Refused(str(refusal)))
+            found.append(RejectedDocument(str(refusal)))
         if len(found) >= MAX_DOCUMENTS:
             break
     if not found:
@@ -108,13 +108,13 @@ def _domain_in(name: str) -> str:
     return found[1] if found is not None else ""
 
 
-def _parse(document: bytes, domain: str) -> Report | Refused:
+def _parse(document: bytes, domain: str) -> Report | RejectedDocument:
     try:
         if document.lstrip(_BEFORE_TEXT).startswith(_JSON):
             return parse_tls_report(document, domain)
         return parse_aggregate_report(document)
     except ReportRefused as refusal:
-        return Refused(str(refusal))
+        return RejectedDocument(str(refusal))
 
 
 def _enclosed(raw_message: bytes, root: Entity) -> Iterator[tuple[str, bytes]]:
@@ -168,7 +168,7 @@ def looks_like_report(data: bytes) -> bool:
     return looks_packed(data) or start.startswith((b"<", b"{", *_BYTE_ORDER_MARKS))
 
 
-class Unpacking:
+class Unpacker:
     """Unpacks the files of one mail, or one file, until its room is used up.
 
     Files, layers and members share the room: `MAX_UNPACKED` octets and `MAX_MEMBERS` members.

@@ -65,7 +65,7 @@ class Cause(Enum):
     """Nothing vouches for it."""
 
 
-class Seen(Struct, frozen=True):
+class ReportedRow(Struct, frozen=True):
     """Messages of a row, as one reporter saw them from one day to another (when they begin)."""
 
     row: Row
@@ -75,27 +75,27 @@ class Seen(Struct, frozen=True):
     last_day: Instant
 
 
-Told = tuple[str, int, str, Instant, Instant]
-"""What `Seen` holds, the row as it is kept (JSON): it goes to another process as it is."""
+PackedRow = tuple[str, int, str, Instant, Instant]
+"""What `ReportedRow` holds, the row as it is kept (JSON): it goes to another process as it is."""
 
 
-def tell(one: Seen) -> Told:
+def pack_row(one: ReportedRow) -> PackedRow:
     """Write down what was seen."""
     row = msgspec.json.encode(one.row).decode()
     return row, one.messages, one.reporter, one.first_day, one.last_day
 
 
-def pack_rows(told: Sequence[Told]) -> bytes:
+def pack_rows(told: Sequence[PackedRow]) -> bytes:
     """Write down all of it as one piece: twenty thousand are handed on in a moment."""
     return msgspec.msgpack.encode(told)
 
 
-def unpack_rows(packed: bytes) -> list[Seen]:
+def unpack_rows(packed: bytes) -> list[ReportedRow]:
     """Read what was written down."""
     decode = msgspec.json.Decoder(Row).decode
     told = msgspec.msgpack.decode(packed, type=list[tuple[str, int, str, int, int]])
     return [
-        Seen(decode(row), messages, reporter, Instant(first_day), Instant(last_day))
+        ReportedRow(decode(row), messages, reporter, Instant(first_day), Instant(last_day))
         for row, messages, reporter, first_day, last_day in told
     ]
 
@@ -167,10 +167,10 @@ class Overview(Struct, frozen=True):
         return self.messages - self.failing
 
 
-def rows_of_report(report: AggregateReport, reporter: str) -> Iterable[Seen]:
+def rows_of_report(report: AggregateReport, reporter: str) -> Iterable[ReportedRow]:
     """Give the rows of a report."""
     day = day_of(report.begins_at)
-    return (Seen(row, count, reporter, day, day) for row, count in report.rows.items())
+    return (ReportedRow(row, count, reporter, day, day) for row, count in report.rows.items())
 
 
 def find_cause(row: Row) -> Cause:
@@ -225,13 +225,13 @@ def _is_forwarded(row: Row) -> bool:
 
 
 @lru_cache(maxsize=4_096)
-def _owner_of(domain: str) -> str:
+def _registrable_domain(domain: str) -> str:
     """Look it up once: the same names stand in most rows."""
     return registrable_domain(domain)
 
 
 def _is_own(domain: str, row: Row) -> bool:
-    return _owner_of(domain) == _owner_of(row.header_from)
+    return _registrable_domain(domain) == _registrable_domain(row.header_from)
 
 
 def _own_signatures(row: Row) -> list[Signature]:
@@ -249,10 +249,14 @@ def _own_checks(row: Row) -> list[SpfCheck]:
 
 def _vouched_for(row: Row) -> list[str]:
     signed = [one.domain for one in row.signatures if one.result == PASS and one.domain]
-    return [_owner_of(name) for name in (*signed, *_spf_domains(row)) if not _is_own(name, row)]
+    return [
+        _registrable_domain(name)
+        for name in (*signed, *_spf_domains(row))
+        if not _is_own(name, row)
+    ]
 
 
-MOST_NAMED = 50
+MAX_RESOLVED = 50
 """Addresses whose names are asked for, those first that fail most."""
 
 
@@ -261,10 +265,10 @@ def find_addresses_to_resolve(packed: bytes) -> list[str]:
     counts: Counter[str] = Counter()
     for one in unpack_rows(packed):
         counts[one.row.source] += one.messages * (1 if one.row.passes else 10**6)
-    return [address for address, _ in counts.most_common(MOST_NAMED)]
+    return [address for address, _ in counts.most_common(MAX_RESOLVED)]
 
 
-def sum_up(
+def summarize_page(
     domain: str, packed: bytes, policy: str, hosts: Mapping[str, str], span: tuple[int, int]
 ) -> tuple[Overview, int]:
     """Return an overview as `overview_of` does, with one page of its senders, and their number.
@@ -298,7 +302,7 @@ def _judge(row: Row) -> _Judged:
 
 
 def overview_of(
-    domain: str, seen: Sequence[Seen], policy: str, hosts: Mapping[str, str]
+    domain: str, seen: Sequence[ReportedRow], policy: str, hosts: Mapping[str, str]
 ) -> Overview:
     """Put together what was seen; ``hosts`` names addresses, as far as they have names."""
     reporters: Counter[str] = Counter()
@@ -335,7 +339,7 @@ def overview_of(
     )
 
 
-_Seen = tuple[Seen, _Judged]
+_Seen = tuple[ReportedRow, _Judged]
 
 
 def _weight(name: str, judged: Sequence[_Seen]) -> tuple[bool, bool, int, int, str]:
@@ -378,7 +382,7 @@ def _sender(name: str, judged: Sequence[_Seen], hosts: Mapping[str, str]) -> Sen
     # What fails says more than all that passes.
     domains = _count(((one.row.header_from,), one.messages) for one, _ in failed or judged)
 
-    def common(of: Callable[[Seen, _Judged], Iterable[Thing]]) -> tuple[Thing, ...]:
+    def common(of: Callable[[ReportedRow, _Judged], Iterable[Thing]]) -> tuple[Thing, ...]:
         return _most_common(_count((of(one, found), one.messages) for one, found in failed))
 
     return Sender(

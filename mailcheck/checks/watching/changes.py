@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.checks.findings import Severity
-from mailcheck.checks.findings_table import canonical
+from mailcheck.checks.findings_table import canonical_id
 from mailcheck.checks.scoring.outcomes import FactorName
 from mailcheck.checks.scoring.score import grade_of
 from mailcheck.checks.watching.facts import (
@@ -40,7 +40,7 @@ LONGEST_SHOWN = 160
 """Characters of a value within a sentence."""
 
 
-class Seen(Struct, frozen=True, omit_defaults=True):
+class TopicState(Struct, frozen=True, omit_defaults=True):
     """A topic as it was last known; since when it was not complete, and for how many runs."""
 
     facts: dict[str, Fact]
@@ -55,10 +55,10 @@ class Seen(Struct, frozen=True, omit_defaults=True):
         return self.was_complete and not self.is_single and self.missed >= LASTING_RUNS
 
 
-class State(Struct, frozen=True):
+class WatchState(Struct, frozen=True):
     """All that the next run is compared with; ``alerts`` has the severity of each that is open."""
 
-    topics: dict[str, Seen]
+    topics: dict[str, TopicState]
     points: dict[str, int]
     alerts: dict[str, Severity]
     runs: int = 0
@@ -85,7 +85,7 @@ class State(Struct, frozen=True):
 class Comparison(Struct, frozen=True):
     """What has become of a watch by a run; ``score`` where that is another one."""
 
-    state: State
+    state: WatchState
     changes: tuple[WatchChange, ...] = ()
     raised: tuple[Raised, ...] = ()
     ended: tuple[Ended, ...] = ()
@@ -102,24 +102,24 @@ def score_of(points: Mapping[str, int]) -> int:
     return max(0, min(100, sum(points.values())))
 
 
-def write_state(state: State) -> str:
+def write_state(state: WatchState) -> str:
     """Write a state as it is kept."""
     return msgspec.json.encode(state).decode()
 
 
-def read_state(text: str) -> State | None:
+def read_state(text: str) -> WatchState | None:
     """Return a state that was written, or `None` if there is none or it cannot be read.
 
     Problems have the present ids of their findings: an id that was renamed is no change.
     """
     try:
-        state = msgspec.json.decode(text, type=State) if text else None
+        state = msgspec.json.decode(text, type=WatchState) if text else None
     except msgspec.MsgspecError:
         return None
     if state is None:
         return None
     topics = {
-        topic: replace(seen, facts={canonical(name): fact for name, fact in seen.facts.items()})
+        topic: replace(seen, facts={canonical_id(name): fact for name, fact in seen.facts.items()})
         for topic, seen in state.topics.items()
     }
     return replace(state, topics=topics, alerts=_with_present_ids(state.alerts))
@@ -130,17 +130,17 @@ def _with_present_ids(alerts: Mapping[str, Severity]) -> dict[str, Severity]:
     present = {}
     for key, severity in alerts.items():
         topic, separator, name = key.rpartition(": ")
-        present[f"{topic}{separator}{canonical(name)}"] = severity
+        present[f"{topic}{separator}{canonical_id(name)}"] = severity
     return present
 
 
-def compare(state: State | None, facts: Facts, now: Instant) -> Comparison:
+def compare(state: WatchState | None, facts: Facts, now: Instant) -> Comparison:
     """Compare a run with what was known before it; the first one is compared with nothing."""
     points = _merged(state, facts.points)
     if state is None:
         topics = {name: _first(topic, now) for name, topic in facts.topics.items()}
         score = _score(points, now) if points else None
-        return Comparison(State(topics, points, {}, 1), score=score)
+        return Comparison(WatchState(topics, points, {}, 1), score=score)
     comparing = _Comparing(state, facts, now)
     for name, topic in facts.topics.items():
         comparing.look_at(name, topic)
@@ -150,19 +150,19 @@ def compare(state: State | None, facts: Facts, now: Instant) -> Comparison:
     if points != state.points:
         score = _score(points, now)
         comparing.note_score(points)
-    after = State(comparing.topics, points, comparing.alerts, state.runs + 1)
+    after = WatchState(comparing.topics, points, comparing.alerts, state.runs + 1)
     return Comparison(
         after, tuple(comparing.changes), tuple(comparing.raised), tuple(comparing.ended), score
     )
 
 
-def _first(topic: Topic, now: Instant) -> Seen:
+def _first(topic: Topic, now: Instant) -> TopicState:
     since = None if topic.is_complete else now
     missed = 0 if topic.is_complete else 1
-    return Seen(dict(topic.facts), topic.is_complete, topic.is_single, missed, since)
+    return TopicState(dict(topic.facts), topic.is_complete, topic.is_single, missed, since)
 
 
-def _merged(state: State | None, points: Mapping[str, Points]) -> dict[str, int]:
+def _merged(state: WatchState | None, points: Mapping[str, Points]) -> dict[str, int]:
     known = {} if state is None else state.points
     return {
         **known,
@@ -182,11 +182,11 @@ def _score(points: dict[str, int], now: Instant) -> WatchScore:
 class _Comparing:
     """One comparison, topic by topic."""
 
-    def __init__(self, state: State, facts: Facts, now: Instant) -> None:
+    def __init__(self, state: WatchState, facts: Facts, now: Instant) -> None:
         self._state = state
         self._facts = facts
         self._now = now
-        self.topics: dict[str, Seen] = {}
+        self.topics: dict[str, TopicState] = {}
         self.alerts = dict(state.alerts)
         self.changes: list[WatchChange] = []
         self.raised: list[Raised] = []
@@ -200,7 +200,7 @@ class _Comparing:
             if host_of(name) is None or mx is None or not mx.was_complete:
                 self.topics[name] = _first(topic, self._now)
                 return
-            before = Seen({}, was_complete=True)  # a mail host that is new
+            before = TopicState({}, was_complete=True)  # a mail host that is new
         facts = dict(topic.facts)
         for fact_name, fact in topic.facts.items():
             self._look_at_fact(name, fact_name, before, fact)
@@ -212,7 +212,7 @@ class _Comparing:
             else:
                 facts[fact_name] = fact
         is_known = topic.is_complete or (topic.is_single and bool(topic.facts))
-        self.topics[name] = Seen(
+        self.topics[name] = TopicState(
             facts,
             before.was_complete or topic.is_complete,
             topic.is_single,
@@ -275,7 +275,7 @@ class _Comparing:
         is_host = host_of(topic) is not None
         return is_list(topic) or (is_host and mx is not None and mx.is_complete)
 
-    def _look_at_fact(self, topic: str, name: str, before: Seen, fact: Fact) -> None:
+    def _look_at_fact(self, topic: str, name: str, before: TopicState, fact: Fact) -> None:
         old = before.facts.get(name)
         if old is None and not before.was_complete:
             return  # it may have been so all the time

@@ -23,7 +23,7 @@ from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, judge_starttls
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict
-from mailcheck.checks.scoring.advice import policies_of
+from mailcheck.checks.scoring.domain_outcome import policies_of
 from mailcheck.checks.scoring.evidence import Evidence
 from mailcheck.checks.scoring.score import Score
 from mailcheck.core.instants import DAY, Instant, format_instant

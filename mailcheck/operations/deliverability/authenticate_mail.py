@@ -32,7 +32,7 @@ from mailcheck.checks.hosts.helo import HeloVerdict, evaluate_helo
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
 from mailcheck.checks.overlay import ProposedZone
-from mailcheck.checks.proofs import Kept
+from mailcheck.checks.proofs import CachedEvaluation
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.checks.spf.tree import SpfVerdict
@@ -62,21 +62,21 @@ class MailVerdicts:
         self._helo_name = origin.helo_name
         self._envelope_sender = envelope_sender
         self._receiver = receiver
-        self.spf = Kept(self._judge_spf)
-        self.spf_record: Kept[SpfVerdict, str] = Kept(
+        self.spf = CachedEvaluation(self._judge_spf)
+        self.spf_record: CachedEvaluation[SpfVerdict, str] = CachedEvaluation(
             lambda answers, domain: evaluate_spf(domain, answers)
         )
-        self.reverse_dns = Kept(self._judge_reverse_dns)
-        self.helo: Kept[HeloVerdict, IpAddress] = Kept(
+        self.reverse_dns = CachedEvaluation(self._judge_reverse_dns)
+        self.helo: CachedEvaluation[HeloVerdict, IpAddress] = CachedEvaluation(
             lambda answers, address: evaluate_helo(self._helo_name, address, answers)
         )
-        self.keys: Kept[tuple[KeyOfSignature, ...], tuple[SignatureHeader, ...]] = Kept(
-            lambda answers, headers: evaluate_keys(headers, answers)
+        self.keys: CachedEvaluation[tuple[KeyOfSignature, ...], tuple[SignatureHeader, ...]] = (
+            CachedEvaluation(lambda answers, headers: evaluate_keys(headers, answers))
         )
-        self.policy: Kept[DmarcVerdict, str] = Kept(
+        self.policy: CachedEvaluation[DmarcVerdict, str] = CachedEvaluation(
             lambda answers, author: evaluate_dmarc(author, answers)
         )
-        self.dmarc = Kept(self._judge_dmarc)
+        self.dmarc = CachedEvaluation(self._judge_dmarc)
 
     def _judge_spf(self, answers: Answers, address: IpAddress) -> SpfOfMail:
         return evaluate_spf_of_mail(

@@ -46,15 +46,15 @@ from mailcheck.checks.dnsbl.listings import (
     target_domain,
     unknown_listing,
 )
-from mailcheck.checks.findings import PERFECT, ChargedFinding, RecordToPublish, in_order
+from mailcheck.checks.findings import PERFECT, ChargedFinding, RecordToPublish, sorted_by_cost
 from mailcheck.checks.hosts.helo import HeloVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain, registrable_domain
 from mailcheck.checks.overlay import build_zone
-from mailcheck.checks.proofs import Outcome, Proofs, Same
+from mailcheck.checks.proofs import CachedConclusion, Outcome, Proofs
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.topics import topic_of
-from mailcheck.checks.scoring.advice import policies_of
+from mailcheck.checks.scoring.domain_outcome import policies_of
 from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.deliverability_tests import ReceivedMail
@@ -319,8 +319,8 @@ class ScoreMail:
         return self._known.take(delivery_id, found, now, is_settled=inquiry.is_settled)
 
     def _notes(self, inquiry: MailInquiry, reading: "MailReading", score: MailScore) -> list[str]:
-        opening = inquiry.origin.opening
-        notes = [opening, _BY_YOUR_SERVER] if opening else []
+        notice = inquiry.origin.notice
+        notes = [notice, _BY_YOUR_SERVER] if notice else []
         if score.undetermined:
             names = ", ".join(topic_of(one.area.value).title for one in score.undetermined)
             notes.append(f"could not be determined, and nothing was deducted for it: {names}")
@@ -391,7 +391,7 @@ async def prove_fixes_of_mail(
 ) -> Proofs:
     """Try every record that the findings propose; what lists and the filter say stays as it is."""
     rest, dns = charge_other_evidence(evidence), DnsCharges(is_own_host=evidence.is_own_host)
-    exchange_keys = Same(partial(with_keys, evidence.authentication.dkim))
+    exchange_keys = CachedConclusion(partial(with_keys, evidence.authentication.dkim))
 
     def judge(answers: Answers) -> Outcome:
         changed = _judge_again(inquiry, identities, evidence, answers, exchange_keys)
@@ -402,7 +402,7 @@ async def prove_fixes_of_mail(
 
 def _outcome_of(evidence: MailEvidence, charged: tuple[ChargedFinding, ...]) -> Outcome:
     """Count below 0 too: what a record brings is seen where much else is wrong."""
-    findings = tuple(one.finding for one in in_order(charged))
+    findings = tuple(one.finding for one in sorted_by_cost(charged))
     dmarc = evidence.authentication.dmarc
     policies = policies_of(evidence.spf_record, dmarc.verdict)
     is_vouched_for = bool(dmarc.is_spf_aligned or dmarc.is_dkim_aligned)
@@ -415,7 +415,7 @@ def _judge_again(
     identities: Identities,
     evidence: MailEvidence,
     answers: Answers,
-    exchange_keys: Same[DkimOfMail, tuple[KeyOfSignature, ...]],
+    exchange_keys: CachedConclusion[DkimOfMail, tuple[KeyOfSignature, ...]],
 ) -> MailEvidence:
     """Judge what DNS says of host, author and keys; the mail's bytes are not read again."""
     found, address, verdicts = (

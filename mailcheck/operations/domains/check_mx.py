@@ -10,7 +10,7 @@ from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.proofs import Outcome, Proofs
-from mailcheck.checks.scoring.advice import outcome_of_records
+from mailcheck.checks.scoring.domain_outcome import outcome_of_records
 from mailcheck.checks.scoring.no_mail import advise_no_mail
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict

@@ -21,8 +21,8 @@ from mailcheck.checks.hosts.starttls import (
     StarttlsVerdict,
     judge_starttls,
 )
-from mailcheck.checks.proofs import Kept, Outcome, Proofs, Same
-from mailcheck.checks.scoring.advice import outcome_of_evidence
+from mailcheck.checks.proofs import CachedConclusion, CachedEvaluation, Outcome, Proofs
+from mailcheck.checks.scoring.domain_outcome import outcome_of_evidence
 from mailcheck.checks.scoring.evidence import Evidence
 from mailcheck.checks.scoring.no_mail import advise_no_mail
 from mailcheck.checks.scoring.score import Score, compute_score, judge_rest
@@ -96,13 +96,15 @@ def authentication_judge(
     :param selectors: DKIM selectors that are known.
     :param offered: where advice has reports sent.
     """
-    judge_mx = Kept(partial(evaluate_mx, domain, allow_private=allow_private))
-    judge_spf = Kept(partial(evaluate_spf, domain))
-    judge_dmarc = Kept(partial(evaluate_dmarc, domain, report_to=offered.dmarc))
-    judge_keys = Kept(lambda answers, selectors: evaluate_dkim(domain, selectors, answers))
-    choose = Same(partial(selectors_to_try, tuple(selectors)))
-    advise = Same(without_stricter)
-    advise_on_silence = Kept(partial(advise_no_mail, domain))
+    judge_mx = CachedEvaluation(partial(evaluate_mx, domain, allow_private=allow_private))
+    judge_spf = CachedEvaluation(partial(evaluate_spf, domain))
+    judge_dmarc = CachedEvaluation(partial(evaluate_dmarc, domain, report_to=offered.dmarc))
+    judge_keys = CachedEvaluation(
+        lambda answers, selectors: evaluate_dkim(domain, selectors, answers)
+    )
+    choose = CachedConclusion(partial(selectors_to_try, tuple(selectors)))
+    advise = CachedConclusion(without_stricter)
+    advise_on_silence = CachedEvaluation(partial(advise_no_mail, domain))
 
     def evaluate(answers: Answers) -> tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]:
         mx, spf = judge_mx(answers), judge_spf(answers)
@@ -226,7 +228,9 @@ class ComputeReputation:
         judge_name = (
             None
             if host is None
-            else Kept(partial(evaluate_reverse_dns, host.address, host_name=host.host_name))
+            else CachedEvaluation(
+                partial(evaluate_reverse_dns, host.address, host_name=host.host_name)
+            )
         )
 
         def judge(answers: Answers) -> Outcome:

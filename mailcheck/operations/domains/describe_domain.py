@@ -19,8 +19,8 @@ from mailcheck.checks.hosts.mta_sts import (
 )
 from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict, evaluate_tls_rpt
-from mailcheck.checks.proofs import Kept, Outcome, Proofs, Same
-from mailcheck.checks.scoring.advice import outcome_of_records
+from mailcheck.checks.proofs import CachedConclusion, CachedEvaluation, Outcome, Proofs
+from mailcheck.checks.scoring.domain_outcome import outcome_of_records
 from mailcheck.checks.scoring.evidence import is_parked
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instants import Instant
@@ -141,7 +141,7 @@ class DescribeDomain:
             fetch = await self._fetcher.fetch_policy(domain)
         now = self._now()
 
-        judge_policy = Same(judge_mta_sts)
+        judge_policy = CachedConclusion(judge_mta_sts)
 
         def report_on(records: DomainRecords) -> DomainReport:
             mta_sts = judge_policy(records.mta_sts_record, fetch, records.mx)
@@ -164,13 +164,15 @@ class DescribeDomain:
         authenticate = authentication_judge(
             domain, known, offered, allow_private=self._allow_private
         )
-        judge_mta_sts = Kept(partial(evaluate_mta_sts_record, domain))
-        judge_tls_rpt = Kept(partial(evaluate_tls_rpt, domain, report_to=offered.tls))
+        judge_mta_sts = CachedEvaluation(partial(evaluate_mta_sts_record, domain))
+        judge_tls_rpt = CachedEvaluation(partial(evaluate_tls_rpt, domain, report_to=offered.tls))
         is_validating = self._is_validating
-        judge_dane = Kept(
+        judge_dane = CachedEvaluation(
             lambda answers, mx: evaluate_dane(mx, answers, is_validating=is_validating)
         )
-        judge_dnssec = Kept(partial(evaluate_dnssec, domain, is_validating=is_validating))
+        judge_dnssec = CachedEvaluation(
+            partial(evaluate_dnssec, domain, is_validating=is_validating)
+        )
 
         def evaluate(answers: Answers) -> DomainRecords:
             spf, dkim, dmarc, mx = authenticate(answers)

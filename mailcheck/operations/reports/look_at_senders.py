@@ -16,8 +16,8 @@ from mailcheck.checks.receiver_reports.senders import (
     MAX_SENDERS,
     Cause,
     Overview,
+    PackedRow,
     Sender,
-    Told,
     advise,
     explain,
     pack_rows,
@@ -30,7 +30,7 @@ from mailcheck.core.recent import Recent
 from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
-from mailcheck.operations.in_children import find_addresses_to_resolve, sum_up
+from mailcheck.operations.in_children import find_addresses_to_resolve, summarize_page
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
@@ -101,7 +101,7 @@ class LookAtSenders:
     async def look(
         self,
         domain: str,
-        told: Sequence[Told],
+        told: Sequence[PackedRow],
         policy: str,
         account_id: str = "",
         span: tuple[int, int] = (0, MAX_SENDERS),
@@ -121,7 +121,7 @@ class LookAtSenders:
             return {str(one.address): one.host_name for one in verdicts if one.host_name}
 
         hosts = await inquiry.ask(name)
-        summing_up = partial(sum_up, domain, packed, policy, hosts, span)
+        summing_up = partial(summarize_page, domain, packed, policy, hosts, span)
         overview, total = await self._worker.run(summing_up, account_id)
         listed, records = await run_all(
             self._ask_lists(overview.senders), self._find_records(overview.senders)

@@ -18,7 +18,7 @@ from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt, propose_tls_rpt
 from mailcheck.checks.overlay import Change, Overlay
-from mailcheck.checks.receiver_reports.belief import Trust, judge_tls_request
+from mailcheck.checks.receiver_reports.trust import Trust, judge_tls_request
 from mailcheck.core.receiver_reports import ReportPlaces
 from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import run_all

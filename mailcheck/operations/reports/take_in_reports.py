@@ -16,7 +16,9 @@ from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt
 from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row
-from mailcheck.checks.receiver_reports.belief import (
+from mailcheck.checks.receiver_reports.reading import RejectedDocument, Report
+from mailcheck.checks.receiver_reports.tls import TlsReport, TlsSessions, sessions_of
+from mailcheck.checks.receiver_reports.trust import (
     Judgement,
     Trust,
     find_reporter,
@@ -24,8 +26,6 @@ from mailcheck.checks.receiver_reports.belief import (
     judge_dmarc_request,
     judge_tls_request,
 )
-from mailcheck.checks.receiver_reports.reading import Refused, Report
-from mailcheck.checks.receiver_reports.tls import TlsReport, TlsSessions, sessions_of
 from mailcheck.core.errors import ReportRefused, WorkerDied, WorkTooSlow
 from mailcheck.core.identifiers import AccountId, new_time_ordered_id
 from mailcheck.core.instants import DAY, MINUTE, Instant
@@ -272,9 +272,9 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         return reporter.domain
 
     async def _judge_document(
-        self, waiting: WaitingReport, document: Report | Refused, reporter: str
+        self, waiting: WaitingReport, document: Report | RejectedDocument, reporter: str
     ) -> _Judged:
-        if isinstance(document, Refused):
+        if isinstance(document, RejectedDocument):
             return _Judged(self._kept(waiting, ReportState.REFUSED, document.why))
         is_tls = isinstance(document, TlsReport)
         if is_tls is not (waiting.kind is ReportKind.TLS):
@@ -359,7 +359,9 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         )
 
 
-def _own_part(document: Report | Refused, known: ReportDomains) -> Report | Refused | None:
+def _own_part(
+    document: Report | RejectedDocument, known: ReportDomains
+) -> Report | RejectedDocument | None:
     """Return the part of a document about domains of the account, or `None` without one."""
     if isinstance(document, AggregateReport):
         return document if known.take(document.domain) else None
@@ -370,7 +372,7 @@ def _own_part(document: Report | Refused, known: ReportDomains) -> Report | Refu
     return document
 
 
-def _about(document: Report | Refused) -> str:
+def _about(document: Report | RejectedDocument) -> str:
     """Return the first domain that a report is about."""
     if isinstance(document, AggregateReport):
         return document.domain

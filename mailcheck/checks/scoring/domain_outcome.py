@@ -43,7 +43,9 @@ def outcome_of_records(
     if not mx.exists:
         findings = mx.findings
     policies = policies_of(spf, dmarc)
-    return Outcome(in_order(findings), points, policies, is_vouched_for(spf, dkim), spf.named)
+    return Outcome(
+        sorted_by_severity(findings), points, policies, is_vouched_for(spf, dkim), spf.named
+    )
 
 
 def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
@@ -61,10 +63,12 @@ def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
     points = [*points_of_dns(evidence, is_parked=parked), *(j.award.points for j in rest.values())]
     score = add_up(points) if mx.exists else 0
     is_vouched = is_vouched_for(spf, evidence.dkim)
-    return Outcome(in_order(findings), score, policies_of(spf, dmarc), is_vouched, spf.named)
+    return Outcome(
+        sorted_by_severity(findings), score, policies_of(spf, dmarc), is_vouched, spf.named
+    )
 
 
-def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def sorted_by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Give findings as pages show them, the worst first."""
     return tuple(sorted(findings, key=lambda one: one.severity.rank))
 
