@@ -1,12 +1,12 @@
-"""What proving all advice adds to the CPU of a domain page and of a report.
+"""Measure how much CPU the proofs of advice add to a domain page and to a report.
 
-Run it with ``python -m benchmarks.advice``. A domain with nine faults and a mail from it
-are judged by a real resolver over UDP (NSD on loopback), with the proofs and without them
-in turn; the processor's time of this process is compared, from the first question to the page
-that a browser gets (a domain's reputation and its records) and to the report's JSON. What is
-printed is the median of the ratios of neighbours, one without proofs and the one with them right
-behind it, each begun with nothing to collect: a machine that gets slower slows both. There is no
-peer: no other tool proves its advice. Target: at most 15 % more, and no question asked twice.
+Run it with ``python -m benchmarks.advice``. A domain with nine faults and a mail from it are
+checked with a real resolver over UDP (NSD on loopback), alternately with and without proofs. The
+benchmark compares the CPU time of this process, from the first DNS query to the page that a browser
+gets (a domain's reputation and its records) and to the JSON of the report. It prints the median
+ratio of neighbouring runs, one without and one with proofs, so that a machine that becomes slower
+affects both. The garbage collector runs before each of them. There is no peer, because no other
+tool proves its advice. Target: at most 15 % more CPU, and no query sent twice.
 """
 
 import argparse
@@ -72,16 +72,16 @@ VISIT: Any = SimpleNamespace(
     query=Query({}),
     urls=SimpleNamespace(public_url="http://127.0.0.1:8080"),
 )
-"""Somebody who looks at the page."""
+"""The user who opens the page."""
 
 
 async def without_proofs(*_: Any) -> Proofs:
-    """Stand in for the proofs."""
+    """Replace the proofs."""
     return NO_PROOFS
 
 
 async def measure(reactor: Any, rounds: int, server: str) -> None:
-    """Judge page and report with and without proofs, in turn, and print how they compare."""
+    """Check page and report with and without proofs in turn, and print the comparison."""
     dns = replace(Config().dns, resolvers=(server,))
     config = config_in_memory(dns=dns)
     proving = [module.prove_fixes for module in MODULES]
@@ -91,7 +91,7 @@ async def measure(reactor: Any, rounds: int, server: str) -> None:
         is_proven = bool(number % 2)
         for module, prove in zip(MODULES, proving, strict=True):
             module.prove_fixes = prove if is_proven else without_proofs
-        # A house of its own each time: nothing is remembered.
+        # A new application each time, so that nothing is cached.
         resolvers = open_resolvers(config, reactor, os.urandom)
         alone, time_and_chance = LocalCluster(reactor), of_the_system(reactor)
         runtime = CheckRuntime(config, time_and_chance, resolvers, FakeHosts(), alone, alone)
@@ -136,7 +136,7 @@ async def measure(reactor: Any, rounds: int, server: str) -> None:
 
 
 def main() -> None:
-    """Run name server and measurement."""
+    """Run the name server and the measurement."""
     parser = argparse.ArgumentParser(description="what proven advice costs")
     parser.add_argument("--rounds", type=int, default=15)
     rounds = parser.parse_args().rounds

@@ -1,18 +1,18 @@
-"""Records what REST and MCP answer over a filled house, and compares two versions.
+"""Record the responses of REST and MCP over a filled store, and compare two versions.
 
     .venv/bin/python -m benchmarks.answers record now.json
     .venv/bin/python -m benchmarks.answers compare old.json now.json
 
-An older version is recorded in its own checkout, with this file:
+Record an older version in its own checkout, with this file:
 
     PYTHONPATH=. .venv/bin/python .../benchmarks/answers.py record old.json
 
-A recording asks every route and every tool, of good and of bad input, about
-mails of the corpus, a sender without and senders with faults, and domains in
-every state; clock, DNS and randomness are those of the tests, so that two
-recordings of one version are equal. Identifiers are numbered as they appear.
-What is compared is listed by answer and field, each kind of change once with an
-example: for a maintainer to read and to sort into meant and not.
+A recording calls every route and every tool with good and bad input: for mails of the corpus, for
+a sender without faults and senders with faults, and for domains in every state. Clock, DNS and
+randomness are the deterministic ones of the tests, so two recordings of one version are equal.
+Identifiers are replaced by numbers in the order of their appearance. The comparison lists
+differences by response and field, and each kind of change once with an example, so that a
+maintainer can sort them into intended and unintended ones.
 """
 
 import json
@@ -33,13 +33,13 @@ from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent
 from tests.web.scored_house import ScoredHouse
 
 CORPUS_STEP = 4
-"""Every so-manieth mail of the corpus is received."""
+"""Step through the corpus: only every fourth mail is received."""
 
 CHAPTER = 600
-"""Seconds: each chapter of a recording begins at such a time of day."""
+"""Seconds. Each part of a recording begins at a multiple of this time of day."""
 
 EXAMPLE = 160
-"""Characters of a value that a comparison shows."""
+"""Maximum number of characters of a value that a comparison shows."""
 
 SIGNED = RSA.sign(MAIL)
 
@@ -111,7 +111,7 @@ DOMAINS = (
 )
 
 _NAMED = frozenset(("testId", "deliveryId", "marker", "mailbox"))
-"""Fields that hold what is drawn at random; other places are known by their form."""
+"""Fields with random values; other random values are recognised by their form."""
 
 _DRAWN = re.compile(
     r"(?<=/share/)[\w-]+|(?<=sign-)\w{10,}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -119,30 +119,32 @@ _DRAWN = re.compile(
 _ID_IN_PATH = re.compile(r"(?<=/messages/)[^/]+|(?<=/v1/test/)(?!generate)[^/]+|(?<=/share/).+")
 
 SHORTEST_RANDOM = 10
-"""Characters; what is shorter counts, as numbers of attachments do."""
+"""Minimum number of characters of a random value. Shorter ones are counters, for example the
+numbers of attachments."""
 
 
 class Recording:
-    """Answers by what was asked; in each, what is random is numbered as it appears."""
+    """Responses by the name of their request, with numbers in place of random values."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
 
     def keep(self, name: str, answer: Any) -> None:
-        """Keep one answer."""
+        """Store one response."""
         assert name not in self.answers, name
         text = json.dumps(answer, ensure_ascii=False)
         drawn = [value for key, value in _fields(answer) if key in _NAMED]
         drawn += _DRAWN.findall(text)
         numbers = {value: f"ID-{number}" for number, value in enumerate(dict.fromkeys(drawn))}
-        for value in sorted(numbers, key=len, reverse=True):  # the token of a test holds its id
+        # Longest first, since the token of a test contains its id.
+        for value in sorted(numbers, key=len, reverse=True):
             if len(value) >= SHORTEST_RANDOM:
                 text = text.replace(value, numbers[value])
         self.answers[name] = json.loads(text)
 
 
 def _fields(value: Any) -> Iterator[tuple[str, str]]:
-    """Give every text of a JSON value with the field that it is in."""
+    """Yield the name of the field and the text of each string in a JSON value."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if isinstance(inner, str):
@@ -154,7 +156,7 @@ def _fields(value: Any) -> Iterator[tuple[str, str]]:
 
 
 class Recorder:
-    """Asks a house and keeps what it says."""
+    """Sends requests to the application and records the responses."""
 
     def __init__(self) -> None:
         zone = zone_with({**RECORDS})
@@ -166,16 +168,16 @@ class Recorder:
         self.kept = Recording()
 
     def turn_clock(self) -> None:
-        """Go on to the next full ten minutes, which are the same in all versions."""
+        """Advance the clock to the next full ten minutes, so that all versions use equal times."""
         self.house.pass_time(CHAPTER - self.house.clock.seconds() % CHAPTER)
 
     def ask(self, name: str, method: str, path: str, **options: Any) -> Any:
-        """Ask by REST; gives the JSON of the answer, nothing where it is none."""
+        """Send a REST request and return the JSON of the response, or ``None``."""
         asked = self.house.ask(method, path, **options)
         return self.answered(name, asked)
 
     def ask_by_agent(self, name: str, tool: str, version: str = HANDSHAKE, **given: Any) -> Any:
-        """Ask by MCP."""
+        """Call an MCP tool."""
         agent = Agent(self.house, version=version)
         reply = agent.call(tool, {key.rstrip("_"): value for key, value in given.items()})
         self._let_pass(lambda: reply.is_over)
@@ -188,7 +190,7 @@ class Recorder:
         return messages[-1] if messages else body
 
     def answered(self, name: str, asked: Any) -> Any:
-        """Keep the answer to a request under way; gives its JSON."""
+        """Record the response to a running request and return its JSON."""
         self._let_pass(lambda: asked.is_answered)
         path = _ID_IN_PATH.sub("{id}", asked.path.partition("?")[0])
         named = f"{asked.method} {path}: {name}"
@@ -206,7 +208,7 @@ class Recorder:
         return body
 
     def _let_pass(self, is_over: Callable[[], bool]) -> None:
-        """Let time pass until there is an answer, in steps so that what is due in between runs."""
+        """Advance the clock in steps until the response has arrived."""
         for _ in range(800):
             if is_over():
                 return
@@ -219,7 +221,7 @@ def _is_counted(header: str) -> bool:
 
 
 def record() -> Mapping[str, Any]:
-    """Ask everything."""
+    """Send all requests and return the recorded responses."""
     recorder = Recorder()
     _domains(recorder)
     recorder.turn_clock()
@@ -274,7 +276,7 @@ def _empty_inbox(recorder: Recorder) -> None:
 
 
 def _inbox(recorder: Recorder) -> list[str]:
-    """Receive mails and read each in every way; gives the ids of messages."""
+    """Receive mails, read each in every way, and return the ids of the messages."""
     ids = []
     corpus = {one.id: one.raw for part in ("tuning", "held_out") for one in load_part(part)}
     some = {name: corpus[name] for name in sorted(corpus)[::CORPUS_STEP]}
@@ -473,7 +475,7 @@ def _deleting(recorder: Recorder, ids: list[str]) -> None:
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Give every value of a JSON text with its path, items of lists by their number."""
+    """Yield each value of a JSON document with its path; list items are numbered."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from leaves(inner, f"{path}.{name}")
@@ -485,7 +487,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Print what differs: by route or tool and field, with the number of answers and examples."""
+    """Print the differences by route or tool and field, with their number and examples."""
     found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for name in old.keys() | new.keys():
         route, _, case = name.partition(": ")
@@ -513,7 +515,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 
 def main() -> None:
-    """Record, or compare."""
+    """Run the command: record or compare."""
     match sys.argv[1:]:
         case ["record", file]:
             answers = record()

@@ -1,4 +1,4 @@
-"""What is done to a daemon beside the honest client of `benchmarks.hostile_neighbours`."""
+"""Attacks on a daemon that run beside the honest client of `benchmarks.hostile_neighbours`."""
 
 import contextlib
 import multiprocessing
@@ -28,22 +28,22 @@ PACKET = 0.001
 """Seconds between two packets of one client."""
 
 BETWEEN_GUESSES, BETWEEN_MAILS = 0.2, 0.05
-"""Seconds that one of those who guess, or send, rests: a flood that takes all of the processor is a
-matter for a firewall, and here it would come out of the same two cores."""
+"""Seconds that a guessing or sending attacker pauses. A flood that uses the whole processor is a
+task for a firewall, and here it would use the daemon's own two cores."""
 
 AUTOGROUP = Path("/proc/self/autogroup")
 AUTOGROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
 NICENESS = 19
-"""Of the attackers' sessions, and of their name server's, where sessions share the processors."""
+"""Nice value of the sessions of the attackers and of their name server."""
 
 MANY, MORE_THAN_IS_READ, ALIASES, STRINGS = 100, 500, 400, 16_000
 KINDS = ("many", "chain", "texts", "deep." + ".".join("a" * 100))
-"""Hostile zones: as many records as are read, and more; 400 CNAMEs in one answer; one text of
-16,000 strings; 100 records each of which leads to a name of 100 labels."""
+"""Hostile zones: more records than are read; 400 CNAMEs in one answer; one text of 16,000 strings;
+100 records that each lead to a name of 100 labels."""
 
 
 class Target(NamedTuple):
-    """What is attacked, and as whom."""
+    """The attacked daemon, and the account of the attacker."""
 
     smtp_port: int
     http_port: int
@@ -52,7 +52,7 @@ class Target(NamedTuple):
 
 
 def ask(target: Target, path: str) -> bytes:
-    """Ask the API, on a connection of its own."""
+    """Send a request to the API on a connection of its own."""
     with contextlib.closing(HTTPConnection(HOST, target.http_port, timeout=120)) as connection:
         connection.request("GET", API + path, headers={"X-API-Key": target.key})
         return connection.getresponse().read()
@@ -60,15 +60,15 @@ def ask(target: Target, path: str) -> bytes:
 
 @contextlib.contextmanager
 def processors_shared_by_all() -> Iterator[None]:
-    """Have Linux share the processors out among processes, not among sessions (sched(7)).
+    """Let Linux share the processors among processes instead of sessions (sched(7)).
 
-    What a process asks for counts within its session else, and the daemon has one of its own: it
-    waited some milliseconds for each attacker that was just running. Needs root.
+    Otherwise the scheduling policy of a process counts only within its session, and the daemon in
+    its own session waited some milliseconds for each running attacker. Needs root.
     """
     try:
         before = AUTOGROUPS.read_text()
         AUTOGROUPS.write_text("0")
-    except OSError:  # they are shared by all already, or nobody may change it
+    except OSError:  # they are shared by all already, or the user may not change it
         yield
         return
     try:
@@ -78,9 +78,9 @@ def processors_shared_by_all() -> Iterator[None]:
 
 
 def take_what_is_left() -> None:
-    """Have this process use processors only while nobody else wants them.
+    """Let this process use only processors that are otherwise idle.
 
-    What an attack takes of the processors of other machines must not be taken from the daemon here.
+    The processors of an attacker's machine must not be taken from the daemon of this one.
     """
     os.setsid()
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -89,10 +89,10 @@ def take_what_is_left() -> None:
 
 
 def take_at_once() -> None:
-    """Have this thread given a processor the moment that it wants one; what it starts is not.
+    """Give this thread a processor as soon as it is runnable; child processes do not inherit this.
 
-    Who is measured has a machine of its own, too: what it waits for a processor of this one is no
-    delay of the daemon's. Needs root; without that it waits as all do.
+    The measured client stands for another machine, so its own waiting for a processor must not
+    count as delay of the daemon. Needs root; otherwise the thread is scheduled as usual.
     """
     with contextlib.suppress(PermissionError):
         policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
@@ -100,9 +100,9 @@ def take_at_once() -> None:
 
 
 class Attacks:
-    """Ways to attack; each is done again when it has ended, by so many at once.
+    """Attacks, each repeated for ever by a number of threads.
 
-    ``done`` counts how often each was done to its end, in a way that other processes can read.
+    ``done`` counts the completed runs of each attack, readable by other processes.
     """
 
     def __init__(self, target: Target) -> None:
@@ -120,11 +120,11 @@ class Attacks:
         self._counts: Any = multiprocessing.Array("L", len(self.crowds), lock=False)
 
     def done(self) -> dict[str, int]:
-        """Say how often each was done."""
+        """Return how often each attack was completed."""
         return dict(zip(self.crowds, self._counts, strict=True))
 
     def begin(self, names: Sequence[str]) -> None:
-        """Do those of these names until killed."""
+        """Run the named attacks until the process is killed."""
         take_what_is_left()
         for place, (name, (action, crowd)) in enumerate(self.crowds.items()):
             if name not in names:
@@ -180,7 +180,7 @@ class Attacks:
                 pass
 
     def _guess(self, number: int) -> None:
-        """Guess passwords, each time from another address and for another name."""
+        """Guess passwords, each time from another address and for another account name."""
         serial = next(self._numbers)
         source = (f"127.{1 + number}.{serial // 250 % 250}.{1 + serial % 250}", 0)
         connection = HTTPConnection(
@@ -209,7 +209,7 @@ class Attacks:
 
 
 class HostileZone:
-    """A name server whose every ``wild`` name answers with all that a message holds."""
+    """A name server that fills each answer for a ``wild`` name to the limit of a message."""
 
     def __init__(self) -> None:
         self._datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -220,7 +220,7 @@ class HostileZone:
         self.resolver = f'["{HOST}:{self._stream.getsockname()[1]}"]'
 
     def serve(self) -> None:
-        """Answer over UDP and TCP until killed."""
+        """Answer over UDP and TCP until the process is killed."""
         take_what_is_left()
         for _ in range(4):
             threading.Thread(target=self._serve_streams, daemon=True).start()
@@ -235,13 +235,13 @@ class HostileZone:
                 size = int.from_bytes(connection.recv(2, socket.MSG_WAITALL), "big")
                 query = connection.recv(size, socket.MSG_WAITALL)
                 if len(query) < size or not size:
-                    continue  # given up
+                    continue  # the client closed the connection
                 reply = _answer(query, is_stream=True)
                 connection.sendall(len(reply).to_bytes(2, "big") + reply)
 
 
 def _answer(query: bytes, *, is_stream: bool) -> bytes:
-    """Answer a question: wild names with all that a message holds, all others with NXDOMAIN."""
+    """Return the answer to a query: a full message for wild names, else NXDOMAIN."""
     end = query.index(b"\0", 12) + 5
     question, rdtype = query[12:end], int.from_bytes(query[end - 4 : end - 2], "big")
     if b"\x04wild" not in question:

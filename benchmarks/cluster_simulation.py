@@ -1,8 +1,8 @@
-"""Daemons, group commits and hints as queues: how many daemons a load takes, and where it ends.
+"""Simulate daemons, group commits and notifications as queues, to find the limit of a cluster.
 
-Run it by ``.venv/bin/python -m benchmarks.cluster_simulation``. The times of one mail, commit and
-hint are of the order that `cluster_wake_up` measures; the queues are simulated, mail by mail. It
-checks the reasoning of docs/scaling.md: it does not measure anything.
+Run it with ``.venv/bin/python -m benchmarks.cluster_simulation``. The times of a mail, a commit and
+a notification have the magnitude that `cluster_wake_up` measures, and the queues are simulated
+mail by mail. It checks the reasoning of the documents about scaling and measures nothing itself.
 """
 
 import random
@@ -12,20 +12,20 @@ from heapq import heappop, heappush
 from benchmarks.measuring import percentile
 
 SECONDS = 20.0
-RATE = 1_000.0  # mails a second, of all senders
+RATE = 1_000.0  # mails per second of all senders together
 
 RECEIVE = 0.45e-3  # seconds of a receiving process for a mail of 5 KB
-HEAR = 0.06e-3  # for a message of another daemon's group
-TELL = 0.05e-3  # for publishing a group
-COMMIT = 4e-3  # of a group, for round trips and the disk
-STORE = 0.25e-3  # more for each mail of it
-PUBLISHED = 0.3e-3  # until the others have heard
-LOOK = 1.5e-3  # of a wait that was told, into the store
+HEAR = 0.06e-3  # seconds to read the notification of another daemon's group
+TELL = 0.05e-3  # seconds to publish a group
+COMMIT = 4e-3  # seconds of a group commit for round trips and the disk
+STORE = 0.25e-3  # additional seconds for each mail of a group
+PUBLISHED = 0.3e-3  # seconds until the other daemons have the notification
+LOOK = 1.5e-3  # seconds of a notified wait to query the store
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Milliseconds, and how busy the busiest receiving process is."""
+    """Latencies in milliseconds, and the load of the busiest receiving process."""
 
     accepted_p50: float
     accepted_p99: float
@@ -35,23 +35,23 @@ class Outcome:
 
 
 class Daemon:
-    """A receiving process and a writer, each doing one thing at a time."""
+    """A receiving process and a writer, which each do one task at a time."""
 
     def __init__(self) -> None:
         self.free_at = self.writer_free_at = self.worked = 0.0
         self.waiting: list[float] = []
 
     def work(self, at: float, seconds: float) -> float:
-        """Do something as soon as that is possible; gives when it is done."""
+        """Run a task of so many seconds as soon as possible and return its end."""
         self.free_at = max(at, self.free_at) + seconds
         self.worked += seconds
         return self.free_at
 
 
 def simulate(count: int, rate: float, chance: random.Random) -> Outcome:
-    """Send mails at random moments to random daemons; a wait for each is on another one."""
+    """Send mails at random times to random daemons, each awaited at another daemon."""
     daemons = [Daemon() for _ in range(count)]
-    events: list[tuple[float, int, int]] = []  # when, what, of which daemon
+    events: list[tuple[float, int, int]] = []  # time, kind, number of the daemon
     at = 0.0
     while (at := at + chance.expovariate(rate)) < SECONDS:
         heappush(events, (at, 0, chance.randrange(count)))
@@ -59,11 +59,11 @@ def simulate(count: int, rate: float, chance: random.Random) -> Outcome:
     while events:
         at, kind, number = heappop(events)
         daemon = daemons[number]
-        if kind == 0:  # a mail has come in
+        if kind == 0:  # a mail arrives
             ready = daemon.work(at, RECEIVE)
             daemon.waiting.append(at)
             heappush(events, (max(ready, daemon.writer_free_at), 1, number))
-        elif daemon.waiting and at >= daemon.writer_free_at:  # the writer takes all there is
+        elif daemon.waiting and at >= daemon.writer_free_at:  # the writer takes the whole queue
             group, daemon.waiting = daemon.waiting, []
             stored = at + COMMIT + STORE * len(group)
             daemon.writer_free_at = stored

@@ -1,17 +1,20 @@
-"""Two daemons on one PostgreSQL and one Redis: how soon the other one wakes, and what it costs.
+"""Measure two daemons on one PostgreSQL and one Redis: wake-up time and cost of a mail.
 
-Run it by ``.venv/bin/python -m benchmarks.cluster_wake_up``. In turns, in one run:
+Run it with ``.venv/bin/python -m benchmarks.cluster_wake_up``. In turns, in one run:
 
-* a wait on one daemon is woken by a mail to itself, and by one to the other daemon: from the
-  250 after DATA to the waiter's answer; then the same while other mail comes in to the other one;
-* mails over kept connections to: one daemon alone; two that share nothing; one of two
-  that share a Redis and an inbox; both of these. CPU of the daemons, and of Redis, per mail.
+* A wait on one daemon ends by a mail to the same daemon, and by a mail to the other daemon. The
+  time from the 250 after DATA to the response of the wait is measured, also while other mail
+  arrives at the other daemon.
+* Mails are sent over kept connections to: one daemon alone; two independent daemons; one of two
+  daemons that share Redis and an inbox; both of these. The CPU time of the daemons and of Redis is
+  measured per mail.
 
-A daemon takes what is ready on all its connections at once, so a mail costs it the less the more
-of them are busy. So each case runs with ten connections to each daemon, and with five: that two
-take ten together costs what one alone needs for five, and then what sharing adds. Two strangers
-show what the machine's caches cost when more processes run. Reading mails
-for lists, which is put off while they come in and done by any daemon, is left out.
+A daemon handles the input of all its connections together, so a mail costs less when more
+connections are busy. Each case therefore runs with ten and with five connections to each daemon.
+Two daemons with ten connections in all have the base cost of one daemon with five, plus the cost
+of sharing. The independent daemons show the effect of the processor caches when more processes
+run. Indexing mails for lists is not measured: it is postponed while mail arrives, and any daemon
+may do it.
 """
 
 import contextlib
@@ -34,12 +37,12 @@ from tests.servers.redis import running_redis
 WAKE_UPS = 40
 ROUNDS = 5
 READER = b"content\0"
-"""How the command line of the process ends that reads mails for lists."""
+"""End of the command line of the process that indexes mails for lists."""
 
-ALONE, STRANGERS = "one daemon alone", "two that share nothing"
+ALONE, STRANGERS = "one daemon alone", "two independent daemons"
 MAILS = 1_000
 CONNECTIONS = (10, 5)  # to each daemon
-LOAD = 150.0  # mails a second while waits are woken
+LOAD = 150.0  # mails per second while waits are measured
 LOAD_CONNECTIONS = 5
 BODY = "Your code is 482913: https://example.com/confirm\r\n" * 100
 
@@ -49,7 +52,7 @@ CPU_TARGET = 1.15
 
 @contextlib.contextmanager
 def running_postgresql() -> Iterator[PostgresqlServer]:
-    """Run a server with its defaults: what it acknowledges is on the disk."""
+    """Run a server with its default settings, which commit to disk."""
     server = PostgresqlServer(Path(tempfile.mkdtemp(prefix="mailcheck-bench-")))
     server.folder.chmod(0o755)
     server.initialise()
@@ -61,7 +64,7 @@ def running_postgresql() -> Iterator[PostgresqlServer]:
 
 
 def wake_up(here: Daemon, there: Daemon, client: smtplib.SMTP) -> float:
-    """Give milliseconds from the 250 after DATA to the answer of a wait."""
+    """Return the milliseconds from the 250 after DATA to the response of a wait."""
     recipient, cursor = here.address("wake"), here.cursor()
     connection = HTTPConnection(HOST, here.http_port, timeout=30)
     path = f"/api/v1/inbox/wait?tag=wake&after={quote(cursor)}&timeout=20"
@@ -83,7 +86,7 @@ def wake_up(here: Daemon, there: Daemon, client: smtplib.SMTP) -> float:
 
 
 Target = tuple[Daemon, str]
-"""A daemon, and the address to which mail is sent through it."""
+"""A daemon, and the address that mail is sent to through it."""
 
 
 def send_mails(targets: Sequence[Target], connections: int) -> None:
@@ -106,7 +109,7 @@ def send_mails(targets: Sequence[Target], connections: int) -> None:
 
 @contextlib.contextmanager
 def mail_coming_in(daemon: Daemon) -> Iterator[None]:
-    """Send mails at a steady rate, with another tag, as long as the context lasts."""
+    """Send mails with another tag at a steady rate until the context ends."""
     recipient, over = daemon.address("other"), threading.Event()
 
     def send() -> None:
@@ -126,14 +129,14 @@ def mail_coming_in(daemon: Daemon) -> Iterator[None]:
 
 
 def cpu_of(pids: Iterable[int]) -> float:
-    """Give the CPU time of daemons and servers without that of reading mails for lists."""
+    """Return the CPU time of daemons and servers without the indexing of mails for lists."""
     every = [one for pid in pids for one in processes(pid)]
     readers = [one for one in every if Path(f"/proc/{one}/cmdline").read_bytes().endswith(READER)]
     return sum(map(cpu_seconds, pids)) - sum(map(cpu_seconds, readers))
 
 
 def cost(targets: Sequence[Target], connections: int, pids: Sequence[int]) -> tuple[float, float]:
-    """Give microseconds of CPU per mail while they come in, and mails a second."""
+    """Return microseconds of CPU per mail while mails arrive, and mails per second."""
     every = {*(daemon.process.pid for daemon, _ in targets), *pids}
     before, began = cpu_of(every), time.perf_counter()
     send_mails(targets, connections)
@@ -142,7 +145,7 @@ def cost(targets: Sequence[Target], connections: int, pids: Sequence[int]) -> tu
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     common: dict[str, Any] = {
         "spamassassin_spamd": "off",
         "ops_listen": [],
@@ -186,7 +189,7 @@ def main() -> None:
 
 
 def report_wake_ups(what: str, one: Daemon, two: Daemon) -> None:
-    """Wake waits on the first daemon by mail to it and to the other one, in turns."""
+    """Measure waits on the first daemon with mail to it and to the other daemon in turns."""
     local, across = [], []
     with smtplib.SMTP(HOST, one.smtp_port) as here, smtplib.SMTP(HOST, two.smtp_port) as there:
         for _ in range(WAKE_UPS):
@@ -198,7 +201,7 @@ def report_wake_ups(what: str, one: Daemon, two: Daemon) -> None:
 
 
 Costs = dict[tuple[str, int], list[tuple[float, float]]]
-"""For each case and number of connections, of each round: CPU a mail, and mails a second."""
+"""CPU per mail and mails per second of each round, by case and number of connections."""
 
 
 def report_costs(costs: Costs) -> None:
@@ -220,7 +223,7 @@ def report_costs(costs: Costs) -> None:
 
 
 def _ratio(rounds: Sequence[tuple[float, float]], peer: Sequence[tuple[float, float]]) -> float:
-    """Compare CPU within the same rounds: the median."""
+    """Return the median ratio of CPU between equal rounds."""
     return percentile([own / other for (own, _), (other, _) in zip(rounds, peer, strict=True)], 50)
 
 

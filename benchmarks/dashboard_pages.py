@@ -1,13 +1,14 @@
-"""What the pages cost: a long list on the server, a live update, the first page over the wire.
+"""Measure the pages: rendering a long list, a live update, and the size of the first page.
 
 Run it with ``python -m benchmarks.dashboard_pages`` (needs Debian's package
-chromium-headless-shell, and what ``make test`` installs). The daemon is a process of its own;
-the browser is a real one, without a window. There is no peer: each mail tool's
-page is another page.
+chromium-headless-shell, and the packages that ``make test`` installs). The daemon is a process of
+its own, and the browser is a real one without a window. There is no peer, because the pages of
+other mail tools have other contents.
 
 Targets: the list of an inbox of 10,000 messages, and a page of 500 of them, is rendered within
-150 ms; a mail is on an open page at most 100 ms after it was stored (the 250 after DATA), and
-beside the list at most 60 ms after the key; a first page, with all it needs, is under 80 KB.
+150 ms. A mail appears on an open page at most 100 ms after it was stored (the 250 after DATA), and
+opens beside the list at most 60 ms after the key was pressed. A first page with all its files is
+smaller than 80 KB.
 """
 
 import re
@@ -30,7 +31,7 @@ MESSAGES = 500
 OPENED = 40
 ROUNDS = 25
 LIVE_MAILS = 100
-PAUSE = 0.02  # seconds between live mails: one after the other, as a person's tests send them
+PAUSE = 0.02  # seconds between live mails, as the tests of one developer send them
 MAX_RENDER, MAX_LIVE, MAX_OPEN, MAX_PAGE = 0.150, 0.100, 0.060, 80_000
 
 OBSERVE = """() => {
@@ -46,7 +47,7 @@ OBSERVE = """() => {
 
 
 def main() -> None:
-    """Measure everything and print it."""
+    """Measure everything and print the results."""
     with (
         tempfile.TemporaryDirectory() as folder,
         running_daemon(Path(folder), limits_waits_per_key=1_000) as daemon,
@@ -66,7 +67,7 @@ def main() -> None:
 
 
 def fill(person: Person, daemon: Daemon) -> None:
-    """Receive so many mails that the inbox is as full as its quota lets it be."""
+    """Receive mails until the inbox holds as many as its quota allows."""
     with smtplib.SMTP(HOST, daemon.smtp_port) as client:
         for number in range(STORED - LIVE_MAILS):
             address = person.tagged(f"tag-{number % 20}")
@@ -84,7 +85,7 @@ OPENING = """() => {
 
 
 def report_opening(watched: Watched) -> None:
-    """Print how long after the key the next mail is beside the list."""
+    """Print how long after the key press the next mail is shown beside the list."""
     page = watched.page
     page.set_viewport_size({"width": 1440, "height": 900})
     watched.go("/inbox")
@@ -101,7 +102,7 @@ def report_opening(watched: Watched) -> None:
 
 
 def report_list(watched: Watched, daemon: Daemon, rows: int) -> None:
-    """Print how long a page of a list takes, asked for as a program does."""
+    """Print how long the request for a page of a list takes, without a browser."""
     cookies = "; ".join(f"{one['name']}={one['value']}" for one in watched.context.cookies())
     connection = HTTPConnection(HOST, daemon.http_port)
     times = []
@@ -115,7 +116,7 @@ def report_list(watched: Watched, daemon: Daemon, rows: int) -> None:
 
 
 def report_live(watched: Watched, person: Person) -> None:
-    """Print how long after its storing a mail is on an open page."""
+    """Print how long after it was stored a mail appears on an open page."""
     page = watched.page
     page.locator("#live[data-state=open]").wait_for()
     page.evaluate(OBSERVE)
@@ -137,7 +138,7 @@ def report_live(watched: Watched, person: Person) -> None:
 
 
 def report_page(watched: Watched, path: str) -> None:
-    """Print what a first visit to a page costs over the wire: nothing of it is cached."""
+    """Print how many bytes a first visit to a page transfers, with an empty cache."""
     session = watched.context.new_cdp_session(watched.page)
     sizes: list[float] = []
     done: Any = sizes.append

@@ -1,16 +1,14 @@
-"""What a deliverability report costs when every DNS answer takes 20 ms; without a content filter.
+"""Measure deliverability reports when every DNS answer takes 20 ms, without a content filter.
 
-Run it with ``python -m benchmarks.deliverability_report`` (needs Postfix's
-smtp-source: Debian's package postfix). The daemon runs in this process, with
-its children; mails come over SMTP from a sender in a process of its own, and a
-name server in a third holds a perfect sender and clean blocklists. There is no
-peer: no other tool makes such a report on its own machine.
+Run it with ``python -m benchmarks.deliverability_report`` (needs Postfix's smtp-source: Debian's
+package postfix). The daemon runs in this process, with its child processes. A second process sends
+mails over SMTP, and a third is a name server with a perfect sender and clean blocklists. There is
+no peer, because no other tool makes such a report on its own machine.
 
-Targets: from the end of DATA to completed at most the longest chain of
-dependent answers (from the server's log) plus 60 ms; 50 tests that arrive
-within a second complete within 5 s; inbox mail comes in at 0.8 x its speed or
-faster meanwhile; a signed mail of 10 MB keeps the reactor from a ticker of
-10 ms for at most 50 ms.
+Targets: from the end of DATA to completion a test takes at most 60 ms more than the longest chain
+of dependent answers (from the server's log). 50 tests that arrive within a second complete within
+5 s. Meanwhile inbox mail is received at 0.8 x its usual rate or faster. A signed mail of 10 MB
+delays a ticker of 10 ms in the reactor by at most 50 ms.
 """
 
 import argparse
@@ -46,20 +44,20 @@ from tests.fakes.memory_zone import MemoryZone
 from tests.operations.scored_mails import MAIL, PERFECT
 from tests.servers.daemon import HOST, free_ports
 
-ALLOWED = 0.060  # seconds beside the chain
+ALLOWED = 0.060  # seconds in addition to the chain
 ROUNDS = 15
 CROWD, CROWD_DEADLINE = 50, 5.0
 INTAKE_ROUNDS, INTAKE_SHARE = 5, 0.8
-INTAKE_MESSAGES = 12_000  # as many as come in while the tests are analysed
+INTAKE_MESSAGES = 12_000  # enough to last while the tests are analysed
 LARGE = 10 * 1024 * 1024
 TICK, MAX_STALL = 0.010, 0.050
-SETTLING = 1.0  # seconds that self-tests and children get to start
+SETTLING = 1.0  # seconds for self-tests and child processes to start
 
 Popen = subprocess.Popen[str]
 
 
 class Bench:
-    """The daemon, and what is measured of it."""
+    """The daemon, and the measurements of it."""
 
     def __init__(self, reactor: Any, folder: Path, dns_port: int) -> None:
         self.reactor: Any = reactor
@@ -89,25 +87,25 @@ class Bench:
         self.assembly.tests.wake_ups.listen(self._note)
 
     async def start(self) -> None:
-        """Start the daemon and make an account."""
+        """Start the daemon and create an account."""
         self.service.privilegedStartService()
         self.service.startService()
         await deferLater(self.reactor, SETTLING)
         self.account = await self.assembly.accounts.keep.add("bench")
 
     async def generate(self, count: int) -> list[DeliverabilityTest]:
-        """Make tests."""
+        """Create tests."""
         create = self.assembly.tests.operations.manage.create
         return [await create(self.account.id) for _ in range(count)]
 
     async def when_completed(self, tests: Sequence[DeliverabilityTest]) -> list[float]:
-        """Give when each was completed, as soon as all are."""
+        """Wait until all tests are completed, and return the time of each."""
         while not all(test.id in self.completed for test in tests):
             await deferLater(self.reactor, 0.002)
         return [self.completed[test.id] for test in tests]
 
     def jobs(self, tests: Sequence[DeliverabilityTest], file: Path, pause: float) -> str:
-        """Give the line for the sender: one mail for each test."""
+        """Return the input line of the sender: one mail for each test."""
         domain = self.assembly.runtime.config.inbox.domain
         jobs = [
             (number * pause, f"{local_part_of(test.id)}@{domain}", str(file))
@@ -129,7 +127,7 @@ class Bench:
 
 
 async def send(sender: Popen, line: str) -> list[float]:
-    """Have mails sent; gives the moments of their last octets."""
+    """Let the sender send mails, and return the times of their last octets."""
 
     def talk() -> list[float]:
         assert sender.stdin is not None
@@ -152,7 +150,7 @@ async def measure_one(bench: Bench, sender: Popen, server: Popen, file: Path) ->
         (completed,) = await bench.when_completed(tests)
         bounds.append(longest_chain(read_log(server)) * DELAY)
         excesses.append(completed - ended - bounds[-1])
-    # The first round warms up children and the server's memory of packed answers.
+    # The first round warms up the child processes and the server's cache of packed answers.
     print(f"longest chain: {statistics.median(bounds[1:]) * 1e3:.0f} ms of delays")
     print(
         f"beside the chain: {statistics.median(excesses[1:]) * 1e3:.1f} ms,"
@@ -192,7 +190,7 @@ async def measure_intake(bench: Bench, sender: Popen, file: Path) -> None:
 
 
 async def take_in(bench: Bench) -> float:
-    """Send mail to an inbox over ten kept connections; gives messages per second."""
+    """Send mail to an inbox over ten kept connections and return messages per second."""
     recipient = f"{bench.account.mailbox_name}+load@{bench.assembly.runtime.config.inbox.domain}"
     load = ["-d", "-s", "10", "-l", "5000", "-m", str(INTAKE_MESSAGES)]
     path = ["-f", "load@example.com", "-t", recipient, f"inet:{HOST}:{bench.port}"]
@@ -202,7 +200,7 @@ async def take_in(bench: Bench) -> float:
 
 
 async def measure_stall(bench: Bench, sender: Popen, large: Path) -> None:
-    """Measure how long a large signed mail keeps the reactor busy at a time."""
+    """Measure the longest time that a large signed mail blocks the reactor."""
     idle = Ticker(bench.reactor)
     await deferLater(bench.reactor, 2.0)
     idle.stop()
@@ -220,9 +218,9 @@ async def measure_stall(bench: Bench, sender: Popen, large: Path) -> None:
 
 
 class Ticker:
-    """Notes by how much it is late at worst, and the most CPU time between two ticks.
+    """Records the largest delay of its ticks, and the most CPU time between two ticks.
 
-    On a machine that others use the second tells what is our own doing.
+    The CPU time shows the daemon's own share of the delay on a busy machine.
     """
 
     def __init__(self, clock: IReactorTime) -> None:
@@ -234,7 +232,7 @@ class Ticker:
         self._loop.start(TICK, now=False)
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the ticker."""
         self._loop.stop()
 
     def _tick(self) -> None:
@@ -245,7 +243,7 @@ class Ticker:
 
 
 async def measure(reactor: Any, folder: Path, server: Popen, dns_port: int) -> None:
-    """Run everything."""
+    """Run all measurements."""
     small, large = folder / "small.eml", folder / "large.eml"
     small.write_bytes(RSA.sign(MAIL))
     line = b"0123456789 abcdefghijklmnopqrstuvwxyz 0123456789 abcdefghij\r\n"
@@ -269,7 +267,7 @@ async def measure(reactor: Any, folder: Path, server: Popen, dns_port: int) -> N
 
 
 def _zone() -> MemoryZone:
-    """Give the perfect sender, and the test entries of living blocklists."""
+    """Return a zone with the perfect sender and the test entries of working blocklists."""
     zone = zone_of_lists()
     for owner, node in PERFECT.items():
         for rdtype, texts in node.items():
@@ -278,7 +276,7 @@ def _zone() -> MemoryZone:
 
 
 def main() -> None:
-    """Start the server and measure."""
+    """Start the name server and measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     if parser.parse_args().serve:

@@ -1,10 +1,9 @@
-"""Sends mails for `benchmarks.deliverability_report`, in a process of its own.
+"""Send mails for `benchmarks.deliverability_report`, in a process of its own.
 
-Each line of its input is a JSON list of jobs ``[seconds, recipient, file]``:
-the mail is sent so many seconds after the line was read, each over a
-connection of its own that says by XCLIENT whom it speaks for. For each line it
-prints the moments (of the system's monotonic clock) at which the last octet
-of each mail had been sent.
+Each line of the input is a JSON list of jobs ``[seconds, recipient, file]``. A mail is sent so many
+seconds after its line was read, over a connection of its own that names the simulated client with
+XCLIENT. For each line the process prints the times (of the monotonic clock) at which the last octet
+of each mail was sent.
 """
 
 import json
@@ -20,7 +19,7 @@ HOST = "127.0.0.1"
 
 
 class Sender:
-    """A mail on its way: everything before DATA is done ahead of time."""
+    """A mail to send. The commands before DATA are sent ahead of time."""
 
     def __init__(self, port: int, recipient: str, file: str) -> None:
         self.ended = 0.0
@@ -48,7 +47,7 @@ class Sender:
 
 
 def main() -> None:
-    """Do jobs until the input ends."""
+    """Run jobs until the input ends."""
     port = int(sys.argv[1])
     print("ready", flush=True)
     for line in sys.stdin:

@@ -1,14 +1,13 @@
-"""What 32 questions at once cost: mailcheck's resolver beside aiodns (c-ares, C).
+"""Measure 32 queries at once: mailcheck's resolver beside aiodns (c-ares, C).
 
-Run it with ``python -m benchmarks.dns_fan_out`` (needs aiodns). A server in a
-process of its own, on loopback, says NXDOMAIN after 20 ms, as a blocklist zone
-does for an address that is not listed; names under ``dead`` get no answer.
-Clients run in processes of their own too, in turn, so that neither the CPU
-time nor the state of the machine is that of the other.
+Run it with ``python -m benchmarks.dns_fan_out`` (needs aiodns). A name server in a process of its
+own, on loopback, answers NXDOMAIN after 20 ms, as a blocklist zone does for an address that is not
+listed. Names under ``dead`` get no answer. Clients run in processes of their own, in turns, so that
+they share neither CPU time nor state.
 
-Targets: wall time of a check at most 1.2 times the slowest answer, CPU at most
-2 ms per check and below aiodns; four zones that never answer cost the deadline
-and no more; 50 checks at once lose no answer.
+Targets: the wall time of a check is at most 1.2 times the slowest answer. CPU is at most 2 ms per
+check and below aiodns. Four zones that never answer delay a check to its deadline and no longer.
+50 checks at once lose no answer.
 """
 
 import argparse
@@ -40,19 +39,19 @@ from mailcheck.dns.servers import Server
 DELAY = 0.020  # seconds
 ZONES = 32
 DEAD_ZONES = 4
-DEADLINE = 3.0  # seconds, of a blocklist check
-CHECKS = 100  # per round
+DEADLINE = 3.0  # seconds of a blocklist check
+CHECKS = 100  # in a round
 ROUNDS = 5
 CROWD = 50  # checks at once
 
 SOA = (
-    b"\xc0\x0c\0\x06\0\x01\0\0\x01\x2c\0\x18"  # owner: the asked name; IN SOA, TTL 300, 24 octets
+    b"\xc0\x0c\0\x06\0\x01\0\0\x01\x2c\0\x18"  # owner: the queried name; IN SOA, TTL 300, 24 octets
     b"\xc0\x0c\xc0\x0c" + b"\0\0\0\x01" * 4 + b"\0\0\0\x3c"
 )
 
 
 def serve() -> None:
-    """Answer NXDOMAIN with an SOA, `DELAY` after each question, until killed."""
+    """Answer NXDOMAIN with an SOA, `DELAY` after each query, until the process is killed."""
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
     server.bind(("127.0.0.1", 0))
@@ -77,14 +76,14 @@ def serve() -> None:
 
 
 def questions(dead: int = 0) -> list[str]:
-    """Make the names that a blocklist check asks for, about a random address."""
+    """Return the names that a blocklist check queries for a random address."""
     address = ".".join(str(random.randrange(256)) for _ in range(4))
     alive = [f"{address}.z{index}.bl.example" for index in range(ZONES - dead)]
     return alive + [f"{address}.z{index}.dead.example" for index in range(dead)]
 
 
 class Figures(NamedTuple):
-    """What a client measured: milliseconds, and answers that did not come."""
+    """Results of a client: times in milliseconds, and the number of missing answers."""
 
     wall: float
     cpu: float
@@ -94,17 +93,17 @@ class Figures(NamedTuple):
 
 
 Ask = Callable[[list[str]], Awaitable[int]]
-"""Asks for A of all names at once, at most for `DEADLINE`; gives the number of answers."""
+"""Queries A of all names at once, for at most `DEADLINE`, and returns the number of answers."""
 
 
 def cpu_seconds() -> float:
-    """Give the CPU time of this process, system calls included."""
+    """Return the CPU time of this process, system calls included."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
 async def measure(ask: Ask, crowd: Callable[[list[list[str]]], Awaitable[int]]) -> Figures:
-    """Run a round: checks one after another, one with dead zones, many at once."""
+    """Run a round: checks one after another, one check with dead zones, and many at once."""
     await ask(questions())
     walls: list[float] = []
     lost = 0
@@ -127,7 +126,7 @@ async def measure(ask: Ask, crowd: Callable[[list[list[str]]], Awaitable[int]]) 
 
 
 def run_mailcheck(port: int) -> None:
-    """Measure mailcheck's resolver: datagrams behind cache and merging."""
+    """Measure mailcheck's resolver: datagrams with its cache and single-flight queries."""
 
     async def main(reactor: DnsReactor) -> None:
         server = Server("127.0.0.1", port)
@@ -163,7 +162,7 @@ def run_mailcheck(port: int) -> None:
 
 
 def run_aiodns(port: int) -> None:
-    """Measure aiodns with the settings it comes with."""
+    """Measure aiodns with its default settings."""
     import aiodns
 
     async def main() -> None:
@@ -190,7 +189,7 @@ def run_aiodns(port: int) -> None:
 
 
 def compare() -> None:
-    """Let the clients take turns, print the medians of their rounds and the ratios."""
+    """Run the clients in turns, and print the medians of their rounds and the ratios."""
     command = [sys.executable, "-m", "benchmarks.dns_fan_out"]
     server = subprocess.Popen([*command, "serve"], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
@@ -222,7 +221,7 @@ def compare() -> None:
 
 
 def main() -> None:
-    """Run the comparison, or one part of it in this process."""
+    """Run the comparison, or one of its parts in this process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", nargs="?", choices=["serve", "mailcheck", "aiodns"])
     parser.add_argument("--port", type=int)

@@ -1,15 +1,15 @@
-"""What thousands of event streams cost, beside parked waits in the same daemon.
+"""Measure thousands of event streams beside parked waits in the same daemon.
 
-Run it with ``.venv/bin/python -m benchmarks.event_streams``. 5,000 GET /inbox/events are open in
-one daemon, all for one tag; then, with all of them open:
+Run it with ``.venv/bin/python -m benchmarks.event_streams``. It opens 5,000 GET /inbox/events for
+one tag in one daemon. While all of them are open, it measures:
 
-* memory of a stream, and CPU time spent while nothing but heartbeats go out,
-* from the end of DATA to the event at one more stream, for its own tag, and the same for the
-  response to a parked wait, mail by mail,
-* from the end of DATA of one mail to the last of 5,000 events,
-* how many events a second one gets, in order, who comes back 10,000 mails later.
+* the memory of a stream, and the CPU time while only heartbeats are sent,
+* the time from the end of DATA to the event at another stream with its own tag, and to the response
+  of a parked wait, mail by mail,
+* the time from the end of DATA of one mail to the last of 5,000 events,
+* the rate of events, in order, for a client that resumes 10,000 mails later.
 
-Targets: 25 KB each, p50 as a wait's.
+Targets: 25 KB each, and the p50 of a wait.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from tests.servers.daemon import API, HOST, running_daemon
 IDLE = 15.0  # seconds: each stream gets one heartbeat
 EVENT = b"event: message"
 CURSOR = re.compile(rb"^id: c([0-9a-f]+)$", re.MULTILINE)
-REST = 0.010  # seconds between two mails
+REST = 0.010  # seconds between mails
 
 
 class Stream:
@@ -41,7 +41,7 @@ class Stream:
         self.socket.sendall(request)
 
     def read_until(self, words: bytes) -> float:
-        """Read on until something was said; gives when."""
+        """Read until the words have arrived, and return the time."""
         said = b""
         while words not in said:
             data = self.socket.recv(65_536)
@@ -51,7 +51,7 @@ class Stream:
         return time.perf_counter()
 
     def cursors(self, count: int) -> list[int]:
-        """Read until so many messages came; gives their positions, and that of the beginning."""
+        """Read ``count`` messages, and return the positions of the start and of each message."""
         found, rest = [], b""
         while True:
             *events, rest = (rest + self.socket.recv(1_048_576)).split(b"\n\n")
@@ -63,16 +63,16 @@ class Stream:
 
 
 class EventStreams(Mailcheck):
-    """The same daemon, asked for streams."""
+    """The same daemon with requests for event streams."""
 
     def request(self, tag: str, cursor: str) -> bytes:
-        """Give a GET /inbox/events."""
+        """Return a GET /inbox/events request."""
         path = f"{API}/inbox/events?tag={tag}" + (f"&after={cursor}" if cursor else "")
         return f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nX-API-Key: {self._key}\r\n\r\n".encode()
 
 
 def all_told(streams: list[Stream], sent: float) -> float:
-    """Read until every stream has the event; gives how long after ``sent`` that was."""
+    """Read until every stream has the event, and return the seconds since ``sent``."""
     poll = select.epoll()
     by_number = {one.socket.fileno(): one.socket for one in streams}
     for number in by_number:
@@ -88,17 +88,17 @@ def all_told(streams: list[Stream], sent: float) -> float:
 
 
 def shown(latencies: list[float]) -> str:
-    """Write p50 and p99 in milliseconds."""
+    """Return p50 and p99 in milliseconds as text."""
     p50, p99 = statistics.median(latencies) * 1e3, percentile(latencies, 99) * 1e3
     return f"p50 {p50:5.2f} ms   p99 {p99:5.2f} ms"
 
 
 def measure(subject: EventStreams, waits: Mailcheck, size: int, mails: int) -> None:
-    """Take all figures and print them."""
+    """Measure everything and print the results."""
     probe = Stream(subject.port, subject.request(PROBE_TAG, ""))
     probe.read_until(b"id: ")
     wait = Probe(waits)
-    for _ in range(20):  # what is loaded and cached once belongs to no stream
+    for _ in range(20):  # load and cache shared objects before memory is measured
         wait.measure()
         probe.read_until(EVENT)
     before = resident_bytes(subject.pid)
@@ -128,7 +128,7 @@ def measure(subject: EventStreams, waits: Mailcheck, size: int, mails: int) -> N
 
 
 def measure_behind(subject: EventStreams, count: int) -> None:
-    """Measure one stream that goes on from a cursor far behind."""
+    """Measure one stream that resumes from an old cursor."""
     start = Stream(subject.port, subject.request(PROBE_TAG, "")).cursors(0)[0]
     for _ in range(count):
         subject.notify(PROBE_TAG)
@@ -145,7 +145,7 @@ def measure_behind(subject: EventStreams, count: int) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--streams", type=int, default=5_000)
     parser.add_argument("--mails", type=int, default=200)

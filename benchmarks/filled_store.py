@@ -1,4 +1,4 @@
-"""A daemon's inbox filled fast: through the store's own methods, without SMTP."""
+"""Fill the inbox of a daemon quickly, with the methods of the store and without SMTP."""
 
 import os
 from collections import deque
@@ -30,7 +30,7 @@ from mailcheck.workers.scheduling import DirectWorker
 
 NO_LIMIT = 10**15
 GROUP = 2_000
-"""Messages given to the store before it commits."""
+"""Number of messages that the store gets in one group commit."""
 
 RAW = (
     b"From: Shop <shop@example.com>\r\nSubject: Welcome\r\n\r\n"
@@ -41,43 +41,43 @@ TEXT = b"".join(
     b"Line %d of an ordinary newsletter, with as many words as people put into one.\r\n" % number
     for number in range(53)
 )
-"""4 KB of text, in which nobody has looked for anything before."""
+"""4 KB of text that no search has read before."""
 
 Result = TypeVar("Result")
 
 
 class BatchWorker:
-    """Keeps calls until it is told to run them, so that writes gather in groups."""
+    """Collects calls until it is told to run them, so that writes are committed in groups."""
 
     def __init__(self) -> None:
         self._calls: deque[tuple[Deferred[Any], Callable[[], Any]]] = deque()
 
     def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
-        """Keep the call."""
+        """Add the call to the batch."""
         result: Deferred[Result] = Deferred()
         self._calls.append((result, call))
         return result
 
     def run_all(self) -> None:
-        """Run all calls, and those that they lead to."""
+        """Run all calls, and the calls that they add."""
         while self._calls:
             result, call = self._calls.popleft()
             maybeDeferred(call).chainDeferred(result)
 
     def start(self) -> None:
-        """Nothing to start."""
+        """Do nothing: there is no thread to start."""
 
     def stop(self) -> None:
-        """Nothing to stop."""
+        """Do nothing: there is no thread to stop."""
 
 
 def fill(
     url: str, count: int, tag_of: Callable[[int], str], began: float, text: bytes = b""
 ) -> None:
-    """Store ``count`` messages, with their content, in the first account's inbox at a URL.
+    """Store ``count`` messages with content in the inbox of the first account at a URL.
 
-    The daemon must not run. Message ``n`` has the tag ``tag_of(n)`` and ``n`` in its subject,
-    came ``n`` milliseconds after ``began`` (seconds since the epoch), and ends with ``text``.
+    The daemon must not run. Message ``n`` has the tag ``tag_of(n)`` and ``n`` in its subject, was
+    received ``n`` milliseconds after ``began`` (seconds since the epoch), and ends with ``text``.
     """
     config = replace(Config(), storage=StorageOptions(url=url))
     worker, clock = BatchWorker(), Clock()
@@ -104,7 +104,7 @@ def fill(
 
 
 def make_delivery(account: Account, tag: str, received_at: Instant) -> Delivery:
-    """Make a mail to one tag of an account."""
+    """Return a mail to one tag of an account."""
     address = join_subaddress(account.mailbox_name, tag, Config().inbox.domain)
     return Delivery(
         id=DeliveryId(new_time_ordered_id(received_at, os.urandom)),

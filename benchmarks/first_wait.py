@@ -1,13 +1,13 @@
-"""How soon the README's first wait answers after the 250 of its mail, the first after a start.
+"""Measure the README's first wait after a start, from the 250 of its mail to the response.
 
     .venv/bin/python -m benchmarks.first_wait
 
-A daemon is started as often as asked for, the first time without a database. By turns its
-first wait is parked when the mail comes, or asked after the 250 as the README has it; then a
-second mail to another tag. Half of the starts are left alone for two seconds, as by a person;
-in the others the mail comes the moment that the daemon is ready. The time runs from the 250
-after DATA, as its sender has read it, to the last byte of the wait's answer; below zero the
-answer came first.
+The daemon is started a number of times, the first time without a database. Its first wait is
+alternately parked before the mail arrives, or requested after the 250 as in the README. A second
+mail with another tag follows. Half of the runs pause for two seconds after the start, as a person
+would; in the others the mail is sent as soon as the daemon is ready. The measured time starts when
+the sender has read the 250 after DATA, and ends with the last byte of the response. It is negative
+if the response was faster.
 
 Target: 10 ms.
 """
@@ -32,13 +32,13 @@ MAIL = (
 
 
 def request(daemon: Daemon, tag: str, cursor: str) -> bytes:
-    """Write the request of a wait."""
+    """Return the request of a wait."""
     head = f"GET {API}/inbox/wait?tag={tag}&after={cursor} HTTP/1.1\r\nHost: {HOST}\r\n"
     return f"{head}X-API-Key: {daemon.key}\r\n\r\n".encode()
 
 
 def milliseconds(daemon: Daemon, tag: str, *, is_parked: bool) -> float:
-    """Send a mail; gives how long after its 250 the wait for it was answered."""
+    """Send a mail, and return the time from its 250 to the response of the wait."""
     answer = daemon.get("/inbox/address", tag=tag).json
     waiting = Connection(daemon.http_port)
     with smtplib.SMTP(HOST, daemon.smtp_port) as client:
@@ -49,23 +49,23 @@ def milliseconds(daemon: Daemon, tag: str, *, is_parked: bool) -> float:
         client.getreply()
         if is_parked:
             waiting.send(request(daemon, tag, answer["cursor"]))
-            time.sleep(0.1)  # it has looked and found nothing by then
+            time.sleep(0.1)  # until the wait has found an empty inbox and is parked
         client.send(MAIL + b".\r\n")
         code, said = client.getreply()
         accepted = time.perf_counter()
         if code != 250:
-            raise SystemExit(f"the mail was not taken: {code} {said!r}")
+            raise SystemExit(f"the mail was not accepted: {code} {said!r}")
         if not is_parked:
             waiting.send(request(daemon, tag, answer["cursor"]))
         response, answered = waiting.read()
     waiting.close()
     if json.loads(response.body())["codes"] != ["482913"]:
-        raise SystemExit("not the mail that was waited for")
+        raise SystemExit("the wait returned another mail")
     return (answered - accepted) * 1e3
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--starts", type=int, default=STARTS)
     starts = parser.parse_args().starts

@@ -1,28 +1,28 @@
-"""An honest client beside attacks, against the same client on an idle daemon.
+"""Measure an honest client during attacks, compared with the same client on an idle daemon.
 
-Run it by ``.venv/bin/python -m benchmarks.hostile_neighbours``. A process of its own attacks one
-daemon, with one account's key or with none, in each of these ways alone and then in all at once:
+Run it with ``.venv/bin/python -m benchmarks.hostile_neighbours``. A second process attacks one
+daemon, with the key of one account or without a key. Each attack runs alone, then all at once:
 
-* checks: 100 under way of domains whose zones answer as much as is read, and more, with little
-  that takes long to read, and with chains of 400 CNAMEs;
-* readers: a mail of 20 MB read again and again, six requests at a time;
-* drippers: waits behind which a request comes in packets of one byte;
-* floods: bodies without end;
-* held: 300 silent connections to the mail port, and 15 mails of which 8 MiB came and no end;
-* guessers: 20 who sign in with wrong passwords, each time from another address, as fast as the
-  daemon hashes them (about 20 a second on two processors) or turns them away;
-* senders: four who send mail to the attacker's own inbox, 80 a second.
+* checks: 100 checks at once of domains whose zones answer as much as is read, or more, with short
+  texts that are slow to parse, and with chains of 400 CNAMEs;
+* readers: six clients that read a mail of 20 MB again and again;
+* drippers: waits, followed by a request that arrives in packets of one byte;
+* floods: endless request bodies;
+* held: 300 silent connections to the mail port, and 15 unfinished mails of 8 MiB;
+* guessers: 20 clients that sign in with wrong passwords, each time from another address, as fast
+  as the daemon hashes passwords (about 20 a second on two processors) or rejects the clients;
+* senders: four clients that send mail to the attacker's own inbox, 80 a second.
 
-Another account's client waits for a mail, sends it, and measures from before it is sent to the
-answer of the wait; and it asks ``/healthz``. On a full disk, where mail gets 452, it reads a
-message instead, beside checks and senders. Targets: p50 and p99 within 4 x, ``/healthz`` within
-100 ms.
+A client of another account waits for a mail and sends it. The measured time starts before the mail
+is sent and ends with the response of the wait. The client also requests ``/healthz``. On a full
+disk, where mail gets 452, it reads a message instead, beside checks and senders. Targets: p50 and
+p99 within 4 x, ``/healthz`` within 100 ms.
 
-Each row also says what the attackers got done, and how much processor they and the daemon's
-processes took. Attackers have machines of their own: here theirs only use processors that nobody
-else wants. So has the honest client, which is given one the moment that it wants one. (Both need
-root to be quite so.) Where ``others`` had much of them the row says nothing: most of a long time is
-then spent waiting for a processor.
+Each row also shows the work of the attackers, and the CPU time of the attackers and of the daemon's
+processes. Real attackers use other machines, so the attacking processes here run only on otherwise
+idle processors. The honest client gets a processor as soon as it is runnable. (Both need root to be
+exact.) If ``others`` used much CPU, ignore the row: most of a long time was then spent waiting for
+a processor.
 """
 
 import argparse
@@ -53,7 +53,7 @@ from benchmarks.measuring import machine_seconds, own_cpu_seconds, percentile
 from tests.servers.daemon import HOST, Daemon, running_daemon
 
 SETTLE = 3.0
-"""Seconds until an attack is under way, and after its end."""
+"""Seconds for an attack to start, and to end."""
 
 TARGET = 4.0
 HEALTH_TARGET = 100.0  # milliseconds
@@ -65,14 +65,14 @@ _forks = multiprocessing.get_context("fork")
 
 
 class Answered:
-    """An answer, and when it was whole."""
+    """A response, and the time of its last byte."""
 
     answer = b""
     at = 0.0
 
 
 class Honest:
-    """The client that is measured; milliseconds."""
+    """The measured client. Times are in milliseconds."""
 
     def __init__(self, target: Target, *, sends: bool = True) -> None:
         self._target = target
@@ -82,7 +82,7 @@ class Honest:
         self.health: list[float] = []
 
     def measure(self, seconds: float) -> None:
-        """Have a mail come, or read one; and ask for health; again until the time is over."""
+        """Receive or read mails, and request ``/healthz``, until the time is over."""
         take_at_once()
         self.mails, self.health = [], []
         end = time.monotonic() + seconds
@@ -133,17 +133,17 @@ class Bench:
         self._daemon = daemon
         self._honest = honest
         self._attacks = attacks
-        self._zone = zone  # a process
+        self._zone = zone  # a process id
         self._idle: tuple[list[float], list[float]] = ([], [])
 
     def measure_idle(self, seconds: float) -> None:
-        """Measure what all else is compared with; it is measured again before each attack."""
+        """Measure the idle daemon, again before each attack, as the basis of comparison."""
         self._honest.measure(seconds)
         self._idle[0].extend(self._honest.mails)
         self._idle[1].extend(self._honest.health)
 
     def measure_attacked(self, name: str, attacks: Sequence[str], seconds: float) -> None:
-        """Measure beside attacks, and print a row."""
+        """Measure during attacks, and print a row."""
         self.measure_idle(seconds / 4)
         attacker = _forks.Process(target=self._attacks.begin, args=(attacks,), daemon=True)
         attacker.start()
@@ -168,7 +168,7 @@ class Bench:
         time.sleep(SETTLE)
 
     def _taken(self, attacker: int, zone: int) -> dict[str, float]:
-        """Give the processor's seconds that the machine has given, and to whom."""
+        """Return the CPU seconds used, by process."""
         main, *children = self._daemon.pids()
         taken = {
             "all": machine_seconds(),
@@ -192,7 +192,7 @@ def _report(name: str, idle: Sequence[float], attacked: Sequence[float]) -> None
 
 
 def _account(daemon: Daemon, name: str) -> Target:
-    """Make an account with a key."""
+    """Create an account with a key."""
 
     def command(*words: str) -> str:
         program = [str(Path(sys.executable).with_name("mailcheck")), *words]
@@ -207,7 +207,7 @@ def _account(daemon: Daemon, name: str) -> Target:
 
 @contextlib.contextmanager
 def _bench(folder: Path, *, sends: bool = True) -> Iterator[tuple[Bench, Target, Target]]:
-    """Run a daemon that asks a hostile zone; gives its bench, the attacker and the honest one."""
+    """Run a daemon with a hostile zone, and yield its bench, the attacker and the honest client."""
     zone = HostileZone()
     server = _forks.Process(target=zone.serve, daemon=True)
     server.start()
@@ -237,7 +237,7 @@ def _measure_full_disk(seconds: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_SIZE}", "tmpfs", folder]
         if subprocess.run(mount, capture_output=True, check=False).returncode:
-            print("full disk: left out, nobody may mount a filesystem here")
+            print("full disk: left out, the user may not mount a filesystem here")
             return
         try:
             with _bench(Path(folder), sends=False) as (bench, _, honest):
@@ -253,7 +253,7 @@ def _measure_full_disk(seconds: float) -> None:
 
 
 def _fill(folder: Path) -> None:
-    """Leave not a byte."""
+    """Fill the filesystem to its last byte."""
     with contextlib.suppress(OSError), (folder / "filler").open("ab", buffering=0) as filler:
         for size in (65_536, 4_096, 1):
             with contextlib.suppress(OSError):
@@ -264,9 +264,9 @@ def _fill(folder: Path) -> None:
 def main() -> None:
     """Measure, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", nargs="+", help="these attacks, and no full disk")
-    parser.add_argument("--seconds", type=float, default=6.0, help="of each measurement")
-    parser.add_argument("--at-once", action="store_true", help="none of them alone")
+    parser.add_argument("--only", nargs="+", help="run these attacks, without the full disk")
+    parser.add_argument("--seconds", type=float, default=6.0, help="length of each measurement")
+    parser.add_argument("--at-once", action="store_true", help="run all attacks at once only")
     given = parser.parse_args()
     known = list(Attacks(Target(0, 0, "", "")).crowds)
     if unknown := set(given.only or ()) - set(known):

@@ -1,12 +1,12 @@
-"""What a mail costs in CPU: this version beside an earlier one, interleaved in one run.
+"""Measure the CPU time of a mail: this version beside an earlier one, interleaved in one run.
 
-Run it with ``python -m benchmarks.intake_versions CHECKOUT`` (needs Postfix's smtp-source:
-Debian's package postfix). CHECKOUT is a folder with an earlier version whose ``.venv`` is made
+Run it with ``python -m benchmarks.intake_versions CHECKOUT`` (needs Postfix's smtp-source: Debian's
+package postfix). CHECKOUT is a folder with an earlier version and its ``.venv``
 (``git worktree add CHECKOUT f3d0b05``, then ``make .venv/installed`` there). Both daemons run with
-their defaults and take the same load in turn, smtp-source's ten kept connections with mails of
-5 KB; the one that does not run is stopped. Counted is the CPU time of the receiver (the daemon's
-main process) and of its writer: neither what takes mails apart nor the client. The ratio is the
-median over pairs of neighbouring rounds.
+their default settings and receive the same load in turns: ten kept connections of smtp-source with
+mails of 5 KB. The other daemon is stopped meanwhile. The measured CPU time is that of the receiver
+(the daemon's main process) and of its writer, without the process that parses mails and without the
+client. The ratio is the median over pairs of neighbouring rounds.
 
 Target: at most 0.75 x of version f3d0b05.
 """
@@ -29,11 +29,11 @@ AT_MOST = 0.75
 WARM_UP = 1_000
 
 NOT_KNOWN_THEN = ("MAILCHECK_OPS_LISTEN",)
-"""Options that f3d0b05 refuses, since it does not have them."""
+"""Options that f3d0b05 does not know and therefore rejects."""
 
 
 class Version:
-    """A daemon under load, and what it took: seconds of CPU of receiver and writer, by round."""
+    """A daemon under load, and the CPU seconds of its receiver and writer in each round."""
 
     def __init__(self, name: str, daemon: Daemon) -> None:
         self.name = name
@@ -42,7 +42,7 @@ class Version:
         self._expected = 0
 
     def take(self, count: int) -> None:
-        """Run one round, and see that all of it is there."""
+        """Run one round, and check that all mails are stored."""
         self.wake()
         pids = self._daemon.process.pid, self._daemon.child("writer")
         before = [own_cpu_seconds(pid) for pid in pids]
@@ -54,34 +54,34 @@ class Version:
         self.rounds.append((receiver, writer))
         self._expected += count
         if self._daemon.total() != self._expected:
-            raise SystemExit(f"{self.name}: not all that was acknowledged is stored")
+            raise SystemExit(f"{self.name}: some acknowledged mails are not stored")
         self.hold()
 
     def wake(self) -> None:
-        """Let the daemon run."""
+        """Continue the stopped daemon."""
         os.killpg(self._daemon.process.pid, signal.SIGCONT)
 
     def hold(self) -> None:
-        """Stop the daemon: it takes mails apart in the background."""
+        """Stop the daemon, which otherwise parses mails in the background."""
         os.killpg(self._daemon.process.pid, signal.SIGSTOP)
 
 
 class EarlierDaemon(Daemon):
-    """A daemon of an earlier version: it does not have all options and fields of today."""
+    """A daemon of an earlier version, which lacks some options and fields of today."""
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment without them."""
+        """The environment without the options that it does not know."""
         known = super().environment
         return {name: value for name, value in known.items() if name not in NOT_KNOWN_THEN}
 
     def request(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> Answer:
-        """Give an answer as it is."""
+        """Return a response without checking it against the contract."""
         return self.ask(method, path, headers).unchecked_answer()
 
 
 def measure(earlier: Path, rounds: int, count: int) -> tuple[Version, Version]:
-    """Run both versions in turn; the earlier one comes second."""
+    """Run both versions in turns and return them, the earlier one last."""
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="mailcheck-bench-")))
         limits: dict[str, Any] = {"inbox_max_messages": 10**9, "inbox_max_bytes": 10**15}
@@ -95,7 +95,7 @@ def measure(earlier: Path, rounds: int, count: int) -> tuple[Version, Version]:
             version.take(WARM_UP)
             version.rounds.clear()
         for number in range(rounds):
-            # Each goes first in every other pair: what follows a round is not the same twice.
+            # Each version runs first in every other pair, so that the order has no effect.
             for version in versions if number % 2 else reversed(versions):
                 version.take(count)
             print(
@@ -107,11 +107,11 @@ def measure(earlier: Path, rounds: int, count: int) -> tuple[Version, Version]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("checkout", type=Path, help="of the earlier version")
+    parser.add_argument("checkout", type=Path, help="folder of the earlier version")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--messages", type=int, default=4_000, help="in each round")
+    parser.add_argument("--messages", type=int, default=4_000, help="number in each round")
     options = parser.parse_args()
     now, then = measure(options.checkout.resolve(), options.rounds, options.messages)
     for version in (now, then):

@@ -1,21 +1,19 @@
-"""Whether lists and waits get slower with what is stored: 1,000 messages beside 200,000.
+"""Compare lists and waits over 1,000 and over 200,000 stored messages.
 
-Run it with ``python benchmarks/list_and_wait_scaling.py``, with ``--postgresql``
-for stores on a real PostgreSQL (Debian's package postgresql). Two real daemons,
-one with few messages in its inbox and one with many, get the same requests in
-turn on kept connections. Medians count; the ratio is what the larger store
-costs more. A tenth of the messages has one tag, the others have hundreds of
-tags (few) or thousands (many).
+Run it with ``python benchmarks/list_and_wait_scaling.py``, and with ``--postgresql`` for stores on
+a real PostgreSQL (Debian's package postgresql). Two real daemons, one with few and one with many
+messages in its inbox, get the same requests in turns on kept connections. The figures are medians,
+and the ratio shows the additional cost of the larger store. A tenth of the messages has one tag.
+The others have hundreds of tags (few messages) or thousands (many).
 
-The peer is the plain way to keep mail, in the same run: one SQLite table with
-an index on its key alone, asked for a page, a tag's page with its total, and
-the tags with their counts, without HTTP. It shows what grows where nothing is
-done about it.
+The peer is a simple mail store in the same run: one SQLite table with an index on its key only. It
+is queried for a page, for a tag's page with its total, and for the tags with their counts, without
+HTTP. It shows which queries become slower without further measures.
 
-Targets: at most 1.5 x; where From and subject are looked through, in which every message
-has another subject, at most 3 x once they are held in memory (the first request of all reads
-them, and is printed apart; inboxes of more than 500,000 are not held). ``q`` is asked of an
-inbox of 10,000 messages, the quota, with 4 KB of text each: at most 100 ms.
+Targets: at most 1.5 x. Filters on From and Subject, where every message has another subject, take
+at most 3 x once the headers are cached in memory. The first such request reads them and is printed
+apart; inboxes of more than 500,000 messages are not cached. ``q`` searches an inbox of 10,000
+messages, the quota, with 4 KB of text each within 100 ms.
 """
 
 import argparse
@@ -49,13 +47,13 @@ LONG_WAIT = 1.0  # seconds
 
 
 def tag_of(number: int) -> str:
-    """Give the tag of a message."""
+    """Return the tag of a message."""
     return BUSY_TAG if number % BUSY_SHARE == 0 else f"t{number % MOST_TAGS}"
 
 
 @dataclass(frozen=True)
 class Store:
-    """A daemon with so many messages, asked on one connection."""
+    """A daemon with a number of messages, and one connection to it."""
 
     daemon: Daemon
     count: int
@@ -64,11 +62,11 @@ class Store:
 
     @cached_property
     def connection(self) -> Connection:
-        """Connect: at the first request, for the daemon ends a connection that rests for long."""
+        """Return the connection, opened at the first request because idle ones are closed."""
         return Connection(self.daemon.http_port)
 
     def ask(self, path: str, status: int = 200) -> tuple[Any, float]:
-        """Send a request; gives the answer and how many milliseconds it took."""
+        """Send a request, and return the response and the milliseconds it took."""
         path = path.format(middle=self.middle, since=self.since, fresh=next(FRESH))
         head = f"GET {API}{path} HTTP/1.1\r\nHost: {HOST}\r\nX-API-Key: {self.daemon.key}"
         began = time.perf_counter()
@@ -99,7 +97,7 @@ FILTERED = (
     "/inbox/messages?subject=welcome+{fresh}",
     "/inbox/messages?from=shop&subject={fresh}",
 )
-"""``fresh`` is another number each time: nothing is known of what was found before."""
+"""``fresh`` is another number each time, so that no earlier result can be reused."""
 
 SEARCHED = (
     "/inbox/messages?q=nowhere",
@@ -117,7 +115,7 @@ IN_VAIN = f"/inbox/wait?tag=none&timeout={LONG_WAIT:g}"
 def filled(
     folder: Path, count: int, server: PostgresqlServer | None, text: bytes = b""
 ) -> Iterator[Store]:
-    """Make an account, fill its inbox, and run a daemon on it as long as the context lasts."""
+    """Create an account, fill its inbox, and run a daemon on it until the context ends."""
     options: dict[str, Any] = {"inbox_max_messages": NO_LIMIT, "inbox_max_bytes": NO_LIMIT}
     url = f"sqlite:{folder / 'mailcheck.db'}"
     if server is not None:
@@ -134,7 +132,7 @@ def filled(
 
 @contextmanager
 def place(*, on_postgresql: bool) -> Iterator[tuple[Path, PostgresqlServer | None]]:
-    """Give a folder, and a server of its own where one is asked for."""
+    """Yield a folder, and a database server of its own for PostgreSQL."""
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="mailcheck-bench-")))
         folder.chmod(0o755)
@@ -143,15 +141,15 @@ def place(*, on_postgresql: bool) -> Iterator[tuple[Path, PostgresqlServer | Non
 
 
 def vacuum(server: PostgresqlServer, url: str) -> None:
-    """Do now what the server's autovacuum would do within minutes, in the midst of measuring."""
+    """Vacuum now, so that autovacuum does not start during the measurement."""
     server.run("VACUUM (ANALYZE)", url.partition("?")[0].rpartition("/")[2])
 
 
 def start(daemon: Daemon, count: int) -> Store:
     """Start a daemon whose inbox was filled."""
-    os.sync()  # the disk shall not be busy with the filling when reading is measured
+    os.sync()  # so that the disk is idle when reading is measured
     daemon.start()
-    # The same place in both: twenty messages before the end.
+    # The same position in both: twenty messages before the end.
     newest = daemon.get("/inbox/messages", limit=20).json["messages"]
     return Store(
         daemon,
@@ -162,7 +160,7 @@ def start(daemon: Daemon, count: int) -> Store:
 
 
 def compare(stores: list[Store], path: str, repeats: int) -> list[float]:
-    """Give the median time of a request for each store, asked in turn."""
+    """Return the median time of a request for each store, sent in turns."""
     times: list[list[float]] = [[] for _ in stores]
     for _ in range(repeats):
         for store, taken in zip(stores, times, strict=True):
@@ -171,7 +169,7 @@ def compare(stores: list[Store], path: str, repeats: int) -> list[float]:
 
 
 def compare_in_vain(stores: list[Store], repeats: int) -> list[float]:
-    """Give how much later than asked for a wait in vain ends, in milliseconds."""
+    """Return how many milliseconds late a wait without a match ends."""
     times = [
         [store.ask(IN_VAIN, 408)[1] - LONG_WAIT * 1e3 for _ in range(repeats)] for store in stores
     ]
@@ -179,7 +177,7 @@ def compare_in_vain(stores: list[Store], repeats: int) -> list[float]:
 
 
 def plain_table(count: int) -> sqlite3.Connection:
-    """Make the peer's table."""
+    """Create the table of the peer."""
     database = sqlite3.connect(":memory:")
     database.execute("CREATE TABLE mail (id INTEGER PRIMARY KEY, tag TEXT, at INTEGER, raw BLOB)")
     rows = ((number, tag_of(number), number, RAW) for number in range(count))
@@ -188,7 +186,7 @@ def plain_table(count: int) -> sqlite3.Connection:
 
 
 def compare_plain(tables: list[sqlite3.Connection], *queries: str) -> list[float]:
-    """Give the milliseconds that queries take in each table."""
+    """Return the milliseconds that queries take in each table."""
     times = []
     for table in tables:
         began = time.perf_counter()
@@ -199,14 +197,14 @@ def compare_plain(tables: list[sqlite3.Connection], *queries: str) -> list[float
 
 
 def show(what: str, times: list[float], target: float | None = None) -> None:
-    """Print a line."""
+    """Print a line of the results."""
     few, many = times
     verdict = "" if target is None else "   ok" if many / few <= target else "   TOO MUCH"
     print(f"{what:46} {few:9.2f} ms {many:9.2f} ms {many / few:8.2f} x{verdict}", flush=True)
 
 
 def show_plain(counts: tuple[int, int]) -> None:
-    """Measure and print the peer."""
+    """Measure the peer, and print its results."""
     tables = [plain_table(count) for count in counts]
     queries: dict[str, tuple[str, ...]] = {
         "page and total of a tag": (
@@ -221,9 +219,9 @@ def show_plain(counts: tuple[int, int]) -> None:
 
 
 def measure(stores: list[Store], repeats: int) -> None:
-    """Measure and print all that a daemon answers."""
+    """Measure all requests, and print their results."""
     for path in PROMISED:
-        compare(stores, path, repeats)  # both have settled after their start
+        compare(stores, path, repeats)  # warm up both daemons after their start
     for path in PROMISED:
         show(path, compare(stores, path, repeats), AT_MOST)
     in_vain = compare_in_vain(stores, max(3, repeats // 10))
@@ -235,7 +233,7 @@ def measure(stores: list[Store], repeats: int) -> None:
 
 
 def measure_searches(store: Store, repeats: int) -> None:
-    """Measure and print what looks through texts."""
+    """Measure searches in texts, and print their results."""
     for path in SEARCHED:
         (taken,) = compare([store], path, max(5, repeats // 10))
         verdict = "ok" if taken <= SEARCHED_AT_MOST else "TOO LONG"
@@ -243,12 +241,12 @@ def measure_searches(store: Store, repeats: int) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--few", type=int, default=FEW)
     parser.add_argument("--many", type=int, default=MANY)
     parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--postgresql", action="store_true", help="not on SQLite")
+    parser.add_argument("--postgresql", action="store_true", help="use PostgreSQL, not SQLite")
     options = parser.parse_args()
     counts = (options.few, options.many)
     with ExitStack() as running:

@@ -1,11 +1,11 @@
-"""What it takes to check the HTML of a mail: which programs show it, and who can read it.
+"""Measure the checks of a mail's HTML: compatibility with mail programs, and accessibility.
 
 Run it with ``python -m benchmarks.mail_checks``. A newsletter of 100 KB, with tables, style
-attributes, a style sheet, pictures and links, is checked again and again in this process, as
-child processes do it for the daemon; the processor's time of a check is compared. The peer is
-@jsx-email/doiuse-email of npm, which judges the HTML and CSS alone by the same facts of an
-earlier date (``npm install @jsx-email/doiuse-email``; ``--peer FOLDER`` says where else its
-``node_modules`` lies). Target: 50 ms of CPU.
+attributes, a style sheet, pictures and links, is checked again and again in this process, with the
+code that the daemon runs in child processes. The figure is the CPU time of a check. The peer is
+@jsx-email/doiuse-email of npm, which checks the HTML and CSS alone with the same data of an earlier
+date (``npm install @jsx-email/doiuse-email``; ``--peer FOLDER`` names another folder with its
+``node_modules``). Target: 50 ms of CPU.
 """
 
 import argparse
@@ -64,7 +64,7 @@ Look at shoe %d</a></td></tr>
 
 
 def newsletter() -> str:
-    """Write a mail of that size."""
+    """Return a mail of that size."""
     parts, number = [HEAD], 0
     while sum(map(len, parts)) < SIZE:
         parts.append(CARD % ((number,) * 4))
@@ -73,7 +73,7 @@ def newsletter() -> str:
 
 
 def measure(html: str, rounds: int) -> dict[str, list[float]]:
-    """Check the mail; gives the milliseconds of CPU that each part of it takes."""
+    """Check the mail, and return the milliseconds of CPU for each part of the check."""
     spent: dict[str, list[float]] = {"all checks": [], "compatibility": [], "accessibility": []}
     for number in range(-3, rounds):
         tree, lines = read_tree(html), Lines(html)
@@ -89,7 +89,7 @@ def measure(html: str, rounds: int) -> dict[str, list[float]]:
 
 
 def measure_peer(html: str, rounds: int, folder: Path) -> list[float]:
-    """Check it with the peer; gives milliseconds of CPU, none where it is not installed."""
+    """Check it with the peer, and return milliseconds of CPU, empty without the peer."""
     package = folder.resolve() / "node_modules" / PEER
     if not package.is_dir():
         return []
@@ -103,10 +103,10 @@ def measure_peer(html: str, rounds: int, folder: Path) -> list[float]:
 
 
 def main() -> None:
-    """Measure both in turn, and print the medians."""
-    parser = argparse.ArgumentParser(description="what the checks of a mail cost")
+    """Measure both in turns, and print the medians."""
+    parser = argparse.ArgumentParser(description="measure the checks of a mail")
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--peer", type=Path, default=Path(), help="where node_modules lies")
+    parser.add_argument("--peer", type=Path, default=Path(), help="folder of node_modules")
     options = parser.parse_args()
     html = newsletter()
     print(f"a mail of {len(html):,} octets, milliseconds of CPU, median of {options.rounds}")
@@ -116,7 +116,7 @@ def main() -> None:
         print(f"{name}: {medians[name]:.1f} ms (at most {max(times):.1f})")
     peer = measure_peer(html, options.rounds, options.peer)
     if not peer:
-        print(f"{PEER} is not there: npm install {PEER}")
+        print(f"{PEER} is not installed: npm install {PEER}")
         return
     theirs = statistics.median(peer)
     print(f"{PEER}, compatibility alone: {theirs:.1f} ms (at most {max(peer):.1f})")

@@ -1,9 +1,9 @@
 # mypy: ignore-errors
-"""The peer of `mcp_throughput`: the official Python SDK's own HTTP server with the same tools.
+"""The peer of `mcp_throughput`: the HTTP server of the official Python SDK with the same tools.
 
     python-sdk-2/bin/python mcp_sdk_server.py PORT TOOLS.json
 
-In its fastest setting: no sessions, plain JSON, no key asked for.
+It has its fastest settings: no sessions, plain JSON, no key.
 """
 
 import json
@@ -16,7 +16,7 @@ from mcp_types import ListToolsResult, Tool
 
 
 def main() -> None:
-    """Serve until killed."""
+    """Serve until the process is killed."""
     port, tools = int(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text())
     listed = ListToolsResult(
         tools=[Tool.model_validate(tool) for tool in tools], ttl_ms=300_000, cache_scope="public"

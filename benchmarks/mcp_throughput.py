@@ -1,20 +1,19 @@
-"""How fast agents are served: lists of tools, parked waits, and the way of a mail to one of them.
+"""Measure how fast agents are served: lists of tools, parked waits, and the delivery of a mail.
 
 Run it with ``.venv/bin/python benchmarks/mcp_throughput.py`` after ``bash
-scripts/install-mcp-clients``. A real daemon, and the official Python SDK's own
-streamable HTTP server (uvicorn) with the same list of tools, in its fastest
-setting. The SDK's server asks for no key; the daemon looks one up for every
-request. Rounds are interleaved, medians count; the client is this process, the
-same for all.
+scripts/install-mcp-clients``. A real daemon runs beside the streamable HTTP server of the official
+Python SDK (uvicorn) with the same list of tools and its fastest settings. The SDK's server asks for
+no key, while the daemon looks up the key of every request. Rounds are interleaved, the figures are
+medians, and the client is this process for both.
 
-* tools/list on sixteen kept connections, in both eras of the protocol.
-* 1,000 wait_for_message calls parked in the daemon: memory of each, CPU time
-  while nothing happens (each gets a comment every 15 s).
-* With all of them parked: from the end of DATA to the response of one more
-  waiter, over MCP and over REST in turn; the mail is on disk before.
-* From the end of DATA of one mail to the last of 1,000 responses.
+* tools/list on sixteen kept connections, in both protocol generations.
+* 1,000 wait_for_message calls parked in the daemon: the memory of each, and CPU time while idle
+  (each gets a comment every 15 s).
+* With all of them parked: the time from the end of DATA to the response of another wait, over MCP
+  and over REST in turns. The mail is on disk before.
+* The time from the end of DATA of one mail to the last of 1,000 responses.
 
-Targets: tools/list at least 2 x the SDK's server; waking as fast as REST.
+Targets: tools/list at least 2 x the SDK's server; waits end as fast as over REST.
 """
 
 import argparse
@@ -56,7 +55,7 @@ EXTRA = {
 
 
 def post(params: object, method: str, headers: str = "", key: str = "") -> bytes:
-    """Write a request of the protocol."""
+    """Return a request of the protocol."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     authorization = f"Authorization: Bearer {key}\r\n" if key else ""
     return (
@@ -67,27 +66,27 @@ def post(params: object, method: str, headers: str = "", key: str = "") -> bytes
 
 
 def list_request(era: str, key: str = "") -> bytes:
-    """Write a tools/list."""
+    """Return a tools/list request."""
     return post({"_meta": META} if era == "stateless" else {}, "tools/list", EXTRA[era], key)
 
 
 def wait_request(tag: str, key: str, cursor: str = "") -> bytes:
-    """Write a call of wait_for_message."""
+    """Return a call of wait_for_message."""
     arguments = {"tag": tag, "timeout": WAIT, **({"after": cursor} if cursor else {})}
     params = {"name": "wait_for_message", "arguments": arguments}
     return post(params, "tools/call", EXTRA["handshake"], key)
 
 
 class Answer:
-    """One response as far as it has come in: JSON of known length, or a stream of events."""
+    """A response that may be incomplete: JSON of known length, or a stream of events."""
 
     def __init__(self) -> None:
         self._data = b""
 
     def feed(self, data: bytes) -> bool:
-        """Take a piece; tells whether the response is whole."""
+        """Add data, and return whether the response is complete."""
         if not data:
-            raise SystemExit(f"hung up after {self._data[:500]!r}")
+            raise SystemExit(f"the server closed the connection after {self._data[:500]!r}")
         self._data += data
         head, found, body = self._data.partition(b"\r\n\r\n")
         if not found:
@@ -96,15 +95,15 @@ class Answer:
         return len(body) >= int(length) if length else body.endswith(b"0\r\n\r\n")
 
     def require_result(self) -> bytes:
-        """Give the response, which must be a result."""
+        """Return the response, which must contain a result."""
         if not (self._data.startswith(b"HTTP/1.1 200") and b'"result"' in self._data):
-            raise SystemExit(f"no result: {self._data[:500]!r}")
+            raise SystemExit(f"not a result: {self._data[:500]!r}")
         return self._data
 
 
 @dataclass
 class Lister:
-    """A server that lists its tools; figures are per round."""
+    """A server that lists its tools, with its figures for each round."""
 
     name: str
     pid: int
@@ -147,15 +146,15 @@ class Lister:
 
     @property
     def rate(self) -> float:
-        """Requests per second, the median of all rounds."""
+        """Median of all rounds in requests per second."""
         return statistics.median(self.rates)
 
 
 @contextlib.contextmanager
 def running_sdk(tools: object) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the peer as long as the context lasts; its port is the last argument but one."""
+    """Run the peer until the context ends; its port is the last argument but one."""
     if not SDK_PYTHON.exists():
-        raise SystemExit("the SDK is missing: bash scripts/install-mcp-clients")
+        raise SystemExit("the SDK is not installed: bash scripts/install-mcp-clients")
     (port,) = free_ports(1)
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(tools, file)
@@ -193,7 +192,7 @@ def compare_lists(daemon: Daemon, count: int) -> None:
 
 
 def measure_waits(daemon: Daemon, size: int, mails: int) -> None:
-    """Park waits, and measure what they cost and how they are woken."""
+    """Park waits, and measure their cost and how fast mail ends them."""
     mail = Mailcheck(daemon)
     probes = {
         "MCP": _probe(mail, daemon, lambda cursor: wait_request(PROBE_TAG, daemon.key, cursor)),
@@ -227,7 +226,7 @@ def _probe(mail: Mailcheck, daemon: Daemon, request: Callable[[str], bytes]) -> 
     connection = Connection(mail.port)
 
     def probe() -> float:
-        # What came for the other probe meanwhile is not waited for.
+        # Responses to the other probe are read without waiting.
         connection.send(request(daemon.cursor()))
         time.sleep(REST)
         sent = mail.notify(PROBE_TAG)
@@ -259,11 +258,11 @@ def _read_all(crowd: list[socket.socket]) -> float:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--lists", type=int, default=2_000, help="requests in a round; 0: none")
+    parser.add_argument("--lists", type=int, default=2_000, help="requests in a round; 0: skip")
     parser.add_argument("--waits", type=int, default=1_000)
-    parser.add_argument("--mails", type=int, default=100, help="to each of the two waiters")
+    parser.add_argument("--mails", type=int, default=100, help="number for each of the two waits")
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

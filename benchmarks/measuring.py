@@ -1,4 +1,4 @@
-"""What the benchmarks measure processes and disks with (Linux's /proc)."""
+"""Measurements of processes and disks for the benchmarks (Linux's /proc)."""
 
 import os
 import socket
@@ -12,24 +12,24 @@ PORT_DEADLINE = 10.0  # seconds
 
 
 def processes(pid: int) -> list[int]:
-    """Give a process and all that it has started."""
+    """Return a process and all its descendants."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [pid, *(one for child in children for one in processes(int(child)))]
 
 
 def cpu_seconds(pid: int) -> float:
-    """Give the CPU time that a process and its children have used, in user and system mode."""
+    """Return the CPU time of a process and its children, in user and system mode."""
     return sum(own_cpu_seconds(one) for one in processes(pid))
 
 
 def own_cpu_seconds(pid: int) -> float:
-    """Give the CPU time of a process alone."""
+    """Return the CPU time of a process alone."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def machine_seconds() -> float:
-    """Give the CPU time that all processes of the machine have used."""
+    """Return the CPU time of all processes of the machine."""
     user, nice, system, _, _, *interrupts = map(
         int, Path("/proc/stat").read_text().split("\n")[0].split()[1:9]
     )
@@ -37,13 +37,13 @@ def machine_seconds() -> float:
 
 
 def resident_bytes(pid: int) -> int:
-    """Give the memory of a process and its children that is in RAM."""
+    """Return the resident memory of a process and its children, in bytes."""
     pages = sum(int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in processes(pid))
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def fsync_milliseconds(folder: Path) -> float:
-    """Give how long the folder's disk takes to make 4 KiB durable: the median."""
+    """Return the median time that the folder's disk takes to make 4 KiB durable."""
     times = []
     with (folder / "fsync").open("wb", buffering=0) as file:
         for _ in range(FSYNCS):
@@ -55,13 +55,13 @@ def fsync_milliseconds(folder: Path) -> float:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Give the value that ``percent`` of the values do not exceed."""
+    """Return the value that ``percent`` of the values do not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
 
 
 def wait_for_port(host: str, port: int) -> None:
-    """Wait until somebody listens."""
+    """Wait until a server listens on the port."""
     deadline = time.monotonic() + PORT_DEADLINE
     while True:
         try:

@@ -1,22 +1,19 @@
-"""What thousands of parked waits cost, and how fast mail reaches one of them, or all.
+"""Measure the cost of thousands of parked waits, and how fast mail ends one or all of them.
 
-Run it with ``python benchmarks/parked_waits.py`` (needs aiohttp). 5,000 GET
-/inbox/wait are parked in one daemon, all for one tag; then, with all of them
-parked:
+Run it with ``python benchmarks/parked_waits.py`` (needs aiohttp). 5,000 GET /inbox/wait are parked
+in one daemon, all for one tag. While all of them are parked, it measures:
 
-* memory of a parked wait, and CPU time spent while nothing happens,
-* from the end of DATA to the response of one more waiter, for its own tag, mail
-  by mail; the mail is on disk before,
-* from the end of DATA of one mail to the last of 5,000 responses.
+* the memory of a parked wait, and CPU time while idle,
+* the time from the end of DATA to the response of another wait with its own tag, mail by mail; the
+  mail is on disk before,
+* the time from the end of DATA of one mail to the last of 5,000 responses.
 
-No other inbox waits on the server for a mail, so the peer is what a developer
-writes instead: an aiohttp handler that awaits a future, told by a POST. It
-keeps no mail, asks for no key and parses nothing. The client is this process,
-the same for both; it reads raw sockets.
+No other inbox has waits on the server, so the peer is what a developer would write instead: an
+aiohttp handler that awaits a future, which a POST resolves. It stores no mail, asks for no key and
+parses no message. The client is this process for both, and reads raw sockets.
 
-Targets: at most 25 KB each, nothing while idle, p50 at most 2.5 ms, p99 at most
-12 ms, all woken within 1 s. ``mcp_throughput.py --lists 0 --waits 5000`` measures
-the same over MCP.
+Targets: at most 25 KB each, no CPU while idle, p50 at most 2.5 ms, p99 at most 12 ms, all waits end
+within 1 s. ``mcp_throughput.py --lists 0 --waits 5000`` measures the same over MCP.
 """
 
 import argparse
@@ -36,14 +33,14 @@ from benchmarks.measuring import cpu_seconds, percentile, resident_bytes, wait_f
 from benchmarks.waiting_clients import CROWD_TAG, Crowd, Probe, Subject
 from tests.servers.daemon import API, HOST, Daemon, free_ports, running_daemon
 
-WAIT = 60  # seconds, the longest there is: the whole run must fit in
+WAIT = 60  # seconds; the maximum, and the whole run must be shorter
 IDLE = 5.0  # seconds
-QUIET = 0.5  # seconds without CPU time: all requests have been taken in
+QUIET = 0.5  # seconds without CPU time, after which all requests have been read
 BYTES_EACH, P50, P99, ALL_WOKEN = 25_000, 2.5, 12.0, 1.0
 
 
 class Mailcheck:
-    """A real daemon, told by SMTP."""
+    """A real daemon, which gets mail over SMTP."""
 
     name = "mailcheck (durable)"
 
@@ -58,7 +55,7 @@ class Mailcheck:
         self._say("EHLO bench.example")
 
     def request(self, tag: str, cursor: str) -> bytes:
-        """Give a GET /inbox/wait."""
+        """Return a GET /inbox/wait request."""
         after = f"&after={cursor}" if cursor else ""
         path = f"{API}/inbox/wait?tag={tag}&timeout={WAIT}{after}"
         return f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nX-API-Key: {self._key}\r\n\r\n".encode()
@@ -73,10 +70,10 @@ class Mailcheck:
         return time.perf_counter()
 
     def settle(self) -> None:
-        """Read a reply; one that is no success ends the benchmark."""
+        """Read a reply, and end the benchmark if it is an error."""
         reply = self._smtp.recv(4096)
         if not reply.startswith((b"2", b"354")):
-            raise SystemExit(f"the daemon said {reply!r}")
+            raise SystemExit(f"the daemon answered {reply!r}")
 
     def _say(self, line: str) -> None:
         self._smtp.sendall(f"{line}\r\n".encode())
@@ -84,9 +81,9 @@ class Mailcheck:
 
 
 class AiohttpLongPoll:
-    """The peer, told by POST."""
+    """The peer, which is notified by POST."""
 
-    name = "aiohttp (keeps nothing)"
+    name = "aiohttp (stores no mail)"
 
     def __init__(self, pid: int, port: int) -> None:
         self.pid, self.port = pid, port
@@ -94,11 +91,11 @@ class AiohttpLongPoll:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def request(self, tag: str, cursor: str) -> bytes:
-        """Give a GET that is parked."""
+        """Return a GET request that is parked."""
         return f"GET /wait/{tag} HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
 
     def notify(self, tag: str) -> float:
-        """Tell it."""
+        """Notify the peer."""
         post = f"POST /wait/{tag} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 0\r\n\r\n"
         self._socket.sendall(post.encode())
         return time.perf_counter()
@@ -109,7 +106,7 @@ class AiohttpLongPoll:
 
 
 def serve_aiohttp(port: int) -> None:
-    """Run the peer until killed."""
+    """Run the peer until it is killed."""
     import asyncio
 
     from aiohttp import web
@@ -134,7 +131,7 @@ def serve_aiohttp(port: int) -> None:
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured of one server."""
+    """The results of one server."""
 
     name: str
     bytes_each: float
@@ -143,7 +140,7 @@ class Figures:
     all_woken: float
 
     def show(self) -> None:
-        """Print them."""
+        """Print the results."""
         p50, p99 = statistics.median(self.latencies) * 1e3, percentile(self.latencies, 99) * 1e3
         print(
             f"{self.name:24} {self.bytes_each / 1000:6.1f} KB each   idle {self.idle * 1e3:5.2f} ms"
@@ -152,9 +149,9 @@ class Figures:
 
 
 def measure(subject: Subject, size: int, mails: int) -> Figures:
-    """Take all figures of one server."""
+    """Measure one server."""
     probe = Probe(subject)
-    for _ in range(20):  # what is loaded and cached once belongs to no wait
+    for _ in range(20):  # load and cache shared objects before memory is measured
         probe.measure()
     before = resident_bytes(subject.pid)
     crowd = Crowd(subject, size)
@@ -175,7 +172,7 @@ def measure(subject: Subject, size: int, mails: int) -> Figures:
 
 
 def wait_until_quiet(pid: int) -> None:
-    """Wait until a process has nothing to do."""
+    """Wait until a process is idle."""
     cpu = -1.0
     while cpu != (cpu := cpu_seconds(pid)):
         time.sleep(QUIET)
@@ -183,7 +180,7 @@ def wait_until_quiet(pid: int) -> None:
 
 @contextmanager
 def running_aiohttp() -> Iterator[AiohttpLongPoll]:
-    """Run the peer as long as the context lasts."""
+    """Run the peer until the context ends."""
     (port,) = free_ports(1)
     process = subprocess.Popen([sys.executable, __file__, "--serve-aiohttp", str(port)])
     try:
@@ -195,7 +192,7 @@ def running_aiohttp() -> Iterator[AiohttpLongPoll]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--waits", type=int, default=5_000)
     parser.add_argument("--mails", type=int, default=2_000)

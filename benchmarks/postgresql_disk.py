@@ -1,18 +1,18 @@
-"""How much of PostgreSQL's disk mail takes, by kind of mail, table and part of a table.
+"""Measure how much of PostgreSQL's disk mail uses, by kind of mail, table and part of a table.
 
 Run it with ``python -m benchmarks.postgresql_disk`` (needs Debian's package postgresql;
-``--megabytes 5`` of each kind). Each kind has a database of its own on a server with its
-defaults. Mails are stored as a daemon does it: in groups, and what is derived of them after that.
-The words of the mails are drawn from a list, as they are frequent in a language, so that
-compression finds what it finds in real mail; a header has the fields of two hops, DKIM and ARC.
+``--megabytes 5`` sets the amount of each kind). Each kind has a database of its own on a server
+with default settings. Mails are stored as a daemon stores them: in groups, followed by their
+derived contents. The words of the mails are drawn from a list with the frequencies of a language,
+so that they compress like real mail. A header has the fields of two hops, DKIM and ARC.
 
-Printed are, for each kind, the bytes on disk by byte of mail: of the rows (heap), the long values
-(TOAST) and the indexes of each table that has more than a hundredth of it; CPU of the writer and
-of the server a mail. Then as much mail is stored and removed again, round after round, with
-autovacuum's work done between: what is left over is bloat.
+For each kind the benchmark prints the bytes on disk per byte of mail: for the rows (heap), the long
+values (TOAST) and the indexes of each table with more than a hundredth of the total. It also prints
+the CPU time of the writer and of the server per mail. Then as much mail is stored and removed
+again in several rounds, with the work of autovacuum between them. The growth is bloat.
 
-Target: at most 2.5 bytes on disk for each byte of real mail (notifications, newsletters,
-attachments, mixed by number as in an ordinary mailbox).
+Target: at most 2.5 bytes on disk for each byte of real mail (notifications, newsletters and
+attachments in the proportions of an ordinary mailbox).
 """
 
 import argparse
@@ -57,7 +57,7 @@ SIZES = """
 
 
 class Writer:
-    """Writes mails of some words, the same ones in each run."""
+    """Writes mails with random words, the same ones in each run."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
@@ -69,16 +69,16 @@ class Writer:
         self._weights = [1 / rank for rank in range(1, len(self._words) + 1)]
 
     def words(self, count: int) -> str:
-        """Write a sentence or more, in lines as people have them."""
+        """Return one or more sentences, in lines of ordinary length."""
         drawn = self._chance.choices(self._words, self._weights, k=count)
         return "\n".join(" ".join(drawn[n : n + 12]) for n in range(0, count, 12))
 
     def token(self, octets: int) -> str:
-        """Write what nobody can compress."""
+        """Return a random text that does not compress."""
         return base64.b64encode(self._chance.randbytes(octets)).decode()
 
     def head(self, content_type: str) -> str:
-        """Write a header as two hops, DKIM and ARC leave it."""
+        """Return a header with the fields of two hops, DKIM and ARC."""
         received = (
             f"Received: from mx{self._chance.randrange(99)}.example.net by mail.example.com with "
             f"ESMTPS id {self.token(9)}\n (version=TLS1_3 cipher=TLS_AES_256_GCM_SHA384);\n"
@@ -95,7 +95,7 @@ class Writer:
         )
 
     def alternative(self, words: int, cards: int) -> str:
-        """Write a text and a page of so many cards with styles and links that are tracked."""
+        """Return a text and an HTML page of so many cards with styles and tracked links."""
         card = (
             '<tr><td style="padding:0 24px 12px;font-family:Arial,Helvetica,sans-serif;font-size:'
             '15px;line-height:22px;color:#333333"><a href="https://click.example.net/{token}" '
@@ -113,21 +113,21 @@ class Writer:
         )
 
     def plain(self) -> str:
-        """Write a short mail of text alone, by a program on the same machine."""
+        """Return a short text mail, as a program on the same machine sends it."""
         return f"From: cron@example.net\nSubject: {self.words(4)}\n\n{self.words(120)}\n"
 
     def notification(self) -> str:
-        """Write what most mail of software is: a text, and a page around it."""
+        """Return the most frequent kind of software's mail: a text with an HTML page."""
         body = self.alternative(self._chance.randrange(60, 250), self._chance.randrange(8, 24))
         return f"{self.head('multipart/alternative; boundary=b')}\n{body}"
 
     def newsletter(self) -> str:
-        """Write a newsletter."""
+        """Return a newsletter."""
         body = self.alternative(self._chance.randrange(900, 2_000), self._chance.randrange(60, 140))
         return f"{self.head('multipart/alternative; boundary=b')}\n{body}"
 
     def invoice(self) -> str:
-        """Write a text with an attachment that is compressed already."""
+        """Return a text with an attachment that is compressed already."""
         data = base64.encodebytes(self._chance.randbytes(self._chance.randrange(30_000, 200_000)))
         return (
             f"{self.head('multipart/mixed; boundary=a')}\n--a\n\n{self.words(80)}\n--a\n"
@@ -136,7 +136,7 @@ class Writer:
         )
 
     def mixed(self) -> str:
-        """Write one of them, as frequent as it is."""
+        """Return a mail of a random kind, with realistic frequencies."""
         kinds = (self.notification, self.newsletter, self.invoice)
         return self._chance.choices(kinds, (70, 25, 5))[0]()
 
@@ -151,7 +151,7 @@ KINDS: dict[str, Callable[[Writer], str]] = {
 
 
 class Filled:
-    """One database with the mails of one kind."""
+    """A database with the mails of one kind."""
 
     def __init__(self, server: PostgresqlServer, name: str) -> None:
         self._server, self._name = server, name
@@ -167,7 +167,7 @@ class Filled:
         self._now = START
 
     def store(self, mails: list[tuple[bytes, MessageContent]]) -> None:
-        """Store mails, and then what was derived of them."""
+        """Store mails, and then their derived contents."""
         for number, (raw, content) in enumerate(mails):
             self._now += 1
             delivery = make_delivery(self.account, f"t{number % 50}", Instant(self._now))
@@ -178,7 +178,7 @@ class Filled:
         self._worker.run_all()
 
     def expire(self) -> None:
-        """Remove all, as expiry does."""
+        """Delete all mails, as the expiry does."""
         gone: list[int] = [1]
         while gone[-1]:
             done: Deferred[int] = self._expiry.expire(Instant(self._now + 2 * DAY), 500)
@@ -186,18 +186,18 @@ class Filled:
             self._worker.run_all()
 
     def sizes(self) -> dict[str, tuple[int, int, int]]:
-        """Give the bytes of rows, of long values and of indexes, by table."""
+        """Return the bytes of rows, of long values and of indexes, by table."""
         self._server.run("VACUUM", self._name)
         return {name: sizes for name, *sizes in self._server.run(SIZES, self._name)}  # type: ignore[misc]
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connections."""
         self._engine.close()
         self._worker.run_all()
 
 
 def read_all(write: Callable[[Writer], str], octets: int) -> Iterator[tuple[bytes, MessageContent]]:
-    """Write so much mail, and derive its contents."""
+    """Yield so much mail with its derived contents."""
     writer, total = Writer(1), 0
     while total < octets:
         raw = write(writer).replace("\n", "\r\n").encode()
@@ -206,7 +206,7 @@ def read_all(write: Callable[[Writer], str], octets: int) -> Iterator[tuple[byte
 
 
 def show(kind: str, filled: Filled, mails: list[tuple[bytes, MessageContent]]) -> None:
-    """Print what a kind takes."""
+    """Print the disk usage of a kind."""
     raw = sum(len(one) for one, _ in mails)
     began = os.times().user
     filled.store(mails)
@@ -224,7 +224,7 @@ def show(kind: str, filled: Filled, mails: list[tuple[bytes, MessageContent]]) -
 
 
 def main() -> None:
-    """Measure."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--megabytes", type=float, default=5)
     options = parser.parse_args()

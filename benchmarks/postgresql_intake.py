@@ -1,28 +1,27 @@
-"""How fast mail comes in on PostgreSQL, beside SQLite: two real daemons in the same run.
+"""Measure how fast mail is received on PostgreSQL, beside SQLite: two real daemons in one run.
 
-Run it with ``python -m benchmarks.postgresql_intake`` (needs Debian's packages
-postfix and postgresql). Both daemons get the same load by smtp-source, 5 KB
-messages on kept connections, first of few sessions, then of many. The server
-runs on this machine with its defaults: fsync and ``synchronous_commit`` are on.
-The rounds are interleaved, the median counts; after each round the number of
-stored messages is checked, and the daemon that does not run is stopped.
+Run it with ``python -m benchmarks.postgresql_intake`` (needs Debian's packages postfix and
+postgresql). Both daemons get the same load from smtp-source: 5 KB messages on kept connections,
+first with few sessions, then with many. The server runs on this machine with default settings, so
+fsync and ``synchronous_commit`` are on. The rounds are interleaved, and the figures are medians.
+After each round the number of stored messages is checked. The daemon that is not measured is
+stopped.
 
-CPU per mail is printed of the receiver (the daemon's main process), of its
-writer, and of all processes of the server.
+CPU per mail is printed for the receiver (the daemon's main process), for its writer, and for all
+processes of the server.
 
-Then the same while as many mails expire: before each round a stock of old mail,
-with what was derived of it, is put into the store, and the daemon is started
-anew. All of it has expired by then, and is taken out while the round's mails
-come in; how much was taken out when the last of them was acknowledged is printed,
-for it must be about as much. The peer has the same stock and the same start.
+The second part measures the same while an equal number of mails expires. Before each round old mail
+with its derived contents is put into the store, and the daemon is restarted. All of the old mail
+has expired by then, and is deleted while the mails of the round arrive. The output says which share
+was deleted when the last mail was acknowledged, because that must be nearly all. The peer has the
+same old mail and the same restart.
 
-Then the store alone: mails come in by groups while an equal number expires.
+The third part measures the store alone: mails arrive in groups while an equal number expires.
 
-Last the floor: what the writer has sent for groups of few mails is sent again by
-a bare loop of psycopg2 that does nothing else. Where all processors are busy a
-rate is what a mail takes of them, so that no writer could come nearer to SQLite
-than the ratio that is printed there: receiver, sender and SQLite's writer over
-receiver, sender and that loop with its server.
+The last part measures the lower bound of CPU. A bare loop of psycopg2 sends again the statements
+that the writer sent for groups of few mails. When all processors are busy, the rate follows from
+the CPU time of a mail, so no writer could reach a better ratio to SQLite than the printed one:
+receiver, sender and SQLite's writer, divided by receiver, sender and that loop with its server.
 
 Targets: at least 0.8 x the rate on SQLite, also while mail expires.
 """
@@ -74,7 +73,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 GROUP = 64
 SWEPT = 200
 FEW = 5
-"""Mails in a group that ten sessions make: while it is committed the other five come."""
+"""Mails in a group of ten sessions: while it is committed, the other five mails arrive."""
 FLOOR_GROUPS = 400
 SIZE = 5_000  # octets
 
@@ -83,17 +82,17 @@ ANN = Account(AccountId("ann"), "ann", "dev-ann", False, Instant(1), None, None)
 
 
 def cpu_of(pids: list[int]) -> float:
-    """Give the seconds of CPU that processes, and their ended children, have used."""
+    """Return the CPU seconds that processes and their ended children have used."""
     ticks = 0
     for pid in pids:
-        with suppress(FileNotFoundError):  # it has ended, and counts for its parent
+        with suppress(FileNotFoundError):  # it has ended, and is counted by its parent
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             ticks += sum(map(int, fields[11:15]))
     return ticks / TICKS
 
 
 def named(pids: list[int], name: str) -> list[int]:
-    """Choose the processes whose command line ends with a word."""
+    """Return the processes whose command line ends with a word."""
     return [
         pid
         for pid in pids
@@ -102,7 +101,7 @@ def named(pids: list[int], name: str) -> list[int]:
 
 
 def server_pids(server: PostgresqlServer) -> list[int]:
-    """Give the server's processes."""
+    """Return the processes of the server."""
     first = server.pid
     children = Path(f"/proc/{first}/task/{first}/children").read_text()
     return [first, *map(int, children.split())]
@@ -110,7 +109,7 @@ def server_pids(server: PostgresqlServer) -> list[int]:
 
 @dataclass
 class Measured:
-    """A daemon under load; figures are per round."""
+    """A daemon under load, with its figures for each round."""
 
     name: str
     daemon: Daemon
@@ -123,7 +122,7 @@ class Measured:
     expired: list[float] = field(default_factory=list)
 
     def put_old_mail(self, count: int) -> None:
-        """Store mails of long ago, and start the daemon on them: it begins to forget them."""
+        """Store old mails, and start the daemon, which begins to delete them."""
         os.killpg(self.daemon.process.pid, signal.SIGCONT)
         self.daemon.stop()
         fill(self.url, count, lambda _: "load", time.time() - 3 * DAY / SECOND, TEXT)
@@ -131,7 +130,7 @@ class Measured:
         self.daemon.start()
 
     def stored(self) -> int:
-        """Count the messages that the database holds, whether they are shown or not."""
+        """Return the number of messages in the database, expired ones included."""
         count = "SELECT COUNT(*) FROM message"
         if self.server is not None:
             ((stored,),) = self.server.run(count, self.url.partition("?")[0].rpartition("/")[2])
@@ -141,14 +140,14 @@ class Measured:
         return int(stored)
 
     def take_while_old_mail_expires(self, sessions: int, count: int) -> None:
-        """Run one round with as many mails to forget as come in; note the share that was."""
+        """Run one round while old mails expire, and record the share of deleted ones."""
         self.put_old_mail(count)
         before = self.stored()
         self.take(sessions, count)
         self.expired.append((before + count - self.stored()) / count)
 
     def take(self, sessions: int, count: int) -> None:
-        """Run one round; the daemon rests afterwards."""
+        """Run one round, and stop the daemon afterwards."""
         os.killpg(self.daemon.process.pid, signal.SIGCONT)
         before, began = self._used(), time.perf_counter()
         send(self.daemon.smtp_port, self.daemon.address("load"), count, sessions)
@@ -172,7 +171,7 @@ class Measured:
         )
 
     def summary(self) -> str:
-        """Write the medians, and forget the rounds but for what those of few sessions took."""
+        """Return the medians as text, and delete all rounds except those of few sessions."""
         used = tuple(statistics.median(one) for one in zip(*self.cpu, strict=True))
         self.few = self.few or used
         expired = f"  expired {statistics.median(self.expired):.2f}" if self.expired else ""
@@ -188,7 +187,7 @@ class Measured:
 def measure_intake(
     folder: Path, server: PostgresqlServer, rounds: int, count: int
 ) -> list[Measured]:
-    """Run both daemons in turn."""
+    """Run both daemons in turns."""
     limits: dict[str, Any] = {"inbox_max_messages": 10**9, "inbox_max_bytes": NO_LIMIT}
     urls = f"sqlite:{folder / 'intake.db'}", server.make_database("intake")
     with (
@@ -215,7 +214,7 @@ def measure_intake(
 
 
 def show_rates(both: list[Measured], sessions: int, *, expires: bool) -> None:
-    """Print what the rounds have shown, and forget them."""
+    """Print the results of the rounds, and delete them."""
     rates = [statistics.median(one.rates) for one in both]
     print(f"{sessions} sessions{', while as many mails expire' if expires else ''}:")
     for one in both:
@@ -224,7 +223,7 @@ def show_rates(both: list[Measured], sessions: int, *, expires: bool) -> None:
 
 
 def measure_expiry(folder: Path, server: PostgresqlServer, rounds: int, count: int) -> None:
-    """Store mails by groups while as many expire, on both engines in turn."""
+    """Store mails in groups while as many expire, on both engines in turns."""
     worker = DirectWorker()
     engines: dict[str, DatabaseEngine] = {
         "SQLite": SqliteEngine(str(folder / "expiry.db"), worker, worker),
@@ -256,7 +255,7 @@ def measure_expiry(folder: Path, server: PostgresqlServer, rounds: int, count: i
 def store_and_sweep(
     engine: DatabaseEngine, account: Account, began: int, count: int, *, expires: bool
 ) -> None:
-    """Store ``count`` mails; where asked for sweep as many, those of the run before."""
+    """Store ``count`` mails, and delete the expired ones of the run before if ``expires``."""
     deliver, connection = DeliverMails(Quota(NO_LIMIT, NO_LIMIT)), engine.writer
     assert connection is not None
     start = 1_800_000_000_000 + began + (DAY * 3 // 2 if expires else 0)
@@ -275,18 +274,18 @@ def store_and_sweep(
 
 
 Sent = list[tuple[bytes, bytes | None]]
-"""Statements that left together, and the rows that went with them."""
+"""Statements that were sent together, and the rows that were sent with them."""
 
 
 class RecordingWriter(PostgresqlWriter):
-    """A writer that keeps what it sends."""
+    """A writer that records the statements it sends."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.sent: Sent = []
 
     def begin(self) -> PostgresqlTransaction:
-        """Begin a transaction whose statements are kept."""
+        """Begin a transaction whose statements are recorded."""
         transaction = super().begin()
         assert isinstance(transaction, PostgresqlTransaction)
         send = transaction.send
@@ -301,13 +300,13 @@ class RecordingWriter(PostgresqlWriter):
 
     @property
     def prepared(self) -> list[str]:
-        """Give what it had to prepare."""
+        """Return the statements that were prepared."""
         known = self._connection._prepared.items()
         return [f"PREPARE {name} AS {statement}" for statement, name in known]
 
 
 def measure_floor(server: PostgresqlServer, sqlite: Measured, rounds: int) -> None:
-    """Send again, and do nothing else."""
+    """Send the recorded statements again, and print the CPU time."""
     writer = RecordingWriter(empty_store(server, "recorded"))
     raw = b"From: <load@example.com>\r\nSubject: Load\r\n\r\n".ljust(SIZE, b"x")
     deliver = DeliverMails(Quota(NO_LIMIT, NO_LIMIT))
@@ -325,13 +324,13 @@ def measure_floor(server: PostgresqlServer, sqlite: Measured, rounds: int) -> No
     print(
         f"a bare loop of psycopg2, groups of {FEW}: us of CPU per mail: loop {client:.0f}"
         f"  server {its_server:.0f}\n"
-        f"  {ratio:.2f} x SQLite's rate is the most that any writer can reach at"
+        f"  {ratio:.2f} x SQLite's rate is the upper bound for any writer at"
         f" {SESSIONS[0]} sessions where all processors are busy"
     )
 
 
 def send_again(server: PostgresqlServer, writer: RecordingWriter, name: str) -> tuple[float, float]:
-    """Send what a writer has sent to another database; gives microseconds of CPU per mail."""
+    """Send the recorded statements to another database, and return CPU microseconds per mail."""
     connection = connect(empty_store(server, name), BY_INDEX)
     with connection.cursor() as cursor:
         for statement in writer.prepared:
@@ -350,7 +349,7 @@ def send_again(server: PostgresqlServer, writer: RecordingWriter, name: str) -> 
 
 
 def empty_store(server: PostgresqlServer, name: str) -> str:
-    """Make a database in which there is one account; gives its URL."""
+    """Create a database with one account, and return its URL."""
     url = server.make_database(name)
     prepare_database(url)
     engine = PostgresqlEngine(url, DirectWorker(), DirectWorker())
@@ -361,11 +360,11 @@ def empty_store(server: PostgresqlServer, name: str) -> str:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only-intake", action="store_true", help="nothing of the store alone")
-    parser.add_argument("--messages", type=int, default=5_000, help="in each round")
+    parser.add_argument("--only-intake", action="store_true", help="skip the store alone")
+    parser.add_argument("--messages", type=int, default=5_000, help="number in each round")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mailcheck-bench-") as name:
         folder = Path(name)

@@ -1,13 +1,12 @@
-"""What a reputation costs when every answer from outside takes 20 ms.
+"""Measure a reputation check when every answer from outside takes 20 ms.
 
-Run it with ``python -m benchmarks.reputation``. A name server in a process of
-its own, on loopback, holds a good domain and clean blocklists and answers
-each question 20 ms after it came. Mail hosts and the registry are values that
-come after as many delays as a real conversation has turns. There is no peer:
-no other tool computes this score.
+Run it with ``python -m benchmarks.reputation``. A name server in a process of its own, on loopback,
+holds a good domain and clean blocklists, and answers each query after 20 ms. Mail hosts and the
+registry are values that arrive after as many delays as a real conversation has round trips. There
+is no peer, because no other tool computes this score.
 
-Targets: the longest chain of dependent answers (from the server's log) plus
-40 ms; from the cache under 2 ms; 100 requests at once run one check.
+Targets: the longest chain of dependent answers (from the server's log) plus 40 ms; from the cache
+under 2 ms; 100 requests at once run one check.
 """
 
 import argparse
@@ -48,7 +47,7 @@ from tests.fakes.memory_zone import MemoryZone
 from tests.web.checking import GOOD
 
 DELAY = 0.020  # seconds
-ALLOWED = 0.040  # seconds beside the chain
+ALLOWED = 0.040  # seconds in addition to the chain
 SMTP_TURNS = 5  # connection, greeting, EHLO, STARTTLS, handshake
 RDAP_TURNS = 3  # connection, handshake, answer
 TURNS_TO_HOSTS = 2  # MX, then addresses: probes begin after them
@@ -60,7 +59,7 @@ SOA = dns.rdata.from_text("IN", "SOA", "ns.invalid. host.invalid. 1 1 1 1 300")
 
 
 def serve(zone: MemoryZone) -> None:
-    """Answer from the zone, `DELAY` after each question; print the log of arrivals when asked."""
+    """Answer from the zone, `DELAY` after each query; print the log of arrivals on request."""
     packed: dict[bytes, bytes] = {}
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
@@ -109,29 +108,29 @@ def _pack(zone: MemoryZone, question: bytes) -> bytes:
 
 
 class DelayedHosts:
-    """Mail hosts and a registry that take their turns."""
+    """Mail hosts and a registry that answer after a number of delays."""
 
     def __init__(self, reactor: Any) -> None:
         self._reactor = reactor
         self.registry_questions = 0
 
     def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
-        """Answer after the turns of an SMTP conversation."""
+        """Answer after the round trips of an SMTP conversation."""
         probe = StarttlsProbe(exchange, ProbeOutcome.ENCRYPTED, "TLSv1.3", True, True)
         return deferLater(self._reactor, SMTP_TURNS * DELAY, lambda: probe)
 
     def outbound_port(self) -> Deferred[OutboundPort]:
-        """Say that the way is open."""
+        """Answer that outbound port 25 is open."""
         return deferLater(self._reactor, DELAY, lambda: OutboundPort.OPEN)
 
     def find_registration(self, domain: str) -> Deferred[RegistrationVerdict]:
-        """Answer after the turns of a fetch."""
+        """Answer after the round trips of a fetch."""
         self.registry_questions += 1
         found = RegistrationVerdict(domain, Presence.FOUND, Instant(0), 20_000, ())
         return deferLater(self._reactor, RDAP_TURNS * DELAY, lambda: found)
 
     def fetch_policy(self, _: str) -> Deferred[PolicyFetch]:
-        """Say that there is no policy."""
+        """Answer that there is no policy."""
         missing = PolicyFetch(FetchOutcome.MISSING)
         return deferLater(self._reactor, DELAY, lambda: missing)
 
@@ -140,14 +139,14 @@ class DelayedHosts:
         return deferLater(self._reactor, DELAY, LinkAnswer, url, method, (Hop(url, 200),))
 
     def open(self) -> None:
-        """Nothing has to be made ready."""
+        """Do nothing: there is no connection to open."""
 
     def stop(self) -> None:
-        """Nothing is left behind."""
+        """Do nothing: there is no connection to close."""
 
 
 def longest_chain(arrivals: list[float]) -> int:
-    """Count the questions of the longest row in which each came after the answer to the last."""
+    """Return the length of the longest chain of queries that each followed an answer."""
     links, free_at = 0, 0.0
     for arrival in sorted(arrivals):
         if arrival >= free_at:
@@ -157,7 +156,7 @@ def longest_chain(arrivals: list[float]) -> int:
 
 
 async def measure(reactor: Any, server: "subprocess.Popen[str]", port: int) -> None:
-    """Run all rounds and print the figures."""
+    """Run all rounds, and print the figures."""
     config = Config(dns=DnsOptions(resolvers=(f"127.0.0.1:{port}",)))
     times, bounds, cpu = [], [], []
     for _ in range(ROUNDS + 1):
@@ -176,7 +175,7 @@ async def measure(reactor: Any, server: "subprocess.Popen[str]", port: int) -> N
         cached = [await _timed(checks) for _ in range(CACHED)]
         resolvers_closed = resolvers.close()
         await resolvers_closed
-    # The first round fills the server's memory of packed answers.
+    # The first round fills the server's cache of packed answers.
     excess = [took - bound for took, bound in zip(times[1:], bounds[1:], strict=True)]
     print(f"one check: {statistics.median(times[1:]):.1f} ms, CPU {statistics.median(cpu):.1f} ms")
     print(f"longest chain: {statistics.median(bounds[1:]):.0f} ms of delays")
@@ -208,7 +207,7 @@ async def _crowd(reactor: Any, config: Config) -> None:
 
 
 def read_log(server: "subprocess.Popen[str]") -> list[float]:
-    """Give when the questions since the last time came in, in seconds."""
+    """Return the times of the queries since the last call, in seconds."""
     assert server.stdin is not None
     assert server.stdout is not None
     server.stdin.write("log\n")
@@ -218,7 +217,7 @@ def read_log(server: "subprocess.Popen[str]") -> list[float]:
 
 
 def main() -> None:
-    """Start the server and measure."""
+    """Start the server, and measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     if parser.parse_args().serve:

@@ -1,15 +1,15 @@
-"""How fast mail comes in: mailcheck, which stores it, beside two that throw it away.
+"""Measure how fast mail is received: mailcheck, which stores it, beside two that discard it.
 
-Run it with ``python benchmarks/smtp_intake.py`` (needs Postfix's smtp-source
-and smtp-sink: Debian's package postfix). Each server gets the same load,
-``smtp-source -d -s 10 -l 5000``: ten sessions on kept connections, 5 KB
-messages. The rounds are interleaved, the median counts.
+Run it with ``python benchmarks/smtp_intake.py`` (needs Postfix's smtp-source and smtp-sink:
+Debian's package postfix). Each server gets the same load, ``smtp-source -d -s 10 -l 5000``: ten
+sessions on kept connections, 5 KB messages. The rounds are interleaved, and the figures are
+medians.
 
-* mailcheck: a real daemon with its defaults; 250 is sent after the fsync. The
-  number of stored messages is checked after each round. It is stopped
-  (SIGSTOP) while a peer runs, since it takes mails apart in the background.
-* aiosmtpd's Controller with its null handler, Sink: asyncio, keeps nothing.
-* smtp-sink: C, keeps nothing.
+* mailcheck: a real daemon with default settings, which sends 250 after the fsync. The number of
+  stored messages is checked after each round. It is stopped (SIGSTOP) while a peer runs, since it
+  parses mails in the background.
+* aiosmtpd's Controller with its null handler, Sink: asyncio, discards mail.
+* smtp-sink: C, discards mail.
 
 Targets: at least 2.5 x aiosmtpd and at least 0.20 x smtp-sink; aim 0.5 x.
 """
@@ -43,7 +43,7 @@ AIM_OVER_SMTP_SINK = 0.5
 
 @dataclass
 class Server:
-    """A server under load; figures are per round."""
+    """A server under load, with its figures for each round."""
 
     name: str
     pid: int
@@ -66,19 +66,19 @@ class Server:
 
     @property
     def rate(self) -> float:
-        """Messages per second, the median of all rounds."""
+        """Median of all rounds in messages per second."""
         return statistics.median(self.rates)
 
 
 def send(port: int, recipient: str, count: int, sessions: int = SESSIONS) -> None:
-    """Send the load; an error of one message is an error."""
+    """Send the load; an error of one message ends the benchmark."""
     load = ["-d", "-s", str(sessions), "-l", str(SIZE), "-m", str(count)]
     path = ["-f", "load@example.com", "-t", recipient, f"inet:{HOST}:{port}"]
     subprocess.run([postfix_program("smtp-source"), *load, *path], check=True)
 
 
 def postfix_program(name: str) -> str:
-    """Find one of Postfix's test programs."""
+    """Return the path of one of Postfix's test programs."""
     path = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
     if path is None:
         raise SystemExit(f"{name} is missing: apt-get install postfix")
@@ -87,7 +87,7 @@ def postfix_program(name: str) -> str:
 
 @contextmanager
 def peer(name: str, command: list[str], port: int) -> Iterator[Server]:
-    """Run a peer as long as the context lasts."""
+    """Run a peer until the context ends."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for_port(HOST, port)
@@ -98,7 +98,7 @@ def peer(name: str, command: list[str], port: int) -> Iterator[Server]:
 
 
 def serve_aiosmtpd(port: int) -> None:
-    """Run aiosmtpd until killed: its Controller, which is faster than its command line."""
+    """Run aiosmtpd until it is killed: its Controller is faster than its command line."""
     from aiosmtpd.controller import Controller
     from aiosmtpd.handlers import Sink
 
@@ -107,29 +107,29 @@ def serve_aiosmtpd(port: int) -> None:
 
 
 def aiosmtpd_command(port: int) -> list[str]:
-    """Give the command that runs aiosmtpd."""
+    """Return the command that runs aiosmtpd."""
     return [sys.executable, __file__, "--serve-aiosmtpd", str(port)]
 
 
 def smtp_sink_command(port: int) -> list[str]:
-    """Give the command of smtp-sink, which wants an ordinary user's name from root."""
+    """Return the command of smtp-sink, which needs the name of an ordinary user from root."""
     user = ["-u", "nobody"] if os.geteuid() == 0 else []
     return [postfix_program("smtp-sink"), *user, f"inet:{HOST}:{port}", str(BACKLOG)]
 
 
 class StoredCheck:
-    """After each round, all that was acknowledged is there; then the daemon rests."""
+    """Checks after each round that all acknowledged mails are stored, and stops the daemon."""
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
         self._expected = 0
 
     def wake(self) -> None:
-        """Let the daemon run."""
+        """Continue the stopped daemon."""
         os.killpg(self._daemon.process.pid, signal.SIGCONT)
 
     def check(self, count: int) -> None:
-        """Compare the inbox's count, then hold the daemon."""
+        """Compare the number of messages in the inbox, then stop the daemon."""
         self._expected += count
         stored = self._daemon.total()
         if stored != self._expected:
@@ -138,7 +138,7 @@ class StoredCheck:
 
 
 def measure(folder: Path, rounds: int, count: int) -> list[Server]:
-    """Run all servers in turn; mailcheck comes first in the list."""
+    """Run all servers in turns, and return them; mailcheck is the first."""
     with ExitStack() as running:
         daemon = running.enter_context(
             running_daemon(folder, inbox_max_messages=10**9, inbox_max_bytes=10**15)
@@ -168,11 +168,11 @@ def measure(folder: Path, rounds: int, count: int) -> list[Server]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--messages", type=int, default=5_000, help="in each round")
-    parser.add_argument("--folder", type=Path, help="where the database lies (a disk to measure)")
+    parser.add_argument("--messages", type=int, default=5_000, help="number in each round")
+    parser.add_argument("--folder", type=Path, help="folder of the database (a disk to measure)")
     parser.add_argument("--serve-aiosmtpd", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve_aiosmtpd:

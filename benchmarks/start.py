@@ -1,12 +1,11 @@
-"""How soon a daemon is ready and a command does its work, and what a daemon holds that is idle.
+"""Measure when a daemon is ready, when a command does its work, and the memory of an idle daemon.
 
     .venv/bin/python -m benchmarks.start
 
-Beside a start, in turns, a bare ``twistd web``: what the interpreter and Twisted
-need before any daemon can do anything. Beside ``mailcheck --help`` a Python that
-imports argparse and json. Of ``mailcheck wait`` the time is taken until its
-request has come. With the folder of another version's environment (``.venv/bin``)
-as an argument, memory is compared with that version's.
+Starts alternate with a bare ``twistd web``, which shows the time of the interpreter and of Twisted.
+``mailcheck --help`` is compared with a Python that imports argparse and json. For ``mailcheck
+wait`` the time ends when its request arrives. With the folder of another version's environment
+(``.venv/bin``) as an argument, memory is compared with that version.
 """
 
 import os
@@ -27,14 +26,14 @@ ROUNDS = 5
 TARGET = 2.5  # times a bare twistd
 HELP_TARGET = 4.0  # times a bare Python
 WAIT_TARGET = 0.4  # seconds
-MEMORY_TARGET = 2 / 3  # of the other version's
+MEMORY_TARGET = 2 / 3  # of the other version's memory
 COMMANDS = Path(sys.executable).parent
-IDLE_AFTER = 5.0  # seconds: children have been warmed up by then
+IDLE_AFTER = 5.0  # seconds after which child processes are warmed up
 MIB = 1 << 20
 
 
 def start_bare(folder: Path) -> float:
-    """Give the seconds until Twisted's own web server listens."""
+    """Return the seconds until Twisted's own web server listens."""
     (port,) = free_ports(1)
     twistd = str(Path(sys.executable).with_name("twistd"))
     listen = f"tcp:{port}:interface={HOST}"
@@ -45,14 +44,14 @@ def start_bare(folder: Path) -> float:
 
 
 def run(*command: str) -> float:
-    """Give the seconds that a command takes."""
+    """Return the seconds that a command takes."""
     began = time.monotonic()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.monotonic() - began
 
 
 def wait_for_request() -> float:
-    """Give the seconds until the request of ``mailcheck wait`` has come."""
+    """Return the seconds until the request of ``mailcheck wait`` has arrived."""
     with socket.create_server((HOST, 0)) as server, tempfile.NamedTemporaryFile() as key:
         key.write(b"mck_" + b"a" * 32)
         key.flush()
@@ -68,7 +67,7 @@ def wait_for_request() -> float:
 
 
 def idle_bytes(commands: Path) -> int:
-    """Give the memory of all processes of a daemon that has nothing to do; of any version."""
+    """Return the memory of all processes of an idle daemon of any version, in bytes."""
     ports = free_ports(3)
     names = ("SMTP_LISTEN", "SMTP_SUBMISSION_LISTEN", "WEB_LISTEN")
     listen = {
@@ -91,7 +90,7 @@ def idle_bytes(commands: Path) -> int:
 
 def main() -> None:
     """Measure all in turns, and print medians and ratios."""
-    # Whoever calls this may want nothing compiled: a daemon would compile all of itself each time.
+    # With the caller's PYTHONDONTWRITEBYTECODE a daemon would compile all its modules each time.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     measure_starts()
     helped, bare, waited = [], [], []
@@ -107,7 +106,7 @@ def main() -> None:
 
 
 def measure_memory(others: Sequence[Path]) -> None:
-    """Print what an idle daemon holds, beside other versions."""
+    """Print the memory of an idle daemon, beside other versions."""
     held = idle_bytes(COMMANDS)
     print(f"idle: {held / MIB:.0f} MiB in all processes")
     for other in others:
@@ -116,7 +115,7 @@ def measure_memory(others: Sequence[Path]) -> None:
 
 
 def measure_starts() -> None:
-    """Print how soon a daemon is ready, beside a bare one."""
+    """Print when a daemon is ready, beside a bare Twisted."""
     first, again, bare = [], [], []
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,4 @@
-"""HTTP on raw sockets: a kept connection, a crowd of parked requests, a probe that is timed."""
+"""HTTP on raw sockets: a kept connection, a crowd of parked requests, and a timed probe."""
 
 import json
 import select
@@ -8,35 +8,35 @@ from typing import Protocol
 
 CROWD_TAG, PROBE_TAG = "everyone", "probe"
 HOST = "127.0.0.1"
-REST = 0.010  # seconds between parking the probe and sending what it waits for
+REST = 0.010  # seconds between parking the probe and sending its mail
 
 
 class Subject(Protocol):
-    """A server under measure."""
+    """A measured server."""
 
     name: str
     pid: int
     port: int
 
     def request(self, tag: str, cursor: str) -> bytes:
-        """Give the request that waits for a tag."""
+        """Return the request that waits for a tag."""
 
     def notify(self, tag: str) -> float:
-        """Cause what is waited for; gives when the last byte of it was sent."""
+        """Cause the event, and return the time at which its last byte was sent."""
 
     def settle(self) -> None:
-        """Read what answers `notify`."""
+        """Read the response to `notify`."""
 
 
 class Response:
-    """One HTTP response of known length, as far as it has come in."""
+    """An HTTP response of known length, which may be incomplete."""
 
     def __init__(self) -> None:
         self._data = b""
         self._end = 0
 
     def feed(self, data: bytes) -> bool:
-        """Take a piece; tells whether the response is whole."""
+        """Add data, and return whether the response is complete."""
         self._data += data
         if not self._end:
             head, found, _ = self._data.partition(b"\r\n\r\n")
@@ -46,14 +46,14 @@ class Response:
         return bool(self._end) and len(self._data) >= self._end
 
     def body(self, status: int = 200) -> bytes:
-        """Give the body; another status than this ends the benchmark."""
+        """Return the body; end the benchmark if the response has another status."""
         if not self._data.startswith(b"HTTP/1.1 %d " % status):
-            raise SystemExit(f"not the response that was waited for: {self._data[:500]!r}")
+            raise SystemExit(f"unexpected response: {self._data[:500]!r}")
         return self._data.partition(b"\r\n\r\n")[2]
 
 
 class Connection:
-    """A kept connection on which one request follows the other."""
+    """A kept connection for one request after another."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection((HOST, port))
@@ -64,7 +64,7 @@ class Connection:
         self._socket.sendall(request)
 
     def read(self) -> tuple[Response, float]:
-        """Read the response; gives it, and when it was whole."""
+        """Read the response, and return it with the time of its last byte."""
         response = Response()
         while not response.feed(self._receive()):
             pass
@@ -73,11 +73,11 @@ class Connection:
     def _receive(self) -> bytes:
         data = self._socket.recv(262_144)
         if not data:
-            raise SystemExit("the server closed the connection before it had answered")
+            raise SystemExit("the server closed the connection before the response was complete")
         return data
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
 
 
@@ -95,12 +95,12 @@ class Crowd:
             self._poll.register(one, select.EPOLLIN)
 
     def require_parked(self) -> None:
-        """End the benchmark when a request was answered already."""
+        """End the benchmark if a request was answered already."""
         if self._poll.poll(0):
             raise SystemExit("a parked wait was answered too early")
 
     def read_all(self) -> float:
-        """Read all responses; gives when the last one was whole."""
+        """Read all responses, and return the time of the last byte."""
         responses = {number: Response() for number in self._sockets}
         left = len(responses)
         while left:
@@ -114,14 +114,14 @@ class Crowd:
         return ended
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         for one in self._sockets.values():
             one.close()
         self._poll.close()
 
 
 class Probe:
-    """One more waiter on a kept connection."""
+    """One more waiting request on a kept connection."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
@@ -129,7 +129,7 @@ class Probe:
         self._cursor = ""
 
     def measure(self) -> float:
-        """Wait for one mail; gives the seconds from its end to the response."""
+        """Wait for one mail, and return the seconds from its end to the response."""
         self._connection.send(self._subject.request(PROBE_TAG, self._cursor))
         time.sleep(REST)
         sent = self._subject.notify(PROBE_TAG)
@@ -139,5 +139,5 @@ class Probe:
         return ended - sent
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()

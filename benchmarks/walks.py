@@ -1,12 +1,11 @@
-"""Counts the files and functions of mailcheck that three walks through the house enter.
+"""Count the files and functions of mailcheck that three typical requests run through.
 
     .venv/bin/python -m benchmarks.walks            # the figures
-    .venv/bin/python -m benchmarks.walks --files    # and the files, as CONTRIBUTING.md has them
+    .venv/bin/python -m benchmarks.walks --files    # and the names of the files, as Markdown
 
-Each walk is taken twice and the second is counted: what is only done once is no
-part of it. What child processes do is left out. The outside world is that of the
-tests, so that the code which asks name servers and mail hosts is not entered;
-the store is SQLite in memory.
+Each request is made twice and the second one is counted, so that one-time work is left out. Work of
+child processes is left out too. DNS and mail hosts are the fakes of the tests, so the code that
+queries them is not run. The store is SQLite in memory.
 """
 
 import argparse
@@ -33,7 +32,7 @@ from tests.web.scored_house import ScoredHouse
 
 HOUSE = str(Path(mailcheck.__file__).parent)
 CHILD = scheduling.__file__
-"""What a child process would do is called from here."""
+"""Work of child processes is called from this module."""
 
 MAIL_TO_WAITER = "a mail to the client that waits for it"
 BLOCKLISTS = "a blocklist check of a domain"
@@ -45,20 +44,20 @@ AT_F3D0B05 = {MAIL_TO_WAITER: (54, 162), BLOCKLISTS: (48, 148), SPF_IN_REPORT: (
 
 @dataclass
 class Footprints:
-    """What has been entered while somebody looked."""
+    """The functions and files that were run while the trace was active."""
 
     functions: set[CodeType] = field(default_factory=set)
     _child: FrameType | None = None
 
     @property
     def files(self) -> list[str]:
-        """List the files, below the package's folder."""
+        """Files below the package's folder, sorted."""
         entered = {code.co_filename for code in self.functions}
         return sorted(Path(name).relative_to(HOUSE).as_posix() for name in entered)
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Look while the block runs."""
+        """Trace calls while the block runs."""
         sys.setprofile(self._see)
         try:
             yield
@@ -78,7 +77,7 @@ class Footprints:
 
 
 def twice(walk: Callable[[Footprints], None]) -> Footprints:
-    """Take a walk, and count it when it is taken again."""
+    """Make a request twice, and trace the second one."""
     walk(Footprints())
     counted = Footprints()
     walk(counted)
@@ -86,7 +85,7 @@ def twice(walk: Callable[[Footprints], None]) -> Footprints:
 
 
 def mail_to_waiter() -> Footprints:
-    """From the first byte of a mail on a greeted connection to the response of a parked wait."""
+    """Trace from the first byte of a mail on a greeted connection to the response of a wait."""
     house = House(config_in_memory())
     receiver = house.assembly.receiver
     factory = MailFactory(
@@ -115,7 +114,7 @@ def mail_to_waiter() -> Footprints:
 
 
 def blocklist_check() -> Footprints:
-    """From the request to the response, of a domain that nobody has asked for before."""
+    """Trace from the request to the response, for a domain that was not checked before."""
     names = ("one.example", "other.example")
     zone = zone_with(dict.fromkeys(names, PERFECT["sender.example"]))
     asked = iter(names)
@@ -133,7 +132,7 @@ def blocklist_check() -> Footprints:
 
 
 def spf_in_report() -> Footprints:
-    """From a test's mail that is stored to the response that shows its report."""
+    """Trace from the stored mail of a test to the response that shows its report."""
     scored = ScoredHouse()
 
     def walk(seen: Footprints) -> None:
@@ -149,13 +148,13 @@ def spf_in_report() -> Footprints:
 
 
 def require(status: int) -> None:
-    """End the count of a walk that did not arrive."""
+    """End the benchmark if a request failed."""
     if status != 200:
         raise SystemExit(f"the walk ended with status {status}")
 
 
 def show_files(files: list[str]) -> None:
-    """Print the files folder by folder, in Markdown."""
+    """Print the files by folder, as Markdown."""
     folders: dict[str, list[str]] = defaultdict(list)
     for name in files:
         path = PurePosixPath(name)
@@ -167,7 +166,7 @@ def show_files(files: list[str]) -> None:
 
 
 def main() -> None:
-    """Take the walks and print what they entered."""
+    """Trace the requests, and print the counts."""
     arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     arguments.add_argument("--files", action="store_true", help="list the files, in Markdown")
     options = arguments.parse_args()

@@ -1,11 +1,11 @@
-"""What watching costs, and how long the page with a year of history takes.
+"""Measure the cost of watches, and how long the page with a year of history takes.
 
-Run it with ``.venv/bin/python -m benchmarks.watches``. A daemon watches so many domains, which a
-real name server on loopback holds beside blocklists that are all clean; all of them have one mail
-host, the daemon itself, which is looked at once in ten minutes, as any host is. Watches that are
-made are due at once, so that the CPU time of the daemon until all were run is what so many runs
-cost. The page is that of a watch with 2,000 changes and 800 scores in a year, in a house in memory.
-There is no peer: no other self-hosted tool keeps such histories.
+Run it with ``.venv/bin/python -m benchmarks.watches``. A daemon watches a number of domains. A real
+name server on loopback holds them beside clean blocklists. All of them have one mail host, the
+daemon itself, which is probed once in ten minutes like every host. New watches are due at once, so
+the CPU time of the daemon until all have run is the cost of so many runs. The page is that of a
+watch with 2,000 changes and 800 scores in a year, from an application in memory. There is no peer,
+because no other self-hosted tool keeps such histories.
 
 Targets: 1,000 watched domains an hour take less than 15 % of one core; the page less than 200 ms.
 """
@@ -31,7 +31,7 @@ from tests.web.checking import zone_with
 from tests.web.dashboard.tools_visit import visit_tools
 
 WATCHED = 1_000
-"""Domains of the target, in an hour."""
+"""Number of domains of the target, in an hour."""
 
 HOUR = 3_600  # seconds
 CHANGES, SCORES = 2_000, 800
@@ -42,7 +42,7 @@ KEY = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="  # RF
 
 
 def zone_of(names: list[str]) -> MemoryZone:
-    """Give a zone with these domains, all set up well, and living lists."""
+    """Return a zone with these domains, all configured well, and with working blocklists."""
     zone = MemoryZone(
         {
             "mail.good.test": {"A": ["127.0.0.1"]},
@@ -60,7 +60,7 @@ def zone_of(names: list[str]) -> MemoryZone:
 
 
 def measure_runs(domains: int) -> None:
-    """Watch domains, and print what their runs cost the daemon."""
+    """Watch domains, and print the cost of their runs."""
     names = [f"d{number}.test" for number in range(domains)]
     dates = dict.fromkeys(names, "2010-01-01T00:00:00Z")
     with (
@@ -68,7 +68,7 @@ def measure_runs(domains: int) -> None:
         running_name_server(zone_of(names)) as dns,
         running_mail_host(Path(folder), "mail.good.test", dns, dates) as daemon,
     ):
-        time.sleep(5)  # the lists' self-test of the start
+        time.sleep(5)  # for the self-test of the blocklists at startup
         pid = daemon.process.pid
         before, began = cpu_seconds(pid), time.monotonic()
         body = {"watches": [{"target": name} for name in names]}
@@ -131,7 +131,7 @@ def measure_page() -> None:
 def main() -> None:
     """Measure both."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--domains", type=int, default=300, help="that are watched (300)")
+    parser.add_argument("--domains", type=int, default=300, help="number of watched domains")
     options = parser.parse_args()
     measure_page()
     measure_runs(options.domains)

@@ -1,14 +1,13 @@
-"""What deliveries to webhooks cost, beside the same mail without any webhook.
+"""Measure deliveries to webhooks, beside the same mail without any webhook.
 
-Run it with ``.venv/bin/python -m benchmarks.webhooks``. A daemon with five accounts of ten
-webhooks each posts to one local receiver, a process of its own that checks every signature:
+Run it with ``.venv/bin/python -m benchmarks.webhooks``. A daemon with five accounts of ten webhooks
+each sends to one local receiver, a process of its own that checks every signature. It measures:
 
-* mail taken in a second where there is no webhook, and where the inbox has ten that want other
-  mail,
-* deliveries a second over all 50 webhooks, each message of an inbox going to ten of them,
-* one receiver that is 10,000 messages behind: how many a second, in order.
+* mails received per second without a webhook, and with ten webhooks whose filters do not match,
+* deliveries per second over all 50 webhooks, where ten of them get each message of an inbox,
+* the rate, in order, of one webhook that is 10,000 messages behind.
 
-Targets: 500 deliveries a second over 50 webhooks; mail costs nothing more without a webhook.
+Targets: 500 deliveries a second over 50 webhooks; mail is as fast as without a webhook.
 """
 
 import argparse
@@ -40,7 +39,7 @@ ANSWER = b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n"
 
 
 class Receiver:
-    """Counts what comes, checks signatures, and tells when so many are there."""
+    """Counts requests, checks signatures, and reports when a number of requests has arrived."""
 
     def __init__(self) -> None:
         self.secrets: dict[str, Webhook] = {}
@@ -50,7 +49,7 @@ class Receiver:
         self._last: dict[str, int] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take posts on one connection."""
+        """Receive requests on one connection."""
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -58,7 +57,7 @@ class Receiver:
                 named = {name.lower(): value for name, value in fields.items()}
                 body = await reader.readexactly(int(named["content-length"]))
                 path = head[0].split(" ")[1]
-                while path not in self.secrets:  # who has made the webhook is about to tell it
+                while path not in self.secrets:  # the secret is registered a moment later
                     await asyncio.sleep(0.005)
                 self.take(path, named, body)
                 writer.write(ANSWER)
@@ -66,10 +65,10 @@ class Receiver:
             writer.close()
 
     def take(self, path: str, fields: dict[str, str], body: bytes) -> None:
-        """Judge one post."""
+        """Check one request."""
         try:
             message = self.secrets[path].verify(body, fields)
-        except Exception:  # whatever is wrong with it
+        except Exception:  # any error means that the signature is not valid
             self.forged += 1
             return
         position = int(message["cursor"][1:], 16)
@@ -105,7 +104,7 @@ class Subject:
         self._port = port
 
     def ask(self, method: str, path: str, key: str, body: Any = None) -> Any:
-        """Ask the API."""
+        """Send a request to the API."""
         connection = HTTPConnection(HOST, self.daemon.http_port, timeout=60)
         data = None if body is None else json.dumps(body).encode()
         connection.request(method, API + path, body=data, headers={"X-API-Key": key})
@@ -117,7 +116,7 @@ class Subject:
         return answer
 
     def create(self, key: str, path: str, **filters: Any) -> str:
-        """Make a webhook; gives its id."""
+        """Create a webhook, and return its id."""
         url = f"http://{HOST}:{self._port}{path}"
         made = self.ask("POST", "/inbox/webhooks", key, {"url": url, **filters})
         self._receiver.send({path: made["secret"]})
@@ -125,15 +124,15 @@ class Subject:
         return webhook
 
     def received(self) -> int:
-        """Say how many posts came, all of them signed and in order."""
+        """Return how many requests arrived, all of them signed and in order."""
         self._receiver.send(None)
         count, forged, out_of_order = self._receiver.recv()
         if forged or out_of_order:
-            raise SystemExit(f"{forged} posts were not signed, {out_of_order} out of order")
+            raise SystemExit(f"{forged} requests were not signed, {out_of_order} out of order")
         return int(count)
 
     def fill(self, address: str, count: int, at_once: int = AT_ONCE) -> float:
-        """Send messages, each with a tag of its own; gives the seconds that took."""
+        """Send messages, each with a tag of its own, and return the seconds that it took."""
         mailbox, _, domain = address.partition("@")
         began = time.perf_counter()
         with smtplib.SMTP(HOST, self.daemon.smtp_port, timeout=60) as smtp:
@@ -146,7 +145,7 @@ class Subject:
         return time.perf_counter() - began
 
     def send_each(self, address: str, count: int) -> float:
-        """Send mails one after the other; gives how many a second."""
+        """Send mails one after another, and return the rate per second."""
         began = time.perf_counter()
         with smtplib.SMTP(HOST, self.daemon.smtp_port, timeout=60) as smtp:
             for _ in range(count):
@@ -154,17 +153,17 @@ class Subject:
         return count / (time.perf_counter() - began)
 
     def seconds_to(self, count: int) -> float:
-        """Wait until so many posts came; gives how long that took."""
+        """Wait until so many requests have arrived, and return the seconds that it took."""
         began = time.perf_counter()
         while self.received() < count:
             if time.perf_counter() - began > PATIENCE:
-                raise SystemExit(f"{self.received()} of {count} posts came")
+                raise SystemExit(f"{self.received()} of {count} requests arrived")
             time.sleep(0.05)
         return time.perf_counter() - began
 
 
 def measure_intake(subject: Subject, key: str, mails: int) -> None:
-    """Compare mail taken in with and without webhooks that want none of it, in turns."""
+    """Compare received mails with and without webhooks that do not match, in turns."""
     address = subject.ask("GET", "/inbox/address", key)["address"]
     without, beside = [], []
     subject.send_each(address, mails)
@@ -235,7 +234,7 @@ def running_receiver() -> Iterator[tuple[Connection, int]]:
 
 
 def add_accounts(daemon: Daemon) -> list[str]:
-    """Give keys of several accounts."""
+    """Create several accounts, and return their keys."""
     mailcheck = str(Path(daemon.twistd).with_name("mailcheck"))
     keys = []
     for number in range(ACCOUNTS):
@@ -253,9 +252,9 @@ def add_accounts(daemon: Daemon) -> list[str]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--messages", type=int, default=200, help="of each account")
+    parser.add_argument("--messages", type=int, default=200, help="number for each account")
     parser.add_argument("--behind", type=int, default=10_000)
     parser.add_argument("--mails", type=int, default=1_000)
     options = parser.parse_args()
