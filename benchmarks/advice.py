@@ -23,7 +23,7 @@ from twisted.internet.task import react
 from twisted.web.http_headers import Headers
 
 from mailcheck.api.deliverability.report import render_report
-from mailcheck.api.requests.reading import Query
+from mailcheck.api.requests.parsing import Query
 from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import CheckRuntime, Checks, build_checks, open_resolvers
 from mailcheck.assembly.scoring import Scoring, build_filter, build_scoring

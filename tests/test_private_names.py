@@ -209,7 +209,7 @@ class Channel(OpenHttpChannel):
 
     refused = 0
 
-    def refuse_malformed(self) -> None:
+    def reject_malformed(self) -> None:
         """Count, and drop what is left, as the server does."""
         self.refused += 1
         self.clearLineBuffer()

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from mailcheck.api.shapes import Count, Shape, Texts, said
+from mailcheck.api.shapes import Count, Shape, Texts, doc
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability import authentication
 from mailcheck.checks.dkim.mail import SignatureOfMail
@@ -10,20 +10,20 @@ from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.spf.mail import SpfIdentity, SpfOfIdentity, SpfOfMail
 
-Result = Annotated[AuthResult, said("RFC 8601 2.7; temperror: could not be found out now")]
+Result = Annotated[AuthResult, doc("RFC 8601 2.7; temperror: could not be found out now")]
 
-Detail = Annotated[str, said("one sentence")]
+Detail = Annotated[str, doc("one sentence")]
 
-Determined = Annotated[bool, said("false: not judged or not found out, which costs nothing")]
+Determined = Annotated[bool, doc("false: not judged or not found out, which costs nothing")]
 
 
 class SpfOfHelo(Shape):
     """SPF of the HELO name."""
 
-    domain: Annotated[str, said("whose record was read")]
+    domain: Annotated[str, doc("whose record was read")]
     identity: SpfIdentity
-    record: Annotated[str | None, said("the SPF record")]
-    mechanism: Annotated[str | None, said("the term that matched")]
+    record: Annotated[str | None, doc("the SPF record")]
+    mechanism: Annotated[str | None, doc("the term that matched")]
     result: Result
 
 
@@ -32,26 +32,26 @@ class SpfVerdict(SpfOfHelo):
 
     detail: Detail
     determined: Determined
-    ip: Annotated[str, said("the address that the mail came from")]
+    ip: Annotated[str, doc("the address that the mail came from")]
     helo: SpfOfHelo
 
 
 class Signature(Shape):
     """A DKIM signature of a mail."""
 
-    domain: Annotated[str, said("d=")]
-    selector: Annotated[str, said("s=")]
-    algorithm: Annotated[str, said("a=")]
+    domain: Annotated[str, doc("d=")]
+    selector: Annotated[str, doc("s=")]
+    algorithm: Annotated[str, doc("a=")]
     key_type: str | None
     key_bits: Count | None
     result: Result
     detail: Detail
-    aligned: Annotated[bool | None, said("whether it counts for DMARC; null: not known")]
-    identity: Annotated[str | None, said("i=")]
-    canonicalization: Annotated[str | None, said("c=")]
-    signed_fields: Annotated[Texts, said("h=")]
-    body_length: Annotated[Count | None, said("l=, octets that are signed; null: all")]
-    record_name: Annotated[str | None, said("where the key stands in DNS")]
+    aligned: Annotated[bool | None, doc("whether it counts for DMARC; null: not known")]
+    identity: Annotated[str | None, doc("i=")]
+    canonicalization: Annotated[str | None, doc("c=")]
+    signed_fields: Annotated[Texts, doc("h=")]
+    body_length: Annotated[Count | None, doc("l=, octets that are signed; null: all")]
+    record_name: Annotated[str | None, doc("where the key stands in DNS")]
 
 
 class DmarcVerdict(Shape):
@@ -60,20 +60,20 @@ class DmarcVerdict(Shape):
     result: Result
     detail: Detail
     determined: Determined
-    domain: Annotated[str | None, said("the author's")]
-    policy: Annotated[Policy | None, said("what receivers are asked to do with failing mail")]
+    domain: Annotated[str | None, doc("the author's")]
+    policy: Annotated[Policy | None, doc("what receivers are asked to do with failing mail")]
     organizational_domain: str | None
     record: str | None
-    record_domain: Annotated[str | None, said("where it was found")]
-    spf_aligned: Annotated[bool | None, said("null: not known")]
-    dkim_aligned: Annotated[bool | None, said("null: not known")]
+    record_domain: Annotated[str | None, doc("where it was found")]
+    spf_aligned: Annotated[bool | None, doc("null: not known")]
+    dkim_aligned: Annotated[bool | None, doc("null: not known")]
 
 
 class Authentication(Shape):
     """Whether SPF, DKIM and DMARC vouch for the sender; nobody knows SPF of a private address."""
 
     spf: SpfVerdict
-    dkim: Annotated[tuple[Signature, ...], said("one for each signature")]
+    dkim: Annotated[tuple[Signature, ...], doc("one for each signature")]
     dmarc: DmarcVerdict
 
 

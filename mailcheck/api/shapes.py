@@ -1,7 +1,7 @@
 """JSON as it is written, and what every shape of it is made of.
 
 A shape is one class that renders it, describes it and gives its schema: a struct whose fields
-are spelled in camelCase on the wire. Its docstring and what is `said` of its fields are its
+are spelled in camelCase on the wire. Its docstring and what is `doc` of its fields are its
 description. A field that may be left out has `Absent` among its types and is `ABSENT` unless it
 is given.
 Schemas are JSON Schema 2020-12: they name what is required and are open to more
@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Final, TypeAlias, Union, cast
 
 import msgspec
 
-PIECE = 1_000_000
+CHUNK = 1_000_000
 """Characters of a text that are written at once: that takes some milliseconds."""
 
 JsonValue = str | int | float | bool | None | Sequence["JsonValue"] | Mapping[str, "JsonValue"]
@@ -39,37 +39,37 @@ def dump_json(value: object) -> bytes:
         return text.encode("utf-8", "replace")
 
 
-async def dump_json_in_pieces(
-    value: object, rest: Callable[[], Awaitable[None]], piece: int = PIECE
+async def dump_json_in_chunks(
+    value: object, rest: Callable[[], Awaitable[None]], chunk: int = CHUNK
 ) -> bytes:
     """Write the same bytes as `dump_json`, and rest before each piece of a text that is long."""
     # Gives what it holds without a copy: to join the pieces of 20 MB took 17 ms at once.
     written = BytesIO()
-    await _dump_into(written.write, value, rest, piece)
+    await _dump_into(written.write, value, rest, chunk)
     return written.getvalue()
 
 
 async def _dump_into(
-    write: Callable[[bytes], object], value: object, rest: Callable[[], Awaitable[None]], piece: int
+    write: Callable[[bytes], object], value: object, rest: Callable[[], Awaitable[None]], chunk: int
 ) -> None:
-    if isinstance(value, str) and len(value) > piece:
+    if isinstance(value, str) and len(value) > chunk:
         write(b'"')
-        for start in range(0, len(value), piece):
+        for start in range(0, len(value), chunk):
             await rest()
-            write(dump_json(value[start : start + piece])[1:-1])
+            write(dump_json(value[start : start + chunk])[1:-1])
         write(b'"')
     elif isinstance(value, msgspec.Struct):
         names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
-        known = {spelled: getattr(value, name) for name, spelled in names}
+        known = {schema_keywords: getattr(value, name) for name, schema_keywords in names}
         given = [(name, field) for name, field in known.items() if field is not msgspec.UNSET]
         for number, (name, field) in enumerate(given):
             write((b"," if number else b"{") + dump_json(name) + b":")
-            await _dump_into(write, field, rest, piece)
+            await _dump_into(write, field, rest, chunk)
         write(b"}" if given else b"{}")
     elif isinstance(value, tuple) and value and isinstance(value[0], msgspec.Struct):
         for number, one in enumerate(value):
             write(b"," if number else b"[")
-            await _dump_into(write, one, rest, piece)
+            await _dump_into(write, one, rest, chunk)
         write(b"]")
     else:
         write(dump_json(value))
@@ -94,24 +94,24 @@ class Shape(msgspec.Struct, rename="camel"):
     component_name: ClassVar[str] = ""
 
 
-def said(description: str, **bounds: Any) -> msgspec.Meta:
+def doc(description: str, **bounds: Any) -> msgspec.Meta:
     """Describe a field, with bounds like ``ge=0``, ``le=10``, ``min_length``, ``max_length``."""
     return msgspec.Meta(description=description, **bounds)
 
 
-def spelled(**keywords: JsonValue) -> msgspec.Meta:
+def schema_keywords(**keywords: JsonValue) -> msgspec.Meta:
     """Say of a field what JSON Schema has a keyword for and Python has no type."""
     return msgspec.Meta(extra_json_schema=dict(keywords))
 
 
-Timestamp = Annotated[str, spelled(format="date-time")]
+Timestamp = Annotated[str, schema_keywords(format="date-time")]
 """A moment (docs/reference/contract.md)."""
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 Texts = tuple[str, ...]
 
-Always = Annotated[bool, spelled(const=True)]
+Always = Annotated[bool, schema_keywords(const=True)]
 """True, and never anything else."""
 
 
@@ -125,13 +125,13 @@ def fields_of(shape: Shape, kind: type[Shape]) -> dict[str, Any]:
     return {name: getattr(shape, name) for name in kind.__struct_fields__}
 
 
-def spell(shape: type[Shape], known: Mapping[str, object]) -> dict[str, object]:
+def with_wire_names(shape: type[Shape], known: Mapping[str, object]) -> dict[str, object]:
     """Give some fields of a shape under the names that they have on the wire."""
     names = dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
     return {names[name]: value for name, value in known.items() if value is not ABSENT}
 
 
-def combined(
+def combine_shapes(
     name: str, description: str, base: type[Shape], *, optional: type[Shape]
 ) -> type[Shape]:
     """Make a shape of the fields of one and those of another, which may be absent."""
@@ -166,10 +166,10 @@ def reference_to(shape: type[Shape]) -> Mapping[str, JsonValue]:
     return {"$ref": COMPONENT.format(name=component_name(shape))}
 
 
-def partly(shape: type[Shape], *required: str) -> msgspec.Meta:
+def partial_schema(shape: type[Shape], *required: str) -> msgspec.Meta:
     """Say of a field that it is what is known of a shape: only these of its fields are required."""
     schema = component_schemas([shape])[shape.__name__]
-    return spelled(properties=schema["properties"], required=list(required))
+    return schema_keywords(properties=schema["properties"], required=list(required))
 
 
 def schema_of(shape: type[Shape]) -> dict[str, Any]:
@@ -250,17 +250,17 @@ def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {**choices[0], "type": [kind, "null"], **words, **shown}
 
 
-def text(description: str = "") -> Schema:
+def string_schema(description: str = "") -> Schema:
     """Return the schema of a string."""
     return {"type": "string", **({"description": description} if description else {})}
 
 
-def whole_number(description: str, minimum: int) -> Schema:
+def integer_schema(description: str, minimum: int) -> Schema:
     """Return the schema of an integer."""
     return {"type": "integer", "minimum": minimum, "description": description}
 
 
-def like(kind: Any) -> Schema:
+def schema_of_type(kind: Any) -> Schema:
     """Return the schema of a parameter that is the same as the field of a shape."""
     found: Schema = msgspec.json.schema(kind)
     return found

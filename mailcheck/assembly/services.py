@@ -50,7 +50,7 @@ from mailcheck.ops.supervision import Supervisor
 from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.settings import TlsPolicy, offer_to_all
 from mailcheck.smtp.verbs import VERBS
-from mailcheck.web.site.server import BehindProxies
+from mailcheck.web.site.server import ProxyProtocolFactory
 
 DRAIN_GRACE = 20.0
 """Seconds that mails on their way get when the daemon stops."""
@@ -149,7 +149,7 @@ def _build_ports(daemon: Daemon, certificates: Certificates, surroundings: Surro
             in_short_turns(reactor),
             "HTTP",
             config.web.listen,
-            BehindProxies(site, proxies) if proxies else site,
+            ProxyProtocolFactory(site, proxies) if proxies else site,
         ),
         listening(reactor, "mail", config.smtp.listen, mail, mail.drain),
         listening(

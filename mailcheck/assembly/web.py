@@ -15,7 +15,7 @@ from mailcheck.operations.doctor import Doctor
 from mailcheck.operations.inbox.messages import ShowMessage
 from mailcheck.operations.inbox.send_sample import SendSample
 from mailcheck.ops.watch import DISK
-from mailcheck.web.api.admission import Gate
+from mailcheck.web.api.access_control import AccessControl
 from mailcheck.web.api.application import Api
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.deliverability_routes import DeliverabilityRoutes
@@ -59,7 +59,7 @@ from mailcheck.web.mcp.domain_tools import AgentDomainTools, ReportTools, WatchT
 from mailcheck.web.mcp.endpoint import McpEndpoint
 from mailcheck.web.mcp.inbox_tools import InboxTools, MessageViews
 from mailcheck.web.mcp.tools import Tool
-from mailcheck.web.site.open_pages import OpenPages
+from mailcheck.web.site.public_pages import PublicPages
 from mailcheck.web.site.requests import ClientAddresses, RequestUrls
 from mailcheck.web.site.server import BoundedSite, Root
 
@@ -71,7 +71,9 @@ def build_web(daemon: Daemon) -> BoundedSite:
     addresses = ClientAddresses([ip_network(text) for text in config.web.trusted_proxies])
     urls = RequestUrls(runtime.urls, addresses, is_configured=bool(config.web.public_url))
     per_day = config.limits.requests_per_day
-    gate = Gate(accounts.authenticator, accounts.meter, addresses, per_day, runtime.clients)
+    access = AccessControl(
+        accounts.authenticator, accounts.meter, addresses, per_day, runtime.clients
+    )
     routes = build_routes(daemon)
     description = ApiDescription(routes)
     dispatcher = Dispatcher(
@@ -91,9 +93,9 @@ def build_web(daemon: Daemon) -> BoundedSite:
     admission = Admission(accounts.sessions, urls, addresses, time_and_chance)
     return BoundedSite(
         Root(
-            Api(gate, routes, description, urls, runtime.now).resource(),
-            McpEndpoint(gate, dispatcher, urls, cancelled, time_and_chance),
-            OpenPages(
+            Api(access, routes, description, urls, runtime.now).resource(),
+            McpEndpoint(access, dispatcher, urls, cancelled, time_and_chance),
+            PublicPages(
                 lambda: daemon.heartbeat.state, daemon.reports.operations.post, addresses
             ).resource(),
             Dashboard(admission, renderer, pages).resource(),

@@ -27,7 +27,7 @@ from mailcheck.api.requests.inbox import (
     WaitForMessage,
     WaitForMessages,
 )
-from mailcheck.api.requests.reading import (
+from mailcheck.api.requests.parsing import (
     Request,
     arguments_schema,
     body_schemas,
@@ -45,13 +45,13 @@ from mailcheck.core.instants import HOUR, MINUTE, Instant
 from mailcheck.core.watches import WatchSettings, parse_quiet_time
 
 TOOL_REQUESTS: list[type[Request]] = [
-    inbox.NewAddress,
-    inbox.WaitForMail,
-    inbox.ListMail,
-    inbox.OneMessage,
-    inbox.GetMessage,
-    domains.AskForDomain,
-    domains.AskForReports,
+    inbox.NewAddressArguments,
+    inbox.WaitForMessageArguments,
+    inbox.ListMessagesArguments,
+    inbox.MessageArguments,
+    inbox.GetMessageArguments,
+    domains.CheckDomainArguments,
+    domains.GetReportsArguments,
 ]
 
 NAMES = ["tag", "after", "since", "from", "subject", "to", "q", "timeout", "limit", "page", "id"]
@@ -93,7 +93,7 @@ def test_the_schema_and_the_reader_agree(request: type[Request], arguments: dict
     try:
         read_arguments(request, arguments)
     except InvalidParameter as problem:
-        is_of_type = any(words in str(problem) for words in TYPE_PROBLEMS)
+        is_of_type = any(info in str(problem) for info in TYPE_PROBLEMS)
         # An empty text is as good as none where one is required.
         assert is_of_type != is_valid or "" in given.values()
     else:
@@ -104,7 +104,7 @@ def ranges() -> Iterator[tuple[type[Request], str]]:
     """List the fields that have a range, of all requests."""
     for request in requests_under(Request):
         for name, one in request_fields(request).items():
-            if one.words.high is not None:
+            if one.info.high is not None:
                 yield request, name
 
 
@@ -131,13 +131,16 @@ def test_limits_of_the_schema_are_those_of_the_reader(request_: type[Request], n
 def test_text_that_no_store_can_hold_is_refused(text: str) -> None:
     """NUL and halves of surrogate pairs, which JSON can write, are no text."""
     with pytest.raises(InvalidParameter, match="characters that no text has"):
-        read_arguments(inbox.OneMessage, {"id": text})
+        read_arguments(inbox.MessageArguments, {"id": text})
 
 
 @pytest.mark.parametrize("number", [float("inf"), 1e308, 10**300, -(10**300)])
 def test_numbers_without_measure_are_refused(number: float) -> None:
     """A number beyond all bounds is out of range, not a crash."""
-    for name, request in (("timeout", inbox.WaitForMail), ("limit", inbox.ListMail)):
+    for name, request in (
+        ("timeout", inbox.WaitForMessageArguments),
+        ("limit", inbox.ListMessagesArguments),
+    ):
         with pytest.raises(InvalidParameter):
             read_arguments(request, {name: number})
 
@@ -214,19 +217,19 @@ def test_ages_of_a_search_count_from_the_request() -> None:
 
 def test_an_agent_s_wait_depends_on_what_is_waited_for() -> None:
     """A time-out is 30 s, with ``none`` 5 s; a ``count`` of 1 is not the same as none."""
-    assert read_arguments(inbox.WaitForMail, {}).seconds == 30
-    assert read_arguments(inbox.WaitForMail, {"none": True}).seconds == 5
-    assert read_arguments(inbox.WaitForMail, {"none": True, "timeout": 7}).seconds == 7
-    assert read_arguments(inbox.WaitForMail, {}).count is None
-    assert read_arguments(inbox.WaitForMail, {"count": 1.0}).count == 1
+    assert read_arguments(inbox.WaitForMessageArguments, {}).seconds == 30
+    assert read_arguments(inbox.WaitForMessageArguments, {"none": True}).seconds == 5
+    assert read_arguments(inbox.WaitForMessageArguments, {"none": True, "timeout": 7}).seconds == 7
+    assert read_arguments(inbox.WaitForMessageArguments, {}).count is None
+    assert read_arguments(inbox.WaitForMessageArguments, {"count": 1.0}).count == 1
     with pytest.raises(InvalidParameter, match="none and count exclude each other"):
-        _ = read_arguments(inbox.WaitForMail, {"none": True, "count": 1}).seconds
+        _ = read_arguments(inbox.WaitForMessageArguments, {"none": True, "count": 1}).seconds
 
 
 def test_agents_get_shorter_pages() -> None:
     """A model reads every message: its pages have 20, those of programs 50."""
-    assert read_arguments(inbox.ListMail, {}).limit == 20
-    assert arguments_schema(inbox.ListMail)["properties"]["limit"]["default"] == 20
+    assert read_arguments(inbox.ListMessagesArguments, {}).limit == 20
+    assert arguments_schema(inbox.ListMessagesArguments)["properties"]["limit"]["default"] == 20
     assert read_query(ListMessages, b"").limit == 50
 
 
@@ -259,7 +262,7 @@ def test_the_nearest_name_is_told() -> None:
     with pytest.raises(InvalidParameter, match=r"did you mean tag[?] there are tag, tagPrefix"):
         read_query(ListMessages, b"tga=a")
     with pytest.raises(InvalidParameter, match=r"'sbject'; did you mean subject[?] there are: tag"):
-        read_arguments(inbox.WaitForMail, {"sbject": "a"})
+        read_arguments(inbox.WaitForMessageArguments, {"sbject": "a"})
 
 
 def test_a_field_without_a_kind_can_not_be_read() -> None:
@@ -292,7 +295,7 @@ def test_a_webhook_takes_one_header_field_or_several() -> None:
     assert webhook(header="A:b").headers == (("A", "b"),)
     assert webhook(header=["A:b", "C: d"]).headers == (("A", "b"), ("C", "d"))
     with pytest.raises(InvalidParameter, match="header is an array, not a string"):
-        read_arguments(inbox.WaitForMail, {"header": "A:b"})
+        read_arguments(inbox.WaitForMessageArguments, {"header": "A:b"})
 
 
 @pytest.mark.parametrize(

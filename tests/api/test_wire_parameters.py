@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mailcheck.api.requests.checks import GetReports, ReputationRequest
 from mailcheck.api.requests.inbox import DeleteMessages, ListMessages, TakeAddress, WaitForMessage
-from mailcheck.api.requests.reading import (
+from mailcheck.api.requests.parsing import (
     MAX_SHOWN,
     MAX_TEXT,
     Query,

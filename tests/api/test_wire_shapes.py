@@ -18,7 +18,7 @@ from mailcheck.api.shapes import (
     Shape,
     as_json,
     dump_json,
-    dump_json_in_pieces,
+    dump_json_in_chunks,
 )
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.identifiers import MessageId, parse_share_token
@@ -132,7 +132,7 @@ def in_pieces(value: object, piece: int) -> tuple[bytes, int]:
         rests.append(Deferred())
         return rests[-1]
 
-    written: Deferred[bytes] = Deferred.fromCoroutine(dump_json_in_pieces(value, rest, piece))
+    written: Deferred[bytes] = Deferred.fromCoroutine(dump_json_in_chunks(value, rest, piece))
     count = 0
     while len(rests) > count:
         count += 1

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from mailcheck.api.shapes import PIECE
+from mailcheck.api.shapes import CHUNK
 from mailcheck.operations.concurrency import REST
-from mailcheck.web.site.requests import HELD_BYTES, HELD_BYTES_OF_CLIENT
+from mailcheck.web.site.requests import MAX_BUFFERED, MAX_BUFFERED_OF_CLIENT
 from mailcheck.web.site.server import IDLE_TIMEOUT
 from tests.house import House, mail
 from tests.web.raw_http import RawHttp, request
@@ -33,7 +33,7 @@ def ask(house: House, path: str, *headers: str, peer: str = "127.0.0.1") -> Slow
     """Ask for something, and don't read it yet."""
     client = SlowReader(house, peer)
     client.send(request(path, f"X-API-Key: {house.key}", *headers))
-    for _ in range(len(LARGE) // PIECE + 2):  # turns, in which its JSON is written
+    for _ in range(len(LARGE) // CHUNK + 2):  # turns, in which its JSON is written
         house.pass_time(REST)
     return client
 
@@ -51,7 +51,7 @@ def test_a_long_text_is_written_in_turns_with_all_else(house: House) -> None:
         house.pass_time(REST)
         turns += 1
     answers = [reader.answer() for reader in readers]
-    pieces = len(answers[0].json["text"]) // PIECE
+    pieces = len(answers[0].json["text"]) // CHUNK
     assert pieces <= turns <= pieces + 2
     assert {answer.body for answer in answers} == {answers[0].body}
 
@@ -140,7 +140,7 @@ def test_who_goes_away_is_owed_nothing(house: House) -> None:
 def test_one_client_is_not_sent_everything_at_once(house: House) -> None:
     """Who lets too much lie unread gets 503 for what is large until it has read; nobody else."""
     path, greedy = receive(house), "203.0.113.7"
-    let_go = house.site.room.hold(bytes(HELD_BYTES_OF_CLIENT - MIB), greedy, print)
+    let_go = house.site.room.hold(bytes(MAX_BUFFERED_OF_CLIENT - MIB), greedy, print)
     client = ask(house, path, peer=greedy)
     refused = client.answers(("GET", path))[0]
     assert refused.status == 503
@@ -156,7 +156,7 @@ def test_all_clients_together_are_not_sent_everything_at_once(house: House) -> N
     """What all clients let lie unread is bounded, whoever they are."""
     path, count = receive(house), 256
     let_go = [
-        house.site.room.hold(bytes(HELD_BYTES // count), f"203.0.113.{number}", print)
+        house.site.room.hold(bytes(MAX_BUFFERED // count), f"203.0.113.{number}", print)
         for number in range(count)
     ]
     assert ask(house, path, peer="198.51.100.1").answers(("GET", path))[0].status == 503
@@ -171,7 +171,7 @@ def test_a_few_slow_clients_keep_nobody_from_his_answer(house: House) -> None:
     slow = ask(house, path, peer="203.0.113.7")
     greedy = [f"203.0.113.{number}" for number in (7, 8, 9, 10)]
     for peer in greedy:
-        house.site.room.hold(bytes(HELD_BYTES_OF_CLIENT - MIB), peer, print)
+        house.site.room.hold(bytes(MAX_BUFFERED_OF_CLIENT - MIB), peer, print)
     before = house.site.room.held
     answer = ask(house, path, peer="198.51.100.1").answers(("GET", path))[0]
     assert answer.status == 200
@@ -185,7 +185,7 @@ def test_hundreds_of_slow_downloads_are_bounded(house: House) -> None:
     """Of 200 connections that ask for a large mail and read nothing most are refused at once."""
     path = receive(house)
     clients = [ask(house, path, "Accept: message/rfc822", peer="203.0.113.7") for _ in range(200)]
-    served = HELD_BYTES_OF_CLIENT // len(LARGE)
+    served = MAX_BUFFERED_OF_CLIENT // len(LARGE)
     assert sum(client.unread > FULL for client in clients) == served
     assert house.site.room.held == served * len(LARGE)
     for client in clients:

@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.assembly.deployment import connection_limits
 from mailcheck.config.options import Config, WebOptions
-from mailcheck.web.site.server import AT_ONCE, IDLE_TIMEOUT, JUST_NOW, PATIENCE
+from mailcheck.web.site.server import IDLE_TIMEOUT, MAX_REJECTED_AT_ONCE, MIN_IDLE, REJECT_TIMEOUT
 from tests.house import House, config_in_memory
 from tests.web.raw_http import RawHttp, request
 
@@ -104,7 +104,7 @@ def test_who_only_holds_connections_makes_room(build: BuildHouse) -> None:
     silent, asked = RawHttp(house), RawHttp(house)
     asked.ask(PAGE)
     silent.send(b"GET / HTTP/1.1\r\nX: trickle")
-    house.pass_time(JUST_NOW)
+    house.pass_time(MIN_IDLE)
     assert is_served(house, "203.0.113.8")
     silent.send(b"")
     asked.send(b"")
@@ -123,7 +123,7 @@ def test_a_crowd_of_idlers_keeps_nobody_out(build: BuildHouse) -> None:
     for number in range(10 * LIMIT):
         idle = RawHttp(house, f"198.51.100.{number}")
         idle.send(b"GET / HTTP/1.1\r\n" * (number % 2))
-        house.pass_time(JUST_NOW)
+        house.pass_time(MIN_IDLE)
         assert is_served(house, "203.0.113.8")
         assert len(house.site.connections) <= LIMIT
 
@@ -135,7 +135,7 @@ def test_those_who_come_together_do_not_end_each_other(build: BuildHouse) -> Non
     first, second = RawHttp(house, "203.0.113.7"), RawHttp(house, "203.0.113.8")
     require_turned_away(second)
     assert first.ask(PAGE).status == 200
-    house.pass_time(JUST_NOW)
+    house.pass_time(MIN_IDLE)
     assert is_served(house, "203.0.113.8")
     assert not any(wait.is_closed for wait in waits)
 
@@ -154,10 +154,10 @@ def test_those_turned_away_are_few(build: BuildHouse) -> None:
     """Who is turned away and says nothing is hung up on soon; beyond a hundred, at once."""
     house = build(max_connections=1)
     wait = park(house)
-    silent = [RawHttp(house, "203.0.113.7") for _ in range(AT_ONCE)]
+    silent = [RawHttp(house, "203.0.113.7") for _ in range(MAX_REJECTED_AT_ONCE)]
     assert not any(connection.is_closed for connection in silent)
     assert RawHttp(house, "203.0.113.7").is_closed
-    house.pass_time(PATIENCE)
+    house.pass_time(REJECT_TIMEOUT)
     for connection in silent:
         connection.send(b"")
         assert connection.is_closed
@@ -171,7 +171,7 @@ def test_those_turned_away_are_few_over_tls_too(build: BuildHouse) -> None:
     """A TLS connection beyond those that are told why is closed like any other."""
     house = build(max_connections=1)
     wait = park(house)
-    silent = [RawHttp(house, "203.0.113.7") for _ in range(AT_ONCE)]
+    silent = [RawHttp(house, "203.0.113.7") for _ in range(MAX_REJECTED_AT_ONCE)]
     factory = TLSMemoryBIOFactory(CertificateOptions(), False, house.site)
     protocol = factory.buildProtocol(IPv4Address("TCP", "203.0.113.7", 40_000))
     transport = StringTransport()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mailcheck.api.shapes import PIECE
+from mailcheck.api.shapes import CHUNK
 from mailcheck.operations.concurrency import REST
 from tests.house import Answer, House, mail
 from tests.web.raw_http import RawHttp, request
@@ -232,7 +232,7 @@ def test_a_large_mail_is_read_over_a_real_parser(house: House) -> None:
     key = f"X-API-Key: {house.key}"
     client = RawHttp(house)
     client.send(request(path, key))
-    for _ in range(len(raw) // PIECE + 2):  # turns, in which the JSON is written
+    for _ in range(len(raw) // CHUNK + 2):  # turns, in which the JSON is written
         house.pass_time(REST)
     assert client.answers(("GET", path))[0].json["raw"].encode() == raw
     assert RawHttp(house).ask(path, key, "Accept: message/rfc822").body == raw

@@ -12,7 +12,7 @@ import pytest
 from mailcheck.api.mcp import inbox
 from mailcheck.api.requests.fields import DEFAULT_SILENCE, DEFAULT_WAIT, LARGEST_PAGE
 from mailcheck.api.requests.inbox import ListMessages
-from mailcheck.api.requests.reading import request_fields
+from mailcheck.api.requests.parsing import request_fields
 from mailcheck.cli import inbox_commands
 from mailcheck.cli.main import COMMANDS, run
 from mailcheck.clients import mailcheck_client
@@ -93,7 +93,7 @@ def test_options_are_those_of_the_parameters() -> None:
     inbox_commands.add_wait(wait)
     inbox_commands.add_inbox(listed)
     for parser, request, others in (
-        (wait, inbox.WaitForMail, {"new"}),
+        (wait, inbox.WaitForMessageArguments, {"new"}),
         (listed, ListMessages, {"ids", "query", "all"}),
     ):
         options = {name.strip("_") for name in vars(parser.parse_args([]))} - others - SHARED

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from mailcheck.web.site.open_pages import Documentation, lead_to_first_page
+from mailcheck.web.site.public_pages import Documentation, redirect_to_first_page
 from tests.house import House
 
 ROOT = Path(__file__).parents[2]
@@ -135,7 +135,7 @@ def test_pages_made_anew_are_read(tmp_path: Path) -> None:
 
 def test_the_daemon_has_them_below_docs(house: House) -> None:
     """/docs/ has the pages, or says how to build them, without a key; /docs leads there."""
-    assert lead_to_first_page().headers["Location"] == "docs/"
+    assert redirect_to_first_page().headers["Location"] == "docs/"
     for path in ("/docs/", "/docs/reference/options.html", "/docs/_static/styles/furo.css"):
         answer = house.open(path).answer()
         assert answer.status == 200 or b"make docs" in answer.body

@@ -2,13 +2,13 @@
 
 from twisted.internet.testing import StringTransport
 
-from mailcheck.web.site.requests import PIECE
+from mailcheck.web.site.requests import CHUNK
 from tests.web.raw_http import HasSite, RawHttp
 
 FULL = 65_536
 """Bytes unread from which on a connection of Twisted's stops who writes."""
 
-MOST_UNREAD = FULL + PIECE + 2_000
+MOST_UNREAD = FULL + CHUNK + 2_000
 """Bytes that a connection may come to hold: full but for one, a piece more, a head."""
 
 

@@ -183,7 +183,7 @@ NAMED_ELSEWHERE = {
     # The title that a page gives to a status.
     "dashboard/application.py": {400, 403, 404, 405, 409, 413, 429, 500, 503},
     # The protocol says which status an error of JSON-RPC has (Streamable HTTP).
-    "mcp/eras.py": {400, 404},
+    "mcp/protocol_modes.py": {400, 404},
     # No statuses: bytes worth compressing, bytes of a text that is shown, rows of a page,
     # the port of https.
     "site/replies.py": {512},

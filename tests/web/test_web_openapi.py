@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred
 
 from mailcheck.api.openapi.document import load_examples
 from mailcheck.api.requests.checks import WatchChoice
-from mailcheck.api.requests.reading import (
+from mailcheck.api.requests.parsing import (
     NoParameters,
     Request,
     read_object,

@@ -20,12 +20,12 @@ from twisted.web.server import NOT_DONE_YET, Request
 
 from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.ops.journal import ClientJournal, Pace
-from mailcheck.web.site.requests import PIECE, AnswerRoom, ClientAddresses
-from mailcheck.web.site.server import IDLE_TIMEOUT, UNSENT, BoundedSite
+from mailcheck.web.site.requests import CHUNK, ClientAddresses, ResponseBuffers
+from mailcheck.web.site.server import IDLE_TIMEOUT, MAX_UNSENT, BoundedSite
 from tests.web.raw_http import request
 from tests.web.slow_reader import MOST_UNREAD, SlowReader
 
-SIZES = st.sampled_from([0, 1, 100, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 200_000])
+SIZES = st.sampled_from([0, 1, 100, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 200_000])
 
 
 class Written(Resource):
@@ -140,9 +140,9 @@ def test_the_kernel_takes_little_of_a_large_answer(is_tls: bool) -> None:
         protocol: Any = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 40_000))
         protocol.makeConnection(SocketTransport(its_socket))
         connection: Any = protocol.wrappedProtocol if is_tls else protocol
-        connection.watch_reader()
+        connection.start_read_timeout()
         unsent = its_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT)
-        assert unsent == UNSENT
+        assert unsent == MAX_UNSENT
         protocol.connectionLost(Failure(ConnectionDone()))
 
 
@@ -220,7 +220,7 @@ class Holders:
     """A small room, and the answers that had to make room in it."""
 
     def __init__(self) -> None:
-        self.room = AnswerRoom(in_all=100, of_client=60)
+        self.room = ResponseBuffers(in_all=100, of_client=60)
         self.ended: list[str] = []
 
     def hold(self, size: int, client: str) -> Callable[[], None]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from mailcheck.api.deliverability.findings import MailFinding, MailFindings, render_area
 from mailcheck.api.inbox.messages import Tls
-from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, said
+from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, doc
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.dkim import arc as arc_verdicts
@@ -27,16 +27,16 @@ class ReverseDns(Shape):
 
     ip: str
     names: Texts
-    validated_names: Annotated[Texts, said("names that lead back to the address")]
-    confirmed: Annotated[bool | None, said("null: not known")]
-    generic: Annotated[bool | None, said("the name of a dial-up line or the like")]
+    validated_names: Annotated[Texts, doc("names that lead back to the address")]
+    confirmed: Annotated[bool | None, doc("null: not known")]
+    generic: Annotated[bool | None, doc("the name of a dial-up line or the like")]
 
 
 class Helo(Shape):
     """The name that the client gave itself."""
 
     name: str | None
-    resolves: Annotated[bool | None, said("null: not known")]
+    resolves: Annotated[bool | None, doc("null: not known")]
     addresses: Texts
     leads_to_client: bool | None
 
@@ -45,8 +45,8 @@ class Transport(Shape):
     """How the mail came in."""
 
     tls: Tls | None
-    extended: Annotated[bool, said("EHLO was said")]
-    transcript: Annotated[Texts, said("what was said on the connection")]
+    extended: Annotated[bool, doc("EHLO was said")]
+    transcript: Annotated[Texts, doc("what was said on the connection")]
     findings: MailFindings
 
 
@@ -61,16 +61,16 @@ class ReportedAuthor(Shape):
 class Headers(Shape):
     """The header section."""
 
-    size: Annotated[int, said("octets", ge=0)]
-    fields: Annotated[Texts, said("names of all fields, in order, lower case")]
-    repeated: Annotated[Texts, said("fields that occur more than once though they may not")]
+    size: Annotated[int, doc("octets", ge=0)]
+    fields: Annotated[Texts, doc("names of all fields, in order, lower case")]
+    repeated: Annotated[Texts, doc("fields that occur more than once though they may not")]
     from_: tuple[ReportedAuthor, ...]
     sender: str | None
     reply_to: str | None
-    date: Annotated[str | None, said("as it was written")]
-    date_utc: Annotated[Timestamp | None, said("null: it can't be read")]
+    date: Annotated[str | None, doc("as it was written")]
+    date_utc: Annotated[Timestamp | None, doc("null: it can't be read")]
     message_id: str | None
-    received: Annotated[int, said("Received fields", ge=0)]
+    received: Annotated[int, doc("Received fields", ge=0)]
     list_fields: Texts
     precedence: str | None
     auto_submitted: str | None
@@ -85,24 +85,24 @@ class Part(Shape):
     encoding: str
     disposition: str
     filename: str
-    size: Annotated[int, said("octets as sent", ge=0)]
-    depth: Annotated[int, said("0: the mail itself", ge=0)]
+    size: Annotated[int, doc("octets as sent", ge=0)]
+    depth: Annotated[int, doc("0: the mail itself", ge=0)]
 
 
 class Mime(Shape):
     """How the mail is put together."""
 
-    size: Annotated[int, said("octets", ge=0)]
+    size: Annotated[int, doc("octets", ge=0)]
     content_type: str
     has_text: bool
     has_html: bool
     text_size: Count
-    overlap: Annotated[Count | None, said("how much of the HTML's words the text has, in percent")]
-    long_lines: Annotated[int, said("lines that are longer than allowed", ge=0)]
-    longest_line: Annotated[int, said("octets", ge=0)]
-    placeholders: Annotated[Texts, said("template variables that were not filled in")]
+    overlap: Annotated[Count | None, doc("how much of the HTML's words the text has, in percent")]
+    long_lines: Annotated[int, doc("lines that are longer than allowed", ge=0)]
+    longest_line: Annotated[int, doc("octets", ge=0)]
+    placeholders: Annotated[Texts, doc("template variables that were not filled in")]
     risky_attachments: Texts
-    problems: Annotated[Texts, said("what could not be read")]
+    problems: Annotated[Texts, doc("what could not be read")]
     parts: tuple[Part, ...]
     findings: MailFindings
 
@@ -110,25 +110,25 @@ class Mime(Shape):
 class Html(Shape):
     """The HTML of the mail."""
 
-    size: Annotated[int, said("octets of UTF-8", ge=0)]
+    size: Annotated[int, doc("octets of UTF-8", ge=0)]
     is_base64: bool
-    visible_length: Annotated[int, said("characters", ge=0)]
-    hidden_length: Annotated[int, said("characters", ge=0)]
+    visible_length: Annotated[int, doc("characters", ge=0)]
+    hidden_length: Annotated[int, doc("characters", ge=0)]
     hidden_sample: str
-    preheader: Annotated[str, said("what lists of mails show behind the subject")]
+    preheader: Annotated[str, doc("what lists of mails show behind the subject")]
     has_hidden_preheader: bool
     image_count: Count
     images_without_alt: Count
-    insecure_images: Annotated[int, said("over http", ge=0)]
+    insecure_images: Annotated[int, doc("over http", ge=0)]
     inline_data_images: Count
     tracking_pixels: Count
     form_count: Count
-    active_elements: Annotated[Texts, said("scripts, frames and the like")]
+    active_elements: Annotated[Texts, doc("scripts, frames and the like")]
     event_handlers: Count
     external_styles: Count
     style_blocks: Count
     styled_elements: Count
-    unclosed: Annotated[Texts, said("elements left open")]
+    unclosed: Annotated[Texts, doc("elements left open")]
     has_unclosed_comment: bool
 
 
@@ -142,19 +142,19 @@ class Disguise(Shape):
 class Links(Shape):
     """The links of the mail."""
 
-    urls: Annotated[Texts, said("never looked up")]
+    urls: Annotated[Texts, doc("never looked up")]
     hosts: Texts
     count: Count
-    insecure: Annotated[Texts, said("over http")]
+    insecure: Annotated[Texts, doc("over http")]
     shortened: Texts
-    address_hosts: Annotated[Texts, said("with an IP address for a host")]
+    address_hosts: Annotated[Texts, doc("with an IP address for a host")]
     punycode_hosts: Texts
     mixed_script_hosts: Texts
     disguised: tuple[Disguise, ...]
     with_user: Texts
     with_port: Texts
     script_links: Count
-    relative: Annotated[int, said("links that lead nowhere in a mail", ge=0)]
+    relative: Annotated[int, doc("links that lead nowhere in a mail", ge=0)]
     findings: MailFindings
 
 
@@ -163,7 +163,7 @@ class Unsubscribe(Shape):
 
     list_unsubscribe: Texts | None
     list_unsubscribe_post: str | None
-    body_links: Annotated[int, said("links whose words offer to unsubscribe", ge=0)]
+    body_links: Annotated[int, doc("links whose words offer to unsubscribe", ge=0)]
     findings: MailFindings
 
 
@@ -173,7 +173,7 @@ class Seal(Shape):
     instance: Count
     domain: str
     selector: str
-    chain: Annotated[str, said("what came of the seals before")]
+    chain: Annotated[str, doc("what came of the seals before")]
 
 
 class Arc(Shape):
@@ -181,7 +181,7 @@ class Arc(Shape):
 
     result: AuthResult
     detail: str | None
-    count: Annotated[int, said("seals", ge=0)]
+    count: Annotated[int, doc("seals", ge=0)]
     seals: tuple[Seal, ...]
     findings: MailFindings
 
@@ -189,7 +189,7 @@ class Arc(Shape):
 class Rule(Shape):
     """A rule of a receiver."""
 
-    id: Annotated[str, said("stable")]
+    id: Annotated[str, doc("stable")]
     text: str
     result: receivers.RuleResult
 
@@ -197,9 +197,9 @@ class Rule(Shape):
 class Checklist(Shape):
     """The published rules of a receiver, one by one."""
 
-    receiver: Annotated[str, said("google, yahoo, microsoft")]
+    receiver: Annotated[str, doc("google, yahoo, microsoft")]
     name: str
-    source: Annotated[str, said("where the rules are published")]
+    source: Annotated[str, doc("where the rules are published")]
     met: bool
     rules: tuple[Rule, ...]
 

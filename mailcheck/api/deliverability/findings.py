@@ -11,7 +11,7 @@ from mailcheck.api.domains.findings import (
     Replaces,
     render_fix,
 )
-from mailcheck.api.shapes import ABSENT, Absent, Shape, said
+from mailcheck.api.shapes import ABSENT, Absent, Shape, doc
 from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity, sorted_by_cost
 from mailcheck.checks.findings_table import aliases_of
 from mailcheck.checks.proofs import Proofs, proof_of
@@ -20,20 +20,20 @@ TENTHS = 10
 """Tenths of a point are counted, points are shown."""
 
 
-Gain = Annotated[float, said("points that the record brings", ge=0)]
+Gain = Annotated[float, doc("points that the record brings", ge=0)]
 
-ScoreAfter = Annotated[float, said("the score with the record", ge=0, le=10)]
+ScoreAfter = Annotated[float, doc("the score with the record", ge=0, le=10)]
 
 
 class MailFinding(Shape):
     """Something about a mail that is wrong, unknown or good to know."""
 
     area: Area
-    id: Annotated[str, said("stable, like dkim.unsigned")]
+    id: Annotated[str, doc("stable, like dkim.unsigned")]
     severity: Severity
-    meaning: Annotated[str, said("one sentence")]
-    fix: Annotated[str, said("what to do")]
-    points: Annotated[float, said("what it takes off; 0.0 for what is good to know", ge=0)]
+    meaning: Annotated[str, doc("one sentence")]
+    fix: Annotated[str, doc("what to do")]
+    points: Annotated[float, doc("what it takes off; 0.0 for what is good to know", ge=0)]
     aliases: Aliases = ABSENT
     record: ProvenRecord = ABSENT
     replaces: Replaces = ABSENT
@@ -47,10 +47,10 @@ class Deduction(Shape):
     """What takes points off the score."""
 
     check: Area
-    id: Annotated[str, said("stable, like dkim.unsigned")]
-    points: Annotated[float, said("what it takes off", ge=0)]
-    meaning: Annotated[str, said("one sentence")]
-    fix: Annotated[str, said("what to do")]
+    id: Annotated[str, doc("stable, like dkim.unsigned")]
+    points: Annotated[float, doc("what it takes off", ge=0)]
+    meaning: Annotated[str, doc("one sentence")]
+    fix: Annotated[str, doc("what to do")]
     aliases: Aliases = ABSENT
     record: ProvenRecord = ABSENT
     replaces: Replaces = ABSENT
@@ -60,7 +60,7 @@ class Deduction(Shape):
     score_after: ScoreAfter | Absent = ABSENT
 
 
-MailFindings = Annotated[tuple[MailFinding, ...], said("what costs most first")]
+MailFindings = Annotated[tuple[MailFinding, ...], doc("what costs most first")]
 
 
 def points(tenths: int) -> float:

@@ -24,7 +24,7 @@ from mailcheck.api.deliverability.findings import (
 )
 from mailcheck.api.domains.blocklists import Listing, render_listing
 from mailcheck.api.domains.findings import DnsRecord, render_record
-from mailcheck.api.shapes import Always, Count, Shape, Texts, dump_json, said
+from mailcheck.api.shapes import Always, Count, Shape, Texts, doc, dump_json
 from mailcheck.checks.deliverability.content_filter import FilterProblem, FilterUnavailable
 from mailcheck.checks.deliverability.score import CheckSummary, DeliverabilityReport
 from mailcheck.checks.dnsbl.listings import ListingStatus, count
@@ -34,21 +34,21 @@ from mailcheck.checks.proofs import Proofs, proof_of
 from mailcheck.core.deliverability_tests import StoredReport
 from mailcheck.core.messages import NULL_REVERSE_PATH
 
-YesOrNo = Annotated[Literal["pass", "fail", "unknown"], said("unknown: could not be found out")]
+CheckResult = Annotated[Literal["pass", "fail", "unknown"], doc("unknown: could not be found out")]
 
 # What every check says. A struct has one base: the two that also stand in an inbox message
 # inherit their own fields from there, and name these again.
-Taken = Annotated[float, said("points that the findings of this check take off", ge=0)]
-Reason = Annotated[str | None, said("why points are taken off")]
-Fix = Annotated[str | None, said("what to do first")]
+PointsDeducted = Annotated[float, doc("points that the findings of this check take off", ge=0)]
+Reason = Annotated[str | None, doc("why points are taken off")]
+Fix = Annotated[str | None, doc("what to do first")]
 
 
-class Judged(Shape):
+class CheckBase(Shape):
     """What every check says."""
 
     status: CheckStatus
     detail: Detail
-    deduction: Taken
+    deduction: PointsDeducted
     reason: Reason
     fix: Fix
     publish: DnsRecord | None
@@ -60,39 +60,39 @@ class SpfCheck(SpfVerdict):
     """SPF of the envelope sender, reverse DNS and HELO."""
 
     status: CheckStatus
-    deduction: Taken
+    deduction: PointsDeducted
     reason: Reason
     fix: Fix
     publish: DnsRecord | None
     findings: MailFindings
 
 
-class DkimCheck(Judged):
+class DkimCheck(CheckBase):
     """DKIM, signature by signature."""
 
     result: Result
     signatures: tuple[Signature, ...]
-    unchecked: Annotated[int, said("signatures beyond those that are verified", ge=0)]
+    unchecked: Annotated[int, doc("signatures beyond those that are verified", ge=0)]
 
 
 class DmarcCheck(DmarcVerdict):
     """DMARC (RFC 9989) of the author's domain, with what it costs."""
 
     status: CheckStatus
-    deduction: Taken
+    deduction: PointsDeducted
     reason: Reason
     fix: Fix
     publish: DnsRecord | None
     findings: MailFindings
 
 
-class BlacklistMailCheck(Judged):
+class BlacklistMailCheck(CheckBase):
     """The sending address, and the domains of author, envelope and links."""
 
-    result: YesOrNo
-    checked: Annotated[int, said("lists that answered", ge=0)]
+    result: CheckResult
+    checked: Annotated[int, doc("lists that answered", ge=0)]
     listed: Count
-    unknown: Annotated[int, said("lists of which nothing is known", ge=0)]
+    unknown: Annotated[int, doc("lists of which nothing is known", ge=0)]
     listings: tuple[Listing, ...]
 
 
@@ -103,20 +103,20 @@ class FilterRule(Shape):
     points: float
     description: str
     counted: bool
-    not_counted: Annotated[str | None, said("why not: a check of ours says the same")]
+    not_counted: Annotated[str | None, doc("why not: a check of ours says the same")]
 
 
-class ContentCheck(Judged):
+class ContentCheck(CheckBase):
     """The content filter: SpamAssassin."""
 
-    result: YesOrNo
-    score: Annotated[float | None, said("the filter's points")]
+    result: CheckResult
+    score: Annotated[float | None, doc("the filter's points")]
     threshold: float | None
-    counted_score: Annotated[float | None, said("without rules that repeat a check of ours")]
-    spam: Annotated[bool | None, said("what the filter itself says")]
-    engine: Annotated[str | None, said("program and version")]
+    counted_score: Annotated[float | None, doc("without rules that repeat a check of ours")]
+    spam: Annotated[bool | None, doc("what the filter itself says")]
+    engine: Annotated[str | None, doc("program and version")]
     rules: tuple[FilterRule, ...]
-    problem: Annotated[FilterProblem | None, said("why there is no verdict")]
+    problem: Annotated[FilterProblem | None, doc("why there is no verdict")]
 
 
 class Checks(Shape):
@@ -205,16 +205,16 @@ def _spamassassin(report: DeliverabilityReport, judged: dict[str, Any]) -> Conte
     )
 
 
-Score = Annotated[float, said("0.0 to 10.0, one decimal", ge=0, le=10)]
+Score = Annotated[float, doc("0.0 to 10.0, one decimal", ge=0, le=10)]
 
 
 class ReportedMail(Shape):
     """The mail that came in."""
 
     component_name: ClassVar[str] = "TestedMail"
-    from_: Annotated[str, said("the author's address")]
+    from_: Annotated[str, doc("the author's address")]
     subject: str
-    bounce_address: Annotated[str | None, said("the envelope sender; null for none")]
+    bounce_address: Annotated[str | None, doc("the envelope sender; null for none")]
 
 
 class MailReport(Shape):
@@ -222,15 +222,15 @@ class MailReport(Shape):
 
     score: Score
     email: ReportedMail
-    notes: Annotated[Texts, said("what to know before reading on")]
+    notes: Annotated[Texts, doc("what to know before reading on")]
     checks: Checks
     deductions: Annotated[
-        tuple[Deduction, ...], said("their sum is 10 - score, or more where the score is 0")
+        tuple[Deduction, ...], doc("their sum is 10 - score, or more where the score is 0")
     ]
-    scoring_version: Annotated[str, said("changes when points change")]
-    undetermined: Annotated[tuple[Area, ...], said("checks that could not be determined")]
+    scoring_version: Annotated[str, doc("changes when points change")]
+    undetermined: Annotated[tuple[Area, ...], doc("checks that could not be determined")]
     content_only: Annotated[
-        bool, said("the mail came from an address that no receiver sees: no prediction")
+        bool, doc("the mail came from an address that no receiver sees: no prediction")
     ]
     report: Report
     findings: MailFindings
@@ -239,8 +239,8 @@ class MailReport(Shape):
 class PreflightReport(MailReport):
     """What a mail would get if some records were published."""
 
-    preflight: Annotated[Always, said("what would be, not what is")]
-    records: Annotated[tuple[DnsRecord, ...], said("the records it was judged with")]
+    preflight: Annotated[Always, doc("what would be, not what is")]
+    records: Annotated[tuple[DnsRecord, ...], doc("the records it was judged with")]
 
 
 def render_report(report: DeliverabilityReport) -> MailReport:

@@ -16,7 +16,7 @@ from mailcheck.api.deliverability.report import (
     render_report,
 )
 from mailcheck.api.inbox.overview import NextPage, encode_raw
-from mailcheck.api.requests.reading import parse_object, text_in
+from mailcheck.api.requests.parsing import parse_object, text_in
 from mailcheck.api.shapes import (
     ABSENT,
     Absent,
@@ -26,9 +26,9 @@ from mailcheck.api.shapes import (
     Shape,
     Timestamp,
     as_json,
-    combined,
-    said,
-    spelled,
+    combine_shapes,
+    doc,
+    schema_keywords,
 )
 from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.deliverability.score import DeliverabilityReport
@@ -46,38 +46,36 @@ from mailcheck.operations.deliverability.preflight import (
 )
 from mailcheck.store.deliverability_store import ListedTestPage
 
-NameOfTest = Annotated[str, said("names a test", pattern="^[a-z2-7]{13}$")]
+TestIdField = Annotated[str, doc("names a test", pattern="^[a-z2-7]{13}$")]
 
-CheckUrl = Annotated[str, said("path of the test, relative to the base of the API")]
+CheckUrl = Annotated[str, doc("path of the test, relative to the base of the API")]
 
 
 class NewTest(Shape):
     """A test that was just made."""
 
-    test_id: NameOfTest
-    email: Annotated[str, said("send one mail to it, from the server under test")]
-    address: Annotated[str, said("the same")]
-    expires_at: Annotated[Timestamp, said("one hour after creation")]
+    test_id: TestIdField
+    email: Annotated[str, doc("send one mail to it, from the server under test")]
+    address: Annotated[str, doc("the same")]
+    expires_at: Annotated[Timestamp, doc("one hour after creation")]
     check_url: CheckUrl
 
 
 class StateOfTest(Shape):
     """How a test stands."""
 
-    test_id: NameOfTest
-    status: Annotated[State, said("final: completed, expired, error")]
+    test_id: TestIdField
+    status: Annotated[State, doc("final: completed, expired, error")]
     created_at: Timestamp
-    expires_at: Annotated[Timestamp, said("of the address")]
+    expires_at: Annotated[Timestamp, doc("of the address")]
     check_url: CheckUrl
-    share_url: Annotated[str, said("public page of the report")]
-    received_at: Annotated[Timestamp | Absent, said("when the mail arrived; absent before")] = (
-        ABSENT
-    )
-    address: Annotated[str | Absent, said("where the mail is to go; while pending")] = ABSENT
-    failure: Annotated[str | Absent, said("why there is no result; with the status error")] = ABSENT
+    share_url: Annotated[str, doc("public page of the report")]
+    received_at: Annotated[Timestamp | Absent, doc("when the mail arrived; absent before")] = ABSENT
+    address: Annotated[str | Absent, doc("where the mail is to go; while pending")] = ABSENT
+    failure: Annotated[str | Absent, doc("why there is no result; with the status error")] = ABSENT
 
 
-WHOLE_TEST = combined(
+WHOLE_TEST = combine_shapes(
     "Test",
     "What is not known yet is absent: score, checks and the rest come with the status completed.",
     StateOfTest,
@@ -97,7 +95,7 @@ class PageOfTests(Shape):
     """A page of tests."""
 
     component_name: ClassVar[str] = "Tests"
-    tests: Annotated[tuple[ListedTest, ...], said("newest first")]
+    tests: Annotated[tuple[ListedTest, ...], doc("newest first")]
     next_page: NextPage
     total: Count
 
@@ -106,14 +104,14 @@ class WaitOver(StateOfTest, kw_only=True):
     """Not finished in time: wait again."""
 
     component_name: ClassVar[str] = "TestWaitOver"
-    error: Annotated[str, said("how the test stands")]
+    error: Annotated[str, doc("how the test stands")]
 
 
 class Recheck(Shape):
     """The answer to a recheck (docs/reference/contract.md)."""
 
     success: bool
-    test_id: NameOfTest
+    test_id: TestIdField
     message: str
 
 
@@ -121,33 +119,33 @@ class DeletedTest(Shape):
     """A test was deleted."""
 
     success: Always
-    test_id: NameOfTest
+    test_id: TestIdField
 
 
 class ReportShare(Shape):
     """The share link of a report."""
 
     component_name: ClassVar[str] = "TestShare"
-    test_id: NameOfTest
-    share_url: Annotated[str, said("public, needs no key")]
+    test_id: TestIdField
+    share_url: Annotated[str, doc("public, needs no key")]
 
 
 class RawTestMail(Shape):
     """The bytes of the mail: as text where they are UTF-8, else in base64."""
 
-    id: NameOfTest
-    raw: Annotated[str, said("the mail")]
+    id: TestIdField
+    raw: Annotated[str, doc("the mail")]
     encoding: Literal["utf-8", "base64"]
 
 
 class ProposedRecord(Shape):
     """A DNS record that is not published yet."""
 
-    name: Annotated[str, said("domain name", min_length=1, max_length=MAX_INPUT)]
-    type: Annotated[str, spelled(enum=list(TYPES))]
+    name: Annotated[str, doc("domain name", min_length=1, max_length=MAX_INPUT)]
+    type: Annotated[str, schema_keywords(enum=list(TYPES))]
     value: Annotated[
         str,
-        said(
+        doc(
             "as in a zone file; the text of a TXT record without quotes",
             min_length=1,
             max_length=MAX_VALUE,
@@ -160,14 +158,14 @@ class PreflightRecords(Shape):
 
     records: Annotated[
         tuple[ProposedRecord, ...],
-        said("judge the mail with these", min_length=1, max_length=MAX_RECORDS),
+        doc("judge the mail with these", min_length=1, max_length=MAX_RECORDS),
     ]
 
 
 class Preflight(PreflightReport):
     """The result that the same mail would get."""
 
-    test_id: NameOfTest
+    test_id: TestIdField
 
 
 def render_new_address(test: tests.DeliverabilityTest, domain: str) -> NewTest:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
-from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, said
+from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, doc
 from mailcheck.checks.dnsbl import listings as verdicts
 from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue, TargetKind
 from mailcheck.checks.dnsbl.health import ZoneHealth
@@ -17,7 +17,7 @@ ROWS = 32
 
 Profile = Literal["ip", "domain"]
 
-Weight = Annotated[int, said("how much it matters; 8 and more stop delivery at once", ge=0, le=10)]
+Weight = Annotated[int, doc("how much it matters; 8 and more stop delivery at once", ge=0, le=10)]
 
 WHY_UNKNOWN = {
     UnknownReason.NO_ANSWER: "It did not answer in time.",
@@ -36,30 +36,30 @@ _SILENCE = (UnknownReason.NO_ANSWER, UnknownReason.NO_TARGET)
 class Listing(Shape):
     """The answer of one blocklist."""
 
-    name: Annotated[str, said("of the list")]
-    zone: Annotated[str, said("DNS zone of the list")]
-    listed: Annotated[bool, said("true only when the list says so; see status for the rest")]
-    response_time: Annotated[int, said("milliseconds", ge=0)]
-    status: Annotated[ListingStatus, said("unknown: could not be found out, which is not a no")]
-    codes: Annotated[Texts, said("the addresses that the list answered")]
-    meaning: Annotated[str | None, said("what the answer means, or why it is unknown")]
-    reason: Annotated[str | None, said("what the list itself says (TXT)")]
+    name: Annotated[str, doc("of the list")]
+    zone: Annotated[str, doc("DNS zone of the list")]
+    listed: Annotated[bool, doc("true only when the list says so; see status for the rest")]
+    response_time: Annotated[int, doc("milliseconds", ge=0)]
+    status: Annotated[ListingStatus, doc("unknown: could not be found out, which is not a no")]
+    codes: Annotated[Texts, doc("the addresses that the list answered")]
+    meaning: Annotated[str | None, doc("what the answer means, or why it is unknown")]
+    reason: Annotated[str | None, doc("what the list itself says (TXT)")]
     weight: Weight
-    delist_url: Annotated[str | None, said("where to ask for removal")]
-    matched: Annotated[Texts, said("what of the query is listed")]
+    delist_url: Annotated[str | None, doc("where to ask for removal")]
+    matched: Annotated[Texts, doc("what of the query is listed")]
 
 
 class BlacklistCheck(Shape):
     """What all blocklists say about an address or a domain."""
 
-    query: Annotated[str, said("the value that was checked")]
+    query: Annotated[str, doc("the value that was checked")]
     query_type: Profile
-    total_checked: Annotated[int, said("lists that were asked", ge=0, le=ROWS)]
-    total_listed: Annotated[int, said("lists that have it", ge=0, le=ROWS)]
-    total_unknown: Annotated[int, said("lists of which nothing is known", ge=0)]
-    addresses: Annotated[Texts, said("the mail addresses that stood in for the domain")]
+    total_checked: Annotated[int, doc("lists that were asked", ge=0, le=ROWS)]
+    total_listed: Annotated[int, doc("lists that have it", ge=0, le=ROWS)]
+    total_unknown: Annotated[int, doc("lists of which nothing is known", ge=0)]
+    addresses: Annotated[Texts, doc("the mail addresses that stood in for the domain")]
     results: Annotated[
-        tuple[Listing, ...], said("one row for each list", min_length=ROWS, max_length=ROWS)
+        tuple[Listing, ...], doc("one row for each list", min_length=ROWS, max_length=ROWS)
     ]
 
 
@@ -84,23 +84,23 @@ class CatalogueEntry(Shape):
     name: str
     zone: str
     operator: str | None
-    kinds: Annotated[tuple[TargetKind, ...], said("what it knows")]
+    kinds: Annotated[tuple[TargetKind, ...], doc("what it knows")]
     weight: Weight
-    enabled: Annotated[bool, said("false: the operator has switched it off")]
+    enabled: Annotated[bool, doc("false: the operator has switched it off")]
     delist_url: str | None
-    access: Annotated[str | None, said("what it asks of those who use it")]
-    profiles: Annotated[tuple[Profile, ...], said("the checks it is asked in")]
-    daily_budget: Annotated[int | None, said("questions a day; null: any number")]
+    access: Annotated[str | None, doc("what it asks of those who use it")]
+    profiles: Annotated[tuple[Profile, ...], doc("the checks it is asked in")]
+    daily_budget: Annotated[int | None, doc("questions a day; null: any number")]
     asked_today: Count
     health: Literal["healthy", "sick", "unreachable", "untested", "disabled"]
-    tests: Annotated[tuple[SelfTest, ...], said("the self-test of each kind")]
+    tests: Annotated[tuple[SelfTest, ...], doc("the self-test of each kind")]
 
 
 class Blacklists(Shape):
     """The catalogue."""
 
     blocklists: tuple[CatalogueEntry, ...]
-    tested_at: Annotated[Timestamp | None, said("when the lists were tested last; null: not yet")]
+    tested_at: Annotated[Timestamp | None, doc("when the lists were tested last; null: not yet")]
 
 
 def render_blocklist_check(check: BlocklistCheck) -> BlacklistCheck:

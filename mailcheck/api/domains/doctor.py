@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from mailcheck.api.domains.findings import DomainFinding, render_findings
-from mailcheck.api.shapes import Shape, said
+from mailcheck.api.shapes import Shape, doc
 from mailcheck.operations import doctor
 
 
@@ -19,7 +19,7 @@ class Examination(Shape):
 class Diagnosis(Shape):
     """Everything that was examined."""
 
-    health: Annotated[doctor.Health, said("of the part that is worst")]
+    health: Annotated[doctor.Health, doc("of the part that is worst")]
     examinations: tuple[Examination, ...]
 
 

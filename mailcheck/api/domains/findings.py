@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, said
+from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, doc
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 from mailcheck.checks.findings_table import aliases_of
 from mailcheck.checks.proofs import Proofs, ProvenFix, proof_of
@@ -14,58 +14,58 @@ _PROBLEMS = (Severity.ERROR, Severity.WARNING)
 class DnsRecord(Shape):
     """a DNS record to publish, as it is typed into a zone editor"""
 
-    name: Annotated[str, said("absolute, without the last dot")]
+    name: Annotated[str, doc("absolute, without the last dot")]
     type: str
     value: str
 
 
 ProvenRecord = Annotated[
     DnsRecord | Absent,
-    said("to be published: our own evaluation was run with it, and the finding was gone"),
+    doc("to be published: our own evaluation was run with it, and the finding was gone"),
 ]
 
 Replaces = Annotated[
-    Texts | Absent, said("values of this name and type that the record takes the place of")
+    Texts | Absent, doc("values of this name and type that the record takes the place of")
 ]
 
 Beside = Annotated[
     tuple[DnsRecord, ...] | Absent,
-    said(
+    doc(
         "records without which this one is not enough: of other findings, or of others' zones, as"
         " fix says"
     ),
 ]
 
 
-Aliases = Annotated[Texts | Absent, said("earlier ids of the finding, if it has any")]
+Aliases = Annotated[Texts | Absent, doc("earlier ids of the finding, if it has any")]
 
 
 class LeftOutTerm(Shape):
     """a term of a published SPF record that the record to publish does not have"""
 
     term: str
-    reason: Annotated[str, said("why it lets no host pass")]
+    reason: Annotated[str, doc("why it lets no host pass")]
 
 
 LeavesOut = Annotated[
     tuple[LeftOutTerm, ...] | Absent,
-    said("terms that are left out on purpose; all other senders are in the record"),
+    doc("terms that are left out on purpose; all other senders are in the record"),
 ]
 
 
 class DomainFinding(Shape):
     """something about a domain that is wrong, unknown or good to know"""
 
-    id: Annotated[str, said("stable, like spf.too-many-lookups")]
+    id: Annotated[str, doc("stable, like spf.too-many-lookups")]
     severity: Severity
-    meaning: Annotated[str, said("what it means, one sentence")]
-    fix: Annotated[str, said("what to do")]
+    meaning: Annotated[str, doc("what it means, one sentence")]
+    fix: Annotated[str, doc("what to do")]
     aliases: Aliases = ABSENT
     record: ProvenRecord = ABSENT
     replaces: Replaces = ABSENT
     beside: Beside = ABSENT
     leaves_out: LeavesOut = ABSENT
-    gain: Annotated[int | Absent, said("points of the reputation that the record brings")] = ABSENT
+    gain: Annotated[int | Absent, doc("points of the reputation that the record brings")] = ABSENT
 
 
 def render_finding(finding: Finding, proofs: Proofs) -> DomainFinding:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 from mailcheck.api.domains.findings import problem_texts
-from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, partly, said, spell
+from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, doc, partial_schema, with_wire_names
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts import mx as verdicts
 from mailcheck.operations.domains import check_mx
@@ -13,46 +13,46 @@ from mailcheck.operations.domains import check_mx
 class MailHost(Shape):
     """A host that takes mail for a domain."""
 
-    exchange: Annotated[str, said("host name")]
-    priority: Annotated[int, said("the lowest is tried first", ge=0, le=65_535)]
-    ip: Annotated[Texts, said("its addresses, IPv4 first")]
+    exchange: Annotated[str, doc("host name")]
+    priority: Annotated[int, doc("the lowest is tried first", ge=0, le=65_535)]
+    ip: Annotated[Texts, doc("its addresses, IPv4 first")]
     problem: Annotated[
-        verdicts.HostProblem | Absent, said("why mail does not, or not everywhere, reach it")
+        verdicts.HostProblem | Absent, doc("why mail does not, or not everywhere, reach it")
     ] = ABSENT
 
 
 class MxCheck(Shape):
     """MX, SPF and DMARC of a domain; all of it is known."""
 
-    domain: Annotated[str, said("the domain checked, lower case, in A-labels")]
-    has_mx: Annotated[bool, said("whether MX records exist")]
-    records: Annotated[tuple[MailHost, ...], said("by priority, then name")]
-    null_mx: Annotated[bool, said("the domain says that it takes no mail (RFC 7505)")]
-    implicit_mx: Annotated[bool, said("no MX, but an address: mail goes there (RFC 5321 5.1)")]
+    domain: Annotated[str, doc("the domain checked, lower case, in A-labels")]
+    has_mx: Annotated[bool, doc("whether MX records exist")]
+    records: Annotated[tuple[MailHost, ...], doc("by priority, then name")]
+    null_mx: Annotated[bool, doc("the domain says that it takes no mail (RFC 7505)")]
+    implicit_mx: Annotated[bool, doc("no MX, but an address: mail goes there (RFC 5321 5.1)")]
     has_spf: bool
     has_dmarc: bool
-    exists: Annotated[bool, said("false: there is no such name (NXDOMAIN)")]
+    exists: Annotated[bool, doc("false: there is no such name (NXDOMAIN)")]
     note: Annotated[
-        str | Absent, said("in a sentence: that the domain takes no mail, or does not exist")
+        str | Absent, doc("in a sentence: that the domain takes no mail, or does not exist")
     ] = ABSENT
     spf_record: Annotated[
-        str | Absent, said("present when hasSpf is true; of several the first")
+        str | Absent, doc("present when hasSpf is true; of several the first")
     ] = ABSENT
     spf_problems: Annotated[
-        Texts | Absent, said("what is wrong with SPF; absent when nothing is")
+        Texts | Absent, doc("what is wrong with SPF; absent when nothing is")
     ] = ABSENT
-    dmarc_record: Annotated[str | Absent, said("present when hasDmarc is true")] = ABSENT
+    dmarc_record: Annotated[str | Absent, doc("present when hasDmarc is true")] = ABSENT
     dmarc_domain: Annotated[
-        str | Absent, said("where the record was found (RFC 9989 tree walk)")
+        str | Absent, doc("where the record was found (RFC 9989 tree walk)")
     ] = ABSENT
     dmarc_problems: Annotated[
-        Texts | Absent, said("problems of the DMARC record; absent if there are none")
+        Texts | Absent, doc("problems of the DMARC record; absent if there are none")
     ] = ABSENT
     spf_ignored: Annotated[
-        Texts | Absent, said("texts that were meant as the SPF record and that receivers ignore")
+        Texts | Absent, doc("texts that were meant as the SPF record and that receivers ignore")
     ] = ABSENT
     dmarc_ignored: Annotated[
-        Texts | Absent, said("texts that were meant as the DMARC record and that receivers ignore")
+        Texts | Absent, doc("texts that were meant as the DMARC record and that receivers ignore")
     ] = ABSENT
 
 
@@ -60,7 +60,7 @@ class MxUndetermined(Shape):
     """MX, SPF or DMARC could not be determined; `partial` has the rest."""
 
     error: str
-    partial: Annotated[dict[str, Any], partly(MxCheck, "domain")]
+    partial: Annotated[dict[str, Any], partial_schema(MxCheck, "domain")]
 
 
 def render_mx_check(check: check_mx.MxCheck) -> MxCheck:
@@ -80,7 +80,7 @@ def render_mx_undetermined(check: check_mx.MxCheck) -> MxUndetermined:
         f"{names} of {check.domain} could not be determined: DNS gave no usable answer;"
         " try again in a minute"
     )
-    return MxUndetermined(error, spell(MxCheck, known))
+    return MxUndetermined(error, with_wire_names(MxCheck, known))
 
 
 def _mx(check: check_mx.MxCheck) -> dict[str, Any]:
@@ -131,12 +131,12 @@ def _spf(check: check_mx.MxCheck) -> dict[str, Any]:
 def _dmarc(check: check_mx.MxCheck) -> dict[str, Any]:
     dmarc = check.dmarc
     problems = tuple(problem_texts(dmarc.findings)) if check.exists else ()
-    said = {
+    fields = {
         "has_dmarc": False,
         "dmarc_problems": problems or ABSENT,
         "dmarc_ignored": dmarc.broken_texts or ABSENT,
     }
     if dmarc.presence is not Presence.FOUND or dmarc.record is None:
-        return said
+        return fields
     found = {"dmarc_record": dmarc.record.text, "dmarc_domain": dmarc.found_at}
-    return said | found | {"has_dmarc": True}
+    return fields | found | {"has_dmarc": True}

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from mailcheck.api.domains.findings import DnsRecord, render_record
-from mailcheck.api.shapes import ABSENT, Absent, Always, Count, Shape, Texts, Timestamp, said
+from mailcheck.api.shapes import ABSENT, Absent, Always, Count, Shape, Texts, Timestamp, doc
 from mailcheck.checks.receiver_reports import senders as facts
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.senders import MAX_SENDERS, Cause
@@ -32,35 +32,35 @@ class ReportSource(Shape):
     address: str
     messages: Count
     failing: Count
-    host: Annotated[str | Absent, said("its forward-confirmed reverse DNS")] = ABSENT
+    host: Annotated[str | Absent, doc("its forward-confirmed reverse DNS")] = ABSENT
 
 
 class ReportSender(Shape):
     """who sends as the domain: called by what vouches for the mail, reverse DNS, or address"""
 
     name: str
-    from_domain: Annotated[str, said("the From domain of what fails")]
-    known: Annotated[bool, said("some of its mail passes")]
+    from_domain: Annotated[str, doc("the From domain of what fails")]
+    known: Annotated[bool, doc("some of its mail passes")]
     messages: Count
     passing: Count
     failing: Count
-    cause: Annotated[Cause, said("why it fails")]
-    meaning: Annotated[str, said("the same in a sentence")]
-    fix: Annotated[str, said("what to do")]
+    cause: Annotated[Cause, doc("why it fails")]
+    meaning: Annotated[str, doc("the same in a sentence")]
+    fix: Annotated[str, doc("what to do")]
     source_count: Count
     sources: tuple[ReportSource, ...]
-    vouched_for: Annotated[Texts, said("other domains that SPF or DKIM passes for")]
+    vouched_for: Annotated[Texts, doc("other domains that SPF or DKIM passes for")]
     reporters: Texts
-    first_day: Annotated[str, said("when it was first seen")]
-    last_day: Annotated[str, said("when it was last seen")]
-    overrides: Annotated[Texts, said("why receivers did otherwise than the policy asks")]
+    first_day: Annotated[str, doc("when it was first seen")]
+    last_day: Annotated[str, doc("when it was last seen")]
+    overrides: Annotated[Texts, doc("why receivers did otherwise than the policy asks")]
     listed: Annotated[
         Texts | Absent,
-        said("blocklists that have its most active address; absent: not asked, or not known"),
+        doc("blocklists that have its most active address; absent: not asked, or not known"),
     ] = ABSENT
     record: Annotated[
         DnsRecord | Absent,
-        said("lets it send, if you want that: our own SPF evaluation passes with it"),
+        doc("lets it send, if you want that: our own SPF evaluation passes with it"),
     ] = ABSENT
 
 
@@ -71,7 +71,7 @@ class Reporter(Shape):
     messages: Count
 
 
-NextPage = Annotated[int | None, said("the `page` to ask for next; null: this is the last one")]
+NextPage = Annotated[int | None, doc("the `page` to ask for next; null: this is the last one")]
 
 
 class DmarcOverview(Shape):
@@ -80,16 +80,16 @@ class DmarcOverview(Shape):
     domain: str
     begins_at: Timestamp
     ends_at: Timestamp
-    policy: Annotated[str, said("as receivers found it last")]
+    policy: Annotated[str, doc("as receivers found it last")]
     messages: Count
     passing: Count
     failing: Count
-    stopped_by_reject: Annotated[int, said("what p=reject would stop today", ge=0)]
-    forwarded: Annotated[int, said("of these: passed on by somebody", ge=0)]
-    reporters: Annotated[tuple[Reporter, ...], said("of all senders, at most 200")]
-    senders: Annotated[tuple[ReportSender, ...], said("a page of them")]
+    stopped_by_reject: Annotated[int, doc("what p=reject would stop today", ge=0)]
+    forwarded: Annotated[int, doc("of these: passed on by somebody", ge=0)]
+    reporters: Annotated[tuple[Reporter, ...], doc("of all senders, at most 200")]
+    senders: Annotated[tuple[ReportSender, ...], doc("a page of them")]
     next_page: NextPage
-    total: Annotated[int, said("senders of all pages", ge=0)]
+    total: Annotated[int, doc("senders of all pages", ge=0)]
 
 
 class ReadReport(Shape):
@@ -102,26 +102,26 @@ class ReadReport(Shape):
     begins_at: Timestamp
     ends_at: Timestamp
     messages: Count
-    problems: Annotated[Texts, said("rows that were left out, and why")]
+    problems: Annotated[Texts, doc("rows that were left out, and why")]
 
 
 class TlsFailure(Shape):
     """sessions that could not be encrypted, for one reason"""
 
-    result: Annotated[str, said("RFC 8460 4.3, like certificate-expired")]
-    meaning: Annotated[str, said("what it means, one sentence")]
-    fix: Annotated[str, said("what to do")]
+    result: Annotated[str, doc("RFC 8460 4.3, like certificate-expired")]
+    meaning: Annotated[str, doc("what it means, one sentence")]
+    fix: Annotated[str, doc("what to do")]
     sessions: Count
     receiving_host: str
     sending_ip: str
-    reason: Annotated[str, said("what the reporter adds")]
+    reason: Annotated[str, doc("what the reporter adds")]
 
 
 class TlsPolicy(Shape):
     """sessions under one policy of a domain"""
 
     domain: str
-    policy_type: Annotated[str, said("sts, tlsa or no-policy-found")]
+    policy_type: Annotated[str, doc("sts, tlsa or no-policy-found")]
     successful: Count
     failed: Count
     failures: tuple[TlsFailure, ...]
@@ -282,9 +282,9 @@ def format_day(moment: Instant) -> str:
 class ReportAddresses(Shape):
     """where the reports of the account go"""
 
-    dmarc: Annotated[str, said("for rua= in a DMARC record, behind mailto:")]
-    tls: Annotated[str, said("for rua= in a TLS-RPT record, behind mailto:")]
-    tls_url: Annotated[str, said("the same over HTTPS, as it stands")]
+    dmarc: Annotated[str, doc("for rua= in a DMARC record, behind mailto:")]
+    tls: Annotated[str, doc("for rua= in a TLS-RPT record, behind mailto:")]
+    tls_url: Annotated[str, doc("the same over HTTPS, as it stands")]
 
 
 class ReportedDomain(Shape):
@@ -293,7 +293,7 @@ class ReportedDomain(Shape):
     kind: ReportKind
     domain: str
     reports: Count
-    messages: Annotated[int, said("sessions, where it is about TLS", ge=0)]
+    messages: Annotated[int, doc("sessions, where it is about TLS", ge=0)]
     failing: Count
     last_at: Timestamp
 
@@ -305,13 +305,13 @@ class KeptReport(Shape):
     kind: ReportKind
     state: Annotated[
         ReportState,
-        said("apart: it can be read, but is not believed, and nothing of it is counted"),
+        doc("apart: it can be read, but is not believed, and nothing of it is counted"),
     ]
     received_at: Timestamp
-    reason: Annotated[str, said("why it is not counted; empty where nothing is to be said")]
+    reason: Annotated[str, doc("why it is not counted; empty where nothing is to be said")]
     domain: str
-    reporter: Annotated[str, said("the domain that vouches for it; empty where none does")]
-    organisation: Annotated[str, said("who it says that it is from")]
+    reporter: Annotated[str, doc("the domain that vouches for it; empty where none does")]
+    organisation: Annotated[str, doc("who it says that it is from")]
     report_id: str
     begins_at: Timestamp | None
     ends_at: Timestamp | None
@@ -324,7 +324,7 @@ class SourceOfReports(Shape):
     """a reporter of counted reports, with the sums of them"""
 
     kind: ReportKind
-    reporter: Annotated[str, said("deletes them: `DELETE /reports?reporter=...`")]
+    reporter: Annotated[str, doc("deletes them: `DELETE /reports?reporter=...`")]
     reports: Count
     messages: Count
     failing: Count
@@ -333,35 +333,35 @@ class SourceOfReports(Shape):
 class RefusedReports(Shape):
     """reports of one day and sender that were not kept, or not with their rows"""
 
-    day: Annotated[str, said("on which they came (UTC)")]
+    day: Annotated[str, doc("on which they came (UTC)")]
     outcome: Annotated[
         Outcome,
-        said("over-quota: rows were not counted; foreign: the account does not own the domain"),
+        doc("over-quota: rows were not counted; foreign: the account does not own the domain"),
     ]
-    reporter: Annotated[str, said("the organization that authenticates them; empty: none")]
+    reporter: Annotated[str, doc("the organization that authenticates them; empty: none")]
     reports: Count
-    rows: Annotated[int, said("rows that were not stored; 0 for foreign reports", ge=0)]
-    bytes: Annotated[int, said("of these rows", ge=0)]
-    domain: Annotated[str, said("what the last of them is about")]
-    meaning: Annotated[str, said("the same in a sentence")]
-    fix: Annotated[str, said("what to do")]
+    rows: Annotated[int, doc("rows that were not stored; 0 for foreign reports", ge=0)]
+    bytes: Annotated[int, doc("of these rows", ge=0)]
+    domain: Annotated[str, doc("what the last of them is about")]
+    meaning: Annotated[str, doc("the same in a sentence")]
+    fix: Annotated[str, doc("what to do")]
 
 
 class KeptReports(Shape):
     """reports, newest first, and where they go"""
 
     addresses: ReportAddresses
-    domains: Annotated[tuple[ReportedDomain, ...], said("the 200 with most messages")]
+    domains: Annotated[tuple[ReportedDomain, ...], doc("the 200 with most messages")]
     reports: tuple[KeptReport, ...]
     next_page: int | None
     total: Count
     sources: Annotated[
         tuple[SourceOfReports, ...],
-        said("sums of all counted reports for each reporter: the 200 with most messages"),
+        doc("sums of all counted reports for each reporter: the 200 with most messages"),
     ]
     refused: Annotated[
         tuple[RefusedReports, ...],
-        said("reports that were not kept, the newest days first, at most 200"),
+        doc("reports that were not kept, the newest days first, at most 200"),
     ]
 
 
@@ -382,10 +382,10 @@ class DeletedReports(Shape):
 class TlsResult(Shape):
     """sessions that ended in one way"""
 
-    policy_type: Annotated[str, said("sts, tlsa or no-policy-found")]
-    result: Annotated[str, said("RFC 8460 4.3; empty: they were encrypted")]
-    host: Annotated[str, said("the mail host, where it was said")]
-    reason: Annotated[str, said("what reporters add")]
+    policy_type: Annotated[str, doc("sts, tlsa or no-policy-found")]
+    result: Annotated[str, doc("RFC 8460 4.3; empty: they were encrypted")]
+    host: Annotated[str, doc("the mail host, where it was said")]
+    reason: Annotated[str, doc("what reporters add")]
     sessions: Count
     reporters: Texts
     last_day: str
@@ -408,13 +408,13 @@ class TlsOverview(Shape):
     days: Count
     successful: Count
     failed: Count
-    reporters: Annotated[Texts, said("at most 200")]
-    results: Annotated[tuple[TlsResult, ...], said("a page of them")]
+    reporters: Annotated[Texts, doc("at most 200")]
+    results: Annotated[tuple[TlsResult, ...], doc("a page of them")]
     next_page: NextPage
-    total: Annotated[int, said("results of all pages", ge=0)]
+    total: Annotated[int, doc("results of all pages", ge=0)]
     sources: Annotated[
         tuple[TlsReporter, ...],
-        said("sums of each reporter over all pages: the 200 with most sessions"),
+        doc("sums of each reporter over all pages: the 200 with most sessions"),
     ]
 
 

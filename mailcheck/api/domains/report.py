@@ -4,7 +4,7 @@ from typing import Annotated
 
 from mailcheck.api.domains.findings import DomainFinding, render_findings
 from mailcheck.api.domains.mx import MailHost, render_hosts
-from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, said
+from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, doc
 from mailcheck.checks.dkim import evaluate as dkim_verdicts
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dns_answers import Presence
@@ -17,9 +17,9 @@ from mailcheck.checks.spf.record import (
 from mailcheck.core.instants import format_instant
 from mailcheck.operations.domains import describe_domain
 
-Found = Annotated[Presence, said("undetermined: could not be found out, which is not absent")]
+Found = Annotated[Presence, doc("undetermined: could not be found out, which is not absent")]
 
-Findings = Annotated[tuple[DomainFinding, ...], said("the worst first")]
+Findings = Annotated[tuple[DomainFinding, ...], doc("the worst first")]
 
 
 class MxReport(Shape):
@@ -35,12 +35,12 @@ class MxReport(Shape):
 class SpfNode(Shape):
     """An SPF record, with those that it includes."""
 
-    domain: Annotated[str, said("where the record stands")]
-    term: Annotated[str | None, said("the term that leads here; null at the top")]
+    domain: Annotated[str, doc("where the record stands")]
+    term: Annotated[str | None, doc("the term that leads here; null at the top")]
     record: str | None
     problem: spf_verdicts.NodeProblem | None
-    lookups: Annotated[int, said("here and below", ge=0)]
-    void_terms: Annotated[Texts, said("terms that lead to nothing")]
+    lookups: Annotated[int, doc("here and below", ge=0)]
+    void_terms: Annotated[Texts, doc("terms that lead to nothing")]
     children: "tuple[SpfNode, ...]"
 
 
@@ -49,16 +49,16 @@ class SpfReport(Shape):
 
     presence: Found
     records: Texts
-    lookups: Annotated[int, said("10 are allowed (RFC 7208 4.6.4)", ge=0)]
-    void_lookups: Annotated[int, said("void lookups for every client; 2 are allowed", ge=0)]
+    lookups: Annotated[int, doc("10 are allowed (RFC 7208 4.6.4)", ge=0)]
+    void_lookups: Annotated[int, doc("void lookups for every client; 2 are allowed", ge=0)]
     void_lookups_ipv4: Annotated[
-        int, said("void lookups for a client whose IPv4 address no term names", ge=0)
+        int, doc("void lookups for a client whose IPv4 address no term names", ge=0)
     ]
     void_lookups_ipv6: Annotated[
-        int, said("void lookups for a client whose IPv6 address no term names", ge=0)
+        int, doc("void lookups for a client whose IPv6 address no term names", ge=0)
     ]
-    complete: Annotated[bool, said("false: not all of the tree could be looked up")]
-    all: Annotated[Qualifier | None, said("what is said of all other hosts")]
+    complete: Annotated[bool, doc("false: not all of the tree could be looked up")]
+    all: Annotated[Qualifier | None, doc("what is said of all other hosts")]
     tree: SpfNode | None
     findings: Findings
 
@@ -67,23 +67,23 @@ class DkimKey(Shape):
     """A DKIM key that was found."""
 
     selector: str
-    name: Annotated[str, said("where the record stands")]
-    type: Annotated[str, said("rsa, ed25519")]
+    name: Annotated[str, doc("where the record stands")]
+    type: Annotated[str, doc("rsa, ed25519")]
     bits: Count | None
     usable: bool
-    testing: Annotated[bool, said("t=y")]
-    revoked: Annotated[bool, said("an empty p=")]
+    testing: Annotated[bool, doc("t=y")]
+    revoked: Annotated[bool, doc("an empty p=")]
     record: str
-    alias_of: Annotated[str | None, said("what a CNAME leads to")]
+    alias_of: Annotated[str | None, doc("what a CNAME leads to")]
 
 
 class DkimReport(Shape):
     """The DKIM keys."""
 
     presence: Found
-    hidden: Annotated[bool, said("there are keys, under names that nobody can guess")]
+    hidden: Annotated[bool, doc("there are keys, under names that nobody can guess")]
     keys: tuple[DkimKey, ...]
-    tried: Annotated[Texts, said("selectors that were tried")]
+    tried: Annotated[Texts, doc("selectors that were tried")]
     findings: Findings
 
 
@@ -99,15 +99,15 @@ class DmarcReport(Shape):
     """The DMARC record that holds for the domain."""
 
     presence: Found
-    found_at: Annotated[str | None, said("where the tree walk found it")]
+    found_at: Annotated[str | None, doc("where the tree walk found it")]
     record: str | None
-    policy: Annotated[Policy | None, said("what holds for this domain")]
-    policy_tag: Annotated[str | None, said("p, sp or np")]
-    testing: Annotated[bool, said("t=y")]
+    policy: Annotated[Policy | None, doc("what holds for this domain")]
+    policy_tag: Annotated[str | None, doc("p, sp or np")]
+    testing: Annotated[bool, doc("t=y")]
     organizational_domain: str | None
-    rua: Annotated[Texts, said("where reports go")]
+    rua: Annotated[Texts, doc("where reports go")]
     report_authorizations: Annotated[
-        tuple[ReportAuthorization, ...], said("whether other domains take the reports (RFC 9990)")
+        tuple[ReportAuthorization, ...], doc("whether other domains take the reports (RFC 9990)")
     ]
     findings: Findings
 
@@ -116,7 +116,7 @@ class MtaStsPolicy(Shape):
     """The policy file of MTA-STS."""
 
     mode: PolicyMode | None
-    max_age: Annotated[int | None, said("seconds")]
+    max_age: Annotated[int | None, doc("seconds")]
     mx: Texts
     valid: bool
 
@@ -143,17 +143,17 @@ class DaneHost(Shape):
     """The TLSA records of a mail host."""
 
     exchange: str
-    name: Annotated[str, said("where the records stand")]
+    name: Annotated[str, doc("where the records stand")]
     presence: Found
     records: Texts
-    secure: Annotated[bool | None, said("signed; null: no validating resolver")]
+    secure: Annotated[bool | None, doc("signed; null: no validating resolver")]
 
 
 class DaneReport(Shape):
     """DANE of the mail hosts (RFC 7672)."""
 
     presence: Found
-    protecting: Annotated[bool, said("every mail host has usable, signed TLSA records")]
+    protecting: Annotated[bool, doc("every mail host has usable, signed TLSA records")]
     hosts: tuple[DaneHost, ...]
     findings: Findings
 
@@ -161,7 +161,7 @@ class DaneReport(Shape):
 class DnssecReport(Shape):
     """Whether the domain is signed."""
 
-    status: Annotated[DnssecStatus, said("undetermined without a validating resolver")]
+    status: Annotated[DnssecStatus, doc("undetermined without a validating resolver")]
     findings: Findings
 
 
@@ -169,7 +169,7 @@ class DomainReport(Shape):
     """Everything that is known about a domain's mail set-up."""
 
     domain: str
-    exists: Annotated[bool, said("false: there is no such name (NXDOMAIN)")]
+    exists: Annotated[bool, doc("false: there is no such name (NXDOMAIN)")]
     checked_at: Timestamp
     mx: MxReport
     spf: SpfReport

@@ -3,7 +3,16 @@
 from typing import Annotated, Any, Literal
 
 from mailcheck.api.domains.findings import DomainFinding, render_finding
-from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, said, spelled
+from mailcheck.api.shapes import (
+    ABSENT,
+    Absent,
+    Count,
+    Shape,
+    Texts,
+    Timestamp,
+    doc,
+    schema_keywords,
+)
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.dnsbl.listings import ListingStatus, count
 from mailcheck.checks.findings import Severity
@@ -19,19 +28,19 @@ from mailcheck.operations.domains import compute_reputation
 
 FACTORS = len(FactorName)
 
-Determined = Annotated[bool, said("false: could not be found out, which is not a no")]
+Determined = Annotated[bool, doc("false: could not be found out, which is not a no")]
 
 
 class Factor(Shape):
     """One factor of a reputation."""
 
     name: FactorName
-    status: Annotated[Status, said("read any other value as failing")]
-    detail: Annotated[str, said("for people")]
-    impact: Annotated[int, said("points it contributes; they sum to the score")]
+    status: Annotated[Status, doc("read any other value as failing")]
+    detail: Annotated[str, doc("for people")]
+    impact: Annotated[int, doc("points it contributes; they sum to the score")]
     determined: Determined
-    maximum: Annotated[int, said("points it could give", ge=0, le=max(MAXIMA.values()))]
-    gain: Annotated[int, said("points that its record brings, or all that it lacks", ge=0)]
+    maximum: Annotated[int, doc("points it could give", ge=0, le=max(MAXIMA.values()))]
+    gain: Annotated[int, doc("points that its record brings, or all that it lacks", ge=0)]
     fix: DomainFinding | None
 
 
@@ -40,7 +49,7 @@ class MxDetails(Shape):
 
     valid: bool
     count: Count
-    primary: Annotated[str, said("host name, or empty")]
+    primary: Annotated[str, doc("host name, or empty")]
     determined: Determined
 
 
@@ -48,7 +57,7 @@ class SpfDetails(Shape):
     """The SPF record."""
 
     valid: bool
-    record: Annotated[str, said("empty without one")]
+    record: Annotated[str, doc("empty without one")]
     determined: Determined
 
 
@@ -72,7 +81,7 @@ class DmarcDetails(Shape):
 class BlacklistDetails(Shape):
     """What the blocklists say."""
 
-    checked: Annotated[int, said("lists that answered", ge=0)]
+    checked: Annotated[int, doc("lists that answered", ge=0)]
     listed: Count
     clean: bool
 
@@ -81,7 +90,7 @@ class TlsDetails(Shape):
     """Encryption of mail on its way in."""
 
     valid: bool
-    starttls: Annotated[bool, said("whether any mail host offers it")]
+    starttls: Annotated[bool, doc("whether any mail host offers it")]
     determined: Determined
 
 
@@ -90,16 +99,16 @@ class AgeDetails(Shape):
 
     valid: bool
     determined: Determined
-    years: Annotated[float, said("since its registration", ge=0)] | Absent = ABSENT
-    registration_date: Annotated[str | Absent, spelled(format="date")] = ABSENT
+    years: Annotated[float, doc("since its registration", ge=0)] | Absent = ABSENT
+    registration_date: Annotated[str | Absent, schema_keywords(format="date")] = ABSENT
 
 
 class ReverseDnsDetails(Shape):
     """The name of the address that sends the mail."""
 
     valid: bool
-    hostname: Annotated[str, said("empty without one")]
-    ip: Annotated[str | Absent, said("the address it is about")] = ABSENT
+    hostname: Annotated[str, doc("empty without one")]
+    ip: Annotated[str | Absent, doc("the address it is about")] = ABSENT
     determined: Determined | Absent = ABSENT
 
 
@@ -120,23 +129,23 @@ class UngradedReputation(Shape):
     """What is known where it is too little for a grade."""
 
     domain: str
-    ip: Annotated[str, said("of the domain, else of its best mail host; empty without one")]
+    ip: Annotated[str, doc("of the domain, else of its best mail host; empty without one")]
     factors: Annotated[
-        tuple[Factor, ...], said("always the same eight", min_length=FACTORS, max_length=FACTORS)
+        tuple[Factor, ...], doc("always the same eight", min_length=FACTORS, max_length=FACTORS)
     ]
     details: ReputationDetails
-    exists: Annotated[bool, said("false: there is no such name (NXDOMAIN)")]
+    exists: Annotated[bool, doc("false: there is no such name (NXDOMAIN)")]
     checked_at: Timestamp
-    cached: Annotated[bool, said("whether it came from the cache, with its checkedAt")]
-    scoring_version: Annotated[str, said("changes when points change")]
-    undetermined: Annotated[tuple[FactorName, ...], said("factors that could not be determined")]
+    cached: Annotated[bool, doc("whether it came from the cache, with its checkedAt")]
+    scoring_version: Annotated[str, doc("changes when points change")]
+    undetermined: Annotated[tuple[FactorName, ...], doc("factors that could not be determined")]
 
 
 class Reputation(UngradedReputation):
     """The score of a domain with its factors."""
 
-    score: Annotated[int, said("the sum of all impacts", ge=0, le=100)]
-    grade: Annotated[str, spelled(enum=[grade for _, grade in GRADES])]
+    score: Annotated[int, doc("the sum of all impacts", ge=0, le=100)]
+    grade: Annotated[str, schema_keywords(enum=[grade for _, grade in GRADES])]
 
 
 class ReputationUndetermined(Shape):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from mailcheck.api.inbox.webhooks import Secret
-from mailcheck.api.shapes import Always, Count, Shape, Texts, Timestamp, said
+from mailcheck.api.shapes import Always, Count, Shape, Texts, Timestamp, doc
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.scoring.score import grade_of
 from mailcheck.checks.watching.changes import WatchState, read_state
@@ -26,21 +26,21 @@ from mailcheck.store.domains.watch_store import History, WatchPage
 
 Minutes = Annotated[
     int,
-    said(
+    doc(
         "minutes between two runs",
         ge=watches.SHORTEST_INTERVAL // MINUTE,
         le=watches.LONGEST_INTERVAL // MINUTE,
     ),
 ]
 Selectors = Annotated[
-    Texts, said("DKIM selectors that the domain signs with", max_length=MAX_SELECTORS)
+    Texts, doc("DKIM selectors that the domain signs with", max_length=MAX_SELECTORS)
 ]
-Addresses = Annotated[Texts, said("addresses that the domain sends from", max_length=MAX_ADDRESSES)]
+Addresses = Annotated[Texts, doc("addresses that the domain sends from", max_length=MAX_ADDRESSES)]
 
 
 AlertTo = Annotated[
     Texts,
-    said(
+    doc(
         "who is told of alerts beside your own inbox: URLs, as webhooks, and addresses of mail",
         max_length=watches.MOST_RECEIVERS,
     ),
@@ -56,22 +56,22 @@ class Watch(Shape):
     every_minutes: Minutes
     selectors: Selectors
     addresses: Addresses
-    quiet: Annotated[str | None, said("times of the day (UTC) without alerts")]
+    quiet: Annotated[str | None, doc("times of the day (UTC) without alerts")]
     paused: bool
     alert_to: AlertTo
     created_at: Timestamp
-    last_run_at: Annotated[Timestamp | None, said("null before the first run")]
-    next_run_at: Annotated[Timestamp | None, said("null while it is paused")]
+    last_run_at: Annotated[Timestamp | None, doc("null before the first run")]
+    next_run_at: Annotated[Timestamp | None, doc("null while it is paused")]
     problem_count: Annotated[
         Count | None,
-        said("problems that the last run found, also in a first run; null before it"),
+        doc("problems that the last run found, also in a first run; null before it"),
     ]
 
 
 class NewReceiver(Shape):
     """A webhook that was made for alerts."""
 
-    id: Annotated[str, said("the webhook's")]
+    id: Annotated[str, doc("the webhook's")]
     url: str
     secret: Secret
 
@@ -80,22 +80,22 @@ class KeptWatch(Watch):
     """A watch as it was made or changed."""
 
     new_webhooks: Annotated[
-        tuple[NewReceiver, ...], said("that were made for it, since there was none of their URL")
+        tuple[NewReceiver, ...], doc("that were made for it, since there was none of their URL")
     ]
 
 
 class AlertReceiver(Shape):
     """Who is told of alerts, and how that goes: more of it with the webhooks."""
 
-    to: Annotated[str, said("a URL, or an address of mail")]
+    to: Annotated[str, doc("a URL, or an address of mail")]
     webhook_id: str
     state: Annotated[
-        WebhookState, said("active; paused: tried less often, or not at all; ended by its receiver")
+        WebhookState, doc("active; paused: tried less often, or not at all; ended by its receiver")
     ]
-    failing_since: Annotated[Timestamp | None, said("the first failure since the last success")]
-    problem: Annotated[str, said("what was wrong last; empty where all is well")]
+    failing_since: Annotated[Timestamp | None, doc("the first failure since the last success")]
+    problem: Annotated[str, doc("what was wrong last; empty where all is well")]
     next_attempt_at: Annotated[
-        Timestamp | None, said("null where nothing failed, or it is tried no more")
+        Timestamp | None, doc("null where nothing failed, or it is tried no more")
     ]
 
 
@@ -108,8 +108,8 @@ class WatchAlert(Shape):
     severity: Severity
     sentence: str
     opened_at: Timestamp
-    ended_at: Annotated[Timestamp | None, said("null while it lasts")]
-    ending: Annotated[str, said("how it ended; empty while it lasts")]
+    ended_at: Annotated[Timestamp | None, doc("null while it lasts")]
+    ending: Annotated[str, doc("how it ended; empty while it lasts")]
     acknowledged_at: Timestamp | None
 
 
@@ -125,33 +125,31 @@ class WatchedHost(Shape):
     """A mail host as it was seen last."""
 
     host: str
-    answers: Annotated[bool | None, said("takes connections; null: could not be found out")]
-    certificate_ends_on: Annotated[str | None, said("the day (UTC)")]
-    certificate_days: Annotated[int | None, said("days until then; negative behind it")]
+    answers: Annotated[bool | None, doc("takes connections; null: could not be found out")]
+    certificate_ends_on: Annotated[str | None, doc("the day (UTC)")]
+    certificate_days: Annotated[int | None, doc("days until then; negative behind it")]
 
 
 class WatchWithState(Watch):
     """A watch, what was found out last, and its alerts."""
 
-    score: Annotated[int | None, said("0 to 100; null for an address, and before the first run")]
+    score: Annotated[int | None, doc("0 to 100; null for an address, and before the first run")]
     grade: str | None
     problems: tuple[WatchProblem, ...]
     undetermined: Annotated[
-        Texts, said("what could not be found out in three runs in a row or more")
+        Texts, doc("what could not be found out in three runs in a row or more")
     ]
     hosts: tuple[WatchedHost, ...]
-    alerts: Annotated[
-        tuple[WatchAlert, ...], said("those that last first", max_length=SHOWN_ALERTS)
-    ]
+    alerts: Annotated[tuple[WatchAlert, ...], doc("those that last first", max_length=SHOWN_ALERTS)]
     receivers: tuple[AlertReceiver, ...]
 
 
 class Watches(Shape):
     """Watches of an account."""
 
-    watches: Annotated[tuple[Watch, ...], said("by their targets")]
-    total: Annotated[Count, said("all that the account has")]
-    open_alerts: Annotated[tuple[WatchAlert, ...], said("newest first", max_length=SHOWN_ALERTS)]
+    watches: Annotated[tuple[Watch, ...], doc("by their targets")]
+    total: Annotated[Count, doc("all that the account has")]
+    open_alerts: Annotated[tuple[WatchAlert, ...], doc("newest first", max_length=SHOWN_ALERTS)]
 
 
 class RefusedWatch(Shape):
@@ -166,7 +164,7 @@ class MadeWatches(Shape):
 
     made: tuple[Watch, ...]
     refused: tuple[RefusedWatch, ...]
-    new_webhooks: Annotated[tuple[NewReceiver, ...], said("that were made for their alerts")]
+    new_webhooks: Annotated[tuple[NewReceiver, ...], doc("that were made for their alerts")]
 
 
 class DeletedWatch(Shape):
@@ -184,7 +182,7 @@ class WatchChangeShape(Shape):
     at: Timestamp
     topic: str
     name: str
-    before: Annotated[str | None, said("null: there was none, or it was not known")]
+    before: Annotated[str | None, doc("null: there was none, or it was not known")]
     after: str | None
     severity: Severity
     sentence: str
@@ -198,7 +196,7 @@ class WatchScoreShape(Shape):
     at: Timestamp
     score: int
     grade: str
-    factors: Annotated[dict[str, int], said("what each contributes")]
+    factors: Annotated[dict[str, int], doc("what each contributes")]
 
 
 class HostUptime(Shape):
@@ -206,7 +204,7 @@ class HostUptime(Shape):
 
     host: str
     uptime: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None, said("0 to 1; null: it is not known")
+        Annotated[float, Meta(ge=0, le=1)] | None, doc("0 to 1; null: it is not known")
     ]
 
 
@@ -219,7 +217,7 @@ class WatchHistory(Shape):
     changes: tuple[WatchChangeShape, ...]
     scores: tuple[WatchScoreShape, ...]
     hosts: tuple[HostUptime, ...]
-    truncated: Annotated[bool, said("there are older changes: ask for a shorter time")]
+    truncated: Annotated[bool, doc("there are older changes: ask for a shorter time")]
 
 
 def render_watch(watch: watches.Watch) -> Watch:
@@ -329,7 +327,7 @@ def host_uptimes(watch: watches.Watch, history: History, begins: Instant) -> tup
         return ()
     return tuple(
         HostUptime(host, uptime(host, history.changes, answers, begins, ends))
-        for host, answers in _answering(state).items()
+        for host, answers in _host_answers(state).items()
     )
 
 
@@ -407,7 +405,7 @@ def _problems(state: WatchState) -> tuple[WatchProblem, ...]:
     return tuple(sorted(found, key=lambda one: one.severity.rank))
 
 
-def _answering(state: WatchState) -> dict[str, str | None]:
+def _host_answers(state: WatchState) -> dict[str, str | None]:
     found = {}
     for topic, seen in state.topics.items():
         host = host_of(topic)
@@ -423,7 +421,7 @@ def _hosts(state: WatchState, now: Instant) -> tuple[WatchedHost, ...]:
         host = host_of(topic)
         if host is None:
             continue
-        answers, ends = _answering(state)[host], seen.facts.get(CERTIFICATE_ENDS)
+        answers, ends = _host_answers(state)[host], seen.facts.get(CERTIFICATE_ENDS)
         days = None
         if ends is not None:
             days = (parse_instant(f"{ends.value}T00:00:00Z") - now) // DAY

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from mailcheck.api.shapes import Count, Shape, Texts, said, spelled
+from mailcheck.api.shapes import Count, Shape, Texts, doc, schema_keywords
 from mailcheck.checks import mail_checks as checks
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.link_checks import LinkCheck, LinkProblem, LinkVerdict
@@ -16,18 +16,18 @@ FEATURE_PAGE = "https://www.caniemail.com/features/{slug}/"
 class Place(Shape):
     """A place in the source of the HTML."""
 
-    line: Annotated[int, said("counted from 1", ge=1)]
-    excerpt: Annotated[str, said("the beginning of what stands there")]
+    line: Annotated[int, doc("counted from 1", ge=1)]
+    excerpt: Annotated[str, doc("the beginning of what stands there")]
 
 
 class ClientSupport(Shape):
     """How many mail clients of a family support something."""
 
-    family: Annotated[str, said("Gmail, Outlook, Apple Mail, Yahoo, Others")]
+    family: Annotated[str, doc("Gmail, Outlook, Apple Mail, Yahoo, Others")]
     supported: Count
     partial: Count
     unsupported: Count
-    unknown: Annotated[int, said("not tested, or not clear", ge=0)]
+    unknown: Annotated[int, doc("not tested, or not clear", ge=0)]
 
 
 class ClientNote(Shape):
@@ -40,16 +40,16 @@ class ClientNote(Shape):
 class FeatureFinding(Shape):
     """A feature of HTML or CSS that the mail uses and not every client supports."""
 
-    feature: Annotated[str, said("its name at caniemail.com")]
+    feature: Annotated[str, doc("its name at caniemail.com")]
     title: str
-    url: Annotated[str, said("its page at caniemail.com")]
-    tested: Annotated[str, said("day of the last test"), spelled(format="date")]
+    url: Annotated[str, doc("its page at caniemail.com")]
+    tested: Annotated[str, doc("day of the last test"), schema_keywords(format="date")]
     support: tuple[ClientSupport, ...]
-    unsupported: Annotated[Texts, said("clients that don't support it")]
-    partial: Annotated[Texts, said("clients that support it in part")]
+    unsupported: Annotated[Texts, doc("clients that don't support it")]
+    partial: Annotated[Texts, doc("clients that support it in part")]
     notes: tuple[ClientNote, ...]
-    places: Annotated[tuple[Place, ...], said("the first few")]
-    count: Annotated[int, said("places there are", ge=1)]
+    places: Annotated[tuple[Place, ...], doc("the first few")]
+    count: Annotated[int, doc("places there are", ge=1)]
 
 
 class NotJudged(Shape):
@@ -57,8 +57,8 @@ class NotJudged(Shape):
 
     what: NotJudgedKind
     reason: str
-    places: Annotated[tuple[Place, ...], said("the first few")]
-    count: Annotated[int, said("places there are", ge=1)]
+    places: Annotated[tuple[Place, ...], doc("the first few")]
+    count: Annotated[int, doc("places there are", ge=1)]
 
 
 class Compatibility(Shape):
@@ -66,14 +66,14 @@ class Compatibility(Shape):
 
     source: str
     licence: str
-    date: Annotated[str, said("of the facts"), spelled(format="date")]
+    date: Annotated[str, doc("of the facts"), schema_keywords(format="date")]
     clients: Annotated[
         tuple[ClientSupport, ...],
-        said("clients that support all that the mail uses, all of it at least in part, or not all"),
+        doc("clients that support all that the mail uses, all of it at least in part, or not all"),
     ]
     findings: tuple[FeatureFinding, ...]
     not_judged: Annotated[
-        tuple[NotJudged, ...], said("style sheets and pictures that count for no client")
+        tuple[NotJudged, ...], doc("style sheets and pictures that count for no client")
     ]
 
 
@@ -82,11 +82,11 @@ class AccessibilityFinding(Shape):
 
     id: str
     severity: Severity
-    criterion: Annotated[str, said("success criterion of WCAG 2.2")]
+    criterion: Annotated[str, doc("success criterion of WCAG 2.2")]
     meaning: str
     fix: str
-    places: Annotated[tuple[Place, ...], said("the first few; none where something is missing")]
-    count: Annotated[int, said("places there are", ge=1)]
+    places: Annotated[tuple[Place, ...], doc("the first few; none where something is missing")]
+    count: Annotated[int, doc("places there are", ge=1)]
 
 
 class Accessibility(Shape):
@@ -94,7 +94,7 @@ class Accessibility(Shape):
 
     findings: tuple[AccessibilityFinding, ...]
     contrasts_not_judged: Annotated[
-        int, said("pieces of text whose colours a style sheet or a picture decides", ge=0)
+        int, doc("pieces of text whose colours a style sheet or a picture decides", ge=0)
     ]
 
 
@@ -109,19 +109,19 @@ class MailLink(Shape):
     """A link of the mail; a request may use up the best one and the one that leaves a list."""
 
     url: str
-    words: Annotated[str, said("the words on it")]
-    is_best: Annotated[bool, said("the link that a person would click")]
-    is_unsubscribe: Annotated[bool, said("it leaves a list")]
+    words: Annotated[str, doc("the words on it")]
+    is_best: Annotated[bool, doc("the link that a person would click")]
+    is_unsubscribe: Annotated[bool, doc("it leaves a list")]
 
 
 class MessageChecks(Shape):
     """The checks of a message. They change no score; no request is sent for them."""
 
     id: str
-    compatibility: Annotated[Compatibility | None, said("nothing where the mail has no HTML")]
-    accessibility: Annotated[Accessibility | None, said("nothing where the mail has no HTML")]
+    compatibility: Annotated[Compatibility | None, doc("nothing where the mail has no HTML")]
+    accessibility: Annotated[Accessibility | None, doc("nothing where the mail has no HTML")]
     links: tuple[MailLink, ...]
-    is_cut: Annotated[bool, said("the HTML is too long: only its beginning was checked")]
+    is_cut: Annotated[bool, doc("the HTML is too long: only its beginning was checked")]
 
 
 class Hop(Shape):
@@ -135,14 +135,12 @@ class CheckedLink(Shape):
     """What came of asking for a link."""
 
     url: str
-    method: Annotated[str, said("HEAD or GET")]
-    verdict: Annotated[
-        LinkVerdict, said("`unclear` and `not-checked` say nothing against the link")
-    ]
-    status: Annotated[int | None, said("of the last answer; nothing where none came")]
-    final_url: Annotated[str, said("where the last answer came from")]
-    redirects: Annotated[tuple[Hop, ...], said("each request, where there were several")]
-    problem: Annotated[LinkProblem | None, said("why no answer is judged")]
+    method: Annotated[str, doc("HEAD or GET")]
+    verdict: Annotated[LinkVerdict, doc("`unclear` and `not-checked` say nothing against the link")]
+    status: Annotated[int | None, doc("of the last answer; nothing where none came")]
+    final_url: Annotated[str, doc("where the last answer came from")]
+    redirects: Annotated[tuple[Hop, ...], doc("each request, where there were several")]
+    problem: Annotated[LinkProblem | None, doc("why no answer is judged")]
     explanation: str
 
 

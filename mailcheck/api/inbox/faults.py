@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from mailcheck.api.shapes import Shape, said
+from mailcheck.api.shapes import Shape, doc
 from mailcheck.core.faults import FAULTS, LARGEST_EVERY
 
 Every = Annotated[
-    Annotated[int, said("a number of mails", ge=1, le=LARGEST_EVERY)] | None,
-    said(
+    Annotated[int, doc("a number of mails", ge=1, le=LARGEST_EVERY)] | None,
+    doc(
         "of so many mails that this key hands in on the submission port the last gets 451 after "
         "its DATA; counted from midnight UTC; null: none does"
     ),
@@ -17,16 +17,16 @@ Every = Annotated[
 class Fault(Shape):
     """What mail to a tag meets."""
 
-    tag: Annotated[str, said("the tag; N stands for a number of seconds")]
+    tag: Annotated[str, doc("the tag; N stands for a number of seconds")]
     does: str
-    good_sender: Annotated[str, said("what a good sender does")]
+    good_sender: Annotated[str, doc("what a good sender does")]
 
 
 class Faults(Shape):
     """The faults that there are, and the one of the key that asks."""
 
     every: Every
-    enabled: Annotated[bool, said("false: the operator has switched them off; no mail meets any")]
+    enabled: Annotated[bool, doc("false: the operator has switched them off; no mail meets any")]
     faults: tuple[Fault, ...]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 from mailcheck.api.authentication import Authentication, render_authentication
-from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, said
+from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, doc
 from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.deliverability import authentication as verdicts
 from mailcheck.core import content, messages
@@ -13,7 +13,7 @@ from mailcheck.core.cursors import format_cursor
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.instants import format_instant
 
-Cursor = Annotated[str, said("arrival position; pass it back unchanged as after")]
+Cursor = Annotated[str, doc("arrival position; pass it back unchanged as after")]
 
 Pair = Annotated[tuple[str, ...], msgspec.Meta(min_length=2, max_length=2)]
 
@@ -41,28 +41,28 @@ class Addresses(Shape):
 class SummarizedMessage(Shape):
     """What every view of a message shows."""
 
-    id: Annotated[str, said("names the message in other calls")]
-    to: Annotated[str, said("recipient address")]
-    tag: Annotated[str, said("+tag of the recipient address; empty without one")]
+    id: Annotated[str, doc("names the message in other calls")]
+    to: Annotated[str, doc("recipient address")]
+    tag: Annotated[str, doc("+tag of the recipient address; empty without one")]
     from_: Author
     subject: str
     received_at: Timestamp
     expires_at: Timestamp
-    links: Annotated[Texts, said("http(s) links, in order")]
-    best_link: Annotated[str | None, said("the link a person would click, null without one")]
-    codes: Annotated[Texts, said("one-time codes, best first")]
-    share_url: Annotated[str, said("public page of the message; dies with it")]
-    size: Annotated[int, said("bytes of the raw mail")]
+    links: Annotated[Texts, doc("http(s) links, in order")]
+    best_link: Annotated[str | None, doc("the link a person would click, null without one")]
+    codes: Annotated[Texts, doc("one-time codes, best first")]
+    share_url: Annotated[str, doc("public page of the message; dies with it")]
+    size: Annotated[int, doc("bytes of the raw mail")]
     cursor: Cursor
-    delivery_id: Annotated[str, said("the same for all recipients of one mail")]
+    delivery_id: Annotated[str, doc("the same for all recipients of one mail")]
 
 
 class ListedMessage(SummarizedMessage):
     """A message without its text, HTML and headers."""
 
-    is_read: Annotated[bool, said("somebody has opened it on the dashboard; no call marks it")]
+    is_read: Annotated[bool, doc("somebody has opened it on the dashboard; no call marks it")]
     links_left_out: Annotated[
-        Count | Absent, said("links of the message beyond those here; absent: none")
+        Count | Absent, doc("links of the message beyond those here; absent: none")
     ] = ABSENT
 
 
@@ -72,9 +72,9 @@ class Attachment(Shape):
     id: str
     filename: str
     content_type: str
-    size: Annotated[int, said("bytes, decoded")]
+    size: Annotated[int, doc("bytes, decoded")]
     content_id: str | None
-    url: Annotated[str, said("download; needs the API key")]
+    url: Annotated[str, doc("download; needs the API key")]
 
 
 class Tls(Shape):
@@ -87,7 +87,7 @@ class Tls(Shape):
 class Envelope(Shape):
     """What the SMTP client said."""
 
-    mail_from: Annotated[str, said("MAIL FROM; empty for bounces")]
+    mail_from: Annotated[str, doc("MAIL FROM; empty for bounces")]
     rcpt_to: str
     helo: str
     client_address: str
@@ -107,21 +107,19 @@ class Candidate(Shape):
 class Message(SummarizedMessage):
     """A message with everything; `authentication` where it is asked for by its id."""
 
-    text: Annotated[str, said("plain-text body; empty without one")]
-    html: Annotated[str, said("HTML body as it was sent, never made safe; empty without one")]
+    text: Annotated[str, doc("plain-text body; empty without one")]
+    html: Annotated[str, doc("HTML body as it was sent, never made safe; empty without one")]
     headers: Annotated[
-        dict[str, str], said("by lower-case name; a repeated field is joined by newlines, in order")
+        dict[str, str], doc("by lower-case name; a repeated field is joined by newlines, in order")
     ]
-    header_list: Annotated[tuple[Pair, ...], said("name and value of each header field, in order")]
-    addresses: Annotated[
-        Addresses, said("of To, Cc, Bcc and Reply-To; `to` is the recipient alone")
-    ]
+    header_list: Annotated[tuple[Pair, ...], doc("name and value of each header field, in order")]
+    addresses: Annotated[Addresses, doc("of To, Cc, Bcc and Reply-To; `to` is the recipient alone")]
     attachments: tuple[Attachment, ...]
     envelope: Envelope
     extraction: Annotated[
-        tuple[Candidate, ...], said("all that might be a code or a link, with reasons")
+        tuple[Candidate, ...], doc("all that might be a code or a link, with reasons")
     ]
-    problems: Annotated[Texts, said("what was broken in the mail")]
+    problems: Annotated[Texts, doc("what was broken in the mail")]
     authentication: Authentication | Absent = ABSENT
 
 
@@ -135,7 +133,7 @@ class SeenMessage(Shape):
     subject: str
     received_at: Timestamp
     cursor: Cursor
-    reasons: Annotated[Texts, said("why it is not the one waited for")]
+    reasons: Annotated[Texts, doc("why it is not the one waited for")]
 
 
 class RefusedMail(Shape):
@@ -148,7 +146,7 @@ class RefusedMail(Shape):
     refused_at: Timestamp
     count: Annotated[
         int | Absent,
-        said("how many were refused for this tag in the same minute, if more than one"),
+        doc("how many were refused for this tag in the same minute, if more than one"),
     ] = ABSENT
 
 

@@ -11,8 +11,8 @@ from mailcheck.api.shapes import (
     Count,
     Shape,
     Timestamp,
-    said,
-    spelled,
+    doc,
+    schema_keywords,
 )
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core import messages
@@ -23,16 +23,16 @@ from mailcheck.core.instants import HOUR, format_instant
 from mailcheck.operations.inbox.messages import MessageList
 from mailcheck.store.messages import InboxOverview
 
-MessageName = Annotated[str, said("names a message"), spelled(format="uuid")]
+MessageIdField = Annotated[str, doc("names a message"), schema_keywords(format="uuid")]
 
 
 class InboxAddress(Shape):
     """An address of the inbox, with the cursor to take before the mail is triggered."""
 
-    address: Annotated[str, said("inbox address")]
-    email: Annotated[str, said("the same")]
-    tag: Annotated[str, said("its +tag; empty without one")]
-    mailbox: Annotated[str, said("local part without the tag")]
+    address: Annotated[str, doc("inbox address")]
+    email: Annotated[str, doc("the same")]
+    tag: Annotated[str, doc("its +tag; empty without one")]
+    mailbox: Annotated[str, doc("local part without the tag")]
     domain: str
     cursor: Cursor
 
@@ -41,28 +41,28 @@ class TagInUse(Shape):
     """A tag that there is mail for."""
 
     tag: str
-    count: Annotated[int, said("messages", ge=1)]
+    count: Annotated[int, doc("messages", ge=1)]
     latest_at: Timestamp
 
 
 class Inbox(InboxAddress):
     """The inbox with its newest tags."""
 
-    retention_hours: Annotated[float, said("messages are kept so long", ge=0)]
-    total: Annotated[int, said("messages in the inbox", ge=0)]
-    tags: Annotated[tuple[TagInUse, ...], said("the newest first")]
-    tag_total: Annotated[int, said("tags in use, those that are not shown too", ge=0)]
+    retention_hours: Annotated[float, doc("messages are kept so long", ge=0)]
+    total: Annotated[int, doc("messages in the inbox", ge=0)]
+    tags: Annotated[tuple[TagInUse, ...], doc("the newest first")]
+    tag_total: Annotated[int, doc("tags in use, those that are not shown too", ge=0)]
     mail_server: Annotated[
-        str, said("host:port at which programs near by hand in mail; the inbox domain: by its MX")
+        str, doc("host:port at which programs near by hand in mail; the inbox domain: by its MX")
     ]
 
 
-NextPage = Annotated[Annotated[int, said("a number", ge=2)] | None, said("null on the last page")]
+NextPage = Annotated[Annotated[int, doc("a number", ge=2)] | None, doc("null on the last page")]
 
 
 NotSearched = Annotated[
     Count | Absent,
-    said(
+    doc(
         "messages that may match as well: they have just come, and what is in them is not known "
         "yet; absent for 0"
     ),
@@ -73,10 +73,10 @@ class Messages(Shape):
     """A page of messages."""
 
     messages: Annotated[
-        tuple[ListedMessage, ...], said("newest first; without text, html and headers")
+        tuple[ListedMessage, ...], doc("newest first; without text, html and headers")
     ]
     next_page: NextPage
-    total: Annotated[int, said("all that match", ge=0)]
+    total: Annotated[int, doc("all that match", ge=0)]
     cursor: Cursor
     not_searched: NotSearched = ABSENT
 
@@ -84,8 +84,8 @@ class Messages(Shape):
 class RawMessage(Shape):
     """The bytes of a mail: as text where they are UTF-8, else in base64."""
 
-    id: MessageName
-    raw: Annotated[str, said("the mail")]
+    id: MessageIdField
+    raw: Annotated[str, doc("the mail")]
     encoding: Literal["utf-8", "base64"]
 
 
@@ -93,7 +93,7 @@ class Deleted(Shape):
     """A message was deleted."""
 
     success: Always
-    id: MessageName
+    id: MessageIdField
 
 
 class DeletedMany(Shape):
@@ -106,8 +106,8 @@ class DeletedMany(Shape):
 class Share(Shape):
     """The share link of a message."""
 
-    id: MessageName
-    share_url: Annotated[str, said("public, needs no key")]
+    id: MessageIdField
+    share_url: Annotated[str, doc("public, needs no key")]
     expires_at: Timestamp
 
 

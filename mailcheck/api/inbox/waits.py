@@ -13,7 +13,7 @@ from mailcheck.api.inbox.messages import (
     render_refusal,
     render_seen_message,
 )
-from mailcheck.api.shapes import ABSENT, Absent, Always, Count, Shape, said
+from mailcheck.api.shapes import ABSENT, Absent, Always, Count, Shape, doc
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.cursors import Position, format_cursor
 from mailcheck.core.messages import MessageSummary
@@ -21,27 +21,27 @@ from mailcheck.operations.inbox.explain_wait import COUNTED
 from mailcheck.operations.inbox.explain_wait import TimedOut as WaitInVain
 from mailcheck.operations.inbox.wait_for_message import Disturbed, Gathered, Quiet
 
-Waited = Annotated[float, said("seconds", ge=0)]
+SecondsWaited = Annotated[float, doc("seconds", ge=0)]
 
 
 OtherTags = Annotated[
     Count | Absent,
-    said(
+    doc(
         f"messages that came to other tags and are not in seen, among the newest {COUNTED:,} "
         "messages; absent for 0"
     ),
 ]
 
 
-class InVain(Shape):
+class TimedOutBase(Shape):
     """What every wait in vain is told."""
 
-    error: Annotated[str, said("what to do next")]
+    error: Annotated[str, doc("what to do next")]
     cursor: Cursor
-    waited: Waited
+    waited: SecondsWaited
     seen: Annotated[
         tuple[SeenMessage, ...],
-        said(
+        doc(
             "what came closest, the closest first: since the cursor given as after, else since "
             "10 minutes before the request",
             max_length=5,
@@ -49,50 +49,50 @@ class InVain(Shape):
     ]
     rejected: Annotated[
         tuple[RefusedMail, ...],
-        said("mail for this inbox that was refused, what may have been waited for first"),
+        doc("mail for this inbox that was refused, what may have been waited for first"),
     ]
 
 
-class TimedOut(InVain):
+class TimedOut(TimedOutBase):
     """No matching message in time."""
 
     other_tags: OtherTags = ABSENT
 
 
-class ManyTimedOut(InVain):
+class ManyTimedOut(TimedOutBase):
     """Not as many messages as were waited for."""
 
-    matched: Annotated[Count, said("messages that match and did come")]
+    matched: Annotated[Count, doc("messages that match and did come")]
     other_tags: OtherTags = ABSENT
 
 
 class GatheredMessages(Shape):
     """All the messages that were waited for."""
 
-    messages: Annotated[tuple[ListedMessage, ...], said("oldest first")]
-    cursor: Annotated[Cursor, said("of the last one")]
+    messages: Annotated[tuple[ListedMessage, ...], doc("oldest first")]
+    cursor: Annotated[Cursor, doc("of the last one")]
 
 
 class NoMessage(Shape):
     """No message that matches came."""
 
     none: Always
-    waited: Waited
-    cursor: Annotated[Cursor, said("up to here there is none")]
+    waited: SecondsWaited
+    cursor: Annotated[Cursor, doc("up to here there is none")]
 
 
 class UnwantedMessage(Shape):
     """A message came where none should have, or one was refused that may have matched."""
 
     error: str
-    message: Annotated[Message | None, said("the oldest that matches; null where it was refused")]
+    message: Annotated[Message | None, doc("the oldest that matches; null where it was refused")]
     cursor: Cursor
     rejected: Annotated[
-        tuple[RefusedMail, ...], said("the mail that was refused, where none was taken")
+        tuple[RefusedMail, ...], doc("the mail that was refused, where none was taken")
     ]
 
 
-def render_gathered(found: Gathered, urls: PublicUrls) -> GatheredMessages:
+def render_wait_for_many(found: Gathered, urls: PublicUrls) -> GatheredMessages:
     """Render all the messages that were waited for."""
     return GatheredMessages(
         tuple(render_listed_message(message, urls) for message in found.messages),
@@ -100,23 +100,23 @@ def render_gathered(found: Gathered, urls: PublicUrls) -> GatheredMessages:
     )
 
 
-def render_quiet(outcome: Quiet) -> NoMessage:
+def render_no_message(outcome: Quiet) -> NoMessage:
     """Render that none came."""
     return NoMessage(none=True, waited=outcome.waited, cursor=format_cursor(outcome.cursor))
 
 
-def render_disturbed(outcome: Disturbed, urls: PublicUrls) -> UnwantedMessage:
+def render_unexpected_message(outcome: Disturbed, urls: PublicUrls) -> UnwantedMessage:
     """Render the message that should not have come."""
     message, refusal = outcome.message, outcome.refusal
     return UnwantedMessage(
-        error=explain_disturbed(outcome),
+        error=explain_unexpected_message(outcome),
         message=None if message is None else render_message(message, urls),
         cursor=format_cursor(outcome.cursor),
         rejected=() if refusal is None else (render_refusal(refusal),),
     )
 
 
-def explain_disturbed(outcome: Disturbed) -> str:
+def explain_unexpected_message(outcome: Disturbed) -> str:
     """Say in a sentence of ours what came where none should have."""
     if outcome.refusal is None:
         return f"a matching message arrived within {outcome.waited:g} s: none was expected"

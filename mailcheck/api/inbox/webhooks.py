@@ -6,7 +6,7 @@ import msgspec
 
 from mailcheck.api.inbox.messages import Cursor
 from mailcheck.api.requests.inbox import ContentFilters
-from mailcheck.api.requests.reading import Field, request_fields
+from mailcheck.api.requests.parsing import Field, request_fields
 from mailcheck.api.shapes import (
     ABSENT,
     Absent,
@@ -16,7 +16,7 @@ from mailcheck.api.shapes import (
     Texts,
     Timestamp,
     as_json,
-    said,
+    doc,
 )
 from mailcheck.core import webhooks
 from mailcheck.core.cursors import format_cursor
@@ -25,14 +25,14 @@ from mailcheck.core.instants import Instant, format_instant
 from mailcheck.operations.inbox.webhooks import ShownWebhook
 
 Secret = Annotated[
-    str, said("signs every delivery (Standard Webhooks); shown this once, so keep it")
+    str, doc("signs every delivery (Standard Webhooks); shown this once, so keep it")
 ]
 
 
 def _field_of_filter(one: Field) -> tuple[str, Any, Any]:
     """Return a field of the shape of a filter: of the type that it has in JSON."""
     kind: Any = Texts if one.is_list else {"string": str, "boolean": bool}[one.kind.json_type]
-    kind = Annotated[kind, said(one.words.brief or "")]
+    kind = Annotated[kind, doc(one.info.brief or "")]
     return one.attribute, kind | Absent, msgspec.field(name=one.name, default=ABSENT)
 
 
@@ -56,17 +56,17 @@ class Webhook(Shape):
     created_at: Timestamp
     state: Annotated[
         webhooks.WebhookState,
-        said(
+        doc(
             "active; paused after an hour of failures, tried less often and not at all after a "
             "day; ended by its receiver with 410"
         ),
     ]
-    cursor: Annotated[Cursor, said("up to here it was told")]
-    failing_since: Annotated[Timestamp | None, said("the first failure since the last success")]
-    failures: Annotated[Count, said("in a row")]
-    problem: Annotated[str, said("what was wrong with the last one; empty where all is well")]
+    cursor: Annotated[Cursor, doc("up to here it was told")]
+    failing_since: Annotated[Timestamp | None, doc("the first failure since the last success")]
+    failures: Annotated[Count, doc("in a row")]
+    problem: Annotated[str, doc("what was wrong with the last one; empty where all is well")]
     next_attempt_at: Annotated[
-        Timestamp | None, said("null where nothing failed, or it is tried no more")
+        Timestamp | None, doc("null where nothing failed, or it is tried no more")
     ]
 
 
@@ -79,17 +79,17 @@ class WebhookWithSecret(Webhook):
 class RotatedWebhook(WebhookWithSecret):
     """A webhook with a new secret."""
 
-    earlier_signs_until: Annotated[Timestamp, said("both secrets sign until then")]
+    earlier_signs_until: Annotated[Timestamp, doc("both secrets sign until then")]
 
 
 class WebhookAttempt(Shape):
     """A try to deliver; of what the receiver said the status alone is kept."""
 
-    id: Annotated[str, said("webhook-id: the same for each try of one message; test_... of a test")]
+    id: Annotated[str, doc("webhook-id: the same for each try of one message; test_... of a test")]
     at: Timestamp
     delivered: bool
-    status: Annotated[int | None, said("null where there was no answer")]
-    problem: Annotated[str, said("empty where it was delivered")]
+    status: Annotated[int | None, doc("null where there was no answer")]
+    problem: Annotated[str, doc("empty where it was delivered")]
     milliseconds: Count
 
 
@@ -99,16 +99,14 @@ class ShownWebhookShape(Webhook):
     component_name = "WebhookWithDeliveries"
 
     deliveries: Annotated[
-        tuple[WebhookAttempt, ...], said("newest first", max_length=webhooks.DELIVERIES_KEPT)
+        tuple[WebhookAttempt, ...], doc("newest first", max_length=webhooks.DELIVERIES_KEPT)
     ]
 
 
 class Webhooks(Shape):
     """The webhooks of an account."""
 
-    webhooks: Annotated[
-        tuple[Webhook, ...], said("oldest first", max_length=webhooks.MOST_WEBHOOKS)
-    ]
+    webhooks: Annotated[tuple[Webhook, ...], doc("oldest first", max_length=webhooks.MOST_WEBHOOKS)]
 
 
 class DeletedWebhook(Shape):

@@ -11,14 +11,14 @@ import msgspec
 
 from mailcheck.api.deliverability.tests import address_of, explain_wait, render_tested
 from mailcheck.api.domains.findings import LeftOutTerm
-from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean, inert
+from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean, defuse
 from mailcheck.api.requests.fields import (
     DEFAULT_WAIT,
     NAME,
     Timeout,
 )
-from mailcheck.api.requests.reading import Description, Request
-from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, Timestamp, said
+from mailcheck.api.requests.parsing import Description, Request
+from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, Timestamp, doc
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.deliverability_tests import DeliverabilityResult, DeliverabilityTest, State
 from mailcheck.core.instants import format_instant
@@ -27,7 +27,7 @@ MAX_DEDUCTIONS = 40
 """Deductions that are shown, the dearest first; a mail with so many has a score of 0."""
 
 
-class AskForReport(Request, frozen=True, kw_only=True):
+class WaitForTestArguments(Request, frozen=True, kw_only=True):
     """A wait for the end of a deliverability test."""
 
     test_id: Annotated[str, NAME, Description(brief="as generate_test gave it")]
@@ -39,9 +39,9 @@ class AskForReport(Request, frozen=True, kw_only=True):
 class GenerateResult(Shape):
     """A test that was just made."""
 
-    test_id: Annotated[str, said("pass it to wait_for_test")]
-    address: Annotated[str, said("send one real mail to it, from the server under test")]
-    email: Annotated[str, said("the same")]
+    test_id: Annotated[str, doc("pass it to wait_for_test")]
+    address: Annotated[str, doc("send one real mail to it, from the server under test")]
+    email: Annotated[str, doc("the same")]
     expires_at: Timestamp
 
 
@@ -56,11 +56,11 @@ class ShownEmail(Shape):
 class ShownCheck(Shape):
     """A check of the mail."""
 
-    name: Annotated[str, said("spf, dkim, dmarc, blacklist or spamassassin")]
-    status: Annotated[str, said("pass, warn or fail")]
-    result: Annotated[str, said("temperror and unknown: could not be found out, not a no")]
+    name: Annotated[str, doc("spf, dkim, dmarc, blacklist or spamassassin")]
+    status: Annotated[str, doc("pass, warn or fail")]
+    result: Annotated[str, doc("temperror and unknown: could not be found out, not a no")]
     detail: str
-    deduction: Annotated[float, said("points it takes off")]
+    deduction: Annotated[float, doc("points it takes off")]
 
 
 class ShownRecord(Shape):
@@ -75,37 +75,37 @@ class ShownDeduction(Shape):
     """What takes points off."""
 
     check: str
-    id: Annotated[str, said("stable, like dkim.unsigned")]
-    points: Annotated[float, said("points it takes off")]
+    id: Annotated[str, doc("stable, like dkim.unsigned")]
+    points: Annotated[float, doc("points it takes off")]
     meaning: str
-    fix: Annotated[str, said("what to do")]
+    fix: Annotated[str, doc("what to do")]
     aliases: Texts | Absent = ABSENT
     record: ShownRecord | Absent = ABSENT
     replaces: Texts | Absent = ABSENT
     beside: tuple[ShownRecord, ...] | Absent = ABSENT
     leaves_out: tuple[LeftOutTerm, ...] | Absent = ABSENT
-    gain: Annotated[float, said("points that the record brings")] | Absent = ABSENT
-    score_after: Annotated[float, said("the score with the record")] | Absent = ABSENT
+    gain: Annotated[float, doc("points that the record brings")] | Absent = ABSENT
+    score_after: Annotated[float, doc("the score with the record")] | Absent = ABSENT
 
 
 class ReportResult(Shape):
     """The end of a wait for a report; of the report what an agent acts on."""
 
     untrusted: Untrusted
-    timed_out: Annotated[bool, said("true: not finished in time; call again with the same testId")]
+    timed_out: Annotated[bool, doc("true: not finished in time; call again with the same testId")]
     test_id: str
-    status: Annotated[str, said("pending, processing, completed, expired or error")]
-    hint: Annotated[str | None, said("what to do next; null when the test is completed")]
-    score: Annotated[float | None, said("0 to 10; null until it is completed")]
+    status: Annotated[str, doc("pending, processing, completed, expired or error")]
+    hint: Annotated[str | None, doc("what to do next; null when the test is completed")]
+    score: Annotated[float | None, doc("0 to 10; null until it is completed")]
     email: ShownEmail | None
-    notes: Annotated[Texts, said("what to know before reading the rest")]
+    notes: Annotated[Texts, doc("what to know before reading the rest")]
     checks: tuple[ShownCheck, ...]
     deductions: Annotated[
-        tuple[ShownDeduction, ...], said("what takes points off, the dearest first")
+        tuple[ShownDeduction, ...], doc("what takes points off, the dearest first")
     ]
-    undetermined: Annotated[Texts, said("checks that cost nothing: they could not be found out")]
-    share_url: Annotated[str, said("the whole report; public, needs no key")]
-    waited: Annotated[float, said("seconds")]
+    undetermined: Annotated[Texts, doc("checks that cost nothing: they could not be found out")]
+    share_url: Annotated[str, doc("the whole report; public, needs no key")]
+    waited: Annotated[float, doc("seconds")]
 
 
 def render_generated(test: DeliverabilityTest, domain: str) -> GenerateResult:
@@ -129,7 +129,7 @@ def render_test_wait(
         hint=_hint(result, domain),
         score=shape.get("score"),
         email=None if email is None else clean(msgspec.convert(email, ShownEmail)),
-        notes=inert(tuple(shape.get("notes", ()))),
+        notes=defuse(tuple(shape.get("notes", ()))),
         checks=_checks(shape.get("checks", {})),
         deductions=_deductions(shape.get("deductions", ())),
         undetermined=tuple(shape.get("undetermined", ())),
@@ -176,7 +176,7 @@ def _hint(result: DeliverabilityResult, domain: str) -> str | None:
 
 def _checks(checks: Mapping[str, Mapping[str, Any]]) -> tuple[ShownCheck, ...]:
     return tuple(
-        inert(msgspec.convert({"name": name, **check}, ShownCheck))
+        defuse(msgspec.convert({"name": name, **check}, ShownCheck))
         for name, check in checks.items()
     )
 
@@ -184,4 +184,4 @@ def _checks(checks: Mapping[str, Mapping[str, Any]]) -> tuple[ShownCheck, ...]:
 def _deductions(deductions: Sequence[Mapping[str, Any]]) -> tuple[ShownDeduction, ...]:
     rows = msgspec.convert(deductions, tuple[ShownDeduction, ...])
     dearest = sorted(rows, key=lambda one: one.points, reverse=True)
-    return inert(tuple(dearest[:MAX_DEDUCTIONS]))
+    return defuse(tuple(dearest[:MAX_DEDUCTIONS]))

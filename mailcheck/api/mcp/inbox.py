@@ -23,23 +23,23 @@ from mailcheck.api.inbox.messages import (
     render_message,
 )
 from mailcheck.api.inbox.overview import NotSearched, render_list
-from mailcheck.api.inbox.waits import render_disturbed, render_timed_out
+from mailcheck.api.inbox.waits import render_timed_out, render_unexpected_message
 from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean
 from mailcheck.api.mcp.views import FEW_LINKS, MAX_LINKS, MessageView, view_html
 from mailcheck.api.requests.fields import (
     DEFAULT_SILENCE,
     DEFAULT_WAIT,
     FLAG,
-    MOST_WAITED_FOR,
+    INTEGER,
+    MAX_WAIT_COUNT,
     TAG,
     TEXT,
-    WHOLE_NUMBER,
     Limit,
     Timeout,
 )
 from mailcheck.api.requests.inbox import ListMessages, WaitFilters
-from mailcheck.api.requests.reading import Description, Request, request_fields
-from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, dump_json, fields_of, said
+from mailcheck.api.requests.parsing import Description, Request, request_fields
+from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, doc, dump_json, fields_of
 from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.deliverability import authentication as verdicts
 from mailcheck.checks.mail_checks import MailChecks, Place, Support
@@ -56,7 +56,7 @@ MOST_FEATURES = 15
 Lines = tuple[int, ...]
 
 
-class NewAddress(Request, frozen=True, kw_only=True):
+class NewAddressArguments(Request, frozen=True, kw_only=True):
     """An address; without a tag a unique one is made."""
 
     tag: Annotated[
@@ -65,7 +65,7 @@ class NewAddress(Request, frozen=True, kw_only=True):
     ] = None
 
 
-class WaitForMail(WaitFilters, frozen=True, kw_only=True):
+class WaitForMessageArguments(WaitFilters, frozen=True, kw_only=True):
     """A wait for a message, for several, or for none."""
 
     timeout: Annotated[
@@ -76,10 +76,8 @@ class WaitForMail(WaitFilters, frozen=True, kw_only=True):
         ),
     ] = None
     count: Annotated[
-        Annotated[int, WHOLE_NUMBER] | None,
-        Description(
-            brief="wait for so many mails and return messages", low=1, high=MOST_WAITED_FOR
-        ),
+        Annotated[int, INTEGER] | None,
+        Description(brief="wait for so many mails and return messages", low=1, high=MAX_WAIT_COUNT),
     ] = None
     none: Annotated[
         bool, FLAG, Description(brief="true: expect that no such mail comes within timeout")
@@ -97,7 +95,7 @@ class WaitForMail(WaitFilters, frozen=True, kw_only=True):
         return default if self.timeout is None else self.timeout
 
 
-class ListMail(ListMessages, frozen=True, kw_only=True):
+class ListMessagesArguments(ListMessages, frozen=True, kw_only=True):
     """Which messages are listed, on pages that a model can read."""
 
     undescribed: ClassVar = tuple(request_fields(WaitFilters))
@@ -105,13 +103,13 @@ class ListMail(ListMessages, frozen=True, kw_only=True):
     limit: Limit = 20
 
 
-class OneMessage(Request, frozen=True, kw_only=True):
+class MessageArguments(Request, frozen=True, kw_only=True):
     """A message."""
 
     id: Annotated[str, TEXT, Description(brief="id of a message")]
 
 
-class GetMessage(OneMessage, frozen=True, kw_only=True):
+class GetMessageArguments(MessageArguments, frozen=True, kw_only=True):
     """A message, and how much of it is shown."""
 
     full: Annotated[
@@ -130,8 +128,8 @@ class Feature(Shape):
     """What the HTML uses and not every mail program supports."""
 
     title: str
-    lines: Annotated[Lines, said("the first few, counted from 1")]
-    programs: Annotated[Texts, said("families some of whose programs don't, or only in part")]
+    lines: Annotated[Lines, doc("the first few, counted from 1")]
+    programs: Annotated[Texts, doc("families some of whose programs don't, or only in part")]
 
 
 class Barrier(Shape):
@@ -142,17 +140,17 @@ class Barrier(Shape):
     lines: Lines
 
 
-class ChecksInShort(Shape):
+class ChecksSummary(Shape):
     """What is said of the HTML of a message; it changes no score."""
 
     has_html: bool
     compatibility: tuple[Feature, ...]
     accessibility: tuple[Barrier, ...]
-    not_judged: Annotated[Texts, said("what was not to be seen, so that nothing is known of it")]
-    left_out: Annotated[int, said("features beyond those told of", ge=0)]
+    not_judged: Annotated[Texts, doc("what was not to be seen, so that nothing is known of it")]
+    left_out: Annotated[int, doc("features beyond those told of", ge=0)]
 
 
-def render_checks_in_short(found: MailChecks) -> ChecksInShort:
+def render_checks_summary(found: MailChecks) -> ChecksSummary:
     """Render the checks; what a sender wrote is cleaned."""
     compatibility, accessibility = found.compatibility, found.accessibility
     features = compatibility.findings if compatibility is not None else ()
@@ -162,7 +160,7 @@ def render_checks_in_short(found: MailChecks) -> ChecksInShort:
     ]
     if found.is_cut:
         unseen.append("the end of the HTML: it is very long")
-    shape = ChecksInShort(
+    shape = ChecksSummary(
         has_html=compatibility is not None,
         compatibility=tuple(
             Feature(one.title, _lines(one.places), tuple(_families(one.support)))
@@ -178,7 +176,7 @@ def render_checks_in_short(found: MailChecks) -> ChecksInShort:
     return clean(shape)
 
 
-def list_checks(found: ChecksInShort) -> Iterator[str]:
+def format_checks(found: ChecksSummary) -> Iterator[str]:
     """Write them as lines, to stand within a fence: they repeat words of the mail."""
     if not found.has_html:
         yield "No HTML: every mail program shows plain text."
@@ -234,22 +232,20 @@ class ReceivedMessage(SummarizedMessage):
     """A message as an agent reads it."""
 
     attachments: tuple[Attachment, ...]
-    text: Annotated[
-        str, said("what a person reads, within the untrusted marker; empty without any")
-    ]
-    hides_text: Annotated[bool, said("the mail holds text that people do not see")]
-    warnings: Annotated[Texts, said("about hidden text and what was cut")]
+    text: Annotated[str, doc("what a person reads, within the untrusted marker; empty without any")]
+    hides_text: Annotated[bool, doc("the mail holds text that people do not see")]
+    warnings: Annotated[Texts, doc("about hidden text and what was cut")]
 
 
 class WholeMessage(ReceivedMessage):
     """A message with everything that is shown of it."""
 
     html: Annotated[
-        str, said("within the untrusted marker, images and scripts inert; empty without any")
+        str, doc("within the untrusted marker, images and scripts inert; empty without any")
     ]
-    headers: Annotated[dict[str, str], said("header fields by lower-case name")]
+    headers: Annotated[dict[str, str], doc("header fields by lower-case name")]
     envelope: Envelope
-    problems: Annotated[Texts, said("what was broken in the mail")]
+    problems: Annotated[Texts, doc("what was broken in the mail")]
     authentication: Authentication
 
 
@@ -258,19 +254,19 @@ class WaitResult(Shape):
 
     untrusted: Untrusted
     timed_out: Annotated[
-        bool, said("true: nothing that matches came in time; call again with the cursor")
+        bool, doc("true: nothing that matches came in time; call again with the cursor")
     ]
     message: ReceivedMessage | None
     cursor: Cursor
-    waited: Annotated[float, said("seconds")]
-    hint: Annotated[str | None, said("why nothing came and what to do, null when a message came")]
-    seen: Annotated[tuple[SeenMessage, ...], said("messages that came but did not match")]
-    rejected: Annotated[tuple[RefusedMail, ...], said("mail for this inbox that was refused")]
-    other_tags: Annotated[int | Absent, said("messages that came to other tags")] = ABSENT
+    waited: Annotated[float, doc("seconds")]
+    hint: Annotated[str | None, doc("why nothing came and what to do, null when a message came")]
+    seen: Annotated[tuple[SeenMessage, ...], doc("messages that came but did not match")]
+    rejected: Annotated[tuple[RefusedMail, ...], doc("mail for this inbox that was refused")]
+    other_tags: Annotated[int | Absent, doc("messages that came to other tags")] = ABSENT
     messages: Annotated[
-        tuple[ListedMessage, ...] | Absent, said("with count: so many, oldest first")
+        tuple[ListedMessage, ...] | Absent, doc("with count: so many, oldest first")
     ] = ABSENT
-    none: Annotated[bool | Absent, said("with none: whether no such mail came")] = ABSENT
+    none: Annotated[bool | Absent, doc("with none: whether no such mail came")] = ABSENT
 
 
 class ListResult(Shape):
@@ -278,10 +274,10 @@ class ListResult(Shape):
 
     untrusted: Untrusted
     messages: Annotated[
-        tuple[ListedMessage, ...], said("newest first; of many links only the first ten")
+        tuple[ListedMessage, ...], doc("newest first; of many links only the first ten")
     ]
     next_page: int | None
-    total: Annotated[int, said("all that match")]
+    total: Annotated[int, doc("all that match")]
     cursor: Cursor
     not_searched: NotSearched = ABSENT
 
@@ -291,7 +287,7 @@ class MessageResult(Shape):
 
     untrusted: Untrusted
     message: WholeMessage
-    checks: ChecksInShort | Absent = ABSENT
+    checks: ChecksSummary | Absent = ABSENT
 
 
 class ExtractResult(Shape):
@@ -299,10 +295,10 @@ class ExtractResult(Shape):
 
     untrusted: Untrusted
     id: str
-    links: Annotated[Texts, said("http(s) links, in order")]
-    best_link: Annotated[str | None, said("the link a person would click, null without one")]
-    codes: Annotated[Texts, said("one-time codes, best first")]
-    candidates: Annotated[tuple[Candidate, ...], said("best first, rejected ones too")]
+    links: Annotated[Texts, doc("http(s) links, in order")]
+    best_link: Annotated[str | None, doc("the link a person would click, null without one")]
+    codes: Annotated[Texts, doc("one-time codes, best first")]
+    candidates: Annotated[tuple[Candidate, ...], doc("best first, rejected ones too")]
 
 
 class DeleteResult(Shape):
@@ -335,18 +331,18 @@ def render_arrivals(found: Gathered, waited: float, fence: Fence, urls: PublicUr
     )
 
 
-def render_silence(outcome: Quiet, fence: Fence) -> WaitResult:
+def render_none_result(outcome: Quiet, fence: Fence) -> WaitResult:
     """Render that no message came where none was expected."""
     return WaitResult(
         **_ended(fence, outcome.cursor, outcome.waited), message=None, hint=None, none=True
     )
 
 
-def render_disturbance(
+def render_unexpected_result(
     outcome: Disturbed, view: MessageView | None, fence: Fence, urls: PublicUrls
 ) -> WaitResult:
     """Render what came where nothing was expected, or was refused."""
-    shape = render_disturbed(outcome, urls)
+    shape = render_unexpected_message(outcome, urls)
     received = None
     if shape.message is not None and view is not None:
         received = ReceivedMessage(**_received(shape.message, view, fence))
@@ -366,7 +362,7 @@ def _ended(fence: Fence, cursor: Position, waited: float) -> dict[str, Any]:
     }
 
 
-def render_wait_in_vain(outcome: TimedOut, fence: Fence) -> WaitResult:
+def render_timed_out_wait(outcome: TimedOut, fence: Fence) -> WaitResult:
     """Render a wait in vain: data, not a failure."""
     shape = render_timed_out(outcome)
     return WaitResult(
@@ -388,7 +384,7 @@ def render_whole_message(
     authentication: verdicts.Authentication,
     fence: Fence,
     urls: PublicUrls,
-    checks: ChecksInShort | Absent = ABSENT,
+    checks: ChecksSummary | Absent = ABSENT,
 ) -> MessageResult:
     """Render a message with everything that is shown of it, and its checks if they are there."""
     shape = render_message(message, urls)

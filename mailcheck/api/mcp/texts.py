@@ -7,8 +7,8 @@ within the call's fence.
 from collections.abc import Sequence
 
 from mailcheck.api.inbox.messages import bound_links
-from mailcheck.api.inbox.waits import explain_disturbed, render_timed_out
-from mailcheck.api.mcp.inbox import FEW_PEOPLE, FEW_SEEN, ChecksInShort, list_checks
+from mailcheck.api.inbox.waits import explain_unexpected_message, render_timed_out
+from mailcheck.api.mcp.inbox import FEW_PEOPLE, FEW_SEEN, ChecksSummary, format_checks
 from mailcheck.api.mcp.untrusted import Fence, clean_line
 from mailcheck.api.mcp.views import FEW_LINKS, MessageView
 from mailcheck.api.shapes import ABSENT, Absent
@@ -42,7 +42,7 @@ def describe_arrivals(found: Gathered, waited: float, fence: Fence) -> list[str]
     return [ours, _fenced([_listed_line(message) for message in found.messages], fence)]
 
 
-def describe_silence(outcome: Quiet) -> str:
+def describe_no_message(outcome: Quiet) -> str:
     """Describe that no message came where none was expected."""
     return (
         f"No matching message came within {outcome.waited:.1f} s, none up to "
@@ -50,16 +50,18 @@ def describe_silence(outcome: Quiet) -> str:
     )
 
 
-def describe_disturbance(outcome: Disturbed, view: MessageView | None, fence: Fence) -> list[str]:
+def describe_unexpected_message(
+    outcome: Disturbed, view: MessageView | None, fence: Fence
+) -> list[str]:
     """Describe what came where nothing was expected, or was refused."""
     message, refusal = outcome.message, outcome.refusal
-    ours = f"Not none: {explain_disturbed(outcome)}."
+    ours = f"Not none: {explain_unexpected_message(outcome)}."
     if message is not None and view is not None:
         return [f"{ours} Its id is {message.summary.id}.", _fenced_message(message, view, fence)]
     return [ours] if refusal is None else [ours, _fenced([_refused_line(refusal)], fence)]
 
 
-def describe_wait_in_vain(outcome: TimedOut, fence: Fence) -> list[str]:
+def describe_timed_out_wait(outcome: TimedOut, fence: Fence) -> list[str]:
     """Describe a wait in vain, and how to go on."""
     hint = render_timed_out(outcome).error
     ours = f"Timed out after {outcome.waited:.1f} s: {hint}."
@@ -77,7 +79,7 @@ def describe_message(
     view: MessageView,
     authentication: Authentication,
     fence: Fence,
-    checks: ChecksInShort | Absent = ABSENT,
+    checks: ChecksSummary | Absent = ABSENT,
 ) -> list[str]:
     """Describe a whole message, with its checks if they are there."""
     summary = message.summary
@@ -89,7 +91,9 @@ def describe_message(
         f"DKIM {' '.join(signatures) or 'none'}, DMARC {authentication.dmarc.result.value}."
     )
     texts = [ours, _fenced_message(message, view, fence)]
-    return texts if isinstance(checks, Absent) else [*texts, _fenced([*list_checks(checks)], fence)]
+    return (
+        texts if isinstance(checks, Absent) else [*texts, _fenced([*format_checks(checks)], fence)]
+    )
 
 
 def describe_list(messages: MessageList, fence: Fence) -> list[str]:

@@ -8,8 +8,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from mailcheck.api.openapi.operations import JSON, Answer, Body, Described, Link, Parameter
-from mailcheck.api.requests.reading import Request, body_schemas
+from mailcheck.api.openapi.operations import (
+    JSON,
+    Body,
+    DescribedOperation,
+    Link,
+    Parameter,
+    Response,
+)
+from mailcheck.api.requests.parsing import Request, body_schemas
 from mailcheck.api.shapes import (
     COMPONENT,
     JsonObject,
@@ -54,15 +61,15 @@ class OpenApiDocument(Shape):
     components: dict[str, Any]
 
 
-class Frame(Struct, frozen=True):
+class DocumentMetadata(Struct, frozen=True):
     """What is the same for all operations: prose, groups, refusals, examples."""
 
     title: str
     version: str
     description: str
     tags: Mapping[str, str]
-    refusals: Mapping[int, Answer]
-    elsewhere: Mapping[int, Answer]
+    common_errors: Mapping[int, Response]
+    unrouted_errors: Mapping[int, Response]
     headers: Mapping[str, Schema]
     examples: Mapping[str, JsonValue]
 
@@ -70,7 +77,7 @@ class Frame(Struct, frozen=True):
 class DocumentWriter:
     """Writes documents; the parts that operations share become components."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: DocumentMetadata) -> None:
         self._frame = frame
 
     def write_head(self, base_url: str, page: str) -> JsonObject:
@@ -88,11 +95,11 @@ class DocumentWriter:
             "externalDocs": {"url": page, "description": "the same, to read"},
         }
 
-    def write_rest(self, operations: Iterable[Described]) -> JsonObject:
+    def write_rest(self, operations: Iterable[DescribedOperation]) -> JsonObject:
         """Write what is the same for everybody; both together are the document."""
         frame = self._frame
         described = list(operations)
-        answers = {**frame.refusals, **frame.elsewhere}
+        responses = {**frame.common_errors, **frame.unrouted_errors}
         paths: dict[str, dict[str, JsonValue]] = {}
         for one in described:
             paths.setdefault(one.path, {})[one.method.lower()] = self._operation(one)
@@ -105,23 +112,25 @@ class DocumentWriter:
                 "headers": {name: _header(schema) for name, schema in frame.headers.items()},
                 "responses": {
                     _response_name(status): self._answer(answer)
-                    for status, answer in answers.items()
+                    for status, answer in responses.items()
                 },
                 "schemas": {
-                    **component_schemas(_shapes_of(answers, described)),
+                    **component_schemas(_shapes_of(responses, described)),
                     **_schemas_of_bodies(described),
                 },
             },
         }
 
-    def _operation(self, described: Described) -> JsonObject:
+    def _operation(self, described: DescribedOperation) -> JsonObject:
         operation = described.operation
-        refusals = self._frame.refusals if operation.needs_key else {}
-        answers: dict[int, JsonValue] = {
+        common_errors = self._frame.common_errors if operation.needs_key else {}
+        responses: dict[int, JsonValue] = {
             status: {"$ref": f"#/components/responses/{_response_name(status)}"}
-            for status in refusals
+            for status in common_errors
         }
-        answers |= {status: self._answer(answer) for status, answer in operation.answers.items()}
+        responses |= {
+            status: self._answer(answer) for status, answer in operation.responses.items()
+        }
         shown: dict[str, JsonValue] = {
             "operationId": operation.id,
             "tags": [operation.tag],
@@ -139,9 +148,12 @@ class DocumentWriter:
             shown["requestBody"] = {"required": True, "content": self._content([operation.body])}
         if not operation.needs_key:
             shown["security"] = []
-        return {**shown, "responses": {str(status): answers[status] for status in sorted(answers)}}
+        return {
+            **shown,
+            "responses": {str(status): responses[status] for status in sorted(responses)},
+        }
 
-    def _answer(self, answer: Answer) -> JsonObject:
+    def _answer(self, answer: Response) -> JsonObject:
         common = {name: {"$ref": f"#/components/headers/{name}"} for name in self._frame.headers}
         own = {name: _header(schema) for name, schema in answer.headers.items()}
         shown: dict[str, JsonValue] = {
@@ -170,19 +182,19 @@ class DocumentWriter:
 
 
 def _shapes_of(
-    shared: Mapping[int, Answer], described: Iterable[Described]
+    shared: Mapping[int, Response], described: Iterable[DescribedOperation]
 ) -> Iterable[type[Shape]]:
     """List the shapes of all bodies, each once."""
-    answers = [*shared.values()]
+    responses = [*shared.values()]
     bodies = []
     for one in described:
-        answers += one.operation.answers.values()
+        responses += one.operation.responses.values()
         bodies += [] if one.operation.body is None else [one.operation.body]
-    bodies += [body for answer in answers for body in answer.bodies]
+    bodies += [body for answer in responses for body in answer.bodies]
     return dict.fromkeys(shape for body in bodies for shape in body.shapes)
 
 
-def _schemas_of_bodies(described: Iterable[Described]) -> dict[str, Any]:
+def _schemas_of_bodies(described: Iterable[DescribedOperation]) -> dict[str, Any]:
     schemas: dict[str, Any] = {}
     for one in described:
         if one.operation.reads_body:

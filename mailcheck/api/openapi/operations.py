@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
-from mailcheck.api.requests.reading import (
+from mailcheck.api.requests.parsing import (
     NoParameters,
     Request,
     read_body,
@@ -61,7 +61,7 @@ class Link(Struct, frozen=True):
     description: str
 
 
-class Answer(Struct, frozen=True):
+class Response(Struct, frozen=True):
     """What a status means: bodies, header fields beside those of all answers, links by name."""
 
     description: str
@@ -71,7 +71,7 @@ class Answer(Struct, frozen=True):
 
 
 class Operation(Struct, Generic[R], frozen=True):
-    """One method on one path. ``answers`` come beside those that every request may get.
+    """One method on one path. ``responses`` come beside those that every request may get.
 
     ``id`` is what generators of clients name the call; ``tag`` is its group. ``request`` is read
     from the query, or with ``reads_body`` from the body. ``body`` describes one that the operation
@@ -82,7 +82,7 @@ class Operation(Struct, Generic[R], frozen=True):
     tag: str
     summary: str
     description: str
-    answers: Mapping[int, Answer]
+    responses: Mapping[int, Response]
     request: type[R]
     body: Body | None = None
     reads_body: bool = False
@@ -110,7 +110,7 @@ class Operation(Struct, Generic[R], frozen=True):
         return tuple(request_fields(self.query))
 
 
-class Described(Struct, frozen=True):
+class DescribedOperation(Struct, frozen=True):
     """Where an operation stands: method, and path below the base URL, variables in braces."""
 
     method: str
@@ -125,9 +125,9 @@ class Described(Struct, frozen=True):
             Parameter(
                 name,
                 "query",
-                one.words.description or "",
+                one.info.description or "",
                 one.schema,
-                one.words.example or None,
+                one.info.example or None,
                 one.is_required,
             )
             for name, one in request_fields(self.operation.query).items()

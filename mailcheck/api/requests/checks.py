@@ -10,17 +10,17 @@ from mailcheck.api.requests.fields import (
     DEFAULT_PAGE,
     DEFAULT_WAIT,
     FLAG,
+    INTEGER,
     LONG_TEXT,
     NAME,
     NAME_SCHEMA,
     TEXT,
-    WHOLE_NUMBER,
     Limit,
     PageNumber,
     Since,
     Timeout,
 )
-from mailcheck.api.requests.reading import Description, Kind, Request
+from mailcheck.api.requests.parsing import Description, FieldType, Request
 from mailcheck.core.domain_names import MAX_ADDRESSES, MAX_SELECTORS, parse_selector
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import DAY as ONE_DAY
@@ -40,9 +40,9 @@ from mailcheck.core.watches import (
 MOST_REPORT_DAYS, DEFAULT_REPORT_DAYS = 400, 30
 """Maximum and default number of days that an overview of reports is about."""
 
-SELECTOR = Kind(NAME_SCHEMA, parse_selector)
+SELECTOR = FieldType(NAME_SCHEMA, parse_selector)
 
-IP_ADDRESS = Kind(
+IP_ADDRESS = FieldType(
     {"anyOf": [{"type": "string", "format": "ipv4"}, {"type": "string", "format": "ipv6"}]}
 )
 
@@ -130,12 +130,12 @@ class GetReports(Request, frozen=True, kw_only=True):
     domain: Domain
     days: Annotated[
         int,
-        WHOLE_NUMBER,
+        INTEGER,
         Description("Days that it is about, up to today.", low=1, high=MOST_REPORT_DAYS),
     ] = DEFAULT_REPORT_DAYS
     limit: Annotated[
         int,
-        WHOLE_NUMBER,
+        INTEGER,
         Description("Rows on a page: senders, or results.", low=1, high=LARGEST_REPORT_PAGE),
     ] = LARGEST_REPORT_PAGE
     page: PageNumber = 1
@@ -187,7 +187,7 @@ class GetWatchHistory(Request, frozen=True, kw_only=True):
     ] = None
 
 
-MINUTES = Kind(
+MINUTES = FieldType(
     {
         "type": "integer",
         "minimum": SHORTEST_INTERVAL // MINUTE,
@@ -220,7 +220,7 @@ class WatchChoice(Request, frozen=True, kw_only=True):
         Description("addresses that the domain sends from", at_most=MAX_ADDRESSES),
     ] = UNSET
     quiet: Annotated[
-        Annotated[QuietTime | None, Kind({"type": "string"}, _read_quiet_time)] | UnsetType,
+        Annotated[QuietTime | None, FieldType({"type": "string"}, _read_quiet_time)] | UnsetType,
         Description("times of the day (UTC) without alerts, like 22:00-06:00; or empty"),
     ] = UNSET
     is_paused: Annotated[Annotated[bool, FLAG] | UnsetType, Description()] = field(
@@ -263,7 +263,9 @@ class NewWatches(Request, frozen=True, kw_only=True):
 
     watches: Annotated[
         tuple[
-            Annotated[NewWatch, Kind({"$ref": "#/components/schemas/NewWatch"}, nested=NewWatch)],
+            Annotated[
+                NewWatch, FieldType({"$ref": "#/components/schemas/NewWatch"}, nested=NewWatch)
+            ],
             ...,
         ],
         Description("at once", at_most=MOST_AT_ONCE),

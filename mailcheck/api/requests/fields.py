@@ -4,7 +4,7 @@ import math
 import re
 from typing import Annotated
 
-from mailcheck.api.requests.reading import MAX_TEXT, Description, Kind
+from mailcheck.api.requests.parsing import MAX_TEXT, Description, FieldType
 from mailcheck.core.addresses import DOT_ATOM_PATTERN, MAX_TAG, explain_bad_tag, parse_mailbox
 from mailcheck.core.cursors import Position, format_cursor, parse_cursor
 from mailcheck.core.instants import Instant, parse_instant
@@ -21,7 +21,7 @@ DEFAULT_SILENCE = 5.0
 LARGEST_PAGE, DEFAULT_PAGE, LAST_PAGE = 100, 50, 1_000_000
 """Maximum and default number of entries on a page, and the last page."""
 
-MOST_WAITED_FOR = LARGEST_PAGE
+MAX_WAIT_COUNT = LARGEST_PAGE
 """Maximum number of messages of one wait."""
 
 MAX_HEADERS = 10
@@ -88,7 +88,7 @@ def _read_seconds(text: str) -> float:
     return value
 
 
-def read_whole_number(text: str) -> int:
+def parse_integer(text: str) -> int:
     """Return a number of up to 15 digits; raise `ValueError` for other texts."""
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise ValueError(text)
@@ -99,68 +99,68 @@ def _read_flag(text: str) -> bool:
     return _FLAGS.index(text) >= _FLAGS.index("true")
 
 
-TEXT = Kind(_TEXT_SCHEMA)
-NAME = Kind(NAME_SCHEMA)
-NEEDLE = Kind(_TEXT_SCHEMA, _read_needle)
-TAG = Kind(
+TEXT = FieldType(_TEXT_SCHEMA)
+NAME = FieldType(NAME_SCHEMA)
+NEEDLE = FieldType(_TEXT_SCHEMA, _read_needle)
+TAG = FieldType(
     {"type": "string", "maxLength": MAX_TAG, "pattern": f"^(?:{DOT_ATOM_PATTERN})?$"},
     _read_tag,
     "{name}: {error}",
 )
-TAG_PREFIX = Kind(
+TAG_PREFIX = FieldType(
     {"type": "string", "maxLength": MAX_TAG, "pattern": rf"^(?:{DOT_ATOM_PATTERN}\.?)?$"},
     _read_tag_prefix,
     "{name}: {error}",
 )
-RECIPIENT = Kind(
+RECIPIENT = FieldType(
     {"anyOf": [{"type": "string", "format": "email"}, {"const": ""}]},
     _read_recipient,
     "{name} is one whole address; {sent} is none: {error}",
 )
-LONG_TEXT = Kind({"type": "string"}, longest=None)
-HEADER = Kind(
+LONG_TEXT = FieldType({"type": "string"}, longest=None)
+HEADER = FieldType(
     {**_TEXT_SCHEMA, "pattern": rf"^{FIELD_NAME_PATTERN}:[^\x00]*$"},
     _read_header,
     "{name} is the name of a field, a colon and a part of its value, like Reply-To:support@; "
     "you sent {sent}",
     write=_write_header,
 )
-CURSOR = Kind(
+CURSOR = FieldType(
     NAME_SCHEMA,
     parse_cursor,
     "{name} is a cursor that this service gave you, passed back unchanged; you sent {sent}",
     write=format_cursor,
 )
-MOMENT = Kind(
+MOMENT = FieldType(
     {"type": "string", "format": "date-time"},
     parse_instant,
     "{name} is an ISO 8601 date and time like 2026-11-21T10:00:00.000Z; you sent {sent}",
 )
-DAY = Kind(
+DAY = FieldType(
     {"type": "string", "format": "date"},
     _read_day,
     "{name} must be a date like 2026-11-19; got {sent}",
 )
-SECONDS = Kind(
+SECONDS = FieldType(
     {"type": "number"},
     _read_seconds,
     "{name} is seconds, {low:g} to {high:g}; you sent {sent}",
     ": milliseconds?",
 )
-WHOLE_NUMBER = Kind(
+INTEGER = FieldType(
     {"type": "integer"},
-    read_whole_number,
+    parse_integer,
     "{name} is a whole number, {low} to {high}; you sent {sent}",
 )
-FLAG = Kind({"type": "boolean"}, _read_flag, "{name} is true or false; you sent {sent}")
+FLAG = FieldType({"type": "boolean"}, _read_flag, "{name} is true or false; you sent {sent}")
 
 Limit = Annotated[
     int,
-    WHOLE_NUMBER,
+    INTEGER,
     Description("Entries on a page.", brief="messages on a page", low=1, high=LARGEST_PAGE),
 ]
 PageNumber = Annotated[
-    int, WHOLE_NUMBER, Description("Which page.", brief="counts from 1", low=1, high=LAST_PAGE)
+    int, INTEGER, Description("Which page.", brief="counts from 1", low=1, high=LAST_PAGE)
 ]
 Timeout = Annotated[
     float,

@@ -19,10 +19,11 @@ from mailcheck.api.requests.fields import (
     DEFAULT_WAIT,
     FLAG,
     HEADER,
+    INTEGER,
     LONG_TEXT,
     LONGEST_STREAM,
     MAX_HEADERS,
-    MOST_WAITED_FOR,
+    MAX_WAIT_COUNT,
     NEEDLE,
     RECIPIENT,
     SECONDS,
@@ -30,14 +31,13 @@ from mailcheck.api.requests.fields import (
     TAG,
     TAG_PREFIX,
     TEXT,
-    WHOLE_NUMBER,
     After,
     Limit,
     PageNumber,
     Since,
     Timeout,
 )
-from mailcheck.api.requests.reading import Description, Kind, Request
+from mailcheck.api.requests.parsing import Description, FieldType, Request
 from mailcheck.core.addresses import MAX_TAG
 from mailcheck.core.content import LINK_METHODS, LINKS_AT_ONCE
 from mailcheck.core.cursors import Position
@@ -198,8 +198,8 @@ class WaitForMessages(WaitFilters, frozen=True, kw_only=True):
 
     count: Annotated[
         int,
-        WHOLE_NUMBER,
-        Description("Messages to wait for.", example="3", low=1, high=MOST_WAITED_FOR),
+        INTEGER,
+        Description("Messages to wait for.", example="3", low=1, high=MAX_WAIT_COUNT),
     ] = 1
     timeout: Timeout = DEFAULT_WAIT
 
@@ -251,7 +251,7 @@ class NewWebhook(ContentFilters, frozen=True, kw_only=True):
 
     url: Annotated[
         str,
-        Kind({"type": "string", "minLength": 1, "maxLength": LONGEST_URL}, longest=None),
+        FieldType({"type": "string", "minLength": 1, "maxLength": LONGEST_URL}, longest=None),
         Description("http or https address that messages are posted to"),
     ]
     after: Annotated[
@@ -289,7 +289,7 @@ class LinksToCheck(Request, frozen=True, kw_only=True):
     ] = None
     method: Annotated[
         str,
-        Kind(
+        FieldType(
             {"type": "string", "enum": list(LINK_METHODS)},
             _read_method,
             "{name} is HEAD or GET; you sent {sent}",
@@ -305,7 +305,7 @@ class KeyFault(Request, frozen=True, kw_only=True):
     may_be_null: ClassVar = ("every",)
 
     every: Annotated[
-        Annotated[int, WHOLE_NUMBER] | None,
+        Annotated[int, INTEGER] | None,
         Description(
             "of so many mails that this key hands in on the submission port the last gets 451 "
             "after its DATA; counted from midnight UTC; null: none does",

@@ -14,12 +14,12 @@ from werkzeug.exceptions import MethodNotAllowed
 from mailcheck.api.urls import API_PATH
 from mailcheck.core.accounts import Caller
 from mailcheck.ports.clocks import Now
-from mailcheck.web.api.admission import Gate, Refused, usage_headers
+from mailcheck.web.api.access_control import AccessControl, Denied, rate_limit_headers
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import DOCUMENT_PATH, ApiDescription
-from mailcheck.web.site.errors import TOO_LARGE
+from mailcheck.web.site.errors import CONTENT_TOO_LARGE
 from mailcheck.web.site.event_streams import Stream
-from mailcheck.web.site.replies import MoreHeaders, Reply, answer, error_reply, reply_to_failure
+from mailcheck.web.site.replies import MoreHeaders, Reply, error_reply, reply_to_failure, respond
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, RequestUrls, header_values
 from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
 
@@ -31,13 +31,13 @@ class Api:
 
     def __init__(
         self,
-        gate: Gate,
+        access: AccessControl,
         routes: Sequence[Route[Any]],
         description: ApiDescription,
         urls: RequestUrls,
         now: Now,
     ) -> None:
-        self._gate = gate
+        self._access = access
         self._description = description
         self._urls = urls
         self._now = now
@@ -53,9 +53,9 @@ class Api:
         if asked == _DOCUMENT:
             return self._describe(request)
         if asked.method not in self._fixed.get(_path_of(request), (asked.method,)):
-            return self.refuse_path(request, Failure(MethodNotAllowed()))
+            return self.reject_path(request, Failure(MethodNotAllowed()))
         # Before the gate takes its time: ages are counted from the request on.
-        asked_at = self._now()
+        received_at = self._now()
 
         async def handle(caller: Caller) -> Reply | Stream:
             route = self._routes[asked]
@@ -64,7 +64,7 @@ class Api:
             body = b"" if request.content is None else request.content.read()
             wanted = route.operation.read(request.uri.partition(b"?")[2], body)
             last_event_id = "".join(header_values(request, b"Last-Event-ID"))
-            call = Call(caller, asked_at, wanted, values, accept, urls, body, last_event_id)
+            call = Call(caller, received_at, wanted, values, accept, urls, body, last_event_id)
             return await route.handle(call)
 
         return self._serve(request, handle)
@@ -73,12 +73,12 @@ class Api:
         """Give the description of the API: to anyone, and counted for nobody."""
 
         async def describe(headers: MoreHeaders) -> Reply:
-            headers.update(usage_headers(await self._gate.look_at_address(request)))
+            headers.update(rate_limit_headers(await self._access.anonymous_usage(request)))
             return self._description.reply(request, self._urls.of(request))
 
-        return Deferred.fromCoroutine(answer(request, describe))
+        return Deferred.fromCoroutine(respond(request, describe))
 
-    def refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+    def reject_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
         """Answer a path or method that no route has; it is counted like any request."""
         asked, problem = cast(Request, request), failure.value
         fixed = self._fixed.get(_path_of(asked))
@@ -94,15 +94,17 @@ class Api:
         self, request: Request, handle: Callable[[Caller], Awaitable[Reply | Stream]]
     ) -> Deferred[bytes]:
         async def admit(headers: MoreHeaders) -> Reply | Stream:
-            admission = await self._gate.admit(request)
-            headers.update(usage_headers(admission.usage))
-            if isinstance(admission, Refused):
-                return reply_to_failure(admission.failure)
+            access = await self._access.check(request)
+            headers.update(rate_limit_headers(access.usage))
+            if isinstance(access, Denied):
+                return reply_to_failure(access.failure)
             if isinstance(request, BoundedRequest) and request.is_too_large:
-                return error_reply(TOO_LARGE, f"a request body has at most {MAX_BODY} bytes")
-            return await handle(admission.caller)
+                return error_reply(
+                    CONTENT_TOO_LARGE, f"a request body has at most {MAX_BODY} bytes"
+                )
+            return await handle(access.caller)
 
-        return Deferred.fromCoroutine(answer(request, admit))
+        return Deferred.fromCoroutine(respond(request, admit))
 
 
 def _fixed_paths(routes: Sequence[Route[Any]]) -> dict[str, list[str]]:

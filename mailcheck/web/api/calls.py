@@ -6,17 +6,23 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from mailcheck.api.deliverability.tests import NameOfTest
+from mailcheck.api.deliverability.tests import TestIdField
 from mailcheck.api.errors import Crash, Error
-from mailcheck.api.inbox.overview import MessageName
-from mailcheck.api.openapi.operations import Answer, Described, Operation, Parameter, json_body
-from mailcheck.api.requests.reading import Request
-from mailcheck.api.shapes import Schema, like, text, whole_number
+from mailcheck.api.inbox.overview import MessageIdField
+from mailcheck.api.openapi.operations import (
+    DescribedOperation,
+    Operation,
+    Parameter,
+    Response,
+    json_body,
+)
+from mailcheck.api.requests.parsing import Request
+from mailcheck.api.shapes import Schema, integer_schema, schema_of_type, string_schema
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller
 from mailcheck.core.identifiers import SHORT_ID_LENGTH, MessageId
 from mailcheck.core.instants import Instant
-from mailcheck.web.site.errors import TRY_AGAIN
+from mailcheck.web.site.errors import RETRY_AFTER_SECONDS
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply
 from mailcheck.web.site.requests import MAX_BODY
@@ -37,75 +43,75 @@ TAGS: Mapping[str, str] = {
 }
 
 LIMIT_HEADERS: Mapping[str, Schema] = {
-    "X-RateLimit-Remaining": whole_number(
+    "X-RateLimit-Remaining": integer_schema(
         "requests left in this clock minute: of the key, or of the address without one", minimum=0
     ),
-    "X-RateLimit-Daily-Remaining": whole_number(
+    "X-RateLimit-Daily-Remaining": integer_schema(
         "requests left on this day (UTC): of the key, or of the address without one", minimum=0
     ),
 }
 """On every answer."""
 
 _RETRY_AFTER: Mapping[str, Schema] = {
-    "Retry-After": whole_number("seconds after which it is worth asking again", minimum=1)
+    "Retry-After": integer_schema("seconds after which it is worth asking again", minimum=1)
 }
 
 _BEARER: Mapping[str, Schema] = {
-    "WWW-Authenticate": {**text("how to send a key"), "const": "Bearer"}
+    "WWW-Authenticate": {**string_schema("how to send a key"), "const": "Bearer"}
 }
 
-REFUSALS: Mapping[int, Answer] = {
-    400: Answer(
+COMMON_ERRORS: Mapping[int, Response] = {
+    400: Response(
         "A parameter is missing, not known here or can't be read; `error` says what to send.",
         [json_body("badParameter", Error)],
     ),
-    401: Answer(
+    401: Response(
         "The API key is missing, invalid or revoked. It costs no key anything; the address has "
         "60 such answers a minute.",
         [json_body("unauthorized", Error)],
         _BEARER,
     ),
-    413: Answer(
+    413: Response(
         f"The body of the request has more than {MAX_BODY:,} bytes.",
         [json_body("tooLarge", Error)],
     ),
-    429: Answer(
+    429: Response(
         "The limit of the minute or the day is exhausted, or too many waits of this key are "
         "under way; `error` names the limit and when it ends.",
         [json_body("tooMany", Error)],
         _RETRY_AFTER,
     ),
-    500: Answer(
+    500: Response(
         "The service failed. The cause stands in its log under `reference`.",
         [json_body("crash", Crash)],
     ),
-    503: Answer(
+    503: Response(
         "The service is overloaded, shuts down, or its store does not answer: ask again after "
-        f"Retry-After ({TRY_AGAIN} s).",
+        f"Retry-After ({RETRY_AFTER_SECONDS} s).",
         [json_body("unavailable", Error)],
         _RETRY_AFTER,
     ),
 }
 
-ELSEWHERE: Mapping[int, Answer] = {
-    404: Answer("There is nothing at the path.", [json_body("nowhere", Error)]),
-    405: Answer(
+UNROUTED_ERRORS: Mapping[int, Response] = {
+    404: Response("There is nothing at the path.", [json_body("nowhere", Error)]),
+    405: Response(
         "The path does not take the method; `Allow` lists those it takes.",
         [json_body("wrongMethod", Error)],
-        {"Allow": text("methods, separated by commas")},
+        {"Allow": string_schema("methods, separated by commas")},
     ),
 }
 """What a request gets that is none of the operations."""
 
 DOWNLOAD: Mapping[str, Schema] = {
-    "Content-Disposition": text("attachment, with a file name: it is saved, never opened"),
-    "Content-Security-Policy": text("a sandbox"),
+    "Content-Disposition": string_schema("attachment, with a file name: it is saved, never opened"),
+    "Content-Security-Policy": string_schema("a sandbox"),
 }
 
 
-def missing(what: str) -> Answer:
+def not_found(what: str) -> Response:
     """Give the 404 of a path that names something; what is another account's is missing too."""
-    return Answer(
+    return Response(
         f"There is no such {what}, or it is another account's.",
         [json_body(f"no {what}", Error)],
     )
@@ -121,8 +127,8 @@ class Call(Struct, Generic[R], frozen=True):
     """
 
     caller: Caller
-    asked_at: Instant
-    asked: R
+    received_at: Instant
+    request: R
     path: Mapping[str, str]
     accept: str
     urls: PublicUrls
@@ -153,8 +159,8 @@ class Call(Struct, Generic[R], frozen=True):
 EXAMPLE_MESSAGE = EXAMPLE_REPORT = "01a1fc41-0219-76dd-ac7e-95beebac7c40"
 EXAMPLE_TEST = "k5m2c7qxw4h3a"
 
-_SHORT_ID: Schema = {**text(), "minLength": 1, "maxLength": 10 * SHORT_ID_LENGTH}
-_REPORT_ID: Schema = {**text(), "minLength": 1, "maxLength": 100}
+_SHORT_ID: Schema = {**string_schema(), "minLength": 1, "maxLength": 10 * SHORT_ID_LENGTH}
+_REPORT_ID: Schema = {**string_schema(), "minLength": 1, "maxLength": 100}
 
 
 def _in_path(name: str, description: str, schema: Schema, example: str) -> Parameter:
@@ -162,11 +168,11 @@ def _in_path(name: str, description: str, schema: Schema, example: str) -> Param
 
 
 PATH_PARAMETERS: Mapping[str, Parameter] = {
-    "message_id": _in_path("id", "The message.", like(MessageName), EXAMPLE_MESSAGE),
+    "message_id": _in_path("id", "The message.", schema_of_type(MessageIdField), EXAMPLE_MESSAGE),
     "attachment_id": _in_path(
-        "attachmentId", "The attachment: its `id` in the message.", text(), "1"
+        "attachmentId", "The attachment: its `id` in the message.", string_schema(), "1"
     ),
-    "test_id": _in_path("testId", "The test.", like(NameOfTest), EXAMPLE_TEST),
+    "test_id": _in_path("testId", "The test.", schema_of_type(TestIdField), EXAMPLE_TEST),
     "webhook_id": _in_path("webhookId", "The webhook.", _SHORT_ID, EXAMPLE_TEST),
     "watch_id": _in_path("watchId", "The watch.", _SHORT_ID, EXAMPLE_TEST),
     "alert_id": _in_path("alertId", "The alert.", _SHORT_ID, EXAMPLE_TEST),
@@ -186,8 +192,8 @@ class Route(Struct, Generic[R], frozen=True):
     operation: Operation[R]
 
     @property
-    def described(self) -> Described:
+    def described(self) -> DescribedOperation:
         """The operation where it stands, as clients write the path."""
         variables = [PATH_PARAMETERS[name] for name in _VARIABLE.findall(self.path)]
         path = _VARIABLE.sub(lambda name: f"{{{PATH_PARAMETERS[name[1]].name}}}", self.path)
-        return Described(self.method, path, self.operation, variables)
+        return DescribedOperation(self.method, path, self.operation, variables)

@@ -25,15 +25,15 @@ from mailcheck.api.deliverability.tests import (
 from mailcheck.api.deliverability.tests import (
     Preflight as PreflightShape,
 )
-from mailcheck.api.openapi.operations import Answer, Body, Link, Operation, json_body
+from mailcheck.api.openapi.operations import Body, Link, Operation, Response, json_body
 from mailcheck.api.requests.checks import ListPage, WaitForTest
-from mailcheck.api.requests.reading import NoParameters
+from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.operations.concurrency import Turns
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
 from mailcheck.operations.deliverability.preflight import Preflight
-from mailcheck.web.api.calls import Call, Route, missing
-from mailcheck.web.site.errors import WAIT_OVER
+from mailcheck.web.api.calls import Call, Route, not_found
+from mailcheck.web.site.errors import WAIT_TIMED_OUT
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 
 _TAG = "Deliverability tests"
@@ -53,7 +53,7 @@ GENERATE = Operation(
     _TAG,
     "Start a test",
     "Gives an address for one mail, good for one hour.",
-    {200: Answer("The address.", [json_body("new test", NewTest)], links=_TEST_LINKS)},
+    {200: Response("The address.", [json_body("new test", NewTest)], links=_TEST_LINKS)},
     NoParameters,
 )
 
@@ -63,7 +63,7 @@ TESTS_LIST = Operation(
     "List tests",
     "Newest first; results are kept for 7 days.",
     {
-        200: Answer(
+        200: Response(
             "A page of tests.",
             [json_body("tests", PageOfTests)],
             links={
@@ -84,7 +84,7 @@ TEST = Operation(
     "Look at a test",
     "Its status, and the report when the status is `completed`. Poll it until the status is "
     "`completed`, `expired` or `error`, or wait for it.",
-    {200: Answer("The test.", [json_body("test", WHOLE_TEST)]), 404: missing("test")},
+    {200: Response("The test.", [json_body("test", WHOLE_TEST)]), 404: not_found("test")},
     NoParameters,
 )
 
@@ -94,7 +94,10 @@ TEST_DELETE = Operation(
     "Delete a test",
     "Its address, report and share link are gone for good, and its mail unless that lies in an "
     "inbox too.",
-    {200: Answer("It is gone.", [json_body("deleted test", DeletedTest)]), 404: missing("test")},
+    {
+        200: Response("It is gone.", [json_body("deleted test", DeletedTest)]),
+        404: not_found("test"),
+    },
     NoParameters,
 )
 
@@ -104,9 +107,9 @@ TEST_WAIT = Operation(
     "Wait for a test",
     "Holds the request until the status is `completed`, `expired` or `error`.",
     {
-        200: Answer("The test.", [json_body("test", WHOLE_TEST)]),
-        404: missing("test"),
-        408: Answer("It is not finished: wait again.", [json_body("test wait over", WaitOver)]),
+        200: Response("The test.", [json_body("test", WHOLE_TEST)]),
+        404: not_found("test"),
+        408: Response("It is not finished: wait again.", [json_body("test wait over", WaitOver)]),
     },
     WaitForTest,
 )
@@ -118,11 +121,11 @@ TEST_RAW = Operation(
     "JSON with the mail as text, in Base64 where it is not UTF-8. With `Accept: message/rfc822` "
     "the exact bytes as a download. 400 while no mail has come in.",
     {
-        200: Answer(
+        200: Response(
             "The mail.",
             [json_body("raw test mail", RawTestMail), Body(media_type="message/rfc822")],
         ),
-        404: missing("test"),
+        404: not_found("test"),
     },
     NoParameters,
 )
@@ -133,7 +136,7 @@ TEST_RECHECK = Operation(
     "Run all checks again",
     "On the mail that is there; 400 while no mail has come in. While checks run nothing is "
     "started twice.",
-    {200: Answer("They run.", [json_body("recheck", Recheck)]), 404: missing("test")},
+    {200: Response("They run.", [json_body("recheck", Recheck)]), 404: not_found("test")},
     NoParameters,
 )
 
@@ -143,8 +146,8 @@ TEST_PREFLIGHT = Operation(
     "Judge a mail with records that are not published yet",
     "What the mail of a test would get if these DNS records were there. Nothing is kept.",
     {
-        200: Answer("The report that it would get.", [json_body("preflight", PreflightShape)]),
-        404: missing("test"),
+        200: Response("The report that it would get.", [json_body("preflight", PreflightShape)]),
+        404: not_found("test"),
     },
     NoParameters,
     json_body("preflight records", PreflightRecords),
@@ -156,8 +159,8 @@ TEST_SHARE_RENEW = Operation(
     "Give a report a new share link",
     "The old link is dead from now on.",
     {
-        200: Answer("The new link.", [json_body("test share", ReportShare)]),
-        404: missing("test"),
+        200: Response("The new link.", [json_body("test share", ReportShare)]),
+        404: not_found("test"),
     },
     NoParameters,
 )
@@ -168,12 +171,12 @@ MESSAGE_SCORE = Operation(
     "Test an inbox message",
     "Makes a deliverability test of a message that is there already.",
     {
-        200: Answer(
+        200: Response(
             "The test, under way.",
             [json_body("scored message", WHOLE_TEST)],
             links=_TEST_LINKS,
         ),
-        404: missing("message"),
+        404: not_found("message"),
     },
     NoParameters,
 )
@@ -222,7 +225,7 @@ class DeliverabilityRoutes:
 
     async def tests(self, call: Call[ListPage]) -> Reply:
         """GET /test."""
-        limit, page = call.asked.limit, call.asked.page
+        limit, page = call.request.limit, call.request.page
         found = await self._operations.manage.page(call.caller.account_id, limit, page)
         return json_reply(render_test_page(found, page, limit, self._domain, call.urls))
 
@@ -238,9 +241,9 @@ class DeliverabilityRoutes:
 
     async def wait(self, call: Call[WaitForTest]) -> Reply:
         """GET /test/{testId}/wait."""
-        found = await self._operations.wait.wait(call.caller, call.test_id, call.asked.timeout)
+        found = await self._operations.wait.wait(call.caller, call.test_id, call.request.timeout)
         if not found.test.state.is_final:
-            return json_reply(render_wait_over(found, self._domain, call.urls), WAIT_OVER)
+            return json_reply(render_wait_over(found, self._domain, call.urls), WAIT_TIMED_OUT)
         return json_reply(render_tested(found, self._domain, call.urls))
 
     async def raw_mail(self, call: Call[NoParameters]) -> Reply:

@@ -10,17 +10,17 @@ from msgspec import Struct
 from twisted.web.server import Request
 
 from mailcheck.api.openapi.document import (
+    DocumentMetadata,
     DocumentWriter,
-    Frame,
     OpenApiDocument,
     load_examples,
 )
-from mailcheck.api.openapi.operations import Answer, Described, Operation, json_body
-from mailcheck.api.requests.reading import NoParameters
-from mailcheck.api.shapes import JsonObject, Schema, dump_json, text
+from mailcheck.api.openapi.operations import DescribedOperation, Operation, Response, json_body
+from mailcheck.api.requests.parsing import NoParameters
+from mailcheck.api.shapes import JsonObject, Schema, dump_json, string_schema
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.version import installed_version
-from mailcheck.web.api.calls import ELSEWHERE, LIMIT_HEADERS, REFUSALS, TAGS, Route
+from mailcheck.web.api.calls import COMMON_ERRORS, LIMIT_HEADERS, TAGS, UNROUTED_ERRORS, Route
 from mailcheck.web.site.replies import VARY, Reply, accepts_gzip
 from mailcheck.web.site.requests import header_values
 
@@ -47,8 +47,8 @@ meanings do not change within v1.
 """
 
 _ETAG: dict[str, Schema] = {
-    "ETag": text("changes with the document; send it back as If-None-Match"),
-    "Cache-Control": text("keep it, and ask whether it is still good"),
+    "ETag": string_schema("changes with the document; send it back as If-None-Match"),
+    "Cache-Control": string_schema("keep it, and ask whether it is still good"),
 }
 
 DESCRIPTION = Operation(
@@ -58,12 +58,12 @@ DESCRIPTION = Operation(
     "OpenAPI 3.1, as JSON. It needs no key and costs no request; the headers say what is left "
     "for requests without a key from the client's address.",
     {
-        200: Answer(
+        200: Response(
             "The document.",
             [json_body("", OpenApiDocument)],
             _ETAG,
         ),
-        304: Answer("It is still the one of If-None-Match.", headers=_ETAG),
+        304: Response("It is still the one of If-None-Match.", headers=_ETAG),
     },
     NoParameters,
     needs_key=False,
@@ -83,13 +83,13 @@ class ApiDescription:
     def __init__(self, routes: Sequence[Route[Any]]) -> None:
         self._routes = routes
         self._writer = DocumentWriter(
-            Frame(
+            DocumentMetadata(
                 title="mailcheck",
                 version=installed_version(),
                 description=PROSE,
                 tags=TAGS,
-                refusals=REFUSALS,
-                elsewhere=ELSEWHERE,
+                common_errors=COMMON_ERRORS,
+                unrouted_errors=UNROUTED_ERRORS,
                 headers=LIMIT_HEADERS,
                 examples=load_examples(),
             )
@@ -125,7 +125,7 @@ class ApiDescription:
     def _rest(self) -> tuple[JsonObject, bytes]:
         """Give what all documents have in common, and how its text goes on behind their heads."""
         described = [route.described for route in self._routes]
-        described.append(Described("GET", DOCUMENT_PATH, DESCRIPTION))
+        described.append(DescribedOperation("GET", DOCUMENT_PATH, DESCRIPTION))
         rest = self._writer.write_rest(described)
         return rest, dump_json(rest)[1:]
 

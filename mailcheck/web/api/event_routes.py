@@ -9,24 +9,24 @@ from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.api.errors import Interrupted
 from mailcheck.api.inbox.messages import render_listed_message, render_refusal
-from mailcheck.api.openapi.operations import Answer, Body, Operation, Parameter, json_body
+from mailcheck.api.openapi.operations import Body, Operation, Parameter, Response, json_body
 from mailcheck.api.requests.fields import CURSOR
 from mailcheck.api.requests.inbox import FollowInbox as FollowRequest
-from mailcheck.api.shapes import text
+from mailcheck.api.shapes import string_schema
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.cursors import CURSOR_PATTERN, format_cursor
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.messages import ListedMessage, StoredMessage
 from mailcheck.operations.inbox.follow_inbox import HEARTBEAT, Arrived, Event, FollowInbox, Refused
-from mailcheck.web.api.calls import REFUSALS, Call, Route
-from mailcheck.web.site.event_streams import Stream, stream_of, write_event
+from mailcheck.web.api.calls import COMMON_ERRORS, Call, Route
+from mailcheck.web.site.event_streams import Stream, make_stream, write_event
 
 _LAST_EVENT_ID = Parameter(
     "Last-Event-ID",
     "header",
     "The `id` of the last event that was got: it goes on from there, whatever `after` says. "
     "Browsers and other clients of server-sent events send it by themselves.",
-    {**text(), "pattern": CURSOR_PATTERN},
+    {**string_schema(), "pattern": CURSOR_PATTERN},
 )
 
 EVENTS = Operation(
@@ -41,11 +41,11 @@ EVENTS = Operation(
     "gets no message twice. A stream takes a place among the waits of its key, ends when that is "
     "revoked, and is cut off where its client reads nothing for 30 seconds.",
     {
-        200: Answer("The events.", [Body(media_type="text/event-stream")]),
-        503: Answer(
+        200: Response("The events.", [Body(media_type="text/event-stream")]),
+        503: Response(
             "The service shuts down, or its store does not answer: connect again.",
             [json_body("interrupted", Interrupted)],
-            REFUSALS[503].headers,
+            COMMON_ERRORS[503].headers,
         ),
     },
     FollowRequest,
@@ -69,14 +69,14 @@ class EventRoutes:
 
     async def events(self, call: Call[FollowRequest]) -> Stream:
         """GET /inbox/events."""
-        wanted = call.asked.wanted
+        wanted = call.request.wanted
         if call.last_event_id:
             wanted = replace(wanted, after=CURSOR.parse("Last-Event-ID", call.last_event_id))
-        events = self._follow.follow(call.caller, wanted, call.asked.seconds)
+        events = self._follow.follow(call.caller, wanted, call.request.seconds)
         # What is wrong with it is an answer of its own: the stream begins when it is known.
         first = await anext(events)
         write = partial(self._write, call.urls)
-        return stream_of(events, first, write, self._clock, _write_ending)
+        return make_stream(events, first, write, self._clock, _write_ending)
 
     def _write(self, urls: PublicUrls, event: Event) -> bytes:
         if isinstance(event, Refused):

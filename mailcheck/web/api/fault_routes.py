@@ -3,9 +3,9 @@
 from typing import Any
 
 from mailcheck.api.inbox.faults import Faults, render_faults
-from mailcheck.api.openapi.operations import Answer, Operation, json_body
+from mailcheck.api.openapi.operations import Operation, Response, json_body
 from mailcheck.api.requests.inbox import KeyFault
-from mailcheck.api.requests.reading import NoParameters
+from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.errors import InvalidCredentials, KeyNotFound
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
 from mailcheck.web.api.calls import Call, Route
@@ -19,7 +19,7 @@ FAULTS_SHOW = Operation(
     "List the faults that mail can meet",
     "Mail to an address with one of these tags meets that fault, so that it is seen what the "
     "software under test does. Every other tag is an ordinary one.",
-    {200: Answer("The faults.", [json_body("faults", Faults)])},
+    {200: Response("The faults.", [json_body("faults", Faults)])},
     NoParameters,
 )
 
@@ -29,7 +29,7 @@ KEY_FAULT_SET = Operation(
     "Let mails of this key fail",
     "Of every so many mails that programs hand in with this very key on the submission port the "
     "last gets 451 after its DATA, and is not stored. It holds from the next sign-in on.",
-    {200: Answer("What is set now.", [json_body("faults set", Faults)])},
+    {200: Response("What is set now.", [json_body("faults set", Faults)])},
     KeyFault,
     reads_body=True,
 )
@@ -55,7 +55,7 @@ class FaultRoutes:
 
     async def set(self, call: Call[KeyFault]) -> Reply:
         """PUT /inbox/faults."""
-        every = call.asked.every
+        every = call.request.every
         try:
             await self._accounts.set_fault(call.caller.key_id, every)
         except KeyNotFound:

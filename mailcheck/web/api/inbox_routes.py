@@ -31,13 +31,13 @@ from mailcheck.api.inbox.waits import (
     NoMessage,
     TimedOut,
     UnwantedMessage,
-    render_disturbed,
-    render_gathered,
     render_many_timed_out,
-    render_quiet,
+    render_no_message,
     render_timed_out,
+    render_unexpected_message,
+    render_wait_for_many,
 )
-from mailcheck.api.openapi.operations import Answer, Body, Link, Operation, json_body
+from mailcheck.api.openapi.operations import Body, Link, Operation, Response, json_body
 from mailcheck.api.requests.inbox import (
     DeleteMessages,
     ExpectNoMessage,
@@ -47,7 +47,7 @@ from mailcheck.api.requests.inbox import (
     WaitForMessage,
     WaitForMessages,
 )
-from mailcheck.api.requests.reading import NoParameters
+from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.core.addresses import MAX_TAG, explain_bad_tag
@@ -59,16 +59,16 @@ from mailcheck.operations.inbox import explain_wait
 from mailcheck.operations.inbox.contents import LARGE
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.wait_for_message import Quiet
-from mailcheck.web.api.calls import DOWNLOAD, REFUSALS, Call, Route, missing
-from mailcheck.web.site.errors import NOT_NONE, WAIT_OVER
+from mailcheck.web.api.calls import COMMON_ERRORS, DOWNLOAD, Call, Route, not_found
+from mailcheck.web.site.errors import UNEXPECTED_MESSAGE, WAIT_TIMED_OUT
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 
 _TAG = "Inbox"
 
-_CUT_SHORT = Answer(
+_CUT_SHORT = Response(
     "The wait was cut short: ask again with `after` set to `cursor`.",
     [json_body("interrupted", Interrupted)],
-    REFUSALS[503].headers,
+    COMMON_ERRORS[503].headers,
 )
 
 _THIS = {"id": "$response.body#/id"}
@@ -88,7 +88,7 @@ INBOX_OVERVIEW = Operation(
     _TAG,
     "Look at the inbox",
     "Its address, how many messages it holds, and the tags in use, the newest first.",
-    {200: Answer("The inbox.", [json_body("inbox", Inbox)])},
+    {200: Response("The inbox.", [json_body("inbox", Inbox)])},
     NoParameters,
 )
 
@@ -99,7 +99,7 @@ ADDRESS = Operation(
     "Gives an address to hand to the software under test, and the cursor to wait with. Every "
     "+tag is taken; nothing has to be created.",
     {
-        200: Answer(
+        200: Response(
             "The address.",
             [json_body("address", InboxAddress)],
             links={
@@ -122,8 +122,8 @@ WAIT = Operation(
     "there already is given at once. Every waiter that matches gets the message, nothing is "
     "consumed. Take a cursor first, trigger the mail, then wait with `after`.",
     {
-        200: Answer("The message.", [json_body("waited message", Message)], links=_MESSAGE_LINKS),
-        408: Answer(
+        200: Response("The message.", [json_body("waited message", Message)], links=_MESSAGE_LINKS),
+        408: Response(
             "No matching message arrived in time; what did arrive, and why it did not match, is "
             "in `seen`.",
             [json_body("timedOut", TimedOut)],
@@ -141,7 +141,7 @@ WAIT_MANY = Operation(
     "Where fewer came in time, ask again with `after` set to `cursor`: those that came count "
     "again.",
     {
-        200: Answer(
+        200: Response(
             "The messages.",
             [json_body("gathered", GatheredMessages)],
             links={
@@ -151,7 +151,7 @@ WAIT_MANY = Operation(
                 ),
             },
         ),
-        408: Answer(
+        408: Response(
             "Not all came in time; `matched` did.", [json_body("manyTimedOut", ManyTimedOut)]
         ),
         503: _CUT_SHORT,
@@ -167,8 +167,8 @@ WAIT_NONE = Operation(
     "`after` or `since`, else since the request. Answers as soon as one does, or as a mail to "
     "where none was expected is refused.",
     {
-        200: Answer("None came.", [json_body("none", NoMessage)]),
-        409: Answer("One came, or was refused.", [json_body("unwanted", UnwantedMessage)]),
+        200: Response("None came.", [json_body("none", NoMessage)]),
+        409: Response("One came, or was refused.", [json_body("unwanted", UnwantedMessage)]),
         503: _CUT_SHORT,
     },
     ExpectNoMessage,
@@ -180,7 +180,7 @@ MESSAGES_LIST = Operation(
     "List messages",
     "Newest first, without text, HTML and headers.",
     {
-        200: Answer(
+        200: Response(
             "A page of messages.",
             [json_body("messages", Messages)],
             links={
@@ -200,7 +200,7 @@ MESSAGES_DELETE = Operation(
     _TAG,
     "Delete messages",
     "Deletes all that match, without parameters all there are. Deleted mail is gone.",
-    {200: Answer("How many were deleted.", [json_body("deleted many", DeletedMany)])},
+    {200: Response("How many were deleted.", [json_body("deleted many", DeletedMany)])},
     DeleteMessages,
 )
 
@@ -211,7 +211,7 @@ MESSAGE_SHOW = Operation(
     "With headers, attachments, every candidate for a link or a code, and whether SPF, DKIM and "
     "DMARC vouch for the sender.",
     {
-        200: Answer(
+        200: Response(
             "The message.",
             [json_body("message", Message)],
             links={
@@ -223,7 +223,7 @@ MESSAGE_SHOW = Operation(
                 ),
             },
         ),
-        404: missing("message"),
+        404: not_found("message"),
     },
     NoParameters,
 )
@@ -234,8 +234,8 @@ MESSAGE_DELETE = Operation(
     "Delete a message",
     "Its share link dies with it.",
     {
-        200: Answer("It is gone.", [json_body("deleted", Deleted)]),
-        404: missing("message"),
+        200: Response("It is gone.", [json_body("deleted", Deleted)]),
+        404: not_found("message"),
     },
     NoParameters,
 )
@@ -247,11 +247,11 @@ MESSAGE_RAW = Operation(
     "JSON with the mail as text, in Base64 where it is not UTF-8. With `Accept: message/rfc822` "
     "the exact bytes as a download.",
     {
-        200: Answer(
+        200: Response(
             "The mail.",
             [json_body("raw", RawMessage), Body(media_type="message/rfc822")],
         ),
-        404: missing("message"),
+        404: not_found("message"),
     },
     NoParameters,
 )
@@ -262,8 +262,8 @@ MESSAGE_HTML = Operation(
     "Download the HTML of a message",
     "As it was sent, not made safe: a download that no browser opens.",
     {
-        200: Answer("The HTML.", [Body(media_type="text/html")], DOWNLOAD),
-        404: missing("message"),
+        200: Response("The HTML.", [Body(media_type="text/html")], DOWNLOAD),
+        404: not_found("message"),
     },
     NoParameters,
 )
@@ -274,8 +274,8 @@ ATTACHMENT = Operation(
     "Download an attachment",
     "Decoded, with the media type that the mail gives it where that is one.",
     {
-        200: Answer("The attachment.", [Body(media_type="*/*")], DOWNLOAD),
-        404: missing("attachment"),
+        200: Response("The attachment.", [Body(media_type="*/*")], DOWNLOAD),
+        404: not_found("attachment"),
     },
     NoParameters,
 )
@@ -287,12 +287,12 @@ MESSAGE_CHECKS = Operation(
     "What of its HTML and CSS which mail clients don't support, each with its lines; what keeps "
     "people from reading it; and its links. Nothing is fetched for it, and no score changes by it.",
     {
-        200: Answer(
+        200: Response(
             "The checks.",
             [json_body("checks", MessageChecks)],
             links={"links": Link("checkMessageLinks", _THIS, "ask whether its links work")},
         ),
-        404: missing("message"),
+        404: not_found("message"),
     },
     NoParameters,
 )
@@ -306,8 +306,8 @@ LINK_CHECKS = Operation(
     "request may use up. Hosts on private addresses are not asked. An account may ask for 200 "
     "links in a minute and 5,000 in a day; what is beyond is `not-checked`.",
     {
-        200: Answer("What came of it.", [json_body("checked links", CheckedLinks)]),
-        404: missing("message"),
+        200: Response("What came of it.", [json_body("checked links", CheckedLinks)]),
+        404: not_found("message"),
     },
     LinksToCheck,
     reads_body=True,
@@ -319,8 +319,8 @@ MESSAGE_SHARE = Operation(
     "Give a message a new share link",
     "The old link is dead from now on.",
     {
-        200: Answer("The new link.", [json_body("share", Share)]),
-        404: missing("message"),
+        200: Response("The new link.", [json_body("share", Share)]),
+        404: not_found("message"),
     },
     NoParameters,
 )
@@ -396,45 +396,45 @@ class InboxRoutes:
 
     async def address(self, call: Call[TakeAddress]) -> Reply:
         """GET /inbox/address."""
-        tag = call.asked.tag
-        if call.asked.unique:
+        tag = call.request.tag
+        if call.request.unique:
             tag = self._make_unique(tag)
         inbox = await self._read.state(call.caller.account_id)
         return json_reply(render_address(inbox, tag, self._domain))
 
     async def wait(self, call: Call[WaitForMessage]) -> Reply:
         """GET /inbox/wait."""
-        asked = call.asked
-        outcome = await self._wait.wait(call.caller, asked.wanted, asked.timeout)
+        request = call.request
+        outcome = await self._wait.wait(call.caller, request.wanted, request.timeout)
         if isinstance(outcome, explain_wait.TimedOut):
-            return json_reply(render_timed_out(outcome), WAIT_OVER)
+            return json_reply(render_timed_out(outcome), WAIT_TIMED_OUT)
         return await self._message_reply(outcome, call.urls)
 
     async def wait_for_many(self, call: Call[WaitForMessages]) -> Reply:
         """GET /inbox/wait/many."""
-        asked = call.asked
+        request = call.request
         outcome = await self._wait.wait_for_many(
-            call.caller, asked.wanted, asked.timeout, asked.count
+            call.caller, request.wanted, request.timeout, request.count
         )
         if isinstance(outcome, explain_wait.TimedOut):
-            return json_reply(render_many_timed_out(outcome), WAIT_OVER)
-        return json_reply(render_gathered(outcome, call.urls))
+            return json_reply(render_many_timed_out(outcome), WAIT_TIMED_OUT)
+        return json_reply(render_wait_for_many(outcome, call.urls))
 
     async def wait_for_none(self, call: Call[ExpectNoMessage]) -> Reply:
         """GET /inbox/wait/none."""
-        asked = call.asked
-        outcome = await self._wait.wait_for_none(call.caller, asked.wanted, asked.seconds)
+        request = call.request
+        outcome = await self._wait.wait_for_none(call.caller, request.wanted, request.seconds)
         if isinstance(outcome, Quiet):
-            return json_reply(render_quiet(outcome))
+            return json_reply(render_no_message(outcome))
         return await large_json_reply(
-            render_disturbed(outcome, call.urls), self._turns, status=NOT_NONE
+            render_unexpected_message(outcome, call.urls), self._turns, status=UNEXPECTED_MESSAGE
         )
 
     async def messages(self, call: Call[ListMessages]) -> Reply:
         """GET /inbox/messages."""
-        asked = call.asked
+        request = call.request
         messages = await self._read.page(
-            call.caller.account_id, asked.wanted_at(call.asked_at), asked.limit, asked.page
+            call.caller.account_id, request.wanted_at(call.received_at), request.limit, request.page
         )
         return json_reply(render_list(messages, call.urls))
 
@@ -472,7 +472,7 @@ class InboxRoutes:
 
     async def check_links(self, call: Call[LinksToCheck]) -> Reply:
         """POST /inbox/messages/{id}/checks/links."""
-        account_id, urls, method = call.caller.account_id, call.asked.urls, call.asked.method
+        account_id, urls, method = call.caller.account_id, call.request.urls, call.request.method
         message = await self._read.message(account_id, call.message_id)
         checks = await self._check.of_message(message)
         found = await self._check_links.check(account_id, checks, urls, method)
@@ -485,7 +485,7 @@ class InboxRoutes:
 
     async def delete_messages(self, call: Call[DeleteMessages]) -> Reply:
         """DELETE /inbox/messages."""
-        deleted = await self._delete.matching(call.caller.account_id, call.asked.wanted)
+        deleted = await self._delete.matching(call.caller.account_id, call.request.wanted)
         return json_reply(DeletedMany(success=True, deleted=deleted))
 
     async def renew_share(self, call: Call[NoParameters]) -> Reply:

@@ -13,15 +13,15 @@ from mailcheck.api.domains.receiver_reports import (
     render_tls_overview,
 )
 from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import Answer, Operation, json_body
+from mailcheck.api.openapi.operations import Operation, Response, json_body
 from mailcheck.api.requests.checks import DeleteReports, GetReports, ListPage
-from mailcheck.api.requests.reading import NoParameters
+from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.receiver_reports import ReportId
 from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.reports.offered import ReportOperations
-from mailcheck.web.api.calls import Call, Route, missing
+from mailcheck.web.api.calls import Call, Route, not_found
 from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Reports of receivers"
@@ -33,7 +33,7 @@ REPORTS_LIST = Operation(
     "DMARC aggregate reports and TLS reports about the account's domains, newest first: those "
     "that are counted, and those that are not, with the reason. And the addresses to which they "
     "are sent, for the records that ask for them.",
-    {200: Answer("A page of reports.", [json_body("reports", KeptReports)])},
+    {200: Response("A page of reports.", [json_body("reports", KeptReports)])},
     ListPage,
 )
 
@@ -43,7 +43,7 @@ REPORTS_DMARC = Operation(
     "Say who sends as a domain",
     "What the counted DMARC reports say together: who sends as the domain, from where, what fails "
     "and why, what p=reject would stop, and what to do for each. Who is not known comes first.",
-    {200: Answer("The overview.", [json_body("dmarc reports", DmarcOverview)])},
+    {200: Response("The overview.", [json_body("dmarc reports", DmarcOverview)])},
     GetReports,
 )
 
@@ -53,7 +53,7 @@ REPORTS_TLS = Operation(
     "Say whether mail comes in encrypted",
     "What the counted TLS reports say together: sessions that could not be encrypted on their way "
     "to the domain, why, and what to do.",
-    {200: Answer("The overview.", [json_body("tls reports", TlsOverview)])},
+    {200: Response("The overview.", [json_body("tls reports", TlsOverview)])},
     GetReports,
 )
 
@@ -64,9 +64,9 @@ REPORT_DELETE = Operation(
     "Delete a report",
     "Its counts and the mail that brought it are deleted too.",
     {
-        200: Answer("It is deleted.", [json_body("report deleted", DeletedReport)]),
-        404: missing("report"),
-        409: Answer(
+        200: Response("It is deleted.", [json_body("report deleted", DeletedReport)]),
+        404: not_found("report"),
+        409: Response(
             "The report is being read: delete it in a moment.", [json_body("report busy", Error)]
         ),
     },
@@ -79,7 +79,7 @@ REPORTS_DELETE = Operation(
     "Delete the reports of a reporter, or of a day",
     "Their counts are deleted too. With both parameters: the reports of the reporter about the "
     "day. One of the two is required. A report that is being read is not deleted.",
-    {200: Answer("How many were deleted.", [json_body("reports deleted", DeletedReports)])},
+    {200: Response("How many were deleted.", [json_body("reports deleted", DeletedReports)])},
     DeleteReports,
 )
 
@@ -105,7 +105,7 @@ class ReportRoutes:
     async def all(self, call: Call[ListPage]) -> Reply:
         """GET /reports."""
         account_id = call.caller.account_id
-        limit, page = call.asked.limit, call.asked.page
+        limit, page = call.request.limit, call.request.page
         own = await self._reports.addresses(account_id)
         domains = await self._reports.domains(account_id)
         sources = await self._reports.sources(account_id)
@@ -118,12 +118,12 @@ class ReportRoutes:
         """GET /reports/dmarc."""
         async with self._turns.held(call.caller.account_id):
             found = await self._reports.dmarc(*_about(call))
-        return json_reply(render_overview(found, call.asked.page, call.asked.limit))
+        return json_reply(render_overview(found, call.request.page, call.request.limit))
 
     async def tls(self, call: Call[GetReports]) -> Reply:
         """GET /reports/tls."""
         found = await self._reports.tls(*_about(call))
-        return json_reply(render_tls_overview(found, call.asked.page, call.asked.limit))
+        return json_reply(render_tls_overview(found, call.request.page, call.request.limit))
 
     async def delete_one(self, call: Call[NoParameters]) -> Reply:
         """DELETE /reports/{reportId}."""
@@ -133,12 +133,12 @@ class ReportRoutes:
 
     async def delete_all(self, call: Call[DeleteReports]) -> Reply:
         """DELETE /reports."""
-        deleted = await self._delete.matching(call.caller.account_id, call.asked.selection)
+        deleted = await self._delete.matching(call.caller.account_id, call.request.selection)
         return json_reply(DeletedReports(success=True, deleted=deleted))
 
 
 def _about(call: Call[GetReports]) -> tuple[AccountId, str, int, int, int]:
-    asked = call.asked
+    request = call.request
     # No query goes to the domain: a special-use name has no reports, which is an answer.
-    domain = parse_domain(asked.domain, allow_special_use=True)
-    return call.caller.account_id, domain, asked.days, asked.limit, asked.page
+    domain = parse_domain(request.domain, allow_special_use=True)
+    return call.caller.account_id, domain, request.days, request.limit, request.page

@@ -27,14 +27,14 @@ from mailcheck.api.domains.reputation import (
     render_ungradable,
 )
 from mailcheck.api.errors import Crash
-from mailcheck.api.openapi.operations import Answer, Operation, json_body
+from mailcheck.api.openapi.operations import Operation, Response, json_body
 from mailcheck.api.requests.checks import (
     BlocklistRequest,
     DomainRequest,
     MxRequest,
     ReputationRequest,
 )
-from mailcheck.api.requests.reading import NoParameters, Request
+from mailcheck.api.requests.parsing import NoParameters, Request
 from mailcheck.api.shapes import Shape
 from mailcheck.core.domain_names import parse_blocklist_query, parse_domain, parse_host_address
 from mailcheck.core.receiver_reports import Offer
@@ -51,9 +51,9 @@ from mailcheck.web.site.replies import Reply, json_reply
 _TAG = "Domain tools"
 
 
-def _undetermined(shape: type[Shape], example: str, description: str) -> Answer:
+def _undetermined(shape: type[Shape], example: str, description: str) -> Response:
     """Give a 500 that is none of our faults, beside the one that is."""
-    return Answer(
+    return Response(
         f"{description} Or the service failed: then `reference` is there.",
         [json_body(example, shape, Crash)],
     )
@@ -65,7 +65,7 @@ MX_CHECK_OPERATION = Operation(
     "Check MX, SPF and DMARC",
     "Where mail for a domain goes, and what it says about mail that claims to be from it.",
     {
-        200: Answer("All of it is known.", [json_body("mx check", MxCheck)]),
+        200: Response("All of it is known.", [json_body("mx check", MxCheck)]),
         500: _undetermined(
             MxUndetermined,
             "mx undetermined",
@@ -82,7 +82,7 @@ BLACKLIST_CHECK_OPERATION = Operation(
     "All lists are asked at once. Of a domain, 12 lists are asked about its name and 20 about "
     "its mail addresses.",
     {
-        200: Answer("One row for each list.", [json_body("blacklist check", BlacklistCheck)]),
+        200: Response("One row for each list.", [json_body("blacklist check", BlacklistCheck)]),
         500: _undetermined(BlacklistsUnanswered, "blacklists unanswered", "No list answered."),
     },
     BlocklistRequest,
@@ -93,7 +93,7 @@ BLACKLISTS_OPERATION = Operation(
     _TAG,
     "List the blocklists",
     "The catalogue, with the health of each list: they are tested on start and every 30 minutes.",
-    {200: Answer("The lists.", [json_body("blacklists", Blacklists)])},
+    {200: Response("The lists.", [json_body("blacklists", Blacklists)])},
     NoParameters,
 )
 
@@ -104,7 +104,7 @@ REPUTATION_OPERATION = Operation(
     "From 0 to 100 with a letter grade, made of eight factors, each with what it contributes, "
     "what fixing it would add, and the record to publish. Kept for an hour.",
     {
-        200: Answer("The score.", [json_body("reputation", Reputation)]),
+        200: Response("The score.", [json_body("reputation", Reputation)]),
         500: _undetermined(
             ReputationUndetermined,
             "reputation undetermined",
@@ -120,7 +120,7 @@ DOMAIN_OPERATION = Operation(
     "Describe a domain",
     "Everything that is known about its mail set-up: the SPF tree with its lookup counts, DKIM "
     "keys, DMARC, MTA-STS, TLS-RPT, DANE and DNSSEC, each with what is wrong and what to publish.",
-    {200: Answer("The domain.", [json_body("domain", DomainReport)])},
+    {200: Response("The domain.", [json_body("domain", DomainReport)])},
     DomainRequest,
 )
 
@@ -187,7 +187,7 @@ class ToolRoutes:
 
     async def mx_check(self, call: Call[MxRequest]) -> Reply:
         """GET /tools/mx-check."""
-        check = await self._tools.mx.check(self._parse_domain(call.asked.domain))
+        check = await self._tools.mx.check(self._parse_domain(call.request.domain))
         if check.undetermined:
             return json_reply(render_mx_undetermined(check), UNDETERMINED)
         return json_reply(render_mx_check(check))
@@ -195,7 +195,7 @@ class ToolRoutes:
     async def blacklist_check(self, call: Call[BlocklistRequest]) -> Reply:
         """GET /tools/blacklist-check."""
         query = parse_blocklist_query(
-            call.asked.query,
+            call.request.query,
             allow_special_use=self._allow_special_use,
             allow_private=self._allow_private,
         )
@@ -214,25 +214,26 @@ class ToolRoutes:
 
     async def reputation(self, call: Call[ReputationRequest]) -> Reply:
         """GET /tools/reputation."""
-        asked = call.asked
+        request = call.request
         addresses = [
-            parse_host_address(text, allow_private=self._allow_private) for text in asked.addresses
+            parse_host_address(text, allow_private=self._allow_private)
+            for text in request.addresses
         ]
         query = ReputationQuery(
-            self._parse_domain(asked.domain),
-            tuple(dict.fromkeys(asked.selectors)),
+            self._parse_domain(request.domain),
+            tuple(dict.fromkeys(request.selectors)),
             tuple(dict.fromkeys(addresses)),
         )
         offered = await self._tools.offer(call.caller.account_id)
-        found = await self._tools.reputation.compute(query, offered, is_refresh=asked.refresh)
+        found = await self._tools.reputation.compute(query, offered, is_refresh=request.refresh)
         if not found.score.is_gradable:
             return json_reply(render_ungradable(found), UNDETERMINED)
         return json_reply(render_reputation(found))
 
     async def domain(self, call: Call[DomainRequest]) -> Reply:
         """GET /tools/domain."""
-        domain = self._parse_domain(call.asked.domain)
-        selectors = tuple(dict.fromkeys(call.asked.selectors))
+        domain = self._parse_domain(call.request.domain)
+        selectors = tuple(dict.fromkeys(call.request.selectors))
         offered = await self._tools.offer(call.caller.account_id)
         report = await self._tools.domain.describe(domain, selectors, offered)
         return json_reply(render_domain_report(report))

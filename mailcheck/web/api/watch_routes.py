@@ -20,10 +20,10 @@ from mailcheck.api.domains.watches import (
 )
 from mailcheck.api.errors import Error
 from mailcheck.api.openapi.operations import (
-    Answer,
     Body,
     Link,
     Operation,
+    Response,
     json_body,
 )
 from mailcheck.api.requests.checks import (
@@ -33,19 +33,19 @@ from mailcheck.api.requests.checks import (
     NewWatches,
     WatchChoice,
 )
-from mailcheck.api.requests.reading import NoParameters
+from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.watches import MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
 from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.operations.domains.watches.manage_watches import KeepWatches
 from mailcheck.operations.places import CheckTurns
-from mailcheck.web.api.calls import DOWNLOAD, Call, Route, missing
+from mailcheck.web.api.calls import DOWNLOAD, Call, Route, not_found
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 _TAG = "Watches"
 
-_MISSING = missing("watch")
+_MISSING = not_found("watch")
 
-_TOO_MANY = Answer(
+_TOO_MANY = Response(
     f"Its alerts would go to more than the {MOST_WEBHOOKS} webhooks of an account.",
     [json_body("too many receivers", Error)],
 )
@@ -63,12 +63,12 @@ WATCH_CREATE = Operation(
     "to webhooks (`newWebhooks` shows their secrets this once), and addresses of mail, where the "
     "operator allows them. The first run says how it is; nothing of that is an alert.",
     {
-        200: Answer(
+        200: Response(
             "The watch.",
             [json_body("watch made", KeptWatch)],
             links={"show": Link("getWatch", _THIS, "see what was found out")},
         ),
-        409: Answer(
+        409: Response(
             f"It is watched already, or the account has {MOST_WATCHES} watches.",
             [json_body("watch exists", Error)],
         ),
@@ -83,7 +83,7 @@ WATCHES_CREATE = Operation(
     "Watch many at once",
     f"Up to {MOST_AT_ONCE}. Those that can't be watched are named with the reason, and keep no "
     "other from being made.",
-    {200: Answer("What came of each.", [json_body("watches made", MadeWatches)])},
+    {200: Response("What came of each.", [json_body("watches made", MadeWatches)])},
     NewWatches,
     reads_body=True,
 )
@@ -93,7 +93,7 @@ WATCHES_LIST = Operation(
     _TAG,
     "List the watches",
     "By their targets, with all alerts that are open.",
-    {200: Answer("The watches.", [json_body("watches", Watches)])},
+    {200: Response("The watches.", [json_body("watches", Watches)])},
     ListPage,
 )
 
@@ -102,7 +102,7 @@ WATCH_SHOW = Operation(
     _TAG,
     "Look at a watch",
     "With what was found out last, and its alerts.",
-    {200: Answer("The watch.", [json_body("watch", WatchWithState)]), 404: _MISSING},
+    {200: Response("The watch.", [json_body("watch", WatchWithState)]), 404: _MISSING},
     NoParameters,
 )
 
@@ -112,7 +112,7 @@ WATCH_CHANGE = Operation(
     "Change a watch",
     "What is not named stays as it is.",
     {
-        200: Answer("The watch.", [json_body("watch changed", KeptWatch)]),
+        200: Response("The watch.", [json_body("watch changed", KeptWatch)]),
         404: _MISSING,
         409: _TOO_MANY,
     },
@@ -125,7 +125,7 @@ WATCH_DELETE = Operation(
     _TAG,
     "Delete a watch",
     "With its history and its alerts.",
-    {200: Answer("It is deleted.", [json_body("watch deleted", DeletedWatch)]), 404: _MISSING},
+    {200: Response("It is deleted.", [json_body("watch deleted", DeletedWatch)]), 404: _MISSING},
     NoParameters,
 )
 
@@ -135,9 +135,9 @@ WATCH_RUN = Operation(
     "Run a watch now",
     "As if it were due: after a change in the zone, say. When it is run next stays as it is.",
     {
-        200: Answer("What was found out.", [json_body("watch run", WatchWithState)]),
+        200: Response("What was found out.", [json_body("watch run", WatchWithState)]),
         404: _MISSING,
-        409: Answer("It is being run.", [json_body("watch busy", Error)]),
+        409: Response("It is being run.", [json_body("watch busy", Error)]),
     },
     NoParameters,
 )
@@ -147,7 +147,7 @@ WATCH_HISTORY = Operation(
     _TAG,
     "Read what changed",
     f"Changes and scores, oldest first; of changes the newest {MOST_CHANGES}.",
-    {200: Answer("The history.", [json_body("watch history", WatchHistory)]), 404: _MISSING},
+    {200: Response("The history.", [json_body("watch history", WatchHistory)]), 404: _MISSING},
     GetWatchHistory,
 )
 
@@ -157,7 +157,7 @@ WATCH_TABLE = Operation(
     "Download what changed",
     "The same as a table (CSV): a row for each change, and for each factor of a score.",
     {
-        200: Answer("The table.", [Body(media_type="text/csv")], DOWNLOAD),
+        200: Response("The table.", [Body(media_type="text/csv")], DOWNLOAD),
         404: _MISSING,
     },
     GetWatchHistory,
@@ -169,8 +169,8 @@ ALERT_ACKNOWLEDGE = Operation(
     "Acknowledge an alert",
     "You know of it: it is told no more, but its end is.",
     {
-        200: Answer("The alert.", [json_body("alert acknowledged", WatchAlert)]),
-        404: missing("alert"),
+        200: Response("The alert.", [json_body("alert acknowledged", WatchAlert)]),
+        404: not_found("alert"),
     },
     NoParameters,
 )
@@ -202,30 +202,30 @@ class WatchRoutes:
 
     async def create(self, call: Call[NewWatch]) -> Reply:
         """POST /watches."""
-        asked = call.asked
-        made = await self._watches.create(call.caller.account_id, asked.target, asked.settings)
+        request = call.request
+        made = await self._watches.create(call.caller.account_id, request.target, request.settings)
         return json_reply(render_kept(made))
 
     async def create_many(self, call: Call[NewWatches]) -> Reply:
         """POST /watches/many."""
-        wanted = [(one.target, one.settings) for one in call.asked.watches]
+        wanted = [(one.target, one.settings) for one in call.request.watches]
         outcomes = await self._watches.create_many(call.caller.account_id, wanted)
         return json_reply(render_made([target for target, _ in wanted], outcomes))
 
     async def all(self, call: Call[ListPage]) -> Reply:
         """GET /watches."""
-        account_id, asked = call.caller.account_id, call.asked
-        found = await self._watches.of_account(account_id, asked.limit, asked.offset)
+        account_id, request = call.caller.account_id, call.request
+        found = await self._watches.of_account(account_id, request.limit, request.offset)
         return json_reply(render_page(found, await self._watches.open_alerts(account_id)))
 
     async def show(self, call: Call[NoParameters]) -> Reply:
         """GET /watches/{watchId}."""
         shown = await self._watches.show(call.caller.account_id, call.watch_id)
-        return json_reply(render_shown(shown, call.asked_at))
+        return json_reply(render_shown(shown, call.received_at))
 
     async def change(self, call: Call[WatchChoice]) -> Reply:
         """PATCH /watches/{watchId}."""
-        account_id, choice = call.caller.account_id, call.asked
+        account_id, choice = call.caller.account_id, call.request
         changed = await self._watches.change(account_id, call.watch_id, choice.changed)
         return json_reply(render_kept(changed))
 
@@ -239,17 +239,17 @@ class WatchRoutes:
         account_id = call.caller.account_id
         async with self._turns.held(account_id):
             shown = await self._watches.run(account_id, call.watch_id)
-        return json_reply(render_shown(shown, call.asked_at))
+        return json_reply(render_shown(shown, call.received_at))
 
     async def history(self, call: Call[GetWatchHistory]) -> Reply:
         """GET /watches/{watchId}/history."""
-        since = call.asked.since
+        since = call.request.since
         watch, history = await self._watches.history(call.caller.account_id, call.watch_id, since)
-        return json_reply(render_history(watch, history, since, call.asked_at))
+        return json_reply(render_history(watch, history, since, call.received_at))
 
     async def table(self, call: Call[GetWatchHistory]) -> Reply:
         """GET /watches/{watchId}/history.csv."""
-        since = call.asked.since
+        since = call.request.since
         watch, history = await self._watches.history(call.caller.account_id, call.watch_id, since)
         name = f"history-{watch.target}.csv".replace(":", "-")
         return download_reply(write_csv(watch, history), "text/csv; charset=utf-8", name)

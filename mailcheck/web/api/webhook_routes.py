@@ -18,19 +18,19 @@ from mailcheck.api.inbox.webhooks import (
     render_webhook,
     render_webhooks,
 )
-from mailcheck.api.openapi.operations import Answer, Link, Operation, json_body
+from mailcheck.api.openapi.operations import Link, Operation, Response, json_body
 from mailcheck.api.requests.inbox import NewWebhook, WebhookReplay
-from mailcheck.api.requests.reading import NoParameters
+from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
-from mailcheck.web.api.calls import Call, Route, missing
+from mailcheck.web.api.calls import Call, Route, not_found
 from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Webhooks"
 
-_MISSING = missing("webhook")
+_MISSING = not_found("webhook")
 
-_ENDED = Answer(
+_ENDED = Response(
     "Its receiver has ended the webhook with 410: delete it, and make another one.",
     [json_body("webhook ended", Error)],
 )
@@ -49,12 +49,12 @@ WEBHOOK_CREATE = Operation(
     "that are not public are only posted to where the operator allows it. What gets no 2xx is "
     "tried again for a day, and holds up what comes after it.",
     {
-        200: Answer(
+        200: Response(
             "The webhook, with its secret.",
             [json_body("webhook made", WebhookWithSecret)],
             links=_LINKS,
         ),
-        409: Answer(
+        409: Response(
             f"The account has {MOST_WEBHOOKS} webhooks.", [json_body("too many webhooks", Error)]
         ),
     },
@@ -67,7 +67,7 @@ WEBHOOKS_LIST = Operation(
     _TAG,
     "List the webhooks",
     "And how each stands.",
-    {200: Answer("The webhooks.", [json_body("webhooks", Webhooks)])},
+    {200: Response("The webhooks.", [json_body("webhooks", Webhooks)])},
     NoParameters,
 )
 
@@ -78,7 +78,7 @@ WEBHOOK_SHOW = Operation(
     f"With its last {DELIVERIES_KEPT} deliveries. Of what a receiver answers the status alone is "
     "kept.",
     {
-        200: Answer("The webhook.", [json_body("webhook", ShownWebhookShape)]),
+        200: Response("The webhook.", [json_body("webhook", ShownWebhookShape)]),
         404: _MISSING,
     },
     NoParameters,
@@ -89,7 +89,10 @@ WEBHOOK_DELETE = Operation(
     _TAG,
     "Delete a webhook",
     "Nothing more is posted.",
-    {200: Answer("It is deleted.", [json_body("webhook deleted", DeletedWebhook)]), 404: _MISSING},
+    {
+        200: Response("It is deleted.", [json_body("webhook deleted", DeletedWebhook)]),
+        404: _MISSING,
+    },
     NoParameters,
 )
 
@@ -99,7 +102,7 @@ WEBHOOK_ROTATE = Operation(
     "Give a webhook a new secret",
     "For a day what is posted is signed with both, so that a receiver can change over.",
     {
-        200: Answer(
+        200: Response(
             "The webhook, with its new secret.", [json_body("webhook rotated", RotatedWebhook)]
         ),
         404: _MISSING,
@@ -113,7 +116,7 @@ WEBHOOK_TEST = Operation(
     "Post a made-up message",
     "At once, signed as any other, and whatever state the webhook is in, which stays as it is.",
     {
-        200: Answer("What came of it.", [json_body("webhook test", WebhookAttempt)]),
+        200: Response("What came of it.", [json_body("webhook test", WebhookAttempt)]),
         404: _MISSING,
     },
     NoParameters,
@@ -126,7 +129,7 @@ WEBHOOK_REPLAY = Operation(
     "Of all that matches after a cursor and is still there, with the same webhook-id as before. A "
     "later cursor than its own skips what lies between. A paused webhook goes on.",
     {
-        200: Answer("The webhook.", [json_body("webhook replayed", Webhook)]),
+        200: Response("The webhook.", [json_body("webhook replayed", Webhook)]),
         404: _MISSING,
         409: _ENDED,
     },
@@ -140,7 +143,7 @@ WEBHOOK_RESUME = Operation(
     "Let a webhook go on",
     "One that fails or is paused is tried at once, from where it stands.",
     {
-        200: Answer("The webhook.", [json_body("webhook resumed", Webhook)]),
+        200: Response("The webhook.", [json_body("webhook resumed", Webhook)]),
         404: _MISSING,
         409: _ENDED,
     },
@@ -170,8 +173,8 @@ class WebhookRoutes:
 
     async def create(self, call: Call[NewWebhook]) -> Reply:
         """POST /inbox/webhooks."""
-        asked = call.asked
-        made = await self._webhooks.create(call.caller.account_id, asked.url, asked.wanted)
+        request = call.request
+        made = await self._webhooks.create(call.caller.account_id, request.url, request.wanted)
         return json_reply(render_created(made))
 
     async def all(self, call: Call[NoParameters]) -> Reply:
@@ -202,7 +205,7 @@ class WebhookRoutes:
     async def replay(self, call: Call[WebhookReplay]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/replay."""
         restarted = await self._webhooks.restart(
-            call.caller.account_id, call.webhook_id, call.asked.after
+            call.caller.account_id, call.webhook_id, call.request.after
         )
         return json_reply(render_webhook(restarted))
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from twisted.web.server import Request
 
-from mailcheck.api.requests.reading import Query, split_query
+from mailcheck.api.requests.parsing import Query, split_query
 from mailcheck.core.errors import FormExpired
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.accounts.sign_in import DashboardSessions

@@ -19,7 +19,7 @@ from mailcheck.web.dashboard.admission import Admission, read_parameters
 from mailcheck.web.dashboard.cookies import VISITOR, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, redirect, write_span
 from mailcheck.web.dashboard.visits import Page, Visit, own_path
-from mailcheck.web.site.errors import ERRORS, SESSION_ENDED, STATUSES, TOO_LARGE
+from mailcheck.web.site.errors import CONTENT_TOO_LARGE, ERRORS, NOT_SIGNED_IN, STATUSES
 from mailcheck.web.site.event_streams import Stream, send_stream
 from mailcheck.web.site.replies import (
     COMMON_HEADERS,
@@ -68,7 +68,7 @@ class Dashboard:
         """Answer a request for one of the pages."""
         return Deferred.fromCoroutine(self._serve(request, self._pages[asked], values))
 
-    def refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+    def reject_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
         """Answer a path or method that no page has."""
 
         async def refuse(visit: Visit) -> Reply:
@@ -105,7 +105,7 @@ class Dashboard:
     async def _handle(self, visit: Visit, page: Page) -> Reply | Stream:
         request = visit.request
         if isinstance(request, BoundedRequest) and request.is_too_large:
-            return error_reply(TOO_LARGE, f"a request body has at most {MAX_BODY} bytes")
+            return error_reply(CONTENT_TOO_LARGE, f"a request body has at most {MAX_BODY} bytes")
         if visit.owner is None and not page.is_open:
             return _send_to_sign_in(visit)
         # A path that leads nowhere, or does not take the method, has nothing to read.
@@ -139,7 +139,7 @@ def prefers_html(request: Request) -> bool:
 def _send_to_sign_in(visit: Visit) -> Reply:
     """Ask a person to sign in, and lead them back to the page that they wanted."""
     if not prefers_html(visit.request):
-        return error_reply(SESSION_ENDED, "your session has ended: sign in again")
+        return error_reply(NOT_SIGNED_IN, "your session has ended: sign in again")
     wanted = own_path(visit.request.uri.decode("ascii", "replace"))
     if visit.request.method == b"POST" or wanted == "/":
         return redirect(visit, "/sign-in")

@@ -15,7 +15,7 @@ from mailcheck.core.instants import Instant, format_instant
 from mailcheck.web.dashboard.cookies import THEMES, theme_of
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Visit
-from mailcheck.web.site.errors import NOWHERE, status_of
+from mailcheck.web.site.errors import NOT_FOUND, status_of
 from mailcheck.web.site.replies import Reply
 
 Entry = tuple[str, str]
@@ -186,10 +186,10 @@ class Renderer(Struct, frozen=True):
             form_token=lambda: field.format(FORM_TOKEN, visit.form_secret.token()),
             bare_form_token=visit.form_secret.token,
             menu=[
-                (title, entry, is_current(entry, path) and status != NOWHERE)
+                (title, entry, is_current(entry, path) and status != NOT_FOUND)
                 for title, entry in MENU
             ],
-            below=lines_below("" if status == NOWHERE else path),
+            below=lines_below("" if status == NOT_FOUND else path),
             refuses_mail=self._refuses_mail(),
             here_uri=visit.request.uri.decode("ascii", "replace"),
             theme=theme_of(visit),

@@ -8,7 +8,7 @@ from importlib.resources import files
 from msgspec import Struct
 
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.errors import NOWHERE
+from mailcheck.web.site.errors import NOT_FOUND
 from mailcheck.web.site.replies import VARY, Reply, accepts_gzip, error_reply
 
 MEDIA_TYPES = {
@@ -50,7 +50,7 @@ class StaticFiles:
         """GET /static/<digest>/<name>."""
         file = self._files.get(visit.path["name"])
         if file is None or file.digest != visit.path["digest"]:
-            return error_reply(NOWHERE, "there is no such file (any more): load the page again")
+            return error_reply(NOT_FOUND, "there is no such file (any more): load the page again")
         headers = {"Cache-Control": IMMUTABLE, **VARY}
         if not accepts_gzip(visit.request):
             return Reply(200, file.body, file.media_type, headers)

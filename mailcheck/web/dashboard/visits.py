@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from twisted.web.server import Request
 
-from mailcheck.api.requests.reading import Query
+from mailcheck.api.requests.parsing import Query
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Account
 from mailcheck.core.identifiers import RandomBytes, new_session_secret

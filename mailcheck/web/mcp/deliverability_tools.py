@@ -3,14 +3,14 @@
 from typing import Any
 
 from mailcheck.api.mcp.deliverability import (
-    AskForReport,
     GenerateResult,
     ReportResult,
+    WaitForTestArguments,
     describe_test_wait,
     render_generated,
     render_test_wait,
 )
-from mailcheck.api.requests.reading import NoParameters
+from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
 from mailcheck.ports.clocks import Now
@@ -55,7 +55,7 @@ class DeliverabilityTools:
                 "wait_for_test",
                 "Wait for a deliverability report",
                 WAIT_FOR_TEST,
-                AskForReport,
+                WaitForTestArguments,
                 ReportResult,
                 self.wait_for_test,
                 Annotations(is_open_world=True),
@@ -67,11 +67,11 @@ class DeliverabilityTools:
         test = await self._operations.manage.create(call.caller.account_id)
         return as_json_text(render_generated(test, self._domain))
 
-    async def wait_for_test(self, call: ToolCall[AskForReport]) -> ToolResult:
+    async def wait_for_test(self, call: ToolCall[WaitForTestArguments]) -> ToolResult:
         """Wait for the end of a test."""
-        test_id, timeout = call.asked.test_id, min(call.asked.timeout, ANSWERED_BY)
-        call.expect(timeout, "waiting for the mail and its report")
+        test_id, timeout = call.request.test_id, min(call.request.timeout, ANSWERED_BY)
+        call.announce(timeout, "waiting for the mail and its report")
         found = await self._operations.wait.wait(call.caller, test_id, timeout)
-        waited = max(0, self._now() - call.asked_at) / SECOND
+        waited = max(0, self._now() - call.received_at) / SECOND
         structured = render_test_wait(found, waited, self._domain, call.fence, call.urls)
         return ToolResult(structured, describe_test_wait(structured, call.fence))

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from mailcheck.api.mcp.untrusted import new_fence
-from mailcheck.api.requests.reading import read_arguments
+from mailcheck.api.requests.parsing import read_arguments
 from mailcheck.api.shapes import JsonObject, dump_json
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller
@@ -27,7 +27,6 @@ from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import Instant
 from mailcheck.core.version import installed_version
 from mailcheck.operations.incidents import shown
-from mailcheck.web.mcp.eras import REVISIONS, Era, complete_result, negotiate
 from mailcheck.web.mcp.json_rpc import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -35,7 +34,7 @@ from mailcheck.web.mcp.json_rpc import (
     RpcError,
     shorten,
 )
-from mailcheck.web.mcp.posts import Channel
+from mailcheck.web.mcp.protocol_modes import REVISIONS, ProtocolMode, complete_result, negotiate
 from mailcheck.web.mcp.tools import (
     Tool,
     ToolCall,
@@ -44,7 +43,8 @@ from mailcheck.web.mcp.tools import (
     render_tool_failure,
     render_tool_result,
 )
-from mailcheck.web.site.errors import NOT_NOW, TRY_AGAIN, status_of
+from mailcheck.web.mcp.transport import ProgressChannel
+from mailcheck.web.site.errors import RETRY_AFTER_SECONDS, SERVICE_UNAVAILABLE, status_of
 
 
 def _as_it_is(failure: ExpectedFailure) -> str:
@@ -52,7 +52,7 @@ def _as_it_is(failure: ExpectedFailure) -> str:
 
 
 def _again(failure: ExpectedFailure) -> str:
-    return f"{failure}; the same call may work in {TRY_AGAIN} seconds"
+    return f"{failure}; the same call may work in {RETRY_AFTER_SECONDS} seconds"
 
 
 def _again_from(failure: ExpectedFailure) -> str:
@@ -71,7 +71,7 @@ TOOL_FAILURES: dict[type[ExpectedFailure], Callable[[ExpectedFailure], str]] = {
     StoreUnavailable: _again,
 }
 
-REFUSALS = (InvalidCredentials, LimitExceeded, ShuttingDown, StoreUnavailable)
+HTTP_FAILURES = (InvalidCredentials, LimitExceeded, ShuttingDown, StoreUnavailable)
 """These are for the client: HTTP says them, as it does on the REST side."""
 
 
@@ -89,13 +89,13 @@ def explain_failure(failure: ExpectedFailure) -> str:
 
 def refuse(failure: ExpectedFailure) -> RpcError:
     """Turn a failure into the refusal of a request; one in no table is our own mistake."""
-    if not isinstance(failure, REFUSALS):
+    if not isinstance(failure, HTTP_FAILURES):
         raise failure
     failure = shown(failure)
     status = status_of(failure)
     retry_after = failure.retry_after if isinstance(failure, LimitExceeded) else None
-    if status == NOT_NOW:
-        retry_after = TRY_AGAIN
+    if status == SERVICE_UNAVAILABLE:
+        retry_after = RETRY_AFTER_SECONDS
     return RpcError(status, str(failure), retry_after=retry_after, reference=failure.reference)
 
 
@@ -133,15 +133,15 @@ receiver sees of that mail, what each fault costs, and how to mend it."""
 _CAPABILITIES: JsonObject = {"tools": {"listChanged": False}}
 
 
-class Asked(Struct, frozen=True):
+class ReceivedRequest(Struct, frozen=True):
     """An admitted request: of whom, when, and how its client reaches us and is kept informed."""
 
     request: Request
-    era: Era
+    mode: ProtocolMode
     caller: Caller
-    asked_at: Instant
+    received_at: Instant
     urls: PublicUrls
-    channel: Channel
+    channel: ProgressChannel
 
 
 class Dispatcher:
@@ -160,7 +160,7 @@ class Dispatcher:
         }
 
     @cached_property
-    def _constant(self) -> Mapping[tuple[Era, str], bytes]:
+    def _constant(self) -> Mapping[tuple[ProtocolMode, str], bytes]:
         """Write what is the same for all as soon as one asks: many daemons have no agents."""
         listed: JsonObject = {"tools": [describe_tool(tool) for tool in self._tools.values()]}
         discovered: JsonObject = {
@@ -169,26 +169,26 @@ class Dispatcher:
             "instructions": INSTRUCTIONS,
         }
         return {
-            (era, method): self._complete(result, era, method)
-            for era, method, result in (
-                (Era.HANDSHAKE, "ping", {}),
-                (Era.HANDSHAKE, "tools/list", listed),
-                (Era.STATELESS, "tools/list", listed),
-                (Era.STATELESS, "server/discover", discovered),
+            (mode, method): self._complete(result, mode, method)
+            for mode, method, result in (
+                (ProtocolMode.HANDSHAKE, "ping", {}),
+                (ProtocolMode.HANDSHAKE, "tools/list", listed),
+                (ProtocolMode.STATELESS, "tools/list", listed),
+                (ProtocolMode.STATELESS, "server/discover", discovered),
             )
         }
 
-    async def respond(self, asked: Asked) -> bytes:
+    async def respond(self, received: ReceivedRequest) -> bytes:
         """Give the result of a request, as JSON.
 
         :raises RpcError: the protocol's own error.
         """
-        request, era = asked.request, asked.era
+        request, mode = received.request, received.mode
         if request.method == TOOL_CALL:
-            return self._complete(await self._call_tool(asked), era, TOOL_CALL)
-        if request.method == "initialize" and era is Era.HANDSHAKE:
-            return self._complete(self._initialize(request.params), era, request.method)
-        constant = self._constant.get((era, request.method))
+            return self._complete(await self._call_tool(received), mode, TOOL_CALL)
+        if request.method == "initialize" and mode is ProtocolMode.HANDSHAKE:
+            return self._complete(self._initialize(request.params), mode, request.method)
+        constant = self._constant.get((mode, request.method))
         if constant is None:
             raise RpcError(
                 METHOD_NOT_FOUND,
@@ -209,8 +209,8 @@ class Dispatcher:
             "instructions": INSTRUCTIONS,
         }
 
-    async def _call_tool(self, asked: Asked) -> JsonObject:
-        params = asked.request.params
+    async def _call_tool(self, received: ReceivedRequest) -> JsonObject:
+        params = received.request.params
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, "name is not a string: which tool?")
@@ -222,16 +222,16 @@ class Dispatcher:
             raise RpcError(INVALID_PARAMS, f"Unknown tool: {shorten(name)}; there are: {known}")
         try:
             call = ToolCall(
-                asked.caller,
-                asked.asked_at,
-                asked.urls,
+                received.caller,
+                received.received_at,
+                received.urls,
                 read_arguments(tool.request, arguments or {}),
                 new_fence(self._random_bytes),
-                asked.channel.expect,
+                received.channel.announce,
             )
             return render_tool_result(await tool.handle(call))
         except ExpectedFailure as failure:
             return render_tool_failure(explain_failure(failure))
 
-    def _complete(self, result: JsonObject, era: Era, method: str) -> bytes:
-        return dump_json(complete_result(result, era, method, self._server))
+    def _complete(self, result: JsonObject, mode: ProtocolMode, method: str) -> bytes:
+        return dump_json(complete_result(result, mode, method, self._server))

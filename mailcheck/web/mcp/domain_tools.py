@@ -4,11 +4,11 @@ from typing import Any
 
 from mailcheck.api.mcp.domains import (
     MOST_SENDERS,
-    AskForDomain,
-    AskForReports,
-    AskForWatch,
     BlocklistsResult,
+    CheckDomainArguments,
     DomainResult,
+    GetReportsArguments,
+    GetWatchArguments,
     MxResult,
     ReportsResult,
     WatchesResult,
@@ -22,7 +22,7 @@ from mailcheck.api.mcp.domains import (
 )
 from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, BlocklistRequest, MxRequest
 from mailcheck.api.requests.fields import LARGEST_PAGE
-from mailcheck.api.requests.reading import NoParameters
+from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.domain_names import (
     parse_blocklist_query,
     parse_domain,
@@ -100,7 +100,7 @@ class AgentDomainTools:
                 "check_domain",
                 "Check a domain's mail set-up",
                 CHECK_DOMAIN,
-                AskForDomain,
+                CheckDomainArguments,
                 DomainResult,
                 self.check_domain,
                 _FROM_OUTSIDE,
@@ -125,17 +125,17 @@ class AgentDomainTools:
             ),
         ]
 
-    async def check_domain(self, call: ToolCall[AskForDomain]) -> ToolResult:
+    async def check_domain(self, call: ToolCall[CheckDomainArguments]) -> ToolResult:
         """Score a domain and say what to fix."""
-        asked = call.asked
+        request = call.request
         query = ReputationQuery(
-            parse_domain(asked.domain, allow_special_use=self._allow_special_use),
-            () if asked.selector is None else (asked.selector,),
+            parse_domain(request.domain, allow_special_use=self._allow_special_use),
+            () if request.selector is None else (request.selector,),
             ()
-            if asked.ip is None
-            else (parse_host_address(asked.ip, allow_private=self._allow_private),),
+            if request.ip is None
+            else (parse_host_address(request.ip, allow_private=self._allow_private),),
         )
-        call.expect(DEADLINE, "asking name servers, mail hosts and blocklists")
+        call.announce(DEADLINE, "asking name servers, mail hosts and blocklists")
         async with self._turns.held(call.caller.account_id):
             offered = await self._operations.offer(call.caller.account_id)
             found = await self._operations.reputation.compute(query, offered)
@@ -143,13 +143,13 @@ class AgentDomainTools:
 
     async def check_mx(self, call: ToolCall[MxRequest]) -> ToolResult:
         """Look whether a domain takes mail, and at its SPF and DMARC records."""
-        domain = parse_domain(call.asked.domain, allow_special_use=self._allow_special_use)
+        domain = parse_domain(call.request.domain, allow_special_use=self._allow_special_use)
         return as_json_text(render_mx(await self._operations.mx.check(domain)))
 
     async def check_blocklists(self, call: ToolCall[BlocklistRequest]) -> ToolResult:
         """Ask 32 blocklists."""
         query = parse_blocklist_query(
-            call.asked.query,
+            call.request.query,
             allow_special_use=self._allow_special_use,
             allow_private=self._allow_private,
         )
@@ -158,7 +158,7 @@ class AgentDomainTools:
         return as_json_text(render_listings(check))
 
 
-LONGEST_LOOK = 10.0
+REPORTS_DURATION = 10.0
 """Seconds for names and lists of those who send."""
 
 
@@ -176,22 +176,22 @@ class ReportTools:
                 "get_reports",
                 "Reports",
                 GET_REPORTS,
-                AskForReports,
+                GetReportsArguments,
                 ReportsResult,
                 self.get_reports,
                 Annotations(is_open_world=True),
             )
         ]
 
-    async def get_reports(self, call: ToolCall[AskForReports]) -> ToolResult:
+    async def get_reports(self, call: ToolCall[GetReportsArguments]) -> ToolResult:
         """Say who sends as a domain, and what could not be encrypted on the way to it."""
-        account_id, page = call.caller.account_id, call.asked.page
+        account_id, page = call.caller.account_id, call.request.page
         own = await self._reports.addresses(account_id)
         domains = await self._reports.domains(account_id)
         shown = tls = None
-        if call.asked.domain is not None:
-            domain = parse_domain(call.asked.domain, allow_special_use=True)
-            call.expect(LONGEST_LOOK, "asking for names of those who send")
+        if call.request.domain is not None:
+            domain = parse_domain(call.request.domain, allow_special_use=True)
+            call.announce(REPORTS_DURATION, "asking for names of those who send")
             span = (account_id, domain, DEFAULT_REPORT_DAYS, MOST_SENDERS, page)
             async with self._turns.held(account_id):
                 shown = await self._reports.dmarc(*span)
@@ -220,7 +220,7 @@ class WatchTools:
                 "get_watch",
                 "Look at a watch",
                 GET_WATCH,
-                AskForWatch,
+                GetWatchArguments,
                 WatchResult,
                 self.get_watch,
             ),
@@ -232,9 +232,9 @@ class WatchTools:
         page = await self._watches.of_account(account_id, LARGEST_PAGE)
         return as_json_text(render_watches(page, await self._watches.open_alerts(account_id)))
 
-    async def get_watch(self, call: ToolCall[AskForWatch]) -> ToolResult:
+    async def get_watch(self, call: ToolCall[GetWatchArguments]) -> ToolResult:
         """Show a watch with its newest changes."""
-        account_id, watch_id = call.caller.account_id, call.asked.watch_id
+        account_id, watch_id = call.caller.account_id, call.request.watch_id
         shown = await self._watches.show(account_id, watch_id)
         _, history = await self._watches.history(account_id, watch_id)
-        return as_json_text(render_one(shown, history, call.asked_at))
+        return as_json_text(render_one(shown, history, call.received_at))

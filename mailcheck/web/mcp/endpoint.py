@@ -20,15 +20,8 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.cluster import WakeUps
-from mailcheck.web.api.admission import Gate, Refused, usage_headers
-from mailcheck.web.mcp.dispatch import TOOL_CALL, Asked, Dispatcher, refuse
-from mailcheck.web.mcp.eras import (
-    STATELESS_REVISIONS,
-    Era,
-    check_envelope,
-    check_version,
-    find_era,
-)
+from mailcheck.web.api.access_control import AccessControl, Denied, rate_limit_headers
+from mailcheck.web.mcp.dispatch import TOOL_CALL, Dispatcher, ReceivedRequest, refuse
 from mailcheck.web.mcp.json_rpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -40,8 +33,15 @@ from mailcheck.web.mcp.json_rpc import (
     RpcError,
     is_request_id,
 )
-from mailcheck.web.mcp.posts import Post, Silence
-from mailcheck.web.site.errors import FOREIGN_ORIGIN
+from mailcheck.web.mcp.protocol_modes import (
+    STATELESS_REVISIONS,
+    ProtocolMode,
+    check_envelope,
+    check_version,
+    detect_mode,
+)
+from mailcheck.web.mcp.transport import McpExchange, NoProgress
+from mailcheck.web.site.errors import FORBIDDEN_ORIGIN
 from mailcheck.web.site.requests import RequestUrls
 
 
@@ -107,7 +107,7 @@ class McpEndpoint(Resource):
 
     def __init__(
         self,
-        gate: Gate,
+        access: AccessControl,
         dispatcher: Dispatcher,
         urls: RequestUrls,
         cancellations: WakeUps[str],
@@ -115,7 +115,7 @@ class McpEndpoint(Resource):
     ) -> None:
         super().__init__()
         self.in_flight = CallsInFlight(cancellations)
-        self._gate = gate
+        self._access = access
         self._dispatcher = dispatcher
         self._urls = urls
         self._origins = _allowed_origins(urls.default.public_url)
@@ -125,87 +125,99 @@ class McpEndpoint(Resource):
 
     def render(self, request: HttpRequest) -> int:
         """Answer a request, some time."""
-        post = Post(request, self._clock, self._now())
-        exchange = Deferred.fromCoroutine(self._serve(post))
+        exchange = McpExchange(request, self._clock, self._now())
+        serving = Deferred.fromCoroutine(self._serve(exchange))
 
         def hang_up(_: Failure) -> None:
-            post.is_gone = True
-            exchange.cancel()
+            exchange.is_gone = True
+            serving.cancel()
 
         request.notifyFinish().addErrback(hang_up)
         return NOT_DONE_YET
 
-    async def _serve(self, post: Post) -> None:
+    async def _serve(self, exchange: McpExchange) -> None:
         try:
-            await self._handle(post)
+            await self._handle(exchange)
         except CancelledError:
-            if not post.is_gone:
-                post.accept()
+            if not exchange.is_gone:
+                exchange.accept()
         except RpcError as error:
-            post.refuse(error)
+            exchange.refuse(error)
         except ExpectedFailure as failure:
-            post.refuse(refuse(failure))
+            exchange.refuse(refuse(failure))
         except Exception:
-            post.refuse(self._report_crash())
+            exchange.refuse(self._log_crash())
         finally:
-            post.stop()
+            exchange.stop()
 
-    async def _handle(self, post: Post) -> None:
-        caller = await self._gate.identify(post.http)
-        if isinstance(caller, Refused):
-            post.headers.update(usage_headers(caller.usage))
-            self._check_origin(post)
+    async def _handle(self, exchange: McpExchange) -> None:
+        caller = await self._access.authenticate(exchange.http)
+        if isinstance(caller, Denied):
+            exchange.headers.update(rate_limit_headers(caller.usage))
+            self._check_origin(exchange)
             raise refuse(caller.failure)
-        message = self._read(post)
+        message = self._read(exchange)
         counts = isinstance(message, Request) and message.method == TOOL_CALL
-        admission = await (self._gate.count if counts else self._gate.look)(caller)
-        post.headers.update(usage_headers(admission.usage))
+        access = await (self._access.count if counts else self._access.remaining)(caller)
+        exchange.headers.update(rate_limit_headers(access.usage))
         if isinstance(message, RpcError):
             raise message
-        if isinstance(admission, Refused):
-            raise refuse(admission.failure)
+        if isinstance(access, Denied):
+            raise refuse(access.failure)
         if isinstance(message, Request):
-            await self._answer(post, caller, message)
+            await self._answer(exchange, caller, message)
         else:
-            self._note(post, caller, message)
-            post.accept()
+            self._note(exchange, caller, message)
+            exchange.accept()
 
-    def _check_origin(self, post: Post) -> None:
-        if not self._origins.issuperset(post.header(b"Origin")):
+    def _check_origin(self, exchange: McpExchange) -> None:
+        if not self._origins.issuperset(exchange.header(b"Origin")):
             raise RpcError(
-                FOREIGN_ORIGIN, "this Origin may not use the endpoint: keys are not for browsers"
+                FORBIDDEN_ORIGIN, "this Origin may not use the endpoint: keys are not for browsers"
             )
 
-    def _read(self, post: Post) -> Message | RpcError:
+    def _read(self, exchange: McpExchange) -> Message | RpcError:
         """Read the message; what is wrong is said once it is known what the caller has left."""
         try:
-            self._check_origin(post)
-            return post.read()
+            self._check_origin(exchange)
+            return exchange.read()
         except RpcError as error:
             return error
 
-    async def _answer(self, post: Post, caller: Caller, request: Request) -> None:
-        headers = post.routing_headers()
-        post.era = find_era(request, headers)
-        if post.era is Era.STATELESS:
+    async def _answer(self, exchange: McpExchange, caller: Caller, request: Request) -> None:
+        headers = exchange.routing_headers()
+        exchange.mode = detect_mode(request, headers)
+        if exchange.mode is ProtocolMode.STATELESS:
             check_envelope(request, headers)
         elif request.method == "initialize":
-            post.headers[SESSION.decode()] = self._random_bytes(SESSION_BYTES).hex()
+            exchange.headers[SESSION.decode()] = self._random_bytes(SESSION_BYTES).hex()
         is_call = request.method == TOOL_CALL
-        channel = post.open_channel(request.meta.get("progressToken")) if is_call else Silence()
-        urls = self._urls.of(post.http)
-        asked = Asked(request, post.era, caller, post.asked_at, urls, channel)
-        answer = Deferred.fromCoroutine(self._dispatcher.respond(asked))
-        key = self._call_key(post, caller, request.id) if post.era is Era.HANDSHAKE else None
+        channel = (
+            exchange.open_progress_stream(request.meta.get("progressToken"))
+            if is_call
+            else NoProgress()
+        )
+        urls = self._urls.of(exchange.http)
+        received = ReceivedRequest(
+            request, exchange.mode, caller, exchange.received_at, urls, channel
+        )
+        answer = Deferred.fromCoroutine(self._dispatcher.respond(received))
+        key = (
+            self._call_key(exchange, caller, request.id)
+            if exchange.mode is ProtocolMode.HANDSHAKE
+            else None
+        )
         with self.in_flight.holding(key, answer):
-            post.answer(await answer)
+            exchange.answer(await answer)
 
-    def _note(self, post: Post, caller: Caller, message: Notification | PostedResponse) -> None:
+    def _note(
+        self, exchange: McpExchange, caller: Caller, message: Notification | PostedResponse
+    ) -> None:
         """Take a message that wants no answer.
 
         :raises RpcError: its version is not spoken here, or has no such message.
         """
-        headers = post.routing_headers()
+        headers = exchange.routing_headers()
         check_version(headers)
         is_stateless = any(version in STATELESS_REVISIONS for version in headers.version)
         if isinstance(message, PostedResponse):
@@ -213,19 +225,21 @@ class McpEndpoint(Resource):
                 raise RpcError(INVALID_REQUEST, "this server asks nothing, so nothing is answered")
         elif message.method == "notifications/cancelled" and not is_stateless:
             # A stateless client cancels by hanging up.
-            key = self._call_key(post, caller, message.params.get("requestId"))
+            key = self._call_key(exchange, caller, message.params.get("requestId"))
             if key is not None:
                 self.in_flight.cancel(key)
 
-    def _call_key(self, post: Post, caller: Caller, request_id: object) -> CallKey | None:
-        sessions = post.header(SESSION)
+    def _call_key(
+        self, exchange: McpExchange, caller: Caller, request_id: object
+    ) -> CallKey | None:
+        sessions = exchange.header(SESSION)
         if len(sessions) != 1 or len(sessions[0]) > MAX_SESSION:
             return None
         if not is_request_id(request_id):
             return None
         return CallKey(caller.account_id, sessions[0], request_id)
 
-    def _report_crash(self) -> RpcError:
+    def _log_crash(self) -> RpcError:
         reference = uuid.uuid4().hex[:12]
         self._log.failure("MCP request failed, reference {reference}", reference=reference)
         error = "the service failed; the cause is in its log under the reference"

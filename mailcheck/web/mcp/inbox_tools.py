@@ -7,27 +7,27 @@ from weakref import WeakKeyDictionary
 from mailcheck.api.inbox.overview import InboxAddress, Share, render_address, render_share
 from mailcheck.api.mcp import inbox as shapes
 from mailcheck.api.mcp.inbox import (
-    ChecksInShort,
+    ChecksSummary,
     render_arrival,
     render_arrivals,
-    render_checks_in_short,
-    render_disturbance,
+    render_checks_summary,
     render_extraction,
     render_message_list,
-    render_silence,
-    render_wait_in_vain,
+    render_none_result,
+    render_timed_out_wait,
+    render_unexpected_result,
     render_whole_message,
     shorten,
 )
 from mailcheck.api.mcp.texts import (
     describe_arrival,
     describe_arrivals,
-    describe_disturbance,
     describe_extraction,
     describe_list,
     describe_message,
-    describe_silence,
-    describe_wait_in_vain,
+    describe_no_message,
+    describe_timed_out_wait,
+    describe_unexpected_message,
 )
 from mailcheck.api.mcp.views import MessageView, trim_content, view_content
 from mailcheck.api.shapes import ABSENT, Absent
@@ -151,7 +151,7 @@ class InboxTools:
                 "new_address",
                 "New mail address",
                 NEW_ADDRESS,
-                shapes.NewAddress,
+                shapes.NewAddressArguments,
                 InboxAddress,
                 self.new_address,
             ),
@@ -159,7 +159,7 @@ class InboxTools:
                 "wait_for_message",
                 "Wait for a mail",
                 WAIT_FOR_MESSAGE,
-                shapes.WaitForMail,
+                shapes.WaitForMessageArguments,
                 shapes.WaitResult,
                 self.wait_for_message,
                 _FROM_OUTSIDE,
@@ -168,7 +168,7 @@ class InboxTools:
                 "list_messages",
                 "List received mail",
                 LIST_MESSAGES,
-                shapes.ListMail,
+                shapes.ListMessagesArguments,
                 shapes.ListResult,
                 self.list_messages,
                 _FROM_OUTSIDE,
@@ -181,7 +181,7 @@ class InboxTools:
                 "get_message",
                 "Read a mail",
                 GET_MESSAGE,
-                shapes.GetMessage,
+                shapes.GetMessageArguments,
                 shapes.MessageResult,
                 self.get_message,
                 _FROM_OUTSIDE,
@@ -190,7 +190,7 @@ class InboxTools:
                 "extract",
                 "Extract codes and links",
                 EXTRACT,
-                shapes.OneMessage,
+                shapes.MessageArguments,
                 shapes.ExtractResult,
                 self.extract,
                 _FROM_OUTSIDE,
@@ -199,7 +199,7 @@ class InboxTools:
                 "share_link",
                 "Get a public link",
                 SHARE_LINK,
-                shapes.OneMessage,
+                shapes.MessageArguments,
                 Share,
                 self.share_link,
             ),
@@ -207,116 +207,118 @@ class InboxTools:
                 "delete_message",
                 "Delete a mail",
                 DELETE_MESSAGE,
-                shapes.OneMessage,
+                shapes.MessageArguments,
                 shapes.DeleteResult,
                 self.delete_message,
                 Annotations(is_read_only=False, is_destructive=True),
             ),
         ]
 
-    async def new_address(self, call: ToolCall[shapes.NewAddress]) -> ToolResult:
+    async def new_address(self, call: ToolCall[shapes.NewAddressArguments]) -> ToolResult:
         """Give an address of the inbox, and its cursor now."""
-        tag = call.asked.tag
+        tag = call.request.tag
         if tag is None:
             tag = new_short_id(self._random_bytes)
         inbox = await self._read.state(call.caller.account_id)
         return as_json_text(render_address(inbox, tag, self._domain))
 
-    async def wait_for_message(self, call: ToolCall[shapes.WaitForMail]) -> ToolResult:
+    async def wait_for_message(self, call: ToolCall[shapes.WaitForMessageArguments]) -> ToolResult:
         """Wait for a message that matches, for several, or for none."""
-        wanted, timeout = call.asked.wanted, min(call.asked.seconds, ANSWERED_BY)
-        if call.asked.none:
+        wanted, timeout = call.request.wanted, min(call.request.seconds, ANSWERED_BY)
+        if call.request.none:
             return await self._wait_for_none(call, wanted, timeout)
-        call.expect(timeout, "waiting for a matching message")
-        if call.asked.count is not None:
-            return await self._wait_for_many(call, timeout, call.asked.count)
+        call.announce(timeout, "waiting for a matching message")
+        if call.request.count is not None:
+            return await self._wait_for_many(call, timeout, call.request.count)
         outcome = await self._wait.wait(call.caller, wanted, timeout)
         if isinstance(outcome, TimedOut):
             return _in_vain(outcome, call)
         view = await self._views.of(outcome)
-        waited = max(0, self._now() - call.asked_at) / SECOND
+        waited = max(0, self._now() - call.received_at) / SECOND
         return ToolResult(
             render_arrival(outcome, view, waited, call.fence, call.urls),
             describe_arrival(outcome, view, waited, call.fence),
         )
 
     async def _wait_for_many(
-        self, call: ToolCall[shapes.WaitForMail], timeout: float, count: int
+        self, call: ToolCall[shapes.WaitForMessageArguments], timeout: float, count: int
     ) -> ToolResult:
-        outcome = await self._wait.wait_for_many(call.caller, call.asked.wanted, timeout, count)
+        outcome = await self._wait.wait_for_many(call.caller, call.request.wanted, timeout, count)
         if isinstance(outcome, TimedOut):
             return _in_vain(outcome, call)
-        waited = max(0, self._now() - call.asked_at) / SECOND
+        waited = max(0, self._now() - call.received_at) / SECOND
         return ToolResult(
             render_arrivals(outcome, waited, call.fence, call.urls),
             describe_arrivals(outcome, waited, call.fence),
         )
 
     async def _wait_for_none(
-        self, call: ToolCall[shapes.WaitForMail], wanted: MessageFilter, timeout: float
+        self, call: ToolCall[shapes.WaitForMessageArguments], wanted: MessageFilter, timeout: float
     ) -> ToolResult:
-        call.expect(timeout, "seeing that no matching message comes")
+        call.announce(timeout, "seeing that no matching message comes")
         outcome = await self._wait.wait_for_none(call.caller, wanted, timeout)
         if isinstance(outcome, Quiet):
-            return ToolResult(render_silence(outcome, call.fence), [describe_silence(outcome)])
+            return ToolResult(
+                render_none_result(outcome, call.fence), [describe_no_message(outcome)]
+            )
         message = outcome.message
         view = None if message is None else await self._views.of(message)
         return ToolResult(
-            render_disturbance(outcome, view, call.fence, call.urls),
-            describe_disturbance(outcome, view, call.fence),
+            render_unexpected_result(outcome, view, call.fence, call.urls),
+            describe_unexpected_message(outcome, view, call.fence),
         )
 
-    async def list_messages(self, call: ToolCall[shapes.ListMail]) -> ToolResult:
+    async def list_messages(self, call: ToolCall[shapes.ListMessagesArguments]) -> ToolResult:
         """List messages."""
-        asked = call.asked
+        request = call.request
         messages = await self._read.page(
-            call.caller.account_id, asked.wanted_at(call.asked_at), asked.limit, asked.page
+            call.caller.account_id, request.wanted_at(call.received_at), request.limit, request.page
         )
         return ToolResult(
             render_message_list(messages, call.fence, call.urls),
             describe_list(messages, call.fence),
         )
 
-    async def get_message(self, call: ToolCall[shapes.GetMessage]) -> ToolResult:
+    async def get_message(self, call: ToolCall[shapes.GetMessageArguments]) -> ToolResult:
         """Read a message; a long one in short, unless all of it is asked for."""
-        message = await self._read.message(call.caller.account_id, MessageId(call.asked.id))
-        call.expect(
+        message = await self._read.message(call.caller.account_id, MessageId(call.request.id))
+        call.announce(
             AUTHENTICATION_DEADLINE, "asking whether SPF, DKIM and DMARC vouch for the sender"
         )
         view, authentication = await run_all(
             self._views.of(message), self._authenticate.of(message)
         )
-        checks: ChecksInShort | Absent = ABSENT
-        if call.asked.checks:
-            checks = render_checks_in_short(await self._check.of_message(message))
+        checks: ChecksSummary | Absent = ABSENT
+        if call.request.checks:
+            checks = render_checks_summary(await self._check.of_message(message))
         whole = render_whole_message(message, view, authentication, call.fence, call.urls, checks)
-        if not call.asked.full:
+        if not call.request.full:
             whole, view = shorten(whole, view, call.fence)
         texts = describe_message(message, view, authentication, call.fence, checks)
         return ToolResult(whole, texts)
 
-    async def extract(self, call: ToolCall[shapes.OneMessage]) -> ToolResult:
+    async def extract(self, call: ToolCall[shapes.MessageArguments]) -> ToolResult:
         """Give codes and links of a message, and why."""
-        message = await self._read.message(call.caller.account_id, MessageId(call.asked.id))
+        message = await self._read.message(call.caller.account_id, MessageId(call.request.id))
         view = await self._views.of(message)
         return ToolResult(
             render_extraction(message, view, call.fence),
             describe_extraction(message, view, call.fence),
         )
 
-    async def share_link(self, call: ToolCall[shapes.OneMessage]) -> ToolResult:
+    async def share_link(self, call: ToolCall[shapes.MessageArguments]) -> ToolResult:
         """Give the share link that a message has; one handed out before stays good."""
-        message = await self._read.message(call.caller.account_id, MessageId(call.asked.id))
+        message = await self._read.message(call.caller.account_id, MessageId(call.request.id))
         return as_json_text(render_share(message, call.urls))
 
-    async def delete_message(self, call: ToolCall[shapes.OneMessage]) -> ToolResult:
+    async def delete_message(self, call: ToolCall[shapes.MessageArguments]) -> ToolResult:
         """Delete a message."""
-        message_id = MessageId(call.asked.id)
+        message_id = MessageId(call.request.id)
         await self._delete.one(call.caller.account_id, message_id)
         return as_json_text(shapes.DeleteResult(message_id, deleted=True))
 
 
-def _in_vain(outcome: TimedOut, call: ToolCall[shapes.WaitForMail]) -> ToolResult:
+def _in_vain(outcome: TimedOut, call: ToolCall[shapes.WaitForMessageArguments]) -> ToolResult:
     return ToolResult(
-        render_wait_in_vain(outcome, call.fence), describe_wait_in_vain(outcome, call.fence)
+        render_timed_out_wait(outcome, call.fence), describe_timed_out_wait(outcome, call.fence)
     )

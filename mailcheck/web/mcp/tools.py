@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct, field
 
 from mailcheck.api.mcp.untrusted import Fence
-from mailcheck.api.requests.reading import Request, arguments_schema
+from mailcheck.api.requests.parsing import Request, arguments_schema
 from mailcheck.api.shapes import JsonObject, JsonValue, Shape, as_json, dump_json, outline_of
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller
@@ -23,11 +23,11 @@ class ToolCall(Struct, Generic[R], frozen=True):
     """
 
     caller: Caller
-    asked_at: Instant
+    received_at: Instant
     urls: PublicUrls
-    asked: R
+    request: R
     fence: Fence
-    expect: Callable[[float, str], None]
+    announce: Callable[[float, str], None]
 
 
 class ToolResult(Struct, frozen=True):

@@ -1,7 +1,7 @@
 """Which HTTP status an error is. The only place that says so.
 
 What a client of MCP is told of its tools' failures stands in ``web/mcp/dispatch.py``,
-and which status the protocol wants for an error of JSON-RPC in ``web/mcp/eras.py``.
+and which status the protocol wants for an error of JSON-RPC in ``web/mcp/protocol_modes.py``.
 """
 
 from mailcheck.core.errors import (
@@ -45,7 +45,7 @@ from mailcheck.core.errors import (
 UNAUTHORIZED = 401
 """Comes with ``WWW-Authenticate``: how to send a key."""
 
-NOT_NOW = 503
+SERVICE_UNAVAILABLE = 503
 """Comes with ``Retry-After``: the same request works again in a moment."""
 
 STATUSES: dict[type[ExpectedFailure], int] = {
@@ -78,69 +78,69 @@ STATUSES: dict[type[ExpectedFailure], int] = {
     ReportRefused: 400,
     InboxFull: 409,
     LimitExceeded: 429,
-    WaitInterrupted: NOT_NOW,
-    ShuttingDown: NOT_NOW,
-    StoreUnavailable: NOT_NOW,
-    Overloaded: NOT_NOW,
-    OutOfSpace: NOT_NOW,
+    WaitInterrupted: SERVICE_UNAVAILABLE,
+    ShuttingDown: SERVICE_UNAVAILABLE,
+    StoreUnavailable: SERVICE_UNAVAILABLE,
+    Overloaded: SERVICE_UNAVAILABLE,
+    OutOfSpace: SERVICE_UNAVAILABLE,
 }
 
 # What no exception tells: conditions of HTTP itself, which no operation knows.
 
-NO_REQUEST = 400
+BAD_REQUEST = 400
 """What came over the connection is none."""
 
-NOWHERE = 404
+NOT_FOUND = 404
 """A path that leads nowhere, or names a file that there is not."""
 
-WRONG_METHOD = 405
+METHOD_NOT_ALLOWED = 405
 """The path does not take the method; ``Allow`` lists those that it takes."""
 
-NOT_ACCEPTED = 406
+NOT_ACCEPTABLE = 406
 """The client takes no answer of the only kind there is."""
 
-TOO_LARGE = 413
+CONTENT_TOO_LARGE = 413
 """The body of the request is longer than is read."""
 
-WRONG_MEDIA_TYPE = 415
+UNSUPPORTED_MEDIA_TYPE = 415
 """The body of the request is of a kind that is not read."""
 
-FOREIGN_ORIGIN = 403
+FORBIDDEN_ORIGIN = 403
 """A page of another site asks, in somebody's browser."""
 
-SESSION_ENDED = 401
+NOT_SIGNED_IN = 401
 """Nobody is signed in, and what asks is no person who could be led to do so."""
 
-CRASHED = 500
+INTERNAL_SERVER_ERROR = 500
 """A fault of ours; the answer names the reference under which the log tells it."""
 
-NOT_READY = NOT_NOW
+NOT_READY = SERVICE_UNAVAILABLE
 """The store does not answer."""
 
-UNREAD = NOT_NOW
+BUFFERS_FULL = SERVICE_UNAVAILABLE
 """The client has not read what it was sent before, or all clients together have not."""
 
-TOO_MANY_CONNECTIONS = NOT_NOW
+TOO_MANY_CONNECTIONS = SERVICE_UNAVAILABLE
 """There is no connection left for the client."""
 
 # And answers that hold more than an error.
 
-WAIT_OVER = 408
+WAIT_TIMED_OUT = 408
 """What was waited for has not come in time; the answer says what has, and where to go on."""
 
-NOT_NONE = 409
+UNEXPECTED_MESSAGE = 409
 """A message came where the client wants to be told that none does; the answer holds it."""
 
 UNDETERMINED = 500
 """A check could not find out what it is asked for; the answer holds the part that it knows."""
 
-TRY_AGAIN = 2
+RETRY_AFTER_SECONDS = 2
 """Seconds after which a request that met a fault of ours is worth repeating."""
 
 ERRORS = range(400, 600)
 """All statuses that are no success (RFC 9110 15.5, 15.6)."""
 
-FAULTS = range(500, 600)
+SERVER_ERRORS = range(500, 600)
 """Those of them that say that the fault is ours (RFC 9110 15.6)."""
 
 

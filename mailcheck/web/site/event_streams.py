@@ -17,7 +17,7 @@ from mailcheck.core.errors import ExpectedFailure
 
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 
-STALLED = 30.0
+STALL_TIMEOUT = 30.0
 """Seconds in which a client must read something of 64 KiB that wait for it, or is hung up on."""
 
 RETRY, RETRY_LATER = 1_000, 15_000
@@ -63,7 +63,7 @@ def write_event(kind: str = "", data: object = None, cursor: str = "") -> bytes:
     return b"\n".join(lines) + b"\n\n"
 
 
-def stream_of(
+def make_stream(
     events: AsyncGenerator[T, None],
     first: T,
     write: Callable[[T], bytes],
@@ -108,7 +108,7 @@ async def _keep_pace(request: Request, clock: IReactorTime) -> None:
     pace = _Pace()
     request.registerProducer(pace, True)
     try:
-        await pace.caught_up.addTimeout(STALLED, clock)
+        await pace.caught_up.addTimeout(STALL_TIMEOUT, clock)
     finally:
         if request.channel is not None:  # it goes when the client does
             request.unregisterProducer()

@@ -20,21 +20,21 @@ from twisted.logger import Logger
 from twisted.web.server import Request
 
 from mailcheck.api.errors import Error
-from mailcheck.api.shapes import Shape, dump_json, dump_json_in_pieces
+from mailcheck.api.shapes import Shape, dump_json, dump_json_in_chunks
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded, WaitInterrupted
 from mailcheck.operations.concurrency import Turns
 from mailcheck.operations.incidents import shown
 from mailcheck.web.site.errors import (
-    CRASHED,
-    FAULTS,
-    NOT_NOW,
-    TRY_AGAIN,
+    BUFFERS_FULL,
+    INTERNAL_SERVER_ERROR,
+    RETRY_AFTER_SECONDS,
+    SERVER_ERRORS,
+    SERVICE_UNAVAILABLE,
     UNAUTHORIZED,
-    UNREAD,
     status_of,
 )
 from mailcheck.web.site.event_streams import Stream, send_stream
-from mailcheck.web.site.requests import PacedRequest, header_values, shown_path
+from mailcheck.web.site.requests import PacedRequest, header_values, loggable_path
 
 COMMON_HEADERS = {
     # Nothing here is for a browser to guess at, to frame or to keep.
@@ -82,7 +82,7 @@ async def large_json_reply(
     shape: Shape, turns: Turns, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Reply:
     """Make a JSON response of a shape whose texts may be long: piece by piece, in turns."""
-    body = await dump_json_in_pieces(shape, turns.wait)
+    body = await dump_json_in_chunks(shape, turns.wait)
     return Reply(status, body, JSON, headers or {})
 
 
@@ -99,8 +99,8 @@ def reply_to_failure(failure: ExpectedFailure) -> Reply:
     headers: dict[str, str] = {}
     if isinstance(failure, LimitExceeded):
         headers["Retry-After"] = str(failure.retry_after)
-    if status == NOT_NOW:
-        headers["Retry-After"] = str(TRY_AGAIN)
+    if status == SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     if status == UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(failure, WaitInterrupted) and failure.cursor is not None:
@@ -127,7 +127,7 @@ def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str])
 
 def note_fault(request: Request, reply: Reply) -> None:
     """Set the cause that the log names for a request that fails by an internal error."""
-    if isinstance(request, PacedRequest) and reply.status in FAULTS:
+    if isinstance(request, PacedRequest) and reply.status in SERVER_ERRORS:
         request.problem = reply.problem or request.problem
         request.reference = reply.reference or request.reference
 
@@ -153,7 +153,7 @@ def reply_as_bytes(reply: Reply) -> bytes:
 
 def _unread_reply() -> Reply:
     return error_reply(
-        UNREAD,
+        BUFFERS_FULL,
         "too much is on its way to you, or to all clients: read it first, then try again",
         {"Retry-After": str(UNREAD_RETRY)},
     )
@@ -164,7 +164,7 @@ _log = Logger()
 MoreHeaders = dict[str, str]
 
 
-async def answer(
+async def respond(
     request: Request, handle: Callable[[MoreHeaders], Awaitable[Reply | Stream]]
 ) -> bytes:
     """Run a handler and write what comes of it; gives the body.
@@ -194,24 +194,24 @@ def reply_to_crash(request: Request) -> Reply:
     _log.failure(
         "request {method} {path} failed, reference {reference}",
         method=request.method.decode("ascii", "replace"),
-        path=shown_path(request.path),
+        path=loggable_path(request.path),
         reference=reference,
     )
     if isinstance(request, PacedRequest):
         request.reference = reference
     error = "the service failed; the cause is in its log under the reference"
-    return json_reply({"error": error, "reference": reference}, CRASHED)
+    return json_reply({"error": error, "reference": reference}, INTERNAL_SERVER_ERROR)
 
 
 VARY = {"Vary": "Accept-Encoding"}
 
-SMALL = 1_000
+MIN_COMPRESSED = 1_000
 """Bytes under which compressing is not worth it."""
 
-LARGE = 512 * 1024
+MAX_COMPRESSED = 512 * 1024
 """Bytes over which compressing would hold up the others; an attachment is mostly compressed."""
 
-LEVEL = 5
+COMPRESSION_LEVEL = 5
 
 
 def accepts_gzip(request: Request) -> bool:
@@ -225,14 +225,19 @@ def accepts_gzip(request: Request) -> bool:
 
 def compress(request: Request, reply: Reply) -> Reply:
     """Compress a reply where that pays and the client takes it."""
-    if not SMALL <= len(reply.body) <= LARGE or "Content-Encoding" in reply.headers:
+    if (
+        not MIN_COMPRESSED <= len(reply.body) <= MAX_COMPRESSED
+        or "Content-Encoding" in reply.headers
+    ):
         return reply
     varies = {word.strip() for word in reply.headers.get("Vary", "").split(",")} - {""}
     headers = {**reply.headers, "Vary": ", ".join(sorted({*varies, VARY["Vary"]}))}
     if not accepts_gzip(request):
         return replace(reply, headers=headers)
     headers["Content-Encoding"] = "gzip"
-    return replace(reply, body=gzip.compress(reply.body, LEVEL, mtime=0), headers=headers)
+    return replace(
+        reply, body=gzip.compress(reply.body, COMPRESSION_LEVEL, mtime=0), headers=headers
+    )
 
 
 FALLBACK_NAME = "attachment"

@@ -25,14 +25,14 @@ from mailcheck.core.network_addresses import (
 )
 from mailcheck.ports.journals import WebFault
 
-PIECE = 32_768
+CHUNK = 32_768
 """Bytes handed to a connection at a time, which stops us at 64 KiB that nobody has read; what
 is no longer than this goes out whole."""
 
-HELD_BYTES = 536_870_912
+MAX_BUFFERED = 536_870_912
 """Of all answers on their way out: as much as of mail on its way in, twenty of the largest."""
 
-HELD_BYTES_OF_CLIENT = 134_217_728
+MAX_BUFFERED_OF_CLIENT = 134_217_728
 """Of those to one client: five of the largest, and three more like him are served."""
 
 
@@ -65,13 +65,13 @@ class _HeldOfClient(_Held):
         self.endings: dict[object, Callable[[], None]] = {}
 
 
-class AnswerRoom:
+class ResponseBuffers:
     """Memory for answers that their clients have not read yet.
 
     One answer always has room beside nothing else, however large it is.
     """
 
-    def __init__(self, in_all: int = HELD_BYTES, of_client: int = HELD_BYTES_OF_CLIENT) -> None:
+    def __init__(self, in_all: int = MAX_BUFFERED, of_client: int = MAX_BUFFERED_OF_CLIENT) -> None:
         self._in_all = in_all
         self._of_client = of_client
         self._held = _Held()
@@ -175,11 +175,11 @@ class PacedBody:
     def _go_on(self) -> None:
         while self._bodies and not self._is_paused:
             body, start = self._bodies[0], self._sent
-            self._sent += PIECE
+            self._sent += CHUNK
             if self._sent >= len(body):
                 self._bodies.popleft()
                 self._sent = 0
-            self._write(body[start : start + PIECE])
+            self._write(body[start : start + CHUNK])
             if not self._bodies:
                 self._on_end()
 
@@ -274,7 +274,7 @@ class RequestUrls:
         return PublicUrls(f"{scheme}://{hosts[0]}")
 
 
-def shown_path(path: bytes) -> str:
+def loggable_path(path: bytes) -> str:
     """Give a request's path for the log: who has a share link can read what it shares."""
     text = path.decode("ascii", "replace")
     return "/share/..." if text.startswith("/share/") else text
@@ -327,7 +327,7 @@ class PacedRequest(BoundedRequest):
     reference = ""
     """What was told of a fault of ours, and where its cause stands in the log."""
 
-    def __init__(self, room: AnswerRoom, addresses: ClientAddresses, *args: Any) -> None:
+    def __init__(self, room: ResponseBuffers, addresses: ClientAddresses, *args: Any) -> None:
         super().__init__(*args)
         self._room = room
         self._addresses = addresses
@@ -338,14 +338,14 @@ class PacedRequest(BoundedRequest):
             status=self.code,
             client_ip=self._addresses.client_ip(self),
             method=self.method.decode("ascii", "replace"),
-            path=shown_path(self.path),
+            path=loggable_path(self.path),
             reference=self.reference,
             problem=self.problem,
         )
 
     def make_room_for(self, body: bytes) -> bool:
         """Tell whether an answer can be held until its client has read it; others may be ended."""
-        return len(body) <= PIECE or self._room.make_room_for(body, self._client())
+        return len(body) <= CHUNK or self._room.make_room_for(body, self._client())
 
     def write(self, data: bytes) -> None:
         """Send a part of the answer, as fast as the client reads it."""
@@ -375,18 +375,18 @@ class PacedRequest(BoundedRequest):
         # Streams with small events have registered a producer, and watch their pace themselves.
         if channel is None or self.producer is not None or not data:
             return False
-        return len(data) > PIECE or channel.is_full
+        return len(data) > CHUNK or channel.is_full
 
     def _pace(self, data: bytes) -> None:
         channel = self.channel
-        if len(data) > PIECE:
+        if len(data) > CHUNK:
             self._let_go = self._room.hold(data, self._client(), channel.hang_up)
         self._body = PacedBody(
-            super().write, channel.watch_reader, self._end_body, is_paused=channel.is_full
+            super().write, channel.start_read_timeout, self._end_body, is_paused=channel.is_full
         )
         self._body.add(data)
         self.registerProducer(self._body, True)
-        channel.watch_reader()
+        channel.start_read_timeout()
         self._body.start()
 
     def _end_body(self) -> None:
@@ -395,7 +395,7 @@ class PacedRequest(BoundedRequest):
         if self._is_ending:
             super().finish()
         elif self.channel is not None:
-            self.channel.watch_no_more()
+            self.channel.stop_read_timeout()
 
     def _forget_body(self) -> None:
         self._body = None

@@ -12,7 +12,7 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from mailcheck.web.site.errors import NOWHERE, WRONG_METHOD
+from mailcheck.web.site.errors import METHOD_NOT_ALLOWED, NOT_FOUND
 from mailcheck.web.site.replies import Reply, error_reply
 
 MAX_SHOWN = 200
@@ -29,10 +29,10 @@ class Path(NamedTuple):
 class Server(Protocol):
     """Answers what was asked below one base URL."""
 
-    def serve(self, request: Request, asked: Path, values: dict[str, str]) -> Deferred[bytes]:
+    def serve(self, request: Request, path: Path, values: dict[str, str]) -> Deferred[bytes]:
         """Answer a request; ``values`` are those of the path's variables."""
 
-    def refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+    def reject_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
         """Answer a path or method that no endpoint has; the failure is one of Werkzeug's."""
 
 
@@ -62,7 +62,7 @@ def _add(application: Klein, path: Path) -> None:
 
 
 def _refuse(server: Server, request: IRequest, failure: Failure) -> Deferred[bytes]:
-    return server.refuse_path(request, failure)
+    return server.reject_path(request, failure)
 
 
 def reply_to_wrong_path(request: Request, problem: BaseException | None) -> Reply:
@@ -73,6 +73,6 @@ def reply_to_wrong_path(request: Request, problem: BaseException | None) -> Repl
         allowed = ", ".join(sorted(problem.valid_methods or ()))
         method = request.method.decode("ascii", "replace")
         return error_reply(
-            WRONG_METHOD, f"{path} takes {allowed}, not {method}", {"Allow": allowed}
+            METHOD_NOT_ALLOWED, f"{path} takes {allowed}, not {method}", {"Allow": allowed}
         )
-    return error_reply(NOWHERE, f"there is nothing at {path}")
+    return error_reply(NOT_FOUND, f"there is nothing at {path}")

@@ -42,9 +42,14 @@ from mailcheck.core.client_limits import ConnectionCounts, ConnectionLimits
 from mailcheck.core.instruments import Tally
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.ports.journals import WebJournal
-from mailcheck.web.site.errors import FAULTS, NO_REQUEST, TOO_MANY_CONNECTIONS, TRY_AGAIN
+from mailcheck.web.site.errors import (
+    BAD_REQUEST,
+    RETRY_AFTER_SECONDS,
+    SERVER_ERRORS,
+    TOO_MANY_CONNECTIONS,
+)
 from mailcheck.web.site.replies import error_reply, reply_as_bytes
-from mailcheck.web.site.requests import LOCAL_PEER, AnswerRoom, ClientAddresses, PacedRequest
+from mailcheck.web.site.requests import LOCAL_PEER, ClientAddresses, PacedRequest, ResponseBuffers
 from mailcheck.web.site.twisted_private import OpenHttpChannel
 
 SERVER = b"mailcheck"
@@ -65,11 +70,11 @@ IDLE_TIMEOUT = 75
 byte of a request to its last; or whose client reads nothing of its answer. A parked wait is
 not idle."""
 
-UNSENT = 131_072
+MAX_UNSENT = 131_072
 """Bytes of an answer that the kernel takes ahead of what the client's side has room for."""
 
 
-JUST_NOW = 0.2
+MIN_IDLE = 0.2
 """Seconds for which one that rests makes no room: those who come in a crowd, and find few places,
 would end each other before anybody has read what they ask."""
 
@@ -111,25 +116,25 @@ class Connections:
         self._resting[connection] = self._clock.seconds()
         return True
 
-    def keep(self, connection: "WebConnection") -> None:
+    def mark_busy(self, connection: "WebConnection") -> None:
         """Note that a request is being answered."""
         self._resting.pop(connection, None)
 
-    def let_rest(self, connection: "WebConnection") -> None:
+    def mark_idle(self, connection: "WebConnection") -> None:
         """Note that the connection waits for its next request."""
         if connection in self._counts:
             self._resting[connection] = self._clock.seconds()
 
-    def forget(self, connection: "WebConnection") -> None:
+    def remove(self, connection: "WebConnection") -> None:
         """Uncount a connection that has ended."""
         self._resting.pop(connection, None)
         self._counts.remove(connection)
 
     def _make_room(self) -> bool:
         longest = next(iter(self._resting), None)
-        if longest is None or 0 <= self._clock.seconds() - self._resting[longest] < JUST_NOW:
+        if longest is None or 0 <= self._clock.seconds() - self._resting[longest] < MIN_IDLE:
             return False
-        self.forget(longest)
+        self.remove(longest)
         longest.hang_up()
         return True
 
@@ -211,32 +216,32 @@ class WebConnection(OpenHttpChannel):
 
     def allContentReceived(self) -> None:  # noqa: N802
         """Work on a request, now that it is whole."""
-        self._connections.keep(self)
+        self._connections.mark_busy(self)
         self._is_answering = True
         super().allContentReceived()
 
     def requestDone(self, request: HttpRequest) -> None:  # noqa: N802
         """Rest until the next request; a connection that ends has to come to its end too."""
         self._has_begun = self._waits_for_reader = self._is_answering = False
-        self._connections.let_rest(self)
+        self._connections.mark_idle(self)
         ends = not self.persistent
         super().requestDone(request)
         if ends:
-            self.watch_reader()
+            self.start_read_timeout()
         else:
             _send_now(self.transport)
             ahead, self._ahead = self._ahead, b""
             if ahead:
                 self.dataReceived(ahead)
 
-    def watch_reader(self) -> None:
+    def start_read_timeout(self) -> None:
         """Give the client its time, from now on, to read what it was sent."""
         if not self._waits_for_reader:
             self._waits_for_reader = True
             _keep_kernel_buffer_small(self.transport)
         self.setTimeout(self.factory.timeOut)
 
-    def watch_no_more(self) -> None:
+    def stop_read_timeout(self) -> None:
         """Take all the time there is to go on with an answer: the client has read what there is."""
         self._waits_for_reader = False
         self.setTimeout(None)
@@ -281,7 +286,7 @@ class WebConnection(OpenHttpChannel):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Make room for another."""
-        self._connections.forget(self)
+        self._connections.remove(self)
         super().connectionLost(reason)
 
     def _drop_the_rest(self, request: HttpRequest) -> None:
@@ -298,12 +303,12 @@ class WebConnection(OpenHttpChannel):
         """Answer what is no request, and end."""
         self._stop_reading()
         self.length = None  # so that Twisted does not take it for a whole one
-        reply = error_reply(NO_REQUEST, problem, {"Connection": "close"})
+        reply = error_reply(BAD_REQUEST, problem, {"Connection": "close"})
         self.transport.write(reply_as_bytes(reply))
         self.loseConnection()
-        self.watch_reader()
+        self.start_read_timeout()
 
-    def refuse_malformed(self) -> None:
+    def reject_malformed(self) -> None:
         """Refuse a request that Twisted cannot parse."""
         self._refuse(MALFORMED)
 
@@ -337,17 +342,17 @@ def _keep_kernel_buffer_small(transport: Any) -> None:
     handle = getattr(transport, "getHandle", lambda: None)()
     if isinstance(handle, socket.socket) and hasattr(socket, "TCP_NOTSENT_LOWAT"):
         with suppress(OSError):  # no TCP
-            handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT)
+            handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, MAX_UNSENT)
 
 
-AT_ONCE = 100
+MAX_REJECTED_AT_ONCE = 100
 """Clients that are told at a time; more are hung up on."""
 
-PATIENCE = 5
+REJECT_TIMEOUT = 5
 """Seconds for a client to ask, and to take in the answer."""
 
 
-class TurnedAway(Protocol):
+class RejectedConnection(Protocol):
     """Answers whatever comes first with 503, and ends.
 
     Not before: an answer to a request that is still on its way would be lost.
@@ -362,7 +367,7 @@ class TurnedAway(Protocol):
 
     def connectionMade(self) -> None:
         """Wait for the request."""
-        self._timer = self._clock.callLater(PATIENCE, self.transport.abortConnection)
+        self._timer = self._clock.callLater(REJECT_TIMEOUT, self.transport.abortConnection)
 
     def dataReceived(self, data: bytes) -> None:
         """Answer the beginning of a request; what follows is not read."""
@@ -377,7 +382,7 @@ class TurnedAway(Protocol):
         self._on_end()
 
 
-class HungUp(Protocol):
+class AbortedConnection(Protocol):
     """Ends at once; where Twisted is given no protocol, a TLS connection would stay open."""
 
     transport: Any
@@ -391,15 +396,15 @@ def _answer() -> bytes:
     reply = error_reply(
         TOO_MANY_CONNECTIONS,
         "there are too many connections: use one for many requests, or try again in a moment",
-        {"Retry-After": str(TRY_AGAIN), "Connection": "close"},
+        {"Retry-After": str(RETRY_AFTER_SECONDS), "Connection": "close"},
     )
     return reply_as_bytes(reply)
 
 
-OPEN_PAGES = (b"healthz", b"readyz", b"clients", b"docs", b"tls-reports")
+PUBLIC_SEGMENTS = (b"healthz", b"readyz", b"clients", b"docs", b"tls-reports")
 """First segments of what is asked for without a key."""
 
-MINUTE = 60
+WARNING_INTERVAL = 60
 """Seconds between two lines in the log that say the same."""
 
 
@@ -428,7 +433,7 @@ class Root(Resource):
         if segments in self._mcp_segments:
             return self._mcp
         request.prepath, request.postpath = [], segments
-        return self._pages if segments[0] in OPEN_PAGES else self._dashboard
+        return self._pages if segments[0] in PUBLIC_SEGMENTS else self._dashboard
 
 
 def _as_utf8(segment: bytes) -> bytes:
@@ -455,7 +460,7 @@ class BoundedSite(Site):
         journal: WebJournal,
     ) -> None:
         self._journal = journal
-        self.room = AnswerRoom()
+        self.room = ResponseBuffers()
         self.connections = Connections(limits, addresses.is_shared, clock)
         super().__init__(
             root,
@@ -488,25 +493,25 @@ class BoundedSite(Site):
     def log(self, request: HttpRequest) -> None:
         """Count the answer; a line is written where the fault is ours."""
         self.answers.add(str(request.code))
-        if request.code in FAULTS and isinstance(request, PacedRequest):
+        if request.code in SERVER_ERRORS and isinstance(request, PacedRequest):
             self._journal.note_fault(request.fault())
 
     def _turn_away(self) -> Protocol:
         now = self._clock.seconds()
-        if now - self._warned_at >= MINUTE:
+        if now - self._warned_at >= WARNING_INTERVAL:
             self._warned_at, count = now, len(self.connections)
             self._log.warn("HTTP clients are turned away: {count} are connected", count=count)
-        if self._turned_away >= AT_ONCE:
-            return HungUp()
+        if self._turned_away >= MAX_REJECTED_AT_ONCE:
+            return AbortedConnection()
         self._turned_away += 1
-        return TurnedAway(self._clock, self._forget_turned_away)
+        return RejectedConnection(self._clock, self._forget_turned_away)
 
     def _forget_turned_away(self) -> None:
         self._turned_away -= 1
 
 
 @implementer(IProtocolFactory)
-class BehindProxies:
+class ProxyProtocolFactory:
     """Lets hosts of some networks speak for others, as they then must; all else stays as it is."""
 
     def __init__(

@@ -13,10 +13,10 @@ class OpenHttpChannel(HTTPChannel):
     """The connection of Twisted with a public name for each private one."""
 
     @abstractmethod
-    def refuse_malformed(self) -> None:
+    def reject_malformed(self) -> None:
         """Respond to a request that Twisted cannot parse, and close the connection."""
 
     def _respondToBadRequestAndDisconnect(self) -> None:  # noqa: N802
         # The reason: Twisted itself sends a bare status line, without a body that says what is
         # wrong, and resets a connection on which the client is still sending.
-        self.refuse_malformed()
+        self.reject_malformed()

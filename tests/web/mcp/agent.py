@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 
-from mailcheck.web.mcp.eras import CAPABILITIES_KEY, SERVER_KEY, VERSION_KEY
+from mailcheck.web.mcp.protocol_modes import CAPABILITIES_KEY, SERVER_KEY, VERSION_KEY
 from tests.house import House
 from tests.spec.judge import read_json
 

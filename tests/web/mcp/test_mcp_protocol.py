@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 
-from mailcheck.web.mcp.eras import CAPABILITIES_KEY, HANDSHAKE_REVISIONS, REVISIONS, VERSION_KEY
+from mailcheck.web.mcp.protocol_modes import (
+    CAPABILITIES_KEY,
+    HANDSHAKE_REVISIONS,
+    REVISIONS,
+    VERSION_KEY,
+)
 from tests.house import House
 from tests.web.mcp.agent import EVENTS, HANDSHAKE, JSON, STATELESS, Agent
 

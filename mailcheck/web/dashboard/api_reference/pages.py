@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from markupsafe import Markup
 from msgspec import Struct, field
 
-from mailcheck.api.requests.reading import read_query
+from mailcheck.api.requests.parsing import read_query
 from mailcheck.api.urls import API_PAGE_PATH, API_PATH, PublicUrls
 from mailcheck.core.errors import InvalidParameter, MessageNotFound
 from mailcheck.core.filters import MessageFilter

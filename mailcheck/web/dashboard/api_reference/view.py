@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from mailcheck.web.site.errors import NOWHERE, WRONG_METHOD
+from mailcheck.web.site.errors import METHOD_NOT_ALLOWED, NOT_FOUND
 
 _PREFIX = "#/components/schemas/"
 
@@ -197,7 +197,7 @@ def list_limits(document: Mapping[str, Any]) -> list[str]:
 def view_responses(document: Mapping[str, Any]) -> list[tuple[str, AnswerRow]]:
     """List the answers that operations share, with their names, by status."""
     # Two of them are answers of no operation.
-    statuses = {"NotFound": str(NOWHERE), "MethodNotAllowed": str(WRONG_METHOD)}
+    statuses = {"NotFound": str(NOT_FOUND), "MethodNotAllowed": str(METHOD_NOT_ALLOWED)}
     for methods in document["paths"].values():
         for operation in methods.values():
             for status, answer in operation["responses"].items():

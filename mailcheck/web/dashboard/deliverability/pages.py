@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from mailcheck.api.deliverability.findings import TENTHS
 from mailcheck.api.deliverability.tests import address_of
-from mailcheck.api.requests.fields import WHOLE_NUMBER
+from mailcheck.api.requests.fields import INTEGER
 from mailcheck.core.identifiers import MessageId
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.deliverability.check_progress import PARTS, CheckProgress
@@ -52,7 +52,7 @@ class DeliverabilityPages(Struct, frozen=True):
 
     async def history(self, visit: Visit) -> Reply:
         """GET /tests?page=: the account's tests, newest first."""
-        page = visit.query.value("page", WHOLE_NUMBER, 1, 1, LAST_PAGE)
+        page = visit.query.value("page", INTEGER, 1, 1, LAST_PAGE)
         found = await self._operations.manage.page(visit.account.id, TESTS_PER_PAGE, page)
         first = (page - 1) * TESTS_PER_PAGE
         has_more = bool(found.entries) and first + len(found.entries) < found.total

@@ -12,7 +12,7 @@ from mailcheck.api.domains.receiver_reports import (
     render_tls_overview,
 )
 from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
-from mailcheck.api.requests.fields import DAY, LAST_PAGE, WHOLE_NUMBER
+from mailcheck.api.requests.fields import DAY, INTEGER, LAST_PAGE
 from mailcheck.api.shapes import as_json
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
@@ -59,9 +59,9 @@ class ReportsPages(Struct, frozen=True):
         domains = await show.domains(account_id)
         own = await show.addresses(account_id)
         typed = (query.text("domain") or "").strip()
-        days = query.value("days", WHOLE_NUMBER, DEFAULT_REPORT_DAYS, 1, MOST_REPORT_DAYS)
+        days = query.value("days", INTEGER, DEFAULT_REPORT_DAYS, 1, MOST_REPORT_DAYS)
         page, senders, tls = (
-            query.value(name, WHOLE_NUMBER, 1, 1, LAST_PAGE) for name in ("page", "senders", "tls")
+            query.value(name, INTEGER, 1, 1, LAST_PAGE) for name in ("page", "senders", "tls")
         )
         sources = await show.sources(account_id)
         refused = await show.refused(account_id)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from mailcheck.api.requests.reading import Query
+from mailcheck.api.requests.parsing import Query
 from mailcheck.core.domain_names import (
     MAX_ADDRESSES,
     MAX_SELECTORS,

@@ -6,8 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.api.domains.watches import host_uptimes, render_history, render_shown, write_csv
-from mailcheck.api.requests.fields import LARGEST_PAGE, LAST_PAGE, WHOLE_NUMBER
-from mailcheck.api.requests.reading import Query
+from mailcheck.api.requests.fields import INTEGER, LARGEST_PAGE, LAST_PAGE
+from mailcheck.api.requests.parsing import Query
 from mailcheck.checks.scoring.outcomes import FactorName
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter, TooManyWebhooks
 from mailcheck.core.instants import DAY, MINUTE, Instant, format_instant
@@ -173,7 +173,7 @@ class WatchPages(Struct, frozen=True):
             if not form["target"]:
                 raise InvalidParameter("target", "name a domain or an address to watch")
             settings = WatchSettings(
-                interval=minutes.value("every", WHOLE_NUMBER, 60, lowest, highest) * MINUTE,
+                interval=minutes.value("every", INTEGER, 60, lowest, highest) * MINUTE,
                 selectors=_words(form["selectors"].replace(",", " ")),
                 addresses=_words(form["ips"].replace(",", " ")),
                 quiet=parse_quiet_time(form["quiet"]) if form["quiet"] else None,
@@ -208,7 +208,7 @@ class WatchPages(Struct, frozen=True):
         self, visit: Visit, alert_to: str | None = None, failure: ExpectedFailure | None = None
     ) -> Reply:
         """GET /watches/<watch_id>?days=: how it is, its alerts, what changed."""
-        days = visit.query.value("days", WHOLE_NUMBER, DEFAULT_DAYS, 1, MOST_DAYS)
+        days = visit.query.value("days", INTEGER, DEFAULT_DAYS, 1, MOST_DAYS)
         now = visit.asked_at
         account_id, watch_id = visit.account.id, visit.path["watch_id"]
         shown = await self._watches.show(account_id, watch_id)
@@ -271,7 +271,7 @@ class WatchPages(Struct, frozen=True):
     async def _list(
         self, visit: Visit, form: Mapping[str, str], failure: ExpectedFailure | None
     ) -> Reply:
-        page = visit.query.value("page", WHOLE_NUMBER, 1, 1, LAST_PAGE)
+        page = visit.query.value("page", INTEGER, 1, 1, LAST_PAGE)
         found = await self._watches.of_account(
             visit.account.id, LARGEST_PAGE, (page - 1) * LARGEST_PAGE
         )

@@ -26,7 +26,7 @@ from mailcheck.web.site.event_streams import (
     EVENT_STREAM,
     RETRY_LATER,
     Stream,
-    stream_of,
+    make_stream,
     write_event,
 )
 from mailcheck.web.site.requests import header_values
@@ -74,7 +74,7 @@ class LivePages(Struct, frozen=True):
                 request.write(problem)
 
             return Stream(EVENT_STREAM, refuse)
-        return stream_of(events, first, partial(self._write, visit), self._clock, _write_problem)
+        return make_stream(events, first, partial(self._write, visit), self._clock, _write_problem)
 
     def _write(self, visit: Visit, event: Event) -> bytes:
         if isinstance(event, Refused):

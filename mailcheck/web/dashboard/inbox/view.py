@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.api.requests.fields import RECIPIENT, TAG, WHOLE_NUMBER
-from mailcheck.api.requests.reading import Query
+from mailcheck.api.requests.fields import INTEGER, RECIPIENT, TAG
+from mailcheck.api.requests.parsing import Query
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.filters import EXAMPLES, Field, MessageFilter, parse_search, split_terms
 from mailcheck.core.instants import Instant
@@ -131,8 +131,8 @@ def read_unsearched(query: Query) -> ListRequest:
     return ListRequest(
         MessageFilter(tag=query.value("tag", TAG), recipient=query.value("to", RECIPIENT)),
         query.text("q") or "",
-        query.value("limit", WHOLE_NUMBER, DEFAULT_PAGE, 1, LARGEST_PAGE),
-        query.value("page", WHOLE_NUMBER, 1, 1, LAST_PAGE),
+        query.value("limit", INTEGER, DEFAULT_PAGE, 1, LARGEST_PAGE),
+        query.value("page", INTEGER, 1, 1, LAST_PAGE),
     )
 
 

@@ -55,7 +55,7 @@ _STATUSES = {
 }
 
 
-class Era(Enum):
+class ProtocolMode(Enum):
     """How a request says which revision it speaks."""
 
     HANDSHAKE = "handshake"
@@ -84,12 +84,12 @@ def check_version(headers: RoutingHeaders) -> None:
         raise _unsupported(headers.version[0])
 
 
-def find_era(request: Request, headers: RoutingHeaders) -> Era:
+def detect_mode(request: Request, headers: RoutingHeaders) -> ProtocolMode:
     """Tell the era of a request by how it opens."""
     version = headers.version[0] if headers.version else None
     if VERSION_KEY in request.meta or version not in (None, *HANDSHAKE_REVISIONS):
-        return Era.STATELESS
-    return Era.HANDSHAKE
+        return ProtocolMode.STATELESS
+    return ProtocolMode.HANDSHAKE
 
 
 def check_envelope(request: Request, headers: RoutingHeaders) -> None:
@@ -114,22 +114,22 @@ def check_envelope(request: Request, headers: RoutingHeaders) -> None:
         raise _unsupported(meta[VERSION_KEY])
 
 
-def http_status(error: RpcError, era: Era | None) -> int:
-    """Give the HTTP status of an error; ``era`` is unknown where no request could be read.
+def http_status(error: RpcError, mode: ProtocolMode | None) -> int:
+    """Give the HTTP status of an error; ``mode`` is unknown where no request could be read.
 
     A handshake client takes a failed status for a failed transport, so it is
     told of what it asked for in an answer with 200.
     """
     if error.code not in _STATUSES:
         return error.code
-    return 200 if era is Era.HANDSHAKE else _STATUSES[error.code]
+    return 200 if mode is ProtocolMode.HANDSHAKE else _STATUSES[error.code]
 
 
 def complete_result(
-    result: JsonObject, era: Era, method: str, server: JsonObject
+    result: JsonObject, mode: ProtocolMode, method: str, server: JsonObject
 ) -> dict[str, JsonValue]:
     """Add what a stateless client wants to find in every result."""
-    if era is Era.HANDSHAKE:
+    if mode is ProtocolMode.HANDSHAKE:
         return dict(result)
     complete = {"resultType": "complete", **result, "_meta": {SERVER_KEY: server}}
     if method in CACHEABLE:

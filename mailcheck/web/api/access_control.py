@@ -16,21 +16,21 @@ ANONYMOUS_PER_MINUTE = 60
 """Requests without a valid key that an address may make: keys can't be guessed fast."""
 
 
-class Refused(Struct, frozen=True):
+class Denied(Struct, frozen=True):
     """Nobody we serve, too much of it, or nobody can tell; the headers still say what is left."""
 
     usage: Usage
     failure: InvalidCredentials | LimitExceeded | StoreUnavailable
 
 
-class Admitted(Struct, frozen=True):
+class Allowed(Struct, frozen=True):
     """A caller within its limits."""
 
     usage: Usage
     caller: Caller
 
 
-def usage_headers(usage: Usage) -> dict[str, str]:
+def rate_limit_headers(usage: Usage) -> dict[str, str]:
     """Give the headers that every response carries."""
     return {
         "X-RateLimit-Remaining": str(usage.remaining),
@@ -38,7 +38,7 @@ def usage_headers(usage: Usage) -> dict[str, str]:
     }
 
 
-class Gate:
+class AccessControl:
     """Identifies each request, and counts it once."""
 
     def __init__(
@@ -55,30 +55,30 @@ class Gate:
         self._journal = journal
         self._anonymous = RequestLimits(ANONYMOUS_PER_MINUTE, anonymous_per_day)
 
-    async def admit(self, request: Request) -> Admitted | Refused:
+    async def check(self, request: Request) -> Allowed | Denied:
         """Judge a request that counts."""
-        caller = await self.identify(request)
-        return caller if isinstance(caller, Refused) else await self.count(caller)
+        caller = await self.authenticate(request)
+        return caller if isinstance(caller, Denied) else await self.count(caller)
 
-    async def identify(self, request: Request) -> Caller | Refused:
+    async def authenticate(self, request: Request) -> Caller | Denied:
         """Find out who makes a request; only one of nobody we know is counted."""
         try:
-            return await self._authenticator.identify(presented_key(request))
+            return await self._authenticator.identify(api_key_of(request))
         except (InvalidCredentials, StoreUnavailable) as failure:
-            return await self._refuse_unknown(request, failure)
+            return await self._deny(request, failure)
 
-    async def count(self, caller: Caller) -> Admitted | Refused:
+    async def count(self, caller: Caller) -> Allowed | Denied:
         """Count a request of a known caller against its limits."""
         usage = await self._meter.count(key_subject(caller.key_id), caller.limits)
         if usage.exhausted is not None:
-            return Refused(usage, self._meter.refusal(usage, caller.limits, is_of_key=True))
-        return Admitted(usage, caller)
+            return Denied(usage, self._meter.refusal(usage, caller.limits, is_of_key=True))
+        return Allowed(usage, caller)
 
-    async def look(self, caller: Caller) -> Admitted:
+    async def remaining(self, caller: Caller) -> Allowed:
         """Say what a caller has left, for a request that does not count."""
-        return Admitted(await self._meter.look(key_subject(caller.key_id), caller.limits), caller)
+        return Allowed(await self._meter.look(key_subject(caller.key_id), caller.limits), caller)
 
-    async def look_at_address(self, request: Request) -> Usage:
+    async def anonymous_usage(self, request: Request) -> Usage:
         """Say what the client's address has left, for a request that needs no key."""
         return await self._meter.look(self._address_subject(request), self._anonymous)
 
@@ -86,20 +86,20 @@ class Gate:
         client = counting_key(self._addresses.client_ip(request))
         return key_of("requests from address", client)
 
-    async def _refuse_unknown(
+    async def _deny(
         self, request: Request, failure: InvalidCredentials | StoreUnavailable
-    ) -> Refused:
+    ) -> Denied:
         """Count a request of nobody we know against its address."""
         if isinstance(failure, InvalidCredentials):
             client_ip = self._addresses.client_ip(request)
             self._journal.note_failed_access("key", client_ip, str(failure))
         usage = await self._meter.count(self._address_subject(request), self._anonymous)
         if usage.exhausted is not None and isinstance(failure, InvalidCredentials):
-            return Refused(usage, self._meter.refusal(usage, self._anonymous))
-        return Refused(usage, failure)
+            return Denied(usage, self._meter.refusal(usage, self._anonymous))
+        return Denied(usage, failure)
 
 
-def presented_key(request: Request) -> str:
+def api_key_of(request: Request) -> str:
     """Take the key from ``Authorization: Bearer`` or ``X-API-Key``.
 
     :raises InvalidCredentials: there is none, or two that differ.

@@ -7,7 +7,6 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.web.server import Request as HttpRequest
 
 from mailcheck.core.instants import Instant
-from mailcheck.web.mcp.eras import Era, RoutingHeaders, http_status
 from mailcheck.web.mcp.json_rpc import (
     Message,
     Request,
@@ -19,18 +18,19 @@ from mailcheck.web.mcp.json_rpc import (
     render_notification,
     render_result,
 )
+from mailcheck.web.mcp.protocol_modes import ProtocolMode, RoutingHeaders, http_status
 from mailcheck.web.site.errors import (
-    FAULTS,
-    NOT_ACCEPTED,
-    TOO_LARGE,
+    CONTENT_TOO_LARGE,
+    METHOD_NOT_ALLOWED,
+    NOT_ACCEPTABLE,
+    SERVER_ERRORS,
     UNAUTHORIZED,
-    WRONG_MEDIA_TYPE,
-    WRONG_METHOD,
+    UNSUPPORTED_MEDIA_TYPE,
 )
 from mailcheck.web.site.replies import COMMON_HEADERS, Reply, write_reply
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, PacedRequest, header_values
 
-QUIET = 15.0
+PING_INTERVAL = 15.0
 """Seconds without a word: proxies close connections after 30 or 60."""
 
 FIRST_PROGRESS = 0.5
@@ -48,17 +48,17 @@ _STREAM_HEADERS = {
 }
 
 
-class Channel(Protocol):
+class ProgressChannel(Protocol):
     """What a tool call may tell its client before it is answered."""
 
-    def expect(self, seconds: float, what: str) -> None:
+    def announce(self, seconds: float, what: str) -> None:
         """Say that the answer may take so long, and what is waited for."""
 
 
-class Silence:
+class NoProgress:
     """The channel of a client that takes no events."""
 
-    def expect(self, seconds: float, what: str) -> None:
+    def announce(self, seconds: float, what: str) -> None:
         """Say nothing."""
 
 
@@ -80,9 +80,9 @@ class EventStream:
         self._began_at = clock.seconds()
         self._total = 0.0
         self._what = ""
-        self._next: IDelayedCall | None = clock.callLater(QUIET, self._ping)
+        self._next: IDelayedCall | None = clock.callLater(PING_INTERVAL, self._ping)
 
-    def expect(self, seconds: float, what: str) -> None:
+    def announce(self, seconds: float, what: str) -> None:
         """Report progress from now on, where the client wants to hear of it."""
         if self._token is None:
             return
@@ -107,7 +107,7 @@ class EventStream:
     def _ping(self) -> None:
         self._begin()
         self._request.write(PING)
-        self._next = self._clock.callLater(QUIET, self._ping)
+        self._next = self._clock.callLater(PING_INTERVAL, self._ping)
 
     def _report(self) -> None:
         elapsed = round(self._clock.seconds() - self._began_at, 3)
@@ -142,14 +142,14 @@ JSON = "application/json"
 EVENTS = "text/event-stream"
 
 
-class Post:
+class McpExchange:
     """One request on its way to its answer, and what is known of it so far."""
 
-    def __init__(self, http: HttpRequest, clock: IReactorTime, asked_at: Instant) -> None:
+    def __init__(self, http: HttpRequest, clock: IReactorTime, received_at: Instant) -> None:
         self.http = http
-        self.asked_at = asked_at
+        self.received_at = received_at
         self.headers: dict[str, str] = {}
-        self.era: Era | None = None
+        self.mode: ProtocolMode | None = None
         self.is_gone = False
         self._clock = clock
         self._request_id: RequestId | None = None
@@ -174,14 +174,14 @@ class Post:
         """
         if self.http.method != b"POST":
             self.headers["Allow"] = "POST"
-            raise RpcError(WRONG_METHOD, "this endpoint takes POST only")
+            raise RpcError(METHOD_NOT_ALLOWED, "this endpoint takes POST only")
         if isinstance(self.http, BoundedRequest) and self.http.is_too_large:
-            raise RpcError(TOO_LARGE, f"a message has at most {MAX_BODY} bytes")
+            raise RpcError(CONTENT_TOO_LARGE, f"a message has at most {MAX_BODY} bytes")
         if _media_types(self.header(b"Content-Type")) != [JSON]:
-            raise RpcError(WRONG_MEDIA_TYPE, f"Content-Type is not {JSON}")
+            raise RpcError(UNSUPPORTED_MEDIA_TYPE, f"Content-Type is not {JSON}")
         if not self._accepts(JSON):
             raise RpcError(
-                NOT_ACCEPTED, f"Accept must name {JSON}, and {EVENTS} for calls that last"
+                NOT_ACCEPTABLE, f"Accept must name {JSON}, and {EVENTS} for calls that last"
             )
         assert self.http.content is not None
         try:
@@ -193,10 +193,10 @@ class Post:
             self._request_id = message.id
         return message
 
-    def open_channel(self, progress_token: Any) -> Channel:
+    def open_progress_stream(self, progress_token: Any) -> ProgressChannel:
         """Get ready to tell the client that its call is still worked on."""
         if not self._accepts(EVENTS):
-            return Silence()
+            return NoProgress()
         is_token = isinstance(progress_token, str | int) and not isinstance(progress_token, bool)
         token = progress_token if is_token else None
         self._stream = EventStream(self.http, self.headers, token, self._clock)
@@ -209,12 +209,12 @@ class Post:
 
     def refuse(self, error: RpcError) -> None:
         """Answer with an error."""
-        status = http_status(error, self.era)
+        status = http_status(error, self.mode)
         if status == UNAUTHORIZED:
             self.headers["WWW-Authenticate"] = "Bearer"
         if error.retry_after is not None:
             self.headers["Retry-After"] = str(error.retry_after)
-        if status in FAULTS and isinstance(self.http, PacedRequest):
+        if status in SERVER_ERRORS and isinstance(self.http, PacedRequest):
             self.http.problem, self.http.reference = error.message, error.reference
         self._finish(status, render_error(self._request_id, error))
 

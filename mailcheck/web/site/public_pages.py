@@ -13,8 +13,8 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request
 
 from mailcheck.operations.reports.receive_reports import TLS_PATH, PostReport
-from mailcheck.web.site.errors import NOT_READY, NOWHERE, TOO_LARGE
-from mailcheck.web.site.replies import Reply, answer, error_reply, json_reply
+from mailcheck.web.site.errors import CONTENT_TOO_LARGE, NOT_FOUND, NOT_READY
+from mailcheck.web.site.replies import Reply, error_reply, json_reply, respond
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, ClientAddresses
 from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
 
@@ -56,10 +56,10 @@ class Documentation:
         archive = self._open()
         if archive is None:
             missing = "the documentation was not built here: `make docs` in the sources does it"
-            return error_reply(NOWHERE, missing)
+            return error_reply(NOT_FOUND, missing)
         name = f"{name}{FIRST_PAGE}" if name.endswith("/") or not name else name
         if name not in archive.NameToInfo:
-            return error_reply(NOWHERE, f"the documentation has no {name[:100]}: see /docs/")
+            return error_reply(NOT_FOUND, f"the documentation has no {name[:100]}: see /docs/")
         body = archive.read(name)
         media_type = MEDIA_TYPES.get(name.rpartition(".")[2], OTHER)
         headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
@@ -79,7 +79,7 @@ class Documentation:
         return self._archive
 
 
-def lead_to_first_page() -> Reply:
+def redirect_to_first_page() -> Reply:
     """Send a reader from ``/docs`` to ``/docs/``: links in the pages are relative."""
     return Reply(MOVED, b"", OTHER, {"Location": "docs/"})
 
@@ -94,11 +94,11 @@ CLIENT_LIBRARIES = {
 }
 
 
-TAKEN = 202
+ACCEPTED = 202
 """A report is kept, and read later."""
 
 
-class OpenPages:
+class PublicPages:
     """The pages beside the API; only reports that are posted are metered."""
 
     def __init__(
@@ -127,10 +127,10 @@ class OpenPages:
         """Give what is mounted at the root."""
         return route_to(self, self._pages)
 
-    def serve(self, request: Request, asked: Path, values: dict[str, str]) -> Deferred[bytes]:
+    def serve(self, request: Request, path: Path, values: dict[str, str]) -> Deferred[bytes]:
         """Answer a request for one of the pages."""
-        handle = self._pages[asked]
-        return Deferred.fromCoroutine(answer(request, lambda _: handle(request, **values)))
+        handle = self._pages[path]
+        return Deferred.fromCoroutine(respond(request, lambda _: handle(request, **values)))
 
     async def _health(self, _: Request) -> Reply:
         """GET /healthz: the process runs and answers."""
@@ -152,30 +152,30 @@ class OpenPages:
         """GET /clients/<file>: the client libraries of this very version."""
         media_type = CLIENT_LIBRARIES.get(name)
         if media_type is None:
-            return error_reply(NOWHERE, f"there are {', '.join(CLIENT_LIBRARIES)}")
+            return error_reply(NOT_FOUND, f"there are {', '.join(CLIENT_LIBRARIES)}")
         source = files("mailcheck.clients").joinpath(name).read_bytes()
         return Reply(200, source, media_type)
 
     async def _take_report(self, request: Request, token: str) -> Reply:
         """POST /tls-reports/<token>: a TLS report over HTTPS (RFC 8460 3)."""
         if isinstance(request, BoundedRequest) and request.is_too_large:
-            return error_reply(TOO_LARGE, f"a report has at most {MAX_BODY} bytes, packed")
+            return error_reply(CONTENT_TOO_LARGE, f"a report has at most {MAX_BODY} bytes, packed")
         body = b"" if request.content is None else request.content.read()
         await self._reports.post(token, self._addresses.client_ip(request), body)
-        return json_reply({"status": "taken"}, TAKEN)
+        return json_reply({"status": "taken"}, ACCEPTED)
 
     async def _lead_to_documentation(self, _: Request) -> Reply:
         """GET /docs: its first page."""
-        return lead_to_first_page()
+        return redirect_to_first_page()
 
     async def _read_documentation(self, _: Request, name: str = "") -> Reply:
         """GET /docs/<name>: a file of the documentation."""
         return self._documentation.read(name)
 
-    def refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+    def reject_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
         """Answer a path or method that no page has."""
 
         async def refuse(_: object) -> Reply:
             return reply_to_wrong_path(cast(Request, request), failure.value)
 
-        return Deferred.fromCoroutine(answer(cast(Request, request), refuse))
+        return Deferred.fromCoroutine(respond(cast(Request, request), refuse))

@@ -1,8 +1,8 @@
 """The reader of requests: query strings, JSON bodies and arguments of tools become values.
 
-A request is a `Request`. Its fields are annotated with a `Kind` (how a value is read, and its JSON
-Schema) and a `Description` (words, range, example). The reader, the parameters of OpenAPI and the
-schemas of bodies and tools all use the same fields.
+A request is a `Request`. Its fields are annotated with a `FieldType` (how a value is read, and its
+JSON Schema) and a `Description` (text, range, example). The parser, the parameters of OpenAPI and
+the schemas of bodies and tools all use the same fields.
 """
 
 import json
@@ -51,7 +51,7 @@ class NoParameters(Request, frozen=True, kw_only=True):
     """A request without parameters."""
 
 
-class Kind(Struct, frozen=True, eq=False):
+class FieldType(Struct, frozen=True, eq=False):
     """A kind of values.
 
     ``read`` returns the value of a text, or raises `ValueError`. ``rule`` says what to send; it may
@@ -90,8 +90,8 @@ class Kind(Struct, frozen=True, eq=False):
                 hint = self.hint_above
         except ValueError as problem:
             error = str(problem)
-        words = self.rule.format(name=name, sent=shorten(text), error=error, low=low, high=high)
-        raise InvalidParameter(name, words + hint)
+        info = self.rule.format(name=name, sent=shorten(text), error=error, low=low, high=high)
+        raise InvalidParameter(name, info + hint)
 
 
 class Description(Struct, frozen=True):
@@ -115,8 +115,8 @@ class Field(Struct, frozen=True):
 
     attribute: str
     name: str
-    kind: Kind
-    words: Description
+    kind: FieldType
+    info: Description
     is_list: bool
     default: Any
 
@@ -128,22 +128,22 @@ class Field(Struct, frozen=True):
     @property
     def description(self) -> str:
         """The description for people."""
-        return self.words.description or ""
+        return self.info.description or ""
 
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of the value, without its description."""
         schema = dict(self.kind.schema)
-        bounds = {"minimum": self.words.low, "maximum": self.words.high}
+        bounds = {"minimum": self.info.low, "maximum": self.info.high}
         schema |= {keyword: bound for keyword, bound in bounds.items() if bound is not None}
         if self.is_list:
             schema = {"type": "array", "items": schema}
-            if self.words.at_most is not None:
-                schema["maxItems"] = self.words.at_most
+            if self.info.at_most is not None:
+                schema["maxItems"] = self.info.at_most
         if self.default not in (NODEFAULT, UNSET, None, (), ""):
             schema["default"] = self.default
-        elif self.words.default is not None:
-            schema["default"] = self.words.default
+        elif self.info.default is not None:
+            schema["default"] = self.info.default
         return schema
 
     @property
@@ -169,12 +169,12 @@ class Field(Struct, frozen=True):
 
         :raises InvalidParameter: there are too many, or one is not as it must be.
         """
-        at_most = self.words.at_most if self.is_list else 1
+        at_most = self.info.at_most if self.is_list else 1
         if at_most is not None and len(texts) > at_most:
-            words = wording.many if self.is_list else _REPEATED
-            problem = words.format(name=self.name, count=len(texts), at_most=at_most)
+            info = wording.many if self.is_list else _REPEATED
+            problem = info.format(name=self.name, count=len(texts), at_most=at_most)
             raise InvalidParameter(self.name, problem)
-        low, high = self.words.low, self.words.high
+        low, high = self.info.low, self.info.high
         values = tuple(self.kind.parse(self.name, text, low, high) for text in texts)
         return values if self.is_list else values[0]
 
@@ -185,7 +185,7 @@ def request_fields(request: type[Request]) -> Mapping[str, Field]:
     found = {}
     for one in fields(request):
         notes, is_list = _notes_of(one.type)
-        kinds = [note for note in notes if isinstance(note, Kind)]
+        kinds = [note for note in notes if isinstance(note, FieldType)]
         if not kinds:
             raise TypeError(f"{request.__name__}.{one.name} has no kind")
         told: dict[str, Any] = {}
@@ -196,8 +196,8 @@ def request_fields(request: type[Request]) -> Mapping[str, Field]:
                     for name in Description.__struct_fields__
                     if (value := getattr(note, name)) is not None
                 }
-        name, words = one.encode_name, Description(**told)
-        found[name] = Field(one.name, name, kinds[-1], words, is_list, one.default)
+        name, info = one.encode_name, Description(**told)
+        found[name] = Field(one.name, name, kinds[-1], info, is_list, one.default)
     return found
 
 
@@ -211,7 +211,7 @@ def _notes_of(annotation: Any) -> tuple[list[Any], bool]:
             annotation = annotation.__origin__
             continue
         if origin is tuple:
-            if any(isinstance(note, Kind) for note in notes):
+            if any(isinstance(note, FieldType) for note in notes):
                 break  # a kind whose value is a pair
             is_list = True
         annotation = next(one for one in get_args(annotation) if one is not NoneType)
@@ -223,8 +223,8 @@ def arguments_schema(request: type[Request]) -> dict[str, Any]:
     properties = {}
     for name, one in request_fields(request).items():
         properties[name] = one.brief_schema
-        if one.words.brief and name not in request.undescribed:
-            properties[name]["description"] = one.words.brief
+        if one.info.brief and name not in request.undescribed:
+            properties[name]["description"] = one.info.brief
     required = [name for name, one in request_fields(request).items() if one.is_required]
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": required} if required else schema
@@ -333,7 +333,7 @@ class Query:
     def value(
         self,
         name: str,
-        kind: Kind,
+        kind: FieldType,
         default: Any = None,
         low: float | None = None,
         high: float | None = None,
@@ -359,8 +359,8 @@ class Query:
         """
         values = self._parameters.get(name, ())
         if len(values) > at_most:
-            words = PARAMETERS.many.format(name=name, count=len(values), at_most=at_most)
-            raise InvalidParameter(name, words)
+            info = PARAMETERS.many.format(name=name, count=len(values), at_most=at_most)
+            raise InvalidParameter(name, info)
         for value in values:
             _require_length(name, value, longest)
         return tuple(values)
@@ -467,8 +467,8 @@ def _read_objects(
     field: Field, nested: type[Request], value: object, request: type[Request]
 ) -> tuple[Request, ...]:
     name, example = field.name, request.example
-    if not isinstance(value, list) or not 1 <= len(value) <= (field.words.at_most or 1):
-        problem = f"{name} are 1 to {field.words.at_most} at once: send {example}"
+    if not isinstance(value, list) or not 1 <= len(value) <= (field.info.at_most or 1):
+        problem = f"{name} are 1 to {field.info.at_most} at once: send {example}"
         raise InvalidParameter(name, problem)
     found = []
     for number, one in enumerate(value, 1):
@@ -496,7 +496,7 @@ def text_in(value: object, parameter: str, example: str) -> str:
 _TYPES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     "string": ("a string", lambda value: isinstance(value, str)),
     "number": ("a number", lambda value: _is_number(value)),
-    "integer": ("a whole number", lambda value: is_whole_number(value)),
+    "integer": ("a whole number", lambda value: is_integer(value)),
     "boolean": ("true or false", lambda value: isinstance(value, bool)),
 }
 
@@ -505,7 +505,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def is_whole_number(value: object) -> bool:
+def is_integer(value: object) -> bool:
     """Return whether a value is an integer as JSON Schema has it: 3.0 is one, true is not."""
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return whole and not isinstance(value, bool)
@@ -555,7 +555,7 @@ def _name_type(value: object) -> str:
 def _unknown(request: type[Request], name: str, wording: Wording) -> InvalidParameter:
     known, sent = list(request_fields(request)), shorten(name)
     nearest = get_close_matches(sent.lower(), known, 1)
-    words = wording.unknown.format(
+    info = wording.unknown.format(
         sent=sent,
         meant=f"; did you mean {nearest[0]}?" if nearest else ";",
         known=", ".join(known),
@@ -563,7 +563,7 @@ def _unknown(request: type[Request], name: str, wording: Wording) -> InvalidPara
         all_known=" and ".join(sorted(known)),
         example=request.example,
     )
-    return InvalidParameter(wording.about.format(sent=sent), words)
+    return InvalidParameter(wording.about.format(sent=sent), info)
 
 
 def _missing(request: type[Request], name: str, wording: Wording) -> InvalidParameter:
