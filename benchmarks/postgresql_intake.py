@@ -52,8 +52,8 @@ from mailcheck.engines.committing import Write, commit_group
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.engines.postgresql import PostgresqlEngine, prepare_database
 from mailcheck.engines.postgresql_connection import (
-    BY_INDEX,
     COPY_PIECE,
+    INDEX_PLANS,
     PostgresqlTransaction,
     PostgresqlWriter,
     connect,
@@ -292,7 +292,7 @@ class RecordingWriter(PostgresqlWriter):
 
         def keep(statement: bytes, *, is_retryable: bool = True) -> None:
             rows = None if transaction._copied is None else transaction._copied.getvalue()
-            self.sent.append((b";\n".join([*transaction._waiting, statement]), rows))
+            self.sent.append((b";\n".join([*transaction._pending, statement]), rows))
             send(statement, is_retryable=is_retryable)
 
         transaction.send = keep  # type: ignore[method-assign]
@@ -331,7 +331,7 @@ def measure_floor(server: PostgresqlServer, sqlite: Measured, rounds: int) -> No
 
 def send_again(server: PostgresqlServer, writer: RecordingWriter, name: str) -> tuple[float, float]:
     """Send the recorded statements to another database, and return CPU microseconds per mail."""
-    connection = connect(empty_store(server, name), BY_INDEX)
+    connection = connect(empty_store(server, name), INDEX_PLANS)
     with connection.cursor() as cursor:
         for statement in writer.prepared:
             cursor.execute(statement)

@@ -15,7 +15,7 @@ from mailcheck.core.deliverability_tests import MAX_PENDING
 from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.daemon.short_turns import TURN
 from mailcheck.dns import exchange, wire_format
-from mailcheck.engines.disk_reserve import LARGEST_LOG
+from mailcheck.engines.disk_reserve import MAX_LOG
 from mailcheck.operations import ask, places
 from mailcheck.operations.accounts import passwords
 from mailcheck.operations.accounts.sign_in import (
@@ -51,7 +51,7 @@ CONFIG = Config()
         f"does not wait for | connection | {SMTP.free_refusals} at once, ",
         f"| recipients | message | {SMTP.recipients} ",
         f"| messages, bytes | inbox | {CONFIG.inbox.max_messages:,}, 1 GiB",
-        f"{LARGEST_LOG // 2**20} MiB in reserve",
+        f"{MAX_LOG // 2**20} MiB in reserve",
         f"| time for a commit | process that writes | {LONGEST_COMMIT:.0f} s",
         f"| requests | API key | {CONFIG.limits.requests_per_minute} a minute, 1,000 a day",
         f"| waits, streams of events | API key | {CONFIG.limits.waits_per_key} ",
@@ -78,8 +78,8 @@ CONFIG = Config()
             f"| records, octets of DNS | answer | {wire_format.MAX_RECORDS}, "
             f"{wire_format.MAX_OCTETS // 1024} KiB; {wire_format.MAX_ALIASES} links of CNAME"
         ),
-        f"{wire_format.MAX_WORK:,} steps of about a microsecond; over {wire_format.READ_AT_ONCE} ",
-        f"| DNS socket | {exchange.OCTETS_A_TURN} octets and one reply",
+        f"{wire_format.MAX_WORK:,} steps of about a microsecond; over {wire_format.CHEAP_STEPS} ",
+        f"| DNS socket | {exchange.OCTETS_PER_TURN} octets and one reply",
         f"| records, octets of DNS | request | {ask.MAX_RECORDS}, {ask.MAX_OCTETS // 1024} KiB",
         f"| checks under way | account | {places.CHECKS_OF_ACCOUNT}, the next wait",
         f"or after {places.CHECK_PATIENCE:.0f} s",

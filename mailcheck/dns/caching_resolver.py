@@ -1,7 +1,7 @@
-"""What is remembered of DNS, for how long, and one look-up for all who want to know the same.
+"""The DNS cache, and one shared lookup for equal questions at the same time.
 
-Answers are kept as long as their TTL says, RFC 2308 5 for negative ones, but
-no longer than the limits here. What could not be found out is never kept.
+Answers are cached for their TTL (RFC 2308 5 for negative answers), up to the limits here. Failed
+lookups are never cached.
 """
 
 from typing import NamedTuple
@@ -15,15 +15,15 @@ from mailcheck.core.recent import RecentlyUsed
 from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.ports.resolver import Resolver
 
-RECORD_WEIGHT = 500  # octets of memory that a record takes beside its data, measured
-ENTRY_WEIGHT = 1000  # likewise question, answer and entry
+RECORD_WEIGHT = 500  # octets of memory for a record in addition to its data, measured
+ENTRY_WEIGHT = 1000  # octets of memory for a question, its answer and the entry, measured
 
 
 class CacheLimits(Struct, frozen=True):
-    """TTLs in seconds, weight in octets of memory.
+    """Limits of the cache: TTLs in seconds, weight in octets of memory.
 
-    People check a domain, publish what was missing and check again: that a
-    name or record does not exist is believed for a few minutes only.
+    Users check a domain, publish what was missing and check again. A negative answer is therefore
+    cached for a few minutes only.
     """
 
     max_ttl: int = 3600
@@ -37,7 +37,7 @@ class _Entry(NamedTuple):
 
 
 class AnswerCache:
-    """Answers by question; those not used for longest make room for new ones."""
+    """An LRU cache of answers by question."""
 
     def __init__(self, limits: CacheLimits) -> None:
         self._limits = limits
@@ -47,18 +47,18 @@ class AnswerCache:
         return len(self._entries)
 
     def get(self, question: DnsQuestion, now: float) -> DnsAnswer | None:
-        """Give the remembered answer, its ``ttl`` being what is left of it."""
+        """Return the cached answer with its remaining ``ttl``, or `None`."""
         entry = self._entries.get(question)
         if entry is None:
             return None
         left = entry.expires_at - now
-        if not 0 < left <= self._limits.max_ttl:  # the second: the clock was set back
+        if not 0 < left <= self._limits.max_ttl:  # it is larger if the clock was set back
             self._entries.drop(question)
             return None
         return entry.answer._replace(ttl=-int(-left // 1))
 
     def put(self, answer: DnsAnswer, now: float) -> None:
-        """Remember an answer, if it is one and may be remembered."""
+        """Cache an answer, unless it is undetermined or its TTL is 0."""
         if answer.ttl <= 0 or not answer.status.is_determined:
             return
         is_found = answer.status is DnsStatus.FOUND
@@ -72,7 +72,7 @@ def _weigh(entry: _Entry) -> int:
 
 
 class CachingResolver:
-    """A `Resolver` in front of another one."""
+    """A `Resolver` that caches the answers of another one."""
 
     def __init__(self, resolver: Resolver, cache: AnswerCache, clock: IReactorTime) -> None:
         self._resolver = resolver
@@ -81,19 +81,19 @@ class CachingResolver:
         self._lookups = SharedCalls(self._ask, ends_unwanted=True)
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        """Answer as `mailcheck.operations.dns_ports.Resolver` promises.
+        """Look up a question as `mailcheck.ports.resolver.Resolver` specifies.
 
-        From the cache, else with the answer that is on its way, else by a new
-        lookup, which goes on until nobody waits for it any more.
+        The answer comes from the cache, from a running lookup of the same question, or from a new
+        lookup. A lookup is cancelled when no caller waits for it.
         """
-        remembered = self._cache.get(question, self._clock.seconds())
-        if remembered is not None:
-            return succeed(remembered)
+        cached = self._cache.get(question, self._clock.seconds())
+        if cached is not None:
+            return succeed(cached)
         return self._lookups.call(question)
 
     def _ask(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        return self._resolver.lookup(question).addCallback(self._remember)
+        return self._resolver.lookup(question).addCallback(self._cache_answer)
 
-    def _remember(self, answer: DnsAnswer) -> DnsAnswer:
+    def _cache_answer(self, answer: DnsAnswer) -> DnsAnswer:
         self._cache.put(answer, self._clock.seconds())
         return answer

@@ -1,8 +1,8 @@
-"""Datagrams: questions out of random ports, and the replies that belong to them (RFC 5452).
+"""DNS over UDP: sends questions from random ports and matches the replies (RFC 5452).
 
-A reply counts only if it comes from the address and port that was asked to the
-port that asked, with the random id of the question and the question itself,
-byte for byte. Everything else (forged, late, garbage) is dropped in silence.
+A reply must come from the queried address and port, to the port that sent the question. It must
+have the random id of the question and repeat the question byte for byte. All other datagrams
+(forged, late, malformed) are ignored.
 """
 
 import socket
@@ -20,56 +20,56 @@ from mailcheck.dns.wire_format import is_reply_to, pack_query
 
 
 class DnsReactor(IReactorTime, IReactorUDP, IReactorTCP):
-    """Time, datagrams and streams; every reactor of Twisted has them."""
+    """Time, UDP and TCP; every reactor of Twisted provides them."""
 
 
-# All replies that a socket may be waiting for fit into its receive buffer,
-# where Linux accounts 2,304 octets for a datagram of 1,232 (and has 208 KiB by
-# default): none is lost, however late the reactor reads them.
+# All replies that a socket waits for fit into its receive buffer, so that none is lost however late
+# the reactor reads them. Linux accounts 2,304 octets for a datagram of 1,232, and its default
+# buffer has 208 KiB.
 MAX_WAITING = 64
 RECEIVE_BUFFER = MAX_WAITING * 4096  # octets
 MAX_DATAGRAM = 4096  # octets; some servers send more than was announced
 
-OCTETS_A_TURN = 512
-"""Octets, and the rest of a datagram, that a socket gives in a turn of the reactor. All that waits
-there may be 64 truncated replies, each of which opens a stream: 15 ms in which nobody else is
-served."""
+OCTETS_PER_TURN = 512
+"""Octets that are read from a socket in one iteration of the reactor, rounded up to a datagram. Up
+to 64 truncated replies may wait there. Opening a TCP connection for each would block all other work
+for 15 ms."""
 
-# A port is used for so long, then a new random one: guessing starts again.
+# After this many questions or seconds a new random port is used, so that guessing starts again.
 MAX_QUESTIONS = 512
 MAX_AGE = 30.0  # seconds
 
 
-class Asker(Protocol):
-    """Who asked; is told at most one of these, once, and never before `ask` has returned."""
+class ReplyHandler(Protocol):
+    """Receives the outcome of a question: at most one call, never before `ask` has returned."""
 
-    def heard(self, message: bytes) -> None:
-        """Take the reply to the question."""
+    def reply_received(self, message: bytes) -> None:
+        """Handle the reply to the question."""
 
-    def unreachable(self) -> None:
-        """Learn that there can't be one: the server's host refused, or there is no way to it."""
+    def server_unreachable(self) -> None:
+        """Handle that no reply can come: the host refused, or there is no route to it."""
 
 
 class Pending:
     """A question that waits for its reply."""
 
-    __slots__ = ("_ident", "_waiting", "asker", "question")
+    __slots__ = ("_ident", "_waiting", "handler", "question")
 
     def __init__(
-        self, waiting: dict[bytes, "Pending"], ident: bytes, question: bytes, asker: Asker
+        self, waiting: dict[bytes, "Pending"], ident: bytes, question: bytes, handler: ReplyHandler
     ) -> None:
         self._waiting = waiting
         self._ident = ident
         self.question = question
-        self.asker = asker
+        self.handler = handler
 
     def cancel(self) -> None:
-        """Wait no longer: a reply that comes now is late."""
+        """Stop waiting; a later reply is ignored."""
         self._waiting.pop(self._ident, None)
 
 
 class ConnectedSocket(DatagramProtocol):
-    """One random port, open to one server; holds up to `MAX_WAITING` questions."""
+    """One random port, connected to one server, with up to `MAX_WAITING` pending questions."""
 
     noisy = False
     transport: Port
@@ -85,26 +85,26 @@ class ConnectedSocket(DatagramProtocol):
 
     @property
     def has_room(self) -> bool:
-        """Tell whether another question may be sent now."""
+        """Whether another question may be sent now."""
         return len(self._waiting) < MAX_WAITING
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether nobody waits for a reply."""
+        """Whether no question is pending."""
         return not self._waiting
 
     @property
-    def is_worn(self) -> bool:
-        """Tell whether another port should take the next questions."""
+    def is_expired(self) -> bool:
+        """Whether new questions should use another port."""
         age = self._reactor.seconds() - self._opened_at
         return self._is_broken or self._asked >= MAX_QUESTIONS or not 0 <= age < MAX_AGE
 
-    def ask(self, ident: bytes, question: bytes, has_edns: bool, asker: Asker) -> Pending:
-        """Send a question under an id that is not in use here.
+    def ask(self, ident: bytes, question: bytes, has_edns: bool, handler: ReplyHandler) -> Pending:
+        """Send a question with an id that is not in use on this socket.
 
-        :raises OSError: it can't be sent.
+        :raises OSError: the question cannot be sent.
         """
-        pending = Pending(self._waiting, ident, question, asker)
+        pending = Pending(self._waiting, ident, question, handler)
         self._waiting[ident] = pending
         self._asked += 1
         try:
@@ -115,49 +115,49 @@ class ConnectedSocket(DatagramProtocol):
         return pending
 
     def uses(self, ident: bytes) -> bool:
-        """Tell whether a question with this id is waiting."""
+        """Return whether a question with this id is pending."""
         return ident in self._waiting
 
     def startProtocol(self) -> None:
-        """Take replies from this one server only: the kernel drops those of others."""
+        """Connect to the server, so that the kernel drops datagrams of other hosts."""
         self.is_open = True
-        self.transport.maxThroughput = OCTETS_A_TURN
+        self.transport.maxThroughput = OCTETS_PER_TURN
         handle: socket.socket = self.transport.getHandle()
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         try:
             self.transport.connect(*self._server)
-        except OSError:  # no way to the server: writing fails, too
+        except OSError:  # no route to the server: sending fails, too
             self._is_broken = True
 
     def datagramReceived(self, datagram: bytes, addr: tuple[str, int]) -> None:
-        """Give a reply to the one who asked; drop what is none."""
+        """Pass a reply to its handler; ignore all other datagrams."""
         pending = self._waiting.get(datagram[:2])
         if pending is None or not is_reply_to(datagram, pending.question):
             return
-        if addr != self._server:  # it came in before the socket was connected
+        if addr != self._server:  # received before the socket was connected
             return
         pending.cancel()
-        pending.asker.heard(datagram)
+        pending.handler.reply_received(datagram)
 
     def connectionRefused(self) -> None:
-        """Learn that the host can't be reached or has no server there (ICMP)."""
+        """Handle an ICMP error: the host is unreachable, or no server listens there."""
         self._is_broken = True
         if self._waiting:
             self._reactor.callLater(0, self._fail_all)
 
     def stopProtocol(self) -> None:
-        """Learn the same from a reactor that closes the port after such an error (epoll does)."""
+        """Do the same for reactors that close the port after such an error (epoll)."""
         self.is_open = False
         self.connectionRefused()
 
     def _fail_all(self) -> None:
         while self._waiting:
             _, pending = self._waiting.popitem()
-            pending.asker.unreachable()
+            pending.handler.server_unreachable()
 
 
 class Exchange:
-    """Asks any server; opens and closes the sockets for that."""
+    """Sends questions to any server, and opens and closes the sockets for them."""
 
     def __init__(self, reactor: DnsReactor, random_bytes: RandomBytes) -> None:
         self._reactor = reactor
@@ -165,19 +165,21 @@ class Exchange:
         self._sockets: dict[Server, list[ConnectedSocket]] = {}
         self._closing: set[Deferred[None]] = set()
 
-    def ask(self, server: Server, question: bytes, has_edns: bool, asker: Asker) -> Pending:
+    def ask(
+        self, server: Server, question: bytes, has_edns: bool, handler: ReplyHandler
+    ) -> Pending:
         """Send a packed question to a server.
 
-        :raises OSError: it can't be sent: there is no way to the server, or no socket to be had.
+        :raises OSError: it cannot be sent: there is no route to the server, or no free socket.
         """
         chosen = self._choose_socket(server)
         ident = self._random_bytes(2)
         while chosen.uses(ident):
             ident = self._random_bytes(2)
-        return chosen.ask(ident, question, has_edns, asker)
+        return chosen.ask(ident, question, has_edns, handler)
 
     def close(self) -> Deferred[None]:
-        """Close all sockets; fires when they are closed. Nobody is told."""
+        """Close all sockets without calling handlers; fires when they are closed."""
         for sockets in self._sockets.values():
             for each in sockets:
                 self._close_socket(each)
@@ -187,9 +189,9 @@ class Exchange:
     def _choose_socket(self, server: Server) -> ConnectedSocket:
         sockets = self._sockets.setdefault(server, [])
         for each in reversed(sockets):
-            if each.has_room and not each.is_worn:
+            if each.has_room and not each.is_expired:
                 return each
-        for each in [each for each in sockets if each.is_worn and each.is_idle]:
+        for each in [each for each in sockets if each.is_expired and each.is_idle]:
             sockets.remove(each)
             self._close_socket(each)
         opened = ConnectedSocket(self._reactor, server)

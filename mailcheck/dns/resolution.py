@@ -1,7 +1,7 @@
-"""What to do next about one question: whom to ask, what a reply means. No I/O and no clock.
+"""The state machine of one lookup: it chooses the next server and interprets replies.
 
-As in dnspython's resolver the decisions are apart from the sockets: `resolver`
-sends what a `Try` says and reports what came of it, one try at a time.
+It has no I/O and no clock. As in dnspython's resolver, the decisions are separate from the sockets:
+`resolver` sends each `Attempt` and reports its outcome, one at a time.
 """
 
 from typing import NamedTuple
@@ -22,15 +22,15 @@ _ADDITIONAL_COUNT = 10  # offset in the header
 
 
 class MalformedReply(ValueError):
-    """The reply is no DNS message, or one that does not answer its question."""
+    """The reply is not a DNS message, or it does not answer its question."""
 
 
 class Chain(Struct, frozen=True):
-    """What one reply says of the asked name.
+    """The content of one reply about the name in the question.
 
-    ``canonical_name`` is where its CNAMEs end. ``status`` is that of this last
-    name, or None where this server does not know it: it is to be asked next.
-    ``ttl`` is the least of all that was used, 0 for what must not be cached.
+    ``canonical_name`` is the end of its CNAMEs, and ``status`` is the status of that name. It is
+    `None` if this server does not know the name, which must then be asked for. ``ttl`` is the
+    smallest of all records used, or 0 if the answer must not be cached.
     """
 
     status: DnsStatus | None
@@ -40,11 +40,11 @@ class Chain(Struct, frozen=True):
 
 
 def read_positive(message: bytes) -> Chain:
-    """Read a reply whose question was compared and which is not truncated.
+    """Parse a reply that is not truncated and whose question has been compared.
 
-    :raises MalformedReply: garbage, a loop, or records that nobody asked for.
+    :raises MalformedReply: it is malformed, has a loop, or has records of other names or types.
     """
-    # Nothing is read from the additional section: it is cut off by its count.
+    # The additional section is cut off by setting its count to 0.
     message = message[:_ADDITIONAL_COUNT] + b"\0\0" + message[_ADDITIONAL_COUNT + 2 :]
     try:
         reply = dns.message.from_wire(message, ignore_trailing=True)
@@ -72,7 +72,7 @@ def read_positive(message: bytes) -> Chain:
 
 
 def text_of(name: dns.name.Name) -> str:
-    """Write a name as `DnsQuestion` has it: lower case, no trailing dot."""
+    """Return a name in the form of `DnsQuestion`: lower case, no trailing dot."""
     return name.to_text().lower().removesuffix(".")
 
 
@@ -80,21 +80,20 @@ def _cacheable(ttl: int) -> int:
     return ttl if ttl <= MAX_CACHED_TTL else 0
 
 
-MAX_LINKS = 16  # further questions along one chain of CNAMEs; BIND and Unbound stop there, too
+MAX_LINKS = 16  # further questions along one chain of CNAMEs; the limit of BIND and Unbound, too
 
 
 class ResolverSettings(Struct, frozen=True):
-    """How long and how often is tried; times in seconds.
+    """Timeouts and limits of lookups; times in seconds.
 
-    ``try_timeouts`` has an entry for each round over all servers: a resolver
-    that must go and find out takes seconds, and answers the second question
-    together with the first. ``deadline`` is for a lookup with all its tries,
-    CNAMEs and the wait for its turn.
+    ``try_timeouts`` has one entry for each round over all servers. A recursive resolver may need
+    seconds for an answer, and then answers a repeated question with the first. ``deadline`` covers
+    a whole lookup with all attempts, CNAMEs and the time in the queue.
 
-    At most ``max_in_flight`` lookups are under way, and of those that began in
-    the last ``burst_age`` no more than ``max_burst``: so many queries fit into
-    the receive buffer of a server (Linux accounts 768 octets for each, and has
-    208 KiB by default), while dead names hold up nobody for longer.
+    At most ``max_in_flight`` lookups run at the same time. At most ``max_burst`` of them began in
+    the last ``burst_age`` seconds. That many queries fit into the receive buffer of a server: Linux
+    accounts 768 octets for each, and its default buffer has 208 KiB. Dead names thus block other
+    lookups only for that time.
     """
 
     try_timeouts: tuple[float, ...] = (1.0, 2.0, 3.0)
@@ -104,30 +103,32 @@ class ResolverSettings(Struct, frozen=True):
     burst_age: float = 0.1
 
 
-class Try(NamedTuple):
-    """Send this packed question to this server and wait for ``timeout`` seconds."""
+class Attempt(NamedTuple):
+    """Send this packed question to this server, and wait for ``timeout`` seconds."""
 
     server: Server
     question: bytes
     timeout: float
     has_edns: bool = True
-    is_stream: bool = False
+    is_tcp: bool = False
 
 
-Step = Try | DnsAnswer
+Step = Attempt | DnsAnswer
 
 _NEGATIVE = {Outcome.NXDOMAIN: DnsStatus.NXDOMAIN, Outcome.NODATA: DnsStatus.NODATA}
 
-# The end of a lookup that got no answer is its most telling failure: one that
-# is about the name says more than one that is about us, or than silence.
-_TELLING = [DnsStatus.TIMEOUT, DnsStatus.REFUSED, DnsStatus.SERVFAIL]
+# A lookup without an answer ends with its most significant failure. A failure of the name is more
+# significant than a failure of our servers, or than a timeout.
+_BY_SIGNIFICANCE = [DnsStatus.TIMEOUT, DnsStatus.REFUSED, DnsStatus.SERVFAIL]
 
 
 class Resolution:
-    """One question on its way to its answer."""
+    """The state of one lookup."""
 
     __slots__ = (
+        "_attempt",
         "_canonical_name",
+        "_excluded",
         "_failure",
         "_is_authenticated",
         "_octets",
@@ -135,10 +136,8 @@ class Resolution:
         "_question",
         "_seen",
         "_servers",
-        "_struck",
         "_timeouts",
         "_tries",
-        "_try",
         "_ttl",
     )
 
@@ -149,31 +148,31 @@ class Resolution:
         servers: tuple[Server, ...],
         timeouts: tuple[float, ...],
     ) -> None:
-        """Take the question, also packed, and the servers in the order in which to ask them."""
+        """Store the question, also in packed form, and the servers in the order to ask them."""
         self._question = question
         self._packed = packed
         self._servers = servers
         self._timeouts = timeouts
         self._canonical_name = question.name.lower().removesuffix(".")
         self._seen: tuple[bytes, ...] = ()
-        self._struck: tuple[Server, ...] = ()
+        self._excluded: tuple[Server, ...] = ()
         self._tries = 0
         self._octets = 0
         self._ttl = MAX_CACHED_TTL
         self._is_authenticated = True
         self._failure = DnsStatus.TIMEOUT
-        self._try: Try
+        self._attempt: Attempt
 
     def start(self) -> Step:
-        """Say what to do first."""
-        return self._next_try()
+        """Return the first attempt."""
+        return self._next_attempt()
 
-    def lost(self) -> Step:
-        """Go on after a try that got no reply, in time or at all."""
-        return self._next_try()
+    def attempt_failed(self) -> Step:
+        """Return the next step after an attempt without a reply."""
+        return self._next_attempt()
 
-    def heard(self, message: bytes) -> Step:
-        """Go on after a reply to the question of the current try."""
+    def reply_received(self, message: bytes) -> Step:
+        """Return the next step after a reply to the current attempt."""
         self._octets += len(message)
         reply = read_reply(message, self._packed)
         outcome = reply.outcome
@@ -183,42 +182,42 @@ class Resolution:
         if status is not None:
             return self._answer(status, reply.negative_ttl, reply.is_authenticated)
         if outcome is Outcome.EXCESSIVE:
-            return self.exceeded()
-        if outcome is Outcome.TRUNCATED and not self._try.is_stream:
-            self._try = self._try._replace(is_stream=True)
-            return self._try
-        if outcome is Outcome.UNSUPPORTED and self._try.has_edns:  # RFC 6891 7
-            self._try = self._try._replace(has_edns=False)
-            return self._try
+            return self.reply_too_large()
+        if outcome is Outcome.TRUNCATED and not self._attempt.is_tcp:
+            self._attempt = self._attempt._replace(is_tcp=True)
+            return self._attempt
+        if outcome is Outcome.UNSUPPORTED and self._attempt.has_edns:  # RFC 6891 7
+            self._attempt = self._attempt._replace(has_edns=False)
+            return self._attempt
         if outcome in (Outcome.REFUSED, Outcome.UNSUPPORTED):
-            self._struck += (self._try.server,)  # it would say so again
+            self._excluded += (self._attempt.server,)  # its next reply would be the same
         refused = outcome is Outcome.REFUSED
         return self._fail(DnsStatus.REFUSED if refused else DnsStatus.SERVFAIL)
 
-    def exceeded(self) -> DnsAnswer:
-        """End: the reply is larger than is read, and would be so again."""
+    def reply_too_large(self) -> DnsAnswer:
+        """End the lookup: the reply is larger than allowed, and would be so again."""
         self._failure = DnsStatus.EXCESSIVE
         return self.give_up()
 
     def give_up(self) -> DnsAnswer:
-        """End without an answer: the deadline has passed, or nobody is left to ask."""
+        """End the lookup without an answer: after the deadline, or after the last server."""
         return DnsAnswer(
             self._question, self._failure, (), self._canonical_name, octets=self._octets
         )
 
-    def _next_try(self) -> Step:
+    def _next_attempt(self) -> Step:
         while self._tries < len(self._servers) * len(self._timeouts):
             timeout_index, server_index = divmod(self._tries, len(self._servers))
             self._tries += 1
             server = self._servers[server_index]
-            if server not in self._struck:
-                self._try = Try(server, self._packed, self._timeouts[timeout_index])
-                return self._try
+            if server not in self._excluded:
+                self._attempt = Attempt(server, self._packed, self._timeouts[timeout_index])
+                return self._attempt
         return self.give_up()
 
     def _fail(self, status: DnsStatus) -> Step:
-        self._failure = max(self._failure, status, key=_TELLING.index)
-        return self._next_try()
+        self._failure = max(self._failure, status, key=_BY_SIGNIFICANCE.index)
+        return self._next_attempt()
 
     def _answer(
         self, status: DnsStatus, ttl: int, is_authenticated: bool, records: tuple[Rdata, ...] = ()
@@ -234,7 +233,7 @@ class Resolution:
         )
 
     def _follow(self, message: bytes, is_authenticated: bool) -> Step:
-        """Take the records of a reply, or ask for the name that its CNAMEs lead to."""
+        """Use the records of a reply, or ask for the name that its CNAMEs lead to."""
         try:
             chain = read_positive(message)
         except MalformedReply:
@@ -250,4 +249,4 @@ class Resolution:
             self._failure = DnsStatus.SERVFAIL
             return self.give_up()
         self._tries = 0
-        return self._next_try()
+        return self._next_attempt()

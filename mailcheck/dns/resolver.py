@@ -1,4 +1,4 @@
-"""The resolver of the house: one lookup, who may ask now, and who waits for a turn."""
+"""The stub resolver: lookups, their queue, DNS over TCP, and the liveness of the servers."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ from twisted.python.failure import Failure
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.dns.exchange import DnsReactor, Exchange, Pending
-from mailcheck.dns.resolution import Resolution, ResolverSettings, Step, Try
+from mailcheck.dns.resolution import Attempt, Resolution, ResolverSettings, Step
 from mailcheck.dns.servers import Server, ServerRotation
 from mailcheck.dns.wire_format import (
     MAX_OCTETS,
     ImpossibleName,
-    is_quickly_read,
+    is_cheap_to_parse,
     is_reply_to,
     pack_query,
     pack_question,
@@ -27,24 +27,24 @@ from mailcheck.dns.wire_format import (
 from mailcheck.operations.concurrency import Turn, Turns
 
 ROOT = pack_question(DnsQuestion("", "NS"))
-"""What every resolver knows, whatever became of the name servers of others."""
+"""A question that a working resolver always answers, also when other name servers are dead."""
 
-SENDINGS = 3
-INTERVAL = 0.4
-"""Times that the question is sent, and seconds between them, until who says nothing is dead."""
+PROBE_COUNT = 3
+PROBE_INTERVAL = 0.4
+"""Number of probes without a reply until the servers count as dead, and seconds between them."""
 
-WHILE_DEAD = 1.0
-"""Seconds between two questions to the dead."""
+DEAD_PROBE_INTERVAL = 1.0
+"""Seconds between two probes of dead servers."""
 
 
 class Liveness:
-    """Learns that nobody answers, and when somebody does again.
+    """Detects that no server answers, and when one does again.
 
-    A lookup without an answer proves little: the name servers of that name may be dead. So
-    the servers are asked what each knows at once. When none of them says anything to anybody for
-    as long as that takes, they are dead until one does.
+    A lookup without an answer proves little, since the name servers of that name may be dead. The
+    servers are therefore probed with a question that each can answer at once. If none of them sends
+    any reply during the probes, they count as dead until one replies.
 
-    :param on_death: is called when they have died.
+    :param on_death: called when the servers count as dead.
     """
 
     def __init__(
@@ -64,24 +64,24 @@ class Liveness:
         self.is_dead = False
 
     def note_failure(self) -> None:
-        """Note that a question had no answer: find out whether any would have."""
+        """Record a question without an answer, and start the probes."""
         if self._timer is None:
             self._ask()
 
     def note_answer(self) -> None:
-        """Note that a server said something, whatever it was."""
+        """Record a reply of any kind."""
         if self._timer is not None:
             self.stop()
 
-    def heard(self, message: bytes) -> None:
-        """Take the answer to our own question."""
+    def reply_received(self, message: bytes) -> None:
+        """Handle the reply to a probe."""
         self.stop()
 
-    def unreachable(self) -> None:
-        """Learn that there is no way to one of them now; go on asking."""
+    def server_unreachable(self) -> None:
+        """Handle that a server cannot be reached now; continue the probes."""
 
     def stop(self) -> None:
-        """Ask no more; who was dead is not."""
+        """Stop the probes; the servers count as alive."""
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
         self._timer = None
@@ -91,34 +91,35 @@ class Liveness:
         self.is_dead = False
 
     def _ask(self) -> None:
-        if self._sent >= SENDINGS and not self.is_dead:
+        if self._sent >= PROBE_COUNT and not self.is_dead:
             self.is_dead = True
             self._on_death()
-        while len(self._asked) > (SENDINGS - 1) * len(self._servers):
+        while len(self._asked) > (PROBE_COUNT - 1) * len(self._servers):
             self._asked.popleft().cancel()
         self._sent += 1
-        self._timer = self._clock.callLater(WHILE_DEAD if self.is_dead else INTERVAL, self._ask)
+        interval = DEAD_PROBE_INTERVAL if self.is_dead else PROBE_INTERVAL
+        self._timer = self._clock.callLater(interval, self._ask)
         for server in self._servers:
             try:
                 self._asked.append(self._exchange.ask(server, ROOT, True, self))
             except OSError:
-                continue  # no way to it now
+                continue  # no route to this server now
 
 
-_PREFIX = 2  # octets in front of each message that tell its length, RFC 1035 4.2.2
+_PREFIX = 2  # octets before each message that contain its length, RFC 1035 4.2.2
 
 
-def ask_by_stream(
+def query_over_tcp(
     reactor: DnsReactor, server: Server, ident: bytes, question: bytes, has_edns: bool
 ) -> Deferred[bytes]:
-    """Connect, send a packed question, give the reply to it and hang up.
+    """Connect, send a packed question, return the reply and disconnect.
 
-    Cancelling hangs up; there is no other end to a server that stalls. Fails
-    when there is no connection, or it ends without the reply.
+    Cancelling disconnects, which is the only way to end a query to a server that stalls. Fails if
+    the connection fails or ends without a reply.
     """
     endpoint_class = TCP6ClientEndpoint if server.is_ipv6 else TCP4ClientEndpoint
     endpoint = endpoint_class(reactor, server.host, server.port)
-    protocol = StreamProtocol(ident, question, has_edns)
+    protocol = TcpQuery(ident, question, has_edns)
     factory = Factory.forProtocol(lambda: protocol)
     factory.noisy = False
     connected: Deferred[Any] = endpoint.connect(factory)
@@ -126,11 +127,11 @@ def ask_by_stream(
 
 
 class ExcessiveReply(Exception):
-    """The server announces a message of more octets than are read."""
+    """The server announces a message larger than the limit."""
 
 
-class StreamProtocol(Protocol):
-    """Sends one query; ``reply`` fires with the whole message that answers it."""
+class TcpQuery(Protocol):
+    """Sends one query over TCP; ``reply`` fires with the message that answers it."""
 
     transport: ITCPTransport
 
@@ -147,7 +148,7 @@ class StreamProtocol(Protocol):
         self.transport.write(len(self._query).to_bytes(_PREFIX, "big") + self._query)
 
     def dataReceived(self, data: bytes) -> None:
-        """Take the first whole message; if it is not the reply, the stream is of no use."""
+        """Read the first message; if it is not the reply, the connection is useless."""
         self._received += data
         end = _PREFIX + int.from_bytes(self._received[:_PREFIX], "big")
         if end > _PREFIX + MAX_OCTETS and not self._is_over and len(self._received) >= _PREFIX:
@@ -166,7 +167,7 @@ class StreamProtocol(Protocol):
             self.reply.errback(ConnectionAborted("not a reply to the question"))
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Fail when no reply came."""
+        """Fail if no reply has arrived."""
         if not self._is_over:
             self._is_over = True
             self.reply.errback(reason)
@@ -177,15 +178,15 @@ class StreamProtocol(Protocol):
 
 
 class Lookup:
-    """A `Resolution`, what it waits for, and the timer of that; ``answer`` fires at its end."""
+    """A `Resolution`, its pending query and its timer; ``answer`` fires at the end."""
 
     __slots__ = (
+        "_attempt",
         "_deadline",
         "_pending",
         "_resolution",
         "_resolver",
         "_timer",
-        "_try",
         "answer",
         "is_over",
     )
@@ -196,10 +197,10 @@ class Lookup:
         question: DnsQuestion,
         packed: bytes,
     ) -> None:
-        """Take a question, also packed."""
+        """Store a question, also in packed form."""
         now = resolver.reactor.seconds()
         settings = resolver.settings
-        servers = resolver.rota.order(now)
+        servers = resolver.rotation.order(now)
         self._resolver = resolver
         self._resolution = Resolution(question, packed, servers, settings.try_timeouts)
         self._deadline = now + settings.deadline
@@ -210,34 +211,36 @@ class Lookup:
 
     @property
     def has_time(self) -> bool:
-        """Tell whether it is not over, nor about to be."""
+        """Whether the lookup is not over and its deadline has not passed."""
         return not self.is_over and self._time_left() > 0
 
     def wait(self) -> None:
-        """Wait for the turn to begin, until the deadline."""
+        """Wait in the queue until the deadline."""
         self._arm(self._time_left(), self.give_up)
 
     def begin(self) -> None:
-        """Make the first try."""
+        """Start the first attempt."""
         self._do(self._resolution.start())
 
-    def heard(self, message: bytes) -> None:
-        """Take the reply to the question of this try."""
-        self._resolver.note_answer(self._try.server)
-        if is_quickly_read(message, self._try.question):
-            self._do(self._resolution.heard(message))
+    def reply_received(self, message: bytes) -> None:
+        """Handle the reply to the current attempt."""
+        self._resolver.note_answer(self._attempt.server)
+        if is_cheap_to_parse(message, self._attempt.question):
+            self._do(self._resolution.reply_received(message))
             return
         self._disarm()
         self.wait()
-        self._pending = self._resolver.turns.call(lambda: self._do(self._resolution.heard(message)))
+        self._pending = self._resolver.turns.call(
+            lambda: self._do(self._resolution.reply_received(message))
+        )
 
-    def unreachable(self) -> None:
-        """Learn that this try can't have a reply."""
-        self._resolver.note_failure(self._try.server, is_unreachable=True)
-        self._do(self._resolution.lost())
+    def server_unreachable(self) -> None:
+        """Handle that the current attempt cannot have a reply."""
+        self._resolver.note_failure(self._attempt.server, is_unreachable=True)
+        self._do(self._resolution.attempt_failed())
 
     def give_up(self) -> None:
-        """End now, without an answer."""
+        """End now without an answer."""
         self._end(self._resolution.give_up())
 
     def _do(self, step: Step) -> None:
@@ -245,10 +248,10 @@ class Lookup:
             self._end(step)
             return
         self._disarm()
-        self._try = step
+        self._attempt = step
         self._arm(min(step.timeout, self._time_left()), self._time_out)
-        if step.is_stream:
-            self._ask_by_stream(step)
+        if step.is_tcp:
+            self._query_over_tcp(step)
             return
         try:
             self._pending = self._resolver.exchange.ask(
@@ -256,28 +259,28 @@ class Lookup:
             )
         except OSError:
             self._disarm()
-            self._arm(0, self.unreachable)
+            self._arm(0, self.server_unreachable)
 
-    def _ask_by_stream(self, step: Try) -> None:
+    def _query_over_tcp(self, step: Attempt) -> None:
         resolver = self._resolver
         ident = resolver.random_bytes(2)
-        reply = ask_by_stream(resolver.reactor, step.server, ident, step.question, step.has_edns)
+        reply = query_over_tcp(resolver.reactor, step.server, ident, step.question, step.has_edns)
         self._pending = reply
-        reply.addCallbacks(self.heard, self._lose_stream, errbackArgs=(reply,))
+        reply.addCallbacks(self.reply_received, self._tcp_failed, errbackArgs=(reply,))
 
-    def _lose_stream(self, failure: Failure, reply: Deferred[bytes]) -> None:
+    def _tcp_failed(self, failure: Failure, reply: Deferred[bytes]) -> None:
         if self._pending is not reply:
-            return  # it was cancelled
+            return  # the query was cancelled
         if failure.check(ExcessiveReply):
-            self._resolver.note_answer(self._try.server)
-            self._do(self._resolution.exceeded())
+            self._resolver.note_answer(self._attempt.server)
+            self._do(self._resolution.reply_too_large())
         else:
-            self.unreachable()
+            self.server_unreachable()
 
     def _time_out(self) -> None:
-        self._resolver.note_failure(self._try.server, is_unreachable=False)
+        self._resolver.note_failure(self._attempt.server, is_unreachable=False)
         if self._resolver.reactor.seconds() < self._deadline:
-            self._do(self._resolution.lost())
+            self._do(self._resolution.attempt_failed())
         else:
             self.give_up()
 
@@ -301,7 +304,7 @@ class Lookup:
     def _stop(self) -> None:
         self._disarm()
         self.is_over = True
-        del self.answer  # else a cycle for the garbage collector, in each lookup
+        del self.answer  # otherwise each lookup leaves a cycle for the garbage collector
         self._resolver.discard(self)
 
     def _end(self, answer: DnsAnswer) -> None:
@@ -311,9 +314,9 @@ class Lookup:
 
 
 class StubResolver:
-    """A `Resolver` that asks recursive resolvers and remembers nothing (see `CachingResolver`).
+    """A `Resolver` that asks recursive resolvers without a cache (see `CachingResolver`).
 
-    :raises ValueError: no server is given.
+    :raises ValueError: the list of servers is empty.
     """
 
     def __init__(
@@ -327,20 +330,20 @@ class StubResolver:
         self.settings = settings
         self.random_bytes = random_bytes
         self.exchange = Exchange(reactor, random_bytes)
-        self.rota = ServerRotation(servers)
+        self.rotation = ServerRotation(servers)
         self.liveness = Liveness(reactor, self.exchange, servers, self._give_up_all)
         self.turns = Turns(reactor)
         self.servers = tuple(servers)
         self._running: set[Lookup] = set()
-        self._young: dict[Lookup, float] = {}  # began when; oldest first
+        self._recent: dict[Lookup, float] = {}  # start times, oldest first
         self._queue: deque[Lookup] = deque()
-        self._turn: IDelayedCall | None = None
+        self._queue_timer: IDelayedCall | None = None
         self._is_closed = False
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        """Answer as `mailcheck.operations.dns_ports.Resolver` promises.
+        """Look up a question as `mailcheck.ports.resolver.Resolver` specifies.
 
-        While no server answers anything, as is known then, it has timed out at once.
+        While all servers are dead, the answer is a timeout at once.
         """
         try:
             packed = pack_question(question)
@@ -353,28 +356,28 @@ class StubResolver:
         if self._queue or not self._has_room():
             self._queue.append(lookup)
             lookup.wait()
-            self._plan_turn()
+            self._schedule_queue()
         else:
             self._begin(lookup)
         return answer
 
     def note_answer(self, server: Server) -> None:
-        """Note that a server answered, whatever it said."""
-        self.rota.note_answer(server)
+        """Record a reply of any kind."""
+        self.rotation.note_answer(server)
         self.liveness.note_answer()
 
     def note_failure(self, server: Server, *, is_unreachable: bool) -> None:
-        """Note that a question got no answer in time, or could not be sent."""
-        self.rota.note_failure(server, self.reactor.seconds(), is_unreachable)
+        """Record a question that could not be sent or had no answer in time."""
+        self.rotation.note_failure(server, self.reactor.seconds(), is_unreachable)
         self.liveness.note_failure()
 
     @property
     def unresponsive_servers(self) -> tuple[Server, ...]:
-        """Give the servers that are down."""
-        return self.rota.silent
+        """The servers that are down."""
+        return self.rotation.unresponsive
 
     def close(self) -> Deferred[None]:
-        """End all lookups as timed out, answer further ones so; fires when all is closed."""
+        """End all lookups with a timeout, also later ones; fires when everything is closed."""
         self._is_closed = True
         self._give_up_all()
         self.liveness.stop()
@@ -386,26 +389,26 @@ class StubResolver:
                 lookup.give_up()
 
     def discard(self, lookup: Lookup) -> None:
-        """Forget a lookup that is over, and begin waiting ones."""
+        """Remove a lookup that is over, and start queued lookups."""
         self._running.discard(lookup)
-        self._young.pop(lookup, None)
+        self._recent.pop(lookup, None)
         if self._queue:
             self._begin_waiting()
 
     def _begin(self, lookup: Lookup) -> None:
         self._running.add(lookup)
-        self._young[lookup] = self.reactor.seconds()
+        self._recent[lookup] = self.reactor.seconds()
         lookup.begin()
 
     def _has_room(self) -> bool:
         if len(self._running) >= self.settings.max_in_flight:
             return False
-        if len(self._young) < self.settings.max_burst:
+        if len(self._recent) < self.settings.max_burst:
             return True
-        oldest, began_at = next(iter(self._young.items()))
+        oldest, began_at = next(iter(self._recent.items()))
         if self.reactor.seconds() - began_at < self.settings.burst_age:
             return False
-        del self._young[oldest]
+        del self._recent[oldest]
         return True
 
     def _begin_waiting(self) -> None:
@@ -413,16 +416,16 @@ class StubResolver:
             following = self._queue.popleft()
             if following.has_time:
                 self._begin(following)
-        self._plan_turn()
+        self._schedule_queue()
 
-    def _plan_turn(self) -> None:
-        """See to it that those who wait may begin even if no reply comes."""
-        if self._queue and self._turn is None:
-            self._turn = self.reactor.callLater(self.settings.burst_age, self._take_turn)
-        elif not self._queue and self._turn is not None:
-            self._turn.cancel()
-            self._turn = None
+    def _schedule_queue(self) -> None:
+        """Set the timer that starts queued lookups even if no reply arrives."""
+        if self._queue and self._queue_timer is None:
+            self._queue_timer = self.reactor.callLater(self.settings.burst_age, self._run_queue)
+        elif not self._queue and self._queue_timer is not None:
+            self._queue_timer.cancel()
+            self._queue_timer = None
 
-    def _take_turn(self) -> None:
-        self._turn = None
+    def _run_queue(self) -> None:
+        self._queue_timer = None
         self._begin_waiting()

@@ -1,4 +1,4 @@
-"""Which resolvers are asked: given by the operator or the system, and in what order."""
+"""The DNS resolvers of the operator or of the system, and the order in which to ask them."""
 
 import ipaddress
 import re
@@ -10,28 +10,28 @@ DNS_PORT = 53
 RESOLV_CONF = "/etc/resolv.conf"
 MAX_SYSTEM_SERVERS = 3  # MAXNS of resolv.conf(5)
 
-MAX_SILENCES = 5  # lost in a row, without any answer, until a server counts as down
-REST = 10.0  # seconds that a server which is down is asked last
+MAX_FAILURES = 5  # consecutive questions without an answer after which a server counts as down
+DOWN_SECONDS = 10.0  # seconds for which a server that is down is asked last
 
 _WITH_PORT = re.compile(r"(?:\[(?P<v6>[^\]]+)\]|(?P<v4>[^:\[\]]+)):(?P<port>[0-9]{1,5})")
 
 
 class Server(NamedTuple):
-    """A resolver: its IP address, normalised, and its port (UDP and TCP)."""
+    """A resolver: its normalised IP address, and its port for UDP and TCP."""
 
     host: str
     port: int = DNS_PORT
 
     @property
     def is_ipv6(self) -> bool:
-        """Tell the address family."""
+        """Whether the address is an IPv6 address."""
         return ":" in self.host
 
 
 def parse_server(text: str) -> Server:
-    """Read ``192.0.2.1``, ``192.0.2.1:5354``, ``2001:db8::1`` or ``[2001:db8::1]:5354``.
+    """Parse ``192.0.2.1``, ``192.0.2.1:5354``, ``2001:db8::1`` or ``[2001:db8::1]:5354``.
 
-    :raises ValueError: it is none of these. A host name would need a resolver first.
+    :raises ValueError: any other text. A host name would need a resolver first.
     """
     text = text.strip()
     match = _WITH_PORT.fullmatch(text)
@@ -52,7 +52,7 @@ def _parse_host(host: str, text: str) -> str:
 
 
 def system_servers(path: str = RESOLV_CONF) -> tuple[Server, ...]:
-    """Give the resolvers of the system, as resolv.conf(5): the local host where it names none."""
+    """Return the resolvers of resolv.conf(5), or the local host if it names none."""
     try:
         lines = Path(path).read_text("utf-8", "replace").splitlines()
     except OSError:
@@ -72,11 +72,10 @@ def _valid_servers(texts: Iterable[str]) -> Iterable[Server]:
 
 
 class ServerRotation:
-    """The order in which servers are asked: each in turn comes first, those that are down last.
+    """The order in which servers are asked: round robin, with servers that are down last.
 
-    Pure: ``now`` is in seconds. A server is down when it could not be reached,
-    or lost `MAX_SILENCES` questions in a row; after `REST` seconds, or one
-    answer, it is as good as any.
+    ``now`` is in seconds. A server is down if it could not be reached, or after `MAX_FAILURES`
+    consecutive questions without an answer. It is up again after `DOWN_SECONDS` or one answer.
     """
 
     def __init__(self, servers: Iterable[Server]) -> None:
@@ -84,11 +83,11 @@ class ServerRotation:
         if not self._servers:
             raise ValueError("at least one DNS server is needed")
         self._next = 0
-        self._silences: dict[Server, int] = {}
+        self._failures: dict[Server, int] = {}
         self._down_until: dict[Server, float] = {}
 
     def order(self, now: float) -> tuple[Server, ...]:
-        """Give all servers in the order for the next question."""
+        """Return all servers in the order for the next question."""
         first = self._next
         self._next = (first + 1) % len(self._servers)
         servers = self._servers[first:] + self._servers[:first]
@@ -97,19 +96,19 @@ class ServerRotation:
         return tuple(sorted(servers, key=lambda server: self._down_until.get(server, 0.0) > now))
 
     def note_answer(self, server: Server) -> None:
-        """Note that the server said something."""
-        if self._silences:
-            self._silences.pop(server, None)
+        """Record a reply of any kind."""
+        if self._failures:
+            self._failures.pop(server, None)
             self._down_until.pop(server, None)
 
     def note_failure(self, server: Server, now: float, is_unreachable: bool) -> None:
-        """Note that a question got no answer in time, or could not even be sent."""
-        silences = self._silences.get(server, 0) + 1
-        self._silences[server] = silences
-        if is_unreachable or silences >= MAX_SILENCES:
-            self._down_until[server] = now + REST
+        """Record a question that could not be sent or had no answer in time."""
+        failures = self._failures.get(server, 0) + 1
+        self._failures[server] = failures
+        if is_unreachable or failures >= MAX_FAILURES:
+            self._down_until[server] = now + DOWN_SECONDS
 
     @property
-    def silent(self) -> tuple[Server, ...]:
-        """Those that are down: they have not answered since."""
+    def unresponsive(self) -> tuple[Server, ...]:
+        """The servers that are down and have not replied since."""
         return tuple(self._down_until)

@@ -1,9 +1,8 @@
-"""DNS messages as bytes (RFC 1035 4): queries packed, negative replies read, by hand.
+"""The DNS wire format (RFC 1035 4): packs queries, and parses negative replies without dnspython.
 
-A message costs 0.3 to 0.9 ms of CPU where it is built or parsed as objects,
-and most replies, above all those of blocklists, are negative: such a reply is
-known from its header and the echoed question. Only what holds records is
-worth dnspython (`positive_answers`). Pure: bytes in, values out.
+Building or parsing a message as objects costs 0.3 to 0.9 ms of CPU. Most replies are negative,
+especially from blocklists. Such a reply is recognised by its header and the repeated question. Only
+a reply with records is parsed by dnspython. The functions are pure.
 """
 
 import struct
@@ -19,42 +18,43 @@ from mailcheck.checks.dns_answers import DnsQuestion
 
 MAX_NAME = 254  # octets of a packed name without the root label, RFC 1035 2.3.4
 MAX_LABEL = 63
-UDP_PAYLOAD = 1232  # octets: no datagram of this size is fragmented (DNS flag day 2020)
-MAX_CACHED_TTL = 0x7FFFFFFF  # a larger one means 0, RFC 2181 8
+UDP_PAYLOAD = 1232  # octets: datagrams of this size are not fragmented (DNS flag day 2020)
+MAX_CACHED_TTL = 0x7FFFFFFF  # a larger TTL counts as 0, RFC 2181 8
 
 MAX_RECORDS = 100
-"""In answer and authority together; the fullest names of large companies have some 60 texts."""
+"""Maximum records of the answer and authority sections together. The largest sets of TXT records of
+companies have about 60."""
 
 MAX_OCTETS = 16_384
-"""Of a message."""
+"""Maximum size of a message."""
 
 MAX_WORK = 5_000
-"""Steps that parsing a message may take, see `count_work`: some milliseconds. Two kilobytes can
-name a hundred hosts of a hundred labels each, which would take a quarter of a second; a hundred
-addresses, texts or hosts with ordinary names are within the bound."""
+"""Maximum steps for parsing a message, see `count_work`: a few milliseconds. A message of two
+kilobytes can name a hundred hosts with a hundred labels each, which would take a quarter of a
+second. A hundred addresses, texts or hosts with ordinary names are below the limit."""
 
-READ_AT_ONCE = 400
-"""Steps of a reply that is read as it comes in: ten ordinary records."""
+CHEAP_STEPS = 400
+"""Steps up to which a reply is parsed at once: ten ordinary records."""
 
 MAX_ALIASES = 16
-"""CNAMEs in one answer; BIND and Unbound follow no more."""
+"""Maximum CNAMEs in one answer, the limit of BIND and Unbound, too."""
 
 
 _HEADER_LENGTH = 12
-_QUERY_BITS = 0x0120  # recursion desired; AD: we understand the AD bit, RFC 6840 5.7
+_QUERY_BITS = 0x0120  # recursion desired; AD: the AD bit of the reply is understood, RFC 6840 5.7
 _AFTER_ID = struct.pack("!HHHHH", _QUERY_BITS, 1, 0, 0, 1)
 _AFTER_ID_PLAIN = struct.pack("!HHHHH", _QUERY_BITS, 1, 0, 0, 0)
 _OPT = b"\0" + struct.pack("!HHIH", dns.rdatatype.OPT, UDP_PAYLOAD, 0, 0)  # RFC 6891 6.1.2
 _CLASS_IN = b"\0\1"
 
-# Steps of parsing, measured: a step is about a microsecond.
+# Measured costs of parsing in steps; a step is about a microsecond.
 _OF_RECORD = 30
 _OF_STRING = 3
 _OF_UNKNOWN_OCTET = 3
 _OF_NAME = 10
 _LABELS_OF_STEP = 7
-"""A name in the data of a record is written out again and compared: that takes the square of its
-labels, divided by this."""
+"""A name in the data of a record is written again and compared. Its cost in steps is the square of
+its labels, divided by this number."""
 
 _NO_STRUCTURE = {dns.rdatatype.A, dns.rdatatype.AAAA, dns.rdatatype.TLSA, dns.rdatatype.CAA}
 _BEFORE_NAME: dict[int, int] = {
@@ -66,10 +66,10 @@ _BEFORE_NAME: dict[int, int] = {
     dns.rdatatype.MX: 2,
     dns.rdatatype.SRV: 6,
 }
-"""Octets of the data in front of its name, by type."""
+"""Octets in the data before its name, by type."""
 
 MAX_LINKS_OF_NAME = 128
-"""Labels, and pointers of compression, in one name: it can't have more labels."""
+"""Maximum labels and compression pointers in one name; a name cannot have more labels."""
 
 _COUNTS = struct.Struct("!HHHH")
 _RECORD = struct.Struct("!HHIH")  # type, class, TTL, length of the data
@@ -80,25 +80,25 @@ _NOERROR, _FORMERR, _SERVFAIL, _NXDOMAIN, _NOTIMP, _REFUSED = range(6)
 
 
 class ImpossibleName(ValueError):
-    """DNS can't carry this name, so it can't exist (RFC 1035 2.3.4)."""
+    """The name cannot be encoded in DNS, so it cannot exist (RFC 1035 2.3.4)."""
 
 
 class Outcome(Enum):
-    """What a reply says, as far as header and section counts tell."""
+    """The kind of a reply, as far as its header and section counts tell."""
 
-    POSITIVE = "it holds answer records"
+    POSITIVE = "it has answer records"
     NODATA = "nodata"
     NXDOMAIN = "nxdomain"
-    TRUNCATED = "ask again over TCP"
+    TRUNCATED = "truncated: retry over TCP"
     REFUSED = "refused"
     UNSUPPORTED = "the server did not understand the query"
     SERVFAIL = "servfail"
-    EXCESSIVE = "more than is read"
-    GARBAGE = "no answer to the question: malformed, or a referral"
+    EXCESSIVE = "too large or too costly to parse"
+    GARBAGE = "malformed, or a referral"
 
 
 class Reply(NamedTuple):
-    """A reply as read by `read_reply`; ``negative_ttl`` is in seconds, 0 where it has none."""
+    """A reply as parsed by `read_reply`; ``negative_ttl`` is in seconds, 0 without one."""
 
     outcome: Outcome
     negative_ttl: int = 0
@@ -117,19 +117,19 @@ _TRUNCATED = Reply(Outcome.TRUNCATED)
 
 
 def pack_question(question: DnsQuestion) -> bytes:
-    """Write the question section; the name goes in lower case, so that its echo can be compared.
+    """Return the question section; its name is in lower case, so that replies can be compared.
 
-    :raises ImpossibleName: DNS can't carry the name.
-    :raises ValueError: there is no such record type.
+    :raises ImpossibleName: the name cannot be encoded.
+    :raises ValueError: the record type does not exist.
     """
     rdtype = _pack_type(question.rdtype)
     return pack_name(question.name) + rdtype + _CLASS_IN
 
 
 def pack_name(name: str) -> bytes:
-    """Write a name without compression; one trailing dot is dropped.
+    """Return a name in wire format without compression; one trailing dot is ignored.
 
-    :raises ImpossibleName: DNS can't carry the name.
+    :raises ImpossibleName: the name cannot be encoded.
     """
     if not name.isascii():
         raise ImpossibleName(f"not in A-labels: {name!r}")
@@ -167,16 +167,16 @@ def _pack_type(rdtype: str) -> bytes:
 
 
 def pack_query(ident: bytes, question: bytes, has_edns: bool) -> bytes:
-    """Write a whole query around a packed question; ``ident`` is two octets."""
+    """Return a whole query for a packed question; ``ident`` has two octets."""
     if has_edns:
         return b"".join((ident, _AFTER_ID, question, _OPT))
     return b"".join((ident, _AFTER_ID_PLAIN, question))
 
 
 def is_reply_to(message: bytes, question: bytes) -> bool:
-    """Tell whether a message whose id fits is a reply to this question, byte for byte.
+    """Return whether a message with the right id repeats the question byte for byte.
 
-    A failure may come without any question: some servers could not read ours.
+    A failure may have no question, since some servers could not parse it.
     """
     if len(message) < _HEADER_LENGTH or message[2] & _REPLY_MASK != _REPLY_BITS:
         return False
@@ -186,7 +186,7 @@ def is_reply_to(message: bytes, question: bytes) -> bool:
 
 
 def read_reply(message: bytes, question: bytes) -> Reply:
-    """Read what a reply says, given that `is_reply_to` holds."""
+    """Parse a reply for which `is_reply_to` is true."""
     rcode = message[3] & 0x0F
     if rcode not in (_NOERROR, _NXDOMAIN):
         return _FAILURES.get(rcode, _SERVER_FAILURE)
@@ -208,27 +208,27 @@ def read_reply(message: bytes, question: bytes) -> Reply:
 
 
 def count_records(message: bytes) -> int:
-    """Give how many records a message says that its answer and authority sections hold."""
+    """Return the number of records in the answer and authority sections, by the header."""
     _, in_answer, in_authority, _ = _COUNTS.unpack_from(message, 4)
     return int(in_answer + in_authority)
 
 
-def is_quickly_read(message: bytes, question: bytes) -> bool:
-    """Tell whether a reply, for which `is_reply_to` holds, is read in a moment."""
+def is_cheap_to_parse(message: bytes, question: bytes) -> bool:
+    """Return whether a reply for which `is_reply_to` is true is cheap to parse."""
     if message[6:8] == b"\0\0":
         return True
     try:
-        return count_work(message, _HEADER_LENGTH + len(question))[0] <= READ_AT_ONCE
+        return count_work(message, _HEADER_LENGTH + len(question))[0] <= CHEAP_STEPS
     except (IndexError, struct.error):
-        return True  # it is garbage, and seen to be
+        return True  # it is malformed, which is found at once
 
 
 def count_work(message: bytes, offset: int) -> tuple[int, int]:
-    """Count the steps of parsing the records that begin at an offset, and the CNAMEs among them.
+    """Count the steps of parsing the records from an offset on, and the CNAMEs among them.
 
-    Counting ends where it has passed `MAX_WORK`, and so costs little itself.
+    Counting stops after `MAX_WORK` steps, so it is cheap itself.
 
-    :raises IndexError: a name does not end, or points forward.
+    :raises IndexError: a name has no end, or points forward.
     """
     work = aliases = 0
     for _ in range(count_records(message)):
@@ -264,7 +264,7 @@ def _count_work_of_data(message: bytes, offset: int, length: int, rdtype: int) -
 
 
 def _count_labels(message: bytes, offset: int) -> tuple[int, int]:
-    """Count the labels of a name and its pointers; gives also the offset behind it."""
+    """Count the labels and pointers of a name; also return the offset after it."""
     behind, limit = 0, offset
     for links in range(MAX_LINKS_OF_NAME):
         length = message[offset]
@@ -278,14 +278,14 @@ def _count_labels(message: bytes, offset: int) -> tuple[int, int]:
             offset += length + 1
         else:
             return links, behind or offset + 1
-    raise IndexError("a name that does not end, or points forward")
+    raise IndexError("the name has no end, or points forward")
 
 
 def _read_negative(message: bytes, offset: int, is_authenticated: bool) -> Reply:
-    """Read a reply without answer records: NXDOMAIN or NODATA (RFC 2308 2).
+    """Parse a reply without answer records: NXDOMAIN or NODATA (RFC 2308 2).
 
-    Name servers without an SOA are a referral (RFC 2308 2.2): this server does
-    not know. An extended RCODE (RFC 6891 6.1.3) makes it a failure, too.
+    NS records without an SOA are a referral (RFC 2308 2.2): this server does not know the answer.
+    An extended RCODE (RFC 6891 6.1.3) is a failure, too.
     """
     _, _, in_authority, in_additional = _COUNTS.unpack_from(message, 4)
     ttl, has_soa, has_name_servers = 0, False, False
@@ -314,7 +314,7 @@ def _read_negative(message: bytes, offset: int, is_authenticated: bool) -> Reply
 
 
 def _skip_name(message: bytes, offset: int) -> int:
-    """Give the offset behind a name; pointers are not followed, so that no loop can hold it."""
+    """Return the offset after a name; pointers are not followed, so a loop does no harm."""
     while (length := message[offset]) & 0xC0 == 0:
         offset += length + 1
         if length == 0:

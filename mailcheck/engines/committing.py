@@ -12,10 +12,10 @@ from mailcheck.ports.engine import InboxWork, MailWork, RetryableError, RowLocke
 from mailcheck.store.messages import find_locked_inboxes, lock_inboxes
 from mailcheck.store.transactions import for_each
 
-PASSED_BY = 5.0
+SKIP_SECONDS = 5.0
 """Seconds for which a writer does not wait again for an inbox whose lock it did not get."""
 
-MOST_TRIES = 10
+MAX_TRIES = 10
 """Of a group that a deadlock or a lost connection undid: one of two that meet goes through."""
 
 Outcome = Any
@@ -34,33 +34,35 @@ class LockedInboxes:
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
-        self._passed_by: dict[AccountId, float] = {}
-        self._are_all_doubtful = False
+        self._skipped_until: dict[AccountId, float] = {}
+        self._are_all_suspect = False
 
     @property
-    def has_doubts(self) -> bool:
+    def has_suspects(self) -> bool:
         """Whether an inbox may be locked by another writer for long."""
-        return self._are_all_doubtful or bool(self._passed_by)
+        return self._are_all_suspect or bool(self._skipped_until)
 
-    def doubt(self) -> None:
+    def mark_suspect(self) -> None:
         """Note that a lock was not free in time; the next transaction finds out which."""
-        self._are_all_doubtful = True
+        self._are_all_suspect = True
 
-    def pass_by(
+    def find_locked(
         self, transaction: Transaction, accounts: Iterable[AccountId]
     ) -> frozenset[AccountId]:
         """Return the inboxes that another writer still keeps locked, without waiting."""
         now = self._seconds()
-        self._passed_by = {one: until for one, until in self._passed_by.items() if now < until}
-        doubtful = set(accounts) if self._are_all_doubtful else self._passed_by.keys() & accounts
-        if not doubtful:
+        self._skipped_until = {
+            one: until for one, until in self._skipped_until.items() if now < until
+        }
+        suspect = set(accounts) if self._are_all_suspect else self._skipped_until.keys() & accounts
+        if not suspect:
             return frozenset()
-        locked = find_locked_inboxes(transaction, doubtful)
-        for account in doubtful - locked:
-            self._passed_by.pop(account, None)
+        locked = find_locked_inboxes(transaction, suspect)
+        for account in suspect - locked:
+            self._skipped_until.pop(account, None)
         for account in locked:
-            self._passed_by.setdefault(account, now + PASSED_BY)
-        self._are_all_doubtful = False
+            self._skipped_until.setdefault(account, now + SKIP_SECONDS)
+        self._are_all_suspect = False
         return locked
 
 
@@ -115,7 +117,7 @@ def commit_group(connection: WriterConnection, group: Sequence[Write]) -> list[O
     :raises StoreUnavailable: nothing of the group was written; or nobody knows, where
         the answer to COMMIT was lost.
     """
-    for _ in range(MOST_TRIES - 1):
+    for _ in range(MAX_TRIES - 1):
         with suppress(RetryableError):
             return _commit_around_locks(connection, group)
     return _commit_around_locks(connection, group)
@@ -181,7 +183,7 @@ def _commit(
     except BaseException as failure:
         connection.rollback()
         if isinstance(failure, RowLocked) and connection.locked_inboxes is not None:
-            connection.locked_inboxes.doubt()
+            connection.locked_inboxes.mark_suspect()
         raise
     return outcomes
 
@@ -194,7 +196,7 @@ def _run_unlocked(
 ) -> list[Outcome]:
     """Run the writes; writes for inboxes that another writer keeps locked fail."""
     busy = connection.locked_inboxes
-    if busy is None or not busy.has_doubts:
+    if busy is None or not busy.has_suspects:
         return run(group)
     about: list[frozenset[AccountId]] = [
         frozenset(work.accounts(transaction, [item]))
@@ -202,7 +204,7 @@ def _run_unlocked(
         else frozenset()
         for work, item in group
     ]
-    locked = busy.pass_by(transaction, frozenset().union(*about))
+    locked = busy.find_locked(transaction, frozenset().union(*about))
     rest = [write for write, accounts in zip(group, about, strict=True) if not accounts & locked]
     outcomes = iter(run(rest) if rest else [])
     return [

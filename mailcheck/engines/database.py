@@ -64,7 +64,7 @@ class GroupCommit:
         self._commit = commit
         self._soon = soon
         self._waiting: list[tuple[Write, Deferred[Any]]] = []
-        self._is_gathering = False
+        self._is_collecting = False
         self._under_way = 0
         self._last_size = 0
         self._is_closed = False
@@ -77,9 +77,9 @@ class GroupCommit:
             return fail(StoreUnavailable("the database is closed"))
         when_committed: Deferred[Result] = Deferred()
         self._waiting.append((Write(work, item), when_committed))
-        if not self._is_gathering:
-            self._is_gathering = True
-            self._soon(self._gathered)
+        if not self._is_collecting:
+            self._is_collecting = True
+            self._soon(self._collected)
         return when_committed
 
     def give_up(self, failure: Failure) -> None:
@@ -91,12 +91,12 @@ class GroupCommit:
     def close(self) -> Deferred[None]:
         """Take no more writes; fires when all that were given are committed."""
         self._is_closed = True
-        self._gathered()
-        self._tell_finished()
+        self._collected()
+        self._fire_if_finished()
         return self._when_finished
 
-    def _gathered(self) -> None:
-        self._is_gathering = False
+    def _collected(self) -> None:
+        self._is_collecting = False
         self._begin()
 
     def _begin(self) -> None:
@@ -105,7 +105,7 @@ class GroupCommit:
         A commit costs much the same for one mail and for ten: where mails come
         in a stream, many small groups would take their time from the receiver.
         """
-        if not self._waiting or self._is_gathering or self._under_way == MAX_UNDER_WAY:
+        if not self._waiting or self._is_collecting or self._under_way == MAX_UNDER_WAY:
             return
         if not self._under_way or len(self._waiting) >= self._last_size:
             self._commit_next()
@@ -130,9 +130,9 @@ class GroupCommit:
                 when_committed.errback(outcome)
             else:
                 when_committed.callback(outcome)
-        self._tell_finished()
+        self._fire_if_finished()
 
-    def _tell_finished(self) -> None:
+    def _fire_if_finished(self) -> None:
         is_idle = not self._under_way and not self._waiting
         if self._is_closed and is_idle and not self._when_finished.called:
             self._when_finished.callback(None)
@@ -209,7 +209,7 @@ class DatabaseEngine:
 
     def beat(self) -> Deferred[None]:
         """See that the store takes a write, and is read: fires when both went well."""
-        return self.write(touch, None).addCallback(lambda _: self.read(_look))
+        return self.write(touch, None).addCallback(lambda _: self.read(_read_sample))
 
     def free_bytes(self) -> int | None:
         """Return the free space of the disk, or `None` if the engine cannot know it.
@@ -270,9 +270,9 @@ class DatabaseEngine:
         if self.writer is None:
             raise StoreUnavailable("the database is not open")
         committed = self._writer_worker.run(partial(commit_group, self.writer, group))
-        return committed.addErrback(self._settle, group)
+        return committed.addErrback(self._recover, group)
 
-    def _settle(self, failure: Failure, group: Sequence[Write]) -> Deferred[list[Outcome]]:
+    def _recover(self, failure: Failure, group: Sequence[Write]) -> Deferred[list[Outcome]]:
         """Where the writer has died tell of each mail of its group whether it is stored.
 
         A sender is told to try again with those that are not, and with no other: nothing
@@ -281,10 +281,10 @@ class DatabaseEngine:
         failure.trap(WorkerDied)
         self._group_commit.give_up(failure)
         return self.find_outcomes_of(group).addCallbacks(
-            self._tell_settled, lambda _: failure, callbackArgs=(failure,)
+            self._log_recovered, lambda _: failure, callbackArgs=(failure,)
         )
 
-    def _tell_settled(self, outcomes: list[Outcome], failure: Failure) -> list[Outcome]:
+    def _log_recovered(self, outcomes: list[Outcome], failure: Failure) -> list[Outcome]:
         stored = sum(not isinstance(outcome, WorkerDied) for outcome in outcomes)
         self._log.warn(
             "{reason}; of {count} writes that it had, {stored} mails are stored",
@@ -302,7 +302,7 @@ class DatabaseEngine:
         return self._writer_worker.run(partial(recover_outcomes, self.writer, group))
 
 
-def _look(transaction: Transaction) -> None:
+def _read_sample(transaction: Transaction) -> None:
     """Read all data that each call of a client reads, since a page of it may be damaged."""
     transaction.row("SELECT MAX(LENGTH(digest)), MAX(revoked_at) FROM api_key")
     transaction.row("SELECT MAX(last_position) FROM inbox")

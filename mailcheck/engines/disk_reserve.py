@@ -25,10 +25,10 @@ from pathlib import Path
 
 from mailcheck.core.errors import StoreFull, StoreUnavailable
 
-LARGEST_LOG = 8 * 1024 * 1024
+MAX_LOG = 8 * 1024 * 1024
 """Bytes that the log keeps: more than to delete some hundred messages takes."""
 
-PART_OF_DISK = 16
+LOG_DISK_FRACTION = 16
 """The log of a disk that is small keeps less: one part of so many."""
 
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
@@ -41,17 +41,17 @@ class DiskReserve:
         self._database = Path(database)
         self._path = Path(f"{database}.reserve")
         self._log_of_database = Path(f"{database}-wal")
-        self._is_held = False
+        self._is_allocated = False
 
     def free_for_mail(self) -> int:
         """Say how many bytes the disk has left beside the reserve; none while that is not whole.
 
         :raises StoreUnavailable: the disk can't be asked.
         """
-        free, log = _look(self._path.parent)
-        if not self._is_held:
+        free, log = _measure(self._path.parent)
+        if not self._is_allocated:
             # Twice: at the edge it would be full and not full again and again.
-            if free < 2 * log or not self._hold(log):
+            if free < 2 * log or not self._allocate_reserve(log):
                 return 0
             free -= log
         return free
@@ -61,34 +61,34 @@ class DiskReserve:
 
         Tells whether that is news.
         """
-        was_held, self._is_held = self._is_held, False
+        was_held, self._is_allocated = self._is_allocated, False
         return was_held
 
-    def make_way(self) -> None:
+    def free_for_start(self) -> None:
         """Before the start: what that writes must have room."""
         with suppress(StoreUnavailable, OSError):  # no such file: opening will tell
-            free, log = _look(self._path.parent)
+            free, log = _measure(self._path.parent)
             if self._database.stat().st_size and free < log and _size(self._log_of_database) < log:
-                kept = _size(self._path)
+                spare = _size(self._path)
                 os.truncate(self._path, 0)
                 # SQLite takes a log of zeros for an empty one.
-                _allocate(self._log_of_database, min(log, kept * 2 // 3), os.O_CREAT)
+                _allocate(self._log_of_database, min(log, spare * 2 // 3), os.O_CREAT)
 
     def keep_for_start(self) -> None:
         """After the end: what was the log's is kept for the next start, as far as it is there."""
         with suppress(StoreUnavailable, OSError):
-            _, log = _look(self._path.parent)
-            wanted = range(_kept_for_start(log), 0, -max(log // 8, 1))
+            _, log = _measure(self._path.parent)
+            wanted = range(_start_reserve_size(log), 0, -max(log // 8, 1))
             any(_allocate(self._path, size, os.O_CREAT) for size in wanted)
 
-    def _hold(self, log: int) -> bool:
+    def _allocate_reserve(self, log: int) -> bool:
         try:
-            self._is_held = _allocate(self._path, _kept_for_start(log), os.O_CREAT)
+            self._is_allocated = _allocate(self._path, _start_reserve_size(log), os.O_CREAT)
             with suppress(FileNotFoundError):  # nothing was ever written
-                self._is_held &= _allocate(self._log_of_database, log)
+                self._is_allocated &= _allocate(self._log_of_database, log)
         except OSError:
             return False
-        return self._is_held
+        return self._is_allocated
 
 
 class FileReserve:
@@ -96,15 +96,15 @@ class FileReserve:
 
     def __init__(self, database: str) -> None:
         self._database = database
-        _, self.log = _look(Path(database).parent)
+        _, self.log = _measure(Path(database).parent)
         """Bytes that the log keeps."""
-        self.kept = self.log // 4
+        self.spare = self.log // 4
         """Bytes that the file has beyond its pages, as long as the disk has room."""
         self._octets = 0
         self._file: int | None = None
 
-    def cover(self, octets: int, kept: int) -> None:
-        """See that the file has blocks for so many bytes of pages, and ``kept`` bytes more.
+    def allocate(self, octets: int, spare: int) -> None:
+        """See that the file has blocks for so many bytes of pages, and ``spare`` bytes more.
 
         :raises StoreFull: the disk has not as many.
         """
@@ -112,24 +112,24 @@ class FileReserve:
             # It is closed after SQLite's own: to close it takes away the locks of these.
             self._file = os.open(self._database, os.O_RDWR | os.O_CLOEXEC)
         size = os.fstat(self._file).st_size
-        if size < octets + kept:
+        if size < octets + spare:
             # What another process has cut off at this moment is covered again.
-            start = max(0, size - 2 * self.kept)
+            start = max(0, size - 2 * self.spare)
             # Take as much more as possible, so that most commits need no new blocks.
-            wanted = octets + kept - start
-            more = (self.kept, self.kept // 2, self.kept // 4, 0)
+            wanted = octets + spare - start
+            more = (self.spare, self.spare // 2, self.spare // 4, 0)
             if not any(_has_allocated(self._file, start, wanted + one) for one in more):
                 raise StoreFull("the server's disk is full; try again later")
         self._octets = octets
 
-    def cover_again(self) -> None:
+    def reallocate(self) -> None:
         """After a checkpoint, which has cut off what the file has beyond its pages: take it again.
 
         Or what can be had of it.
         """
         for part in (1, 2, 4, 8, 16):
             with suppress(StoreFull):
-                self.cover(self._octets, self.kept // part)
+                self.allocate(self._octets, self.spare // part)
                 break
 
     def close(self) -> None:
@@ -139,17 +139,17 @@ class FileReserve:
             self._file = None
 
 
-def _look(folder: Path) -> tuple[int, int]:
+def _measure(folder: Path) -> tuple[int, int]:
     """Give the free bytes of a disk, and how many of such a disk a log keeps."""
     try:
         disk = os.statvfs(folder)
     except OSError as error:
         raise StoreUnavailable(f"the database's disk can't be read: {error}") from error
-    log = min(LARGEST_LOG, disk.f_blocks * disk.f_frsize // PART_OF_DISK)
+    log = min(MAX_LOG, disk.f_blocks * disk.f_frsize // LOG_DISK_FRACTION)
     return disk.f_bavail * disk.f_frsize, log
 
 
-def _kept_for_start(log: int) -> int:
+def _start_reserve_size(log: int) -> int:
     """Return the bytes kept for the next start: a log, its index and what `FileReserve` keeps."""
     return log + log // 2
 

@@ -17,14 +17,14 @@ from twisted.logger import Logger
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.engines.database import DatabaseEngine, call_immediately
 from mailcheck.engines.postgresql_connection import (
-    BY_INDEX,
+    INDEX_PLANS,
     Connection,
     PostgresqlTransaction,
     PostgresqlWriter,
     connect,
+    connection_failure,
     require_sessions,
     require_version,
-    unreachable,
 )
 from mailcheck.engines.schema_upgrade import (
     SchemaStep,
@@ -94,7 +94,7 @@ class PostgresqlEngine(DatabaseEngine):
     def _reader(self) -> Connection:
         connection: Connection | None = getattr(self._readers, "connection", None)
         if connection is None:
-            connection = self._readers.connection = Connection(self._url, settings=BY_INDEX)
+            connection = self._readers.connection = Connection(self._url, settings=INDEX_PLANS)
             self._open_readers.append(connection)
         return connection
 
@@ -112,7 +112,7 @@ def prepare_database(url: str) -> None:
     try:
         upgrade_schema(url, schema_steps())
     except psycopg2.Error as error:
-        raise unreachable(error) from error
+        raise connection_failure(error) from error
 
 
 def upgrade_schema(url: str, steps: Sequence[SchemaStep]) -> None:
@@ -244,7 +244,7 @@ class PostgresqlPresence:
                     name = int.from_bytes(bytes.fromhex(self._name), signed=True)
                     cursor.execute("SELECT pg_advisory_lock_shared(%s)", (name,))
         except psycopg2.Error as error:
-            raise unreachable(error) from error
+            raise connection_failure(error) from error
         if not has_lock:
             connection.close()
             return False

@@ -32,7 +32,7 @@ from psycopg2.extensions import (
 
 from mailcheck.core.errors import StoreAway, StoreDamaged, StoreFull, StoreUnavailable
 from mailcheck.engines.committing import LockedInboxes
-from mailcheck.engines.postgresql_rows import fit_text, over_arrays
+from mailcheck.engines.postgresql_rows import bind_arrays, replace_nul
 from mailcheck.ports.engine import Condition, RetryableError, Row, RowLocked, Transaction, Value
 from mailcheck.store.transactions import named_rows
 
@@ -73,7 +73,7 @@ _SETTINGS = f"""
 """
 """To compile a statement takes longer than any of ours runs."""
 
-BY_INDEX = """
+INDEX_PLANS = """
     SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan
 """
 """What the planner is told: all that we ask has an index, lists in their order. With
@@ -86,7 +86,7 @@ _LOCKED = "FOR NO KEY UPDATE OF "
 BYTEA = 17
 """The type's object identifier (``pg_type``)."""
 
-_ANSWERS_TO_BUGS = (
+_PROGRAMMING_ERRORS = (
     psycopg2.IntegrityError,
     psycopg2.ProgrammingError,
     psycopg2.DataError,
@@ -94,7 +94,7 @@ _ANSWERS_TO_BUGS = (
 )
 """What a database says to statements that are wrong: not a failure of its own."""
 
-_TRY_AGAIN = (
+_RETRYABLE = (
     errors.DeadlockDetected,
     errors.SerializationFailure,
     # Another host has been made the primary since we connected.
@@ -108,7 +108,7 @@ _KINDS: dict[type[psycopg2.Error], type[StoreUnavailable]] = {
     errors.LockNotAvailable: RowLocked,
 }
 
-_FOR_WRITER = f"{BY_INDEX}; SET lock_timeout = {WRITERS_LOCK_TIMEOUT * 1000:.0f}"
+_FOR_WRITER = f"{INDEX_PLANS}; SET lock_timeout = {WRITERS_LOCK_TIMEOUT * 1000:.0f}"
 
 
 class Connection:
@@ -127,23 +127,25 @@ class Connection:
         self._settings = settings
         self._connection: Any = None
         self._deadline: float | None = None
-        self._is_cut = False
+        self._is_aborted = False
         self._lock = threading.Lock()
         self._prepared: dict[str, str] = {}
 
-    def opened(self) -> Any:
+    def open(self) -> Any:
         """Give the psycopg2 connection.
 
         :raises StoreUnavailable: there is no answer from any host.
         """
         if self._connection is None or self._connection.closed:
-            self._is_cut = False
+            self._is_aborted = False
             try:
                 self._connection = connect(self._url, self._settings)
             except psycopg2.Error as error:
-                raise StoreUnavailable(f"the database can't be reached: {_said(error)}") from error
+                raise StoreUnavailable(
+                    f"the database can't be reached: {_message_of(error)}"
+                ) from error
             self._prepared = {}
-            watch().add(self)
+            call_timeouts().add(self)
         return self._connection
 
     def prepared(self, statement: str) -> str:
@@ -155,7 +157,7 @@ class Connection:
         name = self._prepared.get(statement)
         if name is None:
             name = f"s{len(self._prepared)}"
-            with self.calling(lambda: True), self._connection.cursor() as cursor:
+            with self.call(lambda: True), self._connection.cursor() as cursor:
                 cursor.execute(f"PREPARE {name} AS {statement}")
             self._prepared[statement] = name
         return name
@@ -169,7 +171,7 @@ class Connection:
         return status
 
     @contextmanager
-    def calling(self, is_retryable: Callable[[], bool]) -> Iterator[None]:
+    def call(self, is_retryable: Callable[[], bool]) -> Iterator[None]:
         """Bracket a call to the server.
 
         :param is_retryable: is asked where the connection was lost in the call.
@@ -183,34 +185,34 @@ class Connection:
             yield
         except psycopg2.Error as error:
             self._deadline = None
-            raise self._explained(error, is_retryable) from error
+            raise self._translate(error, is_retryable) from error
         finally:
             self._deadline = None
 
-    def _explained(self, error: psycopg2.Error, is_retryable: Callable[[], bool]) -> Exception:
-        if self._is_cut:
+    def _translate(self, error: psycopg2.Error, is_retryable: Callable[[], bool]) -> Exception:
+        if self._is_aborted:
             self.close()
             return StoreUnavailable(
                 f"the database did not answer within {self._longest_call:.0f} s"
             )
         if self._connection.closed:
             kind = RetryableError if is_retryable() else StoreUnavailable
-            return kind(f"the connection to the database was lost: {_said(error)}")
-        if isinstance(error, _TRY_AGAIN):
+            return kind(f"the connection to the database was lost: {_message_of(error)}")
+        if isinstance(error, _RETRYABLE):
             if isinstance(error, errors.ReadOnlySqlTransaction):
                 self.close()
-            return RetryableError(f"the database asks to try again: {_said(error)}")
-        if isinstance(error, _ANSWERS_TO_BUGS):
+            return RetryableError(f"the database asks to try again: {_message_of(error)}")
+        if isinstance(error, _PROGRAMMING_ERRORS):
             return error
         kind = _KINDS.get(type(error), StoreUnavailable)
-        return kind(f"the database can't answer now: {_said(error)}")
+        return kind(f"the database can't answer now: {_message_of(error)}")
 
-    def cut_if_late(self, now: float) -> None:
+    def abort_if_late(self, now: float) -> None:
         """End a call that takes too long: the socket is shut down under it."""
         with self._lock:
             if self._deadline is None or now < self._deadline or self._connection.closed:
                 return
-            self._is_cut = True
+            self._is_aborted = True
             # The connection may have been lost meanwhile; that must not end the supervising thread.
             with (
                 suppress(OSError, psycopg2.Error),
@@ -225,36 +227,36 @@ class Connection:
                 self._connection.close()
 
 
-def _said(error: psycopg2.Error) -> str:
+def _message_of(error: psycopg2.Error) -> str:
     return " ".join(str(error).split())
 
 
-class Watch:
+class CallTimeouts:
     """Looks after the connections of this process, in a thread of its own."""
 
     def __init__(self) -> None:
         self._connections: WeakSet[Connection] = WeakSet()
         self._lock = threading.Lock()
-        threading.Thread(target=self._look, name="database watch", daemon=True).start()
+        threading.Thread(target=self._run, name="database watch", daemon=True).start()
 
     def add(self, connection: Connection) -> None:
         """Look after one more."""
         with self._lock:
             self._connections.add(connection)
 
-    def _look(self) -> None:
+    def _run(self) -> None:
         never = threading.Event()
         while not never.wait(1.0):
             with self._lock:
                 connections = list(self._connections)
             for connection in connections:
-                connection.cut_if_late(time.monotonic())
+                connection.abort_if_late(time.monotonic())
 
 
 @cache
-def watch() -> Watch:
+def call_timeouts() -> CallTimeouts:
     """Give the watch of this process."""
-    return Watch()
+    return CallTimeouts()
 
 
 def connect(url: str, settings: str = "") -> Any:
@@ -290,7 +292,7 @@ def connect(url: str, settings: str = "") -> Any:
 FIRST_VERSION = 13
 """The oldest version of PostgreSQL that the daemon works with."""
 
-_FOREVER = (
+_PERMANENT_FAILURES = (
     "authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "certificate",
     "SSL is not enabled", "not support SSL", "not permitted", "permission denied", "invalid",
     "pooling mode",
@@ -298,10 +300,10 @@ _FOREVER = (
 """Parts of messages of failures that waiting does not end; libpq has no codes for them."""
 
 
-def unreachable(error: psycopg2.Error) -> StoreUnavailable:
+def connection_failure(error: psycopg2.Error) -> StoreUnavailable:
     """Return the failure of a connection attempt: `StoreAway` if a later attempt may succeed."""
-    said = _said(error)
-    kind = StoreUnavailable if any(part in said for part in _FOREVER) else StoreAway
+    said = _message_of(error)
+    kind = StoreUnavailable if any(part in said for part in _PERMANENT_FAILURES) else StoreAway
     return kind(f"the database can't be reached: {said}")
 
 
@@ -362,7 +364,7 @@ def _opened(url: str) -> Iterator[Any]:
         with closing(connect(url)) as connection:
             yield connection
     except psycopg2.Error as error:
-        raise unreachable(error) from error
+        raise connection_failure(error) from error
 
 
 def _session_of(connection: Any) -> int:
@@ -380,13 +382,13 @@ _BYTES = new_type((BYTEA,), "BYTES", _as_bytes)
 
 
 @cache
-def _marked(sql: str) -> str:
+def _format_markers(sql: str) -> str:
     """Write the seam's statement as psycopg2 wants it."""
     return sql.replace("%", "%%").replace("?", "%s")
 
 
-def _fit(values: Iterable[Value]) -> list[Value]:
-    return [fit_text(value) if isinstance(value, str) else value for value in values]
+def _replace_nuls(values: Iterable[Value]) -> list[Value]:
+    return [replace_nul(value) if isinstance(value, str) else value for value in values]
 
 
 class PostgresqlTransaction:
@@ -397,30 +399,30 @@ class PostgresqlTransaction:
 
     def __init__(self, connection: Connection, begin: bytes) -> None:
         self._connection = connection
-        self._cursor = connection.opened().cursor()
-        self._waiting = [begin]
+        self._cursor = connection.open().cursor()
+        self._pending = [begin]
         self._copied: _CopiedRows | None = None
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         """Run a statement; gives the number of rows it changed."""
-        self._ask(self._written(sql, parameters))
+        self._send_for_result(self._bind(sql, parameters))
         count: int = self._cursor.rowcount
         return count
 
     def execute_many(self, sql: str, parameters: Iterable[Sequence[Value]]) -> None:
         """Run a statement once for each set of parameters."""
-        self._waiting += [self._written(sql, some) for some in parameters]
+        self._pending += [self._bind(sql, some) for some in parameters]
 
     def execute_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
         """Run a statement over a table of rows; see the seam."""
         if rows:
-            self._waiting.append(self._written_over(sql, rows))
+            self._pending.append(self._bind_rows(sql, rows))
 
     def rows_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[Row]:
         """As `execute_over`, and give the rows that the statement returns."""
         if not rows:
             return []
-        self._ask(self._written_over(sql, rows))
+        self._send_for_result(self._bind_rows(sql, rows))
         return named_rows(self._cursor.description, self._cursor.fetchall())
 
     def insert(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
@@ -429,12 +431,12 @@ class PostgresqlTransaction:
             return
         if self._copied is not None:  # one to a round trip
             self.flush()
-        self._waiting.append(b"COPY %b FROM STDIN (FORMAT binary)" % into.encode())
+        self._pending.append(b"COPY %b FROM STDIN (FORMAT binary)" % into.encode())
         self._copied = _CopiedRows(b"".join(chain((_HEADER,), map(_binary, rows), (_TRAILER,))))
 
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """Run a query and give all its rows."""
-        self._ask(self._written(sql, parameters))
+        self._send_for_result(self._bind(sql, parameters))
         return named_rows(self._cursor.description, self._cursor.fetchall())
 
     def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
@@ -461,7 +463,7 @@ class PostgresqlTransaction:
 
     def lock(self, work: int) -> None:
         """Wait until no other daemon does this work; none begins it before the commit."""
-        self._waiting.append(b"SELECT pg_advisory_xact_lock(%d)" % work)
+        self._pending.append(b"SELECT pg_advisory_xact_lock(%d)" % work)
 
     def touch(self) -> None:
         """Write a message into the log of the server, of which no table knows."""
@@ -477,24 +479,24 @@ class PostgresqlTransaction:
 
     def send(self, statement: bytes, *, is_retryable: bool = True) -> None:
         """Send a statement and all that waits before it, in one round trip."""
-        statements, self._waiting = b";\n".join([*self._waiting, statement]), []
+        statements, self._pending = b";\n".join([*self._pending, statement]), []
         copied, self._copied = self._copied, None
         if copied is None:
-            with self._connection.calling(lambda: is_retryable):
+            with self._connection.call(lambda: is_retryable):
                 self._cursor.execute(statements)
         else:
             # What stands behind COPY in the same string runs when its data have come.
-            with self._connection.calling(lambda: is_retryable or not copied.are_sent):
+            with self._connection.call(lambda: is_retryable or not copied.are_sent):
                 self._cursor.copy_expert(statements, copied, COPY_PIECE)
 
     def flush(self) -> None:
         """Send what waits."""
-        if self._waiting:
-            self.send(self._waiting.pop())
+        if self._pending:
+            self.send(self._pending.pop())
 
-    def forget_waiting(self) -> None:
+    def discard_pending(self) -> None:
         """Drop what was not sent yet."""
-        self._waiting, self._copied = [], None
+        self._pending, self._copied = [], None
 
     @property
     def is_committed(self) -> bool:
@@ -502,18 +504,18 @@ class PostgresqlTransaction:
         is_over = self._connection.status == TRANSACTION_STATUS_IDLE
         return is_over and self._cursor.statusmessage != "ROLLBACK"
 
-    def _ask(self, statement: bytes) -> None:
+    def _send_for_result(self, statement: bytes) -> None:
         """Send a statement whose answer is wanted: beside data that are copied there is none."""
         if self._copied is not None:
             self.flush()
         self.send(statement)
 
-    def _written(self, sql: str, parameters: Sequence[Value]) -> bytes:
-        written: bytes = self._cursor.mogrify(_marked(sql), _fit(parameters))
+    def _bind(self, sql: str, parameters: Sequence[Value]) -> bytes:
+        written: bytes = self._cursor.mogrify(_format_markers(sql), _replace_nuls(parameters))
         return written
 
-    def _written_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> bytes:
-        statement, arguments = over_arrays(sql, rows)
+    def _bind_rows(self, sql: str, rows: Sequence[Sequence[Value]]) -> bytes:
+        statement, arguments = bind_arrays(sql, rows)
         name = self._connection.prepared(statement)
         return b"EXECUTE %b (%b)" % (name.encode(), b", ".join(arguments))
 
@@ -536,7 +538,7 @@ def _binary(row: Sequence[Value]) -> bytes:
     fields = [_COLUMNS.pack(len(row))]
     for value in row:
         if isinstance(value, str):
-            octets = fit_text(value).encode()
+            octets = replace_nul(value).encode()
         elif isinstance(value, int):
             fields.append(_BIGINT.pack(8, value))
             continue
@@ -583,36 +585,36 @@ class PostgresqlWriter:
 
     def commit(self) -> None:
         """Make it durable. When the answer is lost nobody knows whether it is."""
-        transaction = self._begun()
+        transaction = self._current()
         transaction.send(b"COMMIT", is_retryable=False)
         if not transaction.is_committed:
             raise StoreUnavailable("the database answered COMMIT by ROLLBACK")
 
     def rollback(self) -> None:
         """Undo all of it; a connection that can't is closed."""
-        self._begun().forget_waiting()
+        self._current().discard_pending()
         if self._connection.status == TRANSACTION_STATUS_IDLE:
             return
         try:
-            self._begun().send(b"ROLLBACK")
+            self._current().send(b"ROLLBACK")
         except (StoreUnavailable, psycopg2.Error):
             self._connection.close()
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """Bracket a part of the transaction: an exception undoes the part and goes on up."""
-        transaction = self._begun()
+        transaction = self._current()
         transaction.send(b"SAVEPOINT part")
         try:
             yield
             transaction.send(b"RELEASE SAVEPOINT part")
         except BaseException:
-            transaction.forget_waiting()
+            transaction.discard_pending()
             if self._connection.status != TRANSACTION_STATUS_IDLE:
                 transaction.send(b"ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part")
             raise
 
-    def _begun(self) -> PostgresqlTransaction:
+    def _current(self) -> PostgresqlTransaction:
         if self._transaction is None:
             raise StoreUnavailable("no transaction was begun")
         return self._transaction

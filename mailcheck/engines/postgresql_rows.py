@@ -14,12 +14,12 @@ BIGINT, TEXT, NOTHING = "bigint", "text", "nothing"
 _AMONG_ROWS = "IN ({rows})"
 
 
-def fit_text(text: str) -> str:
+def replace_nul(text: str) -> str:
     """Make a text such as PostgreSQL can hold: it has no NUL."""
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
-def over_arrays(sql: str, rows: Sequence[Sequence[Value]]) -> tuple[str, list[bytes]]:
+def bind_arrays(sql: str, rows: Sequence[Sequence[Value]]) -> tuple[str, list[bytes]]:
     """Give what to prepare for the seam's statement over rows, and the arguments as literals."""
     columns = list(zip(*rows, strict=True))
     kinds = tuple(map(_kind, columns))
@@ -77,6 +77,6 @@ def _plain_texts(values: Sequence[Value]) -> str:
 
 def _element(value: Value) -> str:
     if isinstance(value, str):
-        escaped = fit_text(value).replace("\\", "\\\\").replace('"', '\\"')
+        escaped = replace_nul(value).replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
     return "NULL" if value is None else str(int(value))

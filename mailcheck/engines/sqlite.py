@@ -139,25 +139,25 @@ class SqliteEngine(DatabaseEngine):
 
     def reclaim_space(self) -> Deferred[None]:
         """Shrink the file by some of the space that expired mail left."""
-        return Deferred.fromCoroutine(self._give_back(VACUUM_PAGES))
+        return Deferred.fromCoroutine(self._reclaim(VACUUM_PAGES))
 
-    async def _give_back(self, most: int) -> None:
+    async def _reclaim(self, most: int) -> None:
         try:
             given = await self.write(vacuum, most)
         except StoreFull:
             if most == 1:
                 raise
-            await self._give_back(fewer(most))
+            await self._reclaim(fewer(most))
             return
         if given:
             # Only when its log is moved there the file gets shorter.
-            await self._writer_worker.run(self._opened_writer().move_log)
+            await self._writer_worker.run(self._opened_writer().checkpoint)
 
     def open_writer(self) -> SqliteWriter:
         """Require a whole file, bring its schema up to date, and return its writer."""
         if self._path != IN_MEMORY:
             self._require_whole()
-            self._reserve.make_way()
+            self._reserve.free_for_start()
             _make_private(Path(self._path))
         with as_unavailable():
             writer = SqliteWriter(self._path)
@@ -190,11 +190,13 @@ class SqliteEngine(DatabaseEngine):
             super()
             ._commit(group)
             .addErrback(
-                lambda failure: Deferred.fromCoroutine(self._commit_in_need(failure, group))
+                lambda failure: Deferred.fromCoroutine(self._commit_with_full_disk(failure, group))
             )
         )
 
-    async def _commit_in_need(self, failure: Failure, group: Sequence[Write]) -> list[Outcome]:
+    async def _commit_with_full_disk(
+        self, failure: Failure, group: Sequence[Write]
+    ) -> list[Outcome]:
         """On a full disk refuse the mails of a group, and do all else in what is in reserve."""
         failure.trap(StoreFull)
         if self._reserve.note_full():
@@ -218,11 +220,11 @@ class SqliteEngine(DatabaseEngine):
         """
         if len(group) > 1:
             with suppress(StoreUnavailable):
-                return await self._writer_worker.run(_in_need(writer, group))
+                return await self._writer_worker.run(_from_reserve(writer, group))
         outcomes: list[Outcome] = []
         for one in group:
             try:
-                outcomes += await self._writer_worker.run(_in_need(writer, [one]))
+                outcomes += await self._writer_worker.run(_from_reserve(writer, [one]))
             except StoreUnavailable as refused:
                 outcomes.append(refused)
         return outcomes
@@ -277,6 +279,6 @@ def _make_private(path: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
-def _in_need(writer: SqliteWriter, group: Sequence[Write]) -> Callable[[], list[Outcome]]:
+def _from_reserve(writer: SqliteWriter, group: Sequence[Write]) -> Callable[[], list[Outcome]]:
     frees_space = all(isinstance(work, write) and work.frees_space for work, _ in group)
     return partial(commit_from_reserve, writer, group, frees_space=frees_space)

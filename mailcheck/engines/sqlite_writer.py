@@ -202,7 +202,7 @@ class SqliteWriter:
         if database.file:
             ((self._page_size,),) = self._transaction.rows("PRAGMA page_size")
             self._room = FileReserve(path)
-            self._kept = self._room.kept
+            self._kept = self._room.spare
             # Every 16 MiB: fewer checkpoints in a burst of mail. A small disk is not all log.
             pages = LOG_GROWS * self._room.log // self._page_size
             self._connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
@@ -233,7 +233,7 @@ class SqliteWriter:
         """
         self._checkpoint("RESTART")
 
-    def move_log(self) -> None:
+    def checkpoint(self) -> None:
         """Move of what is in the log into the file what no reader works on."""
         self._checkpoint("PASSIVE")
 
@@ -241,17 +241,17 @@ class SqliteWriter:
         with as_unavailable():
             self._connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
         if self._room is not None:
-            self._room.cover_again()
+            self._room.reallocate()
 
     @contextmanager
-    def in_need(self, *, frees_space: bool) -> Iterator[None]:
+    def using_reserve(self, *, frees_space: bool) -> Iterator[None]:
         """Commit with half of what the file has beyond its pages; with all, what makes room."""
         assert self._room is not None
-        self._kept = 0 if frees_space else self._room.kept // 2
+        self._kept = 0 if frees_space else self._room.spare // 2
         try:
             yield
         finally:
-            self._kept = self._room.kept
+            self._kept = self._room.spare
 
     def begin(self) -> Transaction:
         """Begin a writing transaction, waiting for another process's at most `BUSY_TIMEOUT`."""
@@ -264,10 +264,10 @@ class SqliteWriter:
         with as_unavailable():
             if self._room is not None:
                 ((pages,),) = self._transaction.rows("PRAGMA page_count")
-                self._room.cover(pages * self._page_size, self._kept)
+                self._room.allocate(pages * self._page_size, self._kept)
             self._connection.execute("COMMIT")
         if self._room is not None:
-            self._room.cover_again()
+            self._room.reallocate()
 
     def rollback(self) -> None:
         """Undo the transaction; SQLite may have done so itself (disk full)."""
@@ -300,7 +300,7 @@ def commit_from_reserve(
     writer: SqliteWriter, group: Sequence[Write], *, frees_space: bool
 ) -> list[Outcome]:
     """Commit on a full disk, where the room that is kept for that has it."""
-    with writer.in_need(frees_space=frees_space):
+    with writer.using_reserve(frees_space=frees_space):
         try:
             return commit_group(writer, group)
         except StoreFull:

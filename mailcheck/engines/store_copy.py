@@ -15,7 +15,7 @@ from typing import NamedTuple
 from mailcheck.core.errors import ExpectedFailure, StoreFull, StoreUnavailable
 from mailcheck.engines.postgresql import PostgresqlPresence, prepare_database
 from mailcheck.engines.postgresql_connection import Connection, PostgresqlTransaction
-from mailcheck.engines.postgresql_rows import fit_text
+from mailcheck.engines.postgresql_rows import replace_nul
 from mailcheck.engines.schema_upgrade import schema_steps, upgrade_schema
 from mailcheck.engines.sqlite_writer import as_unavailable, connect
 from mailcheck.ports.engine import Row, Transaction, Value
@@ -23,19 +23,19 @@ from mailcheck.ports.engine import Row, Transaction, Value
 PATIENCE = 1.0
 """Seconds that another program may still work on the file: a command that has just begun, say."""
 
-LONGEST_STEP = 3_600.0
+STEP_TIMEOUT = 3_600.0
 """Seconds that the target may take for one step: many gigabytes are committed at once."""
 
 MAX_ROWS, MAX_OCTETS = 500, 8 * 2**20
 """Of what is read before it is written; a single row may be larger."""
 
-READ_BACK = 2_000
+FETCH_ROWS = 2_000
 """Digested rows read from the target at a time."""
 
 TEXT, BYTES = "TEXT", "BYTEA"
 """Types of the columns whose values are digested where they lie; all others hold numbers."""
 
-Tell = Callable[[str, int, int], None]
+ReportProgress = Callable[[str, int, int], None]
 """Is told how far it is: the table, how many of its rows are copied, how many there are."""
 
 
@@ -69,7 +69,9 @@ class Summary(NamedTuple):
     digest: int
 
 
-def copy_store(path: str, url: str, tell: Tell, patience: float = PATIENCE) -> dict[str, Summary]:
+def copy_store(
+    path: str, url: str, report_progress: ReportProgress, patience: float = PATIENCE
+) -> dict[str, Summary]:
     """Copy everything, compare both sides by counts and digests, and only then commit.
 
     The file is first brought to the newest schema, as the daemon's start does. Gives what
@@ -87,16 +89,18 @@ def copy_store(path: str, url: str, tell: Tell, patience: float = PATIENCE) -> d
     with as_unavailable(), closing(open_exclusively(path, patience)) as source:
         presence = PostgresqlPresence(url, is_alone=True)
         presence.begin()
-        connection = Connection(url, longest_call=LONGEST_STEP)
+        connection = Connection(url, longest_call=STEP_TIMEOUT)
         try:
             prepare_database(url)
-            return _copy(source, connection, tell)
+            return _copy(source, connection, report_progress)
         finally:
             connection.close()
             presence.end()
 
 
-def _copy(source: sqlite3.Connection, connection: Connection, tell: Tell) -> dict[str, Summary]:
+def _copy(
+    source: sqlite3.Connection, connection: Connection, report_progress: ReportProgress
+) -> dict[str, Summary]:
     tables = list_tables(source)
     target = PostgresqlTransaction(
         connection,
@@ -104,7 +108,7 @@ def _copy(source: sqlite3.Connection, connection: Connection, tell: Tell) -> dic
         b"SET LOCAL idle_in_transaction_session_timeout = 0",
     )
     _require_empty(target, tables)
-    copied = {table.name: _copy_table(source, target, table, tell) for table in tables}
+    copied = {table.name: _copy_table(source, target, table, report_progress) for table in tables}
     for table in tables:
         found, given = summarize_target(target, table), copied[table.name]
         if found != given:
@@ -170,19 +174,19 @@ def _require_empty(target: Transaction, tables: Sequence[Table]) -> None:
 
 
 def _copy_table(
-    source: sqlite3.Connection, target: Transaction, table: Table, tell: Tell
+    source: sqlite3.Connection, target: Transaction, table: Table, report_progress: ReportProgress
 ) -> Summary:
     columns = ", ".join(table.columns)
     (total,) = source.execute(f"SELECT COUNT(*) FROM {table.name}").fetchone()
     copied = Summary(0, 0)
-    for rows in _in_pieces(source.execute(f"SELECT {columns} FROM {table.name}")):
+    for rows in _in_batches(source.execute(f"SELECT {columns} FROM {table.name}")):
         target.insert(f"{table.name} ({columns})", rows)
         copied = _add(copied, ([_digested(value) for value in row] for row in rows))
-        tell(table.name, copied.rows, total)
+        report_progress(table.name, copied.rows, total)
     return copied
 
 
-def _in_pieces(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _in_batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
     piece: list[Row] = []
     octets = 0
     for row in rows:
@@ -200,7 +204,7 @@ def summarize_target(target: Transaction, table: Table) -> Summary:
     columns = ", ".join(_digest_sql(column, kind) for column, kind in table.columns.items())
     target.execute(f"DECLARE copied NO SCROLL CURSOR FOR SELECT {columns} FROM {table.name}")
     found = Summary(0, 0)
-    while rows := target.rows(f"FETCH {READ_BACK} FROM copied"):
+    while rows := target.rows(f"FETCH {FETCH_ROWS} FROM copied"):
         found = _add(found, rows)
     target.execute("CLOSE copied")
     return found
@@ -215,7 +219,7 @@ def _digest_sql(column: str, kind: str) -> str:
 def _digested(value: Value) -> Value:
     """Give what `_digest_sql` gives for the value once it is in the target."""
     if isinstance(value, str):
-        return sha256(fit_text(value).encode()).digest()
+        return sha256(replace_nul(value).encode()).digest()
     return sha256(value).digest() if isinstance(value, bytes) else value
 
 

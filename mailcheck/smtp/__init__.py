@@ -1,1 +1,1 @@
-"""The SMTP receiver: bytes on a socket to envelopes and raw messages (RFC 5321)."""
+"""The SMTP server: receives envelopes and messages (RFC 5321)."""

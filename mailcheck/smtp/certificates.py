@@ -1,4 +1,4 @@
-"""The certificate that STARTTLS shows: the operator's, or one that we sign ourselves."""
+"""The certificate for STARTTLS: the operator's, or a self-made one."""
 
 import datetime
 import os
@@ -33,63 +33,62 @@ _CERTIFICATES_ONLY = x509.KeyUsage(
 )
 
 _LIFETIME = datetime.timedelta(days=3650)
-"""Nobody verifies it; a change would only trip those who have pinned it."""
+"""No client verifies the certificate, and a change would break clients that have pinned it."""
 
 _RENEWAL = datetime.timedelta(days=30)
 _BACKDATED = datetime.timedelta(days=1)  # for clients whose clock is slow
 
 
 def load_certificate(certificate_path: Path, key_path: Path) -> CertificateOptions:
-    """Read a certificate, with its chain behind it, and its key; both PEM.
+    """Load a certificate, followed by its chain, and its key; both are PEM files.
 
-    :raises OSError: a file can't be read.
-    :raises ValueError: a file is not what it should be, or they don't belong together.
+    :raises OSError: a file cannot be read.
+    :raises ValueError: a file is invalid, or the key does not belong to the certificate.
     """
     chain = x509.load_pem_x509_certificates(certificate_path.read_bytes())
     key = serialization.load_pem_private_key(key_path.read_bytes(), password=None)
     certificate, *others = chain
     if certificate.public_key() != key.public_key():
         raise ValueError(f"{key_path} is not the key of {certificate_path}")
-    # Twisted's types ask for pyOpenSSL's own objects, which pyOpenSSL deprecates
-    # in favor of these.
+    # Twisted's types require pyOpenSSL objects, which pyOpenSSL deprecates in favor of these.
     options = CertificateOptions(
         privateKey=key,  # type: ignore[arg-type]
         certificate=certificate,  # type: ignore[arg-type]
         extraCertChain=others,  # type: ignore[arg-type]
         raiseMinimumTo=TLSVersion.TLSv1_2,
     )
-    options.getContext()  # whatever OpenSSL dislikes is found now, not by the first client
+    options.getContext()  # raises what OpenSSL rejects now instead of for the first client
     return options
 
 
 class ReloadableCertificate:
-    """The operator's certificate: read again when its files have changed.
+    """The operator's certificate, loaded again when its files change.
 
-    Connections that are encrypted already keep the one that they have begun with.
-    ``expires_at`` is when ``current`` runs out, in seconds since 1970.
+    Existing TLS connections keep the certificate that they began with. ``expires_at`` is the expiry
+    of ``current`` in seconds since 1970.
 
-    :raises OSError: a file can't be read.
+    :raises OSError: a file cannot be read.
     :raises ValueError: as `load_certificate`.
     """
 
     def __init__(self, certificate_path: Path, key_path: Path) -> None:
         self._paths = (certificate_path, key_path)
-        self._state = self._look_at_files()
+        self._state = self._file_states()
         self._load()
 
     def policy(self, client_ip: str) -> CertificateOptions:
-        """Offer it to everybody; fills the port `mailcheck.smtp.settings.TlsPolicy`."""
+        """Offer it to all clients; implements `mailcheck.smtp.settings.TlsPolicy`."""
         return self.current
 
     def renew(self) -> bool:
-        """Load the files where they have changed; tells whether there is a new certificate.
+        """Load the files if they have changed; return whether there is a new certificate.
 
-        The one at hand stays where the files can't be used.
+        If the files are invalid, the current certificate stays in use.
 
-        :raises OSError: a file can't be read.
+        :raises OSError: a file cannot be read.
         :raises ValueError: as `load_certificate`.
         """
-        state = self._look_at_files()
+        state = self._file_states()
         if state == self._state:
             return False
         self._load()
@@ -101,8 +100,8 @@ class ReloadableCertificate:
         certificate = x509.load_pem_x509_certificate(self._paths[0].read_bytes())
         self.expires_at = certificate.not_valid_after_utc.timestamp()
 
-    def _look_at_files(self) -> tuple[tuple[int, int, int], ...]:
-        """Give what changes when a file is written anew, or another one takes its name."""
+    def _file_states(self) -> tuple[tuple[int, int, int], ...]:
+        """Return values that change when a file is rewritten or replaced."""
         found = [path.stat() for path in self._paths]
         return tuple((one.st_ino, one.st_mtime_ns, one.st_size) for one in found)
 
@@ -110,15 +109,16 @@ class ReloadableCertificate:
 def ensure_self_signed(
     folder: Path, host_names: Sequence[str], now: Instant, *, for_local_clients: bool = False
 ) -> CertificateOptions:
-    """Load the certificate that we have signed; sign one where there is none that fits.
+    """Load our own certificate; create one if there is none that fits.
 
-    The first of the names is the receiver's own. An authority signs that is made for this one
-    certificate: clients that trust `AUTHORITY_FILE` take it. The authority's key is kept
-    nowhere, so nothing else is ever signed with it. Signed anew a month before it runs out.
+    The first name is the receiver's own. Each certificate is signed by a new authority: clients
+    that trust `AUTHORITY_FILE` accept it. The authority's key is discarded, so that it never signs
+    anything else. A new certificate is created a month before the old one expires.
 
-    :param for_local_clients: it must be vouched for by the authority and hold all of the names.
-        Otherwise one that an earlier version has made, for the first name, stays: it may be pinned.
-    :raises OSError: the folder can't be read or written.
+    :param for_local_clients: the authority must have signed it, and it must contain all names.
+        Otherwise a certificate of an earlier version with the first name is kept, since clients may
+        have pinned it.
+    :raises OSError: the folder cannot be read or written.
     """
     today = datetime.datetime.fromtimestamp(now / SECOND, datetime.UTC)
     certificate = _read(folder / CERTIFICATE_FILE)
@@ -129,7 +129,7 @@ def ensure_self_signed(
         and today < certificate.not_valid_after_utc - _RENEWAL
     )
     if is_good and for_local_clients:
-        is_good = _is_vouched_for(certificate, _read(folder / AUTHORITY_FILE), host_names)
+        is_good = _is_issued_by(certificate, _read(folder / AUTHORITY_FILE), host_names)
     if not is_good:
         _sign(folder, host_names, today)
     return load_certificate(folder / CERTIFICATE_FILE, folder / KEY_FILE)
@@ -142,12 +142,12 @@ def _read(path: Path) -> x509.Certificate | None:
         return None
 
 
-def _is_vouched_for(
+def _is_issued_by(
     certificate: x509.Certificate | None,
     authority: x509.Certificate | None,
     host_names: Sequence[str],
 ) -> bool:
-    """Tell whether clients that trust the authority take the certificate for all the names."""
+    """Return whether clients that trust the authority accept the certificate for all names."""
     if certificate is None or authority is None:
         return False
     try:
@@ -159,9 +159,9 @@ def _is_vouched_for(
 
 
 def _sign(folder: Path, host_names: Sequence[str], today: datetime.datetime) -> None:
-    """Make an authority, and have it sign a certificate; RFC 5280 4.2.1 has the extensions.
+    """Create an authority and a certificate with the extensions of RFC 5280 4.2.1.
 
-    Python 3.13 and OpenSSL's strict mode refuse a chain without the identifiers of its keys.
+    Python 3.13 and OpenSSL's strict mode reject a chain without key identifiers.
     """
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     issuer = _name(_AUTHORITY_NAME)
@@ -215,7 +215,7 @@ def _builder(
 
 
 def _alternatives(host_names: Sequence[str]) -> x509.SubjectAlternativeName:
-    """Write names and addresses as clients compare them, each once."""
+    """Return names and addresses as clients compare them, without duplicates."""
     return x509.SubjectAlternativeName([_general_name(name) for name in dict.fromkeys(host_names)])
 
 
@@ -229,7 +229,7 @@ def _name(host_name: str) -> x509.Name:
 
 
 def _write_secret(path: Path, content: bytes) -> None:
-    """Write a file that only its owner has ever been able to read."""
+    """Write a file that other users can never read."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)

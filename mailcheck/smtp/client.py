@@ -1,7 +1,6 @@
-"""What is known of the client of one connection, and how it comes to be known.
+"""The facts about the client of a connection, and the PROXY protocol.
 
-A proxy says it in the PROXY protocol, versions 1 and 2 (HAProxy's proxy-protocol.txt), which
-is read here without any I/O.
+Versions 1 and 2 of the protocol (HAProxy's proxy-protocol.txt) are parsed here without I/O.
 """
 
 import re
@@ -15,9 +14,9 @@ from mailcheck.core.messages import Session, TlsFacts
 
 
 class ClientOverrides(Struct, frozen=True):
-    """A client that another host speaks for; nothing where it was not named.
+    """The facts that a trusted host sends about its client; `None` for each that is missing.
 
-    ``is_extended`` tells ESMTP from SMTP.
+    ``is_extended`` is true for ESMTP and false for SMTP.
     """
 
     client_ip: str | None = None
@@ -26,11 +25,11 @@ class ClientOverrides(Struct, frozen=True):
 
 
 class Client:
-    """The facts of a connection, as far as the client has told them.
+    """The facts about the client of a connection that are known so far.
 
-    ``ip`` is who really connected, by the PROXY header where there was one; policies go by
-    ``claimed_ip``, which is what XCLIENT said, if it did. ``helo_name`` is empty before EHLO or
-    HELO. ``forwarded`` came by XFORWARD and goes for the next mail alone.
+    ``ip`` is the real peer, or the address in the PROXY header. Policies use ``claimed_ip``, which
+    XCLIENT can change. ``helo_name`` is empty before EHLO or HELO. ``forwarded`` comes from
+    XFORWARD and applies to the next mail only.
     """
 
     __slots__ = (
@@ -52,33 +51,33 @@ class Client:
 
     @property
     def account_id(self) -> AccountId | None:
-        """The account that has signed in."""
+        """The account that has authenticated, or `None`."""
         return None if self.signed_in is None else self.signed_in.account_id
 
     def override(self, overrides: ClientOverrides) -> None:
-        """Be another client from now on, as far as it was named (XCLIENT), and start anew."""
+        """Replace the facts that XCLIENT names, and reset the session."""
         self.overrides = overrides
         self.claimed_ip = overrides.client_ip or self.ip
-        self.forget()
+        self.reset()
 
-    def greet(self, helo_name: str, *, is_extended: bool) -> None:
-        """Take note of an EHLO or HELO, as far as XCLIENT does not say otherwise."""
+    def set_helo_name(self, helo_name: str, *, is_extended: bool) -> None:
+        """Store the name of EHLO or HELO, unless XCLIENT overrides it."""
         said = self.overrides
         self.helo_name = said.helo_name or helo_name
         self.is_extended = is_extended if said.is_extended is None else said.is_extended
 
-    def forget(self) -> None:
-        """Go back to the state right after connecting; TLS and XCLIENT's facts stay."""
-        self.greet("", is_extended=False)
+    def reset(self) -> None:
+        """Return to the state after connecting; TLS and XCLIENT's facts stay."""
+        self.set_helo_name("", is_extended=False)
         self.signed_in: Caller | None = None
         self.forwarded = None
 
     def session(self) -> Session:
-        """Freeze the facts for the mail that begins now.
+        """Return the facts for the mail that begins now.
 
-        XFORWARD's facts are not mixed with the connection's own; without an
-        address the mail comes from the forwarding host itself (Postfix's
-        XFORWARD_README, notes 4 and "server operation").
+        The facts of XFORWARD and of the connection are not mixed. Without an address, the
+        mail comes from the forwarding host itself (Postfix's XFORWARD_README, notes 4 and "server
+        operation").
         """
         forwarded = self.forwarded
         if forwarded is None or forwarded.client_ip is None:
@@ -104,7 +103,7 @@ _MAX_PORT = 65_535
 
 _V2_SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 _V2_FIXED = 16  # octets: signature, version and command, family, length
-_V2_MAX = 4_096  # octets: addresses and what a proxy adds (names, TLS facts) with room to spare
+_V2_MAX = 4_096  # octets: addresses and extensions of a proxy (names, TLS facts), with a margin
 _V2_VERSION = 2
 _LOCAL, _PROXY = 0, 1
 
@@ -114,10 +113,10 @@ _V2_BLOCKS = {0x00: 0, _TCP4: 12, 0x12: 12, _TCP6: 36, 0x22: 36, 0x31: 216, 0x32
 
 
 class ProxyHeaderReader:
-    """Reads the header that a proxy sends first.
+    """Reads the PROXY header that a proxy sends first.
 
-    Then ``client_ip`` is the client's address, or nothing when the proxy
-    speaks for itself (LOCAL, UNKNOWN); ``problem`` says what is wrong.
+    Afterwards ``client_ip`` is the client's address, or `None` if the proxy connects for itself
+    (LOCAL, UNKNOWN). ``problem`` describes an invalid header.
     """
 
     __slots__ = ("_part", "client_ip", "problem")
@@ -128,7 +127,7 @@ class ProxyHeaderReader:
         self.problem: str | None = None
 
     def feed(self, data: bytes, start: int) -> int | None:
-        """Take in ``data`` from ``start``; give the position behind the header, once known."""
+        """Read ``data`` from ``start``; return the position after the header, or `None`."""
         window = self._part + data[start:]
         try:
             if window.startswith(_V1_PREFIX[: len(window)]):
@@ -136,7 +135,7 @@ class ProxyHeaderReader:
             elif window.startswith(_V2_SIGNATURE[: len(window)]):
                 size = self._read_v2(window)
             else:
-                raise ValueError("it is missing")
+                raise ValueError("the header is missing")
         except ValueError as error:
             self.problem = str(error)
             return len(data)

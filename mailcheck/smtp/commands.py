@@ -1,6 +1,6 @@
-"""The arguments of commands, parsed by RFC 5321 4.1 and the extensions: pure functions.
+"""Parsers for the arguments of SMTP commands (RFC 5321 4.1 and extensions); pure functions.
 
-What is wrong with an argument leaves as a `CommandError` with the reply to it.
+An invalid argument raises `CommandError` with the reply.
 """
 
 import re
@@ -14,11 +14,11 @@ from mailcheck.smtp import replies
 from mailcheck.smtp.replies import reply
 
 REMEMBERED = 512
-"""Arguments whose reading is kept: a program that sends much mail repeats its own and a few of
-its recipients' addresses. None is longer than a command line."""
+"""Number of cached arguments. A program that sends much mail repeats its own address and a few
+recipients. No argument is longer than a command line."""
 
-# A path may hold spaces and angle brackets inside a quoted string. Every
-# repetition is possessive, so a line is walked through once.
+# A path may contain spaces and angle brackets inside a quoted string. All repetitions are
+# possessive, so that a line is scanned once.
 _PATH = rb'[ \t]*<((?:"(?:[^"\\]|\\.)*+"|[^<>"])*+)>(?: ++(.*+))?+'
 _FROM_PATH = re.compile(rb"FROM:" + _PATH, re.IGNORECASE | re.DOTALL)
 _TO_PATH = re.compile(rb"TO:" + _PATH, re.IGNORECASE | re.DOTALL)
@@ -33,17 +33,17 @@ _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f<>]")
 
 
 class CommandError(Exception):
-    """A command can't be obeyed; ``args[0]`` is the reply."""
+    """A command is rejected; ``args[0]`` is the reply."""
 
     @property
     def reply(self) -> bytes:
-        """The reply, as it goes on the wire."""
+        """The reply as bytes for the wire."""
         answer: bytes = self.args[0]
         return answer
 
 
 class MailCommand(Struct, frozen=True):
-    """What MAIL says: the sender, the announced size (0 for none) and RFC 6531's wish."""
+    """The sender, the announced size (0 if absent) and SMTPUTF8 (RFC 6531) of a MAIL command."""
 
     envelope_sender: str
     size: int
@@ -51,7 +51,7 @@ class MailCommand(Struct, frozen=True):
 
 
 def parse_helo(argument: bytes) -> str:
-    """Read the name of a client, far wider than RFC 5321 4.1.1.1.
+    """Parse the name of a client, far more liberally than RFC 5321 4.1.1.1.
 
     A developer cannot rename a computer to send a test mail. The report on the mail judges the
     name; no other decision depends on it. Control characters and angle brackets are rejected.
@@ -63,12 +63,12 @@ def parse_helo(argument: bytes) -> str:
         raise CommandError(replies.BAD_HELO)
     if name.isprintable():
         return name
-    # C1 controls, line separators and bidirectional overrides would not show as themselves.
+    # C1 controls, line separators and bidirectional overrides are not visible.
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
 
 
 def _decode_name(name: bytes) -> str:
-    """Decode UTF-8, or else the Latin-1 that systems with an 8-bit locale send."""
+    """Decode UTF-8, or else Latin-1, which systems with an 8-bit locale send."""
     try:
         return name.decode("utf-8")
     except UnicodeDecodeError:
@@ -77,7 +77,7 @@ def _decode_name(name: bytes) -> str:
 
 @lru_cache(REMEMBERED)
 def parse_mail(argument: bytes, *, has_auth: bool) -> MailCommand:
-    """Read ``FROM:<path> parameters``; ``has_auth`` allows the parameter of RFC 4954 5."""
+    """Parse ``FROM:<path> parameters``; ``has_auth`` allows the parameter of RFC 4954 5."""
     match = _FROM_PATH.fullmatch(argument)
     if match is None:
         raise CommandError(reply(501, "Syntax: MAIL FROM:<address>", "5.5.4"))
@@ -100,7 +100,7 @@ def parse_mail(argument: bytes, *, has_auth: bool) -> MailCommand:
 
 @lru_cache(REMEMBERED)
 def parse_rcpt(argument: bytes, *, is_utf8: bool) -> Mailbox:
-    """Read ``TO:<path>``; a name alone, as ``postmaster`` (RFC 5321 4.5.1), has an empty domain."""
+    """Parse ``TO:<path>``; a bare name such as ``postmaster`` (RFC 5321 4.5.1) has no domain."""
     match = _TO_PATH.fullmatch(argument)
     if match is None:
         raise CommandError(reply(501, "Syntax: RCPT TO:<address>", "5.5.4"))
@@ -111,7 +111,7 @@ def parse_rcpt(argument: bytes, *, is_utf8: bool) -> Mailbox:
 
 
 def parse_bdat(argument: bytes) -> tuple[int, bool]:
-    """Read the size of a chunk, and whether it is the last."""
+    """Parse the size of a chunk, and whether it is the last one."""
     match = _BDAT.fullmatch(argument)
     if match is None:
         raise CommandError(replies.BAD_BDAT)
@@ -122,18 +122,18 @@ def _parse_path(path: str, enhanced: str) -> Mailbox:
     try:
         return parse_local_name(path) or parse_mailbox(path)
     except ValueError as error:
-        raise CommandError(reply(501, f"Bad address: {error}", enhanced)) from None
+        raise CommandError(reply(501, f"Invalid address: {error}", enhanced)) from None
 
 
 def _decode_path(path: bytes, *, is_utf8: bool) -> str:
     if path.isascii():
         return path.decode("ascii")
     if not is_utf8:
-        raise CommandError(reply(553, "Non-ASCII address without SMTPUTF8", "5.6.7"))
+        raise CommandError(reply(553, "Non-ASCII address requires SMTPUTF8", "5.6.7"))
     try:
         return path.decode("utf-8")
     except UnicodeDecodeError:
-        raise CommandError(reply(501, "Address is not UTF-8", "5.5.2")) from None
+        raise CommandError(reply(501, "Address is not valid UTF-8", "5.5.2")) from None
 
 
 def _parse_parameters(text: bytes | None) -> dict[str, str | None]:
@@ -143,26 +143,26 @@ def _parse_parameters(text: bytes | None) -> dict[str, str | None]:
     for word in text.decode("utf-8", "replace").split():
         match = _PARAMETER.fullmatch(word)
         if match is None:
-            raise CommandError(reply(501, "Bad parameter", "5.5.4"))
+            raise CommandError(reply(501, f"Invalid parameter {word}", "5.5.4"))
         keyword = match[1].upper()
         if keyword in parameters:
-            raise CommandError(reply(501, f"Parameter {keyword} is given twice", "5.5.4"))
+            raise CommandError(reply(501, f"Parameter {keyword} occurs twice", "5.5.4"))
         parameters[keyword] = match[2]
     return parameters
 
 
 def _parse_size(value: str | None) -> int:
     if value is None or _SIZE.fullmatch(value) is None:
-        raise CommandError(reply(501, "SIZE wants a number of octets", "5.5.4"))
+        raise CommandError(reply(501, "SIZE must be a number of octets", "5.5.4"))
     return int(value)
 
 
 def _check_body(value: str | None) -> None:
     body = (value or "").upper()
     if body == "BINARYMIME":
-        raise CommandError(reply(504, "BINARYMIME is not offered", "5.5.4"))
+        raise CommandError(reply(504, "BINARYMIME is not supported", "5.5.4"))
     if body not in ("7BIT", "8BITMIME"):
-        raise CommandError(reply(501, "BODY is 7BIT or 8BITMIME", "5.5.4"))
+        raise CommandError(reply(501, "BODY must be 7BIT or 8BITMIME", "5.5.4"))
 
 
 def _parse_flag(value: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""DATA and BDAT: the message itself, and its way to the receiver and back to the client."""
+"""DATA and BDAT: reading a message, storing it, and replying to the client."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,11 +26,11 @@ from mailcheck.smtp.transaction import (
 
 T = TypeVar("T")
 
-Say = Callable[[bytes], Deferred[None] | None]
-"""Says the reply to a mail that is on disk, now or later, or something else in its place."""
+SendReply = Callable[[bytes], Deferred[None] | None]
+"""Sends the reply to a stored mail, now or later, or simulates a fault instead."""
 
-Store = Callable[[Say], Deferred[None]]
-"""Stores a mail, and has the reply to it said."""
+StoreMail = Callable[[SendReply], Deferred[None]]
+"""Stores a mail and sends the reply to it."""
 
 
 def data(connection: MailProtocol, argument: bytes) -> None:
@@ -43,9 +43,9 @@ def data(connection: MailProtocol, argument: bytes) -> None:
     except CommandError as refusal:
         if not connection.has_more_input:
             raise
-        # A client that did not wait for 354 goes on with its message, whatever
-        # we say: not one line of it may be taken for a command.
-        connection.close(refusal.reply)
+        # A client that did not wait for 354 sends its message anyway. No line of it may be taken
+        # for a command.
+        connection.half_close_with(refusal.reply)
         return
     message = _begin_message(connection, transaction, Stage.DATA)
     connection.read(
@@ -57,12 +57,12 @@ def data(connection: MailProtocol, argument: bytes) -> None:
 
 
 def bdat(connection: MailProtocol, argument: bytes) -> None:
-    """Read a chunk (RFC 3030 2). A refused one is read and dropped: the client sends it anyway."""
+    """Read a chunk (RFC 3030 2). A rejected chunk is read and discarded: the client sends it."""
     try:
         size, is_last = parse_bdat(argument)
     except CommandError as refusal:
-        # What follows is a chunk of unknown size: no way to find its end.
-        connection.close(refusal.reply)
+        # A chunk of unknown size follows, so its end cannot be found.
+        connection.half_close_with(refusal.reply)
         return
     try:
         transaction = _ready_transaction(connection)
@@ -70,7 +70,7 @@ def bdat(connection: MailProtocol, argument: bytes) -> None:
             raise CommandError(replies.BDAT_HAS_FAILED)
     except CommandError as refusal:
         deadline = connection.clock.seconds() + connection.limits.message
-        _read_chunk(connection, size, None, deadline, partial(connection.refuse, refusal.reply))
+        _read_chunk(connection, size, None, deadline, partial(connection.reject, refusal.reply))
         return
     message = transaction.message or _begin_message(connection, transaction, Stage.CHUNKS)
     if size >= SMALL_CHUNK:
@@ -80,12 +80,12 @@ def bdat(connection: MailProtocol, argument: bytes) -> None:
         if is_last:
             _finish_mail(connection, transaction, message)
             return
-        refusal = _why_dropped(message)
+        refusal = _drop_reason(message)
         if refusal is None:
             connection.reply(replies.OK)
             return
         transaction.stage = Stage.CHUNK_REFUSED
-        _turn_away(connection, transaction, refusal)
+        _reject_mail(connection, transaction, refusal)
 
     _read_chunk(connection, size, message, transaction.deadline, finish_chunk)
 
@@ -132,51 +132,51 @@ def _finish_mail(
     *,
     has_doubled_dots: bool = False,
 ) -> None:
-    """Hand over a mail that has come in whole, and reply when it is on disk."""
-    refusal, line_ends = _why_dropped(message), message.line_ends
+    """Store a complete mail, and reply when it is on disk."""
+    refusal, line_ends = _drop_reason(message), message.line_ends
     raw_message = message.take()
     connection.end_transaction()
     if refusal is not None:
-        _turn_away(connection, transaction, refusal)
+        _reject_mail(connection, transaction, refusal)
         return
     if line_ends is not LineEnds.CRLF:
         strays = None
         if line_ends is LineEnds.STRAY:
             strays = replies.BARE_CONTENT
         elif transaction.session.account_id is None:
-            # A program that has signed in may end its lines with LF: its mail goes no further
-            # than here, so no other server can be told a second mail inside of it.
+            # An authenticated program may end its lines with LF. Its mail is not relayed, so no
+            # other server can be tricked into seeing a second mail inside it.
             strays = replies.BARE_LINE_FEED
         if strays is not None:
-            # By its line ends this sender and we may not agree where the mail
-            # ended. What comes next could be more of it: nobody listens.
-            connection.close(strays)
-            _record(connection, transaction, strays)
+            # Sender and receiver may disagree where the mail ends. Further input could be part of
+            # the mail, so it is not read.
+            connection.half_close_with(strays)
+            _record_refusal(connection, transaction, strays)
             return
         if has_doubled_dots:
             raw_message = undo_dots_after_lf(raw_message)
     envelope = transaction.envelope(connection.transcript)
     deliver = partial(connection.receiver.deliver, transaction.session, envelope, raw_message)
     complete_at = connection.clock.seconds()
-    answer = partial(_answer, connection, transaction, len(raw_message), complete_at)
-    refuse = partial(_not_delivered, connection, transaction)
+    answer = partial(_reply_delivered, connection, transaction, len(raw_message), complete_at)
+    reject = partial(_reject_undelivered, connection, transaction)
     fault = connection.receiver.find_fault(connection.client.signed_in, envelope.recipients)
     if fault is None:
-        connection.ask(deliver, partial(answer, connection.reply), refuse)
+        connection.call(deliver, partial(answer, connection.reply), reject)
         return
 
-    def store(say: Say) -> Deferred[None]:
-        return maybeDeferred(deliver).addCallback(partial(answer, say))
+    def store_mail(send_reply: SendReply) -> Deferred[None]:
+        return maybeDeferred(deliver).addCallback(partial(answer, send_reply))
 
     connection.wait_for(
-        fault.addCallback(partial(_meet, connection, transaction, store)),
+        fault.addCallback(partial(_simulate_fault, connection, transaction, store_mail)),
         lambda _: None,
-        refuse,
+        reject,
     )
 
 
-def _why_dropped(message: MessageBuffer) -> bytes | None:
-    """Give the reply to a message that was too much to be kept."""
+def _drop_reason(message: MessageBuffer) -> bytes | None:
+    """Return the reply to a message that was too large to keep, or `None`."""
     if message.is_too_large:
         return replies.MESSAGE_TOO_LARGE
     if message.is_evicted:
@@ -184,22 +184,22 @@ def _why_dropped(message: MessageBuffer) -> bytes | None:
     return None
 
 
-def _turn_away(connection: MailProtocol, transaction: Transaction, refusal: bytes) -> None:
-    """Refuse a mail whose recipients were accepted, and note it for those who wait for it."""
-    connection.refuse(refusal)
-    _record(connection, transaction, refusal)
+def _reject_mail(connection: MailProtocol, transaction: Transaction, refusal: bytes) -> None:
+    """Reject a mail with accepted recipients, and record it for clients that wait for it."""
+    connection.reject(refusal)
+    _record_refusal(connection, transaction, refusal)
 
 
-def _answer(
+def _reply_delivered(
     connection: MailProtocol,
     transaction: Transaction,
     size: int,
     complete_at: float,
-    say: Say,
+    send_reply: SendReply,
     delivery_id: DeliveryId,
 ) -> Deferred[None] | None:
-    """Note a mail that is on disk, and say the reply to it."""
-    connection.forgive()
+    """Write a stored mail to the journal, and send the reply to it."""
+    connection.reset_error_count()
     connection.journal.note_delivery(
         transaction.session,
         transaction.envelope_sender,
@@ -208,41 +208,42 @@ def _answer(
         size,
         connection.clock.seconds() - complete_at,
     )
-    return say(replies.delivered(delivery_id))
+    return send_reply(replies.delivered(delivery_id))
 
 
-def _meet(
-    connection: MailProtocol, transaction: Transaction, store: Store, fault: Fault | None
+def _simulate_fault(
+    connection: MailProtocol, transaction: Transaction, store_mail: StoreMail, fault: Fault | None
 ) -> Deferred[None]:
-    """Let a mail meet the fault that it asks for, whichever of its recipients asks."""
+    """Simulate the fault that one of the recipients asks for, or store the mail."""
     if fault is None:
-        return store(connection.reply)
+        return store_mail(connection.reply)
     match fault.meeting:
         case Meeting.DELAYED:
-            return _delay(connection, transaction, store, fault.seconds)
+            return _delay(connection, transaction, store_mail, fault.seconds)
         case Meeting.DROPPED_AFTER:
-            return store(lambda _: connection.vanish())
+            return store_mail(lambda _: connection.close_silently())
         case Meeting.DROPPED:
-            connection.vanish()
-            said = f"{fault.tag}: the connection was ended in place of the reply"
-            _record(connection, transaction, said.encode())
+            connection.close_silently()
+            said = f"{fault.tag}: the connection was closed instead of a reply"
+            _record_refusal(connection, transaction, said.encode())
         case _:
             code, enhanced = fault.reply
-            refusal = replies.reply(code, f"{fault.tag}: refused on request", enhanced)
+            text = f"{fault.tag}: rejected as this tag requests"
+            refusal = replies.reply(code, text, enhanced)
             replied = connection.reject_slowly(refusal)
-            _record(connection, transaction, refusal)
+            _record_refusal(connection, transaction, refusal)
             return replied or succeed(None)
     return succeed(None)
 
 
 def _delay(
-    connection: MailProtocol, transaction: Transaction, store: Store, seconds: int
+    connection: MailProtocol, transaction: Transaction, store_mail: StoreMail, seconds: int
 ) -> Deferred[None]:
     held = connection.slow_replies
     accounts = {one.account_id for one in transaction.recipients.values()}
     if any(held[one] >= connection.limits.slow_replies for one in accounts):
         replied = connection.reject_slowly(replies.TOO_MANY_SLOW)
-        _record(connection, transaction, replies.TOO_MANY_SLOW)
+        _record_refusal(connection, transaction, replies.TOO_MANY_SLOW)
         return replied or succeed(None)
     held.update(accounts)
 
@@ -253,19 +254,19 @@ def _delay(
                 del held[one]
         return done
 
-    return store(partial(connection.reply_after, float(seconds))).addBoth(give_back)
+    return store_mail(partial(connection.reply_after, float(seconds))).addBoth(give_back)
 
 
-def _not_delivered(
+def _reject_undelivered(
     connection: MailProtocol, transaction: Transaction, failure: Failure
 ) -> Deferred[None] | None:
-    refusal = connection.explain(failure)
+    refusal = connection.failure_reply(failure)
     replied = connection.reject_slowly(refusal)
-    _record(connection, transaction, refusal)
+    _record_refusal(connection, transaction, refusal)
     return replied
 
 
-def _record(connection: MailProtocol, transaction: Transaction, refusal: bytes) -> None:
+def _record_refusal(connection: MailProtocol, transaction: Transaction, refusal: bytes) -> None:
     connection.receiver.record_refusal(
         transaction.session,
         transaction.envelope_sender,

@@ -1,4 +1,4 @@
-"""The connections of one port, how many there may be, and what each client has begun."""
+"""SMTP connections, and the factory that counts and limits them."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
@@ -32,15 +32,15 @@ from mailcheck.smtp.transaction import MemoryBudget, Transaction
 
 CONNECTING = b"(connecting)"
 UNKNOWN = b"(unknown)"
-"""What stands in the journal for a command that is none, or that is none of ours."""
+"""Names in the journal for a connection without a command, and for an unknown command."""
 
 Verb = Callable[["MailProtocol", bytes], None]
-"""Obeys one command, given its argument; raises `CommandError` to refuse it."""
+"""Runs one command with its argument. Raises `CommandError` to reject it."""
 
 
 @implementer(IHandshakeListener)
 class MailProtocol(ReceivePath):
-    """One SMTP connection. The verbs work on it: ``client``, ``transaction``, `reply` and so on."""
+    """One SMTP connection. The verbs use ``client``, ``transaction``, `reply` and so on."""
 
     log = Logger()
 
@@ -70,7 +70,7 @@ class MailProtocol(ReceivePath):
         self._delayed: IDelayedCall | None = None
         self._when_sent: Deferred[None] | None = None
 
-    # What Twisted calls.
+    # Methods that Twisted calls.
 
     def connectionMade(self) -> None:
         """Greet the client."""
@@ -83,17 +83,17 @@ class MailProtocol(ReceivePath):
             self.read(
                 header,
                 self.clock.seconds() + self.limits.proxy_header,
-                partial(self._believe, header),
+                partial(self._trust_proxy_header, header),
             )
         else:
             self.greet()
 
     def handshakeCompleted(self) -> None:
-        """Take note of what TLS has negotiated."""
+        """Record the TLS version and cipher."""
         self.client.tls = self._wire.tls_facts()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Let go of everything; a delivery under way goes on."""
+        """Release everything; a delivery in progress continues."""
         super().connectionLost(reason)
         if self._delayed is not None and self._delayed.active():
             self._delayed.cancel()
@@ -101,33 +101,33 @@ class MailProtocol(ReceivePath):
         self.end_transaction()
         self._connections.forget(self)
 
-    def _believe(self, header: ProxyHeaderReader) -> None:
-        """Take the client's address from the proxy; no word to one who sends nonsense."""
+    def _trust_proxy_header(self, header: ProxyHeaderReader) -> None:
+        """Take the client's address from the PROXY header; disconnect after an invalid header."""
         if header.problem is not None:
             self.log.warn(
                 "PROXY header from {proxy_ip}: {problem}",
                 proxy_ip=self.client.ip,
                 problem=header.problem,
             )
-            self.cut_off()
+            self.abort()
             return
         if header.client_ip is not None:
             self.client = Client(client_ip_of(header.client_ip))
         self.await_first_command()
         self.greet()
 
-    # What the verbs use.
+    # Methods for the verbs.
 
     def greet(self) -> None:
-        """Say hello, or turn the client away; again after XCLIENT."""
+        """Send the greeting or reject the client; called again after XCLIENT."""
         refusal = self._connections.admit(self)
         if refusal is not None:
-            self.part(refusal)  # at once: those who are too many must not linger
+            self.close_with(refusal)  # close at once, so that rejected clients do not pile up
             return
         self.reply(replies.reply(220, f"{self.settings.host_name} ESMTP mailcheck"))
 
     def end_transaction(self) -> None:
-        """Drop the mail that has begun, if any, and be ready for the next."""
+        """Drop the current transaction, if any, and prepare for the next one."""
         transaction, self.transaction = self.transaction, None
         if transaction is not None:
             if transaction.message is not None:
@@ -135,24 +135,26 @@ class MailProtocol(ReceivePath):
             self.receiver.traffic.ended(transaction)
         self.client.forwarded = None
 
-    def forgive(self) -> None:
-        """Count commands and errors anew: a client that brings mail may stay."""
+    def reset_error_count(self) -> None:
+        """Reset the counts of commands and errors, so that a client that sends mail may stay."""
         self.commands = 0
         self._errors = 0
 
-    def refuse(self, line: bytes) -> None:
-        """Reply to nonsense; too much of it ends the connection."""
+    def reject(self, line: bytes) -> None:
+        """Reply to an invalid command; close the connection after too many of them."""
         self._errors += 1
         if self._errors >= self.limits.errors:
-            self.close(replies.TOO_MANY_ERRORS)
+            self.half_close_with(replies.TOO_MANY_ERRORS)
         else:
             self.reply(line)
 
     def reject_slowly(self, line: bytes, *, is_guess: bool = False) -> Deferred[None] | None:
-        """Reply to a refused recipient or mail; fires when that is sent, where it is sent later.
+        """Reply to a rejected recipient or message, possibly after a delay.
 
-        A client that guesses addresses waits longer and longer. So does a client that does not
-        wait for the reply: each refusal may cost a row in the store.
+        A client that guesses addresses waits longer after each guess. So does a client that does
+        not wait for replies, since each rejection may add a row to the store.
+
+        :return: a Deferred that fires when a delayed reply was sent, or `None`.
         """
         if is_guess or self.has_more_input:
             self._slowed_refusals += 1
@@ -163,7 +165,7 @@ class MailProtocol(ReceivePath):
         return None
 
     def reply_after(self, seconds: float, line: bytes) -> Deferred[None]:
-        """Send a reply later; fires when it is sent, or nobody is there any more to hear it."""
+        """Send a reply later; fires when it was sent or the client has disconnected."""
         done: Deferred[None] = Deferred()
         self._when_sent = done
 
@@ -176,11 +178,11 @@ class MailProtocol(ReceivePath):
 
     @property
     def is_reply_delayed(self) -> bool:
-        """Tell whether nothing is owed to the client but a reply that is to come late."""
+        """Whether the only thing left to do for the client is to send a delayed reply."""
         return self.transaction is None and self._delayed is not None and self._delayed.active()
 
     def drain(self, farewell: bytes = replies.SHUTTING_DOWN) -> None:
-        """Hang up as soon as no mail is on its way; a late reply comes now."""
+        """Close the connection as soon as no mail is in progress; send a delayed reply now."""
         super().drain(farewell)
         if self._delayed is not None and self._delayed.active():
             self._delayed.reset(0)
@@ -190,68 +192,68 @@ class MailProtocol(ReceivePath):
         if done is not None:
             done.callback(None)
 
-    def explain(
+    def failure_reply(
         self,
         failure: Failure,
         table: FailureTable = replies.FAILURES,
         fault: bytes = replies.LOCAL_ERROR,
     ) -> bytes:
-        """Give the reply to a failure; one that is not in the table is ours, and logged."""
+        """Return the reply to a failure; log a failure that the table does not list."""
         line = reply_to_failure(failure.value, table)
         if line is None:
-            self.log_fault(failure)
+            self.log_failure(failure)
         return line or fault
 
     def note_refusal(self, line: bytes) -> None:
-        """Put a refusal into the journal."""
+        """Write a rejection to the journal."""
         self.journal.note_refusal(self.client.claimed_ip, self._command.decode("ascii"), line)
 
-    def log_fault(self, failure: Failure) -> None:
-        """Log a failure that nobody expected."""
+    def log_failure(self, failure: Failure) -> None:
+        """Log an unexpected failure."""
         self.log.failure("Failure while serving {client_ip}", failure, client_ip=self.client.ip)
 
     def start_tls(self, certificate: IOpenSSLContextFactory) -> None:
-        """Encrypt from here on; the client starts anew (RFC 3207 4.2)."""
+        """Start TLS; the client must begin again with EHLO (RFC 3207 4.2)."""
         self.end_transaction()
-        self.client.forget()
+        self.client.reset()
         self._wire.start_tls(certificate)
 
-    def obey(self, line: bytes) -> None:
-        """Obey a command line, or refuse it."""
+    def dispatch(self, line: bytes) -> None:
+        """Run a command line, or raise `CommandError`."""
         if self._command is CONNECTING:
             self.await_commands()
         self.commands += 1
         self._connections.note_activity(self)
         if self.commands > self.limits.commands:
-            self.close(replies.TOO_MANY_COMMANDS)
+            self.half_close_with(replies.TOO_MANY_COMMANDS)
             return
         verb, _, argument = line.partition(b" ")
         verb = verb.upper()
-        obey = self._verbs.get(verb)
-        if obey is None:
+        run = self._verbs.get(verb)
+        if run is None:
             self._command = UNKNOWN
-            # Not kept as it is: it may be a password, sent after a refused AUTH.
-            self.transcript.hear(verb, b"(an unknown command)")
+            # The line is not recorded: it may be a password sent after a rejected AUTH.
+            self.transcript.record_command(verb, b"(an unknown command)")
             raise CommandError(replies.UNKNOWN_COMMAND)
         self._command = verb
-        self.transcript.hear(verb, line)
-        obey(self, argument.strip(b" \t"))
+        self.transcript.record_command(verb, line)
+        run(self, argument.strip(b" \t"))
 
 
 def require_no_argument(argument: bytes) -> None:
-    """Refuse an argument where RFC 5321 4.1.1 has none.
+    """Reject an argument of a command that takes none (RFC 5321 4.1.1).
 
-    :raises CommandError: there is one (501).
+    :raises CommandError: there is an argument (501).
     """
     if argument:
         raise CommandError(replies.NO_ARGUMENT)
 
 
 class MailFactory(SMTPFactory):
-    """Makes the connections of one port, and counts them: too many clients are turned away.
+    """Creates the connections of one port and limits their number.
 
-    ``verbs`` are the commands that they obey. Listen with it on any endpoint. To stop: close the
-    port, then `drain`.
+    ``verbs`` are the commands of these connections. The factory works with any endpoint. To stop,
+    close the port and then call `drain`.
     """
 
     noisy = False
@@ -279,25 +281,25 @@ class MailFactory(SMTPFactory):
 
     @property
     def connection_count(self) -> int:
-        """How many clients are connected."""
+        """Number of connected clients."""
         return len(self._connections)
 
     def buildProtocol(self, addr: IAddress | None) -> MailProtocol:
-        """Make the protocol of a new connection."""
+        """Return the protocol of a new connection."""
         connection = MailProtocol(self._receiver, self._settings, self._clock, self._verbs, self)
         connection.factory = self
         self._connections.add(connection)
         return connection
 
     def admit(self, connection: MailProtocol) -> bytes | None:
-        """Count a connection under its client's address, or give the reply that turns it away."""
+        """Count a connection for its client's address, or return the reply that rejects it."""
         self._admitted.remove(connection)
         self._by_activity.pop(connection, None)
         limits = self._settings.limits
         if self._drained is not None:
             return replies.SHUTTING_DOWN
         client_ip = connection.client.claimed_ip
-        if len(self._admitted) >= limits.connections and not self._make_room(client_ip):
+        if len(self._admitted) >= limits.connections and not self._close_idlest(client_ip):
             return replies.TOO_MANY_CONNECTIONS
         has_its_share = self._admitted.of_client(client_ip) >= limits.connections_per_address
         if has_its_share and not is_local_client(client_ip):
@@ -307,13 +309,14 @@ class MailFactory(SMTPFactory):
         return None
 
     def note_activity(self, connection: MailProtocol) -> None:
-        """Put a connection, which was admitted, behind all that have been idle for longer."""
+        """Move an admitted connection to the end of the order of idle time."""
         self._by_activity.move_to_end(connection)
 
-    def _make_room(self, client_ip: str) -> bool:
-        """Hang up on who has been idle longest without a mail, for a client who has nothing yet.
+    def _close_idlest(self, client_ip: str) -> bool:
+        """Close the connection that has been idle longest and has no mail in progress.
 
-        Who waits for a reply that is to come late gets it now.
+        Only a client without a connection may displace another client. A delayed reply is sent
+        before its connection is closed.
         """
         if self._admitted.of_client(client_ip):
             return False
@@ -322,43 +325,43 @@ class MailFactory(SMTPFactory):
                 self._admitted.remove(idlest)
                 del self._by_activity[idlest]
                 if idlest.is_reply_delayed:
-                    idlest.drain(replies.ROOM_FOR_OTHERS)
+                    idlest.drain(replies.IDLE_TOO_LONG)
                 else:
-                    idlest.part(replies.ROOM_FOR_OTHERS)
+                    idlest.close_with(replies.IDLE_TOO_LONG)
                 return True
         return False
 
     def forget(self, connection: MailProtocol) -> None:
-        """Uncount a connection that has ended."""
+        """Stop counting a connection that has ended."""
         self._admitted.remove(connection)
         self._by_activity.pop(connection, None)
         self._connections.discard(connection)
-        self._look_whether_drained()
+        self._check_drained()
 
     def drain(self, grace: float) -> Deferred[None]:
-        """Hang up on everyone, idle clients at once, those with a mail on its way after it.
+        """Close all connections: idle ones at once, the others after their mail.
 
-        Fires when all are gone; after ``grace`` seconds the rest are cut off.
+        Fires when all connections are closed. Those left after ``grace`` seconds are aborted.
         """
 
-        def cut_off_the_rest() -> None:
+        def abort_the_rest() -> None:
             for connection in tuple(self._connections):
-                connection.cut_off()
+                connection.abort()
 
-        cut_off = self._clock.callLater(grace, cut_off_the_rest)
+        timeout = self._clock.callLater(grace, abort_the_rest)
 
         def when_gone(_: None) -> None:
-            if cut_off.active():
-                cut_off.cancel()
+            if timeout.active():
+                timeout.cancel()
 
         drained: Deferred[None] = Deferred()
         drained.addCallback(when_gone)
         self._drained = drained
         for connection in tuple(self._connections):
             connection.drain()
-        self._look_whether_drained()
+        self._check_drained()
         return drained
 
-    def _look_whether_drained(self) -> None:
+    def _check_drained(self) -> None:
         if self._drained is not None and not self._connections and not self._drained.called:
             self._drained.callback(None)

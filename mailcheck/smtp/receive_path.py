@@ -1,10 +1,9 @@
-"""The receive path: bytes in, one thing at a time, replies out in their order.
+"""The receive path of a connection: reads commands and mail data, and sends replies in order.
 
-twisted.mail's own is replaced since it runs commands while an answer is
-awaited, keeps what came in clear after STARTTLS, and takes the rest of a mail
-with a long line for commands. Here nothing of a client is looked at while a
-Deferred is pending, and what is not a command goes to a `Reader` until that
-has its part.
+It replaces the receive path of twisted.mail, which runs commands while an answer is pending, keeps
+plaintext input after STARTTLS, and takes the rest of a mail with a long line for commands. Here no
+input is processed while a Deferred is pending. Input that is not a command goes to a `Reader` until
+that is complete.
 """
 
 import math
@@ -34,27 +33,27 @@ CRLF = b"\r\n"
 
 
 class LineTooLong(Exception):
-    """A line was longer than allowed; it has been skipped."""
+    """A line is longer than allowed. It has been skipped."""
 
 
 class BareLineEnding(Exception):
-    """A command line holds a CR or LF that stands alone, or a NUL (RFC 5321 2.3.8)."""
+    """A command line contains a bare CR, a bare LF or a NUL (RFC 5321 2.3.8)."""
 
 
 class Reader(typing.Protocol):
-    """Takes input that is not a command: a message, a chunk, a line of AUTH."""
+    """Reads input that is not a command: a message, a chunk, or a line of AUTH."""
 
     def feed(self, data: bytes, start: int) -> int | None:
-        """Take in ``data`` from ``start``; give the position behind its part, once complete."""
+        """Read ``data`` from ``start``; return the end position once complete, or `None`."""
 
 
 class LineInput:
-    """A buffer that copies no byte more than a few times, however the input is cut."""
+    """A line buffer that copies each byte only a few times, however the input is split."""
 
     __slots__ = ("_buffer", "_held", "_is_skipping", "_max_line", "_position", "held_size")
 
     def __init__(self, max_line: int) -> None:
-        """Take lines of at most ``max_line`` octets, CRLF included."""
+        """Accept lines of at most ``max_line`` octets, including CRLF."""
         self._max_line = max_line
         self._buffer = b""
         self._position = 0
@@ -63,12 +62,12 @@ class LineInput:
         self.held_size = 0
 
     def hold(self, data: bytes) -> None:
-        """Keep what has arrived until the next `add`; ``held_size`` octets by now."""
+        """Store input until the next `add`; ``held_size`` is its size in octets."""
         self._held.append(data)
         self.held_size += len(data)
 
     def add(self, data: bytes) -> None:
-        """Make what has arrived ready to be taken, behind the rest and what was held."""
+        """Make input available, after the unread rest and the held input."""
         if self._held or self._position < len(self._buffer):
             data = b"".join((self._buffer[self._position :], *self._held, data))
             self._held.clear()
@@ -78,24 +77,24 @@ class LineInput:
 
     @property
     def has_more(self) -> bool:
-        """Tell whether there is anything that was not taken yet."""
+        """Whether there is unread input."""
         return self._position < len(self._buffer)
 
     def drop(self) -> None:
-        """Forget all that was not taken yet."""
+        """Discard all unread input."""
         self._position = len(self._buffer)
 
     def feed(self, reader: Reader) -> bool:
-        """Give the reader its part; tell whether it has all of it."""
+        """Pass input to the reader; return whether the reader is complete."""
         end = reader.feed(self._buffer, self._position)
         self._position = len(self._buffer) if end is None else end
         return end is not None
 
     def take_line(self) -> bytes | None:
-        """Take a line, without its CRLF; nothing while its end is not there.
+        """Return the next line without its CRLF, or `None` if it is incomplete.
 
-        :raises LineTooLong: the line was too long; once, when its end is there.
-        :raises BareLineEnding: what follows can't be told into lines safely.
+        :raises LineTooLong: the line is too long. Raised once, when the end of the line is found.
+        :raises BareLineEnding: the input cannot be split into lines safely.
         """
         start = self._position
         end = self._buffer.find(CRLF, start, start + self._max_line)
@@ -126,44 +125,44 @@ class LineInput:
 
 
 class Watchdog:
-    """Calls ``on_silence`` once, when `pat` has not been called for some seconds.
+    """Calls ``on_silence`` once when `reset` has not been called for some seconds.
 
-    At the ``deadline`` it does so nevertheless. A pat only notes the time: the timer looks
-    when it goes off whether it was patted, and goes on.
+    It also does so at the ``deadline``. `reset` only stores the time: when the timer fires, it
+    checks that time and starts again if needed.
     """
 
-    __slots__ = ("_call", "_clock", "_on_silence", "_patted_at", "_seconds", "deadline")
+    __slots__ = ("_call", "_clock", "_on_silence", "_reset_at", "_seconds", "deadline")
 
     def __init__(self, clock: IReactorTime, on_silence: Callable[[], None]) -> None:
         self._clock = clock
         self._on_silence = on_silence
         self._seconds = 0.0
-        self._patted_at = 0.0
+        self._reset_at = 0.0
         self.deadline = math.inf
         self._call: IDelayedCall | None = None
 
     def watch(self, seconds: float) -> None:
-        """Start to watch, or watch with another patience."""
+        """Start to watch, or change the number of seconds."""
         if self._call is None or seconds != self._seconds:
             self.stop()
             self._seconds = seconds
-            self._call = self._clock.callLater(seconds, self._look)
-        self.pat()
+            self._call = self._clock.callLater(seconds, self._check)
+        self.reset()
 
-    def pat(self) -> None:
-        """Note that something happened."""
-        self._patted_at = self._clock.seconds()
+    def reset(self) -> None:
+        """Start the period of silence again."""
+        self._reset_at = self._clock.seconds()
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         if self._call is not None:
             self._call.cancel()
             self._call = None
 
-    def _look(self) -> None:
-        left = min(self._patted_at + self._seconds, self.deadline) - self._clock.seconds()
+    def _check(self) -> None:
+        left = min(self._reset_at + self._seconds, self.deadline) - self._clock.seconds()
         if left > 0:
-            self._call = self._clock.callLater(left, self._look)
+            self._call = self._clock.callLater(left, self._check)
         else:
             self._call = None
             self._on_silence()
@@ -172,55 +171,55 @@ class Watchdog:
 class Wire:
     """Sends the replies to pipelined commands together.
 
-    Replies go to the socket at once as long as it takes them whole. Through the buffer of the
-    transport each of them costs two system calls that watch the socket: a tenth of a mail's CPU.
+    Replies are written to the socket directly while it accepts them whole. The buffer of the
+    transport would add two system calls to each reply: a tenth of the CPU time of a mail.
     """
 
     __slots__ = ("_is_bare_socket", "_is_paused", "_lines", "_takes_all", "_transport")
 
     def __init__(self, transport: Any) -> None:
-        """Use a transport that is an ITLSTransport and an IPushProducer at once."""
+        """Use a transport that provides ITLSTransport and IPushProducer."""
         self._transport = transport
         if ITCPTransport.providedBy(transport):
-            # Else a reply that follows another one waits until the client has
-            # acknowledged that, which it may put off for 40 ms.
+            # Otherwise a second reply waits until the client acknowledges the first one, which
+            # the client may delay by 40 ms.
             transport.setTcpNoDelay(True)
         self._is_bare_socket = self._takes_all = isinstance(transport, FileDescriptor)
         self._is_paused = False
         self._lines: list[bytes] = []
 
     def add(self, line: bytes) -> None:
-        """Keep a reply for the next `flush`."""
+        """Queue a reply for the next `flush`."""
         self._lines.append(line)
 
     def flush(self) -> None:
-        """Send the replies that were kept."""
+        """Send the queued replies."""
         if not self._lines:
             return
         data = b"".join(self._lines)
         self._lines.clear()
         if self._takes_all and self._transport.connected:
-            sent = self._transport.writeSomeData(data)  # an exception when the connection is lost
+            sent = self._transport.writeSomeData(data)  # an exception if the connection is lost
             if sent == len(data):
                 return
-            # The rest, and every later reply, goes through the buffer, in order.
+            # The rest and all later replies go through the buffer, in order.
             self._takes_all = False
             data = data[sent:] if isinstance(sent, int) else data
         self._transport.write(data)
 
     def start_tls(self, certificate: IOpenSSLContextFactory) -> None:
-        """Encrypt from here on."""
+        """Start TLS."""
         self.flush()
         self._is_bare_socket = self._takes_all = False
         self._transport.startTLS(certificate)
 
     def tls_facts(self) -> TlsFacts:
-        """Give what TLS has negotiated."""
+        """Return the TLS version and cipher."""
         handle = self._transport.getHandle()
         return TlsFacts(handle.get_protocol_version_name(), handle.get_cipher_name())
 
     def pause(self) -> None:
-        """Read no more from the client."""
+        """Stop reading from the client."""
         if not self._is_paused:
             self._is_paused = True
             self._transport.pauseProducing()
@@ -231,16 +230,16 @@ class Wire:
             self._is_paused = False
             self._transport.resumeProducing()
 
-    def hang_up(self) -> None:
-        """Close the connection after the replies."""
+    def close(self) -> None:
+        """Send the queued replies and close the connection."""
         self.flush()
         self._transport.loseConnection()
 
-    def hang_up_gently(self) -> None:
-        """Close our side and leave the other to the client.
+    def half_close(self) -> None:
+        """Send the queued replies and close our side; the client closes the other side.
 
-        A socket that is closed with input unread resets the connection, and
-        the last reply would be lost to a client that is still sending.
+        Closing a socket with unread input resets the connection. A client that is still sending
+        would then lose the last reply.
         """
         self.flush()
         if self._is_bare_socket:
@@ -248,19 +247,19 @@ class Wire:
         else:
             self._transport.loseConnection()
 
-    def cut(self) -> None:
-        """End the connection at once."""
+    def abort(self) -> None:
+        """Abort the connection."""
         self._transport.abortConnection()
 
 
 T = TypeVar("T")
 
 FIRST_OF_REFUSALS = ord("4")
-"""The first octet of the replies that refuse something is this or a larger one."""
+"""First octet of the replies that reject something: this value or a larger one."""
 
 
 class ReceivePath(Protocol):
-    """The part of a connection that knows lines, parts and replies, but no command."""
+    """The part of a connection that handles lines, readers and replies, but no commands."""
 
     def __init__(self, limits: Limits, clock: IReactorTime) -> None:
         self.limits = limits
@@ -276,33 +275,33 @@ class ReceivePath(Protocol):
         self._is_closed = False
 
     @abstractmethod
-    def obey(self, line: bytes) -> None:
-        """Obey a command line.
+    def dispatch(self, line: bytes) -> None:
+        """Run a command line.
 
-        :raises CommandError: it is refused.
+        :raises CommandError: the command is rejected.
         """
 
     @abstractmethod
-    def refuse(self, line: bytes) -> None:
-        """Send the reply to nonsense."""
+    def reject(self, line: bytes) -> None:
+        """Send the reply to an invalid command."""
 
     @abstractmethod
     def note_refusal(self, line: bytes) -> None:
-        """Note that a command, or the client, is refused with this reply."""
+        """Record that a command or the client is rejected with this reply."""
 
     @abstractmethod
-    def log_fault(self, failure: Failure) -> None:
-        """Log a failure that nobody expected."""
+    def log_failure(self, failure: Failure) -> None:
+        """Log an unexpected failure."""
 
-    # What Twisted calls.
+    # Methods that Twisted calls.
 
     def connectionMade(self) -> None:
-        """Be ready to read and to reply."""
+        """Start reading and replying."""
         self._wire = Wire(self.transport)
         self.await_first_command()
 
     def dataReceived(self, data: bytes) -> None:
-        """Work through what arrived, or keep it until the pending answer is there."""
+        """Process input, or store it while an answer is pending."""
         if self._is_closed:
             return
         if self._is_waiting:
@@ -311,115 +310,115 @@ class ReceivePath(Protocol):
                 self._wire.pause()
             return
         if self._reader is not None:
-            # Half a command is no sign of life; a message may take its time,
-            # as long as it goes on and up to its deadline.
-            self._watchdog.pat()
+            # Half a command does not reset the timeout. A message may take longer while it makes
+            # progress, up to its deadline.
+            self._watchdog.reset()
         self._run(data)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Let go of everything; an answer under way still arrives, and is told to nobody."""
+        """Release everything; a pending answer still arrives and is ignored."""
         self._is_closed = True
         self._watchdog.stop()
         self._reader = None
 
-    # What commands use.
+    # Methods for commands.
 
     @property
     def has_more_input(self) -> bool:
-        """Tell whether the client has sent more than the command that is being obeyed."""
+        """Whether the client has sent more than the current command."""
         return self._input.has_more
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether nothing is under way: neither an answer of ours nor a part of a mail."""
+        """Whether no answer is pending and no part of a mail is expected."""
         return not (self._is_waiting or self._reader or self._is_closed)
 
     def await_first_command(self) -> None:
-        """Give the client a short time to say something."""
+        """Start the short timeout for the first command."""
         self._watchdog.watch(min(self.limits.first_command, self.limits.idle))
 
     def await_commands(self) -> None:
-        """Give the client the usual time for each command."""
+        """Start the normal timeout for each command."""
         self._watchdog.watch(self.limits.idle)
 
     def drop_input(self) -> None:
-        """Forget what the client has sent behind this command."""
+        """Discard all input after the current command."""
         self._input.drop()
 
     def reply(self, line: bytes) -> None:
-        """Send a reply; those to pipelined commands leave together."""
+        """Send a reply; replies to pipelined commands are sent together."""
         if not self._is_closed:
             if line[0] >= FIRST_OF_REFUSALS:
                 self.note_refusal(line)
-            self.transcript.say(line)
+            self.transcript.record_reply(line)
             self._wire.add(line)
             if not self._is_running:
                 self._wire.flush()
 
-    def ask(
+    def call(
         self,
-        question: Callable[[], T | Deferred[T]],
-        then: Callable[[T], Deferred[None] | None],
-        otherwise: Callable[[Failure], Deferred[None] | None],
+        function: Callable[[], T | Deferred[T]],
+        on_success: Callable[[T], Deferred[None] | None],
+        on_failure: Callable[[Failure], Deferred[None] | None],
     ) -> None:
-        """Go on with the answer, at once where it is known; else as `wait_for`."""
+        """Call a function and continue with its result, or wait for its Deferred."""
         try:
-            answer = question()
+            answer = function()
         except Exception:
             answer = fail()
         if isinstance(answer, Deferred):
-            self.wait_for(answer, then, otherwise)
+            self.wait_for(answer, on_success, on_failure)
         else:
-            then(answer)
+            on_success(answer)
 
     def wait_for(
         self,
         answer: Deferred[T],
-        then: Callable[[T], Deferred[None] | None],
-        otherwise: Callable[[Failure], Deferred[None] | None],
+        on_success: Callable[[T], Deferred[None] | None],
+        on_failure: Callable[[Failure], Deferred[None] | None],
     ) -> None:
-        """Look at nothing more of this client before all is done with the answer."""
+        """Process no more input until the Deferred and its callback are done."""
         self._is_waiting = True
-        answer.addCallbacks(self._use, self._use, (then,), errbackArgs=(otherwise,))
+        answer.addCallbacks(self._use, self._use, (on_success,), errbackArgs=(on_failure,))
 
     def read(self, reader: Reader, deadline: float, then: Callable[[], None]) -> None:
-        """Give the input to a reader until it has its part; all must be there by the deadline."""
+        """Pass input to a reader until it is complete, at the latest by the deadline."""
         if self.clock.seconds() > deadline:
-            self.close(replies.TOO_SLOW)
+            self.half_close_with(replies.TIMED_OUT)
             return
         self._reader = reader
         self._watchdog.deadline = deadline
         self._on_read = then
 
-    def part(self, line: bytes) -> None:
-        """Send a last reply to a client that has nothing more to say, and hang up."""
+    def close_with(self, line: bytes) -> None:
+        """Send a last reply to a client that expects no more, and close the connection."""
         self.reply(line)
         self._stop()
-        self._wire.hang_up()
+        self._wire.close()
 
-    def close(self, line: bytes) -> None:
-        """Send a last reply to a client that may still be talking, and hang up."""
+    def half_close_with(self, line: bytes) -> None:
+        """Send a last reply to a client that may still be sending, and close our side."""
         self.reply(line)
         self._stop()
-        self._wire.hang_up_gently()
+        self._wire.half_close()
 
-    def vanish(self) -> None:
-        """End the connection in place of a reply."""
+    def close_silently(self) -> None:
+        """Close the connection without a reply."""
         self._stop()
-        self._wire.hang_up()
+        self._wire.close()
 
     def drain(self, farewell: bytes = replies.SHUTTING_DOWN) -> None:
-        """Hang up as soon as no mail is on its way."""
+        """Close the connection as soon as no mail is in progress."""
         self._farewell = farewell
         if self.is_idle:
-            self.close(farewell)
+            self.half_close_with(farewell)
 
-    def cut_off(self) -> None:
-        """End the connection at once."""
+    def abort(self) -> None:
+        """Abort the connection."""
         self._is_closed = True
-        self._wire.cut()
+        self._wire.abort()
 
-    # Inside.
+    # Internal methods.
 
     def _stop(self) -> None:
         self._is_closed = True
@@ -430,11 +429,11 @@ class ReceivePath(Protocol):
 
     def _end_silence(self) -> None:
         if self._is_closed:
-            self._wire.cut()
-        elif self._is_waiting:  # it is we who owe an answer
+            self._wire.abort()
+        elif self._is_waiting:  # our answer is pending
             self._watchdog.watch(self.limits.idle)
         else:
-            self.close(replies.TOO_SLOW)
+            self.half_close_with(replies.TIMED_OUT)
 
     def _run(self, data: bytes = b"") -> None:
         self._is_running = True
@@ -443,7 +442,7 @@ class ReceivePath(Protocol):
             while self._input.has_more and self._step():
                 pass
         except BareLineEnding:
-            self.close(replies.BARE_LINE_ENDING)
+            self.half_close_with(replies.BARE_LINE_ENDING)
         except Exception:
             self._crash(Failure())
         finally:
@@ -451,7 +450,7 @@ class ReceivePath(Protocol):
         self._wire.flush()
 
     def _step(self) -> bool:
-        """Take one thing from the input; tell whether to go on with the next one."""
+        """Process one item of the input; return whether to continue with the next one."""
         if self._reader is not None:
             if not self._input.feed(self._reader):
                 return False
@@ -459,22 +458,22 @@ class ReceivePath(Protocol):
             self._watchdog.deadline = math.inf
             self._on_read()
             if self._farewell and self.is_idle:
-                self.close(self._farewell)
+                self.half_close_with(self._farewell)
         else:
             try:
                 line = self._input.take_line()
                 if line is None:
                     return False
-                self._watchdog.pat()
-                self.obey(line)
+                self._watchdog.reset()
+                self.dispatch(line)
             except LineTooLong:
-                self.refuse(replies.LINE_TOO_LONG)
+                self.reject(replies.LINE_TOO_LONG)
             except CommandError as error:
-                self.refuse(error.reply)
+                self.reject(error.reply)
         return not (self._is_waiting or self._is_closed)
 
     def _use(self, answer: T, then: Callable[[T], Deferred[None] | None]) -> None:
-        """Go on when all is done with an answer: at once, or once another one is there."""
+        """Call back with an answer, and continue when the Deferred that it returns has fired."""
         try:
             done = then(answer)
         except Exception:
@@ -489,14 +488,14 @@ class ReceivePath(Protocol):
         self._is_waiting = False
         if self._is_running or self._is_closed:
             return
-        self._watchdog.pat()
+        self._watchdog.reset()
         self._wire.resume()
         if self._farewell:
-            self.close(self._farewell)
+            self.half_close_with(self._farewell)
         elif self._input.held_size or self._input.has_more:
             self._run()
 
     def _crash(self, failure: Failure) -> None:
-        self.log_fault(failure)
+        self.log_failure(failure)
         if not self._is_closed:
-            self.close(replies.CRASHED)
+            self.half_close_with(replies.INTERNAL_ERROR)

@@ -1,7 +1,7 @@
-"""Every reply of the receiver: the lines on the wire, and the table of failures.
+"""All SMTP replies: their texts, and the table of failures.
 
-Codes are those of RFC 5321 4.2, enhanced codes of RFC 3463; RFC 2034 wants the
-latter in every 2xx, 4xx and 5xx reply but those to EHLO, HELO and the greeting.
+RFC 5321 4.2 defines the codes, RFC 3463 the enhanced codes. RFC 2034 requires an enhanced code
+in all 2xx, 4xx and 5xx replies except to EHLO and HELO and in the greeting.
 """
 
 import re
@@ -44,24 +44,24 @@ AUTH_FAILURES: FailureTable = {
 
 
 def reply(code: int, text: str, enhanced: str = "") -> bytes:
-    """Write a reply of one line; what is not printable ASCII in the text becomes ``?``."""
+    """Return a reply of one line; characters that are not printable ASCII become ``?``."""
     head = f"{code} {enhanced}" if enhanced else str(code)
     return f"{head} {_UNPRINTABLE.sub('?', text[:MAX_TEXT])}\r\n".encode("ascii")
 
 
 def delivered(delivery_id: DeliveryId) -> bytes:
-    """Write the reply to a mail that is on disk."""
+    """Return the reply to a stored mail."""
     return f"250 2.0.0 OK, delivery {delivery_id}\r\n".encode("ascii")
 
 
 def reply_lines(code: int, lines: list[str]) -> bytes:
-    """Write a reply of several lines (RFC 5321 4.2.1); the lines are our own, ASCII."""
+    """Return a reply of several lines (RFC 5321 4.2.1). The lines are ASCII."""
     *first, last = lines
     return "".join(f"{code}-{line}\r\n" for line in first).encode() + f"{code} {last}\r\n".encode()
 
 
 def reply_to_failure(failure: BaseException | None, table: FailureTable) -> bytes | None:
-    """Write the reply to an expected failure; nothing when it is not in the table."""
+    """Return the reply to an expected failure, or `None` if the table does not list it."""
     if isinstance(failure, FaultMet):
         code, enhanced = failure.reply
         return reply(code, str(failure), enhanced)
@@ -75,58 +75,60 @@ SENDER_OK = reply(250, "Sender OK", "2.1.0")
 RECIPIENT_OK = reply(250, "Recipient OK", "2.1.5")
 OK = reply(250, "OK", "2.0.0")
 BYE = reply(221, "Bye", "2.0.0")
-CANNOT_VERIFY = reply(252, "Send some mail and see", "2.5.0")
+CANNOT_VERIFY = reply(252, "Cannot verify addresses; send a message instead", "2.5.0")
 READY_FOR_TLS = reply(220, "Ready to start TLS", "2.0.0")
 AUTHENTICATED = reply(235, "Authenticated", "2.7.0")
 
 TOO_MANY_CONNECTIONS = reply(421, "Too many connections, try again later", "4.7.0")
-ROOM_FOR_OTHERS = reply(421, "Idle for too long while others wait", "4.4.2")
-TOO_MANY_COMMANDS = reply(421, "Too many commands without a mail", "4.7.0")
+IDLE_TOO_LONG = reply(421, "Idle for too long; closed to make room for other clients", "4.4.2")
+TOO_MANY_COMMANDS = reply(421, "Too many commands without a message", "4.7.0")
 TOO_MANY_ERRORS = reply(421, "Too many errors", "4.7.0")
-TOO_MANY_AUTH_FAILURES = reply(421, "Too many failed authentications", "4.7.0")
-TOO_SLOW = reply(421, "Waited too long", "4.4.2")
+TOO_MANY_AUTH_FAILURES = reply(421, "Too many failed attempts to authenticate", "4.7.0")
+TIMED_OUT = reply(421, "Timeout: no complete command or message in time", "4.4.2")
 SHUTTING_DOWN = reply(421, "Shutting down, try again in a moment", "4.3.2")
 
-CRASHED = reply(421, "Failure on our side, try again later", "4.3.0")
-LOCAL_ERROR = reply(451, "Failure on our side, try again later", "4.3.0")
-TOO_MANY_RECIPIENTS = reply(452, "Too many recipients, send the others another copy", "4.5.3")
-TOO_MANY_SLOW = reply(451, "Too many slow replies of this inbox at a time", "4.3.2")
-TOO_MUCH_AT_ONCE = reply(452, "Too much mail at once, try again later", "4.3.1")
-AUTH_UNAVAILABLE = reply(454, "Can't authenticate now, try again later", "4.7.0")
+INTERNAL_ERROR = reply(421, "Internal error, try again later", "4.3.0")
+LOCAL_ERROR = reply(451, "Internal error, try again later", "4.3.0")
+TOO_MANY_RECIPIENTS = reply(
+    452, "Too many recipients; send the message to the others separately", "4.5.3"
+)
+TOO_MANY_SLOW = reply(451, "Too many delayed replies for this inbox at the same time", "4.3.2")
+TOO_MUCH_AT_ONCE = reply(452, "The server receives too much mail now, try again later", "4.3.1")
+AUTH_UNAVAILABLE = reply(454, "Cannot authenticate now, try again later", "4.7.0")
 
 UNKNOWN_COMMAND = reply(500, "Command not recognized", "5.5.1")
 LINE_TOO_LONG = reply(500, "Line too long", "5.5.2")
 AUTH_LINE_TOO_LONG = reply(500, "Line too long", "5.5.6")
-BARE_LINE_ENDING = reply(500, "Lines end with CR LF, and neither stands alone", "5.5.2")
-NO_HTTP = reply(421, "This is not a web server", "4.7.0")
+BARE_LINE_ENDING = reply(500, "Lines must end with CRLF, without a bare CR or LF", "5.5.2")
+NO_HTTP = reply(421, "This is an SMTP server, not a web server", "4.7.0")
 NOT_IMPLEMENTED = reply(502, "Command not implemented", "5.5.1")
 NO_ARGUMENT = reply(501, "This command takes no argument", "5.5.4")
 BAD_HELO = reply(501, "Send the name of your host after EHLO: printable text, at most 255 octets")
 BAD_BDAT = reply(501, "Syntax: BDAT size [LAST]", "5.5.4")
-NOTHING_TO_VERIFY = reply(501, "VRFY wants an address", "5.5.4")
-INPUT_BEFORE_TLS = reply(501, "Nothing may follow STARTTLS before its reply", "5.5.1")
-BAD_AUTH_RESPONSE = reply(501, "Can't decode the response", "5.5.2")
+NOTHING_TO_VERIFY = reply(501, "Syntax: VRFY address", "5.5.4")
+INPUT_BEFORE_TLS = reply(501, "Send no command after STARTTLS before its reply", "5.5.1")
+BAD_AUTH_RESPONSE = reply(501, "Cannot decode the authentication response", "5.5.2")
 AUTH_CANCELLED = reply(501, "Authentication cancelled", "5.7.0")
 UNKNOWN_MECHANISM = reply(504, "Mechanisms: PLAIN, LOGIN", "5.5.4")
 
-SAY_HELLO_FIRST = reply(503, "Send EHLO first", "5.5.1")
-MAIL_IS_OPEN = reply(503, "A mail is already being sent", "5.5.1")
+HELO_FIRST = reply(503, "Send EHLO first", "5.5.1")
+MAIL_IS_OPEN = reply(503, "A message is already in progress; send RSET first", "5.5.1")
 MAIL_FIRST = reply(503, "Send MAIL first", "5.5.1")
-BDAT_IS_OPEN = reply(503, "BDAT has begun; finish with BDAT LAST or RSET", "5.5.1")
-BDAT_HAS_FAILED = reply(503, "BDAT has failed; RSET first", "5.5.1")
-TLS_IS_ON = reply(503, "TLS is active already", "5.5.1")
-IS_AUTHENTICATED = reply(503, "Authenticated already", "5.5.1")
+BDAT_IS_OPEN = reply(503, "BDAT is in progress; finish with BDAT LAST or send RSET", "5.5.1")
+BDAT_HAS_FAILED = reply(503, "BDAT failed; send RSET first", "5.5.1")
+TLS_IS_ON = reply(503, "TLS is already active", "5.5.1")
+IS_AUTHENTICATED = reply(503, "Already authenticated", "5.5.1")
 
 AUTH_REQUIRED = reply(530, "Authentication required", "5.7.0")
 TLS_REQUIRED = reply(538, "Encryption required for authentication", "5.7.11")
-BAD_ATTRIBUTES = reply(501, "Bad attribute", "5.5.4")
-NOT_AUTHORIZED = reply(550, "Not for this client", "5.7.0")
-BARE_CONTENT = reply(550, "Message has a CR that stands alone, or a NUL", "5.6.0")
+BAD_ATTRIBUTES = reply(501, "Unknown attribute or invalid value", "5.5.4")
+NOT_AUTHORIZED = reply(550, "This command is not allowed for this client", "5.7.0")
+BARE_CONTENT = reply(550, "Message contains a bare CR or a NUL", "5.6.0")
 BARE_LINE_FEED = reply(
     550,
-    "Message has bare LF, lines must end in CRLF: use send_message or as_bytes(policy=SMTP)",
+    "Message contains bare LF, lines must end in CRLF: use send_message or as_bytes(policy=SMTP)",
     "5.6.0",
 )
-"""Most who meet it have given Python's ``sendmail`` the bytes of a message."""
+"""Most often Python's ``sendmail`` was called with the bytes of a message."""
 MESSAGE_TOO_LARGE = reply(552, "Message too large", "5.3.4")
 NO_RECIPIENTS = reply(554, "No valid recipients", "5.5.1")

@@ -1,4 +1,4 @@
-"""How one listening port behaves: its limits, its certificates, and whom it believes."""
+"""The settings of one listening port: limits, certificates and trusted hosts."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -10,92 +10,97 @@ from twisted.internet.interfaces import IOpenSSLContextFactory
 from mailcheck.core.network_addresses import IpAddress, is_local_client, parse_ip_address
 
 MAX_AUTH_LINE = 12_288
-"""Octets of a line of an AUTH exchange, RFC 4954 4."""
+"""Maximum octets of a line of an AUTH exchange, RFC 4954 4."""
 
 MAX_HELD_INPUT = 65_536
-"""Octets read ahead while a reply is awaited; beyond it the client is not read from."""
+"""Octets buffered while an answer is pending. When they are exceeded, reading stops."""
 
 SMALL_CHUNK = 1_024
-"""A BDAT chunk of fewer octets costs a command; larger ones are bounded by the message size."""
+"""Octets from which a BDAT chunk is not counted as a command. The size of the message limits such
+chunks."""
 
 
 class Limits(Struct, frozen=True):
     """The limits of a receiver; sizes in octets, times in seconds."""
 
     message_size: int = 26_214_400
-    """25 MiB: what Gmail takes, so that nothing is too large for us alone. Advertised by SIZE."""
+    """25 MiB as for Gmail, so that no message is too large for this server alone. Shown by SIZE."""
 
     held_bytes: int = 536_870_912
-    """All messages on their way in together: twenty of the largest. When they are more, the client
-    that holds most gets 452 for his newest, and tries again; a machine out of memory answers
-    nobody."""
+    """Maximum memory of all incoming messages together: twenty of the largest. When it is exceeded,
+    the client that uses most gets 452 for its newest message and can retry. Running out of memory
+    would affect all clients."""
 
     recipients: int = 100
-    """Of one mail: RFC 5321 4.5.3.1.8 asks for at least 100; 452 for the others."""
+    """Maximum recipients of one mail; more get 452. RFC 5321 4.5.3.1.8 requires at least 100."""
 
     command_line: int = 2_048
-    """RFC 5321 4.5.3.1.4 has 512, to which extensions add (AUTH 500 for MAIL, RFC 4954 3);
-    Postfix has the same number."""
+    """RFC 5321 4.5.3.1.4 has 512 octets, to which extensions add (AUTH 500 for MAIL, RFC 4954 3).
+    Postfix has the same limit."""
 
     commands: int = 1_000
-    """Since the last mail that was accepted: ten for each recipient of the largest mail."""
+    """Commands since the last accepted mail: ten for each recipient of the largest mail."""
 
     errors: int = 20
-    """Since the last mail that was accepted, then 421; Postfix's smtpd_hard_error_limit."""
+    """Errors since the last accepted mail, then 421. Like Postfix's smtpd_hard_error_limit."""
 
     auth_failures: int = 3
     """A program has one key; a person may mistype it."""
 
     connections: int = 5_000
-    """In all: below the file limit that the daemon sets itself. For one more client's first the
-    connection makes room that has been idle longest without a mail."""
+    """Maximum number of connections, below the file limit that the daemon sets. When it is reached,
+    the connection that has been idle longest without a mail is closed for a client without one."""
 
     connections_per_address: int = 100
-    """Of one public client (an IPv6 client is its /64): twice Postfix's, which is made for
-    relays. Private and loopback clients are exempt: behind one of them may be all of a CI farm."""
+    """Maximum number for a public client (an IPv6 client is its /64): twice Postfix's limit, which
+    is made for relays. Private and loopback clients are exempt, since a CI farm may share one."""
 
     first_command: float = 30
-    """From the greeting to the end of the first command: who has something to send knows it by
-    then, and who only holds connections needs ten times as many. Postfix gives 10 under stress."""
+    """Seconds from the greeting to the end of the first command. A client with mail needs less. A
+    client that only holds connections needs ten times as many of them. Postfix uses 10 s under
+    stress."""
 
     idle: float = 300
-    """To the end of the next command, and between two pieces of a message: RFC 5321 4.5.3.2.7."""
+    """Seconds to the end of the next command, or between two pieces of a message: RFC 5321
+    4.5.3.2.7."""
 
     message: float = 900
-    """From DATA to its final dot: 25 MiB at 30 kB/s, the slowest line worth waiting for."""
+    """Seconds from DATA to its final dot: 25 MiB at 30 kB/s, the slowest supported line."""
 
     proxy_header: float = 5
-    """A proxy sends it at once; HAProxy's document asks for 3 at least (one retransmission)."""
+    """Seconds. A proxy sends the header at once; HAProxy's document asks for at least 3 s, one
+    retransmission."""
 
     closing: float = 5
-    """For a client to take in our last words and go, before it is cut off."""
+    """Seconds in which a client may read the last reply and close the connection."""
 
     slow_replies: int = 20
-    """That come late on request, of one account at a time; 451 for the mails beyond."""
+    """Maximum number of delayed replies that tags of one account request at the same time. Further
+    mails get 451."""
 
     free_refusals: int = 3
-    """Mistyped addresses that are answered at once, and refusals that a client does not wait for;
-    from the next one on each takes longer."""
+    """Number of rejections without a delay. Unknown addresses count, and rejections for which the
+    client does not wait."""
 
     longest_delay: float = 10
-    """Spoils guessing; an honest client waits 5 minutes for a reply to RCPT
-    (RFC 5321 4.5.3.2.3)."""
+    """Maximum delay in seconds. It slows down guessing; clients wait up to 5 minutes for a reply to
+    RCPT (RFC 5321 4.5.3.2.3)."""
 
 
 IpNetwork = IPv4Network | IPv6Network
 
 
 def client_ip_of(host: str) -> str:
-    """Write a peer's host in one form: no zone, an IPv4-mapped address as IPv4.
+    """Return a peer's address in canonical form: without a zone, IPv4-mapped addresses as IPv4.
 
-    What is no IP address (the path of a UNIX socket) stays as it is.
+    Any other value, such as the path of a UNIX socket, is returned unchanged.
     """
     address = parse_ip_address(host.partition("%")[0])
     return host if address is None else str(address)
 
 
 def is_in_networks(client_ip: str, networks: tuple[IpNetwork, ...]) -> bool:
-    """Tell whether a client's address belongs to one of the networks."""
+    """Return whether the address of a client is in one of the networks."""
     if not networks:
         return False
     address: IpAddress | None = parse_ip_address(client_ip)
@@ -103,47 +108,46 @@ def is_in_networks(client_ip: str, networks: tuple[IpNetwork, ...]) -> bool:
 
 
 TlsPolicy = Callable[[str], IOpenSSLContextFactory | None]
-"""Gives the certificate that a client address is offered by STARTTLS, or nothing."""
+"""Returns the certificate that STARTTLS offers to a client address, or `None`."""
 
 
 class AuthWithoutTls(Enum):
-    """Which clients may send a key over a connection that is not encrypted."""
+    """The clients that may send a key over a plaintext connection."""
 
     PRIVATE = "private"
     NEVER = "never"
     ALWAYS = "always"
 
     def allows(self, client_ip: str) -> bool:
-        """Tell whether this client may."""
+        """Return whether this client may."""
         if self is AuthWithoutTls.PRIVATE:
             return is_local_client(client_ip)
         return self is AuthWithoutTls.ALWAYS
 
 
 def offer_no_tls(client_ip: str) -> None:
-    """Offer STARTTLS to nobody."""
+    """Offer STARTTLS to no client."""
 
 
 def offer_to_all(certificate: IOpenSSLContextFactory) -> TlsPolicy:
-    """Offer a certificate that clients can verify to all of them."""
+    """Offer a certificate to all clients, which can verify it."""
     return lambda client_ip: certificate
 
 
 def offer_to_public(certificate: IOpenSSLContextFactory) -> TlsPolicy:
-    """Offer a self-signed certificate only to clients from outside.
+    """Offer a self-signed certificate to public clients only.
 
-    Mail servers take any certificate (RFC 7435); most programs that a
-    developer runs on a laptop refuse one that they can't verify.
+    Mail servers accept any certificate (RFC 7435). Most programs that a developer runs on a laptop
+    reject a certificate that they cannot verify.
     """
     return lambda client_ip: None if is_local_client(client_ip) else certificate
 
 
 class SmtpSettings(Struct, frozen=True):
-    """One port of the receiver.
+    """The settings of one port.
 
-    ``host_name`` is what the greeting says. Hosts of ``proxy_protocol_from``
-    must begin with a PROXY header; those of ``xclient_from`` may speak for
-    other clients by XCLIENT and XFORWARD. ``is_submission`` asks for AUTH.
+    ``host_name`` is sent in the greeting. Hosts of ``proxy_protocol_from`` must send a PROXY header
+    first. Hosts of ``xclient_from`` may use XCLIENT and XFORWARD. ``is_submission`` requires AUTH.
     """
 
     host_name: str

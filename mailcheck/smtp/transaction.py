@@ -1,9 +1,10 @@
-"""One mail on its way in: its bytes, its envelope, and what was said on its connection.
+"""One mail transaction: its bytes, its envelope, and the transcript of its connection.
 
-The bytes come by DATA or BDAT; they are read here without any I/O. A reader is fed what
-arrives, in pieces of any size. It says how far its part goes; what lies behind belongs to
-the next command. Only CR LF . CR LF ends a DATA (RFC 5321 4.1.1.4): servers that also took
-a bare CR or LF for a line end could be told a second mail inside the first.
+The bytes come by DATA or BDAT and are parsed here without I/O. A reader is fed pieces of any size
+and returns where its part ends; the rest belongs to the next command.
+
+Only CR LF . CR LF ends DATA (RFC 5321 4.1.1.4). Servers that also accept a bare CR or LF as the end
+of a line can be tricked into seeing a second mail inside the first.
 """
 
 import re
@@ -19,8 +20,8 @@ FINAL_DOT = b"\r\n.\r\n"
 _OVERLAP = len(FINAL_DOT) - 1
 
 
-class _HeldOfClient:
-    """What is held of one client: his messages, the oldest first."""
+class _ClientMessages:
+    """The messages of one client, oldest first, and their size in octets."""
 
     __slots__ = ("messages", "size")
 
@@ -30,10 +31,10 @@ class _HeldOfClient:
 
 
 class MemoryBudget:
-    """What all messages on their way in together may hold, in octets.
+    """The memory that all incoming messages may use together, in octets.
 
-    When it is overdrawn, the client that holds most loses the newest of his messages: one who
-    sends many at once gets the first of them through.
+    When it is exceeded, the newest message of the client that uses most is evicted. A client that
+    sends many messages at once thus gets the first of them through.
     """
 
     __slots__ = ("_clients", "limit", "used")
@@ -41,21 +42,21 @@ class MemoryBudget:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        self._clients: dict[str, _HeldOfClient] = {}
+        self._clients: dict[str, _ClientMessages] = {}
 
-    def take(self, message: "MessageBuffer", octets: int) -> None:
-        """Count what a message has got more; some may be crowded out by it, itself too."""
+    def charge(self, message: "MessageBuffer", octets: int) -> None:
+        """Count new octets of a message. This may evict messages, including this one."""
         self.used += octets
         client = self._clients.get(message.client)
         if client is None:
-            client = self._clients[message.client] = _HeldOfClient()
+            client = self._clients[message.client] = _ClientMessages()
         client.messages[message] = None
         client.size += octets
         while self.used > self.limit:
             next(reversed(largest_holder(self._clients.values()).messages)).evict()
 
-    def give_back(self, message: "MessageBuffer", octets: int) -> None:
-        """Count that nothing is kept any more of a message that something was kept of."""
+    def release(self, message: "MessageBuffer", octets: int) -> None:
+        """Release the octets of a message."""
         client = self._clients[message.client]
         self.used -= octets
         client.size -= octets
@@ -65,7 +66,7 @@ class MemoryBudget:
 
 
 class LineEnds(Enum):
-    """How the lines of a message end."""
+    """The line endings of a message."""
 
     CRLF = "each with CRLF"
     LONE_LF = "some with an LF that stands alone"
@@ -73,9 +74,9 @@ class LineEnds(Enum):
 
 
 class MessageBuffer:
-    """Keeps the bytes of one message for as long as it may still be accepted.
+    """Stores the bytes of one message as long as the message may be accepted.
 
-    ``size`` counts all of them, kept or not; ``client`` is whom they are held for.
+    ``size`` counts all bytes, stored or not. ``client`` is the client that the budget charges.
     """
 
     __slots__ = (
@@ -108,14 +109,14 @@ class MessageBuffer:
         self.size = 0
 
     def add(self, block: bytes) -> None:
-        """Take in the next bytes (not none), or drop all once there are too many."""
+        """Add the next bytes (at least one); discard everything if the message is too large."""
         self.size += len(block)
         if self.is_evicted:
             return
         if self.size > self._max_size:
             self.discard()
             return
-        # Counted as it comes: at the end of 25 MiB it would hold everyone up.
+        # Counted in pieces: at the end of 25 MiB it would block all other clients.
         self._pairs += block.count(CRLF) + (self._ends_with_cr and block.startswith(b"\n"))
         self._line_feeds += block.count(b"\n")
         self._returns += block.count(b"\r")
@@ -126,47 +127,47 @@ class MessageBuffer:
         elif isinstance(self._kept, bytearray):
             self._kept += block
         else:
-            # Grows in place: a list of pieces would cost an attacker's
-            # one-byte packets forty bytes each.
+            # A bytearray grows in place. A list of pieces would take forty more bytes for each
+            # one-byte packet of an attacker.
             self._kept = bytearray(self._kept)
             self._kept += block
 
     def hold(self) -> None:
-        """Count against the budget what is kept until more comes.
+        """Charge the stored bytes to the budget until more arrive.
 
-        Most mails come whole: they are taken out again before anything else happens.
+        Most mails arrive whole, and are taken out before any other event.
         """
         more = len(self._kept) - self._counted
         if more:
             self._counted += more
-            self._budget.take(self, more)
+            self._budget.charge(self, more)
 
     def evict(self) -> None:
-        """Make room for others."""
+        """Discard the message to make room for others."""
         self.is_evicted = True
         self.discard()
 
     def discard(self) -> None:
-        """Let go of what was kept."""
+        """Discard the stored bytes."""
         self._kept = b""
         if self._counted:
-            self._budget.give_back(self, self._counted)
+            self._budget.release(self, self._counted)
             self._counted = 0
 
     @property
     def is_too_large(self) -> bool:
-        """Tell whether there were more bytes than allowed: they are not kept any more."""
+        """Whether the message exceeded the maximum size and was discarded."""
         return self.size > self._max_size
 
     @property
     def line_ends(self) -> LineEnds:
-        """Say how its lines end (RFC 5321 2.3.8, 4.1.1.4): each CRLF has a CR and an LF."""
+        """The line endings of the message (RFC 5321 2.3.8, 4.1.1.4); a CRLF has a CR and an LF."""
         if self._has_nul or self._returns != self._pairs:
             return LineEnds.STRAY
         return LineEnds.CRLF if self._line_feeds == self._pairs else LineEnds.LONE_LF
 
     def take(self) -> bytes:
-        """Give the whole message, byte for byte, and let go of it."""
+        """Return the whole message byte for byte, and release it."""
         raw_message = bytes(self._kept)
         self.discard()
         return raw_message
@@ -176,9 +177,9 @@ _STUFFED_AFTER_LF = re.compile(rb"(?<!\r)\n\.\.")
 
 
 def undo_dots_after_lf(raw_message: bytes) -> bytes:
-    """Undo the dots that a client has doubled in lines that it ends with LF alone.
+    """Undo dot-stuffing in lines that end with a bare LF.
 
-    Python's ``smtplib`` takes any LF for the end of a line there, and sends it as it is.
+    Python's ``smtplib`` takes any LF for the end of a line there, and sends it unchanged.
     """
     if b"\n.." not in raw_message:
         return raw_message
@@ -186,23 +187,23 @@ def undo_dots_after_lf(raw_message: bytes) -> bytes:
 
 
 class DataReader:
-    """Finds the final dot of a DATA and undoes the dot-stuffing (RFC 5321 4.5.2)."""
+    """Finds the final dot of DATA and undoes the dot-stuffing (RFC 5321 4.5.2)."""
 
     __slots__ = ("_is_first", "_is_line_start", "_message", "_tail")
 
     def __init__(self, message: MessageBuffer) -> None:
         self._message = message
-        # The CRLF of the DATA line stands before the first line: a dot that
-        # comes first may be the final one already.
+        # The CRLF of the DATA line comes before the first line, so a dot in the first line may
+        # already be the final one.
         self._tail = CRLF
         self._is_first = True
         self._is_line_start = False
 
     def feed(self, data: bytes, start: int) -> int | None:
-        """Take in ``data`` from ``start``; give the position behind the final dot, once seen."""
+        """Read ``data`` from ``start``; return the position after the final dot, or `None`."""
         tail = self._tail
         window = tail + (data[start:] if start else data)
-        # A dot that begins a line is the final one, or one of those that were doubled.
+        # A dot at the start of a line is the final dot or a stuffed dot.
         dot = window.find(LINE_WITH_DOT)
         end = window.find(FINAL_DOT, dot) if dot >= 0 else -1
         if end >= 0:
@@ -210,7 +211,7 @@ class DataReader:
             return start + end + len(FINAL_DOT) - len(tail)
         cut = max(len(window) - _OVERLAP, 0)
         if window[cut - 1 : cut] == b"\r":
-            cut -= 1  # so that no CRLF is torn apart
+            cut -= 1  # do not split a CRLF
         if cut:
             self._keep(window[:cut], has_dots=dot >= 0)
             self._tail = window[cut:]
@@ -234,17 +235,17 @@ class DataReader:
 
 
 class ChunkReader:
-    """Takes the counted octets of one BDAT chunk (RFC 3030 2)."""
+    """Reads the counted octets of one BDAT chunk (RFC 3030 2)."""
 
     __slots__ = ("_message", "_missing")
 
     def __init__(self, size: int, message: MessageBuffer | None) -> None:
-        """Read ``size`` octets into the message; without one they are dropped."""
+        """Read ``size`` octets into the message, or discard them if it is `None`."""
         self._missing = size
         self._message = message
 
     def feed(self, data: bytes, start: int) -> int | None:
-        """Take in ``data`` from ``start``; give the position behind the chunk, once complete."""
+        """Read ``data`` from ``start``; return the position after the chunk, or `None`."""
         end = min(len(data), start + self._missing)
         self._missing -= end - start
         if self._message is not None and end > start:
@@ -254,40 +255,40 @@ class ChunkReader:
 
 
 MAX_SIZE = 16_384
-"""Octets kept of a connection: a mail with 100 recipients, the fewest that a server must take,
-fits in; 5,000 connections of those who only talk hold 80 MB."""
+"""Maximum octets kept of a connection. A mail with 100 recipients, the fewest that a server must
+accept, fits in. 5,000 connections without a mail take 80 MB."""
 
 LINE_OVERHEAD = 50
-"""Octets that a line takes beside its own."""
+"""Octets of memory that a line takes in addition to its text."""
 
 CONCEALED = frozenset({b"AUTH", b"XCLIENT", b"XFORWARD"})
-"""Commands whose arguments are secrets, or come from a host that speaks for the client."""
+"""Commands whose arguments are secrets or come from a host that acts for the client."""
 
 _INTRODUCTIONS = frozenset({b"EHLO", b"HELO", b"STARTTLS", b"AUTH"})
-"""Commands that are part of what leads to a mail, whatever mails came before it."""
+"""Commands that introduce the client, and so belong to the transcript of every mail."""
 
 _SPECIAL = CONCEALED | _INTRODUCTIONS
 
 
 class Transcript:
-    """The lines of both sides: how the client introduced itself, and the mail it is sending.
+    """The lines of both sides: the introduction of the client, and the current mail.
 
     A report on the mail may need it. It is kept for every connection, because the recipients are
-    not known beforehand: a line costs an append, and a transcript is made readable on demand.
+    not known beforehand. Recording a line costs an append; the text is formatted on demand.
     """
 
     __slots__ = ("_is_introduced", "_left", "_left_for_mail", "_mail_at", "kept")
 
     def __init__(self) -> None:
         self.kept: list[bytes] = []
-        """The lines that were kept: replies end with CRLF, commands do not."""
+        """The recorded lines. Replies end with CRLF, commands do not."""
         self._left = MAX_SIZE
         self._left_for_mail = MAX_SIZE
         self._mail_at = 0
         self._is_introduced = True
 
-    def hear(self, verb: bytes, line: bytes) -> None:
-        """Keep a command; ``verb`` in upper case, one that is known."""
+    def record_command(self, verb: bytes, line: bytes) -> None:
+        """Record a command. ``verb`` is in upper case."""
         if verb in _SPECIAL:
             self._is_introduced = True
             if verb in CONCEALED:
@@ -296,23 +297,23 @@ class Transcript:
         if self._left >= 0:
             self.kept.append(line)
 
-    def say(self, line: bytes) -> None:
-        """Keep a reply, with its CRLF."""
+    def record_reply(self, line: bytes) -> None:
+        """Record a reply, including its CRLF."""
         self._left -= len(line) + LINE_OVERHEAD
         if self._left >= 0:
             self.kept.append(line)
 
     def begin_mail(self) -> None:
-        """Forget the mails before the one that begins with the command just heard.
+        """Discard earlier mails; the command recorded last begins the new one.
 
-        They may be of other people; how the client has introduced itself stays.
+        Earlier mails may belong to other accounts. The introduction of the client is kept.
         """
         lines = self.kept
-        # It is not there when too much was said before.
+        # The command is missing if the limit was reached before.
         mail = lines[-1] if self._left >= 0 else b"MAIL ..."
         if self._is_introduced:
             self._is_introduced = False
-            lines[:] = _introduction(lines)  # without the command, which is no part of that
+            lines[:] = _introduction(lines)  # without the command that begins the mail
             self._left_for_mail = MAX_SIZE - sum(len(line) + LINE_OVERHEAD for line in lines)
             while self._left_for_mail < MAX_SIZE // 2:
                 self._left_for_mail += len(lines.pop(0)) + LINE_OVERHEAD
@@ -323,11 +324,10 @@ class Transcript:
         self._left = self._left_for_mail - len(mail) - LINE_OVERHEAD
 
     def lines(self, addresses: Collection[bytes]) -> tuple[str, ...]:
-        """Give the conversation as ``C: ...`` and ``S: ...``.
+        """Return the conversation as lines ``C: ...`` and ``S: ...``.
 
-        ``addresses`` are in lower case and angle brackets. Recipients other
-        than these are left out, with the replies to them: who gets a report
-        is not told who else got the mail.
+        ``addresses`` are in lower case and in angle brackets. Other recipients and the replies to
+        them are left out, so that a report does not disclose who else received the mail.
         """
         shown: list[str] = []
         for exchange in _exchanges(self.kept):
@@ -344,19 +344,19 @@ class Transcript:
 
 
 def _introduction(lines: list[bytes]) -> list[bytes]:
-    """Give what of the lines led to no mail: the greeting, and the client's introductions."""
+    """Return the lines that belong to no mail: the greeting and the client's introductions."""
     kept: list[bytes] = []
     for exchange in _exchanges(lines):
         verb = _verb(exchange[0])
         if verb == b"XCLIENT" and exchange[-1].startswith(b"220"):
-            kept = exchange[1:]  # what came before was said by another client
+            kept = exchange[1:]  # earlier lines come from another client
         elif verb in _INTRODUCTIONS or exchange[0].endswith(CRLF):
             kept += exchange
     return kept
 
 
 def _exchanges(lines: list[bytes]) -> list[list[bytes]]:
-    """Put each command together with the replies to it."""
+    """Group each command with its replies."""
     exchanges: list[list[bytes]] = []
     for line in lines:
         if exchanges and line.endswith(CRLF):
@@ -371,7 +371,7 @@ def _verb(line: bytes) -> bytes:
 
 
 class Stage(Enum):
-    """How far a transaction has come. RSET, a new greeting or the final reply ends it."""
+    """The stage of a transaction. RSET, a new EHLO or the final reply ends the transaction."""
 
     ENVELOPE = "recipients are added; DATA or BDAT may follow"
     DATA = "everything up to the final dot is the message"
@@ -380,10 +380,10 @@ class Stage(Enum):
 
 
 class Transaction:
-    """Sender, accepted recipients, and the message as far as it has come.
+    """The sender, the accepted recipients, and the message received so far.
 
-    ``recipients`` has each once, in order, by its folded address. Except in the stage of the
-    envelope, ``message`` is there; it must be complete at the ``deadline``.
+    ``recipients`` are in order, by folded address. After the envelope stage, ``message`` is set and
+    must be complete by the ``deadline``.
     """
 
     __slots__ = (
@@ -406,7 +406,7 @@ class Transaction:
         self.stage = Stage.ENVELOPE
 
     def envelope(self, transcript: Transcript) -> Envelope:
-        """Freeze sender and recipients; with the transcript where it is for a test."""
+        """Return the envelope, with the transcript if a recipient is a test address."""
         recipients = tuple(self.recipients.values())
         of_tests = [one.address.lower() for one in recipients if one.test_id is not None]
         if not of_tests:

@@ -1,4 +1,4 @@
-"""The SMTP commands except DATA and BDAT, and the table of all commands by their verbs."""
+"""The SMTP commands except DATA and BDAT, and the table of all commands."""
 
 import binascii
 import re
@@ -28,20 +28,20 @@ from mailcheck.smtp.replies import reply_lines
 from mailcheck.smtp.settings import MAX_AUTH_LINE, is_in_networks
 from mailcheck.smtp.transaction import Stage, Transaction
 
-# AUTH (RFC 4954): an API key is the password, under any user name.
+# AUTH (RFC 4954). The password is an API key; the user name is ignored.
 
 _CANCEL = b"*"
-_EMPTY = b"="  # an initial response that is there and empty, RFC 4954 4
+_EMPTY = b"="  # an initial response that is present but empty, RFC 4954 4
 
 _ASK_FOR_ANYTHING = b"334 \r\n"
-_ASK_FOR_USER_NAME = b"334 VXNlcm5hbWU6\r\n"  # "Username:", the words every client waits for
+_ASK_FOR_USER_NAME = b"334 VXNlcm5hbWU6\r\n"  # "Username:", which all clients expect
 _ASK_FOR_PASSWORD = b"334 UGFzc3dvcmQ6\r\n"  # "Password:"
 
-Take = Callable[[MailProtocol, bytes], None]
+HandleResponse = Callable[[MailProtocol, bytes], None]
 
 
 class ResponseReader:
-    """Reads one line of the exchange: ``line``, nothing when it was too long."""
+    """Reads one line of the AUTH exchange. ``line`` is `None` if it was too long."""
 
     __slots__ = ("_is_too_long", "_part", "line")
 
@@ -51,7 +51,7 @@ class ResponseReader:
         self.line: bytes | None = None
 
     def feed(self, data: bytes, start: int) -> int | None:
-        """Take in ``data`` from ``start``; give the position behind the line, once complete."""
+        """Read ``data`` from ``start``; return the position after the line, or `None`."""
         window = self._part + data[start:]
         end = window.find(CRLF)
         self._is_too_long = self._is_too_long or end > MAX_AUTH_LINE
@@ -65,17 +65,17 @@ class ResponseReader:
 
 
 def may_authenticate(connection: MailProtocol) -> bool:
-    """Tell whether a key may travel over this connection."""
+    """Return whether a key may be sent over this connection."""
     client = connection.client
     return client.tls is not None or connection.settings.auth_without_tls.allows(client.claimed_ip)
 
 
 def auth(connection: MailProtocol, argument: bytes) -> None:
-    """Find out whose account the client uses; on the submission port alone."""
+    """Authenticate the client with an API key; only on the submission port."""
     if not connection.settings.is_submission:
         raise CommandError(replies.NOT_IMPLEMENTED)
     if not connection.client.helo_name:
-        raise CommandError(replies.SAY_HELLO_FIRST)
+        raise CommandError(replies.HELO_FIRST)
     if connection.client.account_id is not None:
         raise CommandError(replies.IS_AUTHENTICATED)
     if not may_authenticate(connection):
@@ -95,7 +95,7 @@ def _plain(connection: MailProtocol, response: bytes) -> None:
 
 
 def _take_plain(connection: MailProtocol, response: bytes) -> None:
-    """Read ``authorization NUL user NUL password`` (RFC 4616 2)."""
+    """Parse ``authorization NUL user NUL password`` (RFC 4616 2)."""
     parts = response.split(b"\0")
     if len(parts) != 3:
         raise CommandError(replies.BAD_AUTH_RESPONSE)
@@ -103,7 +103,7 @@ def _take_plain(connection: MailProtocol, response: bytes) -> None:
 
 
 def _login(connection: MailProtocol, response: bytes) -> None:
-    """Ask for user name and password, one by one (draft-murchison-sasl-login)."""
+    """Ask for the user name and then the password (draft-murchison-sasl-login)."""
     if response:
         _take_user_name(connection, response)
     else:
@@ -114,24 +114,24 @@ def _take_user_name(connection: MailProtocol, response: bytes) -> None:
     _ask(connection, _ASK_FOR_PASSWORD, _check)
 
 
-MECHANISMS: Mapping[str, Take] = {"PLAIN": _plain, "LOGIN": _login}
+MECHANISMS: Mapping[str, HandleResponse] = {"PLAIN": _plain, "LOGIN": _login}
 
 
-def _ask(connection: MailProtocol, challenge: bytes, take: Take) -> None:
+def _ask(connection: MailProtocol, challenge: bytes, handle: HandleResponse) -> None:
     reader = ResponseReader()
     deadline = connection.clock.seconds() + connection.limits.idle
 
-    def answered() -> None:
+    def handle_line() -> None:
         try:
             if reader.line is None:
                 raise CommandError(replies.AUTH_LINE_TOO_LONG)
             if reader.line == _CANCEL:
                 raise CommandError(replies.AUTH_CANCELLED)
-            take(connection, _decode(reader.line))
+            handle(connection, _decode(reader.line))
         except CommandError as error:
-            connection.refuse(error.reply)
+            connection.reject(error.reply)
 
-    connection.read(reader, deadline, answered)
+    connection.read(reader, deadline, handle_line)
     connection.reply(challenge)
 
 
@@ -148,24 +148,24 @@ def _check(connection: MailProtocol, secret: bytes) -> None:
         connection.auth_failures = 0
         connection.reply(replies.AUTHENTICATED)
 
-    def refuse(failure: Failure) -> None:
-        line = connection.explain(failure, replies.AUTH_FAILURES, replies.AUTH_UNAVAILABLE)
+    def reject(failure: Failure) -> None:
+        line = connection.failure_reply(failure, replies.AUTH_FAILURES, replies.AUTH_UNAVAILABLE)
         connection.reply(line)
         if isinstance(failure.value, InvalidCredentials):
             connection.auth_failures += 1
             if connection.auth_failures >= connection.limits.auth_failures:
-                connection.close(replies.TOO_MANY_AUTH_FAILURES)
+                connection.half_close_with(replies.TOO_MANY_AUTH_FAILURES)
 
-    connection.ask(
+    connection.call(
         partial(connection.receiver.authenticate, secret.decode("utf-8", "surrogateescape")),
         accept,
-        refuse,
+        reject,
     )
 
 
-# XCLIENT and XFORWARD: a trusted host speaks for the client that is connected to it, as in
-# Postfix's XCLIENT_README and XFORWARD_README. The address and the name of the client are used;
-# the other attributes are read and ignored.
+# XCLIENT and XFORWARD: a trusted host names the client that is connected to it, as in Postfix's
+# XCLIENT_README and XFORWARD_README. The address, the HELO name and the protocol of the client are
+# used; the other attributes are ignored.
 
 XCLIENT_ATTRIBUTES = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "LOGIN")
 XFORWARD_ATTRIBUTES = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "IDENT", "SOURCE")
@@ -181,15 +181,15 @@ Attributes = Mapping[str, str | None]
 
 
 def may_override_client(connection: MailProtocol) -> bool:
-    """Tell whether the host that connected is trusted; what it says of itself does not count."""
+    """Return whether the host that connected is trusted, by its real address."""
     return is_in_networks(connection.client.ip, connection.settings.xclient_from)
 
 
 def xclient(connection: MailProtocol, argument: bytes) -> None:
-    """Start anew as another client, to the end of the connection."""
+    """Reset the session to that of another client, until the end of the connection."""
     attributes = _read_attributes(connection, argument, XCLIENT_ATTRIBUTES)
     client = connection.client
-    overrides = speak(client.overrides, attributes)
+    overrides = apply_attributes(client.overrides, attributes)
     if attributes.get("ADDR") is not None and overrides.client_ip is None:
         raise CommandError(replies.BAD_ATTRIBUTES)
     client.override(overrides)
@@ -197,10 +197,10 @@ def xclient(connection: MailProtocol, argument: bytes) -> None:
 
 
 def xforward(connection: MailProtocol, argument: bytes) -> None:
-    """Take the next mail as another client's."""
+    """Attribute the next mail to another client."""
     attributes = _read_attributes(connection, argument, XFORWARD_ATTRIBUTES)
     client = connection.client
-    client.forwarded = speak(client.forwarded or ClientOverrides(), attributes)
+    client.forwarded = apply_attributes(client.forwarded or ClientOverrides(), attributes)
     connection.reply(replies.OK)
 
 
@@ -215,9 +215,9 @@ def _read_attributes(
 
 
 def parse_attributes(argument: bytes, known: tuple[str, ...]) -> Attributes:
-    """Read ``NAME=value ...`` with values in xtext; nothing for one that is unavailable.
+    """Parse ``NAME=value ...`` with values in xtext; an unavailable value becomes `None`.
 
-    :raises CommandError: an attribute that is not known, or a bad value (501).
+    :raises CommandError: an attribute is unknown, or a value is invalid (501).
     """
     attributes: dict[str, str | None] = {}
     for word in argument.decode("latin-1").split():
@@ -231,15 +231,15 @@ def parse_attributes(argument: bytes, known: tuple[str, ...]) -> Attributes:
 
 
 def _undo_xtext(value: str) -> str:
-    """Undo xtext; values that were not encoded, as old Postfixes send them, come through."""
+    """Decode xtext; values that are not encoded, as old Postfix versions send them, stay as is."""
     text = _XTEXT_OCTET.sub(lambda match: chr(int(match[1], 16)), value)
     if len(text) > _MAX_VALUE or _VALUE.fullmatch(text) is None:
         raise CommandError(replies.BAD_ATTRIBUTES)
     return text
 
 
-def speak(so_far: ClientOverrides, attributes: Attributes) -> ClientOverrides:
-    """Add what the attributes say to what was said before."""
+def apply_attributes(so_far: ClientOverrides, attributes: Attributes) -> ClientOverrides:
+    """Return the overrides with the values of the attributes."""
     if "ADDR" in attributes:
         so_far = replace(so_far, client_ip=_read_address(attributes["ADDR"]))
     if "HELO" in attributes:
@@ -252,7 +252,7 @@ def speak(so_far: ClientOverrides, attributes: Attributes) -> ClientOverrides:
 
 
 def _read_address(value: str | None) -> str | None:
-    """Read an address; one that is none (XFORWARD allows it) is not known."""
+    """Parse an IP address; return `None` for any other value, which XFORWARD allows."""
     if value is None:
         return None
     if value.upper().startswith(_IPV6_PREFIX):
@@ -266,13 +266,13 @@ _HELP = replies.reply_lines(
     [
         "2.0.0 Commands: EHLO HELO MAIL RCPT DATA BDAT RSET NOOP QUIT",
         "2.0.0 VRFY HELP STARTTLS AUTH",
-        "2.0.0 RFC 5321 says what they do",
+        "2.0.0 See RFC 5321 for their syntax",
     ],
 )
 
 
 def rset(connection: MailProtocol, argument: bytes) -> None:
-    """Drop the mail that has begun (RFC 5321 4.1.1.5)."""
+    """Discard the current transaction (RFC 5321 4.1.1.5)."""
     require_no_argument(argument)
     connection.end_transaction()
     connection.reply(replies.OK)
@@ -284,7 +284,7 @@ def noop(connection: MailProtocol, argument: bytes) -> None:
 
 
 def vrfy(connection: MailProtocol, argument: bytes) -> None:
-    """Tell nobody which inboxes exist (RFC 5321 3.5.3 allows 252)."""
+    """Reply with 252, which does not disclose whether an inbox exists (RFC 5321 3.5.3)."""
     if not argument:
         raise CommandError(replies.NOTHING_TO_VERIFY)
     connection.reply(replies.CANNOT_VERIFY)
@@ -296,25 +296,25 @@ def help_(connection: MailProtocol, argument: bytes) -> None:
 
 
 def quit_(connection: MailProtocol, argument: bytes) -> None:
-    """Part in peace."""
+    """Say goodbye and close the connection."""
     require_no_argument(argument)
-    connection.part(replies.BYE)
+    connection.close_with(replies.BYE)
 
 
 def not_implemented(connection: MailProtocol, argument: bytes) -> None:
-    """Refuse a command that exists elsewhere."""
+    """Reject a command that other servers implement."""
     raise CommandError(replies.NOT_IMPLEMENTED)
 
 
 def http(connection: MailProtocol, argument: bytes) -> None:
-    """Hang up on a browser that was sent here: no line of its request may become a command."""
-    connection.close(replies.NO_HTTP)
+    """Disconnect a browser, so that no line of its request is taken for a command."""
+    connection.half_close_with(replies.NO_HTTP)
 
 
 def ehlo(connection: MailProtocol, argument: bytes) -> None:
-    """Start, or start again, with the extensions (RFC 5321 4.1.1.1)."""
+    """Start or restart the session, and list the extensions (RFC 5321 4.1.1.1)."""
     settings, client = connection.settings, connection.client
-    client.greet(parse_helo(argument), is_extended=True)
+    client.set_helo_name(parse_helo(argument), is_extended=True)
     connection.end_transaction()
     offers = [
         settings.host_name,
@@ -337,17 +337,17 @@ def ehlo(connection: MailProtocol, argument: bytes) -> None:
 
 
 def helo(connection: MailProtocol, argument: bytes) -> None:
-    """Start, or start again, without them."""
-    connection.client.greet(parse_helo(argument), is_extended=False)
+    """Start or restart the session without extensions."""
+    connection.client.set_helo_name(parse_helo(argument), is_extended=False)
     connection.end_transaction()
     connection.reply(reply_lines(250, [connection.settings.host_name]))
 
 
 def mail(connection: MailProtocol, argument: bytes) -> None:
-    """Begin a mail (RFC 5321 4.1.1.2)."""
+    """Begin a transaction (RFC 5321 4.1.1.2)."""
     client = connection.client
     if not client.helo_name:
-        raise CommandError(replies.SAY_HELLO_FIRST)
+        raise CommandError(replies.HELO_FIRST)
     if connection.transaction is not None:
         raise CommandError(replies.MAIL_IS_OPEN)
     if connection.settings.is_submission and client.account_id is None:
@@ -364,11 +364,11 @@ def mail(connection: MailProtocol, argument: bytes) -> None:
 
 
 def rcpt(connection: MailProtocol, argument: bytes) -> None:
-    """Ask whether a recipient has an inbox here (RFC 5321 4.1.1.3)."""
+    """Add a recipient, if it has an inbox here (RFC 5321 4.1.1.3)."""
     transaction = connection.transaction
     if transaction is None:
         raise CommandError(replies.MAIL_FIRST)
-    if transaction.stage is not Stage.ENVELOPE:  # RFC 3030 2: after BDAT none may follow
+    if transaction.stage is not Stage.ENVELOPE:  # RFC 3030 2: no RCPT after BDAT
         raise CommandError(replies.BDAT_IS_OPEN)
     mailbox = parse_rcpt(argument, is_utf8=transaction.is_utf8)
     address = mailbox.folded
@@ -383,7 +383,7 @@ def rcpt(connection: MailProtocol, argument: bytes) -> None:
         transaction.recipients[address] = recipient
         connection.reply(replies.RECIPIENT_OK)
 
-    connection.ask(
+    connection.call(
         partial(
             connection.receiver.accept_recipient,
             transaction.session,
@@ -396,16 +396,16 @@ def rcpt(connection: MailProtocol, argument: bytes) -> None:
 
 
 def _refuse(connection: MailProtocol, failure: Failure) -> Deferred[None] | None:
-    """Reply to a refused recipient."""
-    line = connection.explain(failure)
+    """Reply to a rejected recipient."""
+    line = connection.failure_reply(failure)
     return connection.reject_slowly(line, is_guess=isinstance(failure.value, RecipientUnknown))
 
 
 def starttls(connection: MailProtocol, argument: bytes) -> None:
-    """Encrypt the connection.
+    """Start TLS.
 
-    Input behind the command came in clear. It is not from whom the client
-    will have talked to once TLS is on (CVE-2011-0411): it is dropped.
+    Input after the command was sent in plaintext, perhaps by an attacker (CVE-2011-0411). It is
+    discarded.
     """
     client = connection.client
     if client.tls is not None:
@@ -437,14 +437,14 @@ VERBS: Mapping[bytes, Verb] = {
     b"VRFY": vrfy,
     b"XCLIENT": xclient,
     b"XFORWARD": xforward,
-    # Commands that servers know and we do not have.
+    # Commands that other servers implement.
     b"ETRN": not_implemented,
     b"EXPN": not_implemented,
     b"SAML": not_implemented,
     b"SEND": not_implemented,
     b"SOML": not_implemented,
     b"TURN": not_implemented,
-    # A request that a page in a browser was made to send here.
+    # Requests that a web page made a browser send here.
     b"CONNECT": http,
     b"DELETE": http,
     b"GET": http,

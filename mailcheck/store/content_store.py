@@ -137,17 +137,17 @@ def unpack_content(
 def read_content(
     transaction: Transaction,
     delivery_id: DeliveryId,
-    or_bytes: int,
+    or_raw_below: int,
     derivation: int = DERIVATION,
 ) -> MessageContent | bytes | None:
-    """Read what was derived earlier; else the mail itself, if it has less than ``or_bytes``."""
+    """Return the derived content, or the raw mail if it is below ``or_raw_below`` bytes."""
     unpack = read_packed_content(transaction, delivery_id, derivation)
     if unpack is not None:
         return unpack()
-    if not or_bytes:
+    if not or_raw_below:
         return None
     row = transaction.row(
-        "SELECT raw_message FROM delivery WHERE id = ? AND size < ?", (delivery_id, or_bytes)
+        "SELECT raw_message FROM delivery WHERE id = ? AND size < ?", (delivery_id, or_raw_below)
     )
     return None if row is None else row.raw_message
 
@@ -170,10 +170,10 @@ class ContentStore(Store):
 
     @read
     def find_content(
-        self, transaction: Transaction, delivery_id: DeliveryId, or_bytes: int = 0
+        self, transaction: Transaction, delivery_id: DeliveryId, or_raw_below: int = 0
     ) -> MessageContent | bytes | None:
-        """Read what was derived earlier; else the mail itself, if it has less than ``or_bytes``."""
-        return read_content(transaction, delivery_id, or_bytes, self._derivation)
+        """Return the derived content, or the raw mail if it is below ``or_raw_below`` bytes."""
+        return read_content(transaction, delivery_id, or_raw_below, self._derivation)
 
     def packed_content(
         self, delivery_id: DeliveryId

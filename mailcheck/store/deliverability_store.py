@@ -83,7 +83,7 @@ def _test_of(row: Row, now: Instant) -> DeliverabilityTest:
     return test
 
 
-def move(
+def transition(
     transaction: Transaction,
     test_id: DeliverabilityTestId,
     state: State,
@@ -109,10 +109,12 @@ def move(
     return moved == 1
 
 
-_ANEW: dict[str, Value] = {"attempts": 0, "failure": "", "tenths": None, "document": None}
+_RESET: dict[str, Value] = {"attempts": 0, "failure": "", "tenths": None, "document": None}
 
 
-def _refuse_pending(transaction: Transaction, test: DeliverabilityTest) -> LimitExceeded | None:
+def _check_pending_limit(
+    transaction: Transaction, test: DeliverabilityTest
+) -> LimitExceeded | None:
     ((count, oldest),) = transaction.rows(
         "SELECT COUNT(*), MIN(expires_at) FROM deliverability_test "
         "WHERE account_id = ? AND state = ? AND expires_at > ?",
@@ -127,7 +129,7 @@ def _refuse_pending(transaction: Transaction, test: DeliverabilityTest) -> Limit
     )
 
 
-def _refuse_held(transaction: Transaction, test: DeliverabilityTest) -> LimitExceeded | None:
+def _check_held_bytes(transaction: Transaction, test: DeliverabilityTest) -> LimitExceeded | None:
     ((size, oldest),) = transaction.rows(
         "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT), MIN(forget_at) FROM deliverability_test "
         "JOIN delivery ON delivery.id = delivery_id WHERE account_id = ? AND forget_at > ?",
@@ -147,7 +149,7 @@ def _seconds(now: int, then: int) -> int:
     return -((now - then) // SECOND)
 
 
-def _known(test: DeliverabilityTest, forget_at: Instant) -> dict[str, Value]:
+def _row_of(test: DeliverabilityTest, forget_at: Instant) -> dict[str, Value]:
     return {
         "id": test.id,
         "account_id": test.account_id,
@@ -161,7 +163,7 @@ def _known(test: DeliverabilityTest, forget_at: Instant) -> dict[str, Value]:
     }
 
 
-SWEEPING = 0x6D61_696E
+EXPIRY_LOCK = 0x6D61_696E
 """The work of expiring and forgetting tests: of several daemons one does it at a time."""
 
 
@@ -186,9 +188,9 @@ _CLAIM = f"""
     WHERE id = ? AND {_IS_FREE}
 """
 
-_FREE: dict[str, Value] = {"lease_holder": None, "lease_until": None}
+_NO_LEASE: dict[str, Value] = {"lease_holder": None, "lease_until": None}
 
-_NO_WORD = "the analysis began {} times and never ended"
+_UNFINISHED = "the analysis began {} times and never ended"
 
 
 def _read(
@@ -257,10 +259,10 @@ class DeliverabilityStore(Store):
         :raises TooMuchHeldMail: its tests hold `MAX_HELD_BYTES`.
         """
         lock_inboxes(transaction, (test.account_id,))
-        refusal = _refuse_pending(transaction, test) or _refuse_held(transaction, test)
+        refusal = _check_pending_limit(transaction, test) or _check_held_bytes(transaction, test)
         if refusal is not None:
             return refusal
-        insert(transaction, "deliverability_test", [_known(test, forget_at)])
+        insert(transaction, "deliverability_test", [_row_of(test, forget_at)])
         return None
 
     @inbox_write(lambda _, test, *others: (test.account_id,))
@@ -278,10 +280,10 @@ class DeliverabilityStore(Store):
         :raises TooMuchHeldMail: the account's tests hold `MAX_HELD_BYTES`.
         """
         lock_inboxes(transaction, (test.account_id,))
-        refusal = _refuse_held(transaction, test)
+        refusal = _check_held_bytes(transaction, test)
         if refusal is not None:
             return refusal
-        known = _known(test, forget_at) | {"transcript": json.dumps(())}
+        known = _row_of(test, forget_at) | {"transcript": json.dumps(())}
         marks = ", ".join("?" * len(known))
         added = transaction.execute(
             f"INSERT INTO deliverability_test (received_at, delivery_id, {', '.join(known)}) "
@@ -415,8 +417,10 @@ class DeliverabilityStore(Store):
         for row in rows:
             test_id, attempts = row.id, row.attempts
             if attempts >= MAX_ATTEMPTS:
-                changes = {"failure": _NO_WORD.format(attempts), **_FREE}
-                if move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes):
+                changes = {"failure": _UNFINISHED.format(attempts), **_NO_LEASE}
+                if transition(
+                    transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes
+                ):
                     given_up.append(test_id)
             elif transaction.execute(
                 _CLAIM, (lease.holder, lease.until + offset, test_id, shared_now)
@@ -460,8 +464,10 @@ class DeliverabilityStore(Store):
         report: StoredReport,
     ) -> bool:
         """Keep the report; false when the test is not the holder's any more."""
-        changes = {"tenths": report.tenths, "document": report.document, "failure": "", **_FREE}
-        return move(transaction, test_id, State.PROCESSING, Trigger.CHECKS_DONE, changes, holder)
+        changes = {"tenths": report.tenths, "document": report.document, "failure": "", **_NO_LEASE}
+        return transition(
+            transaction, test_id, State.PROCESSING, Trigger.CHECKS_DONE, changes, holder
+        )
 
     @write
     def fail_attempt(
@@ -487,8 +493,10 @@ class DeliverabilityStore(Store):
         if not rows:
             return None
         if retry_at is None or rows[0].attempts >= MAX_ATTEMPTS:
-            changes = {"failure": failure, **_FREE}
-            move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes, holder)
+            changes = {"failure": failure, **_NO_LEASE}
+            transition(
+                transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes, holder
+            )
             return State.ERROR
         transaction.execute(
             "UPDATE deliverability_test SET failure = ?, lease_holder = NULL, lease_until = ? "
@@ -519,7 +527,7 @@ class DeliverabilityStore(Store):
             return None
         state = State(rows[0].state)
         if (state, Trigger.RECHECK) in TRANSITIONS:
-            move(transaction, test_id, state, Trigger.RECHECK, _ANEW)
+            transition(transaction, test_id, state, Trigger.RECHECK, _RESET)
         return state
 
     @write
@@ -544,7 +552,7 @@ class DeliverabilityStore(Store):
     @write
     def expire(self, transaction: Transaction, now: Instant, limit: int) -> int:
         """Move at most ``limit`` tests whose address has expired without a mail; gives how many."""
-        if not transaction.try_lock(SWEEPING):
+        if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         rows = transaction.rows(
             "SELECT id FROM deliverability_test WHERE state = 'pending' AND expires_at <= ? "
@@ -552,7 +560,8 @@ class DeliverabilityStore(Store):
             (now, limit),
         )
         moved = [
-            move(transaction, row.id, State.PENDING, Trigger.ADDRESS_EXPIRED, {}) for row in rows
+            transition(transaction, row.id, State.PENDING, Trigger.ADDRESS_EXPIRED, {})
+            for row in rows
         ]
         return sum(moved)
 
@@ -560,7 +569,7 @@ class DeliverabilityStore(Store):
     @write
     def forget(self, transaction: Transaction, now: Instant, limit: int) -> int:
         """Delete at most ``limit`` tests for good, and mails that nothing else needs."""
-        if not transaction.try_lock(SWEEPING):
+        if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         gone = transaction.rows(
             "DELETE FROM deliverability_test WHERE id IN ("

@@ -44,7 +44,7 @@ _TEXT, _SIGNATURE = "content.text_key", "content.signature"
 # What earlier rules have derived is derived again: that it does not match is not known.
 UNDERIVED = f"(content.derivation IS NULL OR content.derivation < {DERIVATION})"
 
-_LOOKED_IN = {
+_SEARCHED_COLUMNS = {
     Field.FROM: (_AUTHOR,),
     Field.TO: (_RECIPIENT, _ADDRESSES),
     Field.SUBJECT: (_SUBJECT,),
@@ -132,13 +132,13 @@ def is_counted_by_recipient(wanted: MessageFilter) -> bool:
     return is_asked and wanted.asks_only("recipient", "after")
 
 
-def looks_into_mails(wanted: MessageFilter) -> bool:
+def needs_scan(wanted: MessageFilter) -> bool:
     """Tell whether mails must be read to know which ones match: no index leads there."""
     asked = (wanted.search, wanted.author, wanted.subject)
     return wanted.asks_content or asked != (None, None, None)
 
 
-def asks_derived(wanted: MessageFilter) -> bool:
+def needs_derived(wanted: MessageFilter) -> bool:
     """Tell whether something is asked that is only known of a mail that was taken apart."""
     return without_derived(wanted) != wanted
 
@@ -212,7 +212,7 @@ def _terms_sql(
 ) -> list[Condition]:
     terms = () if wanted.search is None else sorted(wanted.search.terms, key=_turn)
     asked = [_term_sql(transaction, account_id, term) for term in terms]
-    in_texts = [term for term in terms if _TEXT in _LOOKED_IN.get(term.field, ())]
+    in_texts = [term for term in terms if _TEXT in _SEARCHED_COLUMNS.get(term.field, ())]
     if len(in_texts) < 2:
         return asked
     # No text is read for one word before the signature was asked for all of them.
@@ -223,7 +223,7 @@ def _terms_sql(
 
 def _turn(term: Term) -> tuple[bool, int]:
     """Put texts last, and long words before short ones: few mails have them to go on with."""
-    return term.field in _LOOKED_IN, -len(str(term.value))
+    return term.field in _SEARCHED_COLUMNS, -len(str(term.value))
 
 
 def _term_sql(transaction: Transaction, account_id: AccountId, term: Term) -> Condition:
@@ -244,7 +244,7 @@ def _contained_sql(
 ) -> Condition:
     """Write that something has what a term looks for; ``in_text`` writes it of the text."""
     asked: list[Condition] = []
-    for column in _LOOKED_IN[term.field]:
+    for column in _SEARCHED_COLUMNS[term.field]:
         value = str(term.value)
         part = value.casefold() if column is _RECIPIENT else fold_text(value)
         is_text = column is _TEXT

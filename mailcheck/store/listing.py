@@ -27,12 +27,12 @@ from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.store.content_store import load_list
 from mailcheck.store.filter_sql import (
     UNDERIVED,
-    asks_derived,
     derived_sql,
     filter_sql,
     is_counted_by_recipient,
     is_counted_by_tag,
-    looks_into_mails,
+    needs_derived,
+    needs_scan,
     without_derived,
 )
 from mailcheck.store.messages import (
@@ -61,10 +61,10 @@ BLOCK = 64
 FEW = 16
 """Finds in a block, up to which each is sooner looked up than all texts are gone through."""
 
-MOST_ANSWERS = 8
+MAX_CACHED_SEARCHES = 8
 """Of an inbox: pages of the same list, and who asks again, go on from the answer before."""
 
-_END = "\n"
+_SEPARATOR = "\n"
 """Stands between two texts: folded ones, and what is looked for in them, have none."""
 
 _STATE = """
@@ -97,11 +97,11 @@ def read_page(
 ) -> MessagePage:
     """Read a page of the messages that match, newest first."""
     not_searched = 0
-    if looks_into_mails(wanted):
+    if needs_scan(wanted):
         # Mails are looked into once, for the page, the total and what is not known alike.
         found = headers.page(transaction, account_id, wanted, now, limit, offset)
         if found is None:
-            matches, not_searched = _look_into_mails(transaction, account_id, wanted, now)
+            matches, not_searched = _scan_messages(transaction, account_id, wanted, now)
             found = matches[offset : offset + limit], len(matches)
         positions, total = found
         rows = _read_positions(transaction, account_id, positions)
@@ -202,7 +202,7 @@ def _read_positions(
     )
 
 
-def _look_into_mails(
+def _scan_messages(
     transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
 ) -> tuple[list[int], int]:
     """List the positions of those that match, newest first.
@@ -210,7 +210,7 @@ def _look_into_mails(
     Also counts those that may match but for their content, which is not known yet.
     """
     known, values = filter_sql(transaction, account_id, without_derived(wanted), now)
-    if not asks_derived(wanted):
+    if not needs_derived(wanted):
         found = transaction.rows(f"SELECT message.position {FROM_CONTENT} WHERE {known}", values)
         return sorted((row.position for row in found), reverse=True), 0
     derived, asked = derived_sql(transaction, account_id, wanted)
@@ -350,7 +350,9 @@ class _Headers:
         self._authors: list[str] = []
         self._subjects: list[str] = []
         # Of what was looked for in one of them: which ones have it, as far as was looked.
-        self._answers: RecentlyUsed[tuple[bool, str], bytearray] = RecentlyUsed(MOST_ANSWERS)
+        self._searches: RecentlyUsed[tuple[bool, str], bytearray] = RecentlyUsed(
+            MAX_CACHED_SEARCHES
+        )
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -375,7 +377,7 @@ class _Headers:
     def containing(self, author: str | None, subject: str | None) -> bytearray:
         """Mark those that have both parts: a byte for each, in their order; ``None`` is in all."""
         marks = [
-            self._look(part, in_subject=in_subject)
+            self._search(part, in_subject=in_subject)
             for part, in_subject in ((author, False), (subject, True))
             if part is not None
         ]
@@ -402,9 +404,9 @@ class _Headers:
             found.append(self._positions[at])
         return found[offset:]
 
-    def _look(self, part: str, *, in_subject: bool) -> bytearray:
+    def _search(self, part: str, *, in_subject: bool) -> bytearray:
         key = in_subject, part
-        marks = self._answers.get(key) or bytearray()
+        marks = self._searches.get(key) or bytearray()
         blocks = self._subjects if in_subject else self._authors
         first = len(marks) // BLOCK
         del marks[first * BLOCK :]  # the last block may have grown since
@@ -412,24 +414,26 @@ class _Headers:
         for number, block in enumerate(islice(blocks, first, None), first):
             if part in block:
                 _mark(marks, number * BLOCK, block, part)
-        self._answers.put(key, marks)
+        self._searches.put(key, marks)
         return marks
 
 
 def _mark(marks: bytearray, start: int, block: str, part: str) -> None:
     """Mark the texts of a block that have a part; ``start`` is the first one's."""
     if block.count(part) > FEW:
-        found = bytes(part in text for text in block.split(_END))
+        found = bytes(part in text for text in block.split(_SEPARATOR))
         marks[start : start + len(found)] = found
         return
     at = block.find(part)
     while at >= 0:
-        marks[start + block.count(_END, 0, at)] = 1
-        end = block.find(_END, at)
+        marks[start + block.count(_SEPARATOR, 0, at)] = 1
+        end = block.find(_SEPARATOR, at)
         at = block.find(part, end + 1) if end >= 0 else -1
 
 
 def _append(blocks: list[str], held: int, texts: list[str]) -> None:
     if held % BLOCK:
-        texts = blocks.pop().split(_END) + texts
-    blocks += [_END.join(texts[start : start + BLOCK]) for start in range(0, len(texts), BLOCK)]
+        texts = blocks.pop().split(_SEPARATOR) + texts
+    blocks += [
+        _SEPARATOR.join(texts[start : start + BLOCK]) for start in range(0, len(texts), BLOCK)
+    ]

@@ -27,18 +27,18 @@ from mailcheck.core.receiver_reports import (
     ReportState,
 )
 from mailcheck.ports.engine import MailWork, Transaction, Value
-from mailcheck.store.deliverability_store import move
+from mailcheck.store.deliverability_store import transition
 from mailcheck.store.messages import ADD_MESSAGES, inbox_of, lock_inboxes, message_row
 from mailcheck.store.transactions import insert, value_of
 
 Numbered = tuple[int, Recipient]
 
 
-class Overtaken(Exception):
+class ConcurrentChange(Exception):
     """Another daemon has moved a test since its row was read."""
 
 
-class Judged(Struct, frozen=True):
+class DeliveryPlan(Struct, frozen=True):
     """What a mail brings: messages for these recipients, and its mail to these tests."""
 
     messages: Sequence[Numbered]
@@ -46,7 +46,7 @@ class Judged(Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class _Addressed:
+class _TestState:
     """A test as the mails of the group move it; ``first`` is its mail when it came with them."""
 
     state: State
@@ -69,9 +69,9 @@ class AddressedTests:
             wanted,
         )
         self._taken: list[tuple[DeliverabilityTestId, Delivery]] = []
-        self._tests = {row.id: value_of(_Addressed, row) for row in rows}
+        self._tests = {row.id: value_of(_TestState, row) for row in rows}
 
-    def judge(self, delivery: Delivery) -> Judged | RecipientUnknown | AddressUsed:
+    def plan(self, delivery: Delivery) -> DeliveryPlan | RecipientUnknown | AddressUsed:
         """Say what a mail brings to whom, or why it is refused for all.
 
         What an identical mail has brought before is left out: a sender that
@@ -97,7 +97,7 @@ class AddressedTests:
             for number, recipient in recipients
             if recipient.is_inbox and recipient.address.casefold() not in repeated
         )
-        return Judged(messages, fresh)
+        return DeliveryPlan(messages, fresh)
 
     def take(self, delivery: Delivery, test_ids: Sequence[DeliverabilityTestId]) -> None:
         """Let a mail be that of these tests, for the mails that follow in the group."""
@@ -121,10 +121,12 @@ class AddressedTests:
                 # The time for which results are kept begins with the mail.
                 "forget_at": test.forget_at + delivery.received_at - test.created_at,
             }
-            if not move(self._transaction, test_id, State.PENDING, Trigger.MAIL_STORED, changes):
-                raise Overtaken(test_id)
+            if not transition(
+                self._transaction, test_id, State.PENDING, Trigger.MAIL_STORED, changes
+            ):
+                raise ConcurrentChange(test_id)
 
-    def _is_identical(self, test: _Addressed, delivery: Delivery) -> bool:
+    def _is_identical(self, test: _TestState, delivery: Delivery) -> bool:
         sender = delivery.envelope.envelope_sender
         if test.first is not None:
             first = test.first
@@ -138,7 +140,7 @@ class AddressedTests:
         )
         return row is not None and row.raw_message == delivery.raw_message
 
-    def _reached(self, test: _Addressed) -> set[str]:
+    def _reached(self, test: _TestState) -> set[str]:
         """Give the inbox addresses that the mail of a test has reached with it."""
         if test.first is not None:
             recipients = test.first.envelope.recipients
@@ -149,7 +151,7 @@ class AddressedTests:
         return {row.recipient_key for row in rows}
 
 
-def _takes_mail(test: _Addressed, now: Instant) -> bool:
+def _takes_mail(test: _TestState, now: Instant) -> bool:
     if test.state is State.PENDING:
         return now < test.expires_at
     return test.delivery_id is not None
@@ -385,26 +387,26 @@ class _Group:
         self._tags: dict[tuple[AccountId, str], _TagCount] = {}
 
     def add(self, delivery: Delivery) -> _Outcome:
-        judged = self._judge(delivery)
-        if not isinstance(judged, Judged):
-            return judged
+        planned = self._plan(delivery)
+        if not isinstance(planned, DeliveryPlan):
+            return planned
         size = len(delivery.raw_message)
-        refusal = self._refuse(judged.messages, size) or self._reports.refuse(delivery)
+        refusal = self._refuse(planned.messages, size) or self._reports.refuse(delivery)
         if refusal is not None:
             return refusal
         has_report = self._reports.take(delivery)
         header = summarize_header(delivery.raw_message)
-        if judged.messages or judged.tests or has_report:
+        if planned.messages or planned.tests or has_report:
             self._deliveries.append(_delivery_row(delivery, header))
         if self._tests is not None:
-            self._tests.take(delivery, judged.tests)
-        return tuple(self._add_message(delivery, number, header) for number, _ in judged.messages)
+            self._tests.take(delivery, planned.tests)
+        return tuple(self._add_message(delivery, number, header) for number, _ in planned.messages)
 
-    def _judge(self, delivery: Delivery) -> Judged | RecipientUnknown | AddressUsed:
+    def _plan(self, delivery: Delivery) -> DeliveryPlan | RecipientUnknown | AddressUsed:
         if self._tests is None:
             recipients = enumerate(delivery.envelope.recipients)
-            return Judged(tuple(one for one in recipients if one[1].is_inbox), ())
-        return self._tests.judge(delivery)
+            return DeliveryPlan(tuple(one for one in recipients if one[1].is_inbox), ())
+        return self._tests.plan(delivery)
 
     def _refuse(
         self, recipients: Sequence[Numbered], size: int

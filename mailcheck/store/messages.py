@@ -305,7 +305,7 @@ def delete_unreferenced(transaction: Transaction, deliveries: Iterable[str]) -> 
     transaction.execute_over(_DROP_UNSHARED, ids)
 
 
-SWEEPING = 0x6D61_696D
+EXPIRY_LOCK = 0x6D61_696D
 """The work of forgetting: of several daemons one does it at a time."""
 
 
@@ -318,7 +318,7 @@ def _expired(transaction: Transaction, now: Instant, limit: int) -> list[Row]:
 
 def _expire_around(transaction: Transaction, now: Instant, limit: int) -> int:
     """Remove expired data, except in inboxes that another writer keeps locked."""
-    if not transaction.try_lock(SWEEPING):
+    if not transaction.try_lock(EXPIRY_LOCK):
         return 0
     found = _expired(transaction, now, limit)
     locked = find_locked_inboxes(transaction, {row.account_id for row in found})
@@ -337,7 +337,7 @@ class ExpiryStore(Store):
     )
     def expire(self, transaction: Transaction, now: Instant, limit: int) -> int:
         """Delete at most ``limit`` messages that have expired; gives how many."""
-        if not transaction.try_lock(SWEEPING):
+        if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         return remove_messages(transaction, _expired(transaction, now, limit))
 
@@ -345,7 +345,7 @@ class ExpiryStore(Store):
     @write
     def forget_refusals(self, transaction: Transaction, before: Instant, limit: int) -> int:
         """Delete ``limit`` refusals older than a moment, and of the last one's; gives how many."""
-        if not transaction.try_lock(SWEEPING):
+        if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         return transaction.execute(
             "DELETE FROM refusal WHERE (account_id, refused_at) IN (SELECT account_id, refused_at "

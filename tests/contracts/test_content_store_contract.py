@@ -99,7 +99,7 @@ async def test_what_earlier_rules_derived_is_derived_again(stores: Stores) -> No
     await stores.earlier_contents.save_content(sent.id, content("old"))
     assert await stores.earlier_contents.find_content(sent.id) == content("old")
     assert await stores.contents.find_content(sent.id) is None
-    assert await stores.contents.find_content(sent.id, or_bytes=1_000_000) == sent.raw_message
+    assert await stores.contents.find_content(sent.id, or_raw_below=1_000_000) == sent.raw_message
     assert await stores.contents.underived(10) == [sent.id]
     assert await _listed(stores) == [None]
     await stores.contents.save_content(sent.id, WHOLE)
@@ -120,12 +120,12 @@ async def test_content_or_the_mail_itself(stores: Stores) -> None:
     await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"))
     size = len(sent.raw_message)
-    assert await stores.contents.find_content(sent.id, or_bytes=size + 1) is None
+    assert await stores.contents.find_content(sent.id, or_raw_below=size + 1) is None
     await stores.deliveries.deliver(sent)
-    assert await stores.contents.find_content(sent.id, or_bytes=size + 1) == sent.raw_message
-    assert await stores.contents.find_content(sent.id, or_bytes=size) is None
+    assert await stores.contents.find_content(sent.id, or_raw_below=size + 1) == sent.raw_message
+    assert await stores.contents.find_content(sent.id, or_raw_below=size) is None
     await stores.contents.save_content(sent.id, content())
-    assert await stores.contents.find_content(sent.id, or_bytes=size + 1) == content()
+    assert await stores.contents.find_content(sent.id, or_raw_below=size + 1) == content()
 
 
 async def test_content_of_a_mail_that_has_gone(stores: Stores) -> None:

@@ -176,7 +176,7 @@ class _HeldPostgresqlWriter(PostgresqlWriter):
     hold: Hold
 
     def commit(self) -> None:
-        self._begun().flush()
+        self._current().flush()
         self.hold.before_commit()
         super().commit()
 

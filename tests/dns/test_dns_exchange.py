@@ -17,11 +17,11 @@ class Listener:
     def __init__(self) -> None:
         self.told: list[bytes | None] = []
 
-    def heard(self, message: bytes) -> None:
+    def reply_received(self, message: bytes) -> None:
         """Note a reply."""
         self.told.append(message)
 
-    def unreachable(self) -> None:
+    def server_unreachable(self) -> None:
         """Note that there is none."""
         self.told.append(None)
 

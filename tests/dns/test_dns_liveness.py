@@ -6,7 +6,7 @@ import pytest
 
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
 from mailcheck.dns.resolution import ResolverSettings
-from mailcheck.dns.resolver import INTERVAL, SENDINGS, WHILE_DEAD, StubResolver
+from mailcheck.dns.resolver import DEAD_PROBE_INTERVAL, PROBE_COUNT, PROBE_INTERVAL, StubResolver
 from tests.dns.scripted_network import (
     ROOT_SERVER,
     SECOND_SERVER,
@@ -40,7 +40,7 @@ def stub(network: ScriptedNetwork) -> StubResolver:
 def die(network: ScriptedNetwork, stub: StubResolver) -> None:
     """Ask, and have nobody answer until that is known."""
     first = collect(stub.lookup(question("first")))
-    network.pump([FIRST_TRY, *[INTERVAL] * SENDINGS])
+    network.pump([FIRST_TRY, *[PROBE_INTERVAL] * PROBE_COUNT])
     assert [answer.status for answer in first] == [DnsStatus.TIMEOUT]
 
 
@@ -67,7 +67,7 @@ def test_any_answer_brings_it_back(
     """The dead are asked each second, and one answer of one of them is enough, whatever it says."""
     die(network, stub)
     sent = len(network.probes)
-    network.pump([WHILE_DEAD] * 5)
+    network.pump([DEAD_PROBE_INTERVAL] * 5)
     assert len(network.probes) == sent + 5 * 2
     probe = next(one for one in reversed(network.probes) if one.server == server)
     probe.reply(*([] if rcode else [ROOT_SERVER]), rcode=rcode)
@@ -97,16 +97,16 @@ def test_an_answer_to_anybody_counts(network: ScriptedNetwork, stub: StubResolve
     collect(stub.lookup(question("alive")))
     network.queries[-1].reply("alive.example. 60 IN A 192.0.2.1")
     sent = len(network.probes)
-    network.pump([INTERVAL] * 2)
+    network.pump([PROBE_INTERVAL] * 2)
     assert len(network.probes) == sent
 
 
 def test_asking_the_dead_is_bounded(network: ScriptedNetwork, stub: StubResolver) -> None:
     """However long they are dead few questions wait for them, and none after the end."""
     die(network, stub)
-    network.pump([WHILE_DEAD] * 100)
+    network.pump([DEAD_PROBE_INTERVAL] * 100)
     waiting = [one for port in network.open_ports for one in cast(Any, port.protocol)._waiting]
-    assert len(waiting) <= 2 * SENDINGS
+    assert len(waiting) <= 2 * PROBE_COUNT
     stub.close()
     assert network.getDelayedCalls() == []
     assert network.open_ports == []
@@ -118,6 +118,6 @@ def test_no_way_to_any_server(network: ScriptedNetwork, stub: StubResolver) -> N
     die(network, stub)
     network.unreachable.clear()
     network.knows_root = True
-    network.advance(WHILE_DEAD)
+    network.advance(DEAD_PROBE_INTERVAL)
     collect(stub.lookup(question("back")))
     assert network.queries[-1].question[0] == "back.example."

@@ -9,7 +9,7 @@ from twisted.internet.defer import gatherResults, maybeDeferred
 from twisted.internet.protocol import DatagramProtocol
 
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
-from mailcheck.dns.exchange import MAX_WAITING, OCTETS_A_TURN, DnsReactor, Exchange
+from mailcheck.dns.exchange import MAX_WAITING, OCTETS_PER_TURN, DnsReactor, Exchange
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from mailcheck.dns.servers import Server
@@ -116,11 +116,11 @@ class Heard:
     def __init__(self) -> None:
         self.replies = 0
 
-    def heard(self, _: bytes) -> None:
+    def reply_received(self, _: bytes) -> None:
         """Count a reply."""
         self.replies += 1
 
-    def unreachable(self) -> None:
+    def server_unreachable(self) -> None:
         """Count nothing."""
 
 
@@ -131,21 +131,21 @@ async def test_replies_that_come_together_are_read_a_few_at_a_time() -> None:
     """
     from twisted.internet import reactor
 
-    network, heard = UnreadSockets(reactor), Heard()
+    network, reply_received = UnreadSockets(reactor), Heard()
     exchange = Exchange(cast(DnsReactor, network), os.urandom)
     question = pack_question(DnsQuestion("a.name.of.usual.length.example", "A"))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
         for _ in range(MAX_WAITING):
-            exchange.ask(Server(*server.getsockname()), question, True, heard)
+            exchange.ask(Server(*server.getsockname()), question, True, reply_received)
             query, client = server.recvfrom(4096)
             reply = query[:2] + b"\x83\x80\0\1" + bytes(6) + question
             server.sendto(reply, client)
     taken = []
-    while heard.replies < MAX_WAITING:
-        before = heard.replies
+    while reply_received.replies < MAX_WAITING:
+        before = reply_received.replies
         network.opened[0].doRead()
-        taken.append(heard.replies - before)
+        taken.append(reply_received.replies - before)
     await exchange.close()
     assert len(network.opened) == 1
-    assert max(taken) <= OCTETS_A_TURN // len(reply) + 1 <= 12
+    assert max(taken) <= OCTETS_PER_TURN // len(reply) + 1 <= 12

@@ -6,7 +6,7 @@ import dns.rcode
 import pytest
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.dns.resolution import MAX_LINKS, Resolution, Step, Try
+from mailcheck.dns.resolution import MAX_LINKS, Attempt, Resolution, Step
 from mailcheck.dns.wire_format import pack_query, pack_question
 from tests.dns.scripted_network import SECOND_SERVER, SERVER, build_reply
 
@@ -25,7 +25,7 @@ def reply_to(
     step: Step, *records: str, rcode: int = 0, flags: int = 0, authority: tuple[str, ...] = ()
 ) -> bytes:
     """Write the reply of a server to a try."""
-    assert isinstance(step, Try)
+    assert isinstance(step, Attempt)
     query = dns.message.from_wire(pack_query(b"id", step.question, has_edns=True))
     return build_reply(query, records, rcode=rcode, flags=flags, authority=authority).to_wire()
 
@@ -39,20 +39,25 @@ def ended(step: Step) -> DnsAnswer:
 def test_resolution_rounds() -> None:
     """Each server is tried in order, in each round with the timeout of the round."""
     asking = resolution(SERVER, SECOND_SERVER)
-    steps = [asking.start(), asking.lost(), asking.lost(), asking.lost()]
-    assert steps == [
-        Try(SERVER, PACKED, 1.0),
-        Try(SECOND_SERVER, PACKED, 1.0),
-        Try(SERVER, PACKED, 2.0),
-        Try(SECOND_SERVER, PACKED, 2.0),
+    steps = [
+        asking.start(),
+        asking.attempt_failed(),
+        asking.attempt_failed(),
+        asking.attempt_failed(),
     ]
-    assert ended(asking.lost()).status is DnsStatus.TIMEOUT
+    assert steps == [
+        Attempt(SERVER, PACKED, 1.0),
+        Attempt(SECOND_SERVER, PACKED, 1.0),
+        Attempt(SERVER, PACKED, 2.0),
+        Attempt(SECOND_SERVER, PACKED, 2.0),
+    ]
+    assert ended(asking.attempt_failed()).status is DnsStatus.TIMEOUT
 
 
 def test_resolution_found() -> None:
     """Records end it, with their TTL, and with the AD bit of the reply."""
     asking = resolution()
-    answer = ended(asking.heard(reply_to(asking.start(), ADDRESS, flags=dns.flags.AD)))
+    answer = ended(asking.reply_received(reply_to(asking.start(), ADDRESS, flags=dns.flags.AD)))
     assert answer.status is DnsStatus.FOUND
     assert [record.to_text() for record in answer.records] == ["192.0.2.1"]
     assert (answer.ttl, answer.is_authenticated) == (60, True)
@@ -66,7 +71,7 @@ def test_resolution_found() -> None:
 def test_resolution_negative(rcode: int, status: DnsStatus) -> None:
     """A negative reply ends it too, with the TTL of RFC 2308."""
     asking = resolution()
-    answer = ended(asking.heard(reply_to(asking.start(), rcode=rcode, authority=(SOA,))))
+    answer = ended(asking.reply_received(reply_to(asking.start(), rcode=rcode, authority=(SOA,))))
     assert (answer.status, answer.ttl, answer.is_authenticated) == (status, 120, False)
 
 
@@ -74,39 +79,39 @@ def test_resolution_truncated() -> None:
     """A truncated datagram leads to the same server over TCP, and no further."""
     asking = resolution()
     first = asking.start()
-    second = asking.heard(reply_to(first, flags=dns.flags.TC))
-    assert second == Try(SERVER, PACKED, 1.0, is_stream=True)
-    third = asking.heard(reply_to(second, flags=dns.flags.TC))
-    assert third == Try(SERVER, PACKED, 2.0)
-    assert ended(asking.lost()).status is DnsStatus.SERVFAIL
+    second = asking.reply_received(reply_to(first, flags=dns.flags.TC))
+    assert second == Attempt(SERVER, PACKED, 1.0, is_tcp=True)
+    third = asking.reply_received(reply_to(second, flags=dns.flags.TC))
+    assert third == Attempt(SERVER, PACKED, 2.0)
+    assert ended(asking.attempt_failed()).status is DnsStatus.SERVFAIL
 
 
 def test_resolution_without_edns() -> None:
     """A server that does not understand EDNS is asked again without; then it has failed."""
     asking = resolution()
-    second = asking.heard(reply_to(asking.start(), rcode=dns.rcode.FORMERR))
-    assert second == Try(SERVER, PACKED, 1.0, has_edns=False)
-    answer = ended(asking.heard(reply_to(second, rcode=dns.rcode.FORMERR)))
+    second = asking.reply_received(reply_to(asking.start(), rcode=dns.rcode.FORMERR))
+    assert second == Attempt(SERVER, PACKED, 1.0, has_edns=False)
+    answer = ended(asking.reply_received(reply_to(second, rcode=dns.rcode.FORMERR)))
     assert answer.status is DnsStatus.SERVFAIL
 
 
 def test_resolution_refused() -> None:
     """A server that refuses is not asked again for this name."""
     asking = resolution(SERVER, SECOND_SERVER)
-    second = asking.heard(reply_to(asking.start(), rcode=dns.rcode.REFUSED))
-    assert second == Try(SECOND_SERVER, PACKED, 1.0)
-    assert asking.lost() == Try(SECOND_SERVER, PACKED, 2.0)
-    assert ended(asking.lost()).status is DnsStatus.REFUSED
+    second = asking.reply_received(reply_to(asking.start(), rcode=dns.rcode.REFUSED))
+    assert second == Attempt(SECOND_SERVER, PACKED, 1.0)
+    assert asking.attempt_failed() == Attempt(SECOND_SERVER, PACKED, 2.0)
+    assert ended(asking.attempt_failed()).status is DnsStatus.REFUSED
 
 
 def test_resolution_server_failure() -> None:
     """A failure of a server may pass: it is tried again, and other servers before that."""
     asking = resolution(SERVER, SECOND_SERVER)
-    second = asking.heard(reply_to(asking.start(), rcode=dns.rcode.SERVFAIL))
-    assert second == Try(SECOND_SERVER, PACKED, 1.0)
-    third = asking.heard(reply_to(second, rcode=dns.rcode.SERVFAIL))
-    assert third == Try(SERVER, PACKED, 2.0)
-    assert ended(asking.heard(reply_to(third, ADDRESS))).status is DnsStatus.FOUND
+    second = asking.reply_received(reply_to(asking.start(), rcode=dns.rcode.SERVFAIL))
+    assert second == Attempt(SECOND_SERVER, PACKED, 1.0)
+    third = asking.reply_received(reply_to(second, rcode=dns.rcode.SERVFAIL))
+    assert third == Attempt(SERVER, PACKED, 2.0)
+    assert ended(asking.reply_received(reply_to(third, ADDRESS))).status is DnsStatus.FOUND
 
 
 @pytest.mark.parametrize(
@@ -124,16 +129,20 @@ def test_resolution_most_telling(rcodes: tuple[int | None, ...], status: DnsStat
     asking = resolution(SERVER, SECOND_SERVER, timeouts=(1.0,))
     step = asking.start()
     for rcode in rcodes:
-        step = asking.lost() if rcode is None else asking.heard(reply_to(step, rcode=rcode))
+        step = (
+            asking.attempt_failed()
+            if rcode is None
+            else asking.reply_received(reply_to(step, rcode=rcode))
+        )
     assert ended(step).status is status
 
 
 def test_resolution_follows() -> None:
     """Where a chain of CNAMEs leaves what the server knows, its end is asked for."""
     asking = resolution()
-    step = asking.heard(reply_to(asking.start(), "www.example. 30 IN CNAME a.test."))
-    assert step == Try(SERVER, pack_question(DnsQuestion("a.test", "A")), 1.0)
-    answer = ended(asking.heard(reply_to(step, "a.test. 60 IN A 192.0.2.1")))
+    step = asking.reply_received(reply_to(asking.start(), "www.example. 30 IN CNAME a.test."))
+    assert step == Attempt(SERVER, pack_question(DnsQuestion("a.test", "A")), 1.0)
+    answer = ended(asking.reply_received(reply_to(step, "a.test. 60 IN A 192.0.2.1")))
     assert (answer.status, answer.canonical_name) == (DnsStatus.FOUND, "a.test")
     assert (answer.ttl, answer.question) == (30, QUESTION)
 
@@ -150,16 +159,16 @@ def test_resolution_follows_authenticated(first: int, second: int, is_authentica
     """Of a chain over several replies each must be authenticated."""
     asking = resolution()
     link = "www.example. 30 IN CNAME a.test."
-    step = asking.heard(reply_to(asking.start(), link, flags=first))
-    answer = ended(asking.heard(reply_to(step, "a.test. 60 IN A 192.0.2.1", flags=second)))
+    step = asking.reply_received(reply_to(asking.start(), link, flags=first))
+    answer = ended(asking.reply_received(reply_to(step, "a.test. 60 IN A 192.0.2.1", flags=second)))
     assert answer.is_authenticated is is_authenticated
 
 
 def test_resolution_loop() -> None:
     """A loop of CNAMEs over several replies ends as a failure."""
     asking = resolution()
-    step = asking.heard(reply_to(asking.start(), "www.example. 30 IN CNAME a.test."))
-    step = asking.heard(reply_to(step, "a.test. 30 IN CNAME www.example."))
+    step = asking.reply_received(reply_to(asking.start(), "www.example. 30 IN CNAME a.test."))
+    step = asking.reply_received(reply_to(step, "a.test. 30 IN CNAME www.example."))
     assert ended(step).status is DnsStatus.SERVFAIL
     assert ended(step).ttl == 0
 
@@ -167,11 +176,11 @@ def test_resolution_loop() -> None:
 def test_resolution_endless_chain() -> None:
     """A chain of ever new names ends as a failure, after a bounded number of questions."""
     asking = resolution()
-    step = asking.heard(reply_to(asking.start(), "www.example. 30 IN CNAME n0.test."))
+    step = asking.reply_received(reply_to(asking.start(), "www.example. 30 IN CNAME n0.test."))
     questions = 1
-    while isinstance(step, Try):
+    while isinstance(step, Attempt):
         link = f"n{questions - 1}.test. 30 IN CNAME n{questions}.test."
-        step = asking.heard(reply_to(step, link))
+        step = asking.reply_received(reply_to(step, link))
         questions += 1
     assert step.status is DnsStatus.SERVFAIL
     assert questions == MAX_LINKS + 1
@@ -181,11 +190,11 @@ def test_resolution_garbage() -> None:
     """A reply that makes no sense is one try lost, never an answer."""
     asking = resolution(timeouts=(1.0,))
     reply = reply_to(asking.start(), ADDRESS)
-    assert ended(asking.heard(reply[:-13])).status is DnsStatus.SERVFAIL
+    assert ended(asking.reply_received(reply[:-13])).status is DnsStatus.SERVFAIL
 
 
 def test_resolution_referral() -> None:
     """A server that only points to others did not say that there is nothing."""
     asking = resolution(timeouts=(1.0,))
     reply = reply_to(asking.start(), authority=("example. 60 IN NS ns.example.",))
-    assert ended(asking.heard(reply)).status is DnsStatus.SERVFAIL
+    assert ended(asking.reply_received(reply)).status is DnsStatus.SERVFAIL

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mailcheck.dns.servers import (
-    MAX_SILENCES,
-    REST,
+    DOWN_SECONDS,
+    MAX_FAILURES,
     Server,
     ServerRotation,
     parse_server,
@@ -83,12 +83,15 @@ def test_rota_needs_one() -> None:
 def test_rota_silence() -> None:
     """A server that lost several questions in a row is asked last, for a while."""
     rota = ServerRotation([FIRST, SECOND])
-    for _ in range(MAX_SILENCES - 1):
+    for _ in range(MAX_FAILURES - 1):
         rota.note_failure(FIRST, 0.0, is_unreachable=False)
     assert {rota.order(0.0), rota.order(0.0)} == {(FIRST, SECOND), (SECOND, FIRST)}
     rota.note_failure(FIRST, 0.0, is_unreachable=False)
-    assert {rota.order(0.0), rota.order(REST - 0.1)} == {(SECOND, FIRST)}
-    assert {rota.order(REST), rota.order(REST)} == {(FIRST, SECOND), (SECOND, FIRST)}
+    assert {rota.order(0.0), rota.order(DOWN_SECONDS - 0.1)} == {(SECOND, FIRST)}
+    assert {rota.order(DOWN_SECONDS), rota.order(DOWN_SECONDS)} == {
+        (FIRST, SECOND),
+        (SECOND, FIRST),
+    }
 
 
 def test_rota_unreachable() -> None:
@@ -103,7 +106,7 @@ def test_rota_unreachable() -> None:
 def test_rota_dead_zones() -> None:
     """Dead zones do not make a server look dead that answers other questions."""
     rota = ServerRotation([FIRST, SECOND])
-    for _ in range(3 * MAX_SILENCES):
+    for _ in range(3 * MAX_FAILURES):
         rota.note_failure(FIRST, 0.0, is_unreachable=False)
         rota.note_answer(FIRST)
     assert {rota.order(0.0), rota.order(0.0)} == {(FIRST, SECOND), (SECOND, FIRST)}

@@ -12,7 +12,7 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.engines.committing import (
-    PASSED_BY,
+    SKIP_SECONDS,
     LockedInboxes,
     Outcome,
     Write,
@@ -42,7 +42,7 @@ class Writer(PostgresqlWriter):
         self.now = 0.0
         self.waits = 0
         self.locked_inboxes = LockedInboxes(lambda: self.now)
-        cursor = self._connection.opened().cursor()
+        cursor = self._connection.open().cursor()
         cursor.execute("SET lock_timeout = 100")
 
     def rollback(self) -> None:
@@ -145,7 +145,7 @@ def test_nobody_waits_twice(writer: Writer, locker: Locker) -> None:
     for _ in range(3):
         assert kinds(writer.deliver("ann", "bob"))[0] is StoreUnavailable
     assert writer.waits == 1
-    writer.now += PASSED_BY
+    writer.now += SKIP_SECONDS
     assert kinds(writer.deliver("ann", "bob")) == [StoreUnavailable, (4,)]
     assert writer.waits == 2
 

@@ -9,9 +9,9 @@ from mailcheck.core.errors import StoreAway, StoreUnavailable
 from mailcheck.engines.backup import require_database
 from mailcheck.engines.postgresql import PostgresqlPresence
 from mailcheck.engines.postgresql_connection import (
+    connection_failure,
     require_sessions,
     require_version,
-    unreachable,
 )
 from tests.servers.pgbouncer import running_pgbouncer, url_through
 from tests.servers.postgresql import PostgresqlServer
@@ -99,4 +99,4 @@ def test_a_server_that_is_new_enough(number: int) -> None:
 )
 def test_what_is_waited_for(said: str, is_away: bool) -> None:
     """A server that may come is waited for; one that has said no is not."""
-    assert isinstance(unreachable(psycopg2.OperationalError(said)), StoreAway) == is_away
+    assert isinstance(connection_failure(psycopg2.OperationalError(said)), StoreAway) == is_away

@@ -261,8 +261,8 @@ def test_a_server_that_hangs(postgresql_url: str) -> None:
     thread.start()
     sleeping = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
     while not ask_of(postgresql_url, sleeping):
-        connection.cut_if_late(time.monotonic())  # not yet
-    connection.cut_if_late(time.monotonic() + LONGEST_CALL + 1)
+        connection.abort_if_late(time.monotonic())  # not yet
+    connection.abort_if_late(time.monotonic() + LONGEST_CALL + 1)
     thread.join()
     (failure,) = failures
     assert "did not answer within 10 s" in str(failure)
@@ -285,8 +285,8 @@ def test_a_connection_that_is_lost_while_it_is_cut() -> None:
     """Cutting it is no error: it would end the thread that looks after all connections."""
     connection = Connection("postgresql://nowhere")
     connection._connection = Lost()
-    with connection.calling(lambda: True):
-        connection.cut_if_late(time.monotonic() + LONGEST_CALL + 1)
+    with connection.call(lambda: True):
+        connection.abort_if_late(time.monotonic() + LONGEST_CALL + 1)
 
 
 def wrong_clock(seconds: float) -> float:

@@ -99,7 +99,7 @@ def test_resolvers() -> None:
     dead, living = Server("192.0.2.1"), Server("192.0.2.2")
     rota = ServerRotation([dead, living])
     look = look_at_resolvers(
-        [dead.host, living.host], lambda: [server.host for server in rota.silent]
+        [dead.host, living.host], lambda: [server.host for server in rota.unresponsive]
     )
     assert problems([look]) == {}
     rota.note_failure(dead, 0.0, is_unreachable=True)

@@ -235,7 +235,7 @@ def test_other_strays_are_taken_of_nobody(stray: bytes) -> None:
     house = submission()
     talk = at_data_of_a_key(house)
     said = talk.say(b"Subject: x\n\nhello" + stray + b"more\r\n.\r\n")
-    assert said.startswith(b"550 5.6.0 Message has a CR that stands alone, or a NUL")
+    assert said.startswith(b"550 5.6.0 Message contains a bare CR or a NUL")
     assert talk.is_closed
     assert house.messages == []
 

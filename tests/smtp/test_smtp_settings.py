@@ -71,9 +71,9 @@ def test_the_watchdog_barks_once_after_the_last_pat() -> None:
     watchdog = Watchdog(clock, lambda: barks.append(clock.seconds()))
     watchdog.watch(10)
     clock.advance(7)
-    watchdog.pat()
+    watchdog.reset()
     clock.advance(4)
-    watchdog.pat()
+    watchdog.reset()
     clock.advance(9.5)
     assert barks == []
     clock.advance(0.5)
@@ -84,7 +84,7 @@ def test_the_watchdog_barks_once_after_the_last_pat() -> None:
     watchdog.deadline = clock.seconds() + 4.5
     for _ in range(4):
         clock.advance(1.5)
-        watchdog.pat()
+        watchdog.reset()
     assert barks == [21, 125.5]
     watchdog.watch(3)
     watchdog.stop()

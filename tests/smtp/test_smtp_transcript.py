@@ -240,7 +240,7 @@ def test_a_mail_that_is_too_long_to_tell() -> None:
 def test_text_that_is_none() -> None:
     """Octets that are no UTF-8 are shown as such, and break nothing."""
     transcript = Transcript()
-    transcript.hear(b"HELP", b"HELP \xff\xfe")
+    transcript.record_command(b"HELP", b"HELP \xff\xfe")
     assert transcript.lines([]) == ("C: HELP \ufffd\ufffd",)
 
 
@@ -253,14 +253,14 @@ COMMANDS = st.sampled_from(
 def test_any_conversation(said: list[tuple[bytes, bool]]) -> None:
     """Whatever is said, a mail's transcript begins with the greeting and ends with the mail."""
     transcript = Transcript()
-    transcript.say(b"220 ready\r\n")
+    transcript.record_reply(b"220 ready\r\n")
     began = False
     for command, is_obeyed in said:
-        transcript.hear(command.partition(b" ")[0], command)
+        transcript.record_command(command.partition(b" ")[0], command)
         if command.startswith(b"MAIL") and is_obeyed:
             transcript.begin_mail()
             began = True
-        transcript.say(b"250 OK\r\n" if is_obeyed else b"503 No\r\n")
+        transcript.record_reply(b"250 OK\r\n" if is_obeyed else b"503 No\r\n")
     lines = transcript.lines([b"<x@y>"])
     assert lines[0] == "S: 220 ready"
     if began:

@@ -43,7 +43,7 @@ def test_replies_keep_their_order() -> None:
         wire.add(reply)
         wire.flush()
     wire.add(b"221 three\r\n")
-    wire.hang_up()
+    wire.close()
     assert transport.value() == b"250 one\r\n250 two\r\n221 three\r\n"
     assert transport.disconnecting
 

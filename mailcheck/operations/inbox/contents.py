@@ -265,7 +265,7 @@ class Contents:
                 return await self._find_or_derive_large(wanted)
         found = wanted.found
         if found is None:
-            found = await self._store.find_content(delivery_id, or_bytes=LARGE)
+            found = await self._store.find_content(delivery_id, or_raw_below=LARGE)
         if isinstance(found, MessageContent):
             return found
         if found is not None:

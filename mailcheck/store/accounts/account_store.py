@@ -47,11 +47,11 @@ _LEFT_TO_RIGHT = "\u200e"
 
 def look_alike(one: str, other: str) -> bool:
     """Return whether people may take one name for the other."""
-    return not appearances(one).isdisjoint(appearances(other))
+    return not skeletons(one).isdisjoint(skeletons(other))
 
 
 @lru_cache(KNOWN_NAMES)
-def appearances(name: str) -> frozenset[str]:
+def skeletons(name: str) -> frozenset[str]:
     """Return what a name looks like; names that look alike have one of these in common.
 
     A capital I looks like a small l, and is a small i if case is ignored.
@@ -116,7 +116,7 @@ class SessionRow(Struct, frozen=True):
 
 _ACCOUNT_COLUMNS = f"{columns_of(Account, 'account', 'mailbox_name')}, inbox.mailbox_name"
 
-ACCOUNTS = 0x6D61_6961
+ACCOUNTS_LOCK = 0x6D61_6961
 """The work of adding accounts: of several daemons one does it at a time."""
 
 _TABLES = "account JOIN inbox ON inbox.account_id = account.id"
@@ -125,7 +125,7 @@ _TABLES = "account JOIN inbox ON inbox.account_id = account.id"
 def _insert_account(transaction: Transaction, account: Account) -> AccountNameTaken | None:
     """Insert an account and its empty inbox; the operator's role moves to it where it has it."""
     # Names, the operator and invitations are looked at before they are given away.
-    transaction.lock(ACCOUNTS)
+    transaction.lock(ACCOUNTS_LOCK)
     names = [row.name for row in transaction.rows("SELECT name FROM account")]
     if account.name in names:
         return AccountNameTaken(f"there is an account named {account.name!r} already")
@@ -321,7 +321,7 @@ class PasswordStore(Store):
         :raises AccountNameTaken: there is one of this name; the invitation stays.
         :raises InvitationInvalid: it was used, has expired, or never was; nothing is added.
         """
-        transaction.lock(ACCOUNTS)
+        transaction.lock(ACCOUNTS_LOCK)
         if invitation is not None and not _has_invitation(transaction, invitation, now):
             return InvitationInvalid("this invitation was used before, or has expired")
         taken = _insert_account(transaction, account)

@@ -38,7 +38,7 @@ from mailcheck.store.transactions import (
     write,
 )
 
-WORK = "webhooks"
+LEASE = "webhooks"
 """The name of the lease."""
 
 _COLUMNS = f"{columns_of(Webhook, 'webhook', 'account_name')}, account.name AS account_name"
@@ -196,20 +196,20 @@ class WebhookStore(Store):
             return False
         others = "SELECT 1 FROM lease WHERE work = ? AND holder <> ? AND ends_at > ?"
         moment = now + transaction.clock_offset()
-        return transaction.row(others, (WORK, holder, moment)) is None
+        return transaction.row(others, (LEASE, holder, moment)) is None
 
     @write
     def claim(self, transaction: Transaction, holder: str, now: Instant, milliseconds: int) -> bool:
         """Take the lease, or hold it for so much longer; false while another daemon has it."""
         shared_now = now + transaction.clock_offset()
         return bool(
-            transaction.execute(_CLAIM, (WORK, holder, shared_now + milliseconds, shared_now))
+            transaction.execute(_CLAIM, (LEASE, holder, shared_now + milliseconds, shared_now))
         )
 
     @write
     def release(self, transaction: Transaction, holder: str) -> None:
         """Let go of the lease."""
-        transaction.execute("DELETE FROM lease WHERE work = ? AND holder = ?", (WORK, holder))
+        transaction.execute("DELETE FROM lease WHERE work = ? AND holder = ?", (LEASE, holder))
 
     @read
     def open_webhooks(self, transaction: Transaction) -> list[Webhook]:
@@ -242,12 +242,13 @@ class WebhookStore(Store):
             webhook.id,
             webhook.revision,
             webhook.position,
-            WORK,
+            LEASE,
             holder,
         )
         last = deliveries[-DELIVERIES_KEPT:]
         noted = [
-            _noted(webhook.id, one, len(last) - number) for number, one in enumerate(last, start=1)
+            _delivery_values(webhook.id, one, len(last) - number)
+            for number, one in enumerate(last, start=1)
         ]
         if not transaction.execute(_RECORD, changes):
             return False
@@ -262,12 +263,14 @@ class WebhookStore(Store):
         """Keep what came of a try that changes nothing; nothing happens where it was deleted."""
         transaction.execute(
             "UPDATE webhook SET attempts = attempts + 1 WHERE id = ?",
-            _noted(webhook_id, delivery, 0)[-1:],
+            _delivery_values(webhook_id, delivery, 0)[-1:],
         )
-        transaction.execute(_NOTE, _noted(webhook_id, delivery, 0))
+        transaction.execute(_NOTE, _delivery_values(webhook_id, delivery, 0))
 
 
-def _noted(webhook_id: WebhookId, delivery: WebhookDelivery, later: int) -> tuple[Value, ...]:
+def _delivery_values(
+    webhook_id: WebhookId, delivery: WebhookDelivery, later: int
+) -> tuple[Value, ...]:
     """Give the values of a try that so many ``later`` ones came after."""
     attempt = delivery.attempt
     return (

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-COUNTING, SELECTORS = 0x6D61_6963, 0x6D61_6973
+COUNTERS_LOCK, SELECTORS_LOCK = 0x6D61_6963, 0x6D61_6973
 """Works of which one daemon does each at a time: what they write follows from what they read."""
 
 
@@ -26,17 +26,17 @@ class SqlRateCounters(Store):
 
     def hit(self, *hits: Hit) -> Deferred[list[list[int]]]:
         """Count requests where no window goes over its limit; gives the counts with them."""
-        return self._count(*hits) if any(hit.amount for hit in hits) else self._look(*hits)
+        return self._count(*hits) if any(hit.amount for hit in hits) else self._peek(*hits)
 
     @read
-    def _look(self, transaction: Transaction, *hits: Hit) -> list[list[int]]:
-        known = _known(transaction, hits)
+    def _peek(self, transaction: Transaction, *hits: Hit) -> list[list[int]]:
+        known = _read_counts(transaction, hits)
         return [_counts_with(known, hit) for hit in hits]
 
     @write
     def _count(self, transaction: Transaction, *hits: Hit) -> list[list[int]]:
-        transaction.lock(COUNTING)
-        known = _known(transaction, hits)
+        transaction.lock(COUNTERS_LOCK)
+        known = _read_counts(transaction, hits)
         counted: dict[tuple[str, str], tuple[int, int]] = {}
         results = []
         for hit in hits:
@@ -107,7 +107,7 @@ class SqlSelectors(Store):
     @write
     def note_selectors(self, transaction: Transaction, pairs: Sequence[tuple[str, str]]) -> bool:
         """Note domains and selectors, oldest first."""
-        transaction.lock(SELECTORS)
+        transaction.lock(SELECTORS_LOCK)
         ((newest,),) = transaction.rows("SELECT COALESCE(MAX(number), 0) FROM known_selector")
         numbers = {pair: number for number, pair in enumerate(pairs, newest + 1)}
         transaction.execute_over(
@@ -150,7 +150,7 @@ _KNOWN_COUNTS = """
 _Counts = dict[tuple[str, str, int], int]
 
 
-def _known(transaction: Transaction, hits: Sequence[Hit]) -> _Counts:
+def _read_counts(transaction: Transaction, hits: Sequence[Hit]) -> _Counts:
     """Give the counts of the subjects, by window and its index."""
     rows = transaction.rows_over(_KNOWN_COUNTS, [(name,) for name in {hit.subject for hit in hits}])
     return {(row.subject, row.window_name, row.window_index): row.requests for row in rows}

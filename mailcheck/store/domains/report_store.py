@@ -302,7 +302,7 @@ class ReportStore(Store):
     @write
     def count(self, transaction: Transaction, rows: Sequence[CountedRow]) -> None:
         """Count rows; those that are counted already change nothing."""
-        transaction.execute_over(_COUNT, tuple(map(_counted, rows)))
+        transaction.execute_over(_COUNT, tuple(map(_count_values, rows)))
 
     @read
     def count_rows(
@@ -518,7 +518,7 @@ class ReportStore(Store):
     @write
     def forget(self, transaction: Transaction, now: Instant, limit: int) -> int:
         """Delete what is older than it is kept; gives how many rows that were, of each kind."""
-        if not transaction.try_lock(SWEEPING):
+        if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         oldest = Instant(now - REPORTS_KEPT)
         reports = transaction.rows(_OLD_REPORTS, (oldest, limit))
@@ -567,7 +567,7 @@ def _report_of(row: Row) -> ReceiverReport:
     return value_of(ReceiverReport, row, problems=tuple(json.loads(row.problems)))
 
 
-def _counted(row: CountedRow) -> tuple[Value, ...]:
+def _count_values(row: CountedRow) -> tuple[Value, ...]:
     return (
         row.account_id,
         row.kind.value,
@@ -674,7 +674,7 @@ def _remove_counts_of_report(
     return len(own[:limit])
 
 
-SWEEPING = 0x6D61_6972
+EXPIRY_LOCK = 0x6D61_6972
 """The work of forgetting reports: of several daemons one does it at a time."""
 
 _OLD_REPORTS = """

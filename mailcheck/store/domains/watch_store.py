@@ -98,7 +98,7 @@ _DUE = f"""
     ORDER BY next_run_at, id LIMIT ?
 """
 
-_TAKE = f"UPDATE watch SET holder = ?, held_until = ? WHERE id = ? AND {_IS_FREE}"
+_CLAIM = f"UPDATE watch SET holder = ?, held_until = ? WHERE id = ? AND {_IS_FREE}"
 
 # Where its owner has changed the interval meanwhile, that holds.
 _RECORD = """
@@ -116,13 +116,13 @@ _ALERTS = f"SELECT {_ALERT_COLUMNS} FROM watch_alert JOIN watch ON watch.id = wa
 
 _OPEN_FIRST = "CASE WHEN ended_at IS NULL THEN 0 ELSE 1 END, opened_at DESC, watch_alert.id"
 
-_UNTOLD = f"""
+_PENDING_ALERTS = f"""
     SELECT mailbox_name, settings, {_ALERT_COLUMNS} FROM watch_alert
     JOIN watch ON watch.id = watch_id JOIN inbox ON inbox.account_id = watch.account_id
     WHERE is_untold = 1 ORDER BY opened_at, watch_alert.id LIMIT ?
 """
 
-_TOLD = """
+_MARK_SENT = """
     UPDATE watch_alert SET is_untold = 0
     WHERE id = ? AND severity = ? AND COALESCE(ended_at, 0) = ?
 """
@@ -134,7 +134,7 @@ _OLD = (
 )
 """Tables, the columns that name a row, and which rows are forgotten."""
 
-FORGETTING = 0x6D61_6977
+EXPIRY_LOCK = 0x6D61_6977
 """The work of forgetting: of several daemons one does it at a time."""
 
 
@@ -252,7 +252,7 @@ class WatchStore(Store):
         taken = [
             row.id
             for row in transaction.rows(_DUE, (now, shared_now, limit))
-            if transaction.execute(_TAKE, (holder, shared_now + milliseconds, row.id, shared_now))
+            if transaction.execute(_CLAIM, (holder, shared_now + milliseconds, row.id, shared_now))
         ]
         rows = [
             transaction.row(f"SELECT {_COLUMNS} FROM watch WHERE id = ?", (one,)) for one in taken
@@ -273,7 +273,7 @@ class WatchStore(Store):
         shared_now = now + transaction.clock_offset()
         watch = _find(transaction, account_id, watch_id)
         if watch is None or not transaction.execute(
-            _TAKE, (holder, shared_now + milliseconds, watch_id, shared_now)
+            _CLAIM, (holder, shared_now + milliseconds, watch_id, shared_now)
         ):
             return None
         return _find(transaction, account_id, watch_id)
@@ -393,7 +393,7 @@ class WatchStore(Store):
         """List alerts of which there is something to tell, oldest first."""
         return [
             PendingAlert(row.mailbox_name, chosen.quiet, value_of(Alert, row), chosen.alert_to)
-            for row in transaction.rows(_UNTOLD, (limit,))
+            for row in transaction.rows(_PENDING_ALERTS, (limit,))
             for chosen in [_settings_of(row.settings)]
         ]
 
@@ -401,13 +401,13 @@ class WatchStore(Store):
     def mark_alerts_sent(self, transaction: Transaction, alerts: Sequence[Alert]) -> None:
         """Note that all was told of alerts as they are here; what came since is still to tell."""
         told = [(alert.id, alert.severity, alert.ended_at or 0) for alert in alerts]
-        transaction.execute_many(_TOLD, told)
+        transaction.execute_many(_MARK_SENT, told)
 
     @frees_space
     @write
     def forget(self, transaction: Transaction, before: Instant, limit: int) -> int:
         """Delete at most so many changes, scores and ended alerts from before a moment."""
-        if not transaction.try_lock(FORGETTING):
+        if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         before, limit = (before, limit)
         left = limit
