@@ -1,4 +1,4 @@
-"""The hostile mails of ``hostile_mails.toml``, written as mails."""
+"""Read the hostile mails of ``hostile_mails.toml``."""
 
 import tomllib
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _BOUNDARY = "=-=hostile=-="
 
 @dataclass(frozen=True, slots=True)
 class HostileMail:
-    """One mail; ``tag`` is the tag that it is sent to."""
+    """A hostile mail, and the ``tag`` that it is sent to."""
 
     name: str
     raw_message: bytes
@@ -23,7 +23,7 @@ class HostileMail:
 
 
 def read_hostile_mails() -> Sequence[HostileMail]:
-    """Read all of them."""
+    """Return all of them."""
     rows = tomllib.loads(_FILE.read_text("utf-8"))["mail"]
     return [_make(**row) for row in rows]
 
@@ -52,7 +52,7 @@ def _make(
         head += f'Content-Type: multipart/mixed; boundary="{_BOUNDARY}"\r\n'
         inside = "".join(f"--{_BOUNDARY}\r\n{part}" for part in parts)
         written = f"{head}\r\n{inside}--{_BOUNDARY}--\r\n"
-    # A mail has no bare line breaks and no NUL: what is one here is one inside of the HTML.
+    # A mail has no bare line breaks and no NUL. Where the HTML has one, the mail has it encoded.
     lines = written.replace("\r\n", "\n").replace("\r", "&#13;").replace("\0", "&#0;").split("\n")
     return HostileMail(name, "\r\n".join(lines).encode("utf-8"), tag, html)
 

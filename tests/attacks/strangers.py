@@ -1,8 +1,8 @@
-"""Hostile calls to all that strangers can reach, and what each has cost.
+"""Hostile calls to everything that strangers can reach, and the cost of each call.
 
-A stranger may have signed up: calls come with the key and the session of an account, and bring
-what the description of the API gives as an example. What they name is hostile: a domain that
-answers each question with ten others, a mail full of signatures and links.
+A stranger may have signed up, so calls carry the key and the session of an account, and the
+arguments that the API description gives as an example. The names in them are hostile: a domain that
+answers each query with ten others, a mail full of signatures and links.
 """
 
 import dataclasses
@@ -34,10 +34,10 @@ DOMAIN = "hostile.example"
 NONSENSE = "x" * 39
 
 OPTIONAL = ("q", "refresh", "reporter")
-"""Parameters that are sent though they need not be."""
+"""Optional parameters that are sent nevertheless."""
 
 SPENDING = ("delete", "revoke", "sign", "account", "deliverability", "v1/watches", "post /watches")
-"""Words of entry points that end something which other calls need, or leave work behind."""
+"""Words of entry points that delete something which other calls need, or that leave work behind."""
 
 _MANY = range(10)
 _ZONE: Mapping[str, Mapping[str, list[str]]] = {
@@ -68,7 +68,7 @@ MAIL = (
 
 
 class CountedWorker(DirectWorker):
-    """Counts the calls of one process."""
+    """A worker that counts the calls of one process."""
 
     def __init__(self, name: str, counter: Counter[str]) -> None:
         self._name = name
@@ -81,7 +81,7 @@ class CountedWorker(DirectWorker):
 
 
 class Target:
-    """A house to attack, in which each entry point can be called by its name."""
+    """An application to attack, in which each entry point can be called by its name."""
 
     def __init__(self) -> None:
         self.work: Counter[str] = Counter()
@@ -110,7 +110,7 @@ class Target:
         self.house.pass_time(1)
 
     def restore(self) -> None:
-        """Have one of all that an account can have, and a session; let a minute pass."""
+        """Create one of everything an account can have, and a session; let a minute pass."""
         house = self.house
         house.pass_time(61)
         house.receive(raw=MAIL)
@@ -139,7 +139,7 @@ class Target:
         }
 
     def _first(self, kind: str, path: str, **wanted: str) -> str:
-        """Return the id of the first one of a kind; make it where there is none."""
+        """Return the id of the first object of a kind, creating it if there is none."""
         found = self.house.get(path).json[kind]
         if not found:
             headers = {"Content-Type": "application/json"}
@@ -147,10 +147,10 @@ class Target:
             found = [self.house.ask("POST", path, data=data, headers=headers).answer().json]
         return str(found[0]["id"])
 
-    # Everything that can be reached.
+    # Entry points.
 
     def entries(self) -> Iterator[str]:
-        """List the names of all entry points."""
+        """Yield the names of all entry points."""
         for root, prefix in (("_api", "/api/v1"), ("_pages", ""), ("_dashboard", "")):
             application = vars(self.house.site.resource)[root]._app
             for rule in application.url_map.iter_rules():
@@ -185,7 +185,7 @@ class Target:
     # Calls.
 
     def call(self, entry: str) -> None:
-        """Call an entry point once, as expensive as can be."""
+        """Call an entry point once, with the most expensive arguments."""
         self._calls += 1
         self.is_whole = self.is_whole and not any(word in entry.lower() for word in SPENDING)
         kind, _, name = entry.partition(" ")
@@ -196,7 +196,7 @@ class Target:
         elif kind == "address":
             self._send(self._mailboxes()[name])
         elif kind == "port":
-            return  # what can be said there stands in the other entries
+            return  # its commands are entries of their own
         elif name.startswith("/api/v1"):
             self._ask(kind, name.removeprefix("/api/v1"))
         else:
@@ -204,7 +204,7 @@ class Target:
         self.house.pass_time(0.1)
 
     def call_as_stranger(self, entry: str) -> None:
-        """Call an entry point over HTTP once without a key or session."""
+        """Call an entry point over HTTP once, without a key or a session."""
         method, _, path = entry.partition(" ")
         path = re.sub(r"{\w+}", NONSENSE, path)
         data = b"\x1f\x8b" * 1000 if method in ("POST", "PUT", "PATCH") else None
@@ -306,14 +306,14 @@ class Target:
         return known.get(name, NONSENSE if example is None else example)
 
     def _hostile(self, example: Any) -> Any:
-        """Put hostile names, each time others, in the place of those of an example."""
+        """Replace the names of an example by hostile ones that differ in each call."""
         text = json.dumps(example).replace("example.com", f"n{self._calls}.{DOMAIN}")
         return json.loads(text)
 
-    # What they cost.
+    # Cost.
 
     def cost(self, call: Callable[[str], None], entry: str, times: int) -> Cost:
-        """Call an entry point so many times; return what all calls have cost together."""
+        """Call an entry point a number of times, and return the cost of all calls together."""
         rows, size, asked = self._rows(), self._size(), len(self.house.zone.asked)
         self.work.clear()
         for _ in range(times):
@@ -324,19 +324,19 @@ class Target:
             questions=len(self.house.zone.asked) - asked,
             **self.work,
         )
-        # What is left to be done is not to be the cost of the next entry point.
+        # Work that is left must not count for the next entry point.
         self._settle()
         return spent
 
     def _settle(self) -> None:
-        """Derive the contents of all mails, and end all analyses."""
+        """Derive the contents of all mails, and complete all analyses."""
         assembly = self.house.assembly
         for delivery_id in result_of(assembly.mail.content_store.underived(100_000)):
             run(assembly.mail.contents.of(delivery_id))
         self.house.pass_time(5)
 
     def _rows(self) -> int:
-        """Count the rows of all tables."""
+        """Return the number of rows of all tables."""
         connection = self.house.sqlite.connection
         tables = connection.execute(
             "SELECT name FROM sqlite_schema WHERE type = 'table'"
@@ -349,7 +349,7 @@ class Target:
         return total
 
     def _size(self) -> int:
-        """Return the octets of the database."""
+        """Return the size of the database in octets."""
         connection = self.house.sqlite.connection
         ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
         ((free,),) = connection.execute("PRAGMA freelist_count").fetchall()
@@ -357,7 +357,7 @@ class Target:
         return int((pages - free) * size)
 
     def close(self) -> None:
-        """Close the house."""
+        """Close the application."""
         self.house.close()
 
 

@@ -1,4 +1,4 @@
-"""Attacks on other people's accounts, by strangers who may sign in, sign up and choose names."""
+"""Attacks on accounts by strangers, who may sign in, sign up and choose names."""
 
 from contextlib import closing
 
@@ -37,7 +37,7 @@ VICTIM = "127.0.0.9"
     ],
 )
 def test_attempts_with_another_name_lock_nobody_out(house: House, name: str) -> None:
-    """However often a stranger signs in with other names, the owner of an account gets in."""
+    """Failed sign-ins with other names never lock out the owner of an account."""
     Browser(house, "192.0.2.11").sign_up("developer")
     for attempt in range(2 * PER_NAME_AND_ADDRESS.per_minute):
         Browser(house, f"192.0.2.{100 + attempt}").sign_in(name, "a wrong horse")
@@ -46,7 +46,7 @@ def test_attempts_with_another_name_lock_nobody_out(house: House, name: str) -> 
 
 
 def test_names_that_begin_alike_are_counted_apart(house: House) -> None:
-    """Two long names that fold to the same beginning do not share a counter."""
+    """Two long names with the same beginning have separate counters of failed sign-ins."""
     first, second = "\u00df" * 32 + "a", "\u00df" * 32 + "b"
     Browser(house, "192.0.2.11").sign_up(first)
     for _ in range(2 * PER_NAME_AND_ADDRESS.per_minute):
@@ -84,7 +84,7 @@ LOOKALIKES = [
 
 @pytest.mark.parametrize(("name", "lookalike"), LOOKALIKES)
 def test_names_that_look_alike_are_refused(house: House, name: str, lookalike: str) -> None:
-    """Nobody signs up with a name that people take for that of another account, either way."""
+    """A name that people could confuse with an existing account's cannot be signed up."""
     assert look_alike(name, lookalike)
     assert look_alike(lookalike, name)
     Browser(house).sign_up(lookalike)
@@ -99,14 +99,14 @@ def test_names_that_look_alike_are_refused(house: House, name: str, lookalike: s
     "name", ["anna", "bob", "ann 2", "\u00e4nn", "\u738b", "\u0438\u0432\u0430\u043d"]
 )
 def test_other_names_are_taken(house: House, name: str) -> None:
-    """A name that nobody takes for another one is free, in any alphabet."""
+    """A name that cannot be confused with another one is free, in any alphabet."""
     Browser(house).sign_up("ann")
     assert Browser(house, "192.0.2.11").sign_up(name).status == 200
 
 
 @pytest.mark.parametrize("name", ["ci", "CI", "c\u0456", "ops", "Ops", "*"])
 def test_names_that_come_with_rights_are_reserved(name: str) -> None:
-    """A name that the configuration gives a right to, or one like it, is given by the operator."""
+    """A name with rights in the configuration, or a similar one, cannot be signed up."""
     config = config_in_memory(
         accounts=CHEAP,
         webhooks=WebhookOptions(allow=("ci=10.0.0.0/8",)),
@@ -122,7 +122,7 @@ def test_names_that_come_with_rights_are_reserved(name: str) -> None:
 
 
 def test_missing_accounts_are_named_at_the_start() -> None:
-    """The log says which account an option names that does not exist, and what to do."""
+    """The log names each account that an option refers to but does not exist, and the remedy."""
     config = config_in_memory(
         webhooks=WebhookOptions(allow=("ci=10.0.0.0/8", "first=10.0.0.0/8")),
         alerts=AlertOptions(allow_recipients=("ops=@example.org", "*=a@example.org")),

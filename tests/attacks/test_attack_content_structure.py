@@ -1,6 +1,6 @@
-"""Mails built to cost time or memory while they are taken apart.
+"""Mails that are built to make parsing slow or to exhaust memory.
 
-No test measures time: each would run for minutes if a step were quadratic.
+The tests do not measure time: each would run for minutes if a step were quadratic.
 """
 
 import tracemalloc
@@ -25,7 +25,7 @@ MESSAGE_LIMIT = 25 * MIB
 
 
 def _derive_within(raw: bytes, budget: int) -> MessageContent:
-    """Derive a mail and check the memory it took beside the mail itself."""
+    """Derive a mail, and check the additional memory that this takes."""
     tracemalloc.start()
     try:
         content = derive_content(raw)
@@ -42,14 +42,14 @@ def _multipart(body: bytes, boundary: bytes = b"b") -> bytes:
 
 
 def test_a_million_parts_stop_at_the_cap() -> None:
-    """The first thousand are read, the rest is named, memory stays small."""
+    """The first thousand parts are read, the rest is reported as a problem, memory stays small."""
     content = _derive_within(_multipart(b"--b\r\n\r\nx\r\n" * 1_000_000), 20 * MIB)
     assert content.text.count("x") == MAX_PARTS
     assert any(f"more than {MAX_PARTS} parts" in problem for problem in content.problems)
 
 
 def test_a_million_empty_attachments_stop_at_the_cap() -> None:
-    """Attachments are parts too, and one of them is found as fast."""
+    """Attachments are parts too, and reading one of them is as fast."""
     raw = _multipart(b"--b\r\nContent-Type: a/b\r\n\r\n\r\n" * 900_000)
     content = _derive_within(raw, 20 * MIB)
     assert len(content.attachments) == MAX_PARTS
@@ -58,7 +58,7 @@ def test_a_million_empty_attachments_stop_at_the_cap() -> None:
 
 
 def test_nesting_stops_at_the_cap() -> None:
-    """Ten thousand multiparts inside each other neither overflow the stack nor take long."""
+    """Ten thousand nested multiparts neither overflow the stack nor take long."""
     opened = b"".join(
         b"--b%d\r\nContent-Type: multipart/mixed; boundary=b%d\r\n\r\n" % (level, level + 1)
         for level in range(10_000)
@@ -69,14 +69,14 @@ def test_nesting_stops_at_the_cap() -> None:
 
 
 def test_a_boundary_used_again_inside_itself_does_not_nest() -> None:
-    """Parts that declare their parent's boundary are its siblings, and are counted."""
+    """Parts that declare their parent's boundary are siblings of the parent, and are counted."""
     part = b"--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
     content = _derive_within(_multipart(part * 300_000), 40 * MIB)
     assert any(f"more than {MAX_PARTS} parts" in problem for problem in content.problems)
 
 
 def test_forwarded_mails_inside_each_other_are_not_followed() -> None:
-    """message/rfc822 is a leaf, however many there are inside."""
+    """message/rfc822 is a leaf, whatever it contains."""
     part = b"Content-Type: message/rfc822\r\n\r\n"
     content = _derive_within(part * 500_000, 60 * MIB)
     assert len(content.attachments) == 1
@@ -96,7 +96,7 @@ def test_forwarded_mails_inside_each_other_are_not_followed() -> None:
     ],
 )
 def test_lines_that_almost_divide_cost_nothing(line: bytes) -> None:
-    """Megabytes of near delimiters at the full depth are read once per level at most."""
+    """Megabytes of near delimiters at the full depth are read at most once per level."""
     levels = b"".join(
         b"--b%s\r\nContent-Type: multipart/mixed; boundary=b%s\r\n\r\n"
         % (b"b" * level, b"b" * (level + 1))
@@ -108,7 +108,7 @@ def test_lines_that_almost_divide_cost_nothing(line: bytes) -> None:
 
 
 def test_a_hundred_thousand_header_fields_stop_at_the_cap() -> None:
-    """The first thousand fields are listed and the body is still found."""
+    """The first thousand fields are listed, and the body is still found."""
     raw = b"Subject: s\r\n" + b"X-A: b\r\n" * 100_000 + b"\r\nbody"
     content = _derive_within(raw, 10 * MIB)
     assert len(content.header_list) == MAX_HEADER_FIELDS
@@ -118,7 +118,7 @@ def test_a_hundred_thousand_header_fields_stop_at_the_cap() -> None:
 
 
 def test_header_fields_of_many_parts_stop_at_the_cap() -> None:
-    """A thousand parts with more fields than are read cost no more than their bytes."""
+    """A thousand parts with too many fields take time in proportion to their bytes."""
     raw = _multipart((b"--b\r\n" + b"A:\r\n" * 1_500 + b"\r\n") * MAX_PARTS)
     assert _derive_within(raw, 60 * MIB).problems
 
@@ -145,7 +145,7 @@ def test_header_fields_of_many_parts_stop_at_the_cap() -> None:
     ],
 )
 def test_one_endless_header_field_is_cut(start: bytes, piece: bytes) -> None:
-    """A field of megabytes costs its first 256 KiB."""
+    """Only the first 256 KiB of a field of megabytes are read."""
     field = start + piece * (5 * MIB // len(piece))
     content = _derive_within(field + b"\r\nSubject: late\r\n\r\nbody", 160 * MIB)
     assert all(len(body) <= MAX_HEADER_BYTES for _, body in content.header_list)
@@ -177,7 +177,7 @@ def test_one_endless_header_field_is_cut(start: bytes, piece: bytes) -> None:
     ],
 )
 def test_hostile_names_and_subjects_take_linear_time(piece: bytes) -> None:
-    """Whatever repeats in From, Subject or a file name is read in one pass."""
+    """A repeated piece in From, Subject or a file name is read in one pass."""
     body = piece * (MAX_HEADER_BYTES // len(piece) // 4)
     raw = (
         b"From: " + body + b"\r\nSubject: " + body + b"\r\n"
@@ -213,7 +213,7 @@ def test_hostile_names_and_subjects_take_linear_time(piece: bytes) -> None:
     ],
 )
 def test_bodies_in_broken_encodings_take_linear_time(encoding: str, filler: bytes) -> None:
-    """Megabytes of a damaged body decode in one pass."""
+    """Megabytes of a damaged body are decoded in one pass."""
     body = filler * (5 * MIB // len(filler))
     header = f"Content-Type: text/plain; format=flowed\r\nContent-Transfer-Encoding: {encoding}"
     content = derive_content(header.encode() + b"\r\n\r\n" + body)
@@ -221,7 +221,7 @@ def test_bodies_in_broken_encodings_take_linear_time(encoding: str, filler: byte
 
 
 def test_a_line_of_25_mib_is_a_text_like_any_other() -> None:
-    """A body without a line break is kept whole; a header field is cut."""
+    """A body without a line break is kept whole, while a header field is cut."""
     content = _derive_within(b"Subject: s\r\n\r\n" + b"a" * MESSAGE_LIMIT, 400 * MIB)
     assert len(content.text) == MESSAGE_LIMIT
     content = _derive_within(b"Subject: " + b"a" * MESSAGE_LIMIT, 160 * MIB)
@@ -233,7 +233,7 @@ CHARSETS = ["utf-7", "utf-16", "utf-32", "iso-2022-jp", "iso-2022-kr", "hz", "gb
 
 @pytest.mark.parametrize("charset", CHARSETS)
 def test_any_bytes_in_any_charset_become_text(charset: str) -> None:
-    """Stateful and wide charsets decode whatever they are given, without lone surrogates."""
+    """Stateful and wide charsets decode any bytes, without lone surrogates."""
     head = f"Content-Type: text/plain; charset={charset}\r\n\r\n".encode()
     for filler in (b"\x1b$B", b"+", b"~{", b"\xff\xfe", b"\xd8\x00", b"\x00"):
         content = derive_content(head + filler * 50_001)
@@ -242,7 +242,7 @@ def test_any_bytes_in_any_charset_become_text(charset: str) -> None:
 
 
 def test_almost_nothing_is_a_mail_too() -> None:
-    """The smallest inputs give empty values."""
+    """The smallest inputs result in empty values."""
     for raw in (b"", b"\r\n", b"\n", b"\r", b"\0", b":", b"From", b"From "):
         derive_content(raw)
         assert summarize_header(raw).subject == ""

@@ -1,8 +1,8 @@
-"""Texts and pages built to make the search for links and codes slow.
+"""Texts and pages that are built to make the search for links and codes slow.
 
-Every piece is repeated to about the size that is looked at. No test measures time:
-a quadratic step over 64 KiB of candidates or 512 KiB of markup runs for
-minutes, as it did once for a digit on each line.
+Every piece is repeated to about the size that is searched. The tests do not measure time: a
+quadratic step over 64 KiB of candidates or 512 KiB of markup runs for minutes, as it once did for
+a digit on each line.
 """
 
 import sys
@@ -88,7 +88,7 @@ def _derive(piece: str, kind: str, size: int, subject: str = "Your code") -> Mes
 
 @pytest.mark.parametrize("pieces", [NUMBERS, WORDS, SIGNS, URLS, SCRIPTS, MORE_SCRIPTS, LETTERS])
 def test_hostile_text_takes_linear_time(pieces: list[str]) -> None:
-    """As much text as is searched, all of one repeated piece, ends soon and within the caps."""
+    """A searched text that repeats one piece ends soon and within the limits."""
     for piece in pieces:
         content = _derive(piece, "plain", MAX_CODE_TEXT)
         assert len(content.codes) <= MAX_CODES
@@ -111,7 +111,7 @@ CANDIDATES = {
 
 
 def _count_steps(text: str) -> int:
-    """Count the lines of Python that the search for codes takes."""
+    """Return the number of Python lines that the search for codes executes."""
     steps = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -120,7 +120,7 @@ def _count_steps(text: str) -> int:
         return trace
 
     nothing = render_visible_text(read_tree(""))
-    find_codes("Your code", "code 1234", nothing)  # reads the words
+    find_codes("Your code", "code 1234", nothing)  # loads the table of words
     previous = sys.gettrace()
     sys.settrace(trace)
     try:
@@ -132,7 +132,7 @@ def _count_steps(text: str) -> int:
 
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_the_search_takes_steps_in_proportion_to_the_text(name: str) -> None:
-    """Twice the text takes at most little more than twice the steps, 1 MiB no more than 64 KiB."""
+    """Twice the text takes about twice the steps, and 1 MiB no more than 64 KiB."""
     piece = CANDIDATES[name]
     short, long = (_count_steps(piece * (size // len(piece))) for size in (3_000, 6_000))
     assert long < 2.3 * short + 500
@@ -158,12 +158,12 @@ def test_what_lies_beyond_the_caps_is_said(piece: str) -> None:
 
 
 def test_a_subject_of_many_numbers_takes_linear_time() -> None:
-    """A subject is a text like any other."""
+    """A subject is searched like any other text."""
     assert _derive("x", "plain", 10, subject="code 1234 " * 20_000).codes
 
 
 def test_a_thousand_links_are_listed() -> None:
-    """More links than the cap are cut, in order."""
+    """Links beyond the limit are cut, and the order is kept."""
     text = " ".join(f"https://x.example/{number}" for number in range(MAX_LINKS + 500))
     content = derive_content(b"Subject: s\r\n\r\n" + text.encode())
     assert len(content.links) == MAX_LINKS

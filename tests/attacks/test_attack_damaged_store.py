@@ -1,4 +1,4 @@
-"""A database that was damaged or emptied: the daemon says so, and puts nothing in its place."""
+"""A damaged or emptied database is reported by the daemon and is never replaced."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.attack
 
 
 def engine_of(folder: Path) -> DatabaseEngine:
-    """Make the engine of a daemon that has its state in a folder."""
+    """Return the engine of a daemon with its state in a folder."""
     storage = StorageOptions(url=f"sqlite:{folder}/mailcheck.db", state_directory=str(folder))
     worker = DirectWorker()
     return database_engine(
@@ -31,7 +31,7 @@ def engine_of(folder: Path) -> DatabaseEngine:
 
 
 def filled(folder: Path) -> None:
-    """Make a database with hundreds of accounts."""
+    """Create a database with hundreds of accounts."""
     engine = engine_of(folder)
     engine.open()
     store = AccountStore(engine)
@@ -61,7 +61,7 @@ def damage(folder: Path, table: str) -> None:
 
 @pytest.mark.parametrize("table", ["account", "inbox", "api_key"])
 def test_a_damaged_page_is_not_ready(tmp_path: Path, table: str) -> None:
-    """Damage where each call looks is found by the daemon itself, before any call."""
+    """The daemon itself finds damage in pages that each call reads, before any call."""
     filled(tmp_path)
     damage(tmp_path, table)
     engine = engine_of(tmp_path)
@@ -72,7 +72,7 @@ def test_a_damaged_page_is_not_ready(tmp_path: Path, table: str) -> None:
 
 
 def test_damage_that_a_call_has_met_is_remembered(tmp_path: Path) -> None:
-    """The daemon says from the first call on that meets damage, wherever it is, and stays ready."""
+    """The daemon reports damage from the first call that meets it, and stays ready."""
     filled(tmp_path)
     damage(tmp_path, "watch")
     engine = engine_of(tmp_path)
@@ -88,7 +88,7 @@ def test_damage_that_a_call_has_met_is_remembered(tmp_path: Path) -> None:
 
 
 def emptied(folder: Path, *others: str) -> Any:
-    """Make an empty database file with other files beside it, and try to open it."""
+    """Create an empty database file with other files beside it, and try to open it."""
     (folder / "mailcheck.db").write_bytes(b"")
     for name in others:
         (folder / name).write_text("x")
@@ -101,7 +101,7 @@ def emptied(folder: Path, *others: str) -> Any:
     "left", ["api-key", "dashboard-password", "mailcheck.db-wal", "mailcheck.db.reserve"]
 )
 def test_an_emptied_database_is_not_begun_anew(tmp_path: Path, left: str) -> None:
-    """A file of 0 bytes beside what a daemon has left is an error, and stays as it is."""
+    """A file of 0 bytes beside other files of a daemon is an error and is not written to."""
     with pytest.raises(StoreDamaged, match="has 0 bytes"):
         emptied(tmp_path, left)
     assert (tmp_path / "mailcheck.db").stat().st_size == 0
@@ -109,6 +109,6 @@ def test_an_emptied_database_is_not_begun_anew(tmp_path: Path, left: str) -> Non
 
 
 def test_an_empty_file_alone_is_a_first_start(tmp_path: Path) -> None:
-    """A start that was cut off before the database was written is begun again."""
+    """A start that was interrupted before the database was written is repeated."""
     emptied(tmp_path, "mailcheck.db.lock")
     assert (tmp_path / "mailcheck.db").stat().st_size > 0

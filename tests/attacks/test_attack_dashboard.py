@@ -42,7 +42,7 @@ ELSEWHERE = [
 
 @pytest.mark.parametrize("wanted", ELSEWHERE)
 def test_signing_in_leads_nowhere_else(browser: Browser, wanted: str) -> None:
-    """Whatever ``next`` says, who has signed in stays on this site, and no header comes of it."""
+    """The sign-in never leads to another site, and ``next`` cannot inject a header."""
     browser.sign_up("ann")
     other = Browser(browser.house, "192.0.2.11")
     other.open("/sign-in")
@@ -55,12 +55,12 @@ def test_signing_in_leads_nowhere_else(browser: Browser, wanted: str) -> None:
 
 @pytest.mark.parametrize("wanted", ["/", "/keys", "/keys?a=b&c=%0d%0a", "/inbox/x#y", "/@evil"])
 def test_our_own_pages_are_reached(wanted: str) -> None:
-    """A path of this site is kept as it is."""
+    """A path of this site is kept as it was given."""
     assert own_path(wanted) == wanted
 
 
 def test_an_address_that_reads_as_another_site(browser: Browser) -> None:
-    """A path that begins with two slashes is led back to the start after the sign-in."""
+    """A path that begins with two slashes leads to the start page after the sign-in."""
     for path in ("//evil.example/%2e%2e", "//evil.example/keys", "/%2fevil.example/"):
         answer = browser.open(path)
         assert answer.status == 404
@@ -85,7 +85,7 @@ FORGED = [
 
 @pytest.mark.parametrize("forged", FORGED)
 def test_forged_cookies(house: House, browser: Browser, forged: str) -> None:
-    """A cookie that nobody was given opens nothing, and breaks nothing."""
+    """A forged cookie opens no page and causes no error."""
     browser.sign_up("ann")
     stranger = Browser(house, "192.0.2.66")
     stranger.cookies["mailcheck-session"] = forged
@@ -98,20 +98,20 @@ def test_forged_cookies(house: House, browser: Browser, forged: str) -> None:
 
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-up"])
 def test_a_token_for_who_has_no_cookie(browser: Browser, path: str) -> None:
-    """A token can't be made up for a visitor without a cookie: there is nothing to derive it of."""
+    """A token cannot be forged for a visitor without a cookie, who has no secret."""
     Browser(browser.house, "192.0.2.11").sign_up("ann")
     for secret in ("", "None", "a" * 32):
         mac = hmac.digest(secret.encode(), b"mailcheck form token", "sha256")
         token = urlsafe_b64encode(bytes(len(mac)) + mac).decode().rstrip("=")
         if secret:
-            assert token == FormSecret(secret, bytes).token(), "this is how tokens are made"
+            assert token == FormSecret(secret, bytes).token(), "tokens are derived like this"
         answer = browser.post(path, name="ann", password="correct horse", **{"form-token": token})
         assert answer.status == 403
         assert "mailcheck-session" not in browser.cookies
 
 
 def test_a_cookie_beside_the_real_one(browser: Browser) -> None:
-    """Two different sessions in one request are none: neither was chosen by a plan of ours."""
+    """A request with two different sessions has none, because mailcheck never sets two."""
     browser.sign_up("ann")
     other = Browser(browser.house, "192.0.2.11")
     other.sign_up("bob")
@@ -123,7 +123,7 @@ def test_a_cookie_beside_the_real_one(browser: Browser) -> None:
 
 
 def test_what_the_store_holds_opens_nothing(browser: Browser) -> None:
-    """Who reads the database gets no session, no invitation and no password out of it."""
+    """A copy of the database contains no usable session, invitation or password."""
     browser.sign_up("ann")
     secret = browser.cookies["mailcheck-session"]
     writer = browser.house.sqlite.connection
@@ -153,7 +153,7 @@ SCRIPTS = [
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_scripts_in_names(browser: Browser, name: str) -> None:
-    """A name of an account or a key is text wherever it stands; the page stays well formed."""
+    """A name of an account or a key is shown as text everywhere, and pages stay well-formed."""
     browser.sign_up(name)
     browser.open("/keys")
     created = browser.submit("/keys", name=name)
@@ -171,7 +171,7 @@ def test_scripts_in_names(browser: Browser, name: str) -> None:
 
 @pytest.mark.parametrize("text", SCRIPTS)
 def test_scripts_in_addresses(browser: Browser, text: str) -> None:
-    """What stands in a path or a parameter is text on the page that answers."""
+    """Text in a path or a parameter is shown as text on the page that answers."""
     for path in (
         f"/{quote(text, safe='')}",
         f"/sign-in?next={quote(text)}",
@@ -183,7 +183,7 @@ def test_scripts_in_addresses(browser: Browser, text: str) -> None:
 
 
 def test_names_of_operators_are_text_too(house: House, browser: Browser) -> None:
-    """An account that the command line made may have any name at all, and is shown as it is."""
+    """An account that was created on the command line may have any name, which is shown as text."""
     name = "<b>\x1b[31m\u202e\ud83d</b>".encode("utf-8", "replace").decode()
     account: Account = run(house.assembly.accounts.keep.add(name))
     run(house.assembly.accounts.keep.issue_key(account, "\x00<i>\x7f"))
@@ -206,7 +206,7 @@ def test_names_of_operators_are_text_too(house: House, browser: Browser) -> None
     ],
 )
 def test_headers_of_strangers_are_not_believed(browser: Browser, field: str) -> None:
-    """What a request says of its own address stands on no page."""
+    """Header fields about a request's own address have no effect on pages."""
     for path in ("/", "/sign-in", "/nowhere"):
         body = browser.open(path, field).body
         assert b"evil.example" not in body
@@ -214,7 +214,7 @@ def test_headers_of_strangers_are_not_believed(browser: Browser, field: str) -> 
 
 
 def test_the_token_does_not_leave_by_a_referrer(browser: Browser) -> None:
-    """No address that a page is reached under holds a secret but an invitation's."""
+    """No address of a page contains a secret except that of an invitation."""
     browser.sign_up("ann")
     browser.open("/keys")
     secrets = {browser.page.form_token, *browser.cookies.values()}
@@ -223,7 +223,7 @@ def test_the_token_does_not_leave_by_a_referrer(browser: Browser) -> None:
 
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-up"])
 def test_long_fields(browser: Browser, path: str) -> None:
-    """Fields of any length are refused without being hashed or kept."""
+    """Fields that are too long are rejected without being hashed or stored."""
     browser.open(path)
     for form in ({"name": "x" * 20_000, "password": "y"}, {"name": "x", "password": "y" * 60_000}):
         assert browser.submit(path, **form).status in (400, 403)

@@ -1,4 +1,4 @@
-"""Mails and pre-flights made to cost much: questions to DNS, places, memory."""
+"""Mails and preflights that are built to use many DNS queries, slots or memory."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,13 +22,13 @@ from tests.web.scored_house import ScoredHouse
 pytestmark = pytest.mark.attack
 
 LIST_QUESTIONS = 2 * (20 + 12 * MAX_NAMES)
-"""Of one mail: is it listed, and where it is, why."""
+"""DNS queries for one mail: whether it is listed, and the reason for each listing."""
 
 
 class Amplifier:
-    """A resolver to whose answers there is always one more question: all that an attacker can say.
+    """A resolver whose answers always lead to another query, as an attacker's zone could.
 
-    ``asked`` are the questions, in order.
+    ``asked`` are the queries, in order.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Amplifier:
     def _texts(self, question: DnsQuestion) -> list[str]:
         name = question.name.removesuffix(".")
         if question.rdtype == "A":
-            # Names of lists are listed; the others have many addresses, none of them the client's.
+            # Names of lists are listed; others have many addresses but not that of the client.
             is_list = not name.endswith("attack.example")
             return ["127.0.0.2"] if is_list else [f"8.8.1.{number}" for number in range(1, 100)]
         if question.rdtype in ("MX", "PTR"):
@@ -69,7 +69,7 @@ def _quote(text: str) -> list[str]:
 
 
 def hostile_mail() -> bytes:
-    """Give a mail with many authors, signers, sealers and linked domains."""
+    """Return a mail with many authors, signers, sealers and linked domains."""
     authors = ", ".join(f"<a@author{number}.attack.example>" for number in range(100))
     links = "\r\n".join(f"https://www.link{n}.example/" for n in range(1_000))
     text = MAIL.partition(b"\r\n\r\n")[0].split(b"\r\n", 1)[1]
@@ -91,7 +91,7 @@ def hostile_mail() -> bytes:
 
 
 def ask_all(raw_message: bytes, sender: str) -> Amplifier:
-    """Score a mail over the resolver that never has enough."""
+    """Score a mail with the amplifying resolver."""
     zone = Amplifier()
     mail = received(raw_message, envelope_sender=sender, helo_name="helo.attack.example")
     run(scorer(zone).score(mail))
@@ -101,7 +101,7 @@ def ask_all(raw_message: bytes, sender: str) -> Amplifier:
 @pytest.mark.parametrize("sign", [bytes, RSA.sign], ids=["hostile mail", "signed as well"])
 @pytest.mark.parametrize("author", [b"", b"<a@b.c.d.e.f.g.attack.example>\r\nX-From: "])
 def test_questions_of_one_mail(author: bytes, sign: Callable[[bytes], bytes]) -> None:
-    """However much a mail names, no more is asked about it than for the fullest honest one."""
+    """A mail never causes more queries than the fullest honest one, whatever it names."""
     mail = sign(hostile_mail().replace(b"\r\nFrom: ", b"\r\nFrom: " + author))
     asked = ask_all(mail, "a.b.c.d@x.y.attack.example").asked
     assert MAX_QUESTIONS / 2 < len(asked) <= MAX_QUESTIONS + LIST_QUESTIONS
@@ -123,7 +123,7 @@ LONG: dict[str, bytes] = {
 
 @pytest.mark.parametrize("raw_message", LONG.values(), ids=LONG)
 def test_the_size_of_a_report(raw_message: bytes) -> None:
-    """What is kept of a mail's test for a week is bounded, whatever the mail holds."""
+    """The stored result of a mail's test has a maximum size, whatever the mail contains."""
     transcript = tuple(f"C: RCPT TO:<{number}@x.example>" for number in range(500))
     mail = received(raw_message, helo_name="h" * 500, transcript=transcript)
     report = run(scorer(Amplifier()).score(mail))
@@ -132,7 +132,7 @@ def test_the_size_of_a_report(raw_message: bytes) -> None:
 
 @pytest.fixture
 def scored() -> Iterator[ScoredHouse]:
-    """A house over the zone of a perfect sender."""
+    """An application with the zone of a perfect sender."""
     scored = ScoredHouse()
     yield scored
     scored.close()
@@ -142,7 +142,7 @@ DMARC = {"name": "_dmarc.sender.example", "type": "TXT", "value": "v=DMARC1; p=r
 
 
 def begin(scored: ScoredHouse, test_id: str, key: str = "") -> Pending:
-    """Begin a pre-flight that ends when the content filter answers."""
+    """Begin a preflight that ends when the content filter answers."""
     pending = scored.house.ask(
         "POST", f"/test/{test_id}/preflight", key=key, json={"records": [DMARC]}
     )
@@ -151,7 +151,7 @@ def begin(scored: ScoredHouse, test_id: str, key: str = "") -> Pending:
 
 
 def test_preflights_of_one_account(scored: ScoredHouse) -> None:
-    """So many are under way and no more; each that ends, or is left alone, makes room."""
+    """The number of running preflights is limited; an ended or abandoned one frees its slot."""
     test_id, _ = scored.scored()
     scored.content_filter.holds = True
     pending = [begin(scored, test_id) for _ in range(MAX_OF_ACCOUNT)]
@@ -165,7 +165,7 @@ def test_preflights_of_one_account(scored: ScoredHouse) -> None:
 
 
 def test_preflights_of_all(scored: ScoredHouse) -> None:
-    """Many accounts together have a bound as well, and what fails leaves nothing taken."""
+    """All accounts together have a limit as well, and a failed preflight frees its slot."""
     callers = []
     for number in range(MAX_AT_ONCE // MAX_OF_ACCOUNT + 1):
         key = scored.house.issue_key(scored.house.add_account(f"account {number}"))
@@ -183,7 +183,7 @@ def test_preflights_of_all(scored: ScoredHouse) -> None:
 
 
 class Circle:
-    """A resolver behind whose every name stands a CNAME to the next of the proposed ones."""
+    """A resolver in which every name is a CNAME to the next of the proposed names."""
 
     def __init__(self) -> None:
         self.asked: list[DnsQuestion] = []
@@ -196,7 +196,7 @@ class Circle:
 
 
 def test_names_that_lead_on_for_ever() -> None:
-    """CNAMEs that are proposed and published in turn make no flood of questions."""
+    """Alternating proposed and published CNAMEs do not cause a flood of queries."""
     zone: Any = Circle()
     names = [f"{number}.attack.example" for number in range(MAX_RECORDS)]
     records = [RecordToPublish(f"p{name}", "CNAME", f"q{name}.") for name in names]

@@ -1,6 +1,6 @@
-"""Mails and keys built to make verifying signatures slow.
+"""Mails and keys that are built to make verifying signatures slow.
 
-Most tests measure no time: each would run for minutes if a step were quadratic.
+Most tests do not measure time: each would run for minutes if a step were quadratic.
 """
 
 import base64
@@ -38,14 +38,14 @@ RUNS = [b" \t", b" \r\n\t"]
 
 
 def run_of(blank: bytes, size: int = BLANKS) -> bytes:
-    """Repeat blanks up to a size."""
+    """Return blanks of a total size."""
     return blank * (size // len(blank))
 
 
 @pytest.mark.parametrize("blank", RUNS)
 @pytest.mark.parametrize("form", ["relaxed/relaxed", "simple/simple"])
 def test_megabytes_of_blanks_in_the_body(blank: bytes, form: str) -> None:
-    """Inside a line, before its end and at the end of the mail."""
+    """Blanks inside a line, before its end and at the end of the mail are read in linear time."""
     run = run_of(blank)
     mail = HEADER + run + b"x" + run + b"\r\n" + run + b"\r\n"
     assert verify_only_signature(RSA.sign(mail, form)).result is AuthResult.PASS
@@ -54,7 +54,7 @@ def test_megabytes_of_blanks_in_the_body(blank: bytes, form: str) -> None:
 @pytest.mark.parametrize("blank", RUNS)
 @pytest.mark.parametrize("form", ["relaxed/relaxed", "simple/simple"])
 def test_megabytes_of_blanks_in_a_signed_field(blank: bytes, form: str) -> None:
-    """A field that a signature covers."""
+    """Blanks in a field that a signature covers are read in linear time."""
     mail = MAIL.replace(b"Hello   there", b"Hello" + run_of(blank) + b"x")
     assert verify_only_signature(RSA.sign(mail, form)).result is AuthResult.PASS
 
@@ -62,7 +62,7 @@ def test_megabytes_of_blanks_in_a_signed_field(blank: bytes, form: str) -> None:
 @pytest.mark.parametrize("blank", RUNS)
 @pytest.mark.parametrize("tag", [b"v=", b"a=", b"c=", b"d=", b"h=", b"t=", b"bh=", b"b="])
 def test_megabytes_of_blanks_in_a_signature(tag: bytes, blank: bytes) -> None:
-    """Before and behind each tag; only around the value of ``b=`` they are not signed."""
+    """Blanks before and after each tag are read in linear time, signed or not (around ``b=``)."""
     signed = RSA.sign(MAIL, "simple/simple")
     place = signed.index(b"\r\n " + tag) + 3 if tag != b"v=" else signed.index(tag)
     behind = place + len(tag)
@@ -77,7 +77,7 @@ def test_megabytes_of_blanks_in_a_signature(tag: bytes, blank: bytes) -> None:
     [b";", b"a=b; ", b" b", b"x", b"=", b"\r\n x", b"b=", b":", b"\xff", b"h= :", b"\xc3\xa4."],
 )
 def test_megabytes_of_tags(piece: bytes) -> None:
-    """A signature that never ends is too long to be read, whatever repeats in it."""
+    """An endless signature is too long to be read, whatever repeats in it."""
     mail = b"DKIM-Signature: v=1;" + run_of(piece) + b"\r\n" + MAIL
     assert verify_only_signature(mail).fault is SignatureFault.MALFORMED
     whole = RSA.sign(MAIL, tags={"n": "x" * 1000})
@@ -86,7 +86,7 @@ def test_megabytes_of_tags(piece: bytes) -> None:
 
 
 def test_fifty_signatures_of_a_large_mail() -> None:
-    """Ten are verified, each form of the body is made once, memory stays within reason."""
+    """Ten signatures are verified, each form of the body is made once, and memory stays small."""
     line = b"The quick  brown fox jumps over the lazy dog.  " * 20 + b"\r\n"
     mail = HEADER + line * (MESSAGE_LIMIT // len(line))
     tops = [RSA.sign(mail, form)[: -len(mail)] for form in ("relaxed/relaxed", "simple/simple")]
@@ -104,13 +104,13 @@ def test_fifty_signatures_of_a_large_mail() -> None:
 
 @pytest.mark.parametrize("line", [b"\r\n", b"x\r\n", b" \r\n", b"\r\r\n", b"\n", b"a "])
 def test_large_bodies_of_tiny_lines(line: bytes) -> None:
-    """Twenty-five megabytes of line ends or single letters."""
+    """Twenty-five megabytes of line ends or single letters are read in linear time."""
     mail = RSA.sign(MAIL) + run_of(line, MESSAGE_LIMIT)
     assert verify_only_signature(mail).fault in (None, SignatureFault.BODY_CHANGED)
 
 
 def test_a_million_signatures() -> None:
-    """The fields that are too many make none of them readable, in no time."""
+    """With too many fields no signature is read, and this is noticed at once."""
     headers, unchecked = read_signatures(b"DKIM-Signature: v=1\r\n" * 1_000_000 + MAIL)
     assert len(headers) == MAX_SIGNATURES
     assert unchecked > 0
@@ -118,7 +118,7 @@ def test_a_million_signatures() -> None:
 
 
 def test_thousands_of_field_names() -> None:
-    """Each name that a signature covers is found at once, those that are not there too."""
+    """Each field that a signature covers is found at once, and so is its absence."""
     names = [f"x{number}" for number in range(8000)]
     header = "".join(f"{name}: v\r\n" for name in names).encode()
     there = RSA.sign(header + MAIL, fields=("from", *names))
@@ -129,14 +129,14 @@ def test_thousands_of_field_names() -> None:
 
 
 def test_large_fields_signed_by_all() -> None:
-    """Ten signatures over twenty megabytes of header."""
+    """Ten signatures over twenty megabytes of header are verified in linear time."""
     mail = b"Subject: " + b"y " * (10 * MIB) + b"\r\n" + MAIL
     top = ED25519.sign(mail, fields=(*SIGNED_FIELDS, "subject"))[: -len(mail)]
     assert len(verify_all_signatures(top * 10 + mail).passing) == MAX_SIGNATURES
 
 
 def test_a_key_made_to_be_slow() -> None:
-    """An RSA key with a huge exponent is not computed with."""
+    """An RSA key with a huge exponent is rejected without a computation."""
     loaded = load_der_public_key(base64.b64decode(RSA.public))
     assert isinstance(loaded, RSAPublicKey)
     modulus = loaded.public_numbers().n
@@ -150,7 +150,7 @@ def test_a_key_made_to_be_slow() -> None:
 
 @pytest.mark.parametrize("zeros", [1, 30_000])
 def test_signatures_longer_than_their_key(zeros: int) -> None:
-    """The right number with zeros before it is not a signature (RFC 8017 8.2.2)."""
+    """The correct number with leading zeros is not a signature (RFC 8017 8.2.2)."""
     signed = RSA.sign(MAIL)
     start = signed.index(b"b=", signed.index(b"h=from"))
     end = signed.index(b"From: Ann")
@@ -163,7 +163,7 @@ def test_signatures_longer_than_their_key(zeros: int) -> None:
 
 @pytest.mark.parametrize("blank", RUNS)
 def test_megabytes_of_blanks_in_arc_fields(blank: bytes) -> None:
-    """In a seal, and in a field that every set covers."""
+    """Blanks in a seal, and in a field that every set covers, are read in linear time."""
     sealed = RSA.seal(MAIL).replace(b"cv=none", b"cv=none;" + run_of(blank) + b"n=1")
     assert verify_arc_chain(sealed).result is AuthResult.FAIL
     mail = MAIL.replace(b"Hello   there", b"Hello" + run_of(blank, MIB) + b"x")
@@ -173,7 +173,7 @@ def test_megabytes_of_blanks_in_arc_fields(blank: bytes) -> None:
 
 
 def test_a_large_chain_is_not_read() -> None:
-    """Every seal covers nearly all sets: their size is bounded."""
+    """Every seal covers nearly all sets, so the size of a chain is limited."""
     chain = read_chain(
         b"".join(b"ARC-Seal: i=%d;%s\r\n" % (n, b"x" * MIB) for n in range(20)) + MAIL
     )
@@ -190,14 +190,14 @@ def test_time_grows_with_the_size(place: bytes) -> None:
 
 
 def key_of(bits: int) -> str:
-    """Give a key record of so many bits, with the slowest exponent that is allowed."""
+    """Return a key record of so many bits, with the slowest exponent that is allowed."""
     numbers = RSAPublicNumbers((1 << MAX_EXPONENT_BITS) - 1, (1 << bits) - 1)
     der = numbers.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return f"v=DKIM1; p={base64.b64encode(der).decode()}"
 
 
 def forge(bits: int) -> bytes:
-    """Give ten signatures whose body hash is right and whose value has the length of a key."""
+    """Return ten signatures with a correct body hash, whose value has the length of a key."""
     signed = RSA.sign(MAIL)
     start = signed.index(b"b=", signed.index(b"h=from"))
     end = signed.index(b"From: Ann")
@@ -207,7 +207,7 @@ def forge(bits: int) -> bytes:
 
 @pytest.mark.timeout(60)
 def test_keys_made_to_be_slow_by_their_length() -> None:
-    """A key longer than OpenSSL takes is not computed with; ten of the longest take a moment."""
+    """A key longer than OpenSSL supports is rejected; ten of the longest take a moment."""
     (refused, *_) = verify_all_signatures(
         forge(24_000), zone_of({RSA.key_name: key_of(24_000)})
     ).signatures

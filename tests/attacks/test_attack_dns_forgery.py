@@ -1,4 +1,4 @@
-"""Forged DNS replies: only the server that was asked can answer, and only the question asked."""
+"""Forged DNS replies: only the queried server can answer, and only the question of the query."""
 
 import os
 from typing import Any, cast
@@ -32,23 +32,23 @@ FORGED = "bank.example. 60 IN A 203.0.113.66"
 
 @pytest.fixture
 def network() -> ScriptedNetwork:
-    """Give a network on which everybody may send everything."""
+    """A network on which every host may send to every port."""
     return ScriptedNetwork()
 
 
 @pytest.fixture
 def stub(network: ScriptedNetwork) -> StubResolver:
-    """Give a resolver that trusts one server."""
+    """A resolver with one server."""
     return StubResolver(network, [SERVER], ResolverSettings(), network.random_bytes)
 
 
 def forged_reply(query: DatagramQuery) -> bytes:
-    """Write what the forger wants us to believe, with everything right."""
+    """Return the forged reply, with everything else correct."""
     return build_reply(query.message, (FORGED,)).to_wire()
 
 
 def assert_honest(answers: list[Any]) -> None:
-    """Check that the lookup ended with what the server said."""
+    """Check that the lookup ended with the answer of the server."""
     (answer,) = answers
     assert answer.status is DnsStatus.FOUND
     assert [record.to_text() for record in answer.records] == ["192.0.2.1"]
@@ -58,7 +58,7 @@ def assert_honest(answers: list[Any]) -> None:
     "sender", [SECOND_SERVER, Server(SERVER.host, 5353), Server("::ffff:192.0.2.53")]
 )
 def test_forged_sender(network: ScriptedNetwork, stub: StubResolver, sender: Server) -> None:
-    """A reply from another address or port is dropped, and the honest one still counts."""
+    """A reply from another address or port is dropped, and the honest one is still accepted."""
     answers = collect(stub.lookup(QUESTION))
     (query,) = network.queries
     query.send_from(forged_reply(query), sender)
@@ -68,7 +68,7 @@ def test_forged_sender(network: ScriptedNetwork, stub: StubResolver, sender: Ser
 
 
 def test_forged_ids(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """All wrong ids together are dropped, and the honest reply still counts."""
+    """Replies with all wrong ids are dropped, and the honest reply is still accepted."""
     answers = collect(stub.lookup(QUESTION))
     (query,) = network.queries
     forged = forged_reply(query)
@@ -87,7 +87,7 @@ def test_forged_ids(network: ScriptedNetwork, stub: StubResolver) -> None:
 def test_forged_question(
     network: ScriptedNetwork, stub: StubResolver, name: str, rdtype: str
 ) -> None:
-    """A reply with the right id to another question is dropped, even in another case only."""
+    """A reply with the right id to another question is dropped, even if only its case differs."""
     answers = collect(stub.lookup(QUESTION))
     (query,) = network.queries
     other = dns.message.make_query(name, rdtype, id=query.message.id)
@@ -98,7 +98,7 @@ def test_forged_question(
 
 
 def test_forged_port(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A reply with everything right that comes to another port of ours is dropped."""
+    """A correct reply to another port of the resolver is dropped."""
     answers = [
         collect(stub.lookup(DnsQuestion(f"h{number}.example", "A"))) for number in range(100)
     ]
@@ -111,7 +111,7 @@ def test_forged_port(network: ScriptedNetwork, stub: StubResolver) -> None:
 
 
 def test_forged_denial_without_question(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A bare header, which needs no knowledge of the question, can't deny the name."""
+    """A bare header, which needs no knowledge of the question, cannot deny a name."""
     answers = collect(stub.lookup(QUESTION))
     (query,) = network.queries
     query.send(query.wire[:2] + b"\x81\x83" + bytes(8))
@@ -122,7 +122,7 @@ def test_forged_denial_without_question(network: ScriptedNetwork, stub: StubReso
 
 
 def test_forged_unrequested_records(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """Records of other names that ride on an honest reply are not believed."""
+    """Additional records of other names in an honest reply are ignored."""
     answers = collect(stub.lookup(QUESTION))
     network.queries[0].reply(HONEST, "login.bank.example. 9999 IN A 203.0.113.66")
     assert_honest(answers)
@@ -132,7 +132,7 @@ def test_forged_unrequested_records(network: ScriptedNetwork, stub: StubResolver
 
 
 def test_ids_in_use_are_not_taken_twice() -> None:
-    """Two questions that wait on one port never share an id, whatever the dice say."""
+    """Two queries that wait on one port never share an id, even if the random numbers repeat."""
     network = ScriptedNetwork()
     dice = iter([b"\0\1", b"\0\1", b"\0\1", b"\0\2"])
     stub = StubResolver(network, [SERVER], ResolverSettings(), lambda _: next(dice))
@@ -150,7 +150,7 @@ class HonestServer(DatagramProtocol):
         self.forger = forger
 
     def datagramReceived(self, datagram: bytes, addr: Any) -> None:
-        """Answer after the forger has sent everything right, but from a port of its own."""
+        """Answer after the forger, who sends a correct reply from a port of its own."""
         query = dns.message.from_wire(datagram)
         assert self.forger.transport is not None
         assert self.transport is not None
@@ -159,7 +159,7 @@ class HonestServer(DatagramProtocol):
 
 
 async def test_forged_on_loopback() -> None:
-    """With real sockets, too, only the server that was asked is heard."""
+    """With real sockets, too, only replies of the queried server are accepted."""
     from twisted.internet import reactor
 
     network = cast(DnsReactor, reactor)

@@ -1,4 +1,4 @@
-"""Malformed DNS replies: garbage costs a try, never a wrong answer, a crash or much time."""
+"""Malformed DNS replies cost one attempt, but cause no wrong answer, crash or long computation."""
 
 import struct
 from collections.abc import Callable
@@ -29,7 +29,7 @@ QUESTION_END = 12 + len(b"\3www\7example\0\0\x10\0\1")
 
 
 def resolve(reply: Callable[[Query], bytes], *, by_stream: bool = False) -> DnsAnswer | None:
-    """Answer every try of a lookup with these bytes; give what it ended with, if it has ended."""
+    """Answer each attempt with these bytes; return the answer, or ``None`` while it is pending."""
     network = ScriptedNetwork()
     stub = StubResolver(network, [SERVER], ResolverSettings(), network.random_bytes)
     answers = collect(stub.lookup(QUESTION))
@@ -41,18 +41,18 @@ def resolve(reply: Callable[[Query], bytes], *, by_stream: bool = False) -> DnsA
             query.reply(flags=dns.flags.TC)
             query = network.accept()
         query.send(reply(query))
-        network.advance(0)  # large replies are read in a turn of their own
+        network.advance(0)  # large replies are read in a reactor turn of their own
     assert answered <= 3 * (MAX_LINKS + 1)
     return answers[0] if answers else None
 
 
 def whole_reply(query: Query) -> bytes:
-    """Write an honest reply: two texts behind a CNAME."""
+    """Return an honest reply: two texts behind a CNAME."""
     return build_reply(query.message, RECORDS).to_wire()
 
 
 def raw_reply(query: Query, answer: bytes, records: int = 1) -> bytes:
-    """Write a reply whose answer section is these bytes."""
+    """Return a reply with these bytes as its answer section."""
     header = query.wire[:2] + b"\x81\x80" + struct.pack("!4H", 1, records, 0, 0)
     return header + query.wire[12:QUESTION_END] + answer
 
@@ -63,7 +63,7 @@ def _cut(reply: Callable[[Query], bytes], length: int, query: Query) -> bytes:
 
 @pytest.mark.parametrize("by_stream", [False, True])
 def test_malformed_cut(by_stream: bool) -> None:
-    """A reply cut off anywhere is whole or nothing: records are never lost in silence."""
+    """A reply that is cut off is used whole or not at all: records are never lost silently."""
     whole = resolve(whole_reply, by_stream=by_stream)
     assert whole is not None
     assert len(whole.records) == 2
@@ -74,7 +74,7 @@ def test_malformed_cut(by_stream: bool) -> None:
 
 
 def test_malformed_cut_denial() -> None:
-    """A denial that is cut off denies nothing."""
+    """A denial that is cut off does not deny the name."""
 
     def denial(query: Query) -> bytes:
         return build_reply(query.message, authority=(SOA,), rcode=dns.rcode.NXDOMAIN).to_wire()
@@ -89,7 +89,7 @@ def test_malformed_cut_denial() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), min_size=1, max_size=8))
 def test_malformed_changes(changes: list[tuple[int, int]]) -> None:
-    """Whatever octets are changed, a lookup ends with a value, or waits for a better reply."""
+    """With any octets changed, a lookup returns a value or waits for a better reply."""
 
     def changed(query: Query) -> bytes:
         wire = bytearray(whole_reply(query))
@@ -103,7 +103,7 @@ def test_malformed_changes(changes: list[tuple[int, int]]) -> None:
 
 @given(st.binary(max_size=200))
 def test_malformed_stream(rest: bytes) -> None:
-    """Random octets over TCP, too, are no answer and no crash."""
+    """Random octets over TCP are neither an answer nor a crash."""
     answer = resolve(lambda query: query.wire[:2] + rest, by_stream=True)
     assert answer is None or answer.status in (DnsStatus.TIMEOUT, DnsStatus.SERVFAIL)
 
@@ -113,14 +113,14 @@ def test_malformed_stream(rest: bytes) -> None:
     [
         struct.pack("!H", 0xC000 | QUESTION_END),  # points to itself
         struct.pack("!H", 0xC000 | (QUESTION_END + 20)),  # points forward
-        b"\1a" + struct.pack("!H", 0xC000 | QUESTION_END),  # grows for ever
+        b"\1a" + struct.pack("!H", 0xC000 | QUESTION_END),  # becomes longer without end
         b"\xff\xff",
         b"\x80\x0c",  # reserved kind of label
         b"\x3f" * 64,
     ],
 )
 def test_malformed_compression(owner: bytes) -> None:
-    """Loops of compression pointers end, as garbage."""
+    """A reply with a loop of compression pointers is dropped as malformed."""
     record = owner + struct.pack("!HHIH", 16, 1, 60, 2) + b"\1x"
     answer = resolve(lambda query: raw_reply(query, record + record, 2))
     assert answer is not None
@@ -140,7 +140,7 @@ def test_malformed_loop_in_one_reply() -> None:
 
 
 def test_malformed_large_text() -> None:
-    """As many texts as are read arrive whole over TCP."""
+    """The maximum number of texts arrives completely over TCP."""
     text = b"\x78" + b"x" * 120
     count = MAX_RECORDS
     record = b"\xc0\x0c" + struct.pack("!HHIH", 16, 1, 60, len(text))
@@ -155,7 +155,7 @@ def test_malformed_large_text() -> None:
 
 
 def test_malformed_larger_than_a_message() -> None:
-    """What is cut off even over TCP (100 KB of text) could not be found out: it is not "no"."""
+    """A reply that is truncated even over TCP (100 KB of text) is undetermined, not "no"."""
 
     def truncated(query: Query) -> bytes:
         return build_reply(query.message, RECORDS, flags=dns.flags.TC).to_wire()

@@ -1,4 +1,4 @@
-"""DNS servers that stall, hang up or are down: a lookup ends in time, and leaves nothing open."""
+"""DNS servers that stall, disconnect or are down: a lookup ends in time and leaves no socket."""
 
 import os
 import socket
@@ -27,13 +27,13 @@ SETTINGS = ResolverSettings(try_timeouts=(1.0,), deadline=5.0)
 
 @pytest.fixture
 def network() -> ScriptedNetwork:
-    """Give a network whose servers say what the test makes them say."""
+    """A network with servers that the test controls."""
     return ScriptedNetwork()
 
 
 @pytest.fixture
 def answers(network: ScriptedNetwork) -> list[Any]:
-    """Give what a lookup ends with whose first reply was truncated."""
+    """The results of a lookup whose first reply was truncated."""
     stub = StubResolver(network, [SERVER], SETTINGS, network.random_bytes)
     results = collect(stub.lookup(QUESTION))
     network.queries[0].reply(flags=dns.flags.TC)
@@ -41,14 +41,14 @@ def answers(network: ScriptedNetwork) -> list[Any]:
 
 
 def assert_gave_up(network: ScriptedNetwork, answers: list[Any], stream: StreamQuery) -> None:
-    """Check that the lookup has timed out and the connection is gone."""
+    """Check that the lookup has timed out and the connection is closed."""
     assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
     assert stream.transport.disconnecting
     assert network.getDelayedCalls() == []
 
 
 def test_stalling_never_accepts(network: ScriptedNetwork, answers: list[Any]) -> None:
-    """A connection that is never made costs the timeout of the try."""
+    """A connection that is never established costs the timeout of the attempt."""
     network.advance(0.9)
     assert answers == []
     network.advance(0.2)
@@ -58,14 +58,14 @@ def test_stalling_never_accepts(network: ScriptedNetwork, answers: list[Any]) ->
 
 
 def test_stalling_says_nothing(network: ScriptedNetwork, answers: list[Any]) -> None:
-    """A server that accepts and says nothing costs the timeout, and is hung up on."""
+    """A silent server costs the timeout, and its connection is closed."""
     stream = network.accept()
     network.advance(1.1)
     assert_gave_up(network, answers, stream)
 
 
 def test_stalling_drips(network: ScriptedNetwork, answers: list[Any]) -> None:
-    """A server that drips its reply can't keep the lookup waiting beyond the timeout."""
+    """A server that sends its reply drop by drop cannot delay the lookup beyond the timeout."""
     stream = network.accept()
     wire = build_reply(stream.message, (TEXT,)).to_wire()
     for octet in (len(wire).to_bytes(2, "big") + wire)[:11]:
@@ -76,7 +76,7 @@ def test_stalling_drips(network: ScriptedNetwork, answers: list[Any]) -> None:
 
 @pytest.mark.parametrize("octets", [b"", b"\0", b"\x10\xff", b"\0\x20abcd"])
 def test_stalling_hangs_up(network: ScriptedNetwork, answers: list[Any], octets: bytes) -> None:
-    """A server that hangs up before its reply is whole has no answer."""
+    """A server that closes the connection before its reply is complete has no answer."""
     stream = network.accept()
     stream.protocol.dataReceived(octets)
     stream.protocol.connectionLost(Failure(ConnectionDone()))
@@ -95,7 +95,7 @@ def test_stalling_nonsense(network: ScriptedNetwork, answers: list[Any], octets:
 
 
 def test_stalling_foreign_reply(network: ScriptedNetwork, answers: list[Any]) -> None:
-    """A reply over TCP with another id, or to another question, is none."""
+    """A reply over TCP with another id, or to another question, is not accepted."""
     stream = network.accept()
     wire = bytearray(build_reply(stream.message, (TEXT,)).to_wire())
     wire[0] ^= 1
@@ -106,7 +106,7 @@ def test_stalling_foreign_reply(network: ScriptedNetwork, answers: list[Any]) ->
 
 
 def test_stalling_more_than_asked(network: ScriptedNetwork, answers: list[Any]) -> None:
-    """What a server sends behind its reply is not read."""
+    """Data that a server sends after its reply is not read."""
     stream = network.accept()
     stream.reply(TEXT)
     assert stream.transport.disconnecting
@@ -116,7 +116,7 @@ def test_stalling_more_than_asked(network: ScriptedNetwork, answers: list[Any]) 
 
 
 async def test_stalling_resolver_down() -> None:
-    """With real sockets: where no server runs lookups have timed out, long before any deadline."""
+    """With real sockets: without a running server, lookups fail long before any deadline."""
     from twisted.internet import reactor
 
     network = cast(DnsReactor, reactor)
@@ -133,7 +133,7 @@ async def test_stalling_resolver_down() -> None:
 
 
 async def test_stalling_no_answer_fits() -> None:
-    """A real server that holds 100 KB of text can't say so in any message: that is not "no"."""
+    """A real server whose 100 KB of text fit no message is undetermined, not "no"."""
     from twisted.internet import reactor
 
     texts = [f"{number:03d} " + "x" * 240 for number in range(420)]

@@ -1,6 +1,6 @@
-"""Hostile mail on the pages, read by a parser: what a browser would be handed.
+"""Hostile mail on the pages, as a parser sees the documents that a browser gets.
 
-`tests/browser/test_browser_hostile_mail.py` hands the same mails to a browser.
+`tests/browser/test_browser_hostile_mail.py` loads the same mails in a browser.
 """
 
 import re
@@ -22,13 +22,13 @@ pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 MAILS = read_hostile_mails()
 
 OWN = frozenset(("html", "head", "meta", "title", "link", "style", "body"))
-"""Elements of the frame's document that are not the mail's."""
+"""Elements of the frame's document that are not part of the mail."""
 
 REACHES_OUT = re.compile(r"@import|@font-face|url\s*\(|expression|javascript:|\\", re.IGNORECASE)
 
 
 class Document(HTMLParser):
-    """Lists what a document of a frame could do."""
+    """Lists the harmful elements and attributes in the document of a frame."""
 
     def __init__(self, markup: str) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Document(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Look at an element and its attributes."""
+        """Check an element and its attributes."""
         self._is_style = tag == "style"
         if tag not in SHOWN | OWN:
             self.found.append(f"<{tag}>")
@@ -59,14 +59,14 @@ class Document(HTMLParser):
                 self.found.append(f"{tag} {name}={value}")
 
     def handle_data(self, data: str) -> None:
-        """Look at style sheets."""
+        """Check style sheets."""
         if self._is_style and REACHES_OUT.search(data):
             self.found.append(data)
 
 
 @pytest.fixture
 def visitor() -> Iterator[Browser]:
-    """Somebody with an inbox of their own: each page lists what is in it."""
+    """A user with a new inbox, since each page lists its mails."""
     house = House(config_in_memory(accounts=CHEAP))
     yield Browser(house)
     house.close()
@@ -74,18 +74,18 @@ def visitor() -> Iterator[Browser]:
 
 @pytest.fixture
 def owner(visitor: Browser) -> Account:
-    """Whose inbox it is."""
+    """The account of the visitor."""
     return sign_up(visitor)
 
 
 def test_there_are_many() -> None:
-    """The collection holds at least 60 tricks, each once."""
+    """The collection contains at least 60 attacks, each once."""
     assert len({(mail.raw_message, mail.tag) for mail in MAILS}) == len(MAILS) >= 60
 
 
 @pytest.mark.parametrize("mail", MAILS, ids=lambda mail: mail.name)
 def test_hostile_mail_is_shown_as_text(visitor: Browser, owner: Account, mail: HostileMail) -> None:
-    """Page and share page stay whole in every view; both frames are the same harmless document."""
+    """Page and share page stay complete in every view, with the same harmless document in both."""
     message_id = receive(visitor.house, owner, mail.raw_message, mail.tag)
     page, share = f"/inbox/messages/{message_id}", share_path(visitor, message_id)
     for view in ("html", "text", "headers", "source"):

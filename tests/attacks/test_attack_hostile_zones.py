@@ -1,4 +1,4 @@
-"""Zones that answer as much as they can: each costs its own request, counted in what is read."""
+"""Zones with the largest possible answers: each costs only its own request, in counted work."""
 
 import struct
 import sys
@@ -40,13 +40,13 @@ Reply = Callable[[Query], bytes]
 
 
 def texts(count: int, size: int = 8) -> Reply:
-    """Answer with so many texts of so many octets."""
+    """Return a reply with so many texts of so many octets."""
     records = tuple(f'www.example. 60 IN TXT "{n:0{size}}"' for n in range(count))
     return lambda query: build_reply(query.message, records).to_wire(max_size=65_535)
 
 
 def aliases(count: int) -> Reply:
-    """Answer with a chain of so many CNAMEs, and a text at its end."""
+    """Return a reply with a chain of so many CNAMEs and a text at its end."""
     names = ["www.example.", *(f"a{n}.example." for n in range(count))]
     records = [f"{one} 60 IN CNAME {two}" for one, two in pairwise(names)]
     end = f"{names[-1]} 60 IN TXT x"
@@ -54,7 +54,7 @@ def aliases(count: int) -> Reply:
 
 
 def empty_strings(count: int) -> Reply:
-    """Answer with one text of so many strings."""
+    """Return a reply with one text of so many strings."""
     text = " ".join(['""'] * count)
     return lambda query: build_reply(query.message, (f"www.example. 60 IN TXT {text}",)).to_wire(
         max_size=65_535
@@ -62,7 +62,7 @@ def empty_strings(count: int) -> Reply:
 
 
 def long_names(rdtype: str, data: str, labels: int = 100, count: int = 100) -> Reply:
-    """Answer with a text, and records that lead to names of so many labels, compressed."""
+    """Return a reply with a text, and records that name so many labels, compressed."""
     records = (
         f"www.example. 60 IN {rdtype} {data.format(n, 'a.' * labels)}" for n in range(count - 1)
     )
@@ -71,17 +71,17 @@ def long_names(rdtype: str, data: str, labels: int = 100, count: int = 100) -> R
 
 
 def long_owners(labels: int = 100) -> Reply:
-    """Answer with records of names of so many labels."""
+    """Return a reply with records whose owner names have so many labels."""
     owner = "a." * labels
     records = tuple(f"{owner} 60 IN TXT {n}" for n in range(100))
     return lambda query: build_reply(query.message, records).to_wire(max_size=65_535)
 
 
 HEADER = 12
-"""Octets in front of the question."""
+"""Octets before the question."""
 
 CALLS_OF_STEP = 100
-"""Calls of Python, in C too, that a step of `count_work` may stand for."""
+"""Python and C calls that one step of `count_work` may take."""
 
 SOA = "n{0}.{1} h{0}.{1} 1 2 3 4 5"
 
@@ -99,7 +99,7 @@ HARD_TO_READ = {
 
 
 def count_calls(act: Callable[[], object]) -> int:
-    """Count what Python calls meanwhile: a measure of work that no slow machine changes."""
+    """Return the number of Python calls of an action, a measure that no slow machine changes."""
     calls, before = [0], sys.getprofile()
 
     def note(_frame: object, event: str, _arg: object) -> None:
@@ -114,7 +114,7 @@ def count_calls(act: Callable[[], object]) -> int:
 
 
 class Asking:
-    """A lookup over TCP, and what it has cost."""
+    """A lookup over TCP, and its cost."""
 
     def __init__(self) -> None:
         self.network = ScriptedNetwork()
@@ -127,7 +127,7 @@ class Asking:
         self.stream = self.network.accept()
 
     def answer(self, reply: Reply) -> DnsAnswer:
-        """Have it answered; gives what it ended with."""
+        """Answer the query, and return the result of the lookup."""
         self.stream.send(reply(self.stream))
         self.network.advance(0)
         (answer,) = self.answers
@@ -143,7 +143,7 @@ class Asking:
     ],
 )
 def test_an_answer_beyond_the_caps(reply: Reply) -> None:
-    """It is undetermined and says so: not cut, not asked for again, no server is blamed."""
+    """The answer is undetermined with a reason: it is not cut, repeated or blamed on a server."""
     asking = Asking()
     answer = asking.answer(reply)
     assert (answer.status, answer.records) == (DnsStatus.EXCESSIVE, ())
@@ -154,7 +154,7 @@ def test_an_answer_beyond_the_caps(reply: Reply) -> None:
 
 @pytest.mark.parametrize("what", HARD_TO_READ)
 def test_what_is_small_and_hard_to_read(what: str) -> None:
-    """No answer of any size takes more calls to read than is bounded; these would take millions."""
+    """Reading an answer takes a limited number of calls; these answers would take millions."""
     asking = Asking()
     message = HARD_TO_READ[what](asking.stream)
     assert count_calls(lambda: asking.answer(lambda _: message)) < CALLS_OF_STEP * MAX_WORK
@@ -163,7 +163,7 @@ def test_what_is_small_and_hard_to_read(what: str) -> None:
 @pytest.mark.parametrize("labels", [3, 20, 60, 110])
 @pytest.mark.parametrize(("rdtype", "data"), [("MX", "{0} m{0}.{1}"), ("SOA", SOA)])
 def test_the_hardest_that_is_read(labels: int, rdtype: str, data: str) -> None:
-    """As much as is just read takes no more than that."""
+    """The largest answers that are still read stay within the limit."""
     asking, count = Asking(), MAX_RECORDS
     offset = HEADER + len(pack_question(QUESTION))
     while (
@@ -178,7 +178,7 @@ def test_the_hardest_that_is_read(labels: int, rdtype: str, data: str) -> None:
 
 
 def test_names_that_point_in_circles() -> None:
-    """A name that points forward, at itself or along ever more pointers is found out at once."""
+    """A name that points forward, to itself or along many pointers is detected at once."""
     question = pack_question(QUESTION)
     start = HEADER + len(question)
     head = b"id\x81\x80\0\1\0\1\0\0\0\0" + question
@@ -193,13 +193,13 @@ def test_names_that_point_in_circles() -> None:
     ("reply", "count"), [(texts(MAX_RECORDS), MAX_RECORDS), (aliases(MAX_ALIASES - 1), 1)]
 )
 def test_an_answer_at_the_caps(reply: Reply, count: int) -> None:
-    """As much as is read is read whole."""
+    """An answer at the limits is read completely."""
     answer = Asking().answer(reply)
     assert (answer.status, len(answer.records)) == (DnsStatus.FOUND, count)
 
 
 def test_octets_beyond_the_cap_are_not_awaited() -> None:
-    """A stream that announces more than is read is hung up on before any of it is held."""
+    """A stream that announces too many octets is closed before any of them is stored."""
     asking = Asking()
     asking.stream.protocol.dataReceived((MAX_OCTETS + 1).to_bytes(2, "big"))
     assert asking.stream.transport.disconnecting
@@ -208,7 +208,7 @@ def test_octets_beyond_the_cap_are_not_awaited() -> None:
 
 
 def test_large_answers_take_turns_with_all_else() -> None:
-    """Twenty large answers that come in at once are read one by one, with a rest between two."""
+    """Twenty large answers that arrive at once are read one by one, with pauses between them."""
     network = ScriptedNetwork()
     stub = StubResolver(network, [SERVER], ResolverSettings(), network.random_bytes)
     lookups = [collect(stub.lookup(DnsQuestion(f"n{n}.example", "TXT"))) for n in range(20)]
@@ -228,7 +228,7 @@ def test_large_answers_take_turns_with_all_else() -> None:
 
 @pytest.mark.parametrize("is_slow", [False, True])
 def test_a_request_reads_no_more_than_its_budget(is_slow: bool) -> None:
-    """Of names without end, each as full as may be, few are read and the rest is unknown."""
+    """Of endless names with full answers only a few are read, and the rest is undetermined."""
     clock = Clock()
     zone = MemoryZone({"*.wild.example": {"TXT": [f"t{n}" for n in range(MAX_RECORDS)]}})
     read = [0]
@@ -255,7 +255,7 @@ def test_a_request_reads_no_more_than_its_budget(is_slow: bool) -> None:
     verdict: Deferred[list[DnsStatus]] = Deferred.fromCoroutine(asking)
     if is_slow:
         clock.advance(0.01 * ask.MAX_RECORDS / MAX_RECORDS)
-        assert clock.getDelayedCalls()  # of answers that nobody waits for
+        assert clock.getDelayedCalls()  # of answers that are no longer awaited
     statuses = result_of(verdict)
     assert len(zone.asked) <= MAX_QUESTIONS
     assert statuses.count(DnsStatus.FOUND) == ask.MAX_RECORDS // MAX_RECORDS
@@ -267,26 +267,26 @@ class Stalled(MemoryZone):
     """A zone that never answers."""
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        """Take the question."""
+        """Return a Deferred that never fires."""
         self.asked.append(question)
         self.unanswered.append(question)
         return Deferred(lambda _: self.unanswered.remove(question))
 
 
 def domains_under_way(zone: MemoryZone) -> set[str]:
-    """Name the domains that are being looked up."""
+    """Return the domains with a running lookup."""
     return {question.name for question in zone.unanswered if question.rdtype == "MX"}
 
 
 @pytest.fixture
 def stalled() -> tuple[House, MemoryZone]:
-    """A house where checks take as long as they may."""
+    """An application in which checks last until their timeout."""
     zone = Stalled({})
     return checking_house(zone, config_in_memory()), zone
 
 
 def test_checks_of_accounts_take_turns(stalled: tuple[House, MemoryZone]) -> None:
-    """A hundred checks of one account keep three at a time under way; another's begins at once."""
+    """An account's checks run three at a time, and a check of another account starts at once."""
     house, zone = stalled
     other = house.issue_key(house.add_account("other"))
     hostile = [house.ask("GET", f"/tools/mx-check?domain=h{n}.example.com") for n in range(100)]
@@ -306,7 +306,7 @@ def test_checks_of_accounts_take_turns(stalled: tuple[House, MemoryZone]) -> Non
 
 
 def test_checks_beyond_the_queue(stalled: tuple[House, MemoryZone]) -> None:
-    """Who has filled the queue makes room in it for others, and is told 429 at once."""
+    """An account that fills the queue gets 429 at once and gives way to other accounts."""
     house, zone = stalled
     keys = [house.issue_key(house.add_account(f"a{n}")) for n in range(CHECKS_AT_ONCE)]
     for key in keys[: CHECKS_AT_ONCE // CHECKS_OF_ACCOUNT]:

@@ -1,4 +1,4 @@
-"""Clients that ask for much and read nothing: bounded memory, and an end."""
+"""Clients that request much and read nothing: memory is limited, and the connection ends."""
 
 import json
 
@@ -19,29 +19,29 @@ MIB = 1024 * 1024
 LARGE = mail(body="0123456789abcde\r\n" * (3 * MIB // 17))
 
 LIBRARY = "/clients/mailcheck_client.py"
-"""A page of some kilobytes for which no key is needed."""
+"""A resource of some kilobytes that needs no key."""
 
 
 def receive(house: House, raw: bytes = LARGE) -> str:
-    """Receive a mail; gives the path of its bytes."""
+    """Receive a mail, and return the path of its bytes."""
     house.receive(raw=raw)
     newest = house.get("/inbox/messages").json["messages"][0]
     return f"/api/v1/inbox/messages/{newest['id']}/raw"
 
 
 def ask(house: House, path: str, *headers: str, peer: str = "127.0.0.1") -> SlowReader:
-    """Ask for something, and don't read it yet."""
+    """Send a request without reading the response."""
     client = SlowReader(house, peer)
     client.send(request(path, f"X-API-Key: {house.key}", *headers))
-    for _ in range(len(LARGE) // CHUNK + 2):  # turns, in which its JSON is written
+    for _ in range(len(LARGE) // CHUNK + 2):  # reactor turns in which its JSON is written
         house.pass_time(REST)
     return client
 
 
 def test_a_long_text_is_written_in_turns_with_all_else(house: House) -> None:
-    """The JSON of a large mail takes as many turns of the reactor as it has pieces, whoever reads.
+    """The JSON of a large mail is written in as many reactor turns as it has pieces.
 
-    Between two of them others are answered, and many who read it at once share them.
+    Other requests are answered between the turns, and many clients of one mail share the turns.
     """
     path = receive(house).removesuffix("/raw").removeprefix("/api/v1")
     readers = [house.ask("GET", path) for _ in range(10)]
@@ -57,7 +57,7 @@ def test_a_long_text_is_written_in_turns_with_all_else(house: House) -> None:
 
 
 def test_an_unread_answer_is_not_heaped_up_in_its_connection(house: House) -> None:
-    """Of an answer of any size some 64 KiB lie in the connection, and it comes whole when read."""
+    """About 64 KiB of an unread response are buffered at most, and it arrives whole when read."""
     path = receive(house)
     client = ask(house, path)
     assert FULL < client.unread <= MOST_UNREAD
@@ -67,7 +67,7 @@ def test_an_unread_answer_is_not_heaped_up_in_its_connection(house: House) -> No
 
 
 def test_a_download_comes_whole_however_it_is_read(house: House) -> None:
-    """Read in small and large pieces, with time between, a mail is byte for byte what it was."""
+    """A mail that is read in small and large pieces, with pauses, arrives byte for byte."""
     path = receive(house)
     client = ask(house, path, "Accept: message/rfc822")
     for size in (1, 7, 1_000, 65_536, 100_000):
@@ -77,7 +77,7 @@ def test_a_download_comes_whole_however_it_is_read(house: House) -> None:
 
 
 def require_cut_off(house: House, client: SlowReader) -> None:
-    """Fail unless a client that reads nothing is hung up on when its time is over, not before."""
+    """Fail unless the connection of a client that reads nothing is closed at its timeout."""
     house.pass_time(IDLE_TIMEOUT - 1)
     assert client.unread
     assert not client.is_closed
@@ -88,7 +88,7 @@ def require_cut_off(house: House, client: SlowReader) -> None:
 
 
 def test_who_reads_nothing_is_cut_off(house: House) -> None:
-    """A client that takes nothing of a large answer is hung up on, and what it was owed let go."""
+    """The connection of a client that reads nothing is closed, and its buffers are freed."""
     path = receive(house)
     client = ask(house, path)
     assert house.site.room.held > len(LARGE)
@@ -97,7 +97,7 @@ def test_who_reads_nothing_is_cut_off(house: House) -> None:
 
 
 def test_who_reads_slowly_is_not_cut_off(house: House) -> None:
-    """A client that takes some of it now and then gets all of it, however long that lasts."""
+    """A client that reads slowly gets the whole response, however long that takes."""
     path = receive(house)
     client = ask(house, path)
     while house.site.room.held:
@@ -110,13 +110,13 @@ def test_who_reads_slowly_is_not_cut_off(house: House) -> None:
 
 @pytest.mark.parametrize("path", ["", LIBRARY])
 def test_who_asked_for_the_end_and_does_not_read_is_cut_off(house: House, path: str) -> None:
-    """A last answer on a connection that nobody reads ends too, a small one like a large one."""
+    """The last response of an unread connection times out, whether it is small or large."""
     path = path or receive(house)
     require_cut_off(house, ask(house, path, "Connection: close"))
 
 
 def test_unread_answers_stop_the_requests_behind_them(house: House) -> None:
-    """Hundreds of requests at once by a client that does not read fill one connection, no more."""
+    """Hundreds of pipelined requests of a client that does not read use one connection's buffer."""
     client = SlowReader(house)
     count = 150
     client.send(request(LIBRARY) * count)
@@ -128,7 +128,7 @@ def test_unread_answers_stop_the_requests_behind_them(house: House) -> None:
 
 
 def test_who_goes_away_is_owed_nothing(house: House) -> None:
-    """A client that leaves in the middle of an answer leaves nothing behind."""
+    """A client that disconnects during a response leaves no buffer behind."""
     path = receive(house)
     client = ask(house, path)
     client.read()
@@ -138,7 +138,7 @@ def test_who_goes_away_is_owed_nothing(house: House) -> None:
 
 
 def test_one_client_is_not_sent_everything_at_once(house: House) -> None:
-    """Who lets too much lie unread gets 503 for what is large until it has read; nobody else."""
+    """A client with too much unread data gets 503 for large resources until it has read."""
     path, greedy = receive(house), "203.0.113.7"
     let_go = house.site.room.hold(bytes(MAX_BUFFERED_OF_CLIENT - MIB), greedy, print)
     client = ask(house, path, peer=greedy)
@@ -153,7 +153,7 @@ def test_one_client_is_not_sent_everything_at_once(house: House) -> None:
 
 
 def test_all_clients_together_are_not_sent_everything_at_once(house: House) -> None:
-    """What all clients let lie unread is bounded, whoever they are."""
+    """The unread data of all clients together is limited."""
     path, count = receive(house), 256
     let_go = [
         house.site.room.hold(bytes(MAX_BUFFERED // count), f"203.0.113.{number}", print)
@@ -166,7 +166,7 @@ def test_all_clients_together_are_not_sent_everything_at_once(house: House) -> N
 
 
 def test_a_few_slow_clients_keep_nobody_from_his_answer(house: House) -> None:
-    """Who holds the most of all that lies unread is cut off when others ask for less."""
+    """The client with the most unread data is disconnected when others request less."""
     path = receive(house)
     slow = ask(house, path, peer="203.0.113.7")
     greedy = [f"203.0.113.{number}" for number in (7, 8, 9, 10)]
@@ -182,7 +182,7 @@ def test_a_few_slow_clients_keep_nobody_from_his_answer(house: House) -> None:
 
 
 def test_hundreds_of_slow_downloads_are_bounded(house: House) -> None:
-    """Of 200 connections that ask for a large mail and read nothing most are refused at once."""
+    """Of 200 connections that request a large mail without reading, most are rejected at once."""
     path = receive(house)
     clients = [ask(house, path, "Accept: message/rfc822", peer="203.0.113.7") for _ in range(200)]
     served = MAX_BUFFERED_OF_CLIENT // len(LARGE)

@@ -1,4 +1,4 @@
-"""Bodies without end: answered properly up to a point, never kept, then hung up."""
+"""Endless request bodies get a proper response at first, are never stored, and are then closed."""
 
 import tracemalloc
 
@@ -21,42 +21,42 @@ PATH = "/api/v1/inbox/messages/none/share"
 
 @implementer(ITCPTransport)
 class HalfClosedTransport(StringTransport):
-    """A connection of TCP whose server may end its side and still read."""
+    """A TCP connection that can be closed for writing while it still reads."""
 
     is_half_closed = False
 
     def setTcpNoDelay(self, enabled: bool) -> None:
-        """Do as always."""
+        """Ignore the call."""
 
     def getTcpNoDelay(self) -> bool:
-        """Say so."""
+        """Return whether Nagle's algorithm is off."""
         return True
 
     def setTcpKeepAlive(self, enabled: bool) -> None:
-        """Do as always."""
+        """Ignore the call."""
 
     def getTcpKeepAlive(self) -> bool:
-        """Say so."""
+        """Return whether keep-alive is on."""
         return False
 
     def loseWriteConnection(self) -> None:
-        """End our side."""
+        """Close the connection for writing."""
         self.is_half_closed = True
 
 
 def head(house: House, *headers: str) -> bytes:
-    """Write the head of a POST."""
+    """Return the head of a POST request."""
     return request(PATH, f"X-API-Key: {house.key}", *headers, method="POST")
 
 
 def chunk(data: bytes) -> bytes:
-    """Write a chunk of a body without a known length."""
+    """Return a chunk of a body without a known length."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
 @pytest.mark.parametrize("size", [0, 1, MAX_BODY])
 def test_a_body_within_the_limit_is_taken(house: House, size: int) -> None:
-    """A body of up to 64 KiB gets the answer of its route, with and without Content-Length."""
+    """A body of up to 64 KiB gets the response of its route, with and without Content-Length."""
     known = RawHttp(house)
     known.send(head(house, f"Content-Length: {size}") + b"x" * size)
     assert known.answers(("POST", PATH))[0].status == 404
@@ -74,7 +74,7 @@ LENGTHS = [["Content-Length: 100000000000"], ["Transfer-Encoding: chunked"]]
 @pytest.mark.parametrize("size", [MAX_BODY + 1, 32 * MIB])
 @pytest.mark.parametrize("is_known", [True, False])
 def test_a_body_too_large_gets_413(house: House, size: int, is_known: bool) -> None:
-    """A body over the limit is answered with 413 that says the limit, however large it is."""
+    """A larger body of any size is answered with 413, which names the limit."""
     connection = RawHttp(house, transport=HalfClosedTransport)
     connection.send(
         head(house, f"Content-Length: {size}" if is_known else "Transfer-Encoding: chunked")
@@ -88,14 +88,14 @@ def test_a_body_too_large_gets_413(house: House, size: int, is_known: bool) -> N
 
 
 def test_413_comes_after_the_gate(house: House) -> None:
-    """Who has no key learns nothing but that, and a large body counts as one request."""
+    """A client without a key gets 401 only, and a body that is too large counts as one request."""
     body = b"x" * (MAX_BODY + 1)
     answer = RawHttp(house).ask(PATH, f"Content-Length: {len(body)}", method="POST", body=body)
     assert answer.status == 401
 
 
 def test_no_request_hides_in_a_body_too_large(house: House) -> None:
-    """What follows the head of a request that is too large is no request, whatever it says."""
+    """The data after the head of a request with a too large body is never parsed as a request."""
     smuggled = request("/api/v1/inbox", f"X-API-Key: {house.key}") * 1_000
     whole = head(house, f"Content-Length: {len(smuggled)}") + smuggled + request("/healthz")
     at_once = RawHttp(house, transport=HalfClosedTransport)
@@ -109,7 +109,7 @@ def test_no_request_hides_in_a_body_too_large(house: House) -> None:
 
 @pytest.mark.parametrize("headers", LENGTHS)
 def test_an_endless_body_is_never_kept(house: House, headers: list[str]) -> None:
-    """The rest of a body without end is dropped, and its connection closed when time is up."""
+    """The rest of an endless body is dropped, and the connection is closed at the timeout."""
     connection = RawHttp(house, transport=HalfClosedTransport)
     connection.send(head(house, *headers))
     part = b"x" * 65_000
@@ -130,7 +130,7 @@ def test_an_endless_body_is_never_kept(house: House, headers: list[str]) -> None
 
 
 def test_a_chunk_without_end_is_not_kept(house: House) -> None:
-    """One chunk that claims to be enormous, chunk extensions and trailers are bounded too."""
+    """A chunk that claims to be enormous, chunk extensions and trailers are limited too."""
     for data in (
         b"fffffffffffffff\r\n" + b"x" * (20 * MIB),
         b"1;" + b"e" * MIB + b"\r\n",
@@ -145,7 +145,7 @@ def test_a_chunk_without_end_is_not_kept(house: House) -> None:
 
 
 def test_expect_continue_is_answered(house: House) -> None:
-    """A client that asks before it sends its body is told to go on, and gets its answer."""
+    """A client that asks before it sends its body gets 100 and then its response."""
     connection = RawHttp(house)
     connection.send(head(house, "Expect: 100-continue", "Content-Length: 2"))
     assert connection.received() == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -154,7 +154,7 @@ def test_expect_continue_is_answered(house: House) -> None:
 
 
 def test_expect_continue_is_answered_by_the_limit(house: House) -> None:
-    """A client that asks first whether it may send too much is told 413, not to go on."""
+    """A client that announces too much gets 413 instead of 100."""
     connection = RawHttp(house)
     connection.send(head(house, "Expect: 100-continue", f"Content-Length: {MAX_BODY + 1}"))
     sent = connection.received()
@@ -163,7 +163,7 @@ def test_expect_continue_is_answered_by_the_limit(house: House) -> None:
 
 @pytest.mark.parametrize("extra", ["Host: b\r\n", "Transfer-Encoding: chunked\r\n"])
 def test_expect_continue_is_not_answered_behind_a_bad_head(house: House, extra: str) -> None:
-    """A head that is ambiguous is refused with 400 alone: its body is not asked for."""
+    """An ambiguous head is answered with 400 only, without a request for its body."""
     connection = RawHttp(house, transport=HalfClosedTransport)
     sent = head(house, "Expect: 100-continue", "Content-Length: 2")
     connection.send(sent.replace(b"\r\n\r\n", b"\r\n" + extra.encode() + b"\r\n"))
@@ -171,7 +171,7 @@ def test_expect_continue_is_not_answered_behind_a_bad_head(house: House, extra: 
 
 
 def test_a_body_on_a_get_is_ignored(house: House) -> None:
-    """A GET with a body is answered as without."""
+    """A GET with a body is answered like one without."""
     connection = RawHttp(house)
     connection.send(
         request("/api/v1/inbox", f"X-API-Key: {house.key}", "Content-Length: 3") + b"abc"
@@ -180,7 +180,7 @@ def test_a_body_on_a_get_is_ignored(house: House) -> None:
 
 
 def test_a_large_body_is_not_read_on_open_pages(house: House) -> None:
-    """The limit holds on every door."""
+    """The limit applies to the pages too."""
     connection = RawHttp(house, transport=HalfClosedTransport)
     connection.send(request("/healthz", "Content-Length: 99999999999"))
     for _ in range(20):

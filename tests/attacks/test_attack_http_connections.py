@@ -1,4 +1,4 @@
-"""Clients that take all the connections: those who use theirs are served on."""
+"""Clients that open all connections: clients with requests are still served."""
 
 import resource
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ BuildHouse = Callable[..., House]
 
 @pytest.fixture
 def build() -> Iterator[BuildHouse]:
-    """Build houses with limits of their own."""
+    """Build applications with limits of their own."""
     houses: list[House] = []
 
     def build_house(**web: Any) -> House:
@@ -52,7 +52,7 @@ def park(house: House, peer: str = "127.0.0.1") -> RawHttp:
 
 
 def is_served(house: House, peer: str) -> bool:
-    """Tell whether a new client gets its page, and is not hung up on."""
+    """Return whether a new client gets its page and keeps its connection."""
     connection = RawHttp(house, peer)
     status = connection.ask(PAGE).status
     connection.hang_up()
@@ -60,7 +60,7 @@ def is_served(house: House, peer: str) -> bool:
 
 
 def require_turned_away(connection: RawHttp) -> None:
-    """Expect that a connection gets 503, is told when to come again, and ends."""
+    """Check that a connection gets 503 with Retry-After, and is closed."""
     assert connection.received() == b""
     answer = connection.ask(PAGE)
     assert answer.status == 503
@@ -79,7 +79,7 @@ def require_turned_away(connection: RawHttp) -> None:
 def test_one_client_gets_so_many_connections(
     build: BuildHouse, peers: list[str], others: str
 ) -> None:
-    """A public address (an IPv6 /64) that has its share gets 503 with an end; others are served."""
+    """A public address (an IPv6 /64) at its limit gets 503, while other addresses are served."""
     house = build(max_connections_per_address=LIMIT)
     first, *_ = [park(house, peer) for peer in peers]
     require_turned_away(RawHttp(house, peers[-1]))
@@ -90,7 +90,7 @@ def test_one_client_gets_so_many_connections(
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "10.1.2.3", "fd12::1", "203.0.113.99"])
 def test_many_clients_may_be_behind_one_address(build: BuildHouse, peer: str) -> None:
-    """Trusted proxies, private networks and this machine have as many as they need."""
+    """Trusted proxies, private networks and this machine have no limit of their own."""
     house = build(max_connections_per_address=LIMIT, trusted_proxies=("203.0.113.99/32",))
     connections = [park(house, peer) for _ in range(3 * LIMIT)]
     assert is_served(house, peer)
@@ -98,7 +98,7 @@ def test_many_clients_may_be_behind_one_address(build: BuildHouse, peer: str) ->
 
 
 def test_who_only_holds_connections_makes_room(build: BuildHouse) -> None:
-    """When all are taken, the one that rests longest is closed; waits and those at work stay."""
+    """When all connections are taken, the one idle longest is closed; waits and requests stay."""
     house = build(max_connections=LIMIT)
     waits = [park(house) for _ in range(LIMIT - 2)]
     silent, asked = RawHttp(house), RawHttp(house)
@@ -118,7 +118,7 @@ def test_who_only_holds_connections_makes_room(build: BuildHouse) -> None:
 
 
 def test_a_crowd_of_idlers_keeps_nobody_out(build: BuildHouse) -> None:
-    """However many connections are opened and left silent, whoever comes and asks is answered."""
+    """Any number of silent connections does not keep out a client with a request."""
     house = build(max_connections=LIMIT)
     for number in range(10 * LIMIT):
         idle = RawHttp(house, f"198.51.100.{number}")
@@ -129,7 +129,7 @@ def test_a_crowd_of_idlers_keeps_nobody_out(build: BuildHouse) -> None:
 
 
 def test_those_who_come_together_do_not_end_each_other(build: BuildHouse) -> None:
-    """For the last place the first who comes is served, the next one is told to come again."""
+    """The first client gets the last connection, and the next one gets 503."""
     house = build(max_connections=LIMIT)
     waits = [park(house) for _ in range(LIMIT - 1)]
     first, second = RawHttp(house, "203.0.113.7"), RawHttp(house, "203.0.113.8")
@@ -141,7 +141,7 @@ def test_those_who_come_together_do_not_end_each_other(build: BuildHouse) -> Non
 
 
 def test_when_all_are_at_work_the_next_is_told_so(build: BuildHouse) -> None:
-    """Where no connection rests, a new one gets 503 and an end; the first that ends makes room."""
+    """Without an idle connection a new one gets 503; the first that ends makes room."""
     house = build(max_connections=LIMIT)
     waits = [park(house) for _ in range(LIMIT)]
     require_turned_away(RawHttp(house))
@@ -151,7 +151,7 @@ def test_when_all_are_at_work_the_next_is_told_so(build: BuildHouse) -> None:
 
 
 def test_those_turned_away_are_few(build: BuildHouse) -> None:
-    """Who is turned away and says nothing is hung up on soon; beyond a hundred, at once."""
+    """A silent client that was rejected is disconnected soon, and beyond a hundred at once."""
     house = build(max_connections=1)
     wait = park(house)
     silent = [RawHttp(house, "203.0.113.7") for _ in range(MAX_REJECTED_AT_ONCE)]
@@ -168,7 +168,7 @@ def test_those_turned_away_are_few(build: BuildHouse) -> None:
 
 
 def test_those_turned_away_are_few_over_tls_too(build: BuildHouse) -> None:
-    """A TLS connection beyond those that are told why is closed like any other."""
+    """A TLS connection beyond the hundred rejected ones is closed like any other."""
     house = build(max_connections=1)
     wait = park(house)
     silent = [RawHttp(house, "203.0.113.7") for _ in range(MAX_REJECTED_AT_ONCE)]
@@ -183,7 +183,7 @@ def test_those_turned_away_are_few_over_tls_too(build: BuildHouse) -> None:
 
 
 def test_every_connection_that_ends_is_uncounted(build: BuildHouse) -> None:
-    """However a connection ends, nothing of it is left in the counts."""
+    """Each way to end a connection removes it from the counts."""
     house = build()
     silent, idle, wrong, last, away = connections = [RawHttp(house) for _ in range(5)]
     idle.ask(PAGE)
@@ -201,7 +201,7 @@ def test_every_connection_that_ends_is_uncounted(build: BuildHouse) -> None:
 
 
 def test_connections_leave_files_to_the_others() -> None:
-    """Where few files may be open, HTTP takes half of them: store, mail and DNS need some too."""
+    """HTTP uses half of the open files at most, since store, mail and DNS need files too."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     few = min(1_000, before[0])
     resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))

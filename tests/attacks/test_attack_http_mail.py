@@ -1,4 +1,4 @@
-"""Mail of any bytes, read through every route: always valid JSON, never a header, never a crash."""
+"""Mail of any bytes, read through every route: the result is valid JSON without a new header."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
 
 def read_everywhere(house: House, raw: bytes, tag: str = "x") -> Any:
-    """Receive a mail and read it by every route there is; gives the whole message."""
+    """Receive a mail, read it by every route, and return the whole message."""
     cursor = house.get("/inbox/address").json["cursor"]
     pending = house.ask("GET", f"/inbox/wait?after={cursor}&tag={quote(tag)}")
     house.receive(house.address(tag), raw=raw)
@@ -61,7 +61,7 @@ def _check_no_new_header(answer: Answer) -> None:
 
 
 def every(strategy: st.SearchStrategy[bytes], house: House, examples: int) -> None:
-    """Read many mails that a strategy makes."""
+    """Read many mails of a strategy."""
 
     @settings(max_examples=examples, deadline=None, database=None)
     @given(strategy)
@@ -133,7 +133,7 @@ ENCODINGS = st.sampled_from([b"base64", b"quoted-printable", b"x-uuencode", b"8b
 
 @st.composite
 def hostile_mails(draw: st.DrawFn) -> bytes:
-    """Write a mail that looks like one, and is hostile in its fields and parts."""
+    """Return a mail with hostile fields and parts."""
     lines = [
         draw(FIELD_NAMES)
         + draw(st.sampled_from([b": ", b":", b" : ", b":\t"]))
@@ -158,7 +158,7 @@ def hostile_mails(draw: st.DrawFn) -> bytes:
 
 
 def test_any_bytes_at_all(house: House) -> None:
-    """Bytes that are no mail are stored, and every route answers with valid JSON."""
+    """Bytes that are not a mail are stored, and every route answers with valid JSON."""
     every(st.binary(max_size=200), house, 60)
 
 
@@ -179,7 +179,7 @@ def test_mail_with_hostile_fields_and_parts(house: House) -> None:
     ],
 )
 def test_text_comes_back_as_it_was_sent(house: House, text: str) -> None:
-    """What JSON must escape, or a careless reader would run, is text like any other."""
+    """Text that JSON must escape, or that could be run as a script, is returned unchanged."""
     body = base64.encodebytes(text.encode()).replace(b"\n", b"\r\n")
     for subtype in ("plain", "html"):
         head = f"Content-Type: text/{subtype}; charset=utf-8\r\nContent-Transfer-Encoding: base64"
@@ -189,7 +189,7 @@ def test_text_comes_back_as_it_was_sent(house: House, text: str) -> None:
 
 
 def test_json_is_not_active_content(house: House) -> None:
-    """A message full of HTML is JSON that no browser takes for a page."""
+    """A message full of HTML is returned as JSON that browsers do not render."""
     house.receive(raw=mail("<img src=x onerror=alert(1)>", "<script>alert(1)</script>"))
     for path in ("/inbox/messages", "/inbox/wait?after=c0"):
         answer = house.get(path)
@@ -202,7 +202,7 @@ def test_json_is_not_active_content(house: House) -> None:
     "sender", ["", "a@example.com", '"a b"@example.com', "ü@example.com", "x" * 64 + "@example.com"]
 )
 def test_envelope_addresses_of_every_form(house: House, sender: str) -> None:
-    """Whatever SMTP takes as an address is shown as it was given."""
+    """Each address that SMTP accepts is shown as it was given."""
     house.receive(house.address("ü+\U0001f4a9"), sender=sender)
     message = house.get("/inbox/wait?after=c0").json
     assert message["envelope"]["mailFrom"] == sender
@@ -210,7 +210,7 @@ def test_envelope_addresses_of_every_form(house: House, sender: str) -> None:
 
 
 def test_a_mail_of_many_fields_makes_a_bounded_answer(house: House) -> None:
-    """100,000 header fields, repeated or not, are answered in bounded size and time."""
+    """100,000 header fields, repeated or not, have a response of limited size and time."""
     repeated = b"X-Same: value\r\n" * 50_000
     distinct = b"".join(b"X-%d: v\r\n" % number for number in range(50_000))
     for head in (repeated, distinct):
@@ -224,7 +224,7 @@ def test_a_mail_of_many_fields_makes_a_bounded_answer(house: House) -> None:
 
 
 def test_a_large_mail_is_read_over_a_real_parser(house: House) -> None:
-    """A mail of 5 MB comes back whole, as JSON and as bytes, in one response each."""
+    """A mail of 5 MB is returned completely, as JSON and as bytes, in one response each."""
     raw = mail(body="\U0001f4a9 0123456789" * 350_000)
     house.receive(raw=raw)
     message_id = house.get("/inbox/messages").json["messages"][0]["id"]
@@ -232,7 +232,7 @@ def test_a_large_mail_is_read_over_a_real_parser(house: House) -> None:
     key = f"X-API-Key: {house.key}"
     client = RawHttp(house)
     client.send(request(path, key))
-    for _ in range(len(raw) // CHUNK + 2):  # turns, in which the JSON is written
+    for _ in range(len(raw) // CHUNK + 2):  # reactor turns in which the JSON is written
         house.pass_time(REST)
     assert client.answers(("GET", path))[0].json["raw"].encode() == raw
     assert RawHttp(house).ask(path, key, "Accept: message/rfc822").body == raw

@@ -1,4 +1,4 @@
-"""Paths, ids and tags made to reach elsewhere, or to be read as something else."""
+"""Paths, ids and tags that try to reach other resources, or to be parsed as something else."""
 
 from urllib.parse import quote
 
@@ -18,7 +18,7 @@ PDF = (
 
 
 def key_header(house: House) -> str:
-    """Give the header field that carries the house's key."""
+    """Return the header field with the application's key."""
     return f"X-API-Key: {house.key}"
 
 
@@ -50,7 +50,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_a_hostile_message_id_is_not_found(house: House, hostile: str) -> None:
-    """Whatever stands for a message's id, the answer is a JSON 404 and no new header."""
+    """A hostile message id is answered with a JSON 404, without a new header."""
     house.receive()
     for suffix in ("", "/raw", "/html", "/attachments/1", "/share"):
         method = "POST" if suffix == "/share" else "GET"
@@ -70,7 +70,7 @@ def test_a_hostile_message_id_is_not_found(house: House, hostile: str) -> None:
     "hostile", [*HOSTILE, "0", "2", "01", "+1", "1%20", "%201", "1.0", "\xb2", "%d9%a1", "-1"]
 )
 def test_a_hostile_attachment_id_is_not_found(house: House, hostile: str) -> None:
-    """Only the ids that the message lists lead to attachments; nothing leads to a file."""
+    """Only the ids that the message lists lead to attachments, and no id leads to a file."""
     house.receive(raw=PDF)
     message_id = house.get("/inbox/messages").json["messages"][0]["id"]
     path = f"/api/v1/inbox/messages/{message_id}/attachments/"
@@ -83,7 +83,7 @@ def test_a_hostile_attachment_id_is_not_found(house: House, hostile: str) -> Non
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_a_hostile_share_token_is_not_found(house: House, hostile: str) -> None:
-    """A share token of any bytes is a JSON 404."""
+    """A share token of any bytes is answered with a JSON 404."""
     answer = RawHttp(house).ask(f"/share/{hostile}")
     assert answer.status == 404
     assert "x-injected" not in answer.headers
@@ -91,7 +91,7 @@ def test_a_hostile_share_token_is_not_found(house: House, hostile: str) -> None:
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_a_path_that_leads_nowhere_is_repeated_in_part(house: House, hostile: str) -> None:
-    """An unknown path is a JSON 404 that repeats no more than its beginning."""
+    """An unknown path is answered with a JSON 404 that repeats only its beginning."""
     for base in ("/", "/api/v1/", "/api/v1/inbox/messages/x/y/"):
         answer = RawHttp(house).ask(base + hostile, key_header(house))
         assert answer.status == 404
@@ -120,7 +120,7 @@ def test_a_path_that_leads_nowhere_is_repeated_in_part(house: House, hostile: st
     ],
 )
 def test_a_hostile_tag_is_refused_or_harmless(house: House, tag: str) -> None:
-    """A tag that can't stand in an address is a 400 that names it; no header comes of it."""
+    """A tag that cannot be part of an address is a 400 that names it, without a new header."""
     for route in ("/inbox/address", "/inbox/messages", "/inbox/wait"):
         answer = RawHttp(house).ask(f"/api/v1{route}?timeout=1&tag={tag}", key_header(house))
         assert answer.status == 400
@@ -129,7 +129,7 @@ def test_a_hostile_tag_is_refused_or_harmless(house: House, tag: str) -> None:
 
 
 def test_encoded_letters_of_a_route_do_not_pass_the_gate(house: House) -> None:
-    """However a route's letters are written, its gate asks for the key."""
+    """A route with percent-encoded letters needs a key like any other spelling."""
     house.receive(raw=mail())
     for path in (
         "/api/v1/inbox",
@@ -144,7 +144,7 @@ def test_encoded_letters_of_a_route_do_not_pass_the_gate(house: House) -> None:
 
 
 def test_other_spellings_of_the_api_lead_nowhere(house: House) -> None:
-    """No second spelling of the API's path exists that could slip past a proxy's rule."""
+    """The path of the API has no second spelling that could bypass a proxy's rule."""
     for path in ("//api/v1/inbox", "/api%2fv1/inbox", "/API/v1/inbox", "/api/v1/../v1/inbox"):
         assert RawHttp(house).ask(path, key_header(house)).status == 404
     for path in ("/api/v1/inbox/", "/api/v1/INBOX", "/api/v1/inbox%00", "/api/v1/./inbox"):

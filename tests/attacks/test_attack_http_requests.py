@@ -1,4 +1,4 @@
-"""Requests that no honest client sends: every one gets its answer, nothing is left behind."""
+"""Requests that no honest client sends: each is answered, and no state is left behind."""
 
 import pytest
 
@@ -13,7 +13,7 @@ TWO_CODINGS = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: %s\r\n\r\n0\r\n
 
 
 def key_header(house: House) -> str:
-    """Give the header field that carries the house's key."""
+    """Return the header field with the application's key."""
     return f"X-API-Key: {house.key}"
 
 
@@ -28,7 +28,7 @@ def key_header(house: House) -> str:
     ],
 )
 def test_a_key_of_any_bytes_is_a_wrong_key(house: House, header: str) -> None:
-    """Credentials that are no text at all are 401 like any wrong key, not a crash."""
+    """Credentials that are not text get 401 like any wrong key, without a crash."""
     answer = RawHttp(house).ask("/api/v1/inbox", header)
     assert answer.status == 401
 
@@ -46,7 +46,7 @@ def test_a_key_of_any_bytes_is_a_wrong_key(house: House, header: str) -> None:
     ],
 )
 def test_other_fields_of_any_bytes_change_nothing(house: House, header: str) -> None:
-    """A header field that is not UTF-8 does no harm to a good request."""
+    """A header field that is not UTF-8 does not affect an otherwise good request."""
     answer = RawHttp(house).ask("/api/v1/inbox", key_header(house), header)
     assert answer.status == 200
 
@@ -56,7 +56,7 @@ def test_other_fields_of_any_bytes_change_nothing(house: House, header: str) -> 
     ["", "..", "\xff", "a" * 300, "[::1", "a b", "-", "*.x", ":0", "xn--\x80", "\xe9.example"],
 )
 def test_a_bad_host_does_not_matter(house: House, host: str) -> None:
-    """Whatever name we are called by, the request is answered: nothing depends on it."""
+    """A request with any Host is answered, because no route depends on it."""
     connection = RawHttp(house)
     head = f"GET /api/v1/inbox HTTP/1.1\r\nHost: {host}\r\n{key_header(house)}\r\n\r\n"
     connection.send(head.encode("latin-1"))
@@ -73,7 +73,7 @@ def test_a_bad_host_does_not_matter(house: House, host: str) -> None:
     ],
 )
 def test_a_form_is_not_parsed(house: House, content_type: str) -> None:
-    """A body that says it is a form, and is a broken one, is answered like any other body."""
+    """A broken form is answered like any other body, because forms are not parsed here."""
     path = "/api/v1/inbox/messages/none/share"
     answer = RawHttp(house).ask(
         path,
@@ -87,7 +87,7 @@ def test_a_form_is_not_parsed(house: House, content_type: str) -> None:
 
 
 def test_methods_nobody_knows_get_405(house: House) -> None:
-    """Any token may be a method; the answer names those that the path takes."""
+    """An unknown method gets 405, which names the methods of the path."""
     for method in ("FOO", "ge!#t", "TRACE", "CONNECT", "OPTIONS", "A" * 5_000):
         answer = RawHttp(house).ask("/api/v1/inbox", key_header(house), method=method)
         assert answer.status == 405
@@ -125,7 +125,7 @@ def test_methods_nobody_knows_get_405(house: House) -> None:
     ],
 )
 def test_what_is_no_request_is_refused_and_hung_up(house: House, data: bytes) -> None:
-    """Malformed HTTP, and every known way to smuggle a request, ends the connection."""
+    """Malformed HTTP, and every known kind of request smuggling, ends the connection."""
     connection = RawHttp(house)
     connection.send(data)
     answer, rest = read_answer(connection.received(), "GET")
@@ -147,7 +147,7 @@ def test_what_is_no_request_is_refused_and_hung_up(house: House, data: bytes) ->
     ],
 )
 def test_a_huge_header_section_ends_the_connection(house: House, lines: list[str]) -> None:
-    """Header fields beyond every honest client's end the connection before they are all read."""
+    """Too many or too long header fields end the connection before all of them are read."""
     connection = RawHttp(house)
     connection.send(request("/api/v1/inbox", key_header(house), *lines))
     assert connection.is_closed
@@ -155,7 +155,7 @@ def test_a_huge_header_section_ends_the_connection(house: House, lines: list[str
 
 
 def test_a_very_long_query_is_answered_or_hung_up(house: House) -> None:
-    """A query as long as a request line may be is read in a moment; a longer one is hung up."""
+    """The longest query is read in a moment, and a longer one ends the connection."""
     pairs = "&".join(f"x{number}=%f0%9f%92%a9" for number in range(800))
     answer = RawHttp(house).ask(f"/api/v1/inbox?{pairs}", key_header(house))
     assert answer.status == 400
@@ -165,7 +165,7 @@ def test_a_very_long_query_is_answered_or_hung_up(house: House) -> None:
 
 
 def test_pipelined_requests_are_answered_in_order(house: House) -> None:
-    """Requests sent in one piece, even with a wait among them, get their answers in order."""
+    """Pipelined requests, even with a wait among them, are answered in order."""
     connection = RawHttp(house)
     key = key_header(house)
     wait = "/api/v1/inbox/wait?timeout=5"
@@ -187,7 +187,7 @@ def test_pipelined_requests_are_answered_in_order(house: House) -> None:
 
 
 def test_a_flood_behind_a_parked_wait_is_not_kept(house: House) -> None:
-    """Who goes on sending while its wait is parked is not read: memory stays bounded."""
+    """Data that a client sends while its wait is parked is not read: memory stays limited."""
     connection = RawHttp(house)
     connection.send(request("/api/v1/inbox/wait", key_header(house)))
     flood = request("/api/v1/inbox") * 50_000
@@ -198,7 +198,7 @@ def test_a_flood_behind_a_parked_wait_is_not_kept(house: House) -> None:
 
 
 def test_many_wrong_requests_on_one_connection(house: House) -> None:
-    """A connection that guesses keys as fast as it can meets the budget of its address."""
+    """A connection that guesses keys at full speed exhausts the budget of its address."""
     connection = RawHttp(house)
     connection.send(b"".join(request("/api/v1/inbox", f"X-API-Key: {n}") for n in range(100)))
     answers = connection.answers(*[("GET", "/api/v1/inbox")] * 100)
@@ -206,7 +206,7 @@ def test_many_wrong_requests_on_one_connection(house: House) -> None:
 
 
 def test_a_silent_connection_is_closed(house: House) -> None:
-    """A connection that sends nothing, or half a request, is closed after its idle time."""
+    """A connection that sends no data, or half a request, is closed after the idle timeout."""
     connections = [RawHttp(house) for _ in range(3)]
     connections[1].send(b"GET /api/v1/inbox HTTP/1.1\r\nX-")
     connections[2].send(request("/api/v1/inbox", "Content-Length: 10", method="POST") + b"12345")
@@ -223,7 +223,7 @@ def test_a_silent_connection_is_closed(house: House) -> None:
 
 
 def test_a_slow_client_is_answered_and_holds_nobody_up(house: House) -> None:
-    """A request that comes in byte by byte is answered at its end; its neighbours at once."""
+    """A request that arrives byte by byte is answered at its end, and other clients at once."""
     slow = RawHttp(house)
     head = request("/api/v1/inbox", key_header(house))
     house.pass_time(IDLE_TIMEOUT - 1)
@@ -245,7 +245,7 @@ def test_a_slow_client_is_answered_and_holds_nobody_up(house: House) -> None:
     ],
 )
 def test_a_request_that_trickles_in_has_its_time(house: House, head: bytes, trickle: bytes) -> None:
-    """Who sends a little of a request now and then is hung up on as late as who sends nothing."""
+    """A client that sends a request too slowly times out like one that sends no data."""
     connection = RawHttp(house)
     connection.send(head)
     for _ in range(IDLE_TIMEOUT - 1):
@@ -260,7 +260,7 @@ def test_a_request_that_trickles_in_has_its_time(house: House, head: bytes, tric
 
 
 def test_each_request_has_its_own_time(house: House) -> None:
-    """A connection that rests, asks slowly, rests and asks again is answered each time."""
+    """Pauses and slow requests do not add up: each request has a timeout of its own."""
     connection = RawHttp(house)
     head = request("/healthz")
     for _ in range(3):
@@ -273,7 +273,7 @@ def test_each_request_has_its_own_time(house: House) -> None:
 
 
 def test_http_1_0_is_answered_and_closed(house: House) -> None:
-    """A client of HTTP/1.0, or one that says close, gets its answer and the end."""
+    """A client of HTTP/1.0, or one with ``Connection: close``, gets its response and the end."""
     for head in (
         b"GET /healthz HTTP/1.0\r\n\r\n",
         b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
@@ -285,7 +285,7 @@ def test_http_1_0_is_answered_and_closed(house: House) -> None:
 
 
 def test_a_parked_wait_is_not_idle(house: House) -> None:
-    """A wait of 60 s and the rest before the next request don't add up to an idle connection."""
+    """A wait of 60 s and the pause before the next request do not add up to an idle connection."""
     connection = RawHttp(house)
     path = "/api/v1/inbox/wait?timeout=60"
     for _ in range(3):
@@ -300,7 +300,7 @@ def test_a_parked_wait_is_not_idle(house: House) -> None:
 
 
 def test_a_client_that_comes_and_goes_leaves_nothing(house: House) -> None:
-    """Waits whose clients go away at any point leave no waiter, no timer and no logged failure."""
+    """Waits of clients that disconnect at any point leave no waiter, timer or logged failure."""
     head = request("/api/v1/inbox/wait?timeout=60", key_header(house))
     for length in (0, 10, len(head) - 1, len(head)):
         connection = RawHttp(house)
@@ -311,7 +311,7 @@ def test_a_client_that_comes_and_goes_leaves_nothing(house: House) -> None:
 
 
 def test_packets_of_one_byte_while_a_request_is_answered(house: House) -> None:
-    """Bytes behind a wait are read up to a bound, and the request in them is answered after it."""
+    """Bytes after a wait are read up to a limit, and their request is answered after the wait."""
     connection = RawHttp(house)
     connection.send(request("/api/v1/inbox/wait?timeout=1", key_header(house)))
     behind = request("/healthz", "X: " + "x" * 10_000)
@@ -324,7 +324,7 @@ def test_packets_of_one_byte_while_a_request_is_answered(house: House) -> None:
 
 
 def test_no_answer_names_a_version(house: House) -> None:
-    """What serves is named without its version, whatever is asked for."""
+    """No response names the version of the server."""
     for path in ("/healthz", "/api/v1/inbox", "/nowhere", "/"):
         sent = request(path)
         connection = RawHttp(house)

@@ -1,4 +1,4 @@
-"""Mail that is built to make lists of it large."""
+"""Mail that is built to make lists large."""
 
 import json
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.attack
 
 @pytest.mark.parametrize(("count", "length"), [(900, 450), (900, 40), (3, 7_000)])
 def test_a_mail_of_links_makes_no_list_large(house: House, count: int, length: int) -> None:
-    """A list shows the first links of a mail and how many are left out; the mail has them all."""
+    """A list shows the first links of a mail and the number of the others; the mail has all."""
     begin = "https://example.com/"
     links = [f"{begin}{number:x<{length - len(begin)}}" for number in range(count)]
     house.receive(house.address(), raw=mail("Links", "\r\n".join(links)))
@@ -30,7 +30,7 @@ def test_a_mail_of_links_makes_no_list_large(house: House, count: int, length: i
 
 
 def test_a_mail_of_few_links_is_listed_with_them(house: House) -> None:
-    """Nothing is left out, and nothing says so."""
+    """A mail with few links is listed with all of them."""
     house.receive(house.address(), raw=mail("Links", "https://example.com/a https://example.com/b"))
     (listed,) = house.get("/inbox/messages").json["messages"]
     assert len(listed["links"]) == 2

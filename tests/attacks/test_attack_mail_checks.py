@@ -1,7 +1,7 @@
-"""HTML and style sheets built to make the checks of a mail slow, large or wrong.
+"""HTML and style sheets that are built to make the checks of a mail slow, large or wrong.
 
-Every piece is repeated to an eighth of what is looked at. No test measures time: a step that is
-quadratic in so much runs for a minute.
+Every piece is repeated to an eighth of the size that is checked. The tests do not measure time: a
+quadratic step runs for a minute with so much.
 """
 
 import pytest
@@ -30,7 +30,7 @@ HTML = [
 
 
 def check(html: str) -> MailChecks:
-    """Check a page; what comes out stays small."""
+    """Check a page, and check that the result is small."""
     checks = check_html(html, "", None, (), {})
     assert checks.compatibility is not None
     assert checks.accessibility is not None
@@ -47,31 +47,31 @@ def check(html: str) -> MailChecks:
 
 
 def repeated(piece: str) -> str:
-    """Repeat a piece up to an eighth of what is looked at."""
+    """Return a piece, repeated to an eighth of the checked size."""
     return piece * (MAX_HTML // 8 // len(piece))
 
 
 @pytest.mark.parametrize("piece", CSS)
 def test_hostile_style_sheets_take_linear_time(piece: str) -> None:
-    """Whatever a sheet is made of, it is read once; and so is what stands behind it."""
+    """A style sheet of any content is read once, and so is the text after it."""
     check("<style>" + repeated(piece))
     check('<p style="' + repeated(piece.replace('"', "'")))
 
 
 @pytest.mark.parametrize("piece", HTML)
 def test_hostile_pages_take_linear_time(piece: str) -> None:
-    """Whatever a page is made of, each element is looked at once."""
+    """Each element of a page of any content is checked once."""
     check(repeated(piece))
 
 
 def test_many_different_styles_are_bounded() -> None:
-    """Styles that never come again cost their own length."""
+    """Thousands of different styles take time in proportion to their length."""
     check("".join(f'<p style="margin:{n}px;x{n}:{n}em">' for n in range(4_000)))
     check("<style>" + "".join(f".a{n} > b{n}:hover{{width:{n}px}}" for n in range(4_000)))
 
 
 def test_a_long_line_is_cut() -> None:
-    """A page on one line has short excerpts, and every place on line 1."""
+    """A page on one line has short excerpts, and all places are on line 1."""
     checks = check("<p style='float:left'>" * 20_000)
     assert checks.compatibility is not None
     (finding,) = (one for one in checks.compatibility.findings if one.slug == "css-float")
@@ -81,7 +81,7 @@ def test_a_long_line_is_cut() -> None:
 
 @pytest.mark.parametrize("mail", read_hostile_mails(), ids=lambda mail: mail.name)
 def test_hostile_mails_are_checked(mail: HostileMail) -> None:
-    """Mails made to break pages break no check, and no control character comes out."""
+    """Mails that are built to break pages break no check, and no control character is shown."""
     checks = check_raw_mail(mail.raw_message)
     shown = [link.words for link in checks.links]
     for found in (checks.compatibility, checks.accessibility):

@@ -1,7 +1,6 @@
-"""Mails built to cost time or memory while a report is made of them.
+"""Mails that are built to make reports slow or to exhaust memory.
 
-No test measures time: calls are counted, and twice the mail may make at most
-little more than twice of them.
+The tests do not measure time. They count calls: twice the mail may cause about twice as many.
 """
 
 import sys
@@ -28,7 +27,7 @@ HTML = b"Content-Type: text/html; charset=utf-8\r\n\r\n"
 
 
 def read_within(raw: bytes, budget: int) -> MailFacts:
-    """Read and judge a mail, and check the memory it took beside the mail itself."""
+    """Read and check a mail, and check the additional memory that this takes."""
     tracemalloc.start()
     try:
         facts = read_mail(raw)
@@ -41,7 +40,7 @@ def read_within(raw: bytes, budget: int) -> MailFacts:
 
 
 def judge_all(facts: MailFacts) -> None:
-    """Judge a mail; every sentence about it stays short enough to be read."""
+    """Check a mail; every sentence about it is short enough to be read."""
     findings = (
         *judge_headers(facts, Instant(0)),
         *judge_content(facts),
@@ -53,7 +52,7 @@ def judge_all(facts: MailFacts) -> None:
 
 
 def count_calls(call: Callable[[], object]) -> int:
-    """Count the calls of functions, those written in C too, that a call leads to."""
+    """Return the number of function calls that a call causes, including those of C functions."""
     calls = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:
@@ -70,7 +69,7 @@ def count_calls(call: Callable[[], object]) -> int:
 
 
 def test_a_million_parts_stop_at_the_cap() -> None:
-    """A thousand parts are listed, and the rest is said to be left out."""
+    """A thousand parts are listed, and a problem says that the rest is left out."""
     raw = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n" + b"--b\r\n\r\nx\r\n" * 1_000_000
     facts = read_within(raw, 30 * MIB)
     assert len(facts.parts) == MAX_PARTS
@@ -78,7 +77,7 @@ def test_a_million_parts_stop_at_the_cap() -> None:
 
 
 def test_a_hundred_thousand_header_fields_stop_at_the_cap() -> None:
-    """The first thousand are judged."""
+    """The first thousand fields are checked."""
     facts = read_within(b"From: a@b.example\r\n" * 100_000 + b"\r\nbody", 10 * MIB)
     assert facts.author_fields == MAX_HEADER_FIELDS
     assert len(facts.authors) == MAX_AUTHORS
@@ -86,7 +85,7 @@ def test_a_hundred_thousand_header_fields_stop_at_the_cap() -> None:
 
 
 def test_five_megabytes_of_one_line_are_one_long_line() -> None:
-    """In the body and in the header."""
+    """Five megabytes in one line, in the body or in the header, are one finding."""
     facts = read_within(b"Subject: s\r\n\r\n" + b"a" * 5 * MIB, 40 * MIB)
     assert (facts.long_lines, facts.longest_line) == (1, 5 * MIB)
     facts = read_within(b"Subject: " + b"a" * 5 * MIB, 40 * MIB)
@@ -95,7 +94,7 @@ def test_five_megabytes_of_one_line_are_one_long_line() -> None:
 
 
 def test_a_mail_of_line_breaks_is_jumped_over() -> None:
-    """Lines are not read one by one: a kilobyte is a step."""
+    """Lines are not read one by one: each step skips a kilobyte."""
     short = count_calls(lambda: read_mail(b"\r\n" * MIB))
     assert short < 2 * MIB / 1_000 * 10
 
@@ -119,7 +118,7 @@ def test_a_mail_of_line_breaks_is_jumped_over() -> None:
     ids=lambda field: field[:14].decode("ascii", "replace"),
 )
 def test_endless_fields_are_cut(field: bytes) -> None:
-    """What is kept of a field is bounded."""
+    """The stored part of a field has a maximum length."""
     facts = read_within(field + b"\r\n\r\nbody", 30 * MIB)
     assert len(facts.authors) <= MAX_AUTHORS
     assert len(facts.unsubscribe.uris) <= MAX_URIS
@@ -151,7 +150,7 @@ def test_endless_fields_are_cut(field: bytes) -> None:
     ],
 )
 def test_twice_the_html_takes_about_twice_the_steps(piece: bytes) -> None:
-    """No piece of HTML costs more the more of it there is."""
+    """No piece of HTML takes more time per repetition when it is repeated more often."""
 
     def html_of(count: int) -> bytes:
         pieces = (piece % number if b"%d" in piece else piece for number in range(count))
@@ -166,7 +165,7 @@ def test_twice_the_html_takes_about_twice_the_steps(piece: bytes) -> None:
 
 @pytest.mark.parametrize("size", [1, 5])
 def test_large_pages_are_read_up_to_the_cap(size: int) -> None:
-    """Megabytes of tags cost their first 512 KiB."""
+    """Only the first 512 KiB of megabytes of tags are read."""
     link = b"<a href='https://a.example/'>x</a>"
     facts = read_within(HTML + link * (size * MIB // len(link)), 60 * MIB)
     assert facts.html is not None
@@ -174,7 +173,7 @@ def test_large_pages_are_read_up_to_the_cap(size: int) -> None:
 
 
 def test_many_links_stop_at_the_cap() -> None:
-    """A thousand links are listed, twenty examples of each kind are kept."""
+    """A thousand links are listed, and twenty examples of each kind are kept."""
     links = b"".join(b"<a href='http://%d.bit.ly/'>x</a>" % number for number in range(5_000))
     facts = read_within(HTML + links, 60 * MIB)
     assert len(facts.links) == MAX_LINKS
@@ -183,7 +182,7 @@ def test_many_links_stop_at_the_cap() -> None:
 
 @pytest.mark.parametrize("charset", ["utf-7", "idna", "punycode", "klingon", "utf-16", "\x00"])
 def test_broken_charsets_cost_characters_only(charset: str) -> None:
-    """Whatever a part says it is written in."""
+    """A part with an unknown or broken charset loses characters but not the report."""
     body = make_parts(text="+2AA- \udcff\udcfe" * 1_000)
     raw = make_mail(body=body.replace("charset=utf-8", f"charset={charset}"))
     assert read_within(raw, 30 * MIB).has_text
@@ -193,5 +192,5 @@ def test_broken_charsets_cost_characters_only(charset: str) -> None:
     "raw", [b"", b"\r\n", b"\r\n\r\n", b":", b"From:", b"\x00" * 1_000, b"\xff" * 1_000, b"a: b"]
 )
 def test_what_is_no_mail_is_judged_too(raw: bytes) -> None:
-    """Nothing raises; what is missing is said."""
+    """Input that is not a mail raises no error, and its missing parts are reported."""
     assert read_within(raw, MIB).author_address == ""

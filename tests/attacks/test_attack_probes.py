@@ -1,4 +1,4 @@
-"""Names, redirects and hosts made to lead us inside, to hold us up or to fill us up."""
+"""Names, redirects and hosts that try to lead probes inside, to delay them, or to fill memory."""
 
 import gzip
 from collections.abc import Callable
@@ -63,7 +63,7 @@ FORBIDDEN = [
     "fec0::/10",
     "ff00::/8",
 ]
-"""Where no packet may go, written down again: the program's own table is not to judge itself."""
+"""Forbidden ranges, written independently of the program's own table."""
 
 INSIDE_V4 = st.sampled_from([n for n in map(ip_network, FORBIDDEN) if n.version == 4]).flatmap(
     lambda network: st.ip_addresses(v=4, network=network)
@@ -76,7 +76,7 @@ TRANSITION_FORMS: list[Callable[[int], int]] = [
     lambda inner: 0xFFFF << 32 | inner,  # IPv4-mapped
     lambda inner: inner,  # IPv4-compatible
     lambda inner: 0x64FF9B << 96 | inner,  # NAT64
-    lambda inner: 0x64FF9B0001 << 80 | inner,  # NAT64 of a network's own
+    lambda inner: 0x64FF9B0001 << 80 | inner,  # NAT64 with a local-use prefix
     lambda inner: 0x2002 << 112 | inner << 80 | 0x1,  # 6to4
     lambda inner: 0x20010000 << 96 | 0x08080808 << 64 | inner ^ 0xFFFFFFFF,  # Teredo
     lambda inner: 0x260647000000 << 80 | 0x5EFE << 32 | inner,  # ISATAP
@@ -87,7 +87,7 @@ TRANSITION_FORMS: list[Callable[[int], int]] = [
 
 @pytest.fixture(scope="module")
 def trust(tmp_path_factory: pytest.TempPathFactory) -> TrustRoots:
-    """Give the authority of the tests."""
+    """The certificate authority of the tests."""
     return find_trust_roots(Authority().write_to(tmp_path_factory.mktemp("trust") / "ca.pem"))
 
 
@@ -118,29 +118,29 @@ class Lure:
         )
 
     def dial(self, host: str) -> list[Any]:
-        """Dial a host; gives a list that will hold the result."""
+        """Dial a host, and return a list that will contain the result."""
         dialling = self.dialer.dial(host, 443, Factory.forProtocol(Protocol), seconds=5.0)
         return collect(Deferred.fromCoroutine(dialling))
 
     def fetch(self, url: str, redirects: int = 3) -> list[Any]:
-        """Fetch 1,000 octets at most."""
+        """Fetch at most 1,000 octets, and return a list that will contain the result."""
         request = FetchRequest(url, "text/plain", 1_000, max_redirects=redirects)
         return collect(self.fetcher.fetch(request))
 
 
 def problem(results: list[Any]) -> FetchProblem | None:
-    """Give the problem that fetching ended with, if it has ended."""
+    """Return the problem of a fetch, or ``None`` while it is pending."""
     if not results:
         return None
     assert isinstance(results[0].value, FetchFailed), results
     return results[0].value.problem
 
 
-# Inside
+# Forbidden addresses
 
 
 def assert_untouched(address: IpAddress) -> None:
-    """Check that an address is dialled neither by name nor directly, and not probed."""
+    """Check that an address is neither dialled by name or directly, nor probed."""
     rdtype = "A" if isinstance(address, IPv4Address) else "AAAA"
     lure = Lure(MemoryZone({"evil.example": {rdtype: [str(address)]}}))
     for host in ("evil.example", str(address)):
@@ -153,7 +153,7 @@ def assert_untouched(address: IpAddress) -> None:
 
 @given(INSIDE_V4 | INSIDE_V6)
 def test_probes_never_touch_a_forbidden_range(address: IpAddress) -> None:
-    """No packet goes to any address of any special range."""
+    """No address of any special-purpose range gets a packet."""
     assert_untouched(address)
 
 
@@ -161,13 +161,13 @@ def test_probes_never_touch_a_forbidden_range(address: IpAddress) -> None:
 def test_probes_see_through_transition_forms(
     inner: IPv4Address, wrap: Callable[[int], int]
 ) -> None:
-    """An inner address stays forbidden in every form of IPv6 that carries it."""
+    """A forbidden IPv4 address stays forbidden in each IPv6 form that contains it."""
     assert_untouched(IPv6Address(wrap(int(inner))))
 
 
 @given(st.lists(INSIDE_V4, min_size=1, max_size=12), st.integers(0, 12))
 def test_probes_pick_the_public_ones(inside: list[IPv4Address], position: int) -> None:
-    """Among forbidden addresses the public one alone gets packets, wherever it hides."""
+    """Among forbidden addresses only the public one gets packets, at any position."""
     addresses = [str(address) for address in inside]
     addresses.insert(position, "8.8.8.8")
     lure = Lure(MemoryZone({"mixed.example": {"A": addresses, "AAAA": ["::1", "fe80::1"]}}))
@@ -201,17 +201,17 @@ def test_probes_pick_the_public_ones(inside: list[IPv4Address], position: int) -
     ],
 )
 def test_probes_read_no_strange_spellings(host: str) -> None:
-    """What only some programs take for an address is a name that does not exist."""
+    """Text that only some programs parse as an address is a name that does not exist."""
     lure = Lure(MemoryZone({"evil.example": {"A": ["8.8.8.8"]}}))
     assert lure.dial(host)[0].type in (AddressRefused, HostNotFound)
     assert lure.hosts.dialled == []
 
 
 class RebindingZone(MemoryZone):
-    """Gives a public address first and inner ones ever after."""
+    """Returns a public address first, and inner addresses afterwards."""
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        """Answer, and change the mind."""
+        """Return the next answer."""
         answer = super().lookup(question)
         if question.rdtype == "A":
             self.publish(question.name, "A", "127.0.0.1")
@@ -219,7 +219,7 @@ class RebindingZone(MemoryZone):
 
 
 def test_probes_are_not_rebound() -> None:
-    """The address that was checked is dialled, not what the name means a moment later."""
+    """The checked address is dialled, not the address that the name has a moment later."""
     lure = Lure(RebindingZone({"evil.example": {"A": ["8.8.8.8"]}}))
     results = lure.fetch("http://evil.example/")
     assert lure.hosts.dialled == [("8.8.8.8", 80)]
@@ -256,7 +256,7 @@ def test_probes_are_not_rebound() -> None:
 )
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_probes_follow_no_redirect_inside(location: str, status: int) -> None:
-    """A redirect is dialled like any other host: whatever it says, nothing inside gets a packet."""
+    """A redirect is dialled like any other host: no inner address gets a packet."""
     zone = {"evil.example": {"A": ["8.8.8.8"]}, "inside.example": {"A": ["192.168.0.1"]}}
     lure = Lure(MemoryZone(zone))
     results = lure.fetch("http://evil.example/", redirects=1)
@@ -266,15 +266,15 @@ def test_probes_follow_no_redirect_inside(location: str, status: int) -> None:
     assert set(lure.hosts.dialled_hosts) == {"8.8.8.8"}
     if results:
         assert problem(results) in (FetchProblem.NO_HOST, FetchProblem.BAD_REDIRECT)
-    else:  # it means a public host
+    else:  # the redirect names a public host
         lure.hosts.advance(10)
 
 
-# Held up and filled up
+# Delays and endless responses
 
 
 class Web:
-    """A fetch from a server that means harm."""
+    """A fetch from a malicious server."""
 
     def __init__(self) -> None:
         self.lure = Lure(MemoryZone({"evil.example": {"A": ["8.8.8.8"]}}))
@@ -283,19 +283,19 @@ class Web:
         self.octets = 0
 
     def pour(self, head: bytes, piece: bytes, pieces: int) -> None:
-        """Send so many pieces, or until the connection is cut off."""
+        """Send so many pieces, or fewer if the connection is closed."""
         for data in (head, *[piece] * pieces):
             if self.connection.transport.aborted:
                 break
             self.octets += len(data)
             self.connection.send(data)
         else:
-            pytest.fail("everything was taken in")
+            pytest.fail("the whole response was read")
         self.connection.hang_up()
 
     @property
     def problem(self) -> FetchProblem | None:
-        """Give the problem that it ended with."""
+        """Return the problem of the fetch."""
         return problem(self.results)
 
 
@@ -318,7 +318,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
     ids=["body", "length", "chunks", "crumbs", "headers", "short", "line", "continue", "error"],
 )
 def test_probes_are_not_filled_up(head: bytes, piece: bytes) -> None:
-    """Whatever part of a response has no end, the connection is cut off after some 64 KiB."""
+    """A response with any endless part is cut off after about 64 KiB."""
     web = Web()
     web.pour(head, piece, 1_000)
     assert web.octets <= HEADER_ALLOWANCE + 2 * 65_550
@@ -328,7 +328,7 @@ def test_probes_are_not_filled_up(head: bytes, piece: bytes) -> None:
 
 @pytest.mark.parametrize("encoding", [b"gzip", b"deflate", b"br", b"gzip, gzip", b"identity, gzip"])
 def test_probes_unpack_nothing(encoding: bytes) -> None:
-    """A small body that would unpack to a gigabyte is not even looked at."""
+    """A small body that would unpack to a gigabyte is not unpacked."""
     bomb = gzip.compress(bytes(10_000_000))[:900]
     web = Web()
     web.connection.send(
@@ -340,7 +340,7 @@ def test_probes_unpack_nothing(encoding: bytes) -> None:
 
 @pytest.mark.parametrize("said", [b"", OK, OK + b"Content-Length: 900\r\n\r\n"])
 def test_probes_are_not_held_up_by_a_slow_web_server(said: bytes) -> None:
-    """An octet a second keeps nobody waiting beyond the deadline."""
+    """A server that sends an octet a second cannot exceed the deadline."""
     web = Web()
     web.connection.send(said)
     for _ in range(8):
@@ -354,7 +354,7 @@ def test_probes_are_not_held_up_by_a_slow_web_server(said: bytes) -> None:
 
 
 def test_probes_share_one_deadline_over_redirects() -> None:
-    """Slow hops add up to one deadline, not to one each."""
+    """Slow redirects share one deadline."""
     web = Web()
     connection = web.connection
     for _ in range(3):
@@ -371,7 +371,7 @@ def test_probes_share_one_deadline_over_redirects() -> None:
     "drip", [b"2", b"220-wait\r\n", b"220 mx.evil.example\r\n", b"250-wait\r\n", b"\0"]
 )
 def test_probes_are_not_held_up_by_a_slow_mail_host(trust: TrustRoots, drip: bytes) -> None:
-    """A mail host that drips its replies ends with the deadline, or as nonsense before."""
+    """A probe of a mail host that sends its replies slowly ends at the deadline or before."""
     lure = Lure(MemoryZone({"mx.evil.example": {"A": ["8.8.8.8"]}}), trust)
     results = collect(lure.prober.probe("mx.evil.example"))
     connection = lure.hosts.accept()
@@ -390,7 +390,7 @@ def test_probes_are_not_held_up_by_a_slow_mail_host(trust: TrustRoots, drip: byt
 
 
 def test_probes_repeat_nothing_that_a_host_says(trust: TrustRoots) -> None:
-    """Who probes by us learns no banner and no system error of the host."""
+    """The result of a probe contains no banner and no system error of the host."""
     for reply in (b"220 secret\r\n", b"554 secret\r\n", b"SSH-2.0-secret\r\n"):
         lure = Lure(MemoryZone({"mx.evil.example": {"A": ["8.8.8.8"]}}), trust)
         results = collect(lure.prober.probe("mx.evil.example"))
@@ -402,7 +402,7 @@ def test_probes_repeat_nothing_that_a_host_says(trust: TrustRoots) -> None:
 
 
 def test_probes_of_a_flood_of_names_reach_a_victim_seldom(trust: TrustRoots) -> None:
-    """A wildcard that leads a thousand names to one mail host makes no thousand connections."""
+    """A wildcard that leads a thousand names to one mail host does not cause a thousand probes."""
     lure = Lure(MemoryZone({"*.evil.example": {"A": ["8.8.8.8"]}}), trust)
     for number in range(1_000):
         probe = lure.prober.probe(f"n{number}.evil.example")

@@ -1,4 +1,4 @@
-"""Reports built to fill memory, to hold a process up, or to say what can't be."""
+"""Reports that are built to fill memory, to block a process, or to report impossible values."""
 
 import gzip
 import io
@@ -32,7 +32,7 @@ TLS = document("google.json")
 
 
 def refusal(data: bytes) -> str:
-    """Read a file that is refused; gives why."""
+    """Read a rejected file, and return the reason."""
     try:
         (found,) = read_report_file(data)
     except ReportRefused as refused:
@@ -42,13 +42,13 @@ def refusal(data: bytes) -> str:
 
 
 def changed(old: str, new: str) -> bytes:
-    """Give the good report with something else in one place."""
+    """Return the good report with one text replaced."""
     assert old.encode() in GOOD
     return GOOD.replace(old.encode(), new.encode(), 1)
 
 
 def gzip_bomb(size: int) -> bytes:
-    """Pack so many blanks a thousand times smaller, without holding them."""
+    """Return so many blanks, packed a thousand times smaller in pieces."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     piece = b" " * 2**20
     return b"".join(packer.compress(piece) for _ in range(size // 2**20)) + packer.flush()
@@ -56,7 +56,7 @@ def gzip_bomb(size: int) -> bytes:
 
 @pytest.mark.untraced
 def test_bombs_are_not_unpacked() -> None:
-    """What unpacks to more than 10 MB is refused, however it is packed, and never held."""
+    """A file that unpacks to more than 10 MB is rejected in each format, without unpacking it."""
     assert MAX_UNPACKED == 10 * 2**20
     bomb = gzip_bomb(300 * 2**20)
     assert len(bomb) < 400_000
@@ -71,12 +71,12 @@ def test_bombs_are_not_unpacked() -> None:
         for number in range(MAX_DOCUMENTS):
             archive.writestr(f"{number}.xml", b" " * (MAX_UNPACKED // 4))
     assert refusal(many.getvalue()) == too_large
-    # Members share the room: each of them alone would fit.
+    # Members share the limit: each of them alone would be small enough.
     assert refusal(gzip_bomb(6 * 2**20) * 2) == too_large
 
 
 def zip_of_folders(number: int) -> bytes:
-    """Pack so many folders, none of which is a report."""
+    """Return a zip file with so many folders and no report."""
     crowd = io.BytesIO()
     with zipfile.ZipFile(crowd, "w") as archive:
         for one in range(number):
@@ -100,13 +100,13 @@ PIECES = "it is packed in over 1000 pieces"
     ids=["members", "members in a zip", "members in a member", "full members", "entries"],
 )
 def test_crowds_of_pieces_are_not_unpacked(crowd: bytes) -> None:
-    """No more than 1,000 members and entries are unpacked, however they lie in each other."""
+    """At most 1,000 members and entries are unpacked, however they are nested."""
     assert MAX_MEMBERS == 1_000
     assert refusal(crowd) == PIECES
 
 
 def test_a_mail_shares_its_room_for_pieces() -> None:
-    """The attachments of one mail have 1,000 members together."""
+    """The attachments of one mail share the limit of 1,000 members."""
     mail = report_mail(EMPTY_MEMBER * (MAX_MEMBERS // 2), "application/gzip", "r.xml.gz")
     boundary = mail.split(b'boundary="')[1].split(b'"')[0]
     part = mail.split(b"--" + boundary)[2]
@@ -122,7 +122,7 @@ def test_a_mail_shares_its_room_for_pieces() -> None:
 
 
 def test_a_report_in_many_members_is_read() -> None:
-    """A report that a parallel packer has written in hundreds of members is read whole."""
+    """A report that a parallel packer wrote in hundreds of members is read completely."""
     members = [gzip.compress(GOOD[n : n + 4]) for n in range(0, len(GOOD), 4)]
     assert 400 < len(members) <= MAX_MEMBERS
     (found,) = read_report_file(b"".join(members))
@@ -130,7 +130,7 @@ def test_a_report_in_many_members_is_read() -> None:
 
 
 def test_packing_that_lies_is_refused() -> None:
-    """A file that is cut off, damaged, encrypted, empty, overfull or packed for ever is named."""
+    """The reason names a truncated, damaged, encrypted, empty, crowded or nested file."""
     good = gzipped(GOOD)
     assert refusal(good[:-12]) == "the gzip file ends too early"
     assert refusal(good[:20] + b"\xff" * 30 + good[50:]) == "the gzip file is damaged"
@@ -165,14 +165,14 @@ ENTITIES = [
 
 @pytest.mark.parametrize("declaration", ENTITIES)
 def test_entities_are_never_read(declaration: str) -> None:
-    """A document type is refused before anything in it is looked at, also where XML is broken."""
+    """A document type is rejected before its content is read, even if the XML is broken."""
     assert "entities" in refusal(changed("<feedback>", declaration + "<feedback>"))
     assert "entities" in refusal(changed("<feedback>", "<a>&" + declaration + "<feedback>"))
     assert "entities" in refusal(changed("<feedback>", declaration + "<feedback>")[:-20])
 
 
 def test_undeclared_entities_are_no_text() -> None:
-    """An entity that nobody has declared stays as it is written, and is a problem."""
+    """An undeclared entity stays as it is written, and is reported as a problem."""
     (found,) = read_report_file(changed("google.com", "&xxe;"))
     assert not isinstance(found, RejectedDocument)
     assert found.organisation == "&xxe;"
@@ -181,7 +181,7 @@ def test_undeclared_entities_are_no_text() -> None:
 
 @pytest.mark.untraced
 def test_nesting_and_rows_are_limited() -> None:
-    """Elements inside each other, and rows, have an end; so has JSON."""
+    """Nested elements and rows have limits, in XML and in JSON."""
     deep = "<a>" * 100_000
     assert f"deeper than {MAX_NESTING}" in refusal(changed("<record>", deep))
     rows = "<record/>" * (MAX_ROWS + 1)
@@ -193,7 +193,7 @@ def test_nesting_and_rows_are_limited() -> None:
 
 
 def test_long_texts_and_much_evidence_are_cut() -> None:
-    """No text of a report is kept longer than a name, no row has endless signatures or reasons."""
+    """Texts, signatures and reasons of a report are cut to a maximum."""
     (report,) = read_report_file(changed("google.com", "x" * 1_000_000))
     assert not isinstance(report, RejectedDocument)
     assert len(report.organisation) == MAX_TEXT
@@ -208,7 +208,7 @@ def test_long_texts_and_much_evidence_are_cut() -> None:
 
 
 def test_controls_are_no_text() -> None:
-    """What would steer a terminal or turn the reading direction is taken out."""
+    """Characters that control a terminal or the reading direction are removed."""
     (report,) = read_report_file(changed("google.com", "goo&#9;\u202egle&#x85;.com"))
     assert getattr(report, "organisation", "") == "goo  gle .com"
 
@@ -229,7 +229,7 @@ def test_controls_are_no_text() -> None:
     ],
 )
 def test_broken_dates_are_refused(begin: str, end: str) -> None:
-    """A report whose time is none is refused: it would be kept under a day that never was."""
+    """A report with an invalid date is rejected, because it would be stored under a wrong day."""
     text = changed(">1795046400<", f">{begin}<").replace(b">1795132799<", f">{end}<".encode())
     assert "its time" in refusal(text)
     for bad in ("yesterday", "2026-13-45T00:00:00Z", "9999999-01-01T00:00:00Z", ""):
@@ -240,7 +240,7 @@ def test_broken_dates_are_refused(begin: str, end: str) -> None:
     "count", ["-1", "0", "1e9", "", "NaN", "9" * 19, "9" * 5_000, "0x10", "1,000", "\u0663"]
 )
 def test_counts_that_are_none_lose_their_row(count: str) -> None:
-    """Negative, empty, fabulous and foreign numbers count nothing, and are said."""
+    """A row with a negative, empty, huge or foreign number is left out, and a problem says so."""
     (report,) = read_report_file(changed(">120<", f">{count}<"))
     assert not isinstance(report, RejectedDocument)
     assert sum(getattr(report, "rows", {}).values()) == 3
@@ -249,7 +249,7 @@ def test_counts_that_are_none_lose_their_row(count: str) -> None:
 
 
 def test_many_bad_rows_are_said_once() -> None:
-    """Thousands of bad rows make some sentences, and their number."""
+    """Thousands of bad rows cause some problems and one with their number."""
     (report,) = read_report_file(changed("<record>", "<record/>" * 5_000 + "<record>"))
     assert not isinstance(report, RejectedDocument)
     assert len(report.problems) == MAX_PROBLEMS + 1
@@ -257,14 +257,14 @@ def test_many_bad_rows_are_said_once() -> None:
 
 
 def test_negative_sessions_lose_their_policy() -> None:
-    """Sessions below zero, or that are no number, count nothing."""
+    """A policy with negative or invalid session counts is left out."""
     for bad in (b"-40", b"4.5", b"true", b'"x"', b"[]"):
         assert "no number" in refusal(TLS.replace(b":40,", b":" + bad + b","))
 
 
 @pytest.mark.parametrize("domain", ["", "a b", "[192.0.2.1]", "x" * 70, "192.0.2.1", "."])
 def test_a_domain_that_is_none_is_refused(domain: str) -> None:
-    """A report about nothing that could be a domain is no report."""
+    """A report about an invalid domain is rejected."""
     text = changed("<domain>example.org</domain>", f"<domain>{domain}</domain>")
     assert refusal(text) == "it does not say which domain it is about"
 
@@ -291,7 +291,7 @@ def test_a_domain_that_is_none_is_refused(domain: str) -> None:
     ],
 )
 def test_what_is_no_report_is_refused(data: bytes) -> None:
-    """Whatever else somebody sends is refused with a sentence, and never an error of ours."""
+    """Any other file is rejected with a reason, and never causes an internal error."""
     assert refusal(data)
 
 

@@ -1,4 +1,4 @@
-"""Strangers who have mail refused, again and again: what is kept of it is bounded."""
+"""Rejected mail of strangers uses a limited number of stored rows."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -29,7 +29,7 @@ def house() -> Iterator[House]:
 
 
 def kept(house: House) -> list[Refusal]:
-    """Give all refusals that are kept of the account, newest first."""
+    """Return all stored rejections of the account, newest first."""
     account_id = AccountId(house.account.id)
     found: list[Refusal] = result_of(
         house.assembly.mail.store.recent_refusals(account_id, BEGINNING, 10**6)
@@ -39,7 +39,7 @@ def kept(house: House) -> list[Refusal]:
 
 @pytest.mark.parametrize("tag", ["fault.rcpt-451", "Fault.RCPT-550", "fault.quota"])
 def test_refusals_on_request_are_one_row_a_minute(house: House, tag: str) -> None:
-    """However often a stranger meets the fault of a tag, a minute is one row with a count."""
+    """Repeated faults of a tag on request are one row a minute, with a count."""
     receiver: ReceiveMail = house.receiver
     address = f"{house.account.mailbox_name}+{tag}@mailcheck.example"
     for number in range(2):
@@ -57,7 +57,7 @@ def test_refusals_on_request_are_one_row_a_minute(house: House, tag: str) -> Non
 
 
 def test_refusals_of_any_tags_are_bounded(house: House) -> None:
-    """A stranger who takes another tag each time has the newest ones of a minute kept, no more."""
+    """A stranger who uses another tag each time fills only a limited number of rows a minute."""
     for number in range(3 * MAX_REFUSALS):
         recipient = Recipient(f"dev-a+{number}@x", AccountId(house.account.id), f"t{number}")
         house.receiver.record_refusal(SESSION, "", (recipient,), "the inbox is full")

@@ -1,4 +1,4 @@
-"""Too much of everything, too fast or too slow: bounded memory, and no lost neighbor."""
+"""Too many, too fast or too slow SMTP commands: memory is limited, and others are served."""
 
 import sys
 from itertools import pairwise
@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 
 def is_well(house: House) -> bool:
-    """Tell whether a neighbor is served."""
+    """Return whether another client is served."""
     codes = house.greeted("10.0.0.9").codes(MAIL + RCPT + b"DATA\r\nneighbor\r\n.\r\n")
     return codes == ["250", "250", "354", "250"] and house.messages[-1] == b"neighbor\r\n"
 
@@ -47,7 +47,7 @@ def is_well(house: House) -> bool:
     ids=lambda command: command[:12].decode("latin-1"),
 )
 def test_a_flood_of_commands_dries_up(command: bytes) -> None:
-    """A client that never sends a mail is sent away, with replies of bounded size."""
+    """A client that never sends a mail is disconnected, with replies of limited size."""
     house = House()
     talk = house.connect("10.0.0.1")
     said = 0
@@ -61,7 +61,7 @@ def test_a_flood_of_commands_dries_up(command: bytes) -> None:
 
 
 def test_a_flood_in_one_packet_is_no_worse() -> None:
-    """Ten thousand commands at once: a thousand replies, then the end."""
+    """Ten thousand commands at once get a thousand replies, then the connection is closed."""
     house = House()
     codes = house.greeted().codes(b"NOOP\r\n" * 10_000)
     assert codes == ["250"] * 999 + ["421"]
@@ -70,7 +70,7 @@ def test_a_flood_in_one_packet_is_no_worse() -> None:
 
 @pytest.mark.parametrize("verb", [b"\xff", b"\x80\x81", b"\x00A", b"\x1b[31m", b"\xe2\x80\xae"])
 def test_binary_verbs_are_unknown(verb: bytes) -> None:
-    """Octets that are no letters raise nothing, are not repeated in a reply, and are refused."""
+    """Octets that are not letters are rejected without an error and without being repeated."""
     house = House()
     said = house.greeted().say(verb + b" zz\r\n")
     assert said.startswith(b"500 ")
@@ -79,7 +79,7 @@ def test_binary_verbs_are_unknown(verb: bytes) -> None:
 
 
 def test_a_flood_of_recipients_is_bounded() -> None:
-    """A thousand recipients: a hundred are kept, the others cost nothing."""
+    """Of a thousand recipients a hundred are accepted, and the others use no memory."""
     house = House()
     talk = house.greeted()
     talk.say(MAIL)
@@ -90,7 +90,7 @@ def test_a_flood_of_recipients_is_bounded() -> None:
 
 
 def test_guessing_a_thousand_addresses_takes_hours() -> None:
-    """Each unknown recipient after the third costs its sender more time, and nobody else any."""
+    """Each unknown recipient after the third delays its own client more, and no other client."""
     house = House()
     talk = house.greeted()
     talk.say(MAIL)
@@ -110,7 +110,7 @@ def test_guessing_a_thousand_addresses_takes_hours() -> None:
     ids=["fault", "full", "disk"],
 )
 def test_refusals_that_nobody_waits_for_take_longer(failure: Exception) -> None:
-    """Refused recipients that are sent all at once are looked up slowly, whatever the reason."""
+    """Pipelined recipients that are rejected are looked up slowly, whatever the reason."""
     house = House()
     house.receiver.failures["accept_recipient"] = failure
     talk = house.greeted()
@@ -121,7 +121,7 @@ def test_refusals_that_nobody_waits_for_take_longer(failure: Exception) -> None:
 
 
 def test_refused_mails_that_nobody_waits_for_take_longer() -> None:
-    """Mails that are refused, and sent all at once, are taken one after the other, slower each."""
+    """Pipelined mails that are rejected are handled one after another, each more slowly."""
     house = House()
     house.receiver.failures["deliver"] = InboxFull("the inbox is full")
     talk = house.greeted()
@@ -132,7 +132,7 @@ def test_refused_mails_that_nobody_waits_for_take_longer() -> None:
 
 
 def test_a_client_that_waits_for_refusals_is_answered_at_once() -> None:
-    """A test suite that meets the same fault time after time, and waits for it, loses no time."""
+    """A test suite that waits for each reply meets the same fault repeatedly without a delay."""
     house = House()
     house.receiver.failures["accept_recipient"] = FaultMet("fault.quota", (452, "4.2.2"))
     talk = house.greeted()
@@ -141,7 +141,7 @@ def test_a_client_that_waits_for_refusals_is_answered_at_once() -> None:
 
 
 def test_an_endless_line_of_content_is_not_kept() -> None:
-    """64 MiB in one line: nothing is kept beyond the limit, and one reply ends it."""
+    """Of 64 MiB in one line only the limit is stored, and one reply ends it."""
     house = House()
     talk = house.at_data()
     piece = b"A" * 65_536
@@ -167,7 +167,7 @@ def test_the_largest_mail_is_taken_whole(line: int) -> None:
 
 
 def test_tiny_pieces_cost_little() -> None:
-    """A mail that comes in 300,000 packets of two octets is kept in about its own size."""
+    """A mail in 300,000 packets of two octets uses about its own size of memory."""
     house = House()
     talk = house.at_data()
     for _ in range(300_000):
@@ -181,7 +181,7 @@ def test_tiny_pieces_cost_little() -> None:
 
 
 def test_many_half_sent_mails_share_one_budget() -> None:
-    """A hundred mails that are never finished hold no more than the operator allows."""
+    """A hundred unfinished mails use no more memory than the operator allows."""
     house = House(limits={"held_bytes": 4 * MIB})
     talks = [house.at_data("10.0.0.1") for _ in range(100)]
     for _ in range(4):
@@ -195,7 +195,7 @@ def test_many_half_sent_mails_share_one_budget() -> None:
 
 
 def test_a_thousand_idle_connections_leave_room() -> None:
-    """They are dropped after five minutes, and meanwhile a neighbor is served at once."""
+    """Idle connections are closed after five minutes, and others are served meanwhile."""
     house = House()
     talks = [house.connect("10.0.0.1") for _ in range(1000)]
     assert is_well(house)
@@ -208,7 +208,7 @@ def test_a_thousand_idle_connections_leave_room() -> None:
 
 @pytest.mark.parametrize("start", [b"", b"EHLO x\r\n", MAIL[:9]])
 def test_a_slow_command_is_given_up(start: bytes) -> None:
-    """An octet every minute keeps no connection open."""
+    """A command that arrives at an octet a minute times out."""
     house = House()
     talk = house.connect()
     talk.say(start)
@@ -220,7 +220,7 @@ def test_a_slow_command_is_given_up(start: bytes) -> None:
 
 
 def test_a_slow_message_is_given_up() -> None:
-    """A line every minute keeps a mail open for a quarter of an hour and no longer."""
+    """A mail that arrives at a line a minute times out after a quarter of an hour."""
     house = House()
     talk = house.at_data()
     for _ in range(16):
@@ -231,7 +231,7 @@ def test_a_slow_message_is_given_up() -> None:
 
 
 def test_a_slow_login_is_given_up() -> None:
-    """An AUTH exchange has five minutes in all."""
+    """An AUTH exchange times out after five minutes in all."""
     house = House(is_submission=True)
     talk = house.greeted("10.0.0.1")
     talk.say(b"AUTH PLAIN\r\n")
@@ -242,7 +242,7 @@ def test_a_slow_login_is_given_up() -> None:
 
 
 def pump(house: House, talk: Talk, data: bytes) -> None:
-    """Send data while a delivery is pending, as far as the server reads."""
+    """Send data while a delivery is pending, as long as the server reads."""
     for position in range(0, len(data), 4096):
         if talk.transport.producerState == "paused":
             return
@@ -250,7 +250,7 @@ def pump(house: House, talk: Talk, data: bytes) -> None:
 
 
 def test_what_is_sent_ahead_is_bounded() -> None:
-    """While an answer is awaited the server stops reading; nothing is lost or reordered."""
+    """The server stops reading while a reply is pending; no data is lost or reordered."""
     house = House(FakeMailReceiver(slow=frozenset({"deliver"})))
     talk = house.at_data()
     talk.say(b"hi\r\n.\r\n")
@@ -263,7 +263,7 @@ def test_what_is_sent_ahead_is_bounded() -> None:
 
 
 async def test_a_client_that_is_sent_away_hears_why() -> None:
-    """On a real socket the last reply arrives though the client has sent far more than was read."""
+    """On a real socket the last reply arrives even if the client has sent much unread data."""
     from twisted.internet import reactor
 
     factory = MailFactory(VERBS, FakeMailReceiver(), SmtpSettings("mx.example"), reactor, JOURNAL)
@@ -277,7 +277,7 @@ async def test_a_client_that_is_sent_away_hears_why() -> None:
 
 
 async def test_a_client_that_does_not_read_is_given_up() -> None:
-    """Replies that nobody takes wait in bounded memory; the client is cut off in the end."""
+    """Unread replies use limited memory, and the client is disconnected in the end."""
     from twisted.internet import reactor
 
     limits = Limits(closing=0.2)
@@ -298,7 +298,7 @@ async def test_a_client_that_does_not_read_is_given_up() -> None:
 
 
 def test_slow_replies_asked_for_hold_nobody_up() -> None:
-    """Who asks for as many slow replies as he can holds a few connections, and a neighbor none."""
+    """Any number of requested slow replies uses a few connections and delays no other client."""
     house = House(limits={"connections": 30, "slow_replies": 5})
     slow = RCPT.replace(b"dev-a", b"dev-a+fault.slow-60")
     held = [house.greeted(f"10.0.1.{number}") for number in range(28)]

@@ -1,9 +1,8 @@
-"""SMTP smuggling: content that wants to be the next mail, and commands that want to be content.
+"""SMTP smuggling: content that tries to be the next mail, and commands that try to be content.
 
-The sequences are those of the 2023 disclosure (CVE-2023-51764, -51765, -51766,
-CVE-2024-27305) and every other pair of line ends that some server has taken
-for one. The claim is the same for all: a mail ends at CR LF . CR LF, there is
-one reply to it, and nothing inside it is ever obeyed.
+The sequences are those of the 2023 disclosure (CVE-2023-51764, -51765, -51766, CVE-2024-27305),
+and every other pair of line ends that some server has taken for the end of a mail. The promise is
+the same for all: a mail ends at CR LF . CR LF, it has one reply, and its content is never executed.
 """
 
 from itertools import product
@@ -49,7 +48,7 @@ OPENINGS = [sequence for sequence in SEQUENCES if FINAL_DOT not in b"\r\n" + seq
 
 
 def nothing_was_obeyed(house: House) -> bool:
-    """Tell whether neither the evil sender nor the victim was ever heard of."""
+    """Return whether neither the malicious sender nor the victim was seen."""
     asked = all("evil" not in sender for _, sender, _ in house.receiver.asked)
     known = all("evil" not in mail.envelope.envelope_sender for mail in house.receiver.delivered)
     return asked and known
@@ -57,7 +56,7 @@ def nothing_was_obeyed(house: House) -> bool:
 
 @pytest.mark.parametrize("sequence", SEQUENCES, ids=repr)
 def test_no_other_sequence_ends_a_mail(sequence: bytes) -> None:
-    """What looks like an end is content, and there is one reply, after the true end."""
+    """A sequence that looks like an end is content, and the one reply follows the true end."""
     house = House()
     talk = house.at_data()
     content = b"hello" + sequence + EVIL
@@ -74,7 +73,7 @@ def test_no_other_sequence_ends_a_mail(sequence: bytes) -> None:
 
 @pytest.mark.parametrize("before", LINE_ENDS, ids=repr)
 def test_no_cut_makes_a_sequence_an_end(before: bytes) -> None:
-    """The same, with a packet boundary at every octet around the sequence in turn."""
+    """The same, with a packet boundary at each octet around the sequence."""
     for sequence in SEQUENCES:
         if not sequence.startswith(before + b"."):
             continue
@@ -88,7 +87,7 @@ def test_no_cut_makes_a_sequence_an_end(before: bytes) -> None:
 
 
 def test_no_sequence_ends_a_mail_at_its_beginning() -> None:
-    """The CRLF of DATA itself may begin the end, but only with a whole one behind the dot."""
+    """The CRLF of the DATA line may be part of the end, but only with a CRLF after the dot."""
     for sequence in OPENINGS:
         house = House()
         talk = house.at_data()
@@ -100,7 +99,7 @@ def test_no_sequence_ends_a_mail_at_its_beginning() -> None:
 @pytest.mark.parametrize("control", [b"\n", b"\r", b"\0", b"\r\r\n", b"\n\r"], ids=repr)
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
 def test_a_mail_with_strays_is_never_delivered(control: bytes, place: str) -> None:
-    """Wherever a control stands alone the mail is refused for good and the rest is not obeyed."""
+    """A mail with a stray control character is rejected, and the rest is not executed."""
     content = {
         "first": control + b"Subject: x\r\n\r\nhello",
         "middle": b"Subject: x" + control + b"\r\nhello",
@@ -116,7 +115,7 @@ def test_a_mail_with_strays_is_never_delivered(control: bytes, place: str) -> No
 
 
 def pipelined(house: House) -> tuple[Talk, bytes]:
-    """Prepare two honest mails in one stream, the first with commands for content."""
+    """Return two honest mails in one stream, the first with commands as content."""
     talk = house.greeted()
     first = MAIL + RCPT + b"DATA\r\n" + EVIL + b"\r\n..\r\nQUIT\r\n.\r\n"
     second = MAIL + RCPT + b"DATA\r\nsecond\r\n.\r\n"
@@ -124,7 +123,7 @@ def pipelined(house: House) -> tuple[Talk, bytes]:
 
 
 def test_commands_inside_a_mail_are_content() -> None:
-    """A pipelined client may send commands as content and content as it likes: all in step."""
+    """A pipelining client may send commands as content: replies and mails stay in step."""
     house = House()
     talk, stream = pipelined(house)
     assert talk.codes(stream) == ["250", "250", "354", "250"] * 2 + ["250"]
@@ -133,7 +132,7 @@ def test_commands_inside_a_mail_are_content() -> None:
 
 
 def test_no_cut_of_the_stream_makes_content_a_command() -> None:
-    """Every two-packet cut of the stream gives the same replies and the same mails."""
+    """Every cut of the stream into two packets has the same replies and the same mails."""
     _, stream = pipelined(House())
     for cut in range(1, len(stream)):
         house = House()
@@ -144,7 +143,7 @@ def test_no_cut_of_the_stream_makes_content_a_command() -> None:
 
 @pytest.mark.parametrize("length", [998, 2_048, 16_384, 16_385, 65_536, 1_000_000])
 def test_a_long_line_stays_content(length: int) -> None:
-    """twisted.mail's own receiver obeyed what followed a DATA line over 16,384 octets."""
+    """twisted.mail's own receiver executed the text after a DATA line over 16,384 octets."""
     house = House()
     talk = house.at_data()
     content = b"Subject: x\r\n\r\n" + b"A" * length + b"\r\n" + EVIL
@@ -156,7 +155,7 @@ def test_a_long_line_stays_content(length: int) -> None:
 
 
 def test_a_mail_that_is_too_large_stays_content() -> None:
-    """What is dropped is not obeyed either."""
+    """Dropped content is not executed either."""
     house = House(limits={"message_size": 100})
     talk = house.at_data()
     assert talk.say(b"A" * 200 + b"\r\n" + EVIL, b"\r\n" + EVIL) == b""
@@ -185,7 +184,7 @@ def test_no_control_reaches_an_address(address: bytes) -> None:
 
 
 def test_a_chunk_hides_no_commands() -> None:
-    """The octets of a chunk are counted: too few or too many never turn content into commands."""
+    """The octets of a chunk are counted, so that no wrong size turns content into commands."""
     house = House()
     talk = house.greeted()
     talk.say(MAIL + RCPT)

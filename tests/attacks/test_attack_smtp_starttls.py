@@ -1,4 +1,4 @@
-"""STARTTLS injection (CVE-2011-0411 and its kin): what came in clear is not what came encrypted."""
+"""STARTTLS injection (CVE-2011-0411 and similar): plaintext input is never used after TLS."""
 
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,14 @@ INJECTED = b"MAIL FROM:<evil@client.example>\r\n"
 
 @pytest.fixture
 def settings(tmp_path: Path) -> SmtpSettings:
-    """Offer TLS to everyone."""
+    """Settings that offer TLS to every client."""
     certificate = ensure_self_signed(tmp_path, ["mx.example"], Instant(1_795_000_000_000))
     return SmtpSettings("mx.example", tls_for=offer_to_all(certificate))
 
 
 @pytest.mark.parametrize("injected", [INJECTED, b"M", b"\r\n", b"EHLO x\r\nAUTH PLAIN\r\n"])
 def test_nothing_may_follow_starttls(settings: SmtpSettings, injected: bytes) -> None:
-    """Input behind STARTTLS is dropped, TLS is refused, and the connection stays in clear."""
+    """Input after STARTTLS is dropped, TLS is rejected, and the connection stays in plaintext."""
     house = House(tls_for=settings.tls_for)
     talk = house.greeted()
     assert talk.say(b"STARTTLS\r\n" + injected).startswith(b"501 5.5.1 ")
@@ -37,7 +37,7 @@ def test_nothing_may_follow_starttls(settings: SmtpSettings, injected: bytes) ->
 
 
 async def test_nothing_said_in_clear_is_heard_after_the_handshake(settings: SmtpSettings) -> None:
-    """What was said before the handshake, injected or not, is gone after it."""
+    """Commands before the handshake, injected or not, have no effect after it."""
     from twisted.internet import reactor
 
     receiver = FakeMailReceiver()
@@ -54,7 +54,7 @@ async def test_nothing_said_in_clear_is_heard_after_the_handshake(settings: Smtp
 
 
 async def test_a_command_in_clear_breaks_the_handshake(settings: SmtpSettings) -> None:
-    """Injected in a packet of its own after 220, a command is a bad handshake and no command."""
+    """A command in a packet of its own after 220 is a failed handshake, not a command."""
     from twisted.internet import reactor
 
     receiver = FakeMailReceiver()

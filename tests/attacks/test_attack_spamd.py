@@ -1,4 +1,4 @@
-"""A spamd that means harm, and mails made to harm it or its report."""
+"""A malicious spamd, and mails that are built to harm spamd or its report."""
 
 import tracemalloc
 from typing import Any
@@ -26,14 +26,14 @@ BOUND = 120.0  # seconds, as `ContentFilter` promises
 
 
 def problem_of(results: list[Any]) -> FilterProblem:
-    """Give the reason why there is no verdict."""
+    """Return the reason why there is no verdict."""
     (outcome,) = results
     assert isinstance(outcome, FilterUnavailable)
     return outcome.problem
 
 
 def test_an_answer_without_an_end() -> None:
-    """Gigabytes are cut off after what an answer may have, and not kept."""
+    """Gigabytes are cut off at the limit of an answer, and are not stored."""
     spamd = ScriptedSpamd()
     results = collect(spamd.content_filter.judge(MAIL))
     connection = spamd.connection()
@@ -54,7 +54,7 @@ def test_an_answer_without_an_end() -> None:
 
 @pytest.mark.parametrize("drip", [b"", b"S", b"\r\n", b"SPAMD/1.1 0 EX_OK\r\n"])
 def test_an_answer_that_drips(drip: bytes) -> None:
-    """Whoever says a little each second holds us up no longer than who says nothing."""
+    """A server that sends a little each second delays a check no longer than a silent one."""
     spamd = ScriptedSpamd()
     results = collect(spamd.content_filter.judge(MAIL))
     connection = spamd.connection()
@@ -71,7 +71,7 @@ def test_an_answer_that_drips(drip: bytes) -> None:
 
 @given(st.lists(st.binary(max_size=300), max_size=5), st.booleans())
 def test_any_answer(pieces: list[bytes], is_framed: bool) -> None:
-    """Any octets are a verdict or a reason, once."""
+    """Any octets result in exactly one verdict or reason."""
     spamd = ScriptedSpamd()
     results = collect(spamd.content_filter.judge(MAIL))
     connection = spamd.connection()
@@ -83,7 +83,7 @@ def test_any_answer(pieces: list[bytes], is_framed: bool) -> None:
         connection.send(piece)
     connection.hang_up()
     if not is_framed and not any(pieces):
-        spamd.pass_time(1.1)  # hung up without a word: asked once more
+        spamd.pass_time(1.1)  # the connection was closed without an answer: one more attempt
         spamd.connection().hang_up()
     (outcome,) = results
     assert isinstance(outcome, FilterVerdict | FilterUnavailable)
@@ -91,7 +91,7 @@ def test_any_answer(pieces: list[bytes], is_framed: bool) -> None:
 
 
 def test_a_report_of_a_million_rules() -> None:
-    """What fits into an answer is read in no time, and too many rules are refused."""
+    """As many rules as an answer has room for are read at once, and too many are rejected."""
     spamd = ScriptedSpamd()
     results = collect(spamd.content_filter.judge(MAIL))
     connection = spamd.connection()
@@ -102,7 +102,7 @@ def test_a_report_of_a_million_rules() -> None:
 
 @pytest.mark.parametrize("line", ["[" * 100_000, " " * 100_000, "9" * 100_000, "-" * 100_000])
 def test_long_lines(line: str) -> None:
-    """A line that has no end makes no expression run for long, and no long description."""
+    """An endless line neither slows down a regular expression nor makes a long description."""
     spamd = ScriptedSpamd()
     results = collect(spamd.content_filter.judge(MAIL))
     connection = spamd.connection()
@@ -116,7 +116,7 @@ def test_long_lines(line: str) -> None:
 
 @pytest.mark.parametrize("behaviour", ["silent", "refuses", "hangs up", "unreachable"])
 def test_a_flood_of_mails_on_a_sick_spamd(behaviour: str) -> None:
-    """A thousand mails on a spamd that does not work all have their outcome within the bound."""
+    """A thousand mails with a broken spamd all have their result within the deadline."""
     spamd = ScriptedSpamd(FilterLimits())
     results = [collect(spamd.content_filter.judge(MAIL)) for _ in range(1_000)]
     served = 0
@@ -151,7 +151,7 @@ def test_a_flood_of_mails_on_a_sick_spamd(behaviour: str) -> None:
     ids=["one line", "empty lines", "parts", "nesting", "fields"],
 )
 def test_large_hostile_mails(mail: bytes) -> None:
-    """Whatever a large mail is made of, no more than the filter's share of it is sent."""
+    """Only the filter's share of a large mail is sent, whatever the mail contains."""
     spamd = ScriptedSpamd()
     results = collect(spamd.content_filter.judge(mail))
     if spamd.connections.dialled:

@@ -1,4 +1,4 @@
-"""Hostile SPF records: no crash, no flood of questions, no long computation, no wrong pass."""
+"""Hostile SPF records cause no crash, flood of queries, long computation or wrong pass."""
 
 import time
 from ipaddress import ip_address
@@ -22,12 +22,12 @@ from tests.fakes.settling import settle
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
 CLIENT = ip_address("192.0.2.1")
-LONGEST_STALL = 0.25  # seconds of the processor for one run; measured: 0.05 at the worst
+LONGEST_STALL = 0.25  # seconds of CPU for one run; measured maximum: 0.05
 MOST_QUESTIONS = 130  # 10 terms with 10 mail hosts each, the records, and what ptr needs
 
 
 def judge(zone: MemoryZone, sender: str = "joe@d.example", helo_name: str = "") -> SpfOfMail:
-    """Evaluate a mail, timing each run."""
+    """Evaluate a mail, and measure each run."""
     slowest = 0.0
 
     def evaluate(answers: Answers) -> SpfOfMail:
@@ -81,14 +81,14 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_attack_spf_costs_little_time(name: str) -> None:
-    """A tree of records made to be slow is judged in a bounded time, and never passes."""
+    """A tree of records that is built to be slow is evaluated in limited time without a pass."""
     verdict = judge(nested(HOSTILE[name]), "joe-" + "x-" * 28 + "@d.example")
     assert verdict.mail_from.result in (AuthResult.PERMERROR, AuthResult.NEUTRAL)
     assert len(verdict.mail_from.explanation) < 500
 
 
 def test_attack_spf_amplification() -> None:
-    """Ten records of ten terms with ten mail hosts each ask no more than the limits allow."""
+    """Ten records of ten terms with ten mail hosts each cause no more queries than allowed."""
     zone = MemoryZone({})
     terms = " ".join(f"mx:m{number}.example" for number in range(10))
     for number in range(10):
@@ -103,7 +103,7 @@ def test_attack_spf_amplification() -> None:
 
 
 def test_attack_spf_thousands_of_addresses() -> None:
-    """A host with thousands of addresses leaves SPF undetermined, in little time."""
+    """A host with thousands of addresses makes SPF undetermined, in little time."""
     zone = MemoryZone({})
     addresses = [f"10.{number // 250}.{number % 250}.1" for number in range(4000)]
     for number in range(10):
@@ -114,7 +114,7 @@ def test_attack_spf_thousands_of_addresses() -> None:
 
 
 def test_attack_spf_loops() -> None:
-    """Records that lead to each other end at the limit of lookups."""
+    """Records that refer to each other end at the limit of lookups."""
     zone = MemoryZone({})
     zone.publish("d.example", "TXT", "v=spf1 include:e.example redirect=e.example")
     zone.publish("e.example", "TXT", "v=spf1 include:d.example redirect=d.example")
@@ -122,14 +122,14 @@ def test_attack_spf_loops() -> None:
 
 
 def test_attack_spf_many_texts() -> None:
-    """Thousands of TXT records beside the right one change nothing."""
+    """Thousands of TXT records beside the right one have no effect."""
     zone = MemoryZone({})
     zone.publish("d.example", "TXT", *(f"x{n}" for n in range(3000)), "v=spf1 ip4:192.0.2.1 -all")
     assert judge(zone).mail_from.result is AuthResult.PASS
 
 
 def test_attack_spf_names_from_the_mail() -> None:
-    """What a sender writes before the @ reaches DNS as one harmless name, or not at all."""
+    """A sender's local part reaches DNS as one harmless name, or not at all."""
     zone = MemoryZone({})
     zone.publish("d.example", "TXT", "v=spf1 exists:%{l}.x.example -all")
     for local_part in ("a.b.c", '"a b"', '"a\\\\032b"', "'*'", '"a@b.example"', "x" * 64):
@@ -151,7 +151,7 @@ TERMS = st.one_of(
 @settings(max_examples=400, deadline=None)
 @given(st.lists(TERMS, max_size=8), TEXTS, TEXTS)
 def test_attack_spf_random_records(terms: list[str], sender: str, helo_name: str) -> None:
-    """Whatever stands in record, sender and HELO, there is a verdict and words for it."""
+    """Any record, sender and HELO name has a verdict and a text for it."""
     zone = MemoryZone({})
     zone.publish("d.example", "TXT", " ".join(["v=spf1", *terms]))
     for envelope_sender in (f"{sender}@d.example", sender):
@@ -164,7 +164,7 @@ def test_attack_spf_random_records(terms: list[str], sender: str, helo_name: str
 @settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_attack_spf_random_octets(octets: bytes) -> None:
-    """A record of any octets behind the version is judged without a crash."""
+    """A record with any octets after the version is evaluated without a crash."""
     zone = MemoryZone({})
     text = "".join(f"\\{octet:03d}" for octet in b"v=spf1 " + octets)
     cut = [text[start : start + 800] for start in range(0, len(text), 800)]

@@ -1,4 +1,4 @@
-"""What a database says when it fails: the log has it, and no client ever."""
+"""Error messages of the database are logged, and never sent to a client."""
 
 import base64
 import re
@@ -44,7 +44,7 @@ REFERENCE = re.compile(r"reference ([0-9a-f]{12})")
 
 
 class BrokenHouse:
-    """A house with an account, a key and a browser, whose store can be broken."""
+    """An application with an account, a key and a browser, whose store can be broken."""
 
     def __init__(self) -> None:
         self.reader, self.writer, self.content = FaultyWorker(), FaultyWorker(), FaultyWorker()
@@ -57,17 +57,17 @@ class BrokenHouse:
         self.agent = Agent(self.house)
 
     def break_store(self, cause: StoreUnavailable, good_reads: int = 0) -> None:
-        """Let reads, after some good ones, and writes fail."""
+        """Let writes fail, and reads after a number of good ones."""
         self.reader.fault = self.writer.fault = cause
         self.reader.good_calls = good_reads
 
     def mend(self) -> None:
-        """Let all go well again."""
+        """Repair the store."""
         self.reader.fault = self.writer.fault = self.content.fault = None
         self.reader.good_calls = 0
 
     def talk(self, *commands: bytes, is_submission: bool = False) -> bytes:
-        """Say commands on a new connection; gives all that was replied."""
+        """Send commands on a new connection, and return all replies."""
         factory = mail_factory(self.house.assembly, offer_no_tls, is_submission=is_submission)
         talk = Talk(factory, "192.0.2.7")
         said = talk.say(b"EHLO client.example\r\n", *commands)
@@ -77,7 +77,7 @@ class BrokenHouse:
 
 @pytest.fixture
 def broken() -> Iterator[BrokenHouse]:
-    """A house whose store can be broken."""
+    """An application whose store can be broken."""
     broken = BrokenHouse()
     yield broken
     broken.mend()
@@ -86,13 +86,13 @@ def broken() -> Iterator[BrokenHouse]:
 
 @pytest.fixture
 def log() -> Iterator[Sequence[LogEvent]]:
-    """What is logged meanwhile."""
+    """The events that are logged during the test."""
     with capturedLogs() as events:
         yield events
 
 
 def require_hidden(said: bytes | str, log: Sequence[LogEvent]) -> None:
-    """See that an answer names nothing inside, and that the log has each cause it refers to."""
+    """Check that a response shows no internals, and that each reference is in the log."""
     text = said.decode() if isinstance(said, bytes) else said
     assert INTERNAL.search(text) is None, text
     references = REFERENCE.findall(text)
@@ -103,13 +103,13 @@ def require_hidden(said: bytes | str, log: Sequence[LogEvent]) -> None:
 
 
 def at_recipient(broken: BrokenHouse) -> bytes:
-    """Name a recipient on the mail port."""
+    """Send a recipient on the mail port."""
     address = broken.house.address().encode()
     return broken.talk(b"MAIL FROM:<a@example.com>\r\n", b"RCPT TO:<%b>\r\n" % address)
 
 
 def at_data(broken: BrokenHouse) -> bytes:
-    """Hand a whole mail in."""
+    """Send a whole mail."""
     broken.reader.good_calls = 9
     address = broken.house.address().encode()
     commands = (b"MAIL FROM:<a@example.com>\r\n", b"RCPT TO:<%b>\r\n" % address, b"DATA\r\n")
@@ -117,13 +117,13 @@ def at_data(broken: BrokenHouse) -> bytes:
 
 
 def at_submission(broken: BrokenHouse) -> bytes:
-    """Sign in on the submission port."""
+    """Authenticate on the submission port."""
     plain = base64.b64encode(b"\0key\0" + broken.house.key.encode())
     return broken.talk(b"AUTH PLAIN %b\r\n" % plain, is_submission=True)
 
 
 def in_stream(broken: BrokenHouse) -> bytes:
-    """Follow an inbox while its store goes away."""
+    """Read the event stream of an inbox while its store fails."""
     broken.reader.good_calls = 99
     connection = RawHttp(broken.house)
     connection.send(request("/api/v1/inbox/events", f"X-API-Key: {broken.house.key}"))
@@ -135,7 +135,7 @@ def in_stream(broken: BrokenHouse) -> bytes:
 
 
 def in_page_stream(broken: BrokenHouse) -> bytes:
-    """Look at the open page of an inbox while its store goes away."""
+    """Read the stream of an inbox page while its store fails."""
     broken.reader.good_calls = 99
     cookies = "; ".join(f"{name}={value}" for name, value in broken.browser.cookies.items())
     connection = RawHttp(broken.house, broken.browser.peer)
@@ -148,7 +148,7 @@ def in_page_stream(broken: BrokenHouse) -> bytes:
 
 
 def in_wait(broken: BrokenHouse) -> bytes:
-    """Wait for mail while the store goes away."""
+    """Wait for mail while the store fails."""
     broken.reader.good_calls = 99
     pending = broken.house.ask("GET", "/inbox/wait?timeout=5")
     broken.reader.good_calls = 0
@@ -157,29 +157,29 @@ def in_wait(broken: BrokenHouse) -> bytes:
 
 
 def at_readiness(broken: BrokenHouse) -> bytes:
-    """Ask whether the daemon can work."""
+    """Request the readiness of the daemon."""
     run(broken.house.assembly.heartbeat.look())
     return bytes(broken.house.open("/readyz").answer().body)
 
 
 def of_tool(broken: BrokenHouse) -> str:
-    """Call a tool whose store goes away behind the gate."""
+    """Call a tool whose store fails after the authentication."""
     broken.reader.good_calls = 1
     return str(broken.agent.call("list_messages", {}).body)
 
 
 def of_endpoint(broken: BrokenHouse) -> str:
-    """Talk to the endpoint for agents."""
+    """Send a request to the MCP endpoint."""
     return str(broken.agent.request("tools/list").body)
 
 
 def of_api(method: str, path: str) -> Callable[[BrokenHouse], bytes]:
-    """Ask the API."""
+    """Return a function that calls the API."""
     return lambda broken: bytes(broken.house.ask(method, path).answer().body)
 
 
 def of_api_later(method: str, path: str) -> Callable[[BrokenHouse], bytes]:
-    """Ask the API, with a store that goes away behind the gate."""
+    """Return a function that calls the API, with a store that fails after the authentication."""
 
     def ask(broken: BrokenHouse) -> bytes:
         broken.reader.good_calls = 1
@@ -189,12 +189,12 @@ def of_api_later(method: str, path: str) -> Callable[[BrokenHouse], bytes]:
 
 
 def of_page(path: str) -> Callable[[BrokenHouse], bytes]:
-    """Open a page."""
+    """Return a function that opens a page."""
     return lambda broken: bytes(broken.browser.open(path).body)
 
 
 def of_form(path: str, **form: str) -> Callable[[BrokenHouse], bytes]:
-    """Submit a form; its owner is known, and what it does fails."""
+    """Return a function that submits a form, whose action fails after the authentication."""
 
     def submit(broken: BrokenHouse) -> bytes:
         broken.reader.good_calls = 1
@@ -250,7 +250,7 @@ SURFACES: dict[str, Callable[[BrokenHouse], bytes | str]] = {
 def test_no_client_is_told_what_the_database_said(
     surface: str, broken: BrokenHouse, log: Sequence[LogEvent]
 ) -> None:
-    """Every way in answers with a fixed sentence and a reference, under which the log has why."""
+    """Every surface answers with a fixed sentence and a reference to the cause in the log."""
     broken.break_store(CAUSES["away"])
     require_hidden(SURFACES[surface](broken), log)
 
@@ -260,7 +260,7 @@ def test_no_client_is_told_what_the_database_said(
 def test_no_kind_of_failure_is_told(
     surface: str, cause: str, broken: BrokenHouse, log: Sequence[LogEvent]
 ) -> None:
-    """A server that is away, a connection that is lost, a full disk, a dead writer: all alike."""
+    """An unreachable server, a lost connection, a full disk and a dead writer are all hidden."""
     broken.break_store(CAUSES[cause])
     require_hidden(SURFACES[surface](broken), log)
 
@@ -270,7 +270,7 @@ def test_no_kind_of_failure_is_told(
 def test_no_child_process_tells_it(
     surface: str, cause: str, broken: BrokenHouse, log: Sequence[LogEvent]
 ) -> None:
-    """A process that takes mails apart, and reads the database itself, tells no client either."""
+    """A child process that parses mails and reads the database hides errors too."""
     house = broken.house
     house.receive()
     house.receive(house.address(account=broken.account))
@@ -299,14 +299,14 @@ def test_no_child_process_tells_it(
 
 
 def message_of(broken: BrokenHouse, owner: Account) -> str:
-    """Give the message of an account."""
+    """Return the id of the oldest message of an account."""
     store, now = broken.house.assembly.mail.store, broken.house.assembly.runtime.now()
     found, _ = result_of(store.oldest_matches(owner.id, MessageFilter(), now, 1))
     return str(found[0].summary.id)
 
 
 def test_the_line_of_a_503_has_its_reference(broken: BrokenHouse, log: Sequence[LogEvent]) -> None:
-    """The log's lines of answers with 503 have the reference that the answer has."""
+    """The log lines of responses with 503 have the reference of the response."""
     broken.break_store(CAUSES["away"])
     connection = RawHttp(broken.house)
     for path in ("/api/v1/inbox", "/share/" + "a" * 52):
@@ -320,7 +320,7 @@ def test_the_line_of_a_503_has_its_reference(broken: BrokenHouse, log: Sequence[
 
 
 def test_an_outage_fills_no_log(broken: BrokenHouse, log: Sequence[LogEvent]) -> None:
-    """The same cause is written once a minute, however many requests it fails."""
+    """The same cause is logged once a minute, however many requests fail."""
     broken.break_store(CAUSES["away"])
     for minute in range(3):
         for _ in range(20):
@@ -330,7 +330,7 @@ def test_an_outage_fills_no_log(broken: BrokenHouse, log: Sequence[LogEvent]) ->
 
 
 def test_each_cause_has_its_own_reference(broken: BrokenHouse, log: Sequence[LogEvent]) -> None:
-    """Two causes can be told apart in the log."""
+    """Two causes have different references in the log."""
     told = []
     for cause in CAUSES.values():
         broken.break_store(cause)
@@ -339,7 +339,7 @@ def test_each_cause_has_its_own_reference(broken: BrokenHouse, log: Sequence[Log
 
 
 def test_a_disk_that_can_not_be_asked_is_not_named(tmp_path: Any, log: Sequence[LogEvent]) -> None:
-    """Where the disk of the database can't be read, neither SMTP nor /readyz names its folder."""
+    """If the disk of the database cannot be read, SMTP and /readyz do not name its folder."""
     folder = tmp_path / "secret"
     folder.mkdir()
     storage = config_in_memory().storage
