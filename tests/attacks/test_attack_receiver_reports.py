@@ -296,7 +296,7 @@ def test_what_is_no_report_is_refused(data: bytes) -> None:
 
 
 def test_a_mail_of_many_bombs_is_cut_short() -> None:
-    """Of a mail with hundreds of attachments so many are looked at as a mail may hold reports."""
+    """Only as many attachments of a mail are read as a mail may have reports."""
     mail = report_mail(gzip_bomb(20 * 2**20), "application/gzip", "r.xml.gz")
     boundary = mail.split(b'boundary="')[1].split(b'"')[0]
     part = mail.split(b"--" + boundary)[2]
