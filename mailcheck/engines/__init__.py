@@ -1,1 +1,1 @@
-"""The databases below the stores: SQLite and PostgreSQL, their upgrades and copies."""
+"""The database engines: SQLite and PostgreSQL, schema upgrades, backups and copies."""

@@ -1,6 +1,6 @@
-"""Keeping a store safe: is what is stored whole, does it add up, and copies of it.
+"""Integrity checks, backup and restore of a store.
 
-A copy of a SQLite database is made while the daemon runs, and put back while it is stopped.
+A SQLite database is backed up while the daemon runs, and restored while it is stopped.
 """
 
 import os
@@ -15,7 +15,7 @@ from mailcheck.engines.sqlite_writer import as_unavailable
 from mailcheck.ports.engine import Transaction
 
 MAX_SHOWN = 20
-"""Problems of one kind that are told; a broken file has thousands."""
+"""Maximum number of reported problems of one kind; a broken file has thousands."""
 
 _INBOXES = (
     "SELECT i.mailbox_name, i.message_count, i.byte_count, i.last_position,"
@@ -41,35 +41,35 @@ _UNOWNED = (
 
 
 def check_rows(transaction: Transaction) -> list[str]:
-    """List what does not fit together, a sentence each, on one snapshot of any database."""
+    """Return the inconsistencies between rows, one sentence each, from one snapshot."""
     problems = [*_inbox_problems(transaction)]
-    for mailbox, tag, counted, there in transaction.rows(_TAGS):
+    for mailbox, tag, counted, found in transaction.rows(_TAGS):
         problems.append(
-            f"inbox {mailbox}: tag {tag!r} counts {counted} messages, {there} are there"
+            f"inbox {mailbox}: the counter of tag {tag!r} is {counted}, but it has {found} messages"
         )
     (unowned,) = transaction.row(_UNOWNED) or (0,)
     if unowned:
-        problems.append(f"{unowned} mails belong to no message, no test and no report")
+        problems.append(f"{unowned} mails belong to no message, test or report")
     return problems
 
 
 def _inbox_problems(transaction: Transaction) -> Iterator[str]:
     for row in transaction.rows(_INBOXES):
-        mailbox, count, size, last, there, bytes_there, newest, tags, tags_there = row
-        if count != there:
-            yield f"inbox {mailbox}: counts {count} messages, {there} are there"
-        if size != bytes_there:
-            yield f"inbox {mailbox}: counts {size} bytes, {bytes_there} are there"
-        if tags != tags_there:
-            yield f"inbox {mailbox}: counts {tags} tags, {tags_there} are there"
+        mailbox, count, size, last, found, bytes_found, newest, tags, tags_found = row
+        if count != found:
+            yield f"inbox {mailbox}: the message counter is {count}, but it has {found} messages"
+        if size != bytes_found:
+            yield f"inbox {mailbox}: the byte counter is {size}, but it has {bytes_found} bytes"
+        if tags != tags_found:
+            yield f"inbox {mailbox}: the tag counter is {tags}, but it has {tags_found} tags"
         if newest > last:
-            yield f"inbox {mailbox}: a message has position {newest}, behind the newest, {last}"
+            yield f"inbox {mailbox}: a message has position {newest}, after the last one, {last}"
 
 
 def check_file(path: Path) -> list[str]:
-    """List what SQLite finds wrong with a database file; reads it and changes nothing.
+    """Return the problems that SQLite finds in a database file, which is only read.
 
-    :raises StoreUnavailable: it is no database of ours, or can't be read.
+    :raises StoreUnavailable: it is not a database of mailcheck, or it cannot be read.
     """
     with as_unavailable(), closing(open_to_read(path)) as connection:
         rows = connection.execute(f"PRAGMA integrity_check({MAX_SHOWN})").fetchall()
@@ -82,24 +82,24 @@ def check_file(path: Path) -> list[str]:
 
 
 def require_database(url: str) -> None:
-    """See that the database of a URL is there and takes connections; blocks until it knows.
+    """Require that the database of a URL exists and accepts connections; blocks.
 
-    :raises StoreUnavailable: it does not; says why.
+    :raises StoreUnavailable: it does not; the message says why.
     """
     kind, _, path = url.partition(":")
     if kind == "sqlite":
         open_to_read(Path(path)).close()
         return
-    # Loaded where it is used: psycopg2 takes a while.
+    # Imported here, since loading psycopg2 takes a while.
     from mailcheck.engines.postgresql_connection import require_sessions
 
     require_sessions(url)
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Open a database file that must be there, and must be ours; nothing is created.
+    """Open an existing database file of mailcheck for reading.
 
-    :raises StoreUnavailable: there is none, or it is something else.
+    :raises StoreUnavailable: the file is missing, or it is something else.
     """
     if not path.is_file():
         raise StoreUnavailable(f"there is no database {path}")
@@ -111,27 +111,27 @@ def open_to_read(path: Path) -> sqlite3.Connection:
         ).fetchone()[0]
     except sqlite3.DatabaseError as error:
         connection.close()
-        raise StoreUnavailable(f"{path} can't be read as a database: {error}") from error
+        raise StoreUnavailable(f"{path} cannot be read as a database: {error}") from error
     if not has_inbox or not 1 <= version <= schema_steps()[-1].version:
         connection.close()
-        raise StoreUnavailable(f"{path} is no database of this mailcheck (version {version})")
+        raise StoreUnavailable(f"{path} is not a database of this mailcheck (version {version})")
     return connection
 
 
 def back_up(database: Path, copy: Path) -> None:
-    """Copy a database, as it is at the end, to a file of mode 0600 that is whole or not there.
+    """Copy a snapshot of a database to a new file of mode 0600; no partial file is left.
 
-    :raises StoreUnavailable: there is no database, the file is there already, or the disk is full.
+    :raises StoreUnavailable: the database is missing, the file exists, or the disk is full.
     """
     if copy.exists():
-        raise StoreUnavailable(f"{copy} is there already")
+        raise StoreUnavailable(f"{copy} already exists; choose another file")
     _copy(database, copy)
 
 
 def restore(copy: Path, database: Path) -> Path | None:
-    """Put a copy in the place of a stopped daemon's database; gives where the old one went.
+    """Replace the database of a stopped daemon by a copy; return the new path of the old database.
 
-    :raises StoreUnavailable: the copy is broken, or a daemon holds the database.
+    :raises StoreUnavailable: the copy is broken, or a daemon uses the database.
     """
     problems = check_file(copy)
     if problems:
@@ -162,7 +162,7 @@ def _copy(source: Path, target: Path) -> None:
             closing(open_to_read(source)) as reading,
             closing(sqlite3.connect(part)) as writing,
         ):
-            # In one step, which reads one snapshot: between steps each mail would begin it anew.
+            # In one step, which reads one snapshot: each new mail would restart a stepwise copy.
             reading.backup(writing)
         _flush(part)
         part.rename(target)
@@ -171,15 +171,15 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    """Have the disk write it: a copy that is said to be made survives a power cut."""
+    """Write a file to disk, so that a finished copy survives a power failure."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
 def _require_unused(database: Path) -> None:
-    """See that nobody has the database open: WAL mode can only be left alone.
+    """Require that no process has the database open, and leave WAL mode.
 
-    :raises StoreUnavailable: a daemon holds it.
+    :raises StoreUnavailable: a daemon uses it.
     """
     with closing(sqlite3.connect(database, timeout=0, isolation_level=None)) as connection:
         try:
@@ -190,7 +190,7 @@ def _require_unused(database: Path) -> None:
         except sqlite3.OperationalError as error:
             raise StoreUnavailable(f"stop the daemon first: {database} is in use") from error
         except sqlite3.DatabaseError:
-            return  # broken: that may be why a copy is put back
+            return  # broken, which may be the reason for restoring a copy
 
 
 def _unused_name(database: Path) -> Path:

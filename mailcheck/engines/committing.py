@@ -1,4 +1,4 @@
-"""Committing a group of writes in one transaction; runs wherever the writer's connection is."""
+"""Committing a group of writes in one transaction, in the process of the writer's connection."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,10 +13,11 @@ from mailcheck.store.messages import find_locked_inboxes, lock_inboxes
 from mailcheck.store.transactions import for_each
 
 SKIP_SECONDS = 5.0
-"""Seconds for which a writer does not wait again for an inbox whose lock it did not get."""
+"""Seconds for which a writer does not wait again for an inbox that was locked."""
 
 MAX_TRIES = 10
-"""Of a group that a deadlock or a lost connection undid: one of two that meet goes through."""
+"""Maximum runs of a group that a deadlock or a lost connection undid. One of two writers in a
+deadlock succeeds."""
 
 Outcome = Any
 """The result of a write, an expected failure, or the `Failure` of an unexpected one."""
@@ -30,7 +31,7 @@ class Write(NamedTuple):
 
 
 class LockedInboxes:
-    """The inboxes that another writer keeps locked, so that writes for others do not wait."""
+    """The inboxes that another writer keeps locked; writes for other inboxes do not wait."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
@@ -39,11 +40,11 @@ class LockedInboxes:
 
     @property
     def has_suspects(self) -> bool:
-        """Whether an inbox may be locked by another writer for long."""
+        """Whether another writer may keep an inbox locked for long."""
         return self._are_all_suspect or bool(self._skipped_until)
 
     def mark_suspect(self) -> None:
-        """Note that a lock was not free in time; the next transaction finds out which."""
+        """Record that a lock timed out; the next transaction finds the locked inboxes."""
         self._are_all_suspect = True
 
     def find_locked(
@@ -67,10 +68,10 @@ class LockedInboxes:
 
 
 class WriterConnection(Protocol):
-    """The writer's connection: a transaction that can be bracketed and partly undone.
+    """The writer's connection: a transaction with savepoints.
 
-    Pickled it becomes the connection of the process that it comes to.
-    ``locked_inboxes`` is `None` where a transaction locks the whole database.
+    A pickled one becomes the connection of the process that unpickles it. ``locked_inboxes`` is
+    `None` if a transaction locks the whole database.
     """
 
     @property
@@ -79,19 +80,19 @@ class WriterConnection(Protocol):
 
     @property
     def is_in_transaction(self) -> bool:
-        """Tell whether the transaction goes on: a database may give it up (disk full)."""
+        """Whether the transaction is open; a database may abort it (full disk)."""
 
     def begin(self) -> Transaction:
         """Begin a writing transaction."""
 
     def commit(self) -> None:
-        """Make it durable."""
+        """Commit the transaction durably."""
 
     def rollback(self) -> None:
-        """Undo all of it; never raises."""
+        """Roll back the transaction; never raises."""
 
     def savepoint(self) -> AbstractContextManager[None]:
-        """Bracket a part of the transaction: an exception undoes the part and goes on up."""
+        """Wrap a part of the transaction; an exception rolls the part back and propagates."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -99,23 +100,21 @@ class WriterConnection(Protocol):
 
 @for_each
 def touch(transaction: Transaction, item: None) -> None:
-    """Write what changes nothing."""
+    """Write without changing any data."""
     transaction.touch()
 
 
 def commit_group(connection: WriterConnection, group: Sequence[Write]) -> list[Outcome]:
-    """Run all writes in one transaction and commit it; an outcome for each.
+    """Run all writes in one transaction and commit it; return an outcome for each.
 
-    Writes of the same work run together. Where one of them fails, nothing has
-    happened yet, and they run again one by one: work that fails is undone and
-    leaves its neighbours' writes alone.
+    Writes of the same work run together. If one of them fails, the transaction is rolled back and
+    all writes run again one by one. A failing write is then undone alone.
 
-    What the database undid by itself (a deadlock, a lost connection) is repeated
-    at once. Where another writer keeps an inbox locked, the writes for that one fail
-    and the others are committed.
+    After a deadlock or a lost connection the group is retried at once. If another writer keeps an
+    inbox locked, the writes for that inbox fail and the others are committed.
 
-    :raises StoreUnavailable: nothing of the group was written; or nobody knows, where
-        the answer to COMMIT was lost.
+    :raises StoreUnavailable: the group was not written, or the answer to COMMIT was lost and the
+        outcome is unknown.
     """
     for _ in range(MAX_TRIES - 1):
         with suppress(RetryableError):
@@ -127,17 +126,17 @@ def _commit_around_locks(connection: WriterConnection, group: Sequence[Write]) -
     try:
         return _commit_once(connection, group)
     except RowLocked:
-        return _commit_once(connection, group)  # which now does not wait for that row
+        return _commit_once(connection, group)  # this run does not wait for the locked row
 
 
 def recover_outcomes(connection: WriterConnection, group: Sequence[Write]) -> list[Outcome]:
-    """Find out what a writer that has died in the middle of a group had committed.
+    """Find out which writes of a group a dead writer had committed.
 
-    :raises StoreUnavailable: nobody knows.
+    :raises StoreUnavailable: this cannot be determined.
     """
 
     def run(transaction: Transaction) -> list[Outcome]:
-        # Where a server still has the dead one's transaction, its locks are waited for.
+        # Waits for the locks of the dead writer's transaction, if the server still has it.
         _lock_all(transaction, _by_work(group))
         return find_outcomes(transaction, group)
 
@@ -145,8 +144,8 @@ def recover_outcomes(connection: WriterConnection, group: Sequence[Write]) -> li
 
 
 def find_outcomes(transaction: Transaction, group: Sequence[Write]) -> list[Outcome]:
-    """Give the outcome of each mail of a group that is stored; `WorkerDied` for all else."""
-    outcomes: list[Outcome] = [WorkerDied("the writer has died: nothing was stored")] * len(group)
+    """Return the outcome of each stored mail of a group, and `WorkerDied` for all other writes."""
+    outcomes: list[Outcome] = [WorkerDied("the writer has died; nothing was stored")] * len(group)
     for work, items in _by_work(group).items():
         if not isinstance(work, MailWork):
             continue
@@ -194,7 +193,7 @@ def _run_unlocked(
     group: Sequence[Write],
     run: Callable[[Sequence[Write]], list[Outcome]],
 ) -> list[Outcome]:
-    """Run the writes; writes for inboxes that another writer keeps locked fail."""
+    """Run the writes, but fail those for inboxes that another writer keeps locked."""
     busy = connection.locked_inboxes
     if busy is None or not busy.has_suspects:
         return run(group)
@@ -241,7 +240,7 @@ def _run_each(
         except Exception:
             if not connection.is_in_transaction:
                 raise
-            # Here, since a writer whose work does not fail has no need of Twisted: it is 15 MiB.
+            # Imported here: a writer without failures does not need Twisted, which takes 15 MiB.
             from twisted.python.failure import Failure
 
             outcomes.append(Failure())
@@ -251,11 +250,11 @@ def _run_each(
 
 
 _ByWork = dict[Work[Any, Any], list[tuple[int, Any]]]
-"""The items of each work, with their numbers in the group."""
+"""The items of each work with their indexes in the group."""
 
 
 def _by_work(group: Sequence[Write]) -> _ByWork:
-    """Sort the writes by their work; those that lock inboxes come first."""
+    """Group the writes by their work; writes that lock inboxes come first."""
     by_work: _ByWork = {}
     for number, (work, item) in enumerate(group):
         by_work.setdefault(work, []).append((number, item))
@@ -263,7 +262,7 @@ def _by_work(group: Sequence[Write]) -> _ByWork:
 
 
 def _locks_by_itself(by_work: _ByWork) -> bool:
-    """Tell whether the first work locks all inboxes that the group is about before it goes on."""
+    """Return whether the first work locks all inboxes of the group before anything else."""
     (first, items), *others = by_work.items()
     if any(isinstance(work, InboxWork) for work, _ in others):
         return False
@@ -271,7 +270,7 @@ def _locks_by_itself(by_work: _ByWork) -> bool:
 
 
 def _lock_all(transaction: Transaction, by_work: _ByWork) -> None:
-    """Lock what the whole group will touch, before any of it does."""
+    """Lock all inboxes of the group before any write."""
     if not transaction.locks_rows:
         return
     accounts: set[AccountId] = set()

@@ -1,4 +1,4 @@
-"""What the engines have in common: writes go in groups to one worker, reads to others."""
+"""The common part of the engines: group commit in one writer, and reads in other workers."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -24,36 +24,35 @@ from mailcheck.ports.engine import Item, MailWork, Result, Transaction, Work
 from mailcheck.ports.workers import Worker
 
 MAX_GROUP = 256
-"""Writes in one commit; bounds how long the first of them waits for the last."""
+"""Maximum writes in one commit; bounds how long the first of them waits for the last."""
 
 MAX_GROUP_OCTETS = 16 * 1024 * 1024
-"""Of mail in one commit, where it is more than one mail: a slow disk, too, is done with it before
-the writer is taken for dead."""
+"""Maximum octets of mail in one commit of several mails, so that a slow disk finishes it before the
+writer counts as dead."""
 
 MAX_UNDER_WAY = 2
-"""Groups that the writer has at a time: it begins the next while the answer to one is on its way.
-With more of them the groups, and what a commit is shared by, get smaller."""
+"""Maximum groups in the writer at a time. It begins the next one while the answer to the first is
+on its way. With more, the groups become smaller, so that each commit serves fewer mails."""
 
 FAILED = (ExpectedFailure, Failure)
-"""Outcomes of a write that failed."""
+"""Outcomes of a failed write."""
 
 
 def call_immediately(call: Callable[[], object]) -> None:
-    """Call it: for who does one thing at a time."""
+    """Call a function; for callers that do one thing at a time."""
     call()
 
 
 class GroupCommit:
-    """Collects writes and has them committed in groups.
+    """Collects writes and commits them in groups.
 
-    All writes that wait while others are committed share the next commit. One fsync then serves
-    many mails, so ``synchronous=FULL`` is both safe and fast. There is no timer: an idle store
-    commits a lone write at once, or, where many things come at once, as soon as all of them
-    were looked at.
+    All writes that wait during a commit share the next one. One fsync thus serves many mails, so
+    that ``synchronous=FULL`` is both safe and fast. There is no timer: an idle store commits a
+    single write at once, or after the current iteration of the reactor.
 
-    :param commit: commits the groups it is given one after the other, in their order.
-    :param soon: what is submitted until it calls shares a commit: the mails, say, that a
-        reactor finds complete when it looks at all connections once.
+    :param commit: commits the given groups one after the other, in order.
+    :param soon: calls a function later. All writes that are submitted until then share a commit,
+        for example the mails that one iteration of the reactor completes.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class GroupCommit:
         self.sizes = Distribution(SIZES)
 
     def submit(self, work: Work[Item, Result], item: Item) -> Deferred[Result]:
-        """Take a write; fires after the commit that holds it."""
+        """Queue a write; fires after its commit."""
         if self._is_closed:
             return fail(StoreUnavailable("the database is closed"))
         when_committed: Deferred[Result] = Deferred()
@@ -83,13 +82,13 @@ class GroupCommit:
         return when_committed
 
     def give_up(self, failure: Failure) -> None:
-        """Fail what waits and was given to nobody: of that nothing was written."""
+        """Fail the writes that no worker has received; none of them was written."""
         waiting, self._waiting = self._waiting, []
         for _, when_committed in waiting:
             when_committed.errback(failure)
 
     def close(self) -> Deferred[None]:
-        """Take no more writes; fires when all that were given are committed."""
+        """Accept no more writes; fires when all submitted writes are committed."""
         self._is_closed = True
         self._collected()
         self._fire_if_finished()
@@ -100,10 +99,10 @@ class GroupCommit:
         self._begin()
 
     def _begin(self) -> None:
-        """Commit what waits, beside another group only if it is no smaller than that one.
+        """Commit the waiting writes, beside another group only if they are at least as many.
 
-        A commit costs much the same for one mail and for ten: where mails come
-        in a stream, many small groups would take their time from the receiver.
+        A commit costs about the same for one mail and for ten. Under load, many small groups would
+        take CPU time from the receiver.
         """
         if not self._waiting or self._is_collecting or self._under_way == MAX_UNDER_WAY:
             return
@@ -120,8 +119,8 @@ class GroupCommit:
         committed.addBoth(self._finish, [when_committed for _, when_committed in group])
 
     def _finish(self, outcomes: list[Outcome] | Failure, group: list[Deferred[Any]]) -> None:
-        # The next commit starts before anyone hears of this one: the disk
-        # works while replies are written.
+        # The next commit starts before the callbacks of this one: the disk works while replies
+        # are written.
         self._under_way -= 1
         self._begin()
         for number, when_committed in enumerate(group):
@@ -139,7 +138,7 @@ class GroupCommit:
 
 
 def _end_of_group(waiting: Sequence[tuple[Write, Deferred[Any]]]) -> int:
-    """Say how many of the writes that wait are committed together, one at least."""
+    """Return how many of the waiting writes are committed together; at least one."""
     octets = 0
     for number, (write, _) in enumerate(waiting[:MAX_GROUP]):
         if isinstance(write.work, MailWork):
@@ -149,21 +148,21 @@ def _end_of_group(waiting: Sequence[tuple[Write, Deferred[Any]]]) -> int:
     return min(len(waiting), MAX_GROUP)
 
 
-DAMAGED = "a read or write has met a damaged page: restore a backup"
+DAMAGED = "the database has a damaged page; restore a backup"
 
 
 class DatabaseEngine:
-    """An engine on one database; a subclass says how that is opened and read.
+    """An engine for one database; subclasses open it and read from it.
 
-    With ``incidents`` the messages of failures are public, and the log has the cause.
-    ``writer`` is the connection that writes, `None` while the database is not open.
+    With ``incidents``, messages of failures are public and the log has their causes. ``writer`` is
+    the connection that writes, or `None` while the database is not open.
     """
 
     _log = Logger()
     incidents: Incidents | None = None
 
     def __init__(self, writer_worker: Worker, reader_worker: Worker, soon: Soon) -> None:
-        """Prepare; nothing is opened yet. ``soon`` gathers writes, see `GroupCommit`."""
+        """Prepare without opening the database; see `GroupCommit` for ``soon``."""
         self._writer_worker = writer_worker
         self._reader_worker = reader_worker
         self.writer: WriterConnection | None = None
@@ -172,9 +171,9 @@ class DatabaseEngine:
         self._group_commit = GroupCommit(self._commit, soon)
 
     def open(self) -> None:
-        """Open the database, bring its schema up to date, start the workers.
+        """Open the database, upgrade its schema and start the workers.
 
-        :raises StoreUnavailable: it can't be opened.
+        :raises StoreUnavailable: it cannot be opened.
         :raises SchemaTooNew: a newer mailcheck wrote it.
         """
         self.writer = self.open_writer()
@@ -183,13 +182,13 @@ class DatabaseEngine:
         self._is_open = True
 
     def close(self) -> Deferred[None]:
-        """Take nothing more, finish what was given to write, then close the database."""
+        """Accept no more work, finish the submitted writes, then close the database."""
         self._is_open = False
         return Deferred.fromCoroutine(self._close())
 
     @property
     def group_sizes(self) -> Distribution:
-        """How many writes shared each commit."""
+        """The number of writes in each commit."""
         return self._group_commit.sizes
 
     def write(self, work: Work[Item, Result], item: Item) -> Deferred[Result]:
@@ -204,17 +203,17 @@ class DatabaseEngine:
         return self._reader_worker.run(lambda: self._query(query)).addErrback(self._hide_cause)
 
     def remote_query(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
-        """Give nothing: each process would need a connection of its own."""
+        """Return `None`: each process would need a connection of its own."""
         return None
 
     def beat(self) -> Deferred[None]:
-        """See that the store takes a write, and is read: fires when both went well."""
+        """Check that the store can write and read; fires when both have succeeded."""
         return self.write(touch, None).addCallback(lambda _: self.read(_read_sample))
 
     def free_bytes(self) -> int | None:
-        """Return the free space of the disk, or `None` if the engine cannot know it.
+        """Return the free space of the disk, or `None` if the engine cannot determine it.
 
-        :raises StoreUnavailable: the disk can't be asked.
+        :raises StoreUnavailable: the disk cannot be queried.
         """
         try:
             return self._free_bytes()
@@ -224,18 +223,18 @@ class DatabaseEngine:
             raise self.incidents.public(failure) from failure
 
     def freeable(self) -> Deferred[dict[str, int]]:
-        """Say what would make how many bytes of room on the disk."""
+        """Return the bytes that each action would free on the disk."""
         return self.read(self._freeable)
 
     def reclaim_space(self) -> Deferred[None]:
-        """Give some of the space that expired mail left back to the disk."""
+        """Return part of the space of expired mail to the disk."""
         raise NotImplementedError
 
     def _free_bytes(self) -> int | None:
         raise NotImplementedError
 
     def open_writer(self) -> WriterConnection:
-        """Bring the schema up to date, and return the connection that writes."""
+        """Upgrade the schema, and return the connection that writes."""
         raise NotImplementedError
 
     def _query(self, query: Callable[[Transaction], Result]) -> Result:
@@ -273,10 +272,9 @@ class DatabaseEngine:
         return committed.addErrback(self._recover, group)
 
     def _recover(self, failure: Failure, group: Sequence[Write]) -> Deferred[list[Outcome]]:
-        """Where the writer has died tell of each mail of its group whether it is stored.
+        """After the death of the writer, find out which mails of its group are stored.
 
-        A sender is told to try again with those that are not, and with no other: nothing
-        is stored twice.
+        Senders are told to retry the other mails, and only those, so that no mail is stored twice.
         """
         failure.trap(WorkerDied)
         self._group_commit.give_up(failure)
@@ -287,7 +285,7 @@ class DatabaseEngine:
     def _log_recovered(self, outcomes: list[Outcome], failure: Failure) -> list[Outcome]:
         stored = sum(not isinstance(outcome, WorkerDied) for outcome in outcomes)
         self._log.warn(
-            "{reason}; of {count} writes that it had, {stored} mails are stored",
+            "{reason}; {stored} mails of its {count} writes are stored",
             reason=failure.getErrorMessage(),
             count=len(outcomes),
             stored=stored,
@@ -295,15 +293,15 @@ class DatabaseEngine:
         return outcomes
 
     def find_outcomes_of(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
-        """Return what became of each write of a group whose writer has died."""
+        """Return the outcome of each write of a group whose writer has died."""
         if self.writer is None:
             raise StoreUnavailable("the database is not open")
-        # It looks once the dead writer can write no more.
+        # Runs when the dead writer can no longer write.
         return self._writer_worker.run(partial(recover_outcomes, self.writer, group))
 
 
 def _read_sample(transaction: Transaction) -> None:
-    """Read all data that each call of a client reads, since a page of it may be damaged."""
+    """Read all data that every API call reads, to find damaged pages."""
     transaction.row("SELECT MAX(LENGTH(digest)), MAX(revoked_at) FROM api_key")
     transaction.row("SELECT MAX(last_position) FROM inbox")
     transaction.row("SELECT MAX(created_at) FROM account")

@@ -1,21 +1,21 @@
-"""Room on the disk that mail may not fill, for what makes room: deleting, expiry, and the start.
+"""Disk space reserved for deleting, expiry and the start, which mail cannot use.
 
-SQLite writes a page twice: into its log when a transaction is committed, and into the file when
-the log is moved there (a checkpoint), after which the log begins anew. On a disk that fills up
-between the two the log could not be moved: it would never begin anew, and there would be no room
-to delete anything, for ever. What is kept here is kept in blocks that belong to the files already,
-so that no other program, and no other write of ours, can take it:
+SQLite writes a page twice. A commit writes it to the log (WAL), and a checkpoint moves the log to
+the file, after which the log restarts. If the disk became full between the two, no checkpoint could
+finish. The log would then grow for ever, without room to delete anything. The reserve therefore
+consists of blocks that already belong to the files, so that no other program or write can take
+them:
 
-* The file has blocks for each page before that is committed (`FileReserve`), so a checkpoint needs
-  no room. Deleting takes no page as a rule; for those that it may take before it frees some (where
-  one of an index is split) the file has a few more, on which nothing else draws.
-* The log has blocks of its own. Begun anew it has room for one transaction, and what deletes much
-  does so in several, which are made smaller until they fit.
-* A file beside them is kept for the start: the log goes when the daemon ends, and its blocks go
-  back to that file.
+* The file has blocks for each page before the page is committed (`FileReserve`), so a checkpoint
+  needs no room. Deleting takes no page as a rule. For a page of a split index the file has a few
+  spare blocks, which are used for nothing else.
+* The log has its own blocks. After a restart it has room for one transaction. Large deletions are
+  split into transactions that become smaller until they fit.
+* A file beside them is reserved for the start. The log is deleted when the daemon stops, and its
+  blocks return to that file.
 
-That holds where files are overwritten in place, as on ext4, XFS and tmpfs. Elsewhere, and where
-blocks can't be asked for, a full disk is survived as well as it goes.
+This requires a file system that overwrites files in place, such as ext4, XFS and tmpfs. On others,
+and where blocks cannot be preallocated, a full disk is handled as far as possible.
 """
 
 import errno
@@ -26,16 +26,16 @@ from pathlib import Path
 from mailcheck.core.errors import StoreFull, StoreUnavailable
 
 MAX_LOG = 8 * 1024 * 1024
-"""Bytes that the log keeps: more than to delete some hundred messages takes."""
+"""Bytes reserved for the log: more than deleting a few hundred messages needs."""
 
 LOG_DISK_FRACTION = 16
-"""The log of a disk that is small keeps less: one part of so many."""
+"""On a small disk the log gets less: the size of the disk divided by this."""
 
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
 class DiskReserve:
-    """The log's own blocks, and a file beside the database that becomes them at the start."""
+    """The blocks of the log, and a file beside the database that becomes the log at the start."""
 
     def __init__(self, database: str) -> None:
         self._database = Path(database)
@@ -44,29 +44,29 @@ class DiskReserve:
         self._is_allocated = False
 
     def free_for_mail(self) -> int:
-        """Say how many bytes the disk has left beside the reserve; none while that is not whole.
+        """Return the free bytes of the disk without the reserve; 0 while the reserve is incomplete.
 
-        :raises StoreUnavailable: the disk can't be asked.
+        :raises StoreUnavailable: the disk cannot be queried.
         """
         free, log = _measure(self._path.parent)
         if not self._is_allocated:
-            # Twice: at the edge it would be full and not full again and again.
+            # Twice the size: otherwise the state would flap between full and not full.
             if free < 2 * log or not self._allocate_reserve(log):
                 return 0
             free -= log
         return free
 
     def note_full(self) -> bool:
-        """Take note that the disk is full, until there is room again for all that is kept.
+        """Record that the disk is full, until there is room for the whole reserve.
 
-        Tells whether that is news.
+        :return: whether this is new.
         """
         was_held, self._is_allocated = self._is_allocated, False
         return was_held
 
     def free_for_start(self) -> None:
-        """Before the start: what that writes must have room."""
-        with suppress(StoreUnavailable, OSError):  # no such file: opening will tell
+        """Before the start, provide room for the writes of the start."""
+        with suppress(StoreUnavailable, OSError):  # a missing file: opening it reports that
             free, log = _measure(self._path.parent)
             if self._database.stat().st_size and free < log and _size(self._log_of_database) < log:
                 spare = _size(self._path)
@@ -75,7 +75,7 @@ class DiskReserve:
                 _allocate(self._log_of_database, min(log, spare * 2 // 3), os.O_CREAT)
 
     def keep_for_start(self) -> None:
-        """After the end: what was the log's is kept for the next start, as far as it is there."""
+        """After the stop, reserve the blocks of the log for the next start, as far as possible."""
         with suppress(StoreUnavailable, OSError):
             _, log = _measure(self._path.parent)
             wanted = range(_start_reserve_size(log), 0, -max(log // 8, 1))
@@ -84,7 +84,7 @@ class DiskReserve:
     def _allocate_reserve(self, log: int) -> bool:
         try:
             self._is_allocated = _allocate(self._path, _start_reserve_size(log), os.O_CREAT)
-            with suppress(FileNotFoundError):  # nothing was ever written
+            with suppress(FileNotFoundError):  # no write yet
                 self._is_allocated &= _allocate(self._log_of_database, log)
         except OSError:
             return False
@@ -92,30 +92,30 @@ class DiskReserve:
 
 
 class FileReserve:
-    """Blocks of a database file for the pages that its log holds; for the process that writes."""
+    """Blocks of a database file for the pages in its log; used by the process that writes."""
 
     def __init__(self, database: str) -> None:
         self._database = database
         _, self.log = _measure(Path(database).parent)
-        """Bytes that the log keeps."""
+        """Bytes reserved for the log."""
         self.spare = self.log // 4
-        """Bytes that the file has beyond its pages, as long as the disk has room."""
+        """Spare bytes of the file beyond its pages, while the disk has room."""
         self._octets = 0
         self._file: int | None = None
 
     def allocate(self, octets: int, spare: int) -> None:
-        """See that the file has blocks for so many bytes of pages, and ``spare`` bytes more.
+        """Ensure that the file has blocks for ``octets`` of pages, and ``spare`` bytes more.
 
-        :raises StoreFull: the disk has not as many.
+        :raises StoreFull: the disk has less room.
         """
         if self._file is None:
-            # It is closed after SQLite's own: to close it takes away the locks of these.
+            # Closed after SQLite's connections: closing it releases their locks.
             self._file = os.open(self._database, os.O_RDWR | os.O_CLOEXEC)
         size = os.fstat(self._file).st_size
         if size < octets + spare:
-            # What another process has cut off at this moment is covered again.
+            # This also covers what another process truncates at this moment.
             start = max(0, size - 2 * self.spare)
-            # Take as much more as possible, so that most commits need no new blocks.
+            # Take more if possible, so that most commits need no new blocks.
             wanted = octets + spare - start
             more = (self.spare, self.spare // 2, self.spare // 4, 0)
             if not any(_has_allocated(self._file, start, wanted + one) for one in more):
@@ -123,24 +123,21 @@ class FileReserve:
         self._octets = octets
 
     def reallocate(self) -> None:
-        """After a checkpoint, which has cut off what the file has beyond its pages: take it again.
-
-        Or what can be had of it.
-        """
+        """After a checkpoint, which truncates the spare bytes, allocate them or a part again."""
         for part in (1, 2, 4, 8, 16):
             with suppress(StoreFull):
                 self.allocate(self._octets, self.spare // part)
                 break
 
     def close(self) -> None:
-        """Let go of the file; no connection of this process is open any more."""
+        """Close the file, after all connections of this process are closed."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
 
 def _measure(folder: Path) -> tuple[int, int]:
-    """Give the free bytes of a disk, and how many of such a disk a log keeps."""
+    """Return the free bytes of a disk, and the size of the log for such a disk."""
     try:
         disk = os.statvfs(folder)
     except OSError as error:
@@ -167,7 +164,7 @@ def _allocate(path: Path, size: int, flags: int = 0) -> bool:
 
 
 def _has_allocated(file: int, start: int, size: int) -> bool:
-    """Give a file blocks; true also where nobody can ask for them (as on macOS)."""
+    """Allocate blocks for a file; also true where this is not supported (macOS)."""
     try:
         os.posix_fallocate(file, start, size)
     except AttributeError:

@@ -1,7 +1,7 @@
-"""The PostgreSQL engine: one writer with group commit, readers in threads.
+"""The PostgreSQL engine: one writer with group commit, and readers in threads.
 
-libpq finds what the URL leaves out: PGPASSFILE, PGSERVICE, further hosts and
-``target_session_attrs`` work as anywhere.
+libpq completes the URL, so that PGPASSFILE, PGSERVICE, several hosts and ``target_session_attrs``
+work as usual.
 """
 
 import re
@@ -37,40 +37,40 @@ from mailcheck.ports.engine import Result, RetryableError, Transaction
 from mailcheck.ports.workers import Worker
 
 SCHEMA_LOCK = 0x6D61_696C
-"""The advisory lock under which a schema is upgraded: two daemons may start at once."""
+"""The advisory lock for schema upgrades: two daemons may start at once."""
 
 _SNAPSHOT = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 _DIALECT = {
-    # Sorted by code points, as SQLite does, whatever the language of the database.
+    # Sorted by code points in every locale, as in SQLite.
     "TEXT": 'TEXT COLLATE "C"',
-    # One kind of whole number: what is copied in needs no table of types.
+    # A single integer type: copied data needs no table of types.
     "INTEGER": "BIGINT",
 }
 
 
 class PostgresqlEngine(DatabaseEngine):
-    """A PostgreSQL database behind the engine seam."""
+    """An engine for a PostgreSQL database."""
 
     def __init__(
         self, url: str, writer_worker: Worker, reader_worker: Worker, soon: Soon = call_immediately
     ) -> None:
-        """Prepare; nothing is opened yet. ``soon`` gathers writes, see `GroupCommit`."""
+        """Prepare without opening the database; see `GroupCommit` for ``soon``."""
         super().__init__(writer_worker, reader_worker, soon)
         self._url = url
         self._readers = threading.local()
         self._open_readers: list[Connection] = []
 
     def _free_bytes(self) -> int | None:
-        """Say nothing: a server's disk is not ours to look at, it says itself when it is full."""
+        """Return `None`: the server reports a full disk itself."""
         return None
 
     def reclaim_space(self) -> Deferred[None]:
-        """Do nothing: the server's autovacuum does it."""
+        """Do nothing, since the server's autovacuum does it."""
         return succeed(None)
 
     def open_writer(self) -> PostgresqlWriter:
-        """Bring the schema up to date, and return a writer."""
+        """Upgrade the schema, and return a writer."""
         prepare_database(self._url)
         return PostgresqlWriter(self._url)
 
@@ -104,10 +104,10 @@ class PostgresqlEngine(DatabaseEngine):
 
 
 def prepare_database(url: str) -> None:
-    """Bring a database to the newest schema.
+    """Upgrade a database to the newest schema.
 
     :raises SchemaTooNew: a newer mailcheck wrote it.
-    :raises StoreUnavailable: it can't be opened, or is none for us.
+    :raises StoreUnavailable: it cannot be opened, or it is not suitable.
     """
     try:
         upgrade_schema(url, schema_steps())
@@ -116,9 +116,9 @@ def prepare_database(url: str) -> None:
 
 
 def upgrade_schema(url: str, steps: Sequence[SchemaStep]) -> None:
-    """Apply the steps that the database lacks, all or none.
+    """Apply the missing steps, all or none.
 
-    :raises SchemaTooNew: its version is not known here.
+    :raises SchemaTooNew: the version of the schema is unknown.
     :raises StoreUnavailable: its encoding is not UTF-8, or the server is too old.
     """
     connection = connect(url)
@@ -129,7 +129,7 @@ def upgrade_schema(url: str, steps: Sequence[SchemaStep]) -> None:
             (encoding,) = cursor.fetchone()
             if encoding != "UTF8":
                 raise StoreUnavailable(f"the database's encoding is {encoding}, not UTF8")
-            # Data is rewritten in some steps; who waits for the lock waits for all of them.
+            # Some steps rewrite data. A daemon that waits for the lock waits for all of them.
             cursor.execute("SET statement_timeout = 0; SET lock_timeout = 0; BEGIN")
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK,))
             cursor.execute("SELECT to_regclass('schema_version')")
@@ -161,31 +161,30 @@ _NAMES = """
 """
 
 PATIENCE = 5.0
-"""Seconds: the server may still hold the lock of a daemon that was just restarted."""
+"""Seconds to wait, since the server may still hold the lock of a daemon that was just restarted."""
 
 POLL = 0.2
 
 _REFUSAL = {
-    True: "another daemon works on this database, and without [cluster] redis one serves it: "
-    "stop that one, or name the same Redis for both",
-    False: "a daemon without [cluster] redis works on this database: stop it, or name the same "
-    "Redis for it",
+    True: "another daemon uses this database, and without [cluster] redis only one daemon can use "
+    "it: stop the other one, or set the same [cluster] redis for both",
+    False: "a daemon without [cluster] redis uses this database: stop it, or set the same "
+    "[cluster] redis for it",
 }
 
 
 class PostgresqlPresence:
-    """Who works on a PostgreSQL database: one daemon, or several that share a Redis.
+    """The lock of the daemons on a PostgreSQL database: one daemon, or several with one Redis.
 
-    Each daemon holds an advisory lock as long as it lives, on a connection that is
-    used for nothing else: alone it holds it for itself, else together with others.
-    The server lets go of it when the daemon has gone, however that came. Beside it one that
-    shares holds a lock that is its name: so the others find out that it is alive.
+    Each daemon holds an advisory lock while it runs, on a dedicated connection: exclusively without
+    Redis, otherwise shared. The server releases it when the daemon ends in any way. A daemon with
+    Redis holds a second lock that encodes its name, by which other daemons see that it is alive.
     """
 
     _log = Logger()
 
     def __init__(self, url: str, *, is_alone: bool, name: str = "") -> None:
-        """Prepare. ``name``: up to 16 hexadecimal digits, for one that is not alone."""
+        """Prepare. ``name`` has up to 16 hexadecimal digits, and is for shared use."""
         self._url = url
         self._name = name
         self._is_alone = is_alone
@@ -194,8 +193,8 @@ class PostgresqlPresence:
     def begin(self, patience: float = PATIENCE) -> None:
         """Acquire the lock, and retry for ``patience`` seconds while another daemon holds it.
 
-        :raises StoreAway: the server takes no connections.
-        :raises StoreUnavailable: who holds it already, or why the server is of no use.
+        :raises StoreAway: the server accepts no connections.
+        :raises StoreUnavailable: another daemon holds it, or the server is not suitable.
         """
         require_sessions(self._url)
         deadline = time.monotonic() + patience
@@ -205,20 +204,20 @@ class PostgresqlPresence:
             time.sleep(POLL)
 
     def keep(self) -> frozenset[str] | None:
-        """Look whether the server still knows of us; after its restart it does not.
+        """Check that the server still has our lock, and acquire it again after its restart.
 
-        Gives the names of all daemons that it knows, nothing where it can't be asked.
+        :return: the names of all daemons, or `None` if the server cannot be queried.
         """
         try:
             names = self._names()
             if names is None and not self._take():
                 self._log.error("{problem}", problem=_REFUSAL[self._is_alone])
         except StoreUnavailable:
-            return None  # whoever needs the database says so
+            return None  # code that uses the database reports the problem
         return names
 
     def end(self) -> None:
-        """Let go."""
+        """Release the lock."""
         if self._connection is not None:
             self._connection.close()
 

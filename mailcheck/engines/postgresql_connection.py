@@ -1,9 +1,8 @@
-"""Connections to PostgreSQL: how they are made and watched, and the one that writes.
+"""Connections to PostgreSQL: connecting, timeouts, transactions, and the writer's connection.
 
-Statements whose answer nobody asks for wait and are sent with the next one, or
-with COMMIT: a group of mails costs two round trips. Statements over rows are
-prepared once on each connection: to parse and plan them took a third of the
-server's time for a small group.
+Statements without a result are sent with the next statement or with COMMIT, so that a group of
+mails costs two round trips. Statements over rows are prepared once per connection, since parsing
+and planning them took a third of the server's time for a small group.
 """
 
 import os
@@ -37,26 +36,26 @@ from mailcheck.ports.engine import Condition, RetryableError, Row, RowLocked, Tr
 from mailcheck.store.transactions import named_rows
 
 CONNECT_TIMEOUT = 5
-"""Seconds that a host may take until the next one of the connection string is tried."""
+"""Seconds for a connection to a host, before the next host of the connection string is tried."""
 
 LOCK_TIMEOUT = 5.0
-"""Seconds to wait for another daemon's write before 451 is the answer."""
+"""Seconds to wait for another daemon's write before replying with 451."""
 
 WRITERS_LOCK_TIMEOUT = 2.0
-"""Seconds for which the writer waits for a row, and all mail with it. Another daemon's group keeps
-its rows locked for some milliseconds."""
+"""Seconds for which the writer waits for a row lock, and all mail with it. A group of another
+daemon holds its locks for a few milliseconds."""
 
 STATEMENT_TIMEOUT = 8.0
-"""Seconds for a statement: the server itself gives up first."""
+"""Seconds for a statement, so that the server itself gives up first."""
 
 LONGEST_CALL = 10.0
-"""Seconds for an answer; a server that hangs is given up then, and so are our locks there."""
+"""Seconds for an answer. After that a server that hangs is given up, with our locks there."""
 
 CLOCK_NOISE = 100
-"""Milliseconds by which two clocks seem to differ that run alike: the question takes a while."""
+"""Milliseconds by which two equal clocks seem to differ, since the query takes a while."""
 
 COPY_PIECE = 262_144
-"""Octets handed to libpq at a time."""
+"""Octets passed to libpq at a time."""
 
 _HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
 _TRAILER = struct.pack(">h", -1)
@@ -71,20 +70,20 @@ _SETTINGS = f"""
     SET idle_in_transaction_session_timeout = {LONGEST_CALL * 1000:.0f};
     SET jit = off
 """
-"""To compile a statement takes longer than any of ours runs."""
+"""JIT compilation of a statement takes longer than any of our statements runs."""
 
 INDEX_PLANS = """
     SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan
 """
-"""What the planner is told: all that we ask has an index, lists in their order. With
-statistics that are old, in a store that grows fast, it would read and sort the whole table
-for one page; and it would keep such a plan for a statement prepared while the table was small.
+"""Settings for the planner. All queries have an index; lists need its order. With outdated
+statistics, in a store that grows fast, the planner would read and sort the whole table for one
+page. It would also keep that plan for a statement that was prepared while the table was small.
 """
 
 _LOCKED = "FOR NO KEY UPDATE OF "
 
 BYTEA = 17
-"""The type's object identifier (``pg_type``)."""
+"""Object identifier of the type (``pg_type``)."""
 
 _PROGRAMMING_ERRORS = (
     psycopg2.IntegrityError,
@@ -92,12 +91,12 @@ _PROGRAMMING_ERRORS = (
     psycopg2.DataError,
     psycopg2.NotSupportedError,
 )
-"""What a database says to statements that are wrong: not a failure of its own."""
+"""Errors caused by wrong statements, which are not failures of the database."""
 
 _RETRYABLE = (
     errors.DeadlockDetected,
     errors.SerializationFailure,
-    # Another host has been made the primary since we connected.
+    # Another host has become the primary since the connection was made.
     errors.ReadOnlySqlTransaction,
 )
 
@@ -112,7 +111,7 @@ _FOR_WRITER = f"{INDEX_PLANS}; SET lock_timeout = {WRITERS_LOCK_TIMEOUT * 1000:.
 
 
 class Connection:
-    """A connection that is made when it is needed, and again after it was lost."""
+    """A connection that is opened on demand, and again after it was lost."""
 
     def __init__(
         self,
@@ -132,9 +131,9 @@ class Connection:
         self._prepared: dict[str, str] = {}
 
     def open(self) -> Any:
-        """Give the psycopg2 connection.
+        """Return the psycopg2 connection.
 
-        :raises StoreUnavailable: there is no answer from any host.
+        :raises StoreUnavailable: no host answers.
         """
         if self._connection is None or self._connection.closed:
             self._is_aborted = False
@@ -149,10 +148,9 @@ class Connection:
         return self._connection
 
     def prepared(self, statement: str) -> str:
-        """Give the name of a statement on this connection, whose parameters are $1, $2, ...
+        """Return the name of a prepared statement, whose parameters are $1, $2, ...
 
-        It is prepared when it is asked for first, in a round trip of its own: a
-        transaction that fails later does not undo that.
+        The first use prepares it in a round trip of its own. A later rollback does not undo this.
         """
         name = self._prepared.get(statement)
         if name is None:
@@ -164,7 +162,7 @@ class Connection:
 
     @property
     def status(self) -> int:
-        """Give libpq's state of the transaction; idle where there is no connection."""
+        """State of the transaction as libpq reports it; idle without a connection."""
         if self._connection is None or self._connection.closed:
             return TRANSACTION_STATUS_IDLE
         status: int = self._connection.info.transaction_status
@@ -172,12 +170,12 @@ class Connection:
 
     @contextmanager
     def call(self, is_retryable: Callable[[], bool]) -> Iterator[None]:
-        """Bracket a call to the server.
+        """Wrap a call to the server and translate its errors.
 
-        :param is_retryable: is asked where the connection was lost in the call.
-        :raises Repeatable: the same may go well at once; never for a connection that was lost
-            in a call that is not repeatable.
-        :raises StoreUnavailable: the server can't do it now, or did not answer in time.
+        :param is_retryable: called if the connection was lost during the call.
+        :raises RetryableError: a retry may succeed at once. Never raised for a connection that was
+            lost in a call that is not retryable.
+        :raises StoreUnavailable: the server cannot do it now, or did not answer in time.
         :raises StoreFull: its disk is full.
         """
         self._deadline = time.monotonic() + self._longest_call
@@ -208,12 +206,12 @@ class Connection:
         return kind(f"the database can't answer now: {_message_of(error)}")
 
     def abort_if_late(self, now: float) -> None:
-        """End a call that takes too long: the socket is shut down under it."""
+        """Abort a call that takes too long by shutting down its socket."""
         with self._lock:
             if self._deadline is None or now < self._deadline or self._connection.closed:
                 return
             self._is_aborted = True
-            # The connection may have been lost meanwhile; that must not end the supervising thread.
+            # The connection may be lost meanwhile, which must not end the supervising thread.
             with (
                 suppress(OSError, psycopg2.Error),
                 socket.socket(fileno=os.dup(self._connection.fileno())) as end,
@@ -221,7 +219,7 @@ class Connection:
                 end.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Close the connection; the next call makes another one."""
+        """Close the connection; the next call opens another one."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -232,7 +230,7 @@ def _message_of(error: psycopg2.Error) -> str:
 
 
 class CallTimeouts:
-    """Looks after the connections of this process, in a thread of its own."""
+    """Enforces the timeouts of the connections of this process, in a thread of its own."""
 
     def __init__(self) -> None:
         self._connections: WeakSet[Connection] = WeakSet()
@@ -240,7 +238,7 @@ class CallTimeouts:
         threading.Thread(target=self._run, name="database watch", daemon=True).start()
 
     def add(self, connection: Connection) -> None:
-        """Look after one more."""
+        """Watch another connection."""
         with self._lock:
             self._connections.add(connection)
 
@@ -255,24 +253,24 @@ class CallTimeouts:
 
 @cache
 def call_timeouts() -> CallTimeouts:
-    """Give the watch of this process."""
+    """Return the `CallTimeouts` of this process."""
     return CallTimeouts()
 
 
 def connect(url: str, settings: str = "") -> Any:
-    """Open a connection; what is not in the URL comes from libpq's variables and files.
+    """Open a connection; libpq's variables and files complete the URL.
 
-    ``settings`` are statements that are run on it beside those for every connection.
+    ``settings`` are additional statements to run on it.
 
-    :raises psycopg2.Error: there is no answer from any host, or nobody may come in so.
-    :raises StoreUnavailable: the URL is none.
+    :raises psycopg2.Error: no host answers, or the server rejects the client.
+    :raises StoreUnavailable: the URL is invalid.
     """
     try:
         given = parse_dsn(url)
     except psycopg2.ProgrammingError:
-        # Without libpq's words: they quote what may be the password.
+        # Without libpq's message, which quotes what may be the password.
         raise StoreUnavailable(
-            "the database's URL can't be read: what is special in it is written as %xx"
+            "the database's URL is invalid: write special characters in it as %xx"
         ) from None
     known = {"application_name": "mailcheck", "client_encoding": "UTF8"}
     if "PGCONNECT_TIMEOUT" not in os.environ:
@@ -290,14 +288,14 @@ def connect(url: str, settings: str = "") -> Any:
 
 
 FIRST_VERSION = 13
-"""The oldest version of PostgreSQL that the daemon works with."""
+"""The oldest supported version of PostgreSQL."""
 
 _PERMANENT_FAILURES = (
     "authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "certificate",
     "SSL is not enabled", "not support SSL", "not permitted", "permission denied", "invalid",
     "pooling mode",
 )  # fmt: skip
-"""Parts of messages of failures that waiting does not end; libpq has no codes for them."""
+"""Parts of the messages of permanent failures; libpq has no codes for them."""
 
 
 def connection_failure(error: psycopg2.Error) -> StoreUnavailable:
@@ -308,10 +306,10 @@ def connection_failure(error: psycopg2.Error) -> StoreUnavailable:
 
 
 def require_version(number: int) -> None:
-    """Refuse a server that is too old.
+    """Reject a server that is too old.
 
-    :param number: as libpq gives it: 130004 is 13.4, 90624 is 9.6.24.
-    :raises StoreUnavailable: says which version it is.
+    :param number: the version as libpq returns it: 130004 is 13.4, 90624 is 9.6.24.
+    :raises StoreUnavailable: the message contains the version.
     """
     if number < FIRST_VERSION * 10_000:
         major, minor = divmod(number, 10_000)
@@ -322,30 +320,29 @@ def require_version(number: int) -> None:
 
 
 def require_sessions(url: str) -> None:
-    """Test that the server is new enough, and that each connection is a session of its own.
+    """Require that the server is new enough, and that each connection is a session of its own.
 
-    A pooler in transaction mode gives a session to another connection as soon as a transaction has
-    ended: settings, prepared statements and locks are lost or belong to another client.
+    A pooler in transaction mode assigns a session to another connection after each transaction.
+    Settings, prepared statements and locks are then lost or belong to another client.
 
     :raises StoreAway: no host answers.
-    :raises StoreUnavailable: the server is too old, refuses, or is behind such a pooler.
+    :raises StoreUnavailable: the server is too old, rejects the client, or is behind such a pooler.
     """
     with _opened(url) as one, _opened(url) as other:
         require_version(one.server_version)
         are_shared = _share_sessions(one, other)
     if are_shared:
         raise StoreUnavailable(
-            "the pooler before the database gives a session away after each transaction "
-            "(PgBouncer: pool_mode = transaction): set pool_mode = session, or connect to "
-            "PostgreSQL itself"
+            "the pooler before the database reuses sessions after each transaction (PgBouncer: "
+            "pool_mode = transaction): set pool_mode = session, or connect to PostgreSQL directly"
         )
 
 
 def _share_sessions(one: Any, other: Any) -> bool:
     """Return whether two connections share sessions of the server.
 
-    A pooler hands out a free session, the last used one or the next. Sharing is seen at once, or
-    when a transaction holds one of the sessions.
+    A pooler assigns a free session, the last used one or the next. Sharing shows at once, or while
+    a transaction holds one of the sessions.
     """
     session = _session_of(one)
     if _session_of(other) == session or _session_of(one) != session:
@@ -383,7 +380,7 @@ _BYTES = new_type((BYTEA,), "BYTES", _as_bytes)
 
 @cache
 def _format_markers(sql: str) -> str:
-    """Write the seam's statement as psycopg2 wants it."""
+    """Return a statement with psycopg2's parameter markers."""
     return sql.replace("%", "%%").replace("?", "%s")
 
 
@@ -392,7 +389,7 @@ def _replace_nuls(values: Iterable[Value]) -> list[Value]:
 
 
 class PostgresqlTransaction:
-    """A transaction on one connection; nothing is sent before an answer is needed."""
+    """A transaction on one connection; statements are sent when a result is needed."""
 
     locks_rows: ClassVar[bool] = True
     char_code_function: ClassVar[str] = "ascii"
@@ -404,7 +401,7 @@ class PostgresqlTransaction:
         self._copied: _CopiedRows | None = None
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
-        """Run a statement; gives the number of rows it changed."""
+        """Run a statement; return the number of changed rows."""
         self._send_for_result(self._bind(sql, parameters))
         count: int = self._cursor.rowcount
         return count
@@ -414,63 +411,66 @@ class PostgresqlTransaction:
         self._pending += [self._bind(sql, some) for some in parameters]
 
     def execute_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
-        """Run a statement over a table of rows; see the seam."""
+        """Run a statement over a table of rows; see `Transaction`."""
         if rows:
             self._pending.append(self._bind_rows(sql, rows))
 
     def rows_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[Row]:
-        """As `execute_over`, and give the rows that the statement returns."""
+        """Run a statement over a table of rows, and return its result rows."""
         if not rows:
             return []
         self._send_for_result(self._bind_rows(sql, rows))
         return named_rows(self._cursor.description, self._cursor.fetchall())
 
     def insert(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
-        """Insert all rows with few statements; ``into`` is ``table (column, ...)``."""
+        """Insert rows with few statements; ``into`` is ``table (column, ...)``."""
         if not rows:
             return
-        if self._copied is not None:  # one to a round trip
+        if self._copied is not None:  # one COPY per round trip
             self.flush()
         self._pending.append(b"COPY %b FROM STDIN (FORMAT binary)" % into.encode())
         self._copied = _CopiedRows(b"".join(chain((_HEADER,), map(_binary, rows), (_TRAILER,))))
 
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
-        """Run a query and give all its rows."""
+        """Run a query and return all rows."""
         self._send_for_result(self._bind(sql, parameters))
         return named_rows(self._cursor.description, self._cursor.fetchall())
 
     def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
-        """Run a query and give its first row."""
+        """Run a query and return the first row, or `None`."""
         rows = self.rows(sql, parameters)
         return rows[0] if rows else None
 
     def containing(self, column: str, part: str) -> Condition:
-        """Write that a text has a part: strpos() takes two thirds of the time of LIKE."""
+        """Return the condition that a text contains a part.
+
+        strpos() takes two thirds of the time of LIKE.
+        """
         return f"strpos({column}, ?) > 0", (part,)
 
     def try_lock(self, work: int) -> bool:
-        """Tell whether no other daemon does this work now; none begins it before the commit."""
+        """Acquire the lock of a job until the commit; return false if another daemon has it."""
         ((is_free,),) = self.rows("SELECT pg_try_advisory_xact_lock(?)", (work,))
         return bool(is_free)
 
     def locked_rows(self, sql: str, parameters: Sequence[Value], table: str) -> list[Row]:
-        """Run a query and keep its rows of a table from other writers; see the seam."""
+        """Run a query and lock its rows of a table; see `Transaction`."""
         return self.rows(f"{sql} {_LOCKED}{table}", parameters)
 
     def locked_rows_over(self, sql: str, rows: Sequence[Sequence[Value]], table: str) -> list[Row]:
-        """As `locked_rows`, over a table of rows; see the seam."""
+        """Run `locked_rows` over a table of rows; see `Transaction`."""
         return self.rows_over(f"{sql} {_LOCKED}{table}", rows)
 
     def lock(self, work: int) -> None:
-        """Wait until no other daemon does this work; none begins it before the commit."""
+        """Wait for the lock of a job, and hold it until the commit."""
         self._pending.append(b"SELECT pg_advisory_xact_lock(%d)" % work)
 
     def touch(self) -> None:
-        """Write a message into the log of the server, of which no table knows."""
+        """Write a message to the server's log (WAL) without changing any table."""
         self.rows("SELECT pg_logical_emit_message(true, 'mailcheck', '')")
 
     def clock_offset(self) -> int:
-        """Compare the server's clock with ours; a difference too small to tell is none."""
+        """Return the milliseconds by which the server's clock is ahead; 0 if within the noise."""
         ((theirs,),) = self.rows(
             "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
         )
@@ -478,34 +478,34 @@ class PostgresqlTransaction:
         return offset if abs(offset) > CLOCK_NOISE else 0
 
     def send(self, statement: bytes, *, is_retryable: bool = True) -> None:
-        """Send a statement and all that waits before it, in one round trip."""
+        """Send a statement and all pending ones before it, in one round trip."""
         statements, self._pending = b";\n".join([*self._pending, statement]), []
         copied, self._copied = self._copied, None
         if copied is None:
             with self._connection.call(lambda: is_retryable):
                 self._cursor.execute(statements)
         else:
-            # What stands behind COPY in the same string runs when its data have come.
+            # Statements after COPY in the same string run after its data has arrived.
             with self._connection.call(lambda: is_retryable or not copied.are_sent):
                 self._cursor.copy_expert(statements, copied, COPY_PIECE)
 
     def flush(self) -> None:
-        """Send what waits."""
+        """Send the pending statements."""
         if self._pending:
             self.send(self._pending.pop())
 
     def discard_pending(self) -> None:
-        """Drop what was not sent yet."""
+        """Discard the pending statements."""
         self._pending, self._copied = [], None
 
     @property
     def is_committed(self) -> bool:
-        """Tell, after COMMIT, whether that was done: one that had failed is rolled back by it."""
+        """Whether COMMIT succeeded; it rolls back a transaction that has failed."""
         is_over = self._connection.status == TRANSACTION_STATUS_IDLE
         return is_over and self._cursor.statusmessage != "ROLLBACK"
 
     def _send_for_result(self, statement: bytes) -> None:
-        """Send a statement whose answer is wanted: beside data that are copied there is none."""
+        """Send a statement that has a result; COPY data is sent before, without a result."""
         if self._copied is not None:
             self.flush()
         self.send(statement)
@@ -521,12 +521,12 @@ class PostgresqlTransaction:
 
 
 class _CopiedRows(BytesIO):
-    """Rows for COPY; until ``are_sent`` the server has not run what stands behind it."""
+    """Rows for COPY; the server runs no later statement before ``are_sent`` is true."""
 
     are_sent = False
 
     def read(self, size: int | None = -1) -> bytes:
-        """Give what is sent next."""
+        """Return the next data to send."""
         piece = super().read(size)
         if not piece:
             self.are_sent = True
@@ -534,7 +534,7 @@ class _CopiedRows(BytesIO):
 
 
 def _binary(row: Sequence[Value]) -> bytes:
-    """Write a row as COPY reads it: a whole number is a BIGINT, as in all of our tables."""
+    """Encode a row for COPY; integers are BIGINT in all of our tables."""
     fields = [_COLUMNS.pack(len(row))]
     for value in row:
         if isinstance(value, str):
@@ -553,9 +553,9 @@ def _binary(row: Sequence[Value]) -> bytes:
 
 
 class PostgresqlWriter:
-    """The one connection of a daemon that writes, bracketed for group commit.
+    """The one connection of a daemon that writes, with savepoints for group commit.
 
-    Pickled it is its URL: another process opens a connection of its own.
+    It is pickled as its URL: another process opens a connection of its own.
     """
 
     def __init__(self, url: str, clock: Callable[[], float] = time.time) -> None:
@@ -573,25 +573,25 @@ class PostgresqlWriter:
 
     @property
     def is_in_transaction(self) -> bool:
-        """Tell whether the transaction goes on: one whose connection was lost does not."""
+        """Whether the transaction is open; false after the connection was lost."""
         return self._connection.status == TRANSACTION_STATUS_INTRANS
 
     def begin(self) -> Transaction:
-        """Begin a writing transaction. Each statement sees what others have committed before it."""
+        """Begin a writing transaction. Each statement sees earlier commits of other daemons."""
         self._transaction = PostgresqlTransaction(
             self._connection, b"BEGIN ISOLATION LEVEL READ COMMITTED"
         )
         return self._transaction
 
     def commit(self) -> None:
-        """Make it durable. When the answer is lost nobody knows whether it is."""
+        """Commit durably; if the answer is lost, the outcome is unknown."""
         transaction = self._current()
         transaction.send(b"COMMIT", is_retryable=False)
         if not transaction.is_committed:
-            raise StoreUnavailable("the database answered COMMIT by ROLLBACK")
+            raise StoreUnavailable("the database rolled back instead of committing")
 
     def rollback(self) -> None:
-        """Undo all of it; a connection that can't is closed."""
+        """Roll back; close the connection if that fails."""
         self._current().discard_pending()
         if self._connection.status == TRANSACTION_STATUS_IDLE:
             return
@@ -602,7 +602,7 @@ class PostgresqlWriter:
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Bracket a part of the transaction: an exception undoes the part and goes on up."""
+        """Wrap a part of the transaction; an exception rolls the part back and propagates."""
         transaction = self._current()
         transaction.send(b"SAVEPOINT part")
         try:
@@ -616,11 +616,11 @@ class PostgresqlWriter:
 
     def _current(self) -> PostgresqlTransaction:
         if self._transaction is None:
-            raise StoreUnavailable("no transaction was begun")
+            raise StoreUnavailable("no transaction has begun")
         return self._transaction
 
 
 @cache
 def writer_at(url: str) -> PostgresqlWriter:
-    """Give the writer of this process for a database: what a pickled one becomes again."""
+    """Return the writer of this process for a database; the result of unpickling a writer."""
     return PostgresqlWriter(url)

@@ -1,7 +1,7 @@
-"""Statements over rows as PostgreSQL prepares them: an array for each column.
+"""Statements over rows for PostgreSQL, which passes an array for each column.
 
-The statement is the same for one row and for many, so that it is parsed and
-planned once. There are no octets among them: those come in by COPY.
+The statement is the same for one row and for many, so it is parsed and planned once. Binary values
+are not supported; they are inserted by COPY.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ _AMONG_ROWS = "IN ({rows})"
 
 
 def replace_nul(text: str) -> str:
-    """Make a text such as PostgreSQL can hold: it has no NUL."""
+    """Replace NUL in a text, which PostgreSQL cannot store."""
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
 def bind_arrays(sql: str, rows: Sequence[Sequence[Value]]) -> tuple[str, list[bytes]]:
-    """Give what to prepare for the seam's statement over rows, and the arguments as literals."""
+    """Return the statement to prepare for a statement over rows, and its arguments as literals."""
     columns = list(zip(*rows, strict=True))
     kinds = tuple(map(_kind, columns))
     given = zip(columns, kinds, strict=True)
@@ -39,7 +39,7 @@ def _kind(column: Sequence[Value]) -> str:
 @cache
 def _statement(sql: str, kinds: tuple[str, ...]) -> str:
     if len(kinds) == 1 and _AMONG_ROWS in sql:
-        # An index is read in its order for an array, which saves sorting and joining.
+        # For an array PostgreSQL reads the index in order, without sorting and joining.
         return sql.replace(_AMONG_ROWS, f"= ANY ($1::{kinds[0]}[])")
     names = [f"column{number}" for number in range(1, len(kinds) + 1)]
     typed = [name for name, kind in zip(names, kinds, strict=True) if kind != NOTHING]
@@ -50,7 +50,7 @@ def _statement(sql: str, kinds: tuple[str, ...]) -> str:
 
 
 def _array(values: Sequence[Value], kind: str) -> bytes:
-    """Write values as the literal of an array."""
+    """Return values as an array literal."""
     try:
         if kind == TEXT:
             written = f'{{"{_plain_texts(values)}"}}'
@@ -63,10 +63,10 @@ def _array(values: Sequence[Value], kind: str) -> bytes:
 
 
 def _plain_texts(values: Sequence[Value]) -> str:
-    """Write texts between quotes, all at once: there is seldom anything special in one.
+    """Return texts between quotes in one step, since they seldom have special characters.
 
-    :raises TypeError: one is no text.
-    :raises ValueError: one has something special.
+    :raises TypeError: a value is not a text.
+    :raises ValueError: a text has a special character.
     """
     joined = '","'.join(values)  # type: ignore[arg-type]
     quotes = 2 * (len(values) - 1)

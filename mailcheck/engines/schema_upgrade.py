@@ -1,4 +1,4 @@
-"""The numbered files of the schema, and how a SQLite file is brought to the newest of them."""
+"""The numbered files of the schema, and the upgrade of a SQLite file."""
 
 import re
 import sqlite3
@@ -17,7 +17,7 @@ _NUMBERED = re.compile(r"(\d{4})_\w+(?:\.(postgresql|sqlite))?\.sql", re.ASCII)
 
 
 class SchemaStep(NamedTuple):
-    """One step: what both engines run, and what each of them runs after it."""
+    """One step: SQL for both engines, and additional SQL for each of them."""
 
     version: int
     sql: str
@@ -26,14 +26,14 @@ class SchemaStep(NamedTuple):
 
 
 class SchemaTooNew(ExpectedFailure):
-    """A newer mailcheck has written this database; this one would damage it."""
+    """A newer mailcheck has written this database, which this version would damage."""
 
 
 @cache
 def schema_steps() -> Sequence[SchemaStep]:
-    """Read the steps, oldest first: ``0001_name.sql``.
+    """Return the steps from files named ``0001_name.sql``, oldest first.
 
-    Beside it are ``0001_name.postgresql.sql`` and ``0001_name.sqlite.sql``.
+    Additional files are ``0001_name.postgresql.sql`` and ``0001_name.sqlite.sql``.
     """
     steps: dict[int, dict[str, str]] = {}
     for file in sorted(files("mailcheck.store.schema").iterdir(), key=lambda file: file.name):
@@ -45,23 +45,23 @@ def schema_steps() -> Sequence[SchemaStep]:
 
 
 def require_known(version: int, steps: Sequence[SchemaStep], name: str) -> None:
-    """Refuse a database that a newer mailcheck has written.
+    """Reject a database that a newer mailcheck has written.
 
-    :raises SchemaTooNew: its version is not known here.
+    :raises SchemaTooNew: the version of its schema is unknown.
     """
     newest = steps[-1].version
     if version > newest:
         raise SchemaTooNew(
-            f"{name} has schema version {version}, this mailcheck knows up to {newest}: "
-            f"start the newer mailcheck again"
+            f"{name} has schema version {version}, but this mailcheck supports versions up to "
+            f"{newest}: start the newer mailcheck again"
         )
 
 
 def announce_upgrade(name: str, version: int, newest: int) -> None:
-    """Say what a start may wait for, if it is more than to make the tables."""
+    """Log that a start may take long, unless the database is new."""
     if 0 < version < newest:
         _log.info(
-            "{name}: schema version {version} becomes {newest}; a large one takes a while",
+            "{name}: upgrading schema version {version} to {newest}; this may take a while",
             name=name,
             version=version,
             newest=newest,
@@ -69,11 +69,11 @@ def announce_upgrade(name: str, version: int, newest: int) -> None:
 
 
 def upgrade_schema(connection: sqlite3.Connection, path: str, steps: Sequence[SchemaStep]) -> None:
-    """Apply the steps that the database lacks, all or none.
+    """Apply the missing steps, all or none.
 
-    A database that holds something is first copied to ``<path>.v<version>.backup``.
+    A database with data is first copied to ``<path>.v<version>.backup``.
 
-    :raises SchemaTooNew: its version is not known here.
+    :raises SchemaTooNew: the version of its schema is unknown.
     """
     newest = steps[-1].version
     version = _version(connection)
@@ -112,7 +112,7 @@ def _back_up(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """Split a script where SQLite says a statement is complete (``executescript`` would commit)."""
+    """Split a script where SQLite finds complete statements (``executescript`` would commit)."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -1,7 +1,7 @@
 """The SQLite engine: WAL, ``synchronous=FULL``, one writer with group commit, many readers.
 
-In WAL mode readers work on a snapshot and never wait for the writer. One daemon
-at a time works on a file; commands work beside it.
+In WAL mode readers use a snapshot and never wait for the writer. One daemon at a time uses a file;
+commands may use it at the same time.
 """
 
 import fcntl
@@ -42,17 +42,16 @@ from mailcheck.store.transactions import write
 IN_MEMORY = ":memory:"
 
 PATIENCE = 2.0
-"""Seconds: a daemon that is started again must not stumble over the one that is ending."""
+"""Seconds to wait for the lock, so that a restarted daemon waits for its predecessor to stop."""
 
 POLL = 0.1
 
 
 class SqlitePresence:
-    """The lock of the daemon that works on a file, whose waits nobody else could wake.
+    """The lock of the daemon that uses a file; another daemon could not wake its waiting clients.
 
-    It is a POSIX lock, as SQLite's own are, on a file beside the database: to close
-    a second descriptor of the database itself would take away SQLite's. It goes with
-    the process, however that ends; the file stays.
+    It is a POSIX lock like those of SQLite, but on a separate file: closing another descriptor of
+    the database would release SQLite's locks. It ends with the process; the file remains.
     """
 
     def __init__(self, path: str) -> None:
@@ -61,9 +60,9 @@ class SqlitePresence:
         self._file: int | None = None
 
     def begin(self) -> None:
-        """Take the lock.
+        """Acquire the lock.
 
-        :raises StoreUnavailable: which daemon has it, or why the file can't be locked.
+        :raises StoreUnavailable: another daemon holds it, or the file cannot be locked.
         """
         deadline = time.monotonic() + PATIENCE
         try:
@@ -73,16 +72,16 @@ class SqlitePresence:
                     raise StoreUnavailable(self._refusal())
                 time.sleep(POLL)
         except OSError as error:
-            raise StoreUnavailable(f"{self._path} can't be locked: {error.strerror}") from error
-        with suppress(OSError):  # a full disk: then the refusal names no process
+            raise StoreUnavailable(f"{self._path} cannot be locked: {error.strerror}") from error
+        with suppress(OSError):  # on a full disk the message names no process
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, b"%d" % os.getpid(), 0)
 
     def keep(self) -> None:
-        """Have nothing to do: nobody can take it from us."""
+        """Do nothing, since the lock cannot be lost."""
 
     def end(self) -> None:
-        """Let go."""
+        """Release the lock."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -99,14 +98,11 @@ class SqlitePresence:
         assert self._file is not None
         pid = os.pread(self._file, 20, 0).decode("ascii", "replace")
         which = f"another daemon (process {pid})" if pid.isdigit() else "another daemon"
-        return (
-            f"{which} works on {self._database}: stop it, or give this one a [storage] url of its "
-            "own"
-        )
+        return f"{which} uses {self._database}: stop it, or set another [storage] url for this one"
 
 
 class SqliteEngine(DatabaseEngine):
-    """A database file (or `IN_MEMORY`, for tests) behind the engine seam."""
+    """An engine for a database file, or for `IN_MEMORY` in tests."""
 
     def __init__(
         self,
@@ -116,9 +112,9 @@ class SqliteEngine(DatabaseEngine):
         soon: Soon = call_immediately,
         state_files: Sequence[Path] = (),
     ) -> None:
-        """Prepare, without opening a file. ``soon`` groups writes, see `GroupCommit`.
+        """Prepare without opening a file; see `GroupCommit` for ``soon``.
 
-        :param state_files: are made by a daemon that has opened its database.
+        :param state_files: files that a daemon creates after it has opened its database.
         """
         super().__init__(writer_worker, reader_worker, soon)
         self._path = path
@@ -128,17 +124,17 @@ class SqliteEngine(DatabaseEngine):
         self._open_readers: list[sqlite3.Connection] = []
 
     def remote_query(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
-        """Give what opens the file and runs a query."""
+        """Return a callable that opens the file and runs a query."""
         return None if self._path == IN_MEMORY else partial(query_file, self._path, query)
 
     def _free_bytes(self) -> int | None:
-        """Say how much more the disk holds; nothing for a database in memory."""
+        """Return the free bytes of the disk, or `None` for a database in memory."""
         if self._path == IN_MEMORY:
             return None
         return self._reserve.free_for_mail()
 
     def reclaim_space(self) -> Deferred[None]:
-        """Shrink the file by some of the space that expired mail left."""
+        """Shrink the file by part of the space of expired mail."""
         return Deferred.fromCoroutine(self._reclaim(VACUUM_PAGES))
 
     async def _reclaim(self, most: int) -> None:
@@ -150,11 +146,11 @@ class SqliteEngine(DatabaseEngine):
             await self._reclaim(fewer(most))
             return
         if given:
-            # Only when its log is moved there the file gets shorter.
+            # The file becomes shorter only when its log is checkpointed.
             await self._writer_worker.run(self._opened_writer().checkpoint)
 
     def open_writer(self) -> SqliteWriter:
-        """Require a whole file, bring its schema up to date, and return its writer."""
+        """Require a complete file, upgrade its schema, and return its writer."""
         if self._path != IN_MEMORY:
             self._require_whole()
             self._reserve.free_for_start()
@@ -169,7 +165,7 @@ class SqliteEngine(DatabaseEngine):
         return writer
 
     def _require_whole(self) -> None:
-        """Refuse a database file that has become empty: SQLite would create a new database in it.
+        """Reject a database file that has become empty: SQLite would create a new database in it.
 
         A missing file, or an empty file without other files beside it, is a first start.
 
@@ -181,7 +177,7 @@ class SqliteEngine(DatabaseEngine):
         left = [str(one) for one in self._state_files if one.is_file() and one.stat().st_size]
         if left:
             raise StoreDamaged(
-                f"{path} has 0 bytes, but a database was in it: {left[0]} is still there. Restore "
+                f"{path} has 0 bytes, but it contained a database, since {left[0]} exists. Restore "
                 f"{path} from a backup, or delete it to start without its accounts and mail"
             )
 
@@ -197,15 +193,15 @@ class SqliteEngine(DatabaseEngine):
     async def _commit_with_full_disk(
         self, failure: Failure, group: Sequence[Write]
     ) -> list[Outcome]:
-        """On a full disk refuse the mails of a group, and do all else in what is in reserve."""
+        """On a full disk, fail the mails of a group and commit other writes from the reserve."""
         failure.trap(StoreFull)
         if self._reserve.note_full():
             self._log.error(
-                "the disk is full: mail is refused until there is room; what is kept in "
-                "reserve goes to deleting and expiry"
+                "the disk is full: mail is rejected until there is room; the reserve is used for "
+                "deleting and expiry"
             )
         writer = self._opened_writer()
-        with suppress(StoreUnavailable):  # for the next mail, if the file has room for that
+        with suppress(StoreUnavailable):  # for the next mail, if the file has room for the log
             await self._writer_worker.run(writer.restart_log)
         others = [one for one in group if not isinstance(one.work, MailWork)]
         done = iter(await self._commit_others(writer, others))
@@ -214,9 +210,9 @@ class SqliteEngine(DatabaseEngine):
         ]
 
     async def _commit_others(self, writer: SqliteWriter, group: Sequence[Write]) -> list[Outcome]:
-        """Commit them together where they fit into the log, as refusals of many mails do.
+        """Commit writes together if they fit into the log, otherwise one by one.
 
-        Else one by one: what the log has room for at least is one transaction.
+        The rejections of many mails fit. The log always has room for one transaction.
         """
         if len(group) > 1:
             with suppress(StoreUnavailable):
@@ -230,8 +226,8 @@ class SqliteEngine(DatabaseEngine):
         return outcomes
 
     def find_outcomes_of(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
-        """Return what became of each write of a group whose writer has died."""
-        # The dead writer's locks have gone with it: what it committed a reader sees at once.
+        """Return the outcome of each write of a group whose writer has died."""
+        # The dead writer's locks are released, so a reader sees all that it committed.
         return self._reader_worker.run(
             lambda: self._query(lambda transaction: find_outcomes(transaction, group))
         )
@@ -274,8 +270,8 @@ class SqliteEngine(DatabaseEngine):
 
 
 def _make_private(path: Path) -> None:
-    """Make the file where it is not there: it is mail, and nobody else's, whoever makes it."""
-    with suppress(OSError):  # it is there, or can't be: opening it will tell
+    """Create the database file, unless it exists, so that only its owner can read it."""
+    with suppress(OSError):  # it exists or cannot be created; opening it reports that
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 

@@ -1,4 +1,4 @@
-"""Connections to a SQLite file: how they are set up, those that read, and the one that writes."""
+"""Connections to a SQLite file: setup, readers, and the connection that writes."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,59 +14,59 @@ from mailcheck.ports.engine import Condition, Result, Row, Transaction, Value
 from mailcheck.store.transactions import escape_like, named_rows, values_of
 
 VACUUM_PAGES = 2_000
-"""Free pages given back to the disk at a time, so that no write waits long."""
+"""Free pages returned to the disk at a time, so that no write waits long."""
 
 BUSY_TIMEOUT = 5.0
-"""Seconds to wait for another process's write (the command line's) before 451 is the answer."""
+"""Seconds to wait for a write of another process (a command) before replying with 451."""
 
 CACHED_STATEMENTS = 256
 
 ROWS_PER_INSERT = 500
-"""Of one statement: SQLite takes 32,766 parameters in it."""
+"""Rows in one statement; SQLite accepts 32,766 parameters."""
 
 WRITER_PRAGMAS = (
-    # Space of expired mail can be given back to the disk; only before the first table.
+    # Lets the space of expired mail return to the disk; must be set before the first table.
     "PRAGMA auto_vacuum = INCREMENTAL",
     "PRAGMA journal_mode = WAL",
-    # Every commit is on disk before it returns, not only at checkpoints.
+    # Every commit is on disk before it returns, not only after a checkpoint.
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
-    # What a savepoint may have to undo is kept in memory, not in a file of its own.
+    # The journal of a savepoint is in memory, not in a file.
     "PRAGMA temp_store = MEMORY",
-    # Deleted mail is overwritten where that costs no further page.
+    # Deleted mail is overwritten where this needs no additional page.
     "PRAGMA secure_delete = FAST",
     "PRAGMA journal_size_limit = 67108864",
 )
 
 READER_PRAGMAS = (
     "PRAGMA query_only = ON",
-    # What is sorted is little, and needs no disk, which may be full.
+    # Little is sorted. It needs no disk, which may be full.
     "PRAGMA temp_store = MEMORY",
-    # A search goes through thousands of pages: to copy each from the system's cache is a third
-    # of what it costs. (A disk that breaks under a mapped page ends the process.)
+    # A search reads thousands of pages. Copying them from the system's cache takes a third of its
+    # time. (A disk error in a mapped page ends the process.)
     "PRAGMA mmap_size = 268435456",
 )
 
 LOG_GROWS = 2
-"""How many times what it keeps the log holds before it is moved into the file."""
+"""The log is checkpointed when it has grown to its reserved size times this."""
 
 _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 
 _FULL = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE))
-"""No room for more of the file or its log, or of the index of the log."""
+"""No room for the file, its log, or the index of the log."""
 
 
 @contextmanager
 def as_unavailable() -> Iterator[None]:
-    """Turn what a full, locked or broken disk makes SQLite say into our own word for it."""
+    """Translate SQLite's errors for a full, locked or broken disk."""
     try:
         yield
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
             raise
-        if getattr(error, "sqlite_errorcode", None) in _FULL:  # the module's own have none
+        if getattr(error, "sqlite_errorcode", None) in _FULL:  # sqlite3's own errors have no code
             raise StoreFull("the server's disk is full; try again later") from error
-        # An extended code has the plain one in its lowest octet.
+        # The lowest octet of an extended code is the basic code.
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
             raise StoreDamaged(
                 f"the database can't answer now, since it is damaged: {error}"
@@ -75,12 +75,12 @@ def as_unavailable() -> Iterator[None]:
 
 
 def connect(path: str, *pragmas: str) -> sqlite3.Connection:
-    """Open a connection that any one thread at a time may use."""
+    """Open a connection that threads may use one at a time."""
     connection = sqlite3.connect(
         path,
         timeout=BUSY_TIMEOUT,
         isolation_level=None,
-        check_same_thread=False,  # a worker's thread uses it, the reactor's closes it
+        check_same_thread=False,  # used by a worker's thread, closed by the reactor's
         cached_statements=CACHED_STATEMENTS,
     )
     try:
@@ -102,7 +102,7 @@ class SqliteTransaction:
         self._connection = connection
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
-        """Run a statement; gives the number of rows it changed."""
+        """Run a statement; return the number of changed rows."""
         return self._connection.execute(sql, parameters).rowcount
 
     def execute_many(self, sql: str, parameters: Iterable[Sequence[Value]]) -> None:
@@ -110,11 +110,11 @@ class SqliteTransaction:
         self._connection.executemany(sql, parameters)
 
     def execute_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
-        """Run a statement over a table of rows; see the seam."""
+        """Run a statement over a table of rows; see `Transaction`."""
         self.rows_over(sql, rows)
 
     def rows_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[Row]:
-        """As `execute_over`, and give the rows that the statement returns."""
+        """Run a statement over a table of rows, and return its result rows."""
         found: list[Row] = []
         for start in range(0, len(rows), ROWS_PER_INSERT):
             some = rows[start : start + ROWS_PER_INSERT]
@@ -122,48 +122,51 @@ class SqliteTransaction:
         return found
 
     def insert(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
-        """Insert all rows with few statements; ``into`` is ``table (column, ...)``."""
+        """Insert rows with few statements; ``into`` is ``table (column, ...)``."""
         for start in range(0, len(rows), ROWS_PER_INSERT):
             some = rows[start : start + ROWS_PER_INSERT]
             self._connection.execute(f"INSERT INTO {into} {values_of(some)}", list(chain(*some)))
 
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
-        """Run a query and give all its rows."""
+        """Run a query and return all rows."""
         cursor = self._connection.execute(sql, parameters)
         return named_rows(cursor.description or (), cursor.fetchall())
 
     def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
-        """Run a query and give its first row."""
+        """Run a query and return the first row, or `None`."""
         cursor = self._connection.execute(sql, parameters)
         row = cursor.fetchone()
         return None if row is None else named_rows(cursor.description, [row])[0]
 
     def containing(self, column: str, part: str) -> Condition:
-        """Write that a text has a part: LIKE takes two thirds of the time of instr()."""
+        """Return the condition that a text contains a part.
+
+        LIKE takes two thirds of the time of instr().
+        """
         return f"{column} LIKE ? ESCAPE '!'", (f"%{escape_like(part)}%",)
 
     def try_lock(self, work: int) -> bool:
-        """Tell that nobody else does this work: one process writes at a time."""
+        """Return true, since only one process writes at a time."""
         return True
 
     def locked_rows(self, sql: str, parameters: Sequence[Value], table: str) -> list[Row]:
-        """Run a query; the one writer there is has locked the whole file."""
+        """Run a query; the only writer has locked the whole file."""
         return self.rows(sql, parameters)
 
     def locked_rows_over(self, sql: str, rows: Sequence[Sequence[Value]], table: str) -> list[Row]:
-        """As `locked_rows`, over a table of rows; see the seam."""
+        """Run `locked_rows` over a table of rows; see `Transaction`."""
         return self.rows_over(sql, rows)
 
     def lock(self, work: int) -> None:
-        """Do nothing: the one writer there is has locked the whole file."""
+        """Do nothing, since the only writer has locked the whole file."""
 
     def touch(self) -> None:
-        """Write the head of the file as it is."""
+        """Write the header of the file without changing it."""
         ((version,),) = self.rows("PRAGMA user_version")
         self.execute(f"PRAGMA user_version = {version}")
 
     def clock_offset(self) -> int:
-        """Say zero: who works on a file has the clock of its machine."""
+        """Return 0, since all processes that use a file have the same clock."""
         return 0
 
 
@@ -180,15 +183,15 @@ def run_query(connection: sqlite3.Connection, query: Callable[[Transaction], Res
 
 
 def query_file(path: str, query: Callable[[Transaction], Result]) -> Result:
-    """Open a file, and run a query: no connection is left open when the daemon closes its own."""
+    """Open a file, run a query and close it, so that the daemon's stop finds no open connection."""
     with as_unavailable(), closing(connect(path, *READER_PRAGMAS)) as connection:
         return run_query(connection, query)
 
 
 class SqliteWriter:
-    """The one connection that writes, bracketed for group commit.
+    """The one connection that writes, with savepoints for group commit.
 
-    Pickled it is its path: another process opens a connection of its own.
+    It is pickled as its path: another process opens a connection of its own.
     """
 
     locked_inboxes = None
@@ -203,7 +206,7 @@ class SqliteWriter:
             ((self._page_size,),) = self._transaction.rows("PRAGMA page_size")
             self._room = FileReserve(path)
             self._kept = self._room.spare
-            # Every 16 MiB: fewer checkpoints in a burst of mail. A small disk is not all log.
+            # Every 16 MiB, so that a burst of mail has fewer checkpoints. Less on a small disk.
             pages = LOG_GROWS * self._room.log // self._page_size
             self._connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
 
@@ -212,7 +215,7 @@ class SqliteWriter:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """Give the bare connection: for the schema, and for readers of a database in memory."""
+        """The bare connection, for the schema and for readers of a database in memory."""
         return self._connection
 
     def close(self) -> None:
@@ -223,18 +226,18 @@ class SqliteWriter:
 
     @property
     def is_in_transaction(self) -> bool:
-        """Tell whether the transaction goes on: SQLite gives it up when the disk is full."""
+        """Whether the transaction is open; SQLite aborts it when the disk is full."""
         return self._connection.in_transaction
 
     def restart_log(self) -> None:
-        """Move what is in the log into the file; next it is written from its beginning.
+        """Move the log into the file, so that the log is written from its beginning.
 
-        Readers that work on what is in it are waited for, at most `BUSY_TIMEOUT`.
+        Waits at most `BUSY_TIMEOUT` for readers of the log.
         """
         self._checkpoint("RESTART")
 
     def checkpoint(self) -> None:
-        """Move of what is in the log into the file what no reader works on."""
+        """Move the part of the log that no reader uses into the file."""
         self._checkpoint("PASSIVE")
 
     def _checkpoint(self, how: str) -> None:
@@ -245,7 +248,7 @@ class SqliteWriter:
 
     @contextmanager
     def using_reserve(self, *, frees_space: bool) -> Iterator[None]:
-        """Commit with half of what the file has beyond its pages; with all, what makes room."""
+        """Commit with half of the spare blocks, or with all if the write frees space."""
         assert self._room is not None
         self._kept = 0 if frees_space else self._room.spare // 2
         try:
@@ -254,13 +257,13 @@ class SqliteWriter:
             self._kept = self._room.spare
 
     def begin(self) -> Transaction:
-        """Begin a writing transaction, waiting for another process's at most `BUSY_TIMEOUT`."""
+        """Begin a writing transaction; wait at most `BUSY_TIMEOUT` for another process."""
         with as_unavailable():
             self._connection.execute("BEGIN IMMEDIATE")
         return self._transaction
 
     def commit(self) -> None:
-        """Write the transaction to disk, where the file, too, has room for it."""
+        """Write the transaction to disk, after allocating blocks for it in the file."""
         with as_unavailable():
             if self._room is not None:
                 ((pages,),) = self._transaction.rows("PRAGMA page_count")
@@ -270,13 +273,13 @@ class SqliteWriter:
             self._room.reallocate()
 
     def rollback(self) -> None:
-        """Undo the transaction; SQLite may have done so itself (disk full)."""
+        """Roll back; SQLite may have done so itself (full disk)."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Bracket a part of the transaction: an exception undoes the part and goes on up."""
+        """Wrap a part of the transaction; an exception rolls the part back and propagates."""
         with as_unavailable():
             self._connection.execute("SAVEPOINT part")
             try:
@@ -291,7 +294,7 @@ class SqliteWriter:
 
 @cache
 def writer_at(path: str) -> SqliteWriter:
-    """Give the writer of this process for a file: what a pickled one becomes again."""
+    """Return the writer of this process for a file; the result of unpickling a writer."""
     with as_unavailable():
         return SqliteWriter(path)
 
@@ -299,7 +302,7 @@ def writer_at(path: str) -> SqliteWriter:
 def commit_from_reserve(
     writer: SqliteWriter, group: Sequence[Write], *, frees_space: bool
 ) -> list[Outcome]:
-    """Commit on a full disk, where the room that is kept for that has it."""
+    """Commit on a full disk, as far as the reserve has room."""
     with writer.using_reserve(frees_space=frees_space):
         try:
             return commit_group(writer, group)
@@ -309,10 +312,10 @@ def commit_from_reserve(
 
 
 def vacuum(transaction: Transaction, items: Sequence[int]) -> list[int]:
-    """Give at most so many free pages back to the disk, and say how many: a work of the writer."""
+    """Return up to the given number of free pages to the disk; return their number."""
     ((free_pages,),) = transaction.rows("PRAGMA freelist_count")
     given = min(free_pages, max(items))
-    # Each step of the statement gives one page back, and `sqlite3` takes one step of it.
+    # Each step of the statement returns one page, and `sqlite3` executes one step.
     for _ in range(given):
         transaction.execute("PRAGMA incremental_vacuum(1)")
     return [given] * len(items)

@@ -1,7 +1,7 @@
-"""Copying a SQLite file that no daemon works on into an empty PostgreSQL database.
+"""Copying a SQLite file of a stopped daemon into an empty PostgreSQL database.
 
-All or nothing: it is one transaction of the target, and the file is only read. Whatever
-interrupts it leaves the target as empty as it was, to begin anew.
+The copy is one transaction of the target, and the file is only read. After an interruption the
+target is still empty, so the copy can start again.
 """
 
 import sqlite3
@@ -21,49 +21,49 @@ from mailcheck.engines.sqlite_writer import as_unavailable, connect
 from mailcheck.ports.engine import Row, Transaction, Value
 
 PATIENCE = 1.0
-"""Seconds that another program may still work on the file: a command that has just begun, say."""
+"""Seconds to wait for another program that uses the file, such as a command."""
 
 STEP_TIMEOUT = 3_600.0
-"""Seconds that the target may take for one step: many gigabytes are committed at once."""
+"""Seconds for one step of the target: many gigabytes are committed at once."""
 
 MAX_ROWS, MAX_OCTETS = 500, 8 * 2**20
-"""Of what is read before it is written; a single row may be larger."""
+"""Maximum rows and octets in one batch; a single row may be larger."""
 
 FETCH_ROWS = 2_000
-"""Digested rows read from the target at a time."""
+"""Digest rows read from the target at a time."""
 
 TEXT, BYTES = "TEXT", "BYTEA"
-"""Types of the columns whose values are digested where they lie; all others hold numbers."""
+"""Types of the columns whose values the target digests itself; all others are numbers."""
 
 ReportProgress = Callable[[str, int, int], None]
-"""Is told how far it is: the table, how many of its rows are copied, how many there are."""
+"""Receives the progress: the table, the number of copied rows, and the number of all rows."""
 
 
 class StoreInUse(ExpectedFailure):
-    """A daemon, or another program, works on the file."""
+    """A daemon or another program uses the file."""
 
 
 class TargetNotEmpty(ExpectedFailure):
-    """There is something in the database that a store is to be copied into."""
+    """The target database is not empty."""
 
 
 class CopyDiffers(ExpectedFailure):
-    """What the target gives back is not what it was given; it has kept nothing."""
+    """The target's data differs from the source's; the target was rolled back."""
 
 
 class CopyUndetermined(ExpectedFailure):
-    """The target did not say whether it has kept the copy."""
+    """The answer of the target to the commit was lost."""
 
 
 class Table(NamedTuple):
-    """A table, and the types of its columns in their order."""
+    """A table, and the types of its columns in order."""
 
     name: str
     columns: Mapping[str, str]
 
 
 class Summary(NamedTuple):
-    """How many rows a table has, and the sum of their digests: it knows no order."""
+    """The number of rows of a table, and the sum of their digests, which ignores the order."""
 
     rows: int
     digest: int
@@ -74,17 +74,17 @@ def copy_store(
 ) -> dict[str, Summary]:
     """Copy everything, compare both sides by counts and digests, and only then commit.
 
-    The file is first brought to the newest schema, as the daemon's start does. Gives what
-    was copied, by table.
+    The file is first upgraded to the newest schema, as at a start of the daemon.
 
     :param patience: seconds to wait for a file that another process has locked.
-    :raises StoreUnavailable: one of the two can't be opened, read or written, or a daemon
-        works on the target.
-    :raises SchemaTooNew: a newer mailcheck wrote one of them.
-    :raises StoreInUse: somebody works on the file.
-    :raises TargetNotEmpty: the target holds something.
-    :raises CopyDiffers: the target gives back something else.
-    :raises CopyUndetermined: its answer to the commit was lost.
+    :return: the copied rows by table.
+    :raises StoreUnavailable: one side cannot be opened, read or written, or a daemon uses the
+        target.
+    :raises SchemaTooNew: a newer mailcheck wrote one side.
+    :raises StoreInUse: another process uses the file.
+    :raises TargetNotEmpty: the target has data.
+    :raises CopyDiffers: the target returns other data.
+    :raises CopyUndetermined: the answer of the target to the commit was lost.
     """
     with as_unavailable(), closing(open_exclusively(path, patience)) as source:
         presence = PostgresqlPresence(url, is_alone=True)
@@ -113,23 +113,23 @@ def _copy(
         found, given = summarize_target(target, table), copied[table.name]
         if found != given:
             raise CopyDiffers(
-                f"the copy of {table.name} is not the same ({found.rows} rows of {given.rows}): "
-                f"nothing was kept of it"
+                f"the copy of {table.name} differs ({found.rows} rows instead of {given.rows}): "
+                f"the copy was rolled back"
             )
     _commit(target)
     return copied
 
 
 def open_exclusively(path: str, patience: float) -> sqlite3.Connection:
-    """Open a file such that nobody else can, and bring it to the newest schema.
+    """Open a file exclusively, and upgrade it to the newest schema.
 
-    :raises StoreUnavailable: there is none.
-    :raises StoreInUse: somebody has it open.
+    :raises StoreUnavailable: the file is missing.
+    :raises StoreInUse: another process has it open.
     """
     if not Path(path).is_file():
         raise StoreUnavailable(f"there is no database {path}")
-    # In WAL mode everybody who has the file open holds a shared lock on it, so that an
-    # exclusive one is given to who is alone. It is held until the connection is closed.
+    # In WAL mode each process that has the file open holds a shared lock on it. An exclusive lock
+    # is therefore granted to the only user. It is held until the connection is closed.
     connection = connect(
         path, f"PRAGMA busy_timeout = {patience * 1000:.0f}", "PRAGMA locking_mode = EXCLUSIVE"
     )
@@ -140,7 +140,7 @@ def open_exclusively(path: str, patience: float) -> sqlite3.Connection:
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.OperationalError) and _is_busy(error):
-            raise StoreInUse(f"something works on {path}: stop the daemon first") from error
+            raise StoreInUse(f"another process uses {path}: stop the daemon first") from error
         raise
     return connection
 
@@ -150,7 +150,7 @@ def _is_busy(error: sqlite3.OperationalError) -> bool:
 
 
 def list_tables(source: sqlite3.Connection) -> list[Table]:
-    """List all tables of a SQLite database, each behind those that its rows refer to."""
+    """Return all tables of a SQLite database, each after the tables that it refers to."""
     rows = source.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
     names = [name for (name,) in rows if not name.startswith("sqlite_")]
     order: TopologicalSorter[str] = TopologicalSorter()
@@ -163,13 +163,12 @@ def list_tables(source: sqlite3.Connection) -> list[Table]:
 
 
 def _require_empty(target: Transaction, tables: Sequence[Table]) -> None:
-    """Keep everybody else out of the tables until the end, and see that nothing is in them."""
+    """Lock the tables until the end of the transaction, and require that they are empty."""
     target.execute(f"LOCK TABLE {', '.join(table.name for table in tables)}")
     for table in tables:
         if target.row(f"SELECT 1 FROM {table.name} LIMIT 1") is not None:
             raise TargetNotEmpty(
-                f"there is something in the target already (in its table {table.name}): "
-                f"copy into a new database"
+                f"the target is not empty (table {table.name} has rows): copy into a new database"
             )
 
 
@@ -200,7 +199,7 @@ def _in_batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def summarize_target(target: Transaction, table: Table) -> Summary:
-    """Sum up what the target holds; it digests texts and bytes itself, so that none travels."""
+    """Return the summary of a target table; the server computes the digests of texts and bytes."""
     columns = ", ".join(_digest_sql(column, kind) for column, kind in table.columns.items())
     target.execute(f"DECLARE copied NO SCROLL CURSOR FOR SELECT {columns} FROM {table.name}")
     found = Summary(0, 0)
@@ -217,7 +216,7 @@ def _digest_sql(column: str, kind: str) -> str:
 
 
 def _digested(value: Value) -> Value:
-    """Give what `_digest_sql` gives for the value once it is in the target."""
+    """Return the result of `_digest_sql` for a value in the target."""
     if isinstance(value, str):
         return sha256(replace_nul(value).encode()).digest()
     return sha256(value).digest() if isinstance(value, bytes) else value
@@ -227,7 +226,7 @@ def _add(summary: Summary, rows: Iterable[Sequence[Value]]) -> Summary:
     count, total = summary
     for row in rows:
         count += 1
-        # Digests have one length and numbers end with a blank: no two rows are written alike.
+        # Digests have a fixed length and numbers end with a space, so different rows differ.
         written = b"".join(
             value if isinstance(value, bytes) else f"{value} ".encode() for value in row
         )
@@ -242,6 +241,6 @@ def _commit(target: PostgresqlTransaction) -> None:
         raise
     except StoreUnavailable as failure:
         raise CopyUndetermined(
-            f"{failure}; nobody knows whether it has kept the copy: copy again, a copy that was "
-            f"kept is then in the way"
+            f"{failure}; it is unknown whether the copy was committed: copy again; if it was, the "
+            f"target is then not empty"
         ) from failure

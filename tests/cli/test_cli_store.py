@@ -62,7 +62,7 @@ def test_a_backup_takes_nobody_s_place(old_database: Path, mailcheck: Mailcheck)
     taken.write_text("mine")
     done = mailcheck("store", "backup", str(taken))
     assert (done.status, taken.read_text()) == (1, "mine")
-    assert "is there already" in done.errors
+    assert "already exists" in done.errors
 
 
 def test_a_daemon_s_database_is_not_replaced(
@@ -97,11 +97,14 @@ def test_a_broken_copy_is_not_put_back(
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        ("UPDATE inbox SET message_count = 7", "counts 7 messages, 3 are there"),
-        ("UPDATE inbox SET byte_count = 1", "counts 1 bytes"),
-        ("UPDATE inbox SET last_position = 1", "behind the newest, 1"),
-        ("UPDATE inbox_tag SET message_count = 9 WHERE tag = 'signup'", "counts 9 messages, 1"),
-        ("DELETE FROM message", "belong to no message, no test and no report"),
+        ("UPDATE inbox SET message_count = 7", "the message counter is 7, but it has 3 messages"),
+        ("UPDATE inbox SET byte_count = 1", "the byte counter is 1"),
+        ("UPDATE inbox SET last_position = 1", "after the last one, 1"),
+        (
+            "UPDATE inbox_tag SET message_count = 9 WHERE tag = 'signup'",
+            "is 9, but it has 1 messages",
+        ),
+        ("DELETE FROM message", "belong to no message, test or report"),
         ("DELETE FROM account", "refers to a missing"),
     ],
 )

@@ -97,7 +97,7 @@ def test_a_pooler_that_gives_sessions_away(
         daemon = Daemon(tmp_path, storage_url=url)
         daemon.launch()
         assert daemon.when_ended() == 1
-        assert "mailcheck: the pooler before the database gives a session away" in daemon.output()
+        assert "mailcheck: the pooler before the database reuses sessions" in daemon.output()
         assert "pool_mode = session" in daemon.output()
 
 

@@ -64,7 +64,7 @@ def test_an_upgrade(empty: str) -> None:
     upgrade_schema(empty, NEW)
     assert ask_of(empty, "SELECT version FROM schema_version ORDER BY 1") == [(1,), (2,), (3,)]
     upgrade_schema(empty, NEW)
-    with pytest.raises(SchemaTooNew, match=r"schema version 3.*knows up to 1"):
+    with pytest.raises(SchemaTooNew, match=r"schema version 3.*supports versions up to 1"):
         upgrade_schema(empty, OLD)
 
 

@@ -113,7 +113,7 @@ def test_an_upgrade(connection: sqlite3.Connection, path: Path) -> None:
         upgrade_schema(connection, str(path), NEW)
         upgrade_schema(connection, str(path), NEW)
     (line,) = map(formatEvent, logged)
-    assert line == f"{path}: schema version 1 becomes 3; a large one takes a while"
+    assert line == f"{path}: upgrading schema version 1 to 3; this may take a while"
     assert state(connection) == (3, {"a", "b"})
     assert connection.execute("SELECT x, z FROM a").fetchall() == [(1, 3)]
     backup = sqlite3.connect(path.parent / "mail.db.v1.backup")
@@ -135,7 +135,9 @@ def test_a_newer_database(connection: sqlite3.Connection, path: Path) -> None:
     """A database of a newer version is refused, named with both versions, and left as it is."""
     upgrade_schema(connection, str(path), NEW)
     before = path.read_bytes()
-    with pytest.raises(SchemaTooNew, match=r"mail\.db has schema version 3.*knows up to 1"):
+    with pytest.raises(
+        SchemaTooNew, match=r"mail\.db has schema version 3.*supports versions up to 1"
+    ):
         upgrade_schema(connection, str(path), OLD)
     assert path.read_bytes() == before
 
