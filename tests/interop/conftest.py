@@ -1,4 +1,4 @@
-"""Real daemons for foreign clients and servers: the fixtures of the end-to-end tests."""
+"""Fixtures of the end-to-end tests: real daemons for foreign clients and servers."""
 
 from tests.end_to_end.conftest import daemon, hurried_daemon, shared_daemon
 

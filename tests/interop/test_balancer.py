@@ -1,4 +1,4 @@
-"""Two daemons behind the HAProxy that is shipped: one that dies or is restarted is not noticed."""
+"""Two daemons behind the shipped HAProxy configuration: a crash or a restart goes unnoticed."""
 
 import contextlib
 import os
@@ -61,7 +61,7 @@ class Balanced:
         return Answer(response.status, headers, response.read())
 
     def send(self, recipient: str, subject: str) -> None:
-        """Send a mail, again until it is accepted, as a mail server does."""
+        """Send a mail, and repeat it until it is accepted, as a mail server does."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError, smtplib.SMTPException):
@@ -102,7 +102,7 @@ def balanced(
 
 
 def test_daemons_know_the_clients(balanced: Balanced) -> None:
-    """Clients do not share connections to a daemon: it knows the address of each request."""
+    """Clients do not share connections to a daemon, which knows the address of each request."""
     with contextlib.ExitStack() as stack:
         connections = [stack.enter_context(balanced.connected(client)) for client in CLIENTS]
         for number in range(4):
@@ -115,7 +115,7 @@ def test_daemons_know_the_clients(balanced: Balanced) -> None:
 
 
 def test_waits_outlive_a_daemon_that_is_killed(balanced: Balanced) -> None:
-    """Waits that are parked at a daemon end with their mail, although it was killed meanwhile."""
+    """Parked waits end with their mail although their daemon was killed meanwhile."""
     killed, other = balanced.daemons
     cursor, address = other.cursor(), other.address("outlived")
     left = balanced.requests_left()
@@ -134,7 +134,7 @@ def test_waits_outlive_a_daemon_that_is_killed(balanced: Balanced) -> None:
 
 
 class Traffic:
-    """A sender, a client that waits and one that reads, until they are told to end."""
+    """A sender, a waiting client and a reading client, which run until they are stopped."""
 
     def __init__(self, balanced: Balanced) -> None:
         self._balanced = balanced
@@ -147,7 +147,7 @@ class Traffic:
 
     @contextlib.contextmanager
     def going_on(self) -> Iterator[None]:
-        """Keep the traffic going as long as the context lasts."""
+        """Keep the traffic running until the context ends."""
         with ThreadPoolExecutor(3) as pool:
             runs = [
                 pool.submit(self._repeat, step) for step in (self._send, self._wait, self._read)
@@ -186,7 +186,7 @@ class Traffic:
 
 
 def test_a_rolling_restart_is_not_noticed(balanced: Balanced) -> None:
-    """While one daemon after the other is restarted, no GET fails and no mail is lost."""
+    """While the daemons are restarted one after another, no GET fails and no mail is lost."""
     traffic = Traffic(balanced)
     with traffic.going_on():
         for daemon in balanced.daemons:

@@ -1,14 +1,14 @@
-"""From a bare Debian to a dashboard, mail on port 25, a doctor who finds nothing, a reload, a web
-proxy, an alert that fires, a backup, a restore and an upgrade.
+"""From a bare Debian to a running mailcheck with all that the pages about operation describe.
 
-It does what docs/installing.md, operations.md, proxies.md, tuning.md and alerts.md say, as root, in
-a namespace of its own: what is written to /etc, /opt, /usr and /var is gone at the end, and ports
-25, 53, 80, 443, 587, 8080 and 9090 are its own. systemd does not run there, and
-``tests/servers/debian-systemctl`` stands in for it, with the units' filters and a real journal;
-apt-get installs nothing. The Internet is a name server and a clock on addresses of the namespace.
-mailcheck comes from
-a wheel of the sources, and its dependencies from the environment of the tests, or, where Debian's
-Python is another than theirs, from one that is made for it.
+The walk includes mail on port 25, a doctor without findings, a reload, a web proxy, an alert, a
+backup, a restore and an upgrade. It runs the commands of docs/installing.md, operations.md,
+proxies.md, tuning.md and alerts.md as root in a namespace of its own. Changes of /etc, /opt, /usr
+and /var are discarded at the end, and ports 25, 53, 80, 443, 587, 8080 and 9090 belong to the
+namespace. systemd does not run there: ``tests/servers/debian-systemctl`` replaces it, with the
+filters of the units and a real journal. apt-get installs no packages. The Internet is a name server
+and a web server on addresses of the namespace. mailcheck is installed from a wheel of the sources.
+Its dependencies come from the environment of the tests, or from one that is made for Debian's
+Python where that has another version.
 """
 
 import os
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.end_to_end, pytest.mark.long, pytest.mark.timeout(900)
 
 RUNNER = "tests/interop/test_debian.py"
 PYTHON = "/usr/bin/python3"
-DEADLINE = 800  # seconds, for a machine that does much else
+DEADLINE = 800  # seconds, for a busy machine
 
 NAMESPACE = r"""
 set -eu -o pipefail
@@ -62,7 +62,7 @@ upper=$WORK/layers/dependencies
 mkdir -p "$upper/upper" "$upper/work" /opt/dependencies
 options="lowerdir=$DEPENDENCIES,upperdir=$upper/upper,workdir=$upper/work"
 mount -t overlay overlay -o "$options" /opt/dependencies
-# Of its own the new environment gets pip, and what Twisted writes.
+# The new environment has its own pip, and the files that Twisted writes.
 rm -rf /opt/dependencies/twisted/plugins/dropin.cache /opt/dependencies/{pip,setuptools}*
 version=$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 packages=/opt/mailcheck/lib/python$version/site-packages
@@ -84,9 +84,9 @@ cat "$INTERNET/authority.pem" >> /etc/ssl/certs/ca-certificates.crt
 /usr/bin/python3 -c "$CLOCK" 2> /dev/null &
 clock=$!
 """
-"""The address of the machine, the records that the doctor asks for, and the hosts that it asks.
+"""The address of the machine, and the records and hosts that the doctor queries.
 
-Packets to 5.45.101.0/24 stay here, but leave from the machine's address, as those to others do.
+Packets to 5.45.101.0/24 stay here, but leave from the machine's address like those to other hosts.
 """
 
 CLOCK = """
@@ -100,7 +100,7 @@ server.socket = context.wrap_socket(server.socket, server_side=True)
 os.chdir(f"{folder}/web")
 server.serve_forever()
 """
-"""The registries' web server, whose clock the doctor compares."""
+"""The web server of the registries, whose clock the doctor compares."""
 
 STEPS = r"""
 kill "$clock"
@@ -134,7 +134,7 @@ sign_in a-password-of-alice > /run/inbox
 grep -q "$ADDRESS" /run/inbox
 echo "dashboard: $(grep -o first /run/inbox | head -n 1)"
 """
-"""Sign in, and see the mail in the inbox."""
+"""Sign in, and find the mail in the inbox."""
 
 SCORED = r"""
 field() { grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | sed 's/.*:"//; s/"$//'; }
@@ -144,7 +144,7 @@ curl -sf -H "X-API-Key: $KEY" "$API/test/$(field testId <<< "$made")/wait?timeou
 echo "scored: $(grep -o '"score":[0-9.]*' /run/report | head -n 1 | grep -c :)"
 echo "undetermined: $(grep -o '"undetermined":[^]]*]' /run/report | head -n 1)"
 """
-"""Have a mail scored, also by the content filter that the daemon starts."""
+"""Score a mail, also with the content filter that the daemon starts."""
 
 GUESSES = r"""
 echo "warnings: $(logged --priority=warning | tr '\n' ' ')"
@@ -157,7 +157,7 @@ filter=/opt/mailcheck/share/mailcheck/etc/fail2ban/filter.conf
 echo "guessers: $(fail2ban-regex --out ip --journalmatch SYSLOG_IDENTIFIER=twistd systemd-journal \
     $filter | tr '\n' ' ')"
 """
-"""Guess a password, a key and an address, and see who did."""
+"""Guess a password, a key and an address, and list the guessers."""
 
 CERTIFICATE = r"""
 certify() {
@@ -205,17 +205,17 @@ echo "named: $(proxied /api/v1/openapi.json | grep -o "$NAMED" | head -n 1)"
 AT_ONCE = r"""
 sed -i 's/ for: .*/ for: 200ms/' /etc/prometheus/alerts.yml
 """
-"""Nobody waits for minutes."""
+"""Fire alerts after 200 ms instead of minutes."""
 
 
 def until_shown(name: str) -> str:
-    """Wait for a certificate on port 25, and tell which it is."""
+    """Return commands that wait for a certificate on port 25 and print its name."""
     looked = f'[ "$(shown)" = {name} ] && break; sleep 0.1'
     return f'for _ in $(seq 100); do {looked}; done\necho "shown: $(shown)"'
 
 
 def quickly(block: str) -> str:
-    """Let Prometheus look five times a second."""
+    """Return the configuration with five evaluations of Prometheus per second."""
     return block.replace("15s", "200ms").replace("sleep 5", "sleep 0.2")
 
 
@@ -240,13 +240,13 @@ API=http://127.0.0.1/api/v1
 
 
 def blocks(page: str) -> list[str]:
-    """Give what this file runs of a page, from top to bottom."""
+    """Return the blocks of a page that this file runs, from top to bottom."""
     found = list(read_blocks(ROOT / "docs" / page))
     return [block.text for block in found if block.runner == RUNNER]
 
 
 def installation() -> str:
-    """Install it and start it, with an account, and what the steps after that are done with."""
+    """Return the commands that install and start mailcheck with an account."""
     install, settings, start, *_ = blocks("installing.md")
     configure = in_file(settings, ">>")
     steps = (NAMESPACE, DEPENDENCIES, install, configure, 'cd "$WORK/home"', INTERNET)
@@ -254,12 +254,12 @@ def installation() -> str:
 
 
 def in_file(settings: str, how: str) -> str:
-    """Write into the configuration what a page has of it."""
+    """Return a command that writes a page's settings into the configuration."""
     return f"cat {how} /etc/mailcheck/mailcheck.toml <<'END'\n{settings}END\n"
 
 
 def script() -> str:
-    """Put the pages' commands together, and between them what shows that they worked."""
+    """Return the commands of the pages, with commands between them that print their effects."""
     *_, backup, upgrade = blocks("installing.md")
     certificate, reload = blocks("operations.md")
     (resolver,) = blocks("tuning.md")
@@ -285,14 +285,14 @@ def script() -> str:
 
 
 def script_of_three() -> str:
-    """Put together what docs/cluster.md says after that."""
+    """Return the commands of docs/cluster.md that follow."""
     prepare, settings, start, upgrade = blocks("cluster.md")
     seen = 'echo "mail: $(subjects)"'
     return "\n".join(
         (
             *(installation(), "post first", SERVERS, prepare, in_file(settings, ">"), start),
             *(BALANCED, seen, "post second", seen, "systemctl kill --signal=KILL mailcheck@2"),
-            # A connection to it is refused, and HAProxy passes it over.
+            # The killed daemon refuses connections, and HAProxy uses the others.
             *("post third", seen, "systemctl enable --now mailcheck@2"),
             *('cd "$WORK/home"', upgrade, seen),
             "kill $(cat /run/mailcheck@?.pid) $(cat /run/haproxy.pid)",
@@ -317,7 +317,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(wheels: Path) -> Path:
-    """An environment of Debian's Python with all that mailcheck depends on."""
+    """An environment of Debian's Python with all dependencies of mailcheck."""
     said = "import ensurepip, sys; print('%d.%d' % sys.version_info[:2])"
     found = subprocess.run([PYTHON, "-c", said], capture_output=True, text=True, check=False)
     if found.returncode:
@@ -337,7 +337,7 @@ def environment(wheels: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def internet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for a name server of the root, blocklists and hosts, and for a web server."""
+    """A folder for a name server of root, blocklists and hosts, and for a web server."""
     folder = tmp_path_factory.mktemp("internet")
     zone = MemoryZone({"data.iana.org": {"A": ["5.45.101.11"]}})
     for host in REFERENCE_HOSTS:
@@ -353,7 +353,7 @@ def internet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def require_a_namespace() -> None:
-    """Skip where one can't be made."""
+    """Skip the test if a namespace cannot be created."""
     unshare = ["unshare", "--mount", "--net", "--pid", "--fork", "true"]
     systemd = ("systemd-socket-activate", "systemd-sysusers")
     servers = (
@@ -369,11 +369,11 @@ def require_a_namespace() -> None:
         if shutil.which(needed) is None:
             pytest.skip(f"{needed} is missing")
     if os.geteuid() != 0 or subprocess.run(unshare, check=False).returncode:
-        pytest.skip("it takes root who may make namespaces")
+        pytest.skip("root with the right to create namespaces is needed")
 
 
 def walk(wheels: Path, environment: Path, internet: Path, script: str) -> str:
-    """Run a script as root of a bare Debian; gives what it printed."""
+    """Run a script as root of a bare Debian, and return its output."""
     require_a_namespace()
     work = Path(tempfile.mkdtemp(dir=wheels.parent))
     programs = work / "bin"
@@ -412,20 +412,19 @@ def walk(wheels: Path, environment: Path, internet: Path, script: str) -> str:
 
 
 def subjects_of(printed: str) -> list[list[str]]:
-    """Give the subjects that the inbox had, each time that it was looked into."""
+    """Return the subjects in the inbox, for each time that they were printed."""
     return [re.findall(r':"(\w+)"', line) for line in re.findall(r"^mail: (.*)$", printed, re.M)]
 
 
 def test_the_pages_lead_from_debian_to_an_upgrade(
     wheels: Path, environment: Path, internet: Path
 ) -> None:
-    """The doctor finds nothing, mail arrives on port 25, the dashboard shows it, and it is scored.
+    """The doctor has no findings. Mail arrives, is shown on the dashboard, and is scored.
 
-    The content filter scores it too; fail2ban finds who guesses, a reload shows the new
-    certificate, nginx leads to the daemon, an alert fires while it is stopped, and a restore
-    brings back the mail of the backup; the mail is still there after an upgrade, and new mail
-    comes in. All of that goes under the filters of the unit, and no start
-    complains about a cache.
+    The content filter scores it too. fail2ban finds guessers, a reload shows the new certificate,
+    nginx forwards to the daemon, an alert fires while it is stopped, and a restore brings back the
+    mail of the backup. The mail is still there after an upgrade, and new mail arrives. All of this
+    runs under the filters of the unit, and no start logs a warning about the plugin cache.
     """
     printed = walk(wheels, environment, internet, script())
     assert "\ndashboard: first\n" in printed
@@ -450,8 +449,8 @@ def test_the_pages_lead_from_debian_to_an_upgrade(
 
 
 def test_the_page_leads_to_three_daemons(wheels: Path, environment: Path, internet: Path) -> None:
-    """The mail of the one daemon is there in PostgreSQL, new mail comes in on port 25 through
-    HAProxy, also when a daemon was killed, and while one after the other is upgraded.
+    """The first daemon's mail is in PostgreSQL, and new mail arrives on port 25 through HAProxy,
+    also while a daemon is down or is being upgraded.
     """
     assert subjects_of(walk(wheels, environment, internet, script_of_three())) == [
         *(["first"], ["second", "first"], ["third", "second", "first"]),

@@ -1,7 +1,7 @@
 """From the sources to a running daemon: sdist, wheel, and every step of the Dockerfile.
 
-One environment serves all tests: the sdist is made of the checkout, the Dockerfile's steps
-make a wheel of the sdist and install it, and the daemon runs as in a container.
+One environment serves all tests: the sdist is built from the checkout, the steps of the Dockerfile
+build a wheel from the sdist and install it, and the daemon runs as in a container.
 """
 
 import configparser
@@ -47,7 +47,7 @@ KEY = "key-of-tests-that-ends-with-the-job"
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """A folder that users other than the tests' own reach into."""
+    """A folder that other users than that of the tests can read."""
     with tempfile.TemporaryDirectory(prefix="mailcheck-installation-") as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -55,7 +55,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def sdist(folder: Path) -> Path:
-    """Make a sdist of a copy of the sources; gives it unpacked."""
+    """Build an sdist from a copy of the sources, and return the unpacked folder."""
     sources = folder / "sources"
     for name in FOLDERS:
         ignored = shutil.ignore_patterns("__pycache__", "dropin.cache")
@@ -66,7 +66,7 @@ def sdist(folder: Path) -> Path:
     releasing = read_blocks(CHECKOUT / "docs" / "releasing.md")
     [command] = [one.text for one in releasing if one.runner.endswith("test_installation.py")]
     words = shlex.split(command.replace(".venv/bin/python", sys.executable))
-    # The Dockerfile's steps make the wheel, and the environment has what makes the sources.
+    # The Dockerfile's steps build the wheel, and the environment has the build backend.
     run(*words, "--sdist", "--no-isolation", f"--outdir={built}", sources)
     [archive] = built.iterdir()
     with tarfile.open(archive) as packed:
@@ -76,14 +76,14 @@ def sdist(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def image(sdist: Path, folder: Path) -> Image:
-    """Do what the Dockerfile says, with the sdist's files."""
-    # Not to download everything each time is all that is otherwise than in a container.
+    """Run the steps of the Dockerfile with the files of the sdist."""
+    # Only the cache of downloads differs from a container.
     variables = {**clean_variables(), "PIP_NO_CACHE_DIR": ""}
     return build_image(sdist / "Dockerfile", sdist, folder / "image", variables)
 
 
 class ContainerDaemon(Daemon):
-    """A daemon in the image: as its user, in its environment but for the ports."""
+    """A daemon in the image, with its user and environment, except for the ports."""
 
     def __init__(self, image: Image, logs: Path) -> None:
         super().__init__(logs)
@@ -92,7 +92,7 @@ class ContainerDaemon(Daemon):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The image's, and what a CI job sets."""
+        """The environment of the image, and the variables of a CI job."""
         listen = {
             f"{PREFIX}SMTP_LISTEN": self.smtp_port,
             f"{PREFIX}SMTP_SUBMISSION_LISTEN": self.submission_port,
@@ -126,16 +126,16 @@ class ContainerDaemon(Daemon):
             )
 
     def when_logged(self, words: str) -> None:
-        """Wait until it logs something."""
+        """Wait until the daemon logs the words."""
         deadline = time.monotonic() + ANSWER_DEADLINE
         while words not in self.output():
             assert time.monotonic() < deadline, self.output()
             time.sleep(POLL)
 
     def health(self) -> int:
-        """Run what the engine runs to see whether it is well; gives the exit status."""
+        """Run the health check of the image, and return its exit status."""
         command = [word.replace("8080", str(self.http_port)) for word in self._image.health_command]
-        # A proxy that isn't there: it is not asked.
+        # An unreachable proxy, which the check must not use.
         return self._image.run(*command, http_proxy="http://127.0.0.1:1").returncode
 
 
@@ -151,13 +151,13 @@ def daemon(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
 
 
 def clean_variables() -> dict[str, str]:
-    """Give environment variables that lead neither Python nor a daemon to something of ours."""
+    """Return environment variables without those that affect Python or a daemon."""
     ours = ("PYTHON", PREFIX)
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
 def run(*command: str | Path) -> str:
-    """Run a command that must succeed; gives what it prints."""
+    """Run a command that must succeed, and return its output."""
     done = subprocess.run(
         command,
         env=clean_variables(),
@@ -171,7 +171,7 @@ def run(*command: str | Path) -> str:
 
 
 def files_below(folder: Path) -> set[str]:
-    """List all files below a folder that are no traces of running it."""
+    """Return all files below a folder except those that running it creates."""
     return {
         str(path.relative_to(folder))
         for path in folder.rglob("*")
@@ -180,14 +180,14 @@ def files_below(folder: Path) -> set[str]:
 
 
 def test_every_file_is_in_the_sdist(sdist: Path) -> None:
-    """A sdist is the package, its documents, and what operators copy; nothing else."""
+    """An sdist contains the package, its documents, and the files for operators, and no more."""
     packed = {path for path in files_below(sdist) if path.partition("/")[0] not in MADE}
     ours = {f"{name}/{path}" for name in FOLDERS for path in files_below(CHECKOUT / name)}
     assert packed == ours | set(FILES)
 
 
 def test_every_file_is_installed(image: Image) -> None:
-    """Modules and data files are installed and imported from there; so is what operators copy."""
+    """Modules, data files and files for operators are installed and used from there."""
     prefix = image.path("/opt/mailcheck")
     done = image.run(
         str(prefix / "bin/python"), "-c", "import mailcheck; print(mailcheck.__file__)"
@@ -202,7 +202,7 @@ def test_every_file_is_installed(image: Image) -> None:
 
 
 def test_version(image: Image) -> None:
-    """The version is the one of ``setup.cfg``, whoever tells it."""
+    """Command, wheel and package have the version of ``setup.cfg``."""
     setup = configparser.ConfigParser()
     setup.read(CHECKOUT / "setup.cfg")
     version = setup["metadata"]["version"]
@@ -212,7 +212,7 @@ def test_version(image: Image) -> None:
 
 
 def test_image(image: Image) -> None:
-    """A container has a user without rights, one volume, and the ports that it listens on."""
+    """A container has an unprivileged user, one volume, and the ports that it listens on."""
     assert image.user == "10001:10001"
     assert image.volumes == ["/var/lib/mailcheck"] == [image.folder]
     listening = {
@@ -229,7 +229,7 @@ def test_image(image: Image) -> None:
 
 
 def test_container(image: Image, daemon: ContainerDaemon) -> None:
-    """The entry point serves: a mail's code and link are there, and commands find the store."""
+    """The entry point runs the daemon: a mail has its code and link, and commands use its store."""
     assert daemon.health() == 0
     with smtplib.SMTP(HOST, daemon.smtp_port) as client:
         mail = b"Subject: Welcome\r\n\r\nYour code is 482913: https://example.com/confirm\r\n"
@@ -246,9 +246,9 @@ def test_container(image: Image, daemon: ContainerDaemon) -> None:
 
 @pytest.mark.parametrize(("program", "client"), list(zip(PROXIES, CLIENTS, strict=True)))
 def test_behind_a_proxy(daemon: ContainerDaemon, tmp_path: Path, program: str, client: str) -> None:
-    """Behind each proxy clients are told apart, a wait is woken, and links lead back to it."""
+    """Behind each proxy clients are distinguished, a wait ends, and links lead to the proxy."""
     if not has_address(client):
-        pytest.skip(f"{client} is no address of this machine: sudo ifconfig lo0 alias {client}")
+        pytest.skip(f"{client} is not an address of this machine: sudo ifconfig lo0 alias {client}")
     with running_proxy(program, daemon.http_port, tmp_path) as port:
         lies = {"X-Forwarded-For": "203.0.113.9", "X-API-Key": "no-key-of-anybody"}
         with asking(port, client, "/inbox", lies) as guess:
@@ -270,7 +270,7 @@ def test_behind_a_proxy(daemon: ContainerDaemon, tmp_path: Path, program: str, c
 def asking(
     port: int, client: str, path: str, headers: Mapping[str, str]
 ) -> Iterator[HTTPConnection]:
-    """Ask the API through a proxy, from an address; gives where the answer will come."""
+    """Send a request through a proxy from an address, and yield the connection of the response."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     plain = socket.create_connection((HOST, port), ANSWER_DEADLINE, (client, 0))
@@ -282,7 +282,7 @@ def asking(
 
 
 def test_stop(daemon: ContainerDaemon) -> None:
-    """SIGTERM, which engines send, ends it well; then it is not healthy. A start finds all."""
+    """SIGTERM stops the container cleanly; it is unhealthy then, and a start finds all data."""
     kept = daemon.total()
     assert daemon.stop() in STOPPED_WELL
     assert daemon.health() != 0

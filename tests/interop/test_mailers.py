@@ -1,7 +1,7 @@
-"""Programs under test point their own mailers at the submission port, as they would at any relay.
+"""Mail libraries of programs under test send to the submission port as to any relay.
 
-Each mailer runs with its default mail settings: host, port, user name, and an
-API key as the password; with TLS it verifies the certificate by the authority of the daemon.
+Each library runs with its default settings: host, port, user name, and an API key as the password.
+With TLS it verifies the certificate with the authority of the daemon.
 """
 
 import os
@@ -98,7 +98,7 @@ $mail->from("shop@example.com")->to(getenv("MAIL_TO"))->subject("From the mailer
 $transport = (new EsmtpTransportFactory)->create($dsn);
 (new Symfony\\Component\\Mailer\\Mailer($transport))->send($mail->text("Your code is 482913"));
 """
-"""Laravel reads ``.env`` by this Dotenv, and sends by this mailer, made from the same values."""
+"""Laravel reads ``.env`` with this Dotenv, and sends with this mailer and the same values."""
 
 GUIDES = {
     "django": "guide.py",
@@ -106,10 +106,10 @@ GUIDES = {
     "laravel": "guide.env",
     "nodemailer": "guide.mjs",
 }
-"""The mailers whose settings stand in docs/testing.md, and the file that they read them from."""
+"""The libraries whose settings are in docs/testing.md, and the file that they read them from."""
 
 ALWAYS_ENCRYPTED = {"laravel", "rails"}
-"""They use STARTTLS wherever it is offered."""
+"""Libraries that use STARTTLS wherever it is offered."""
 
 MAILERS: Mapping[str, tuple[str, str, str]] = {
     "smtplib": (sys.executable, "mailer.py", SMTPLIB),
@@ -126,19 +126,19 @@ LIBRARIES = {
     "laravel": [Path("/usr/share/php", one) for one in ("Symfony/Component/Mailer", "Dotenv")],
     "phpmailer": [Path("/usr/share/php/libphp-phpmailer")],
 }
-"""Where what a mailer needs lies in Debian, or in the project's own folder."""
+"""Folders of the libraries in Debian, or in the project."""
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon that signs its own certificate, also for clients on this machine."""
+    """A daemon with a self-signed certificate, which it offers to local clients too."""
     folder = tmp_path_factory.mktemp("daemon")
     with running_daemon(folder, smtp_certificate="self-signed") as daemon:
         yield daemon
 
 
 def of_guide(name: str, daemon: Daemon) -> str:
-    """Give the settings that docs/testing.md has for a mailer, with a daemon's port in them."""
+    """Return the settings of docs/testing.md for a library, with a daemon's port in them."""
     guide = read_blocks(CHECKOUT / "docs" / "testing.md")
     (settings,) = (block.text for block in guide if block.snippet == name)
     settings = settings.replace("127.0.0.1", HOST_NAME)
@@ -146,13 +146,13 @@ def of_guide(name: str, daemon: Daemon) -> str:
 
 
 def of_page(name: str, daemon: Daemon) -> str:
-    """Give the settings that the page "Connect" has for a mailer."""
+    """Return the settings of the page "Connect" for a library."""
     pasted = write_mailers(f"{HOST_NAME}:{daemon.submission_port}", daemon.key)
     return next(one.text for one in pasted if one.name == name)
 
 
 def write_mailer(name: str, daemon: Daemon, folder: Path, *, tls: bool, settings: str = "") -> None:
-    """Put a mailer's program and its settings into a folder."""
+    """Write the program of a library and its settings into a folder."""
     folder.mkdir(exist_ok=True)
     _, file_name, source = MAILERS[name]
     (folder / file_name).write_text(source)
@@ -169,11 +169,11 @@ def write_mailer(name: str, daemon: Daemon, folder: Path, *, tls: bool, settings
 
 
 def send(name: str, daemon: Daemon, recipient: str, *, tls: bool, settings: str = "") -> None:
-    """Run a mailer to its end."""
+    """Run the program of a library to its end."""
     program, file_name, _ = MAILERS[name]
     found = shutil.which(program)
     if found is None or not all(one.exists() for one in LIBRARIES.get(name, ())):
-        pytest.skip(f"{name} is missing: run scripts/install-test-needs as root")
+        pytest.skip(f"{name} is not installed: run scripts/install-test-needs as root")
     folder = daemon.folder / "mailers"
     write_mailer(name, daemon, folder, tls=tls, settings=settings)
     trusted = str(daemon.folder / "var" / AUTHORITY_FILE)
@@ -214,7 +214,7 @@ def send(name: str, daemon: Daemon, recipient: str, *, tls: bool, settings: str 
 def test_a_mailer_with_a_key_as_its_password_reaches_the_inbox(
     name: str, tls: bool, daemon: Daemon
 ) -> None:
-    """Mail to a stranger's address lands in the inbox of the key's account, and nowhere else."""
+    """Mail to a foreign address is stored in the inbox of the key's account, and nowhere else."""
     recipient = f"{name}-{tls}+tag@customer.example".lower()
     send(name, daemon, recipient, tls=tls)
     answer = daemon.get("/inbox/wait", to=recipient, after="c0", timeout=40)
@@ -227,7 +227,7 @@ def test_a_mailer_with_a_key_as_its_password_reaches_the_inbox(
 
 @pytest.mark.parametrize("name", GUIDES)
 def test_what_the_page_says_sends(name: str, daemon: Daemon) -> None:
-    """What "Connect" has to paste sends as the guide's settings do."""
+    """The settings on the page "Connect" work like those of the guide."""
     recipient = f"{name}@pasted.example"
     send(name, daemon, recipient, tls=True, settings=of_page(name, daemon))
     assert daemon.get("/inbox/wait", to=recipient, after="c0", timeout=40).status == 200
@@ -237,7 +237,7 @@ def test_what_the_page_says_sends(name: str, daemon: Daemon) -> None:
 def test_a_mailer_with_a_wrong_password_is_told_so(
     name: str, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wrong key fails the send; nothing is stored."""
+    """A wrong key is an error in the library, and no mail is stored."""
     before = daemon.total()
     monkeypatch.setattr(daemon, "_key", "mck_wrongwrongwrongwrongwrongwrongwr")
     with pytest.raises(AssertionError, match=r"(?i)535|authenticat|credential"):
@@ -247,7 +247,7 @@ def test_a_mailer_with_a_wrong_password_is_told_so(
 
 
 def bare_line_feeds() -> bytes:
-    """Write a mail as the standard library does where nobody asks for SMTP's line ends."""
+    """Return a mail with bare line feeds, as the standard library writes it by default."""
     message = EmailMessage()
     message["Subject"] = "From the mailer"
     message.set_content("Your code is 482913\n.a line with a dot\n..\nThe end\n")
@@ -255,7 +255,7 @@ def bare_line_feeds() -> bytes:
 
 
 def test_bare_line_feeds_are_taken_for_a_key(daemon: Daemon) -> None:
-    """What Python's sendmail makes of as_bytes() is read, kept as it came, and noted."""
+    """Python's sendmail with as_bytes() is accepted, stored unchanged, and noted in the report."""
     recipient = "lines@customer.example"
     with smtplib.SMTP(HOST_NAME, daemon.submission_port, timeout=60) as client:
         client.login("shop", daemon.key)
@@ -273,7 +273,7 @@ def test_bare_line_feeds_are_taken_for_a_key(daemon: Daemon) -> None:
 
 
 def test_bare_line_feeds_are_refused_on_the_mail_port(daemon: Daemon) -> None:
-    """As any mail server would; the reply says what to do, and a wait hears of it."""
+    """Bare line feeds are rejected as by any mail server, with advice, and a wait reports it."""
     recipient = daemon.address("lines")
     cursor = daemon.cursor()
     with (

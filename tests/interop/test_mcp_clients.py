@@ -1,4 +1,4 @@
-"""Real MCP clients against a real daemon: what they list, wait for, take back, and are told."""
+"""Real MCP clients against a real daemon: lists, waits, cancelled waits, and errors."""
 
 import contextlib
 import json
@@ -67,9 +67,9 @@ CLIENTS = {
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon that lets a key park a single wait: one that is left behind is noticed.
+    """A daemon on which a key can park only one wait, so that a forgotten wait is noticed.
 
-    Its first progress comes soon, and a second is soon over.
+    It sends progress after a short time, and its second time limit is short too.
     """
     folder = tmp_path_factory.mktemp("mcp")
     with running_daemon(folder, environment=accelerated(), limits_waits_per_key=1) as daemon:
@@ -77,12 +77,12 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def mcp_url(daemon: Daemon) -> str:
-    """Give the address of the endpoint."""
+    """Return the URL of the endpoint."""
     return f"http://{HOST}:{daemon.http_port}/mcp"
 
 
 def send(daemon: Daemon, recipient: str, code: str = "482913") -> None:
-    """Send a mail as an application under test does."""
+    """Send a mail like an application under test."""
     mail = EmailMessage()
     mail["From"], mail["To"], mail["Subject"] = "shop@example.com", recipient, "Welcome"
     mail.set_content(f"Your code is {code}: https://example.com/confirm?t=7f3a")
@@ -91,8 +91,8 @@ def send(daemon: Daemon, recipient: str, code: str = "482913") -> None:
 
 
 def converse(daemon: Daemon, command: list[str]) -> dict[str, Any]:
-    """Let a client talk, send it mail when it has heard that its wait is parked, and give what it
-    told of each step.
+    """Run a client, send it mail when it reports its parked wait, and return its report of each
+    step.
     """
     steps: dict[str, Any] = {}
     process = subprocess.Popen(
@@ -118,7 +118,7 @@ def converse(daemon: Daemon, command: list[str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_an_official_client_gets_its_mail(daemon: Daemon, name: str) -> None:
-    """Each client lists, waits with progress, takes a wait back, and is told what went wrong."""
+    """Each client lists tools, waits with progress, cancels a wait, and gets useful errors."""
     command, mode = CLIENTS[name]
     require(Path(command[0]))
     told = converse(daemon, [*command, mcp_url(daemon), daemon.key, *mode])
@@ -127,7 +127,7 @@ def test_an_official_client_gets_its_mail(daemon: Daemon, name: str) -> None:
     assert told["arrived"]["link"] == "https://example.com/confirm?t=7f3a"
     assert told["arrived"]["progress"]
     assert "cancelled" in told
-    # The only wait that the key may park: the one taken back has left no trace.
+    # The key may park only this wait, so the cancelled one is gone.
     assert told["timed out"] == {"said": True}
     assert told["failed"]["is_error"] is True
     assert "no such message" in told["failed"]["text"]
@@ -152,7 +152,7 @@ def inspect(daemon: Daemon, *arguments: str) -> Any:
 
 
 def test_the_inspector_lists_and_calls(daemon: Daemon) -> None:
-    """The inspector's command line shows the tools and what they give, as docs/mcp.md has it."""
+    """The inspector's command line shows the tools and their results, as in docs/mcp.md."""
     page = (CHECKOUT / "docs" / "mcp.md").read_text()
     (shown,) = re.findall(r"^npx @modelcontextprotocol/inspector (.*?)^```", page, re.S | re.M)
     key, url = "Authorization: Bearer $MAILCHECK_API_KEY", "http://127.0.0.1:8080/mcp"
@@ -167,7 +167,7 @@ def test_the_inspector_lists_and_calls(daemon: Daemon) -> None:
 
 
 def test_two_agents_wait_undisturbed(tmp_path: Path) -> None:
-    """An agent takes an address, swaks sends to it, it gets the code; another waits on in peace."""
+    """An agent gets the code that swaks sends to its address, while another agent keeps waiting."""
     command, mode = CLIENTS["Python SDK 2.x, auto"]
     require(Path(command[0]))
     find_program("swaks")

@@ -1,7 +1,7 @@
-"""The official conformance runner against a real daemon: every scenario that applies to it.
+"""The official conformance runner against a real daemon, with every scenario that applies.
 
-Most scenarios call tools, resources and prompts of the runner's own reference
-server; what they test of the protocol is tested in ``tests/web/mcp``.
+Most scenarios call tools, resources and prompts of the runner's own reference server. The parts of
+the protocol that they test are tested in ``tests/web/mcp``.
 """
 
 import json
@@ -40,7 +40,7 @@ APPLIES: dict[str, tuple[str, ...]] = {
 _ITS_TOOL = "calls a tool of the runner's reference server"
 _NO_RESOURCES = "resources are not offered; the method is not found"
 _NO_PROMPTS = "prompts are not offered; the method is not found"
-_ASKS_NOTHING = "this server asks its client for nothing (sampling, elicitation, roots)"
+_ASKS_NOTHING = "this server sends no requests to its client (sampling, elicitation, roots)"
 _EXTENSION = "an extension that is not offered"
 
 NOT_TESTABLE: dict[str, str] = {
@@ -72,7 +72,7 @@ DOES_NOT_APPLY: dict[str, str] = {
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A daemon behind a proxy that brings the key, since the runner has none."""
+    """A daemon behind a proxy that adds the key, which the runner cannot send."""
     require(NODE, CONFORMANCE)
     (port,) = free_ports(1)
     public_url = f"http://{HOST}:{port}"
@@ -85,7 +85,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def run_conformance(*arguments: str) -> str:
-    """Run the runner; gives what it prints."""
+    """Run the runner, and return its output."""
     done = subprocess.run(
         [str(CONFORMANCE), *arguments],
         capture_output=True,
@@ -102,7 +102,7 @@ def run_conformance(*arguments: str) -> str:
     [(scenario, version) for scenario, versions in APPLIES.items() for version in versions],
 )
 def test_a_scenario_is_passed(url: str, tmp_path: Path, scenario: str, version: str) -> None:
-    """Every check that this server can be asked succeeds; none warns."""
+    """Every check of the scenario passes, without warnings."""
     printed = run_conformance(
         *("server", "--url", url, "--scenario", scenario),
         *("--spec-version", version, "--output-dir", str(tmp_path)),
@@ -119,7 +119,7 @@ def test_a_scenario_is_passed(url: str, tmp_path: Path, scenario: str, version: 
 
 
 def test_every_scenario_was_thought_of() -> None:
-    """A scenario that a new runner brings is either run here or has its reason not to be."""
+    """Each scenario of a new runner is either run here or listed with a reason."""
     require(NODE, CONFORMANCE)
     listed = re.findall(r"^  - (\S+)", run_conformance("list", "--server"), re.MULTILINE)
     assert len(listed) > 50

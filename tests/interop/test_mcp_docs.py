@@ -1,4 +1,4 @@
-"""The commands of docs/mcp.md, as a reader would paste them."""
+"""The commands of docs/mcp.md, run as a reader would."""
 
 import json
 import os
@@ -27,12 +27,12 @@ SHOWN = "http://127.0.0.1:8080"
 
 
 def snippets(language: str) -> list[str]:
-    """Give the page's code in one language."""
+    """Return the page's code in one language."""
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def test_configurations_can_be_read() -> None:
-    """Each client's configuration is JSON or TOML that names the endpoint."""
+    """Each client's configuration is valid JSON or TOML and names the endpoint."""
     configurations = [*map(json.loads, snippets("json")), *map(tomllib.loads, snippets("toml"))]
     assert len(configurations) == 4
     for configuration in configurations:
@@ -40,7 +40,7 @@ def test_configurations_can_be_read() -> None:
 
 
 def test_the_commands_work(tmp_path: Path) -> None:
-    """The curl command takes an address, and the Python program says what came for its own."""
+    """The curl command returns an address, and the Python program reports the end of its wait."""
     (program,) = snippets("python")
     python = HOME / "python-sdk-2" / "bin" / "python"
     require(python)
@@ -67,7 +67,7 @@ def test_the_commands_work(tmp_path: Path) -> None:
 
 
 def test_the_program_in_javascript_works(tmp_path: Path) -> None:
-    """The TypeScript SDK's program connects and takes an address."""
+    """The program for the TypeScript SDK connects and returns an address."""
     require(NODE, MODULES)
     (program,) = snippets("js")
     (tmp_path / "node_modules").symlink_to(MODULES)

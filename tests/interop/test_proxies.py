@@ -1,7 +1,7 @@
-"""Behind a real HAProxy and a real Postfix the daemon knows who really connected.
+"""Behind a real HAProxy and a real Postfix the daemon knows the address of the real client.
 
-Who is who is told by loopback addresses: clients and proxies connect from
-addresses of their own in 127.0.0.0/8, and only the proxies' are configured.
+Roles are distinguished by loopback addresses: clients and proxies connect from addresses of their
+own in 127.0.0.0/8, and only those of the proxies are configured.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ BINARY_HEADER = (
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """A daemon that trusts one HAProxy, one Postfix and one web proxy."""
     if not has_address(LAPTOP):
-        pytest.skip(f"{LAPTOP} is no address of this machine: sudo ifconfig lo0 alias {LAPTOP}")
+        pytest.skip(f"{LAPTOP} is not an address of this machine: sudo ifconfig lo0 alias {LAPTOP}")
     with running_daemon(
         tmp_path_factory.mktemp("daemon"),
         inbox_domain=DOMAIN,
@@ -62,10 +62,10 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture(scope="module")
 def haproxy(daemon: Daemon) -> Iterator[HaProxy]:
-    """HAProxy with mail by both versions, from an address that is not listed, and requests.
+    """HAProxy for mail with both protocol versions, from an unlisted address, and for requests.
 
-    The ports ``outer`` and ``submission`` are behind another proxy in turn,
-    which names a client that is far away.
+    The ports ``outer`` and ``submission`` are behind another proxy in turn, which names a remote
+    client.
     """
     mail, submission = f"{HOST}:{daemon.smtp_port}", f"{HOST}:{daemon.submission_port}"
     behind_another = "tcp-request connection expect-proxy layer4"
@@ -94,7 +94,7 @@ def haproxy(daemon: Daemon) -> Iterator[HaProxy]:
 
 @pytest.fixture(scope="module")
 def postfix(daemon: Daemon) -> Iterator[Postfix]:
-    """Postfix; what is for the alias it relays from an address that is not listed."""
+    """Postfix, which relays mail for the alias from an unlisted address."""
     with running_postfix(daemon.smtp_port, {DOMAIN: POSTFIX, ALIAS: STRANGER}) as postfix:
         yield postfix
 
@@ -110,26 +110,26 @@ def send(client: smtplib.SMTP, recipient: str, sender: str = "shop@example.com")
 
 
 def arrived(daemon: Daemon, recipient: str) -> Any:
-    """Wait for the mail to a recipient."""
+    """Wait for the mail to a recipient, and return it."""
     answer = daemon.get("/inbox/wait", to=recipient, after="c0", timeout=40)
     assert answer.status == 200, answer.body
     return answer.json
 
 
 def sender_of(daemon: Daemon, recipient: str) -> tuple[str, str]:
-    """Wait for the mail to a recipient; gives its client's address and HELO."""
+    """Wait for the mail to a recipient, and return its client's address and HELO name."""
     envelope = arrived(daemon, recipient)["envelope"]
     return envelope["clientAddress"], envelope["helo"]
 
 
 def header_of(client_ip: str) -> bytes:
-    """Write the header by which a proxy names its client (version 1)."""
+    """Return the PROXY header with which a proxy names its client (version 1)."""
     family, us = ("TCP6", "::1") if ":" in client_ip else ("TCP4", HOST)
     return f"PROXY {family} {client_ip} {us} 40000 25\r\n".encode()
 
 
 def talk(port: int, data: bytes, source: str = HOST) -> bytes:
-    """Send bytes at once; gives all that comes back until the other side hangs up."""
+    """Send all bytes, and return the replies until the connection is closed."""
     with socket.create_connection((HOST, port), ANSWER_DEADLINE, (source, 0)) as connection:
         connection.sendall(data)
         heard = b""
@@ -153,7 +153,7 @@ def run_swaks(port: int, recipient: str, *options: str) -> "subprocess.Completed
 def test_mail_through_haproxy_has_its_true_client(
     way: str, daemon: Daemon, haproxy: HaProxy
 ) -> None:
-    """The message shows who connected to HAProxy, by both versions, for each of its clients."""
+    """The message shows the client of HAProxy, with both versions, for each of its clients."""
     for client_ip, helo in ((LAPTOP, "laptop.example"), (PHONE, "phone.example")):
         recipient = daemon.address(f"{way}-{helo[:5]}")
         with connect(haproxy.ports[way], client_ip, helo) as client:
@@ -162,13 +162,13 @@ def test_mail_through_haproxy_has_its_true_client(
 
 
 def test_health_checks_of_haproxy_succeed(haproxy: HaProxy) -> None:
-    """HAProxy, which speaks for itself when it checks, finds the daemon well."""
+    """The daemon passes the health checks of HAProxy, whose header names no client."""
     haproxy.when_logged("Health check for server checked/daemon succeeded")
     assert "DOWN" not in haproxy.log()
 
 
 def test_an_ipv6_client_through_haproxy(daemon: Daemon, haproxy: HaProxy) -> None:
-    """An IPv6 client keeps its address, and all that it sends at once with the header is read."""
+    """An IPv6 client keeps its address, and the data after the header is read."""
     recipient = daemon.address("six")
     conversation = (
         f"EHLO six.example\r\nMAIL FROM:<shop@example.com>\r\nRCPT TO:<{recipient}>\r\n"
@@ -182,12 +182,12 @@ def test_an_ipv6_client_through_haproxy(daemon: Daemon, haproxy: HaProxy) -> Non
 def test_a_mail_server_from_outside_gets_tls_through_haproxy(
     daemon: Daemon, haproxy: HaProxy
 ) -> None:
-    """TLS begins behind the PROXY header, and is offered to whom it would be without HAProxy."""
+    """TLS starts after the PROXY header, and is offered as without HAProxy."""
     recipient = daemon.address("tls")
     header = header_of(OUTSIDE).decode().strip().removeprefix("PROXY ")
     done = run_swaks(haproxy.ports["outer"], recipient, "--proxy", header, "--tls")
     if "requires Net::SSLeay" in done.stderr:
-        pytest.skip("swaks speaks no TLS: apt-get install libio-socket-ssl-perl")
+        pytest.skip("swaks was built without TLS: apt-get install libio-socket-ssl-perl")
     assert done.returncode == 0, done.stdout + done.stderr
     assert sender_of(daemon, recipient) == (OUTSIDE, "laptop.example")
     assert arrived(daemon, recipient)["envelope"]["tls"] is not None
@@ -197,7 +197,7 @@ def test_a_mail_server_from_outside_gets_tls_through_haproxy(
 
 
 def test_haproxy_makes_nobody_a_neighbour(daemon: Daemon, haproxy: HaProxy) -> None:
-    """A key in clear text is asked of those who are near themselves, not because HAProxy is."""
+    """A remote client needs TLS to send a key, even if HAProxy is on a private address."""
     ehlo = b"EHLO x\r\nQUIT\r\n"
     near, far = (
         talk(haproxy.ports["submission"], header_of(client_ip) + ehlo)
@@ -209,7 +209,7 @@ def test_haproxy_makes_nobody_a_neighbour(daemon: Daemon, haproxy: HaProxy) -> N
 
 
 def test_connections_are_counted_by_true_client(daemon: Daemon, haproxy: HaProxy) -> None:
-    """One client that opens too many connections is turned away, and nobody else is."""
+    """A client that opens too many connections is rejected, and other clients are not."""
     with contextlib.ExitStack() as stack:
 
         def greeting(client_ip: str) -> bytes:
@@ -223,13 +223,13 @@ def test_connections_are_counted_by_true_client(daemon: Daemon, haproxy: HaProxy
 
 
 def test_a_listed_proxy_must_say_for_whom_it_speaks(daemon: Daemon) -> None:
-    """Without a PROXY header a listed host hears nothing: it is no client of its own."""
+    """A listed host that sends no PROXY header gets no reply."""
     heard = talk(daemon.smtp_port, b"EHLO laptop.example\r\n", HAPROXY)
     assert heard == b""
 
 
 def test_a_haproxy_that_is_not_listed_is_not_believed(daemon: Daemon, haproxy: HaProxy) -> None:
-    """Its header is refused as the nonsense that it is, and its mail counts as its own."""
+    """Its header is rejected as an unknown command, and its mail has its own address."""
     recipient = daemon.address("unlisted")
     with connect(haproxy.ports["unlisted"], LAPTOP) as client:
         assert client.getreply()[0] == 500
@@ -241,7 +241,7 @@ def test_a_haproxy_that_is_not_listed_is_not_believed(daemon: Daemon, haproxy: H
 def test_a_client_with_a_header_of_its_own_is_not_believed(
     way: str, client_ip: str, daemon: Daemon, haproxy: HaProxy
 ) -> None:
-    """Who claims to be a proxy, past HAProxy or behind it, is refused and stays who he is."""
+    """A client's own PROXY header, through HAProxy or directly, is rejected without effect."""
     recipient = daemon.address(f"forged-{way}")
     with connect({"direct": daemon.smtp_port, **haproxy.ports}[way], client_ip) as client:
         assert client.docmd(header_of(OUTSIDE).decode().strip())[0] == 500
@@ -253,7 +253,7 @@ def test_a_client_with_a_header_of_its_own_is_not_believed(
 def test_a_client_with_a_binary_header_is_hung_up_on(
     way: str, client_ip: str, daemon: Daemon, haproxy: HaProxy
 ) -> None:
-    """Version 2 from anyone else is no line of SMTP: nothing that follows is obeyed."""
+    """Version 2 from an unlisted host is not an SMTP command, and the rest is not executed."""
     port = {"direct": daemon.smtp_port, **haproxy.ports}[way]
     heard = talk(port, BINARY_HEADER + b"EHLO laptop.example\r\n", client_ip)
     assert heard.startswith(b"220 ")
@@ -268,7 +268,7 @@ def test_a_client_with_a_binary_header_is_hung_up_on(
 def test_a_listed_host_names_its_client_by_xclient(
     way: str, daemon: Daemon, haproxy: HaProxy
 ) -> None:
-    """Swaks from a listed host is believed, also when that host is behind HAProxy."""
+    """XCLIENT of a listed host is accepted, also when that host is behind HAProxy."""
     recipient = daemon.address(f"named-{way}")
     done = run_swaks(
         {"direct": daemon.smtp_port, **haproxy.ports}[way],
@@ -285,7 +285,7 @@ def test_a_listed_host_names_its_client_by_xclient(
 def test_anyone_else_speaks_for_nobody(
     verb: str, way: str, client_ip: str, daemon: Daemon, haproxy: HaProxy
 ) -> None:
-    """Neither is offered to others, behind HAProxy or not; who tries is refused and goes on."""
+    """Unlisted hosts are not offered these commands, and their attempts are rejected."""
     recipient = daemon.address(f"{verb}-{way}")
     with connect({"direct": daemon.smtp_port, **haproxy.ports}[way], client_ip) as client:
         client.ehlo()
@@ -296,7 +296,7 @@ def test_anyone_else_speaks_for_nobody(
 
 
 def test_swaks_from_anywhere_else_gives_up(daemon: Daemon) -> None:
-    """A client that insists on XCLIENT finds out that it may not."""
+    """A client that requires XCLIENT finds that it is not offered."""
     options = ("--local-interface", STRANGER, "--xclient-addr", OUTSIDE)
     done = run_swaks(daemon.smtp_port, daemon.address("insists"), *options)
     assert done.returncode != 0
@@ -308,7 +308,7 @@ def test_swaks_from_anywhere_else_gives_up(daemon: Daemon) -> None:
 
 
 def test_mail_through_postfix_has_its_true_client(daemon: Daemon, postfix: Postfix) -> None:
-    """Each message shows who gave it to Postfix, though one connection carries several."""
+    """Each message shows the client of Postfix, though one connection carries several messages."""
     clients = [(LAPTOP, "laptop.example"), (PHONE, "phone.example"), (TABLET, "tablet.example")]
     for round_ in ("first", "second"):
         for client_ip, helo in clients:
@@ -316,12 +316,12 @@ def test_mail_through_postfix_has_its_true_client(daemon: Daemon, postfix: Postf
             with connect(postfix.port, client_ip, helo) as client:
                 send(client, recipient)
             assert sender_of(daemon, recipient) == (client_ip, helo)
-    # Postfix keeps a connection a moment after its mail: under load the next mail may be earlier.
-    assert "conn_use=" in postfix.log(), "no connection was used again"
+    # Postfix keeps a connection for a moment; under load the next mail may be sent before.
+    assert "conn_use=" in postfix.log(), "no connection was reused"
 
 
 def test_a_postfix_that_is_not_listed_speaks_for_nobody(daemon: Daemon, postfix: Postfix) -> None:
-    """Without XFORWARD on offer the mail comes from Postfix itself."""
+    """Without XFORWARD the mail has the address of Postfix itself."""
     recipient = daemon.address("unlisted-postfix").replace(DOMAIN, ALIAS)
     with connect(postfix.port, LAPTOP) as client:
         send(client, recipient)
@@ -329,7 +329,7 @@ def test_a_postfix_that_is_not_listed_speaks_for_nobody(daemon: Daemon, postfix:
 
 
 def test_an_unknown_recipient_bounces_at_postfix(daemon: Daemon, postfix: Postfix) -> None:
-    """The sender gets Postfix's report with our words; the report is Postfix's own mail."""
+    """The sender gets Postfix's report with our reply, and the report is Postfix's own mail."""
     sender = daemon.address("bounces")
     with connect(postfix.port, LAPTOP) as client:
         send(client, f"dev-nobody@{DOMAIN}", sender)
@@ -340,7 +340,7 @@ def test_an_unknown_recipient_bounces_at_postfix(daemon: Daemon, postfix: Postfi
 
 
 def test_mail_for_a_full_inbox_waits_at_postfix(daemon: Daemon, postfix: Postfix) -> None:
-    """Mail over the quota is put off, and delivered when there is room again."""
+    """Mail over the quota is deferred, and delivered when there is room again."""
     recipient = run_mailcheck(daemon, "account", "add", "small", "--max-messages", "1")
     key = {"X-API-Key": run_mailcheck(daemon, "key", "issue", "small")}
     path = "/inbox/wait?after=c0&timeout=20"
@@ -359,7 +359,7 @@ def test_mail_for_a_full_inbox_waits_at_postfix(daemon: Daemon, postfix: Postfix
 
 
 def run_mailcheck(daemon: Daemon, *arguments: str) -> str:
-    """Run the command line beside the daemon; gives the first line that it prints."""
+    """Run the command line beside the daemon, and return the first line of its output."""
     program = Path(sys.executable).with_name("mailcheck")
     done = subprocess.run(
         [program, *arguments],
@@ -385,17 +385,17 @@ def begin(port: int, client_ip: str, path: str, **headers: str) -> Pending:
 
 
 def ask(port: int, client_ip: str, path: str = f"{API}/inbox", **headers: str) -> Answer:
-    """Send a request from an address, and wait for its answer."""
+    """Send a request from an address, and return its response."""
     return begin(port, client_ip, path, **headers).answer()
 
 
 def is_spent(ask_once: Callable[[int], Answer]) -> bool:
-    """Ask without a key until it is too much; a new minute may begin meanwhile."""
+    """Send requests without a key until the limit is exceeded; a new minute may begin meanwhile."""
     return any(ask_once(number).status == 429 for number in range(2 * BUDGET + 1))
 
 
 def test_requests_are_counted_by_true_client(daemon: Daemon, haproxy: HaProxy) -> None:
-    """A client behind HAProxy that guesses keys spends its own budget, and no neighbour's."""
+    """A client behind HAProxy that guesses keys uses its own budget, and not that of others."""
     assert is_spent(lambda _: ask(haproxy.ports["web"], LAPTOP))
     neighbour = ask(haproxy.ports["web"], PHONE)
     assert neighbour.status == 401
@@ -408,7 +408,7 @@ def test_requests_are_counted_by_true_client(daemon: Daemon, haproxy: HaProxy) -
 def test_nobody_escapes_by_making_addresses_up(
     way: str, client_ip: str, victim: str, daemon: Daemon, haproxy: HaProxy
 ) -> None:
-    """X-Forwarded-For of a client's own, through HAProxy or past it, changes no budget."""
+    """A client's own X-Forwarded-For, through HAProxy or directly, changes no budget."""
     port = {"direct": daemon.http_port, **haproxy.ports}[way]
     assert is_spent(lambda number: ask(port, client_ip, X_Forwarded_For=f"198.51.100.{number}"))
     ask(port, client_ip, X_Forwarded_For=victim)
@@ -418,7 +418,7 @@ def test_nobody_escapes_by_making_addresses_up(
 
 
 def test_links_lead_back_through_haproxy(daemon: Daemon, haproxy: HaProxy) -> None:
-    """A client is given links with the scheme and name that it asked for; they open there."""
+    """Links have the scheme and name of the client's request, and work there."""
     port = haproxy.ports["web"]
     path = f"{API}/inbox/wait?tag=links&after=c0"
     waiting = begin(port, LAPTOP, path, X_API_Key=daemon.key)
@@ -433,7 +433,7 @@ def test_links_lead_back_through_haproxy(daemon: Daemon, haproxy: HaProxy) -> No
 
 
 def test_no_links_by_the_word_of_anyone_else(daemon: Daemon) -> None:
-    """Scheme and name of a client that is no trusted proxy do not change the links."""
+    """Scheme and name from a host that is not a trusted proxy do not change the links."""
     with connect(daemon.smtp_port, LAPTOP) as client:
         send(client, daemon.address("ours"))
     arrived(daemon, daemon.address("ours"))

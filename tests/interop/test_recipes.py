@@ -1,4 +1,4 @@
-"""The recipes of docs/, run as a user runs them: beside the clients that the daemon serves.
+"""The recipes of docs/, run as a user runs them, with the clients that the daemon serves.
 
 Each suite has 30 tests in four workers and gets the key that the first start has made, with the
 default limits: 60 requests a minute, 1,000 a day.
@@ -42,7 +42,7 @@ def run(folder: Path, environment: Mapping[str, str], *command: str) -> str:
 
 
 def environment_of(daemon: Daemon) -> dict[str, str]:
-    """Give what the recipes read."""
+    """Return the environment variables of the recipes."""
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST")},
         "MAILCHECK_URL": f"http://{HOST}:{daemon.http_port}",
@@ -64,7 +64,7 @@ def copy_recipes(daemon: Daemon, folder: Path) -> Path:
 
 def run_pytest(daemon: Daemon, folder: Path) -> str:
     """Run the suite of pytest with xdist."""
-    # As in an environment that has these two alone: the plugins of our own tests take seconds.
+    # Without the plugins of our own tests, which take seconds to load.
     environment = {**environment_of(daemon), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = ("pytest", "-q", "-n", "4", "-p", "xdist.plugin", "-p", "no:cacheprovider")
     return run(folder, environment, sys.executable, "-m", *command, "--rootdir=.")
@@ -74,7 +74,7 @@ def run_playwright(daemon: Daemon, folder: Path) -> str:
     """Run the suite of Playwright's own runner, with a real browser."""
     for needed in (NODE_MODULES / "@playwright" / "test", CHROMIUM):
         if not needed.exists():
-            pytest.skip(f"{needed} is missing: run scripts/install-test-needs as root")
+            pytest.skip(f"{needed} is not installed: run scripts/install-test-needs as root")
     modules = folder / "node_modules"
     if not modules.exists():
         modules.symlink_to(NODE_MODULES)
@@ -90,7 +90,7 @@ def run_playwright(daemon: Daemon, folder: Path) -> str:
 
 
 def test_the_test_on_the_page_passes(tmp_path: Path) -> None:
-    """What docs/testing.md and "Connect" have for Playwright's runner signs up at the shop."""
+    """The test for Playwright's runner in docs/testing.md and "Connect" signs up at the shop."""
     with running_daemon(tmp_path / "daemon", **LIMITS) as daemon:
         folder = copy_recipes(daemon, tmp_path / "recipes")
         (pasted,) = (
@@ -119,9 +119,9 @@ def test_thirty_tests_side_by_side_pass_on_the_first_key(name: str, tmp_path: Pa
 @pytest.mark.soak
 @pytest.mark.parametrize("name", SUITES)
 def test_they_pass_however_often_they_are_repeated(name: str, tmp_path: Path) -> None:
-    """20 runs, one after the other, on one key: over its minute's limit the clients wait as asked.
+    """In 20 runs with one key the clients wait as told when the minute's limit is reached.
 
-    They are more than 1,000 requests, over which no client waits until the next day.
+    The runs make more than 1,000 requests, so the key has a higher limit per day.
     """
     limits = {**LIMITS, "limits_requests_per_day": 100 * REPEATS}
     with running_daemon(tmp_path / "daemon", **limits) as daemon:
