@@ -1,4 +1,4 @@
-"""Mail that is sent in parallel until the daemon goes away, and what became of it."""
+"""Mail that is sent in parallel until the daemon stops, and a check of the stored mail."""
 
 import contextlib
 import random
@@ -22,18 +22,18 @@ LINES = b"".join(
     b"." * (number % 3) + bytes([65 + number % 26]) * (number % 70) + b" \xc3\xa9\xff\r\n"
     for number in range(1_500)
 )
-"""What bodies are cut from: lines that begin with dots, and octets that are no UTF-8."""
+"""Source of bodies: lines that begin with dots, and octets that are not UTF-8."""
 
 HEADER = (
     b"From: load@example.com\r\nSubject: %s\r\n"
-    # No text: nothing is to be read out of these mails.
+    # Binary data, so that no text is derived from these mails.
     b"Content-Type: application/octet-stream\r\n\r\n"
 )
 
 
 @dataclass
 class Load:
-    """Senders that go on until the daemon hangs up; what they sent, and what got 250."""
+    """Senders that run until the daemon disconnects, with their sent and acknowledged mails."""
 
     daemon: Daemon
     recipients: list[str]
@@ -42,7 +42,7 @@ class Load:
     last_codes: set[int] = field(default_factory=set)
 
     def run(self, seconds: float, end: Callable[[], object]) -> None:
-        """Send for some time, then call ``end``, which makes the daemon go away."""
+        """Send for some time, then call ``end``, which stops the daemon."""
         names = [f"{len(self.sent)}-{number}" for number in range(SENDERS)]
         senders = [threading.Thread(target=self._send, args=(name,)) for name in names]
         for sender in senders:
@@ -54,7 +54,7 @@ class Load:
         assert self.last_codes <= {OK, SHUTTING_DOWN}, "a mail was refused"
 
     def send(self, client: smtplib.SMTP, subject: str, choices: random.Random) -> int:
-        """Send one mail; gives the code that ended it."""
+        """Send one mail, and return the last reply code."""
         self.sent[subject] = compose(subject, choices)
         code = send(client, self.recipients, self.sent[subject])
         if code == OK:
@@ -64,7 +64,7 @@ class Load:
     def _send(self, name: str) -> None:
         choices = random.Random(name)
         code = OK
-        # Killed while it speaks to us: no reply is the end.
+        # A killed daemon ends the connection without a reply.
         with (
             contextlib.suppress(smtplib.SMTPServerDisconnected, ConnectionError),
             smtplib.SMTP(HOST, self.daemon.smtp_port) as client,
@@ -74,7 +74,7 @@ class Load:
         self.last_codes.add(code)
 
     def check(self, messages: list[Any], expected: set[str]) -> None:
-        """Check stored messages: all expected ones are there, and each is whole."""
+        """Check that all expected messages are stored, and that each is complete."""
         subjects = Counter(message["subject"] for message in messages)
         assert expected <= subjects.keys(), "an acknowledged mail is missing"
         assert set(subjects.values()) <= {len(TAGS)}, "a mail was stored for one of its recipients"
@@ -84,12 +84,12 @@ class Load:
 
 
 def start_load(daemon: Daemon) -> Load:
-    """Make a load for a daemon's inbox."""
+    """Return a load for a daemon's inbox."""
     return Load(daemon, [daemon.address(tag) for tag in TAGS])
 
 
 def send(client: smtplib.SMTP, recipients: list[str], raw: bytes) -> int:
-    """Send a mail; gives the code of the first reply that was no success, or 250."""
+    """Send a mail, and return the code of the first failed reply, or 250."""
     client.ehlo_or_helo_if_needed()
     commands = ["MAIL FROM:<load@example.com>", *(f"RCPT TO:<{one}>" for one in recipients)]
     for command in commands:
@@ -104,7 +104,7 @@ def send(client: smtplib.SMTP, recipients: list[str], raw: bytes) -> int:
 
 
 def compose(subject: str, choices: random.Random) -> bytes:
-    """Write a mail that is like no other."""
+    """Return a mail that differs from all others."""
     start = choices.randrange(len(LINES) - LARGEST)
     body = LINES[start : start + choices.choice([200, 2_000, LARGEST])]
     body = body.rpartition(b"\r\n")[0].lstrip(b"\n")
@@ -112,7 +112,7 @@ def compose(subject: str, choices: random.Random) -> bytes:
 
 
 def list_after(daemon: Daemon, cursor: str) -> list[Any]:
-    """List all messages after a cursor."""
+    """Return all messages after a cursor."""
     messages: list[Any] = []
     page: int | None = 1
     while page is not None:
@@ -123,7 +123,7 @@ def list_after(daemon: Daemon, cursor: str) -> list[Any]:
 
 
 def raw_of(daemon: Daemon, message_id: str) -> bytes:
-    """Read a message as it came in."""
+    """Return the received bytes of a message."""
     accept = {"Accept": "message/rfc822"}
     answer = daemon.request("GET", f"/inbox/messages/{message_id}/raw", accept)
     assert answer.status == 200

@@ -1,8 +1,8 @@
-"""What Schemathesis can't know of the service that it tries: loaded by its command line.
+"""Facts about the service that Schemathesis needs; its command line loads this module.
 
-Requests that are meant to be valid get values that only look arbitrary in the
-description: domains that exist, cursors that were given, tags within their
-octets. Those that are meant to be invalid stay as they were made up.
+Valid requests get real values where the description allows more than the service can know: existing
+domains, cursors that were returned, tags within their octets. Requests that are meant to be invalid
+are not changed.
 """
 
 import json
@@ -14,25 +14,25 @@ from typing import Any
 import schemathesis
 
 KNOWN = json.loads(os.environ["MAILCHECK_KNOWN"])
-"""``query``, ``path`` and ``body``: parameter -> values that mean something to this service."""
+"""``query``, ``path`` and ``body``: real values of each parameter."""
 
 ANSWERS = Path(os.environ["MAILCHECK_ANSWERS"])
-"""Gets a line for each answer: method, path, status."""
+"""File with a line for each response: method, path, status."""
 
 RANDOM = random.Random(7)
 
 RECORD = {"name": "_dmarc.good.test", "type": "TXT", "value": "v=DMARC1; p=reject"}
 
 ROOM_FOR_ENDING = 30
-"""Octets of a tag that still has room for what ``unique=true`` puts behind it."""
+"""Maximum octets of a tag to which ``unique=true`` can still add its suffix."""
 
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
-    """Make a valid request one that this service can take, and no wait a long one.
+    """Replace the values of a valid request by real ones, and shorten waits.
 
-    Every request comes from an address of its own: those without a key have a
-    budget of 60 a minute.
+    Every request comes from an address of its own, because requests without a key have a budget of
+    60 a minute.
     """
     address = ".".join(str(RANDOM.randint(1, 250)) for _ in range(4))
     case.headers = {**(case.headers or {}), "X-Forwarded-For": address}
@@ -41,7 +41,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     if case.path.endswith(("/wait", "/wait/many")) and _is_time(case.query.get("timeout", 30)):
         case.query["timeout"] = 1
     if case.path == "/inbox/events":
-        case.headers.pop("Last-Event-ID", None)  # mostly of another inbox
+        case.headers.pop("Last-Event-ID", None)  # mostly that of another inbox
         if _is_time(case.query.get("seconds", 5)):
             case.query["seconds"] = 1
     if case.path.endswith("/wait/none") and _is_time(case.query.get("seconds", 5)):
@@ -50,7 +50,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
 
 @schemathesis.hook
 def after_call(context: Any, case: Any, response: Any) -> None:
-    """Note what was answered."""
+    """Record the response."""
     with ANSWERS.open("a") as file:
         file.write(f"{case.method} {case.path} {response.status_code}\n")
 
@@ -62,7 +62,7 @@ def _make_known(case: Any) -> None:
             value = RANDOM.choice(values)
             query[name] = [value] if isinstance(query[name], list) else value
     if case.path in ("/inbox/wait", "/inbox/wait/many") and not query.keys() & {"since", "after"}:
-        query["after"] = "c0"  # what is there already is given at once
+        query["after"] = "c0"  # matches stored messages at once
     if isinstance(query.get("tag"), str):
         tag = query["tag"].encode()[:ROOM_FOR_ENDING].decode("utf-8", "ignore")
         query["tag"] = tag.strip(".")
@@ -75,13 +75,13 @@ def _make_known(case: Any) -> None:
 
 def _known_fields(body: dict[str, Any]) -> dict[str, Any]:
     known = {name: _known(name, value) for name, value in body.items()}
-    if known.get("target") in KNOWN["query"]["ip"]:  # an address has none of its own
+    if known.get("target") in KNOWN["query"]["ip"]:  # an address takes no such fields
         known |= {name: [] for name in ("selectors", "addresses") if name in known}
     return known
 
 
 def _known(name: str, value: Any) -> Any:
-    """Give what a field of a body may be that says what its own kind of text looks like."""
+    """Return a real value for a field of a body whose text has a form of its own."""
     if name == "records":
         return [RECORD for _ in value]
     if name == "watches":

@@ -1,4 +1,4 @@
-"""A small sign-up application with an outbox: it keeps a mail until a mail server has taken it."""
+"""A small sign-up application with an outbox, which keeps a mail until a server accepts it."""
 
 import smtplib
 from collections.abc import Callable
@@ -9,10 +9,10 @@ from email.utils import make_msgid
 
 @dataclass
 class SignUp:
-    """Somebody who wants an account: what the application knows of the mail to him.
+    """A person who signs up, and the state of the mail to that person.
 
-    ``state`` is ``waiting``, ``sent`` or ``failed``; ``answers`` are those of the server, one for
-    each try: a code, or 0 where the connection ended without one.
+    ``state`` is ``waiting``, ``sent`` or ``failed``. ``answers`` has the server's last code of each
+    attempt, or 0 if the connection ended without one.
     """
 
     mail: EmailMessage
@@ -21,14 +21,14 @@ class SignUp:
 
 
 class Application:
-    """Signs people up: ``connect`` opens a connection to the mail server."""
+    """The application; ``connect`` opens a connection to the mail server."""
 
     def __init__(self, connect: Callable[[], smtplib.SMTP]) -> None:
         self._connect = connect
         self.outbox: list[SignUp] = []
 
     def sign_up(self, address: str) -> SignUp:
-        """Write the mail that asks whether the address is right, and try to send it."""
+        """Create the mail that confirms the address, and try to send it."""
         mail = EmailMessage()
         mail["From"] = "Shop <shop@example.com>"
         mail["To"] = address
@@ -41,7 +41,7 @@ class Application:
         return waiting
 
     def try_all(self) -> None:
-        """Try to send what waits: 4xx and a lost connection leave it waiting, 5xx gives it up."""
+        """Try to send waiting mails: 4xx and a lost connection keep a mail, 5xx fails it."""
         for one in self.outbox:
             if one.state == "waiting":
                 answer = self._send(one.mail)

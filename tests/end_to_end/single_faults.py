@@ -1,7 +1,7 @@
-"""Senders with one fault each, as a table: what they publish, how they send, what it costs.
+"""A table of senders with one fault each: their records, their mail, and the deductions.
 
-Every sender has a domain, a host and an address of his own in one zone, so
-that one name server and one daemon serve all of them.
+Every sender has a domain, a host and an address of its own in one zone, so that one name server and
+one daemon serve all of them.
 """
 
 import base64
@@ -19,7 +19,7 @@ from tests.fakes.memory_zone import MemoryZone
 SELECTOR = "s1"
 
 TODAY = format_datetime(datetime.now(UTC))
-"""Content filters mind a mail from the past; the same for all mails of a run."""
+"""Content filters penalise old mail, so the date is that of the run, the same for all mails."""
 
 _MAIL = """\
 From: Ann Example <ann@{domain}>\r
@@ -46,7 +46,7 @@ def _same(raw_message: bytes) -> bytes:
 
 
 def _without(name: bytes) -> Change:
-    """Leave a header field out."""
+    """Return a change that removes a header field."""
 
     def change(raw_message: bytes) -> bytes:
         lines = raw_message.split(b"\r\n")
@@ -56,7 +56,7 @@ def _without(name: bytes) -> Change:
 
 
 def _with(line: bytes) -> Change:
-    """Add a header field."""
+    """Return a change that adds a header field."""
     return lambda raw_message: line + b"\r\n" + raw_message
 
 
@@ -69,11 +69,11 @@ def _as_html(raw_message: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Sender:
-    """One sender; ``costs`` are the published deductions by the id of the finding.
+    """A sender; ``costs`` are the published deductions by the id of the finding.
 
-    ``publishes`` are records that take the place of his good ones, each name
-    relative to his domain (or absolute with a dot at its end), ``{address}``
-    reversed for reverse names and lists.
+    ``publishes`` are records that replace those of a sender without faults. Each name is relative
+    to the sender's domain, or absolute with a dot at its end. ``{address}`` is the reversed address
+    for reverse names and lists.
     """
 
     name: str
@@ -88,26 +88,26 @@ class Sender:
 
     @property
     def domain(self) -> str:
-        """Give his domain."""
+        """The sender's domain."""
         return f"{self.name}.example"
 
     @property
     def address(self) -> str:
-        """Give the address that he sends from: one that the world could know."""
+        """The sender's public address."""
         return f"8.8.6.{self.number}"
 
     @property
     def helo_name(self) -> str:
-        """Give the name he greets with."""
+        """The sender's HELO name."""
         return f"{self.helo}.{self.domain}"
 
     @property
     def score(self) -> float:
-        """Give the score that the published deductions make."""
+        """The score after the published deductions."""
         return round(10 - sum(self.costs.values()), 1)
 
     def mail(self) -> bytes:
-        """Write a mail, signed by dkimpy."""
+        """Return a mail that dkimpy has signed."""
         raw_message = self.writes(_MAIL.format(domain=self.domain, date=TODAY).encode())
         if self.signer is None:
             return raw_message
@@ -122,7 +122,7 @@ class Sender:
         return self.alters(bytes(header) + raw_message)
 
     def records(self) -> dict[str, Mapping[str, list[str]]]:
-        """Give all he publishes."""
+        """Return all records of the sender."""
         host, reverse = f"mx.{self.domain}", ".".join(reversed(self.address.split(".")))
         signer = self.signer or RSA
         good: dict[str, Mapping[str, list[str]]] = {
@@ -151,7 +151,7 @@ def _has_field(raw_message: bytes, name: bytes) -> bool:
 _SPF = "{domain}"
 _PTR = "{address}.in-addr.arpa"
 
-# The points are those of docs/deliverability-tests.md, written down again by hand.
+# The points are those of docs/deliverability-tests.md, written independently.
 _ALL = (
     Sender("perfect"),
     Sender("unsigned", {"dkim.unsigned": 1.0}, signer=None),
@@ -185,7 +185,7 @@ SENDERS = {one.name: replace(one, number=number) for number, one in enumerate(_A
 
 
 def zone_of_all() -> MemoryZone:
-    """Give the zone: all senders, and lists that live."""
+    """Return the zone of all senders and working blocklists."""
     records: dict[str, Mapping[str, list[str]]] = {}
     for sender in SENDERS.values():
         records.update(sender.records())

@@ -1,4 +1,4 @@
-"""The client libraries as their users get them: downloaded from the daemon, and used."""
+"""The client libraries as users get them: downloaded from the daemon, and used."""
 
 import asyncio
 import importlib.util
@@ -31,7 +31,7 @@ NODE_MODULES = Path(__file__).parents[2] / "node_modules"
 
 
 def download(daemon: Daemon, name: str, folder: Path) -> Path:
-    """Fetch a client library from the daemon."""
+    """Download a client library from the daemon."""
     path = folder / name
     with urlopen(f"http://{HOST}:{daemon.http_port}/clients/{name}", timeout=60) as response:
         path.write_bytes(response.read())
@@ -40,7 +40,7 @@ def download(daemon: Daemon, name: str, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def daemon(shared_daemon: Daemon) -> Daemon:
-    """One daemon for all: each test has addresses of its own."""
+    """One daemon for all tests, which have addresses of their own."""
     return shared_daemon
 
 
@@ -55,9 +55,9 @@ def folder(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def library(folder: Path) -> ModuleType:
-    """The Python client that the daemon served, imported from where it lies in the package.
+    """The Python client that the daemon serves, imported from its place in the package.
 
-    There it is seen what of it is covered.
+    Its coverage is measured there.
     """
     ours = Path(clients.__path__[0]) / "mailcheck_client.py"
     assert (folder / "mailcheck_client.py").read_bytes() == ours.read_bytes()
@@ -70,7 +70,7 @@ def library(folder: Path) -> ModuleType:
 
 
 def url_of(daemon: Daemon) -> str:
-    """Give the address of a daemon."""
+    """Return the URL of a daemon."""
     return f"http://{HOST}:{daemon.http_port}"
 
 
@@ -81,7 +81,7 @@ def inbox(library: ModuleType, daemon: Daemon) -> Any:
 
 
 def sign_up(daemon: Daemon, email: str, code: str, invoice: bytes = b"") -> None:
-    """Do what a program under test does."""
+    """Act like a program under test, and send the mail of a sign-up."""
     mail = EmailMessage()
     mail["From"], mail["To"] = "Shop <shop@example.com>", email
     mail["Subject"] = "Confirm your address"
@@ -94,7 +94,7 @@ def sign_up(daemon: Daemon, email: str, code: str, invoice: bytes = b"") -> None
 
 
 def test_many_sign_ups_at_once_each_get_their_own_mail(daemon: Daemon, inbox: Any) -> None:
-    """200 tests at the same time, each with its own tag: each reads its own code and link."""
+    """200 tests at the same time, each with its own tag, read their own codes and links."""
     before = daemon.get("/inbox").headers["x-ratelimit-remaining"]
 
     def one_test(number: int) -> None:
@@ -114,7 +114,7 @@ def test_many_sign_ups_at_once_each_get_their_own_mail(daemon: Daemon, inbox: An
 
 
 def test_a_wait_in_vain_says_what_did_arrive(daemon: Daemon, library: ModuleType) -> None:
-    """The error of the client names the mail that came instead."""
+    """The client's error after a time-out names the mail that arrived instead."""
     address = library.Mailcheck(url_of(daemon), daemon.key).new_address()
     sign_up(daemon, address.email, "482913")
     with pytest.raises(library.NoMail, match=r"Confirm your address.*its subject"):
@@ -122,7 +122,7 @@ def test_a_wait_in_vain_says_what_did_arrive(daemon: Daemon, library: ModuleType
 
 
 def test_what_a_test_asks_of_its_address(daemon: Daemon, inbox: Any, library: ModuleType) -> None:
-    """Several mails, none, all since the address was made, their bytes, and their deletion."""
+    """An address supports several mails, no mail, all mails, raw bytes and deletion."""
     address = inbox.new_address("A label: with *signs*, and longer than there is room")
     assert re.fullmatch(r"a-label-with-signs-and-l-[a-z2-7]{10}", address.tag)
     address.expect_none(seconds=1)
@@ -150,7 +150,7 @@ def test_what_a_test_asks_of_its_address(daemon: Daemon, inbox: Any, library: Mo
 
 
 def test_a_score_is_an_assertion(daemon: Daemon, inbox: Any, library: ModuleType) -> None:
-    """A mail that scores too low fails the test, and says what to fix."""
+    """A mail with a score that is too low fails the test and names the fixes."""
     address = inbox.new_address()
     sign_up(daemon, address.email, "482913")
     mail = address.wait()
@@ -160,7 +160,7 @@ def test_a_score_is_an_assertion(daemon: Daemon, inbox: Any, library: ModuleType
 
 
 def test_any_number_of_coroutines_wait(daemon: Daemon, inbox: Any, library: ModuleType) -> None:
-    """Waits in threads of their own don't wait for each other."""
+    """Waits in different threads do not block each other."""
 
     async def one_test(number: int) -> str:
         address = await library.in_thread(inbox.new_address)
@@ -178,13 +178,13 @@ def test_any_number_of_coroutines_wait(daemon: Daemon, inbox: Any, library: Modu
 def test_the_address_of_the_service_may_name_the_api(
     daemon: Daemon, library: ModuleType, ending: str
 ) -> None:
-    """MAILCHECK_URL is taken with or without its path, a key with what a file ends in."""
+    """MAILCHECK_URL works with or without its path, and a key with a trailing line break."""
     client = library.Mailcheck(url_of(daemon) + ending, f" {daemon.key}\n")
     assert re.fullmatch(r"c[0-9a-f]+", client.cursor())
 
 
 def test_what_can_not_be_meant_raises(library: ModuleType) -> None:
-    """Unknown filters are named with the nearest; a broken key is not sent, nor printed."""
+    """An unknown filter is named with the nearest one; a broken key is neither sent nor shown."""
     client = library.Mailcheck("http://127.0.0.1:1", "mck_secret")
     with pytest.raises(TypeError, match=r"no filter 'sujbect'; did you mean subject\?"):
         client.wait(after="c0", sujbect="x")
@@ -196,7 +196,7 @@ def test_what_can_not_be_meant_raises(library: ModuleType) -> None:
 
 
 class PuttingOff(BaseHTTPRequestHandler):
-    """Refuses each path once with 429, as over a limit, then says how long was asked for."""
+    """Answers each path once with 429 as over a limit, then reports the requested timeout."""
 
     asked: dict[str, int]
     seconds = "1"
@@ -213,12 +213,12 @@ class PuttingOff(BaseHTTPRequestHandler):
         self.wfile.write(body.encode())
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-        """Say nothing."""
+        """Write no log."""
 
 
 @pytest.fixture
 def busy_service() -> Iterator[str]:
-    """Run a service that puts everybody off, once; gives its address."""
+    """Run a service that answers each request with 429 once, and yield its URL."""
     with serving(type("Handler", (PuttingOff,), {"asked": {}})) as address:
         yield address
 
@@ -241,7 +241,7 @@ console.log(JSON.stringify([lists.map(said), ids, ids.constructor === Array]));
 def test_a_list_says_what_it_does_not_show(
     language: str, library: ModuleType, script: Callable[..., Any]
 ) -> None:
-    """Lists tell how many match in all, and how many are not searched yet; an address's has all."""
+    """A list has the total of matches and of unsearched messages; that of an address has all."""
     with serving(Searching) as url:
         if language == "python":
             client = library.Mailcheck(url, "mck_key")
@@ -271,7 +271,7 @@ console.log(JSON.stringify([path, refused.status, refused.message]));
 def test_being_put_off_is_not_counted_as_waiting(
     language: str, library: ModuleType, busy_service: str, script: Callable[..., Any]
 ) -> None:
-    """A client waits as Retry-After says, beside the wait's time-out; not for an hour."""
+    """A client waits for Retry-After in addition to the timeout of its wait, but not an hour."""
     if language == "python":
         client = library.Mailcheck(busy_service, "mck_key")
         path = client.wait(after="c0", timeout=1.2)["path"]
@@ -297,7 +297,7 @@ for await (const mail of new Impatient().events({ after: "c0", timeoutMs: 1500 }
 def test_being_put_off_takes_no_time_from_events(
     language: str, library: ModuleType, folder: Path, script: Callable[..., Any]
 ) -> None:
-    """Who is put off for longer than his time-out, and than a stream is silent, gets his mail."""
+    """A client that has to wait longer than its timeout still gets its mail from the stream."""
     told = b'event: message\nid: c1\ndata: {"id": "m1"}\n\n'
     with serving_answers((429, b"{}", "2"), (200, b"", ""), (200, told, "")) as url:
         if language == "python":
@@ -312,7 +312,7 @@ def test_being_put_off_takes_no_time_from_events(
 
 
 def test_the_pytest_fixture_gives_each_test_an_address(daemon: Daemon, folder: Path) -> None:
-    """A test-suite that takes the fixture passes, with an address of its own in every test."""
+    """A test suite with the fixture passes, with a different address in each test."""
     (folder / "conftest.py").write_text("pytest_plugins = ['mailcheck_client']\n")
     (folder / "test_it.py").write_text(
         "import smtplib, pytest\n"
@@ -342,7 +342,7 @@ def test_the_pytest_fixture_gives_each_test_an_address(daemon: Daemon, folder: P
 
 @pytest.fixture
 def script(daemon: Daemon, folder: Path) -> Callable[..., Any]:
-    """Run JavaScript beside the downloaded client; gives what it prints, as JSON."""
+    """Return a function that runs JavaScript with the downloaded client and returns its JSON."""
 
     def run(body: str, **variables: str) -> Any:
         (folder / "script.mjs").write_text(
@@ -396,7 +396,7 @@ console.log(JSON.stringify({
 
 
 def test_what_a_test_in_javascript_asks(daemon: Daemon, script: Callable[..., Any]) -> None:
-    """One wait after the other, several mails, none, bytes, a score, deletion: as in Python."""
+    """JavaScript offers the same as Python: waits, several mails, bytes, scores, deletion."""
     sign_up(daemon, daemon.address("js"), "135790", invoice=b"%PDF 1")
     sign_up(daemon, daemon.address("js"), "246801")
     found = script(JAVASCRIPT)
@@ -435,7 +435,7 @@ console.log(JSON.stringify({ subjects, after, refused, wrong: [wrong.status, wro
 
 
 def test_events_in_javascript(daemon: Daemon, script: Callable[..., Any]) -> None:
-    """Each mail as it comes, then what follows; refused mail; an end; and what was asked wrong."""
+    """Events include mails in order, later mails, rejected mails, an end, and wrong requests."""
     for code in ("135790", "246801"):
         sign_up(daemon, daemon.address("js-events"), code)
     with pytest.raises(smtplib.SMTPResponseException):
@@ -456,7 +456,7 @@ console.log(JSON.stringify([await said(), await said()]));
 
 
 def test_another_server_in_javascript(script: Callable[..., Any]) -> None:
-    """Who answers otherwise than mailcheck is named; a Retry-After of no sense puts off shortly."""
+    """A server other than mailcheck is named, and an invalid Retry-After causes a short pause."""
     answers = [(503, b"busy", "soon"), (200, b"<html>Sign in</html>", ""), (200, b"[]", "")]
     with serving_answers(*answers) as url:
         page, other = script(ELSEWHERE, MAILCHECK_URL=url)
@@ -482,7 +482,7 @@ console.log(JSON.stringify([
 
 
 def test_what_can_not_be_meant_throws(script: Callable[..., Any]) -> None:
-    """Unknown options, milliseconds for seconds and a broken key are named; no key is printed."""
+    """Unknown options, milliseconds for seconds and a broken key are named without the key."""
     answers = script(WRONG)
     for said, words in zip(
         answers,
@@ -525,10 +525,10 @@ export async function typed(): Promise<string> {
 
 
 def test_the_types_are_those_of_the_library(folder: Path) -> None:
-    """TypeScript takes what is right and refuses what is not; no public method is without type."""
+    """TypeScript accepts correct code and rejects mistakes, and each public method has a type."""
     compiler = NODE_MODULES / "typescript" / "bin" / "tsc"
     if not compiler.exists():
-        pytest.skip("typescript is missing: run scripts/install-test-needs")
+        pytest.skip("typescript is not installed: run scripts/install-test-needs")
     (folder / "typed.mts").write_text(TYPED)
     options = ("--noEmit", "--strict", "--module", "nodenext", "--target", "es2022")
     command = [find_program("node", package="nodejs"), str(compiler), *options, "typed.mts"]
@@ -541,7 +541,7 @@ def test_the_types_are_those_of_the_library(folder: Path) -> None:
 
 
 def test_over_its_limit_a_program_is_told_what_to_do(tmp_path: Path) -> None:
-    """Where it may not wait, the client raises the service's own sentence."""
+    """A client that may not wait raises the message of the service."""
     with running_daemon(tmp_path, limits_requests_per_minute=2) as daemon:
         path = download(daemon, "mailcheck_client.py", tmp_path)
         program = (

@@ -1,4 +1,4 @@
-"""Somebody sets the machine's clock while the daemon runs: with libfaketime, for it alone."""
+"""The clock of the machine is set while the daemon runs (with libfaketime, for the daemon only)."""
 
 import smtplib
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.end_to_end
 
 @needs_faketime
 def test_a_clock_that_is_set_while_a_client_waits(tmp_path: Path) -> None:
-    """Set back by an hour or ahead by a day: a wait ends in time, and mail of before stays."""
+    """With the clock an hour back or a day ahead, a wait ends in time, and older mail stays."""
     clock = tmp_path / "clock"
     clock.write_text("+0")
     daemon = Daemon(tmp_path, environment=faketime(clock))

@@ -1,4 +1,4 @@
-"""Several daemons on one PostgreSQL and one Redis, driven by clients that know nothing of that."""
+"""Several daemons on one PostgreSQL and one Redis, used by clients as if they were one."""
 
 import contextlib
 import hashlib
@@ -42,21 +42,21 @@ pytestmark = pytest.mark.end_to_end
 
 
 def options_of(database: str, redis: RedisServer | None, **more: Any) -> dict[str, Any]:
-    """Give the options of one of several daemons."""
+    """Return the options of one of several daemons."""
     shared = {"storage_url": database, "ops_listen": [], "spamassassin_spamd": "off", **more}
     return shared if redis is None else {**shared, "cluster_redis": redis.url}
 
 
 @pytest.fixture(scope="module")
 def redis() -> Iterator[RedisServer]:
-    """A server that a test may kill, but must start again."""
+    """A server that a test may kill, but must restart."""
     with running_redis() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def wire(redis: RedisServer) -> Iterator[CuttableLink]:
-    """The second daemon's way to Redis."""
+    """The second daemon's connection to Redis."""
     with running_cuttable_link(redis.port) as laid:
         yield laid
 
@@ -68,7 +68,7 @@ def daemons(
     redis: RedisServer,
     wire: CuttableLink,
 ) -> Iterator[list[Daemon]]:
-    """Two daemons; the second one knows the key that the first one has made, and is 2 s ahead."""
+    """Two daemons; the second one has the key of the first one, and its clock is 2 s ahead."""
     folder = tmp_path_factory.mktemp("daemons")
     clock = folder / "clock"
     clock.write_text("+2" if LIBRARIES else "+0")
@@ -88,18 +88,18 @@ def send(port: int, recipient: str, subject: str) -> None:
 
 
 def send_raw(port: int, recipient: str, raw: bytes) -> None:
-    """Send a mail as it is."""
+    """Send the exact bytes as a mail."""
     with smtplib.SMTP(HOST, port, timeout=PATIENCE) as client:
         client.sendmail("a@example.com", [recipient], raw)
 
 
 def parked(daemon: Daemon, query: str) -> Pending:
-    """Begin to wait for mail; it is parked by then, else it would find mail at its first look."""
+    """Begin to wait for mail, and return when the request is parked."""
     return under_way(daemon, f"/inbox/wait?timeout=30{query}")
 
 
 def under_way(daemon: Daemon, path: str) -> Pending:
-    """Ask for what is answered later; a daemon that answers what was asked after it has begun."""
+    """Send a request, and return when the daemon has begun it, as a later response shows."""
     pending = daemon.ask("GET", path)
     time.sleep(0.2)
     daemon.total()
@@ -107,20 +107,20 @@ def under_way(daemon: Daemon, path: str) -> Pending:
 
 
 def assert_heard(here: Daemon, there: Daemon, subject: str) -> None:
-    """Wait on one daemon for what is sent to another: it is heard before the wait is over."""
+    """Check that a wait on one daemon ends with a mail that is sent to another."""
     pending = parked(here, f"&after={here.cursor()}")
     send(there.smtp_port, here.address("x"), subject)
     assert pending.answer().json["subject"] == subject
 
 
 def told_of_redis(daemon: Daemon) -> list[str]:
-    """Give what a daemon has said of Redis."""
+    """Return a daemon's log entries about Redis."""
     lines = (line.partition(" Redis: ")[2] for line in daemon.output().splitlines())
     return ["away" if line.startswith("away: ") else line for line in lines if line]
 
 
 def until_told(daemon: Daemon, wanted: str) -> None:
-    """Wait until this is the last that a daemon has said of Redis; it says each change once."""
+    """Wait for the last log entry of a daemon about Redis; each change is logged once."""
     daemon.wait_until(lambda: told_of_redis(daemon)[-1:] == [wanted])
     told = told_of_redis(daemon)
     assert told == [("away", "well again")[number % 2] for number in range(len(told))]
@@ -129,7 +129,7 @@ def until_told(daemon: Daemon, wanted: str) -> None:
 def test_a_wait_is_woken_by_mail_to_another_daemon(
     daemons: list[Daemon], redis: RedisServer
 ) -> None:
-    """With Redis by its hint, which is all that it gets; while that hangs or is gone it looks."""
+    """Redis wakes the wait; while Redis hangs or is down, the wait polls the store."""
     here, there = daemons
     assert_heard(here, there, "there")
     for fail, restore in ((redis.hang, redis.resume), (redis.kill, redis.start)):
@@ -144,7 +144,7 @@ def test_a_wait_is_woken_by_mail_to_another_daemon(
 
 
 def test_a_wait_for_many_gathers_what_came_to_several_daemons(daemons: list[Daemon]) -> None:
-    """Whichever took each mail in: they come oldest first, and the last one ends the wait."""
+    """Messages are oldest first, whichever daemon received them, and the last one ends the wait."""
     here, there = daemons
     cursor = here.cursor()
     send(there.smtp_port, here.address("many"), "first")
@@ -161,7 +161,7 @@ def test_a_wait_for_many_gathers_what_came_to_several_daemons(daemons: list[Daem
 
 
 def test_a_wait_for_none_hears_of_what_comes_to_another_daemon(daemons: list[Daemon]) -> None:
-    """A match that another daemon takes in, or refuses, ends it; other mail does not."""
+    """A match that another daemon receives or rejects ends the wait; other mail does not."""
     here, there = daemons
 
     def none(tag: str, seconds: int, cursor: str) -> Pending:
@@ -190,7 +190,7 @@ def test_a_wait_for_none_hears_of_what_comes_to_another_daemon(daemons: list[Dae
 
 @pytest.mark.long
 def test_a_daemon_that_is_cut_off_from_redis(daemons: list[Daemon], wire: CuttableLink) -> None:
-    """It can neither tell nor be told; all the same each wait ends: it looks."""
+    """Waits end without Redis too, because they poll the store."""
     here, there = daemons
     wire.cut()
     assert_heard(here, there, "untold")
@@ -203,7 +203,7 @@ def test_a_daemon_that_is_cut_off_from_redis(daemons: list[Daemon], wire: Cuttab
 
 @needs_faketime
 def test_no_clock_decides_what_a_wait_sees(daemons: list[Daemon]) -> None:
-    """A wait without a cursor on a daemon that is 2 s ahead sees what comes to one that is not."""
+    """A wait without a cursor on a daemon whose clock is ahead gets mail of the other daemon."""
     here, ahead = daemons
     pending = parked(ahead, "")
     send(here.smtp_port, here.address("x"), "from behind")
@@ -217,7 +217,7 @@ def test_no_clock_decides_what_a_wait_sees(daemons: list[Daemon]) -> None:
 
 
 def test_a_call_is_cancelled_through_another_daemon(daemons: list[Daemon]) -> None:
-    """A client of MCP cancels a wait by a message that the balancer gives to another daemon."""
+    """An MCP client's cancellation works at any daemon that the balancer selects."""
     here, there = daemons
     headers = {"Authorization": f"Bearer {here.key}", "Content-Type": "application/json"}
     headers |= {"Accept": "application/json, text/event-stream"}
@@ -254,14 +254,14 @@ def test_a_call_is_cancelled_through_another_daemon(daemons: list[Daemon]) -> No
 
 
 def test_limits_count_over_all_daemons(daemons: list[Daemon]) -> None:
-    """What is left of a key's limits goes down whichever daemon is asked."""
+    """The remaining requests of a key decrease with requests to any daemon."""
     answers = [one.get("/inbox") for one in (*daemons, *daemons)]
     left = [int(one.headers["x-ratelimit-daily-remaining"]) for one in answers]
     assert left == list(range(left[0], left[0] - 4, -1))
 
 
 def test_a_second_daemon_without_redis(tmp_path: Path, postgresql_database: str) -> None:
-    """It refuses to start, and says what to do."""
+    """The second daemon refuses to start, with advice."""
     options = options_of(postgresql_database, None)
     with (
         running_daemon(tmp_path / "one", **options),
@@ -271,12 +271,12 @@ def test_a_second_daemon_without_redis(tmp_path: Path, postgresql_database: str)
 
 
 def test_processes(tmp_path: Path, postgresql_database: str, redis: RedisServer) -> None:
-    """Two processes take turns on the same ports; one that is killed is replaced meanwhile."""
+    """Two processes share the same ports, and a killed one is replaced."""
     options = options_of(postgresql_database, redis, daemon_processes=2)
     metrics = free_ports(1)[0]
     options["ops_listen"] = f"{HOST}:{metrics}"
     with running_daemon(tmp_path, **options) as daemon:
-        daemon.wait_until(lambda: len(daemon.pids()) == 3)  # the second one begins after the first
+        daemon.wait_until(lambda: len(daemon.pids()) == 3)  # the second starts after the first
         children = daemon.pids()[1:]
         os.kill(children[1], signal.SIGKILL)
         for number in range(20):
@@ -325,24 +325,24 @@ class Cluster:
 
     @property
     def state(self) -> Any:
-        """What runs where."""
+        """The state file: processes and their ports."""
         return json.loads((self._folder / "var" / "cluster.json").read_text())
 
     def get(self, port: int, path: str) -> Any:
-        """Ask the API; nothing where there is no answer."""
+        """Send a request to the API, and return ``None`` if there is no response."""
         url = f"http://{HOST}:{port}/api/v1{path}"
         request = urllib.request.Request(url, headers={"X-API-Key": self._key})
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError:
-            return None  # nothing came in time, or the daemon can't tell: the cursor stays
+            return None  # timed out, or the daemon was killed: the cursor stays
         except (OSError, ValueError):
             time.sleep(0.1)
             return None
 
     def follow(self, cursor: str) -> None:
-        """Wait for all mail, now on this daemon and now on that one, by the cursor alone."""
+        """Wait for all mail, alternating between daemons, with the cursor only."""
         turn = 0
         while not self._is_over or set(self.sent) - set(self.heard):
             daemons = self.state["daemons"]
@@ -355,7 +355,7 @@ class Cluster:
             self.heard.setdefault(message["subject"], time.monotonic())
 
     def run(self, kills: list[str], seconds_each: float) -> None:
-        """Send and follow all the time, and kill one part after the other."""
+        """Send and wait all the time, and kill one part after another."""
         address = self.get(self.state["http"], "/inbox/address")
         follower = threading.Thread(target=self.follow, args=[address["cursor"]], daemon=True)
         follower.start()
@@ -376,7 +376,7 @@ class Cluster:
         follower.join(PATIENCE)
 
     def pid_of(self, part: str) -> int:
-        """Give the process of a part."""
+        """Return the process id of a part."""
         found = self.state
         for name in part.split("."):
             found = found[int(name) if name.isdigit() else name]
@@ -386,14 +386,14 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Everything on one machine, ended by Ctrl-C."""
+    """A cluster on one machine, ended by Ctrl-C."""
     running = Cluster(tmp_path)
     try:
         yield running
     finally:
         running.process.send_signal(signal.SIGINT)
         assert running.process.wait(60) == 0, (tmp_path / "log").read_text()
-        # As root PostgreSQL keeps its data in its own user's home, which no test folder is.
+        # As root, PostgreSQL keeps its data in the home of its own user, outside the test folder.
         digest = hashlib.sha256(str((tmp_path / "var" / "cluster").resolve()).encode()).hexdigest()
         name = f"mailcheck-cluster-{digest[:8]}"
         shutil.rmtree(Path("/var/lib/postgresql") / name, ignore_errors=True)
@@ -411,14 +411,14 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     ],
 )
 def test_any_part_is_killed(cluster: Cluster, kills: list[str], seconds_each: float) -> None:
-    """Nothing that was acknowledged is lost, whichever part of ``make cluster`` is killed."""
+    """No acknowledged mail is lost, whichever part of ``make cluster`` is killed."""
     cluster.run(kills, seconds_each)
     assert len(cluster.sent) > 10
     assert set(cluster.sent) <= set(cluster.heard)
 
 
 def test_greylisting_goes_over_daemons(daemons: list[Daemon]) -> None:
-    """A sender that comes again at another daemon is known there."""
+    """A greylisted sender that returns to another daemon is known there."""
     address = daemons[0].address("fault.greylist-600")
     waits = []
     for daemon in daemons:
@@ -429,12 +429,12 @@ def test_greylisting_goes_over_daemons(daemons: list[Daemon]) -> None:
         assert code == 451
         waits.append(int(text.decode().split()[-2]))
     assert waits[0] == 600
-    if LIBRARIES:  # the second one's clock is 2 s ahead
+    if LIBRARIES:  # the clock of the second one is 2 s ahead
         assert waits[1] < 600
 
 
 def test_events_go_over_daemons(daemons: list[Daemon]) -> None:
-    """A stream at one daemon tells of mail to another, and goes on at that one, without a gap."""
+    """A stream has the mail of other daemons, and can be resumed at one without a gap."""
     here, there = daemons
     cursor = here.cursor()
     heard: list[str] = []

@@ -1,4 +1,4 @@
-"""Deliverability tests of several daemons: each is analysed once, also those of one that dies."""
+"""Deliverability tests on several daemons: each is analysed once, also after a crash."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ from tests.servers.postgresql import TEMPLATE, PostgresqlServer
 from tests.servers.redis import running_redis
 
 TAKEN_OVER = 40.0
-"""Seconds after which the tests of a dead daemon have their reports from another one."""
+"""Seconds until another daemon has completed the tests of a dead one."""
 
 ANALYSED = re.compile(r'mailcheck_analyses_total\{outcome="(\w+)"\} (\d+)')
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.end_to_end
 
 @contextlib.contextmanager
 def stopped(daemon: Daemon) -> Iterator[None]:
-    """Let a daemon do nothing as long as the context lasts."""
+    """Stop a daemon until the context ends."""
     os.killpg(daemon.process.pid, signal.SIGSTOP)
     try:
         yield
@@ -44,12 +44,12 @@ def stopped(daemon: Daemon) -> Iterator[None]:
 
 
 def address_of(server: Server) -> str:
-    """Write where a name server is, as `[dns] resolvers` has it."""
+    """Return the address of a name server for `[dns] resolvers`."""
     return f"{server.host}:{server.port}"
 
 
 class Two:
-    """Two daemons on one database: a good one, and one that can be made unable to finish."""
+    """Two daemons on one database, one of which can be prevented from finishing analyses."""
 
     def __init__(
         self, folder: Path, postgresql: PostgresqlServer, redis_url: str, names: Server
@@ -69,38 +69,38 @@ class Two:
         self._folder = folder
 
     def running(self, name: str, **options: Any) -> contextlib.AbstractContextManager[Daemon]:
-        """Run one of them as long as the context lasts; the second is to know the first's key."""
+        """Run one of them until the context ends; the second needs the first one's key."""
         listen = f"{HOST}:{self._metrics[name]}"
         return running_daemon(
             self._folder / name, **{**self.options, "ops_listen": [listen], **options}
         )
 
     def analysed(self, name: str) -> dict[str, int]:
-        """Say how many analyses a daemon has ended, by their outcome."""
+        """Return the number of a daemon's finished analyses, by outcome."""
         url = f"http://{HOST}:{self._metrics[name]}/metrics"
         text = urllib.request.urlopen(url, timeout=60).read().decode()
         return {outcome: int(count) for outcome, count in ANALYSED.findall(text)}
 
     def attempts(self) -> list[int]:
-        """Say how often the analysis of each test was begun, by the database."""
+        """Return how often the analysis of each test was begun, from the database."""
         sql = "SELECT attempts FROM deliverability_test WHERE state <> 'pending' ORDER BY attempts"
         return [attempts for (attempts,) in self._postgresql.run(sql, self._database)]
 
     def let_leases_end(self) -> None:
-        """Have the time over for which daemons have taken tests; the database's clock counts."""
+        """Let the leases of all tests expire; the clock of the database counts."""
         sql = f"UPDATE deliverability_test SET lease_until = lease_until - {LEASE}"
         self._postgresql.run(sql, self._database)
 
 
 @pytest.fixture
 def two(tmp_path: Path, postgresql_server: PostgresqlServer) -> Iterator[Two]:
-    """Daemons that know the sender of all mails."""
+    """Daemons whose name server knows the sender of all mails."""
     with running_redis() as redis, running_name_server(MemoryZone(RECORDS)) as names:
         yield Two(tmp_path, postgresql_server, redis.url, names)
 
 
 def test_each_test_is_analysed_once(two: Two) -> None:
-    """Mail comes in by both, and all are told that tests wait: one of them takes each."""
+    """Mail arrives at both daemons, both are notified of tests, and one analyses each of them."""
     with two.running("one") as one, two.running("other", accounts_bootstrap_key=one.key) as other:
         tests = [generate(one) for _ in range(24)]
         for number, test in enumerate(tests):
@@ -114,8 +114,8 @@ def test_each_test_is_analysed_once(two: Two) -> None:
 
 
 def test_a_daemon_dies_with_tests(two: Two) -> None:
-    """They move to another one within 40 s, who waits there gets their reports, and none of
-    either daemon's tests is analysed twice.
+    """Its tests move to the other daemon within 40 s, waits there get the reports, and no test is
+    analysed twice.
     """
     with (
         running_holding_name_server(two.names, ["."]) as held,
@@ -125,8 +125,8 @@ def test_a_daemon_dies_with_tests(two: Two) -> None:
         held.release()
         tests = [generate(dying) for _ in range(4)]
         own = generate(heir)
-        held.hold()  # from now on its analyses wait for answers
-        with stopped(heir):  # else it would take some of them
+        held.hold()  # its analyses wait for DNS answers from now on
+        with stopped(heir):  # otherwise it would take some of them
             with smtplib.SMTP(HOST, dying.smtp_port, "good.test") as client:
                 client.sendmail("ann@good.test", [test["email"] for test in tests], MAIL)
             dying.wait_until(lambda: two.attempts() == [1] * len(tests))
@@ -140,6 +140,6 @@ def test_a_daemon_dies_with_tests(two: Two) -> None:
         assert time.monotonic() - began < TAKEN_OVER
         assert {report["status"] for report in reports} == {"completed"}
         assert [verdict(heir, test["testId"]) for test in tests] == [expected] * len(tests)
-        # Twice begun, once by the dead: it has ended none of them.
+        # Begun twice, once by the dead daemon, which completed none of them.
         assert two.analysed("other") == {"completed": len(tests) + 1}
         assert two.attempts() == [1] + [2] * len(tests)

@@ -1,5 +1,5 @@
-"""Watches of several daemons: each run is one daemon's, each alert is told once, and one that dies
-leaves its runs to another.
+"""Watches on several daemons: each run belongs to one daemon, each alert is sent once, and the runs
+of a crashed daemon move to another one.
 """
 
 import json
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.end_to_end
 
 
 class World(Two):
-    """Two daemons that watch an address; the questions of the first can be held back."""
+    """Two daemons that watch an address; DNS answers to the first one can be delayed."""
 
     def __init__(
         self,
@@ -50,34 +50,34 @@ class World(Two):
         self._publish()
 
     def runs(self, *names: str) -> int:
-        """Say how many runs daemons have ended."""
+        """Return the number of finished runs."""
         urls = [f"http://{HOST}:{self._metrics[name]}/metrics" for name in names]
         texts = [urllib.request.urlopen(url, timeout=60).read().decode() for url in urls]
         return sum(int(count) for text in texts for count in RUNS.findall(text))
 
     def let_it_be_due(self) -> None:
-        """Have the interval over."""
+        """Let the interval end."""
         self._postgresql.run("UPDATE watch SET next_run_at = 1", self._database)
 
     def let_its_lease_end(self) -> None:
-        """Have the time over for which a daemon has taken it."""
+        """Let the lease of the watch expire."""
         self._postgresql.run("UPDATE watch SET held_until = 1", self._database)
 
     def is_taken(self) -> bool:
-        """Tell whether a daemon runs the watch now."""
+        """Return whether a daemon is running the watch."""
         sql = "SELECT holder IS NOT NULL FROM watch"
         return self._postgresql.run(sql, self._database) == [(True,)]
 
 
 def told(daemon: Daemon) -> list[str]:
-    """Give the subjects of the mails about alerts, oldest first."""
+    """Return the subjects of alert mails, oldest first."""
     listed = daemon.get("/inbox/messages", tag="watch-alerts").json["messages"]
     return [message["subject"] for message in reversed(listed)]
 
 
 @pytest.fixture
 def world(tmp_path: Path, postgresql_server: PostgresqlServer) -> Iterator[World]:
-    """An address whose name is right, and lists that live."""
+    """An address with correct reverse DNS, and working blocklists."""
     zone = MemoryZone({NAME.rstrip("."): {"A": [TARGET]}, REVERSE: {"PTR": [NAME]}})
     publish_list_test_entries(zone)
     with (
@@ -88,13 +88,13 @@ def world(tmp_path: Path, postgresql_server: PostgresqlServer) -> Iterator[World
         held.release()
         world = World(tmp_path, postgresql_server, redis.url, held, zone, publish)
         world.options["dns_resolvers"] = [address_of(names)]
-        world.options["environment"] = accelerated()  # they look, and tell, each some seconds
+        world.options["environment"] = accelerated()  # they poll every few seconds
         yield world
 
 
 def test_a_watch_is_run_by_one_and_goes_on_when_that_dies(world: World) -> None:
-    """Each interval has one run, and each alert one mail, whichever daemon it is asked of; what
-    one that is killed had begun another ends.
+    """Each interval has one run, and each alert one mail, whichever daemon is asked. Another daemon
+    finishes the run of a killed one.
     """
     dns = [address_of(world.held.server)]
     with (
@@ -111,8 +111,8 @@ def test_a_watch_is_run_by_one_and_goes_on_when_that_dies(world: World) -> None:
         assert world.runs("one", "other") == 2
 
         world.name_is(NAME)
-        with stopped(heir):  # else it might take it
-            world.held.hold()  # from now on the run waits for answers
+        with stopped(heir):  # otherwise it could take the watch
+            world.held.hold()  # the run waits for DNS answers from now on
             world.let_it_be_due()
             dying.wait_until(world.is_taken)
             before = world.runs("one")
@@ -123,5 +123,5 @@ def test_a_watch_is_run_by_one_and_goes_on_when_that_dies(world: World) -> None:
         assert before + world.runs("other") == 3
         (alert,) = heir.get(path).json["alerts"]
         assert alert["ending"]
-        # That it is over may wait for the pause between two mails.
+        # The mail about the end of the problem may be delayed by the pause between two mails.
         assert told(heir).count(mail["subject"]) == 1

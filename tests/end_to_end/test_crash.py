@@ -1,4 +1,4 @@
-"""kill -9 in the middle of load: what was acknowledged is there, all else is whole or not there."""
+"""kill -9 under load: acknowledged mail is stored, and other mail is stored whole or not at all."""
 
 import contextlib
 import os
@@ -33,17 +33,17 @@ ROUNDS = 4
 SOAK_ROUNDS = 100
 CHILD_ROUNDS = 5
 CHILD = "a child"
-AT_LAST = 60.0  # seconds for a reply: ten on a machine that has nothing else to do
+AT_LAST = 60.0  # seconds for a reply; an otherwise idle machine needs ten
 SHORTEST_LOAD, LONGEST_LOAD = 0.05, 0.30  # seconds
 
 
 def test_killed_under_load(daemon: Daemon) -> None:
-    """After each kill every mail that got 250 is there byte for byte, and none is there in part."""
+    """After each kill every acknowledged mail is stored byte for byte, and none is partial."""
     load = start_load(daemon)
     cursor, total = daemon.cursor(), 0
     for number in range(ROUNDS):
         before = set(load.acknowledged)
-        # All at once, as when power fails; or the daemon alone, its children survive it.
+        # Kill all processes as in a power failure, or the first one alone.
         kill = daemon.kill if number % 2 else daemon.kill_first
         load.run(random.uniform(SHORTEST_LOAD, LONGEST_LOAD), kill)
         daemon.start()
@@ -57,9 +57,9 @@ def test_killed_under_load(daemon: Daemon) -> None:
 
 @pytest.mark.soak
 def test_any_process_at_any_moment(daemon: Daemon) -> None:
-    """However often any of its processes is killed, what got 250 is there once, and all else whole.
+    """After kills of any process acknowledged mail is stored once, and other mail whole or not.
 
-    What got 451 is not there: it is sent again, and is there once then.
+    A mail with a 451 is not stored, so that it is stored once when it is sent again.
     """
     load = start_load(daemon)
     cursor, total = daemon.cursor(), 0
@@ -85,7 +85,7 @@ def test_any_process_at_any_moment(daemon: Daemon) -> None:
 
 
 def kill_child(daemon: Daemon, load: Load, prefix: str, seconds: float) -> None:
-    """Kill any child while mail is sent, each until it is taken."""
+    """Kill any child process while mails are sent, each until it is accepted."""
     is_over = threading.Event()
     with ThreadPoolExecutor(SENDERS) as senders:
         sending = [
@@ -101,9 +101,9 @@ def kill_child(daemon: Daemon, load: Load, prefix: str, seconds: float) -> None:
 
 
 def test_killed_children(daemon: Daemon) -> None:
-    """When processes of the daemon's own are killed mail is put off, no more, and it goes on.
+    """When child processes are killed, mail gets at most a temporary error, and service continues.
 
-    What was put off is not stored: sent again it would be there twice.
+    A mail with a temporary error is not stored, so that a retry does not store it twice.
     """
     load = start_load(daemon)
     is_over = threading.Event()
@@ -138,7 +138,7 @@ def test_killed_children(daemon: Daemon) -> None:
 
 
 def test_a_writer_that_does_not_answer(hurried_daemon: Daemon) -> None:
-    """It is replaced: each mail gets its reply, and is stored once or not at all."""
+    """The writer is replaced, each mail gets its reply, and is stored once or not at all."""
     daemon = hurried_daemon
     load = start_load(daemon)
     cursor = daemon.cursor()
@@ -160,7 +160,7 @@ def test_a_writer_that_does_not_answer(hurried_daemon: Daemon) -> None:
 
 
 def send_each_until_taken(load: Load, name: str, is_over: threading.Event) -> float:
-    """Send mails, each again until it is taken; gives the seconds of the slowest reply."""
+    """Send mails, each until it is accepted, and return the seconds of the slowest reply."""
     choices, slowest, number = random.Random(name), 0.0, 0
     with smtplib.SMTP(HOST, load.daemon.smtp_port) as client:
         while not is_over.is_set():

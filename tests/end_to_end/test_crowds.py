@@ -1,4 +1,4 @@
-"""Many clients at once, some of them slow or silent: nobody is lost, nobody waits for another."""
+"""Many clients at once, some of them slow or silent: all are served, and none delays another."""
 
 import contextlib
 import random
@@ -18,12 +18,12 @@ pytestmark = [pytest.mark.end_to_end, pytest.mark.soak]
 IDLE_CLIENTS = 1_000
 HTTP_CLIENTS = 2_000
 WAITERS = 200
-PATIENCE = 60.0  # seconds: far more than is needed, and less than a hang
+PATIENCE = 60.0  # seconds: far more than needed, but it ends a hang
 
 
 @pytest.fixture(autouse=True)
 def many_files() -> Iterator[None]:
-    """Let this process have as many sockets as the tests need."""
+    """Let this process open as many sockets as the tests need."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield
@@ -36,12 +36,12 @@ def connect(port: int) -> socket.socket:
 
 
 def mail(subject: str, body: str) -> bytes:
-    """Write a mail."""
+    """Return a mail."""
     return f"From: shop@example.com\r\nSubject: {subject}\r\n\r\n{body}\r\n".encode()
 
 
 def test_idle_smtp_clients(shared_daemon: Daemon) -> None:
-    """A thousand connections that say nothing are all greeted, and a neighbour works on."""
+    """A thousand silent connections are all greeted, while another client is served."""
     recipient, before = shared_daemon.address(), shared_daemon.total()
     with contextlib.ExitStack() as connections:
         idle = [
@@ -55,7 +55,7 @@ def test_idle_smtp_clients(shared_daemon: Daemon) -> None:
 
 
 def test_slow_sender(shared_daemon: Daemon) -> None:
-    """A mail that comes in octet by octet is stored whole, and holds no neighbour up."""
+    """A mail that arrives octet by octet is stored whole, and does not delay other clients."""
     recipient, raw = shared_daemon.address(), mail("slow", "..and a dot")
     with smtplib.SMTP(HOST, shared_daemon.smtp_port, timeout=PATIENCE) as slow:
         slow.ehlo()
@@ -76,7 +76,7 @@ def test_slow_sender(shared_daemon: Daemon) -> None:
 
 
 def test_http_connections_at_once(shared_daemon: Daemon) -> None:
-    """Two thousand clients that connect at the same moment are all accepted and answered."""
+    """Two thousand clients that connect at the same time are all accepted and answered."""
     request = (
         f"GET {API}/inbox/address HTTP/1.1\r\nHost: x\r\nX-API-Key: {shared_daemon.key}\r\n\r\n"
     )
@@ -93,7 +93,7 @@ def test_http_connections_at_once(shared_daemon: Daemon) -> None:
 
 
 def test_parallel_waits(shared_daemon: Daemon) -> None:
-    """Of 200 waits at once, each for its own tag, each gets its own mail, in whatever order."""
+    """200 waits at once, each for its own tag, each get their own mail in any order."""
     tags = [f"signup-{number}" for number in range(WAITERS)]
     cursor = shared_daemon.cursor()
     waits = {tag: shared_daemon.ask("GET", f"/inbox/wait?tag={tag}&after={cursor}") for tag in tags}

@@ -1,4 +1,4 @@
-"""The dashboard of a real daemon: its password, its cookies, and what it gives to paste."""
+"""The dashboard of a real daemon: its password, its cookies, and its commands to copy."""
 
 import os
 import re
@@ -21,7 +21,7 @@ LONGEST = 60  # seconds
 
 
 class Visitor:
-    """Somebody at a browser without scripts."""
+    """A user with a browser without scripts."""
 
     def __init__(self, daemon: Daemon) -> None:
         self._base = f"http://{HOST}:{daemon.http_port}"
@@ -29,7 +29,7 @@ class Visitor:
         self.page = ""
 
     def open(self, path: str, **form: str) -> str:
-        """Open a page, or send the form that the last one showed."""
+        """Open a page, or submit the form of the current page."""
         data = None
         if form:
             token = re.search(r'name="form-token" value="([^"]+)"', self.page)
@@ -41,14 +41,14 @@ class Visitor:
         return self.page
 
     def pasted(self, name: str) -> str:
-        """Give what a box with commands holds."""
+        """Return the text of a box with commands."""
         found = re.search(rf'<pre id="{name}"[^>]*>(.*?)</pre>', self.page, re.DOTALL)
         assert found is not None
         return unescape(found[1])
 
 
 def sign_in(daemon: Daemon) -> Visitor:
-    """Be the first account's owner, signed in with what the first start left."""
+    """Return a visitor, signed in as the first account with the password of the first start."""
     path = daemon.folder / "var" / "dashboard-password"
     assert path.stat().st_mode & 0o777 == 0o600
     visitor = Visitor(daemon)
@@ -59,7 +59,7 @@ def sign_in(daemon: Daemon) -> Visitor:
 
 
 def test_the_first_password(shared_daemon: Daemon) -> None:
-    """The first start says where the dashboard is and where its password lies, not the password."""
+    """The first start prints the URL and the password's file, but not the password."""
     printed = shared_daemon.output()
     assert f"dashboard    http://{HOST}:{shared_daemon.http_port}/\n" in printed
     assert "sign in as developer, password: in var/dashboard-password" in printed
@@ -68,7 +68,7 @@ def test_the_first_password(shared_daemon: Daemon) -> None:
 
 
 def test_the_first_mail(daemon: Daemon) -> None:
-    """The command that an empty inbox shows sends a mail that comes in whole."""
+    """The command on the page of an empty inbox sends a mail that arrives."""
     find_program("curl")
     command = sign_in(daemon).pasted("first-mail")
     cursor = daemon.cursor()
@@ -80,7 +80,7 @@ def test_the_first_mail(daemon: Daemon) -> None:
 
 
 def program_of(visitor: Visitor, snippet: str, folder: Path) -> list[str]:
-    """Create a key, and write a snippet and the library it needs; gives how to run it."""
+    """Create a key, write a snippet and its library, and return the command that runs it."""
     visitor.open("/keys")
     visitor.open("/keys", name=f"for {snippet}")
     text = visitor.pasted(f"snippet-{snippet}")
@@ -96,7 +96,7 @@ def program_of(visitor: Visitor, snippet: str, folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("snippet", ["curl", "python", "javascript"])
 def test_what_is_pasted_works(shared_daemon: Daemon, snippet: str, tmp_path: Path) -> None:
-    """Each program, as it is shown beside a new key, waits for a mail and prints its code."""
+    """Each program beside a new key waits for a mail and prints its code."""
     command = program_of(sign_in(shared_daemon), snippet, tmp_path)
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
@@ -115,7 +115,7 @@ def test_what_is_pasted_works(shared_daemon: Daemon, snippet: str, tmp_path: Pat
 
 
 def test_the_pasted_pytest_runs(shared_daemon: Daemon, tmp_path: Path) -> None:
-    """The test beside a new key gets the mail of a sign-up, by the settings above it."""
+    """The test beside a new key gets the mail of a sign-up with the settings above it."""
     program_of(sign_in(shared_daemon), "pytest", tmp_path)
     pasted = (tmp_path / "test_pasted.py").read_text()
     sign_up = (
@@ -141,7 +141,7 @@ def test_the_pasted_pytest_runs(shared_daemon: Daemon, tmp_path: Path) -> None:
 
 
 def write_mail(daemon: Daemon, recipient: str) -> str:
-    """Write the command that sends a mail."""
+    """Return a command that sends a mail."""
     return (
         r"printf 'Subject: Hi\n\nYour code is 482913\n' | curl -s --crlf -T - "
         f"smtp://{HOST}:{daemon.smtp_port} --mail-from a@example.com --mail-rcpt {recipient}"

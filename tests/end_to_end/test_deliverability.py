@@ -1,7 +1,7 @@
-"""Deliverability tests as a new user tries them: swaks sends, over TLS, as a host of the Internet.
+"""Deliverability tests with swaks, which sends over TLS as a host on the Internet.
 
-One real name server holds a perfect sender and senders with one fault each;
-the daemon believes swaks on loopback which host it is (XCLIENT).
+One real name server has a perfect sender and senders with one fault each. swaks on loopback tells
+the daemon with XCLIENT which host it represents.
 """
 
 import json
@@ -25,11 +25,11 @@ HOST_NAME = "mailcheck.example"
 DEADLINE = 60.0
 
 GTUBE = b"XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X"
-"""What every content filter calls spam (SpamAssassin's own test)."""
+"""A text that every content filter classifies as spam (SpamAssassin's own test)."""
 
 
 class World:
-    """A daemon, what sends to it, and the command line beside it with the same settings."""
+    """A daemon, senders to it, and the command line with the same settings."""
 
     def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon
@@ -37,7 +37,7 @@ class World:
     def send(
         self, sender: Sender, recipient: str, raw: bytes = b""
     ) -> "subprocess.CompletedProcess[str]":
-        """Send a sender's mail with swaks, or the bytes that are given; gives what it said."""
+        """Send a sender's mail or the given bytes with swaks, and return its result."""
         mail = self.daemon.folder / "mail.eml"
         mail.write_bytes(raw or sender.mail())
         done = subprocess.run(
@@ -59,7 +59,7 @@ class World:
         return done
 
     def generate(self) -> Any:
-        """Make a test."""
+        """Create a test."""
         return self.daemon.request("POST", "/test/generate").json
 
     def when_done(self, test_id: str) -> Any:
@@ -69,7 +69,7 @@ class World:
         return answer.json
 
     def scored(self, sender: Sender) -> Any:
-        """Send a sender's mail to a new test; gives the completed test."""
+        """Send a sender's mail to a new test, and return the completed test."""
         made = self.generate()
         self.send(sender, made["email"])
         return self.when_done(made["testId"])
@@ -89,13 +89,13 @@ class World:
 
 @pytest.fixture(scope="module")
 def dns() -> Iterator[str]:
-    """The name server of all senders and lists."""
+    """The address of the name server of all senders and blocklists."""
     with running_name_server(zone_of_all()) as server:
         yield f"{server.host}:{server.port}"
 
 
 def options(folder: Path, dns: str) -> dict[str, Any]:
-    """Give the daemon's options."""
+    """Return the options of the daemon."""
     certificate, key = Authority().issue(HOST_NAME).write_to(folder)
     return {
         "dns_resolvers": [dns],
@@ -107,22 +107,22 @@ def options(folder: Path, dns: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory, dns: str) -> Iterator[World]:
-    """Run the world once, without a content filter, for the tests of this module."""
+    """Run the daemon once, without a content filter, for the tests of this module."""
     folder = tmp_path_factory.mktemp("deliverability")
     with running_daemon(folder, **options(folder, dns), spamassassin_spamd="off") as daemon:
         yield World(daemon)
 
 
 def faults(found: Any) -> dict[str, float]:
-    """Give what takes points off, by the id of the finding."""
+    """Return the deductions by the id of the finding."""
     return {one["id"]: one["points"] for one in found["deductions"]}
 
 
 @pytest.mark.parametrize("name", SENDERS)
 def test_each_fault_costs_what_is_published(world: World, name: str) -> None:
-    """A perfect sender gets 10.0; a fault names itself and costs what is published.
+    """A perfect sender gets 10.0; a fault has its own finding and its published deduction.
 
-    The same mail gets the same over REST, on the command line, and by a recheck.
+    The same mail has the same result over REST, on the command line, and after a recheck.
     """
     sender = SENDERS[name]
     found = world.scored(sender)
@@ -136,7 +136,7 @@ def test_each_fault_costs_what_is_published(world: World, name: str) -> None:
 
 
 def judged_by_command(world: World, sender: Sender, test_id: str) -> tuple[dict[str, float], float]:
-    """Give what ``mailcheck score`` says of the mail that a test has received."""
+    """Return the result of ``mailcheck score`` for the mail that a test has received."""
     headers = {"Accept": "message/rfc822"}
     raw = world.daemon.request("GET", f"/test/{test_id}/raw", headers)
     file = world.daemon.folder / "received.eml"
@@ -165,7 +165,7 @@ def test_the_session_is_in_the_report(world: World) -> None:
 
 
 def test_a_preflight_shows_that_the_fix_works(world: World) -> None:
-    """The record that a deduction proposes gives the points back before it is published."""
+    """The record that a deduction proposes restores its points before it is published."""
     found = world.scored(SENDERS["no-dmarc"])
     (deduction,) = found["deductions"]
     body = json.dumps({"records": [deduction["record"]]}).encode()
@@ -184,9 +184,9 @@ def test_a_preflight_shows_that_the_fix_works(world: World) -> None:
 
 
 def test_an_address_is_used_once(world: World) -> None:
-    """The identical mail again is taken and changes nothing; another one is refused."""
+    """The identical mail is accepted again without effect, and another one is rejected."""
     made = world.generate()
-    raw = SENDERS["perfect"].mail()  # once: a signature tells its second
+    raw = SENDERS["perfect"].mail()  # once, since a signature contains its time
     world.send(SENDERS["perfect"], made["email"], raw)
     found = world.when_done(made["testId"])
     world.send(SENDERS["perfect"], made["email"], raw)
@@ -196,7 +196,7 @@ def test_an_address_is_used_once(world: World) -> None:
 
 
 def test_a_message_of_the_inbox_says_who_vouches_for_it(world: World) -> None:
-    """Mail to the inbox has the same results as information, and can be scored as well."""
+    """Mail in the inbox has the same results as information, and can be scored as well."""
     world.send(SENDERS["altered"], world.daemon.address("a"))
     listed = world.daemon.get("/inbox/messages", tag="a").json["messages"][0]
     found = world.daemon.get(f"/inbox/messages/{listed['id']}").json["authentication"]
@@ -207,7 +207,7 @@ def test_a_message_of_the_inbox_says_who_vouches_for_it(world: World) -> None:
 
 
 def test_with_the_content_filter(tmp_path: Path, dns: str) -> None:
-    """With SpamAssassin as the daemon starts it nothing is undetermined, and spam is spam."""
+    """With the SpamAssassin that the daemon starts every check is determined, and spam is found."""
     perfect = SENDERS["perfect"]
     spammer = replace(perfect, writes=lambda raw: raw + GTUBE + b"\r\n")
     with running_daemon(tmp_path, **options(tmp_path, dns)) as daemon:

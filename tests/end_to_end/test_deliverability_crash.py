@@ -1,4 +1,4 @@
-"""kill -9 in the middle of an analysis: after the restart the test ends with the same verdict."""
+"""kill -9 during an analysis: after the restart the test completes with the same verdict."""
 
 import smtplib
 import socket
@@ -16,7 +16,7 @@ from tests.servers.name_server import running_name_server
 pytestmark = pytest.mark.end_to_end
 
 KILLS = 2
-"""Attempts that a test has but one: the last of them must do."""
+"""All attempts of a test but one, so that the last one must succeed."""
 
 RECORDS = {
     "good.test": {"A": ["127.0.0.1"], "MX": ["10 good.test."], "TXT": ["v=spf1 a -all"]},
@@ -33,7 +33,7 @@ MAIL = (
 
 @pytest.fixture
 def silence() -> Iterator[str]:
-    """A name server that never answers: what asks it is still asking when the daemon is killed."""
+    """The address of a name server that never answers, so that analyses never end."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         datagrams.bind((HOST, 0))
         yield f"{HOST}:{datagrams.getsockname()[1]}"
@@ -41,7 +41,7 @@ def silence() -> Iterator[str]:
 
 @pytest.fixture
 def answers() -> Iterator[str]:
-    """A name server that knows the sender."""
+    """The address of a name server that knows the sender."""
     with running_name_server(MemoryZone(RECORDS)) as server:
         yield f"{server.host}:{server.port}"
 
@@ -60,24 +60,24 @@ def daemon(tmp_path: Path, answers: str) -> Iterator[Daemon]:
 
 
 def generate(daemon: Daemon) -> Any:
-    """Make a test."""
+    """Create a test."""
     return daemon.request("POST", "/test/generate").json
 
 
 def send(daemon: Daemon, address: str) -> None:
-    """Send the mail; the reply to it says that it is on disk."""
+    """Send the mail, which is on disk when its reply arrives."""
     with smtplib.SMTP(HOST, daemon.smtp_port, "good.test") as client:
         client.sendmail("ann@good.test", [address], MAIL)
 
 
 def status(daemon: Daemon, test_id: str) -> str:
-    """Give the status of a test."""
+    """Return the status of a test."""
     status: str = daemon.get(f"/test/{test_id}").json["status"]
     return status
 
 
 def verdict(daemon: Daemon, test_id: str) -> Any:
-    """Wait for the report; gives what it says of the mail."""
+    """Wait for the report, and return its verdict."""
     tested = daemon.get(f"/test/{test_id}/wait", timeout=60).json
     assert tested["status"] == "completed", tested
     checks = {
@@ -88,9 +88,9 @@ def verdict(daemon: Daemon, test_id: str) -> Any:
 
 
 def test_killed_while_it_analyses(daemon: Daemon, answers: str, silence: str) -> None:
-    """A test whose analysis was killed is taken up at the start, and ends as if nothing had been.
+    """A test whose analysis was killed is resumed at the start, with an unchanged result.
 
-    A daemon that stops in order costs it no attempt at all.
+    A regular stop of the daemon does not count as an attempt.
     """
     reference = generate(daemon)
     send(daemon, reference["email"])
@@ -116,7 +116,7 @@ def test_killed_while_it_analyses(daemon: Daemon, answers: str, silence: str) ->
 
 
 def test_killed_as_soon_as_it_has_the_mail(daemon: Daemon, answers: str) -> None:
-    """Whenever the daemon dies after its 250, the mail is the test's, and gets its report."""
+    """The test has its mail and gets its report whenever the daemon dies after its 250."""
     expected = None
     for number in range(5):
         test = generate(daemon)
@@ -127,6 +127,6 @@ def test_killed_as_soon_as_it_has_the_mail(daemon: Daemon, answers: str) -> None
         found = verdict(daemon, test["testId"])
         expected = expected or found
         assert found == expected
-        # A sender that did not hear the 250 sends again.
+        # A sender that did not get the 250 sends again.
         send(daemon, test["email"])
         assert status(daemon, test["testId"]) == "completed"

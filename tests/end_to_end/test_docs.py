@@ -1,7 +1,7 @@
-"""The commands of README and docs/, as a reader would paste them: each page from top to bottom.
+"""The commands of README and docs/, run as a reader would: each page from top to bottom.
 
-They run beside one daemon in a world of one good domain, example.com, with name server, blocklists
-and registry. Blocks that something else runs say so; see ``tests/docs/blocks.py``.
+They run beside one daemon with a good domain, example.com, and a name server, blocklists and a
+registry. Blocks that another program runs say so; see ``tests/docs/blocks.py``.
 """
 
 import os
@@ -43,7 +43,7 @@ SHELL = r"""
 set -E -u -o pipefail
 failed() {
     case "$1 $2" in
-        # What a check says of its object is no failure of the command.
+        # The result of a check is not a failure of the command.
         [13]\ mailcheck\ test*|[13]\ mailcheck\ score*|[13]\ mailcheck\ doctor*) ;;
         *) echo "status $1 of: $2" >&2; exit "$1" ;;
     esac
@@ -60,7 +60,7 @@ PAGES = [
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon in a world in which everything that it asks has an answer."""
+    """A daemon with an answer to each of its queries."""
     folder = tmp_path_factory.mktemp("world")
     (folder / "mail.eml").write_bytes(MAIL)
     zone = MemoryZone(RECORDS)
@@ -74,7 +74,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def script_of(page: Path, daemon: Daemon) -> str:
-    """Put the page's shell together, with the ports of a daemon in the place of the usual ones."""
+    """Return the shell commands of a page, with the ports of a daemon instead of the usual ones."""
     pieces = [SHELL]
     for block in read_blocks(page):
         if block.is_run_with_its_page:
@@ -91,7 +91,7 @@ def script_of(page: Path, daemon: Daemon) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_works_as_it_is_written(page: Path, world: Daemon) -> None:
-    """Every command of the page does what it is for, after those above it; none fails."""
+    """Every command of the page succeeds and has its effect after those above it."""
     for program in ("curl", "swaks"):
         find_program(program)
     url = f"http://{HOST}:{world.http_port}"
@@ -145,7 +145,7 @@ const signUp = (email) => transport.sendMail(mailOf(email));
 
 
 def snippets(language: str) -> list[str]:
-    """Give what this file runs of the page for testers, beside its shell."""
+    """Return the code blocks of the page for testers that this file runs, beside its shell."""
     return [
         block.text
         for block in read_blocks(ROOT / "docs" / "testing.md")
@@ -154,7 +154,7 @@ def snippets(language: str) -> list[str]:
 
 
 def run_in(folder: Path, daemon: Daemon, *command: str) -> str:
-    """Run a program beside the clients, which it finds the inbox by."""
+    """Run a program beside the clients, with the inbox in its environment."""
     for name in ("mailcheck_client.py", "mailcheck.mjs"):
         (folder / name).write_bytes((ROOT / "mailcheck" / "clients" / name).read_bytes())
     inherited = {name: one for name, one in os.environ.items() if not name.startswith("PYTEST")}
@@ -190,7 +190,7 @@ def test_the_javascript_of_the_page_gets_its_mail(shared_daemon: Daemon, tmp_pat
     """The page's JavaScript waits for the mail that the shop sends."""
     modules = ROOT / "node_modules"
     if not modules.exists():
-        pytest.skip("nodemailer is missing: run scripts/install-test-needs as root")
+        pytest.skip("nodemailer is not installed: run scripts/install-test-needs as root")
     (tmp_path / "node_modules").symlink_to(modules)
     (program,) = snippets("js")
     (tmp_path / "shop.mjs").write_text(f"{SHOP_IN_JAVASCRIPT}\n{program}\nconsole.log(mail.code);")

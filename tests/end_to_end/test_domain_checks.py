@@ -1,8 +1,8 @@
-"""Domain checks as a new user tries them: a test zone on loopback, HTTP and the command line.
+"""Domain checks over HTTP and on the command line, in a test zone on loopback.
 
-One real name server holds good, broken, listed and parked domains and the
-blocklists; the daemon itself is the mail host that is probed, with a
-certificate of an authority of the tests, and a small RDAP server the registry.
+One real name server has good, broken, listed and parked domains and the blocklists. The daemon
+itself is the probed mail host, with a certificate of the tests' authority, and a small RDAP server
+is the registry.
 """
 
 import json
@@ -44,7 +44,7 @@ RECORDS = {
 
 
 def zone() -> MemoryZone:
-    """Give the zone, with the test entries that every living list has (RFC 5782 5)."""
+    """Return the zone, with the test entries of every working list (RFC 5782 5)."""
     zone = MemoryZone(RECORDS)
     publish_list_test_entries(zone)
     return zone
@@ -57,7 +57,7 @@ class World:
     daemon: Daemon
 
     def get(self, tool: str, **query: str) -> Any:
-        """Ask the daemon."""
+        """Send a request to the daemon."""
         answer = self.daemon.get(f"/tools/{tool}", **query)
         assert answer.status == 200, answer
         return answer.json
@@ -80,13 +80,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def factors(found: Any) -> dict[str, Any]:
-    """Give the factors by name."""
+    """Return the factors by name."""
     return {factor["name"]: factor for factor in found["factors"]}
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_good_domain_has_all_points(world: World) -> None:
-    """A domain that is set up well: everything is seen over real sockets, 100 points."""
+    """A domain without faults gets 100 points over real sockets."""
     found = world.get("reputation", domain="good.test")
     assert (found["score"], found["grade"], found["undetermined"]) == (100, "A+", [])
     assert found["details"]["tls"] == {"valid": True, "starttls": True, "determined": True}
@@ -102,7 +102,7 @@ async def test_a_good_domain_has_all_points(world: World) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_broken_domain_is_told_what_to_publish(world: World) -> None:
-    """A broken domain fails, with the records that would mend it."""
+    """A broken domain fails, with the records that would fix it."""
     found = factors(world.get("reputation", domain="broken.test"))
     assert {found[name]["status"] for name in ("SPF", "DMARC", "MX Records")} == {"fail"}
     shown = await world.mailcheck("domain", "broken.test")
@@ -113,7 +113,7 @@ async def test_a_broken_domain_is_told_what_to_publish(world: World) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_listed_domain_and_address(world: World) -> None:
-    """Listings are named with their reason, at the daemon and on the command line."""
+    """Listings are named with their reason, over HTTP and on the command line."""
     found = world.get("blacklist-check", query="listed.test")
     assert [row["zone"] for row in found["results"] if row["listed"]] == ["dbl.spamhaus.org"]
     assert world.get("blacklist-check", query="127.0.0.7")["totalListed"] == 1
@@ -126,14 +126,14 @@ async def test_a_listed_domain_and_address(world: World) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_parked_domain_is_set_up_perfectly(world: World) -> None:
-    """A parked domain that says so has nothing to fix."""
+    """A parked domain with the right records has no problems to fix."""
     assert world.get("reputation", domain="parked.test")["score"] == 100
     assert (await world.mailcheck("reputation", "parked.test")).status == 0
 
 
 @pytest_twisted.ensureDeferred
 async def test_dns_that_is_down(world: World) -> None:
-    """With the resolver down nothing is called missing: exit status 3 says not known."""
+    """Without a resolver no record is called missing: exit status 3 means undetermined."""
     down = {"MAILCHECK_DNS_RESOLVERS": "127.0.0.1:9"}
     for command in ("mx", "blacklist", "reputation", "domain"):
         shown = await world.mailcheck(command, "good.test", **down)
@@ -142,7 +142,7 @@ async def test_dns_that_is_down(world: World) -> None:
 
 
 def test_lists_are_tested_at_the_start(world: World) -> None:
-    """The daemon has tested its lists; those that answer as they must are healthy."""
+    """The daemon tests its lists at the start, and lists with correct answers are healthy."""
     shown = world.get("blacklists")
     assert shown["testedAt"] is not None
     assert {one["health"] for one in shown["blocklists"]} == {"healthy"}
@@ -150,7 +150,7 @@ def test_lists_are_tested_at_the_start(world: World) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_wrong_name_is_a_usage_error(world: World) -> None:
-    """What is no domain is exit status 2, with one sentence about what to send."""
+    """An invalid domain is exit status 2, with one sentence about the right input."""
     shown = await world.mailcheck("mx", "https://good.test/")
     assert (shown.status, shown.output) == (2, "")
     assert "send the domain alone: good.test" in shown.errors

@@ -1,4 +1,4 @@
-"""Events of an inbox, heard by the client libraries and others over real connections."""
+"""Events of an inbox over real connections, in the client libraries and other clients."""
 
 import http.client
 import importlib.util
@@ -22,11 +22,11 @@ pytestmark = pytest.mark.end_to_end
 PATIENCE = 60.0  # seconds for an event, on a busy machine
 
 BACKLOG, AT_ONCE = 10_000, 100
-"""Messages behind a reader, and recipients of each mail that they come from."""
+"""Number of messages that a client has missed, and of recipients of each mail."""
 
 
 def library_of(daemon: Daemon) -> ModuleType:
-    """Give the Python client, as a daemon serves it."""
+    """Return the Python client as a daemon serves it."""
     path = daemon.folder / "mailcheck_client.py"
     with urlopen(f"http://{HOST}:{daemon.http_port}/clients/{path.name}", timeout=60) as response:
         path.write_bytes(response.read())
@@ -45,7 +45,7 @@ def library(daemon: Daemon) -> ModuleType:
 
 
 def send(daemon: Daemon, *subjects: str, tag: str = "a") -> None:
-    """Send mails, one after the other."""
+    """Send mails one after another."""
     with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as smtp:
         for subject in subjects:
             mail = f"From: shop@example.com\r\nSubject: {subject}\r\n\r\nhi\r\n"
@@ -53,12 +53,12 @@ def send(daemon: Daemon, *subjects: str, tag: str = "a") -> None:
 
 
 def subjects_of(events: Iterator[Any], count: int) -> list[str]:
-    """Give the subjects of the next mails."""
+    """Return the subjects of the next mails."""
     return [mail.subject for mail in itertools.islice(events, count)]
 
 
 def test_the_client_goes_on_over_kill_9(daemon: Daemon, library: ModuleType) -> None:
-    """What came before, between and after is given once and in order, over restarts of a daemon."""
+    """Mail from before, between and after restarts of a daemon arrives once and in order."""
     inbox = library.Mailcheck(f"http://{HOST}:{daemon.http_port}", daemon.key)
     events = inbox.address("a").events()
     send(daemon, "1", "2", "3")
@@ -72,7 +72,7 @@ def test_the_client_goes_on_over_kill_9(daemon: Daemon, library: ModuleType) -> 
 
 
 def test_refused_mail_and_an_end(daemon: Daemon, library: ModuleType) -> None:
-    """The client hears of refused mail, and ends when its time is over."""
+    """The client reports rejected mail, and ends at its timeout."""
     inbox = library.Mailcheck(f"http://{HOST}:{daemon.http_port}", daemon.key)
     with pytest.raises(smtplib.SMTPResponseException):
         send(daemon, "no", tag="fault.data-554")
@@ -84,7 +84,7 @@ def test_refused_mail_and_an_end(daemon: Daemon, library: ModuleType) -> None:
 
 
 def test_ten_thousand_events_behind(daemon: Daemon) -> None:
-    """Who comes back after long gets all of it, in order and once; little of it is held."""
+    """A client that reconnects late gets all mail in order and once, with small buffers."""
     mailbox, _, domain = daemon.address().partition("@")
     cursor = daemon.cursor()
     numbers = range(BACKLOG)
@@ -112,7 +112,7 @@ def test_ten_thousand_events_behind(daemon: Daemon) -> None:
 
 
 def test_a_revoked_key_ends_its_stream(hurried_daemon: Daemon) -> None:
-    """Revoked on the command line, by another process, it ends within seconds; then it is 401."""
+    """A key that is revoked on the command line ends its stream within seconds; then it is 401."""
     daemon, library = hurried_daemon, library_of(hurried_daemon)
     inbox = library.Mailcheck(f"http://{HOST}:{daemon.http_port}", daemon.key)
     events = inbox.events(after="c0")
@@ -138,7 +138,7 @@ def test_a_revoked_key_ends_its_stream(hurried_daemon: Daemon) -> None:
 
 
 def test_a_client_in_shell(tmp_path: Path) -> None:
-    """Curl follows an inbox, and ends by itself when it asks for seconds."""
+    """Curl reads the stream of an inbox, and ends when it asked for a number of seconds."""
     with running_daemon(tmp_path) as daemon:
         send(daemon, "curled")
         url = f"http://{HOST}:{daemon.http_port}{API}/inbox/events?after=c0&seconds=1"

@@ -1,4 +1,4 @@
-"""Faults on request, met by programs that send mail as they always do."""
+"""Faults on request, as programs that send mail meet them."""
 
 import smtplib
 import ssl
@@ -33,20 +33,20 @@ def application(daemon: Daemon) -> Application:
 
 
 def stored(daemon: Daemon, tag: str) -> list[Any]:
-    """Give the messages that came in with a tag."""
+    """Return the messages with a tag."""
     found: list[Any] = daemon.get("/inbox/messages", tag=tag).json["messages"]
     return found
 
 
 def rejected(daemon: Daemon, tag: str) -> list[str]:
-    """Give the reasons that a wait for the tag tells, those of its own mail first."""
+    """Return the reasons that a wait for the tag reports, those of its own mail first."""
     answer = daemon.get("/inbox/wait", tag=tag, after="c0", timeout=1)
     assert answer.status == 408
     return [one["reason"] for one in answer.json["rejected"]]
 
 
 def driven(daemon: Daemon, application: Application, tag: str, tries: int = 3) -> SignUp:
-    """Sign up with an address that meets a fault, and let the outbox try again."""
+    """Sign up with an address that meets a fault, and let the outbox retry."""
     signed_up = application.sign_up(daemon.address(tag))
     for _ in range(tries - 1):
         application.try_all()
@@ -59,7 +59,7 @@ def driven(daemon: Daemon, application: Application, tag: str, tries: int = 3) -
 def test_a_mail_that_is_put_off_waits(
     daemon: Daemon, application: Application, tag: str, code: int
 ) -> None:
-    """The application keeps it and tries again; who waits for it learns why it does not come."""
+    """The application keeps the mail and retries; a wait for the mail reports the reason."""
     signed_up = driven(daemon, application, tag)
     assert (signed_up.state, signed_up.answers) == ("waiting", [code] * 3)
     assert stored(daemon, tag) == []
@@ -70,7 +70,7 @@ def test_a_mail_that_is_put_off_waits(
 def test_a_mail_that_is_refused_is_given_up(
     daemon: Daemon, application: Application, tag: str, code: int
 ) -> None:
-    """One try, and whoever signs up is told that the address is not right."""
+    """The application tries once, and tells the user that the address is wrong."""
     signed_up = driven(daemon, application, tag)
     assert (signed_up.state, signed_up.answers) == ("failed", [code])
     assert stored(daemon, tag) == []
@@ -78,7 +78,7 @@ def test_a_mail_that_is_refused_is_given_up(
 
 
 def test_greylisting_lets_the_patient_through(daemon: Daemon, application: Application) -> None:
-    """The first tries are put off; some seconds later the same mail gets through, once."""
+    """The first attempts are deferred; some seconds later the mail is accepted, once."""
     signed_up = application.sign_up(daemon.address("fault.greylist-2"))
     assert signed_up.answers == [451]
 
@@ -92,7 +92,7 @@ def test_greylisting_lets_the_patient_through(daemon: Daemon, application: Appli
 
 
 def test_a_slow_reply_is_waited_for(daemon: Daemon, application: Application) -> None:
-    """The mail is sent once, and whoever clicked has waited all the time: that is what shows."""
+    """The mail is sent once, and the user had to wait for the slow reply."""
     began = time.monotonic()
     signed_up = driven(daemon, application, "fault.slow-2")
     assert time.monotonic() - began >= 2
@@ -101,7 +101,7 @@ def test_a_slow_reply_is_waited_for(daemon: Daemon, application: Application) ->
 
 
 def test_a_connection_that_ends_before_the_reply(daemon: Daemon, application: Application) -> None:
-    """Without a reply the application tries again; nothing was stored."""
+    """Without a reply the application retries, and the first attempt was not stored."""
     signed_up = driven(daemon, application, "fault.drop-data")
     assert (signed_up.state, signed_up.answers) == ("waiting", [0] * 3)
     assert stored(daemon, "fault.drop-data") == []
@@ -109,7 +109,7 @@ def test_a_connection_that_ends_before_the_reply(daemon: Daemon, application: Ap
 
 
 def test_a_connection_that_ends_after_storing(daemon: Daemon, application: Application) -> None:
-    """The application sends twice, as it should; by its Message-ID the second one can be told."""
+    """The application sends twice, as it should, and both mails have the same Message-ID."""
     signed_up = driven(daemon, application, "fault.drop-after", tries=2)
     assert (signed_up.state, signed_up.answers) == ("waiting", [0, 0])
     twice = stored(daemon, "fault.drop-after")
@@ -120,7 +120,7 @@ def test_a_connection_that_ends_after_storing(daemon: Daemon, application: Appli
 
 
 def test_every_third_mail_of_a_key(daemon: Daemon) -> None:
-    """With the key's own fault one mail of three is put off, and gets through the next time."""
+    """With a fault of the key every third mail is deferred, and accepted at the next attempt."""
 
     def connect() -> smtplib.SMTP:
         smtp = smtplib.SMTP(HOST, daemon.submission_port, timeout=PATIENCE)
@@ -138,7 +138,7 @@ def test_every_third_mail_of_a_key(daemon: Daemon) -> None:
 
 
 def test_starttls_that_fails(daemon: Daemon) -> None:
-    """On its own port every handshake fails; a program that insists on TLS sends nothing there."""
+    """On its own port every handshake fails, so a program that requires TLS sends no mail there."""
     port = int(str(daemon.options["smtp_broken_tls_listen"]).rpartition(":")[2])
     with smtplib.SMTP(HOST, port, timeout=PATIENCE) as smtp:
         smtp.ehlo()
@@ -148,7 +148,7 @@ def test_starttls_that_fails(daemon: Daemon) -> None:
 
 
 def test_switched_off(tmp_path: Path) -> None:
-    """Where the operator has switched faults off every tag is an ordinary one."""
+    """If the operator has switched faults off, every tag is an ordinary one."""
     with running_daemon(tmp_path, inbox_faults=False) as daemon:
         application = Application(lambda: smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE))
         signed_up = application.sign_up(daemon.address("fault.data-554"))

@@ -1,4 +1,4 @@
-"""The first minutes of a new user: start it, do what it says, see link and code."""
+"""The first minutes of a new user: start the daemon, run its commands, see link and code."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ _COMMANDS = re.compile(r"^Try it in another terminal[^\n]*\n(.*?)\n\n\n?(?=\d{4}
 
 
 def run_in_shell(daemon: Daemon, commands: str) -> str:
-    """Run commands as a user would who copies them; gives what they print."""
+    """Run commands as a user who copies them, and return their output."""
     done = subprocess.run(
         ["bash", "-eu", "-o", "pipefail", "-c", commands],
         cwd=daemon.folder,
@@ -42,7 +42,7 @@ def run_in_shell(daemon: Daemon, commands: str) -> str:
 
 
 def test_printed_commands(shared_daemon: Daemon) -> None:
-    """The commands that the first start prints work as they stand and end with code and link."""
+    """The commands that the first start prints work unchanged and end with code and link."""
     find_program("curl")
     find_program("swaks")
     commands = _COMMANDS.search(shared_daemon.output())
@@ -55,7 +55,7 @@ def test_printed_commands(shared_daemon: Daemon) -> None:
 
 
 def test_commands_find_the_daemon_of_their_folder(shared_daemon: Daemon) -> None:
-    """Wherever `make run` was told to listen: in its folder a command needs no address."""
+    """In the folder of `make run` a command finds the URL of the daemon itself."""
     commands = Path(sys.executable).parent / "mailcheck"
     printed = run_in_shell(
         shared_daemon,
@@ -66,7 +66,7 @@ def test_commands_find_the_daemon_of_their_folder(shared_daemon: Daemon) -> None
 
 
 def test_python_program(shared_daemon: Daemon) -> None:
-    """A mail of Python's smtplib to a fresh address is what the wait for it returns."""
+    """A mail of Python's smtplib to a new address is returned by a wait for it."""
     address = shared_daemon.get("/inbox/address", tag="python").json
     message = EmailMessage()
     message["From"] = "Shop <shop@example.com>"
@@ -84,7 +84,7 @@ def test_python_program(shared_daemon: Daemon) -> None:
 
 
 def test_what_is_printed(shared_daemon: Daemon) -> None:
-    """The first start names address, limits and ports, and where the key lies, but not the key."""
+    """The first start prints address, limits, ports and the key's file, but not the key."""
     printed = shared_daemon.output()
     for fact in (
         shared_daemon.address(),
@@ -100,13 +100,13 @@ def test_what_is_printed(shared_daemon: Daemon) -> None:
 
 
 def test_key_file(shared_daemon: Daemon) -> None:
-    """The key lies in a file that nobody else may read, and it works."""
+    """The file of the key works, and only its owner may read it."""
     assert (shared_daemon.folder / "var" / "api-key").stat().st_mode & 0o777 == 0o600
     assert shared_daemon.get("/inbox").status == 200
 
 
 def test_key_on_a_terminal(tmp_path: Path) -> None:
-    """To a terminal the first start prints the key too, the second start does not."""
+    """The first start prints the key on a terminal, and the second start does not."""
     daemon = Daemon(tmp_path)
     try:
         assert _read_terminal(daemon).count((tmp_path / "var" / "api-key").read_text().strip()) == 1
@@ -116,7 +116,7 @@ def test_key_on_a_terminal(tmp_path: Path) -> None:
 
 
 def _read_terminal(daemon: Daemon) -> str:
-    """Start the daemon on a terminal, stop it, and give what it told the newcomer."""
+    """Start the daemon on a terminal, stop it, and return its output for new users."""
     terminal, end = os.openpty()
     printed = ""
     try:
@@ -144,7 +144,7 @@ def test_second_start(daemon: Daemon) -> None:
 
 
 def test_preset_key(tmp_path: Path) -> None:
-    """A key that the environment presets works from the first start on, as CI services need."""
+    """A key preset by the environment works from the first start on, as CI services need it."""
     preset = "mck_chosen_by_a_ci_service_0123456789"
     with running_daemon(tmp_path, accounts_bootstrap_key=preset) as daemon:
         assert daemon.key == preset
@@ -153,7 +153,7 @@ def test_preset_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("port", ["smtp_port", "submission_port", "http_port"])
 def test_busy_port(shared_daemon: Daemon, tmp_path: Path, port: str) -> None:
-    """A port that is taken ends the start with a failure that names it, without a traceback."""
+    """A port in use ends the start with an error that names it, without a traceback."""
     second = Daemon(tmp_path / "second")
     setattr(second, port, getattr(shared_daemon, port))
     try:
@@ -179,7 +179,7 @@ def test_busy_port(shared_daemon: Daemon, tmp_path: Path, port: str) -> None:
 def test_who_may_sign_up_after_make_run(
     tmp_path: Path, variables: dict[str, str], registration: str
 ) -> None:
-    """`make run` lets everybody sign up where only this machine can connect, unless it is told."""
+    """`make run` allows sign-ups when only this machine can connect, unless it is configured."""
     for name, text in (("python", ""), ("twistd", "echo $MAILCHECK_ACCOUNTS_REGISTRATION")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o700)
@@ -192,7 +192,7 @@ def test_who_may_sign_up_after_make_run(
 
 
 def test_a_mail_sent_as_a_body(shared_daemon: Daemon) -> None:
-    """A program that sends 32 MiB where no body is due gets its 413 from a real connection."""
+    """A program that sends 32 MiB to a route without a body gets 413 on a real connection."""
     with contextlib.closing(HTTPConnection(HOST, shared_daemon.http_port)) as connection:
         body, key = b"x" * (32 * 1024 * 1024), {"X-API-Key": shared_daemon.key}
         connection.request("POST", f"{API}/test/generate", body, key)

@@ -1,7 +1,7 @@
-"""A zone and a mail with ten faults, mended by doing nothing but what the pages say.
+"""A zone and a mail with ten faults, fixed by following the pages.
 
-The daemon, a name server that takes the records, and swaks are real; the records are those
-that stand on the report's page for everybody who has its link, and on the domain's page.
+The daemon, a name server that is updated, and swaks are real. The records are those on the report's
+share page and on the page of the domain.
 """
 
 import html
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.end_to_end
 STEPS = 20
 
 Publish = Callable[[], None]
-"""Lets the name server know what the zone holds now."""
+"""Function that updates the name server from the zone."""
 
 FAULTY = Sender(
     "faulty",
@@ -46,8 +46,10 @@ FAULTY = Sender(
     helo="smtp",
     number=77,
 )
-"""Two SPF records, an include and an a into nothing, a comma, ?all; a provider's reverse name;
-a HELO name without an address; a DMARC policy that is none, sp, pct, no reports; a test key."""
+"""Faults: two SPF records, an include and an a of missing names, a comma, ?all; a provider's
+reverse DNS; a HELO name without an address; an invalid DMARC policy, sp, pct, no reports; a test
+key.
+"""
 
 _RECORD = re.compile(r'<dl class="dns-record">(.*?)</dl>', re.DOTALL)
 _FIELD = re.compile(r"<dt>([^<]+)</dt><dd><code[^>]*>(.*?)</code>", re.DOTALL)
@@ -61,7 +63,7 @@ def read_page(port: int, path: str) -> str:
 
 
 def read_records(page: str) -> list[list[tuple[str, str]]]:
-    """Read the records of a page as a person does: label and value, from top to bottom."""
+    """Return the records of a page as label and value, from top to bottom."""
     return [
         [(label, html.unescape(value)) for label, value in _FIELD.findall(block)]
         for block in _RECORD.findall(page)
@@ -78,7 +80,7 @@ def type_in(zone: MemoryZone, record: list[tuple[str, str]]) -> None:
 
 
 def test_ten_faults_are_mended_from_top_to_bottom(tmp_path: Path) -> None:
-    """The score never falls on the way, and ends at 10.0 with nothing left to publish."""
+    """The score never falls on the way, and ends at 10.0 without a record left to publish."""
     zone = MemoryZone(FAULTY.records())
     publish_list_test_entries(zone)
     scores = []
@@ -113,12 +115,12 @@ class LocalSender(Sender):
 
     @property
     def domain(self) -> str:
-        """Give his domain."""
+        """The sender's domain."""
         return f"{self.name}.test"
 
     @property
     def address(self) -> str:
-        """Give the address that he sends from, and that his mail goes to."""
+        """The address of the sender and of its mail host."""
         return HOST
 
 
@@ -133,14 +135,14 @@ LOCAL = LocalSender(
     },
     helo="smtp",
 )
-"""The same ten faults, and a mail host that is gone."""
+"""The same ten faults, and a mail host that does not exist."""
 
 SCORE = re.compile(r'aria-label="Score (\d+) of 100, grade')
 
 
 @contextmanager
 def running_local_world(folder: Path, zone: MemoryZone) -> Iterator[tuple[World, Visitor, Publish]]:
-    """Run the daemon as a mail host of the domain, its registry, and the name server."""
+    """Run the daemon as the mail host of the domain, a registry, and the name server."""
     with (
         publishing_name_server(zone) as (server, publish),
         running_mail_host(
@@ -148,7 +150,7 @@ def running_local_world(folder: Path, zone: MemoryZone) -> Iterator[tuple[World,
             f"mx.{LOCAL.domain}",
             server,
             {LOCAL.domain: "2010-01-01T00:00:00Z"},
-            # Reports of receivers are taken in there: the page offers addresses for them.
+            # The daemon receives DMARC reports there, so the page offers addresses for them.
             inbox_domain="in.example.net",
             smtp_xclient_from=[HOST],
             spamassassin_spamd="off",
@@ -159,7 +161,7 @@ def running_local_world(folder: Path, zone: MemoryZone) -> Iterator[tuple[World,
 
 
 def test_a_domain_is_mended_from_top_to_bottom(tmp_path: Path) -> None:
-    """Domain page and report, followed to their ends, lead to every point and to 10.0."""
+    """Following the domain page and the report to their ends leads to all points and to 10.0."""
     zone = MemoryZone(LOCAL.records())
     publish_list_test_entries(zone)
     page_of_domain = f"/domain?domain={LOCAL.domain}&selectors=s1&refresh=true&whole=true"

@@ -1,4 +1,4 @@
-"""A daemon on PostgreSQL: what works on a file works on a server, and its faults are survived."""
+"""A daemon on PostgreSQL works as on SQLite, and survives faults of the server."""
 
 import re
 import smtplib
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_a_daemon_on_postgresql(postgresql_database: str, tmp_path: Path) -> None:
-    """Mail comes in, is waited for, and is there after a crash; the URL may lie in a file."""
+    """Mail is received, ends a wait, and survives a crash; the URL may come from a file."""
     url_file = tmp_path / "url"
     url_file.write_text(postgresql_database + "\n")
     with running_daemon(tmp_path, storage_url_file=str(url_file)) as daemon:
@@ -49,8 +49,8 @@ def test_psycopg2_is_loaded_only_when_used(tmp_path: Path) -> None:
 def test_a_daemon_moves_to_postgresql(
     daemon: Daemon, postgresql_database: str, tmp_path: Path
 ) -> None:
-    """What a daemon took on SQLite is there on PostgreSQL after a copy: mail, key, password and
-    cursor; nothing is copied while it runs.
+    """After a copy from SQLite, mail, key, password and cursor work on PostgreSQL. The store of a
+    running daemon is not copied.
     """
     config = daemon.folder / "mailcheck.toml"
     config.write_text(f'[storage]\nurl = "sqlite:{daemon.folder}/var/mailcheck.db"\n')
@@ -91,7 +91,7 @@ def test_a_daemon_moves_to_postgresql(
 def test_a_pooler_that_gives_sessions_away(
     postgresql_server: PostgresqlServer, tmp_path: Path
 ) -> None:
-    """A daemon behind PgBouncer in transaction mode does not start, and says what to change."""
+    """A daemon behind PgBouncer in transaction mode does not start, and names the right setting."""
     with running_pgbouncer(postgresql_server, "transaction") as folder:
         url = url_through(folder, "mailcheck_template")
         daemon = Daemon(tmp_path, storage_url=url)
@@ -102,7 +102,7 @@ def test_a_pooler_that_gives_sessions_away(
 
 
 def test_a_server_that_comes_later(tmp_path: Path) -> None:
-    """Started before the server, a daemon says so once, to its log and to systemd, and waits."""
+    """A daemon that starts before its server logs this once, tells systemd, and waits."""
     require_installed()
     with tempfile.TemporaryDirectory(prefix="mailcheck-late-pg-") as folder:
         server = PostgresqlServer(Path(folder))
@@ -131,7 +131,7 @@ def test_a_wait_for_a_server_that_is_ended(tmp_path: Path) -> None:
 
 
 def test_the_database_of_the_page(postgresql_server: PostgresqlServer) -> None:
-    """What docs/postgresql.md has for the server makes a role and a database that suit."""
+    """The commands of the documentation create a suitable role and database."""
     page = (ROOT / "docs" / "postgresql.md").read_text()
     (shown,) = re.findall(r"^ *```sql\n(.*?)^ *```", page, re.S | re.M)
     statements = shown.replace("mailcheck", "of_the_page").split(";")[:-1]

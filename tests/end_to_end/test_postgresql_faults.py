@@ -1,4 +1,4 @@
-"""PostgreSQL that is stopped, loses an answer, is full, hangs, fails over under a real daemon."""
+"""PostgreSQL stops, loses an answer, is full, hangs or fails over under a real daemon."""
 
 import contextlib
 import os
@@ -21,8 +21,8 @@ from tests.servers.postgresql import PostgresqlServer, require_installed
 pytestmark = pytest.mark.end_to_end
 
 SENDERS = 4
-GIVEN_UP = 14.0  # seconds: LONGEST_CALL, and to connect anew in vain
-RECOVERY = 20.0  # seconds after the server's return: 2 where the machine has nothing else to do
+GIVEN_UP = 14.0  # seconds: LONGEST_CALL, and a failed reconnection
+RECOVERY = 20.0  # seconds after the server's return; an otherwise idle machine needs 2
 PATIENCE = 60.0  # seconds
 POLL = 0.01  # seconds
 MEBIBYTE = 1024 * 1024
@@ -30,7 +30,7 @@ LARGE = b"Subject: %d\r\nContent-Type: application/octet-stream\r\n\r\n" + b"x" 
 
 
 class Senders:
-    """Send mail after mail, and note what became of each."""
+    """Clients that send mail after mail and record the results."""
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
@@ -53,8 +53,8 @@ class Senders:
     def _run(self, name: int) -> None:
         number = 0
         while not self._is_over.wait(POLL):
-            # Refused, a sender ends its connection and comes again: a thousand commands without a
-            # mail would end it from the other side.
+            # A client with a rejected mail reconnects, because the server would close a connection
+            # after a thousand commands without a mail.
             with smtplib.SMTP(HOST, self._daemon.smtp_port, timeout=60) as client:
                 code = OK
                 while code == OK and not self._is_over.is_set():
@@ -70,7 +70,7 @@ class Senders:
         return code
 
     def when(self, is_so: Callable[[int], bool], after: float = 0.0) -> float:
-        """Wait for an answer after a moment that is so; gives when it came."""
+        """Wait for a reply after a time that fulfils a condition, and return its time."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             for moment, code in list(self.codes):
@@ -81,13 +81,13 @@ class Senders:
 
 
 def stored(server: PostgresqlServer) -> list[str]:
-    """List the subjects that are stored."""
+    """Return the stored subjects."""
     return [subject for (subject,) in server.run("SELECT subject FROM delivery", "mail")]
 
 
 @pytest.fixture
 def server() -> Iterator[PostgresqlServer]:
-    """A server of the test's own, which writes to disk before it answers, with one database."""
+    """A server of the test's own, with commits on disk and one database."""
     require_installed()
     with tempfile.TemporaryDirectory(prefix="mailcheck-own-pg-") as folder:
         server = PostgresqlServer(Path(folder), settings={"max_wal_senders": 4})
@@ -100,7 +100,7 @@ def server() -> Iterator[PostgresqlServer]:
 
 
 def test_a_server_that_is_stopped_under_load(server: PostgresqlServer, tmp_path: Path) -> None:
-    """Meanwhile senders get 451; nothing acknowledged is lost; it recovers by itself."""
+    """Meanwhile senders get 451, no acknowledged mail is lost, and the daemon recovers itself."""
     with running_daemon(tmp_path, storage_url=server.url("mail")) as daemon:
         with Senders(daemon) as senders:
             senders.when(lambda code: code == 250)
@@ -116,7 +116,7 @@ def test_a_server_that_is_stopped_under_load(server: PostgresqlServer, tmp_path:
 
 
 def test_an_answer_that_is_lost(server: PostgresqlServer, tmp_path: Path) -> None:
-    """A session that is ended between COMMIT and its answer: 451, since nobody knows; stored."""
+    """A session that ends between COMMIT and its answer is a 451, although the mail is stored."""
     with running_daemon(tmp_path, storage_url=server.url("mail")) as daemon:
         recipient, codes = daemon.address(), []
 
@@ -124,7 +124,7 @@ def test_an_answer_that_is_lost(server: PostgresqlServer, tmp_path: Path) -> Non
             with smtplib.SMTP(HOST, daemon.smtp_port) as client:
                 codes.append(send(client, [recipient], b"Subject: once\r\n\r\n"))
 
-        # COMMIT waits for a standby that is not there, after it has been written.
+        # COMMIT is written, and then waits for a standby that does not exist.
         wait_for(server, "synchronous_standby_names = 'nobody'")
         sender = threading.Thread(target=send_one)
         sender.start()
@@ -141,7 +141,7 @@ def test_an_answer_that_is_lost(server: PostgresqlServer, tmp_path: Path) -> Non
 
 
 def wait_for(server: PostgresqlServer, setting: str) -> None:
-    """Change a setting of a server that runs, and wait until it counts."""
+    """Change a setting of a running server, and wait until it is active."""
     name, _, value = setting.partition(" = ")
     server.run(f"ALTER SYSTEM SET {setting}")
     server.run("SELECT pg_reload_conf()")
@@ -151,7 +151,7 @@ def wait_for(server: PostgresqlServer, setting: str) -> None:
 
 @pytest.mark.soak
 def test_failover(server: PostgresqlServer, tmp_path: Path) -> None:
-    """With both hosts in its URL the daemon goes on with the standby, and nothing is lost."""
+    """With both hosts in its URL the daemon continues with the standby without losing mail."""
     with tempfile.TemporaryDirectory(prefix="mailcheck-standby-pg-") as folder:
         standby = PostgresqlServer(Path(folder))
         standby.copy_of(server)
@@ -174,12 +174,12 @@ def test_failover(server: PostgresqlServer, tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(server: PostgresqlServer) -> Iterator[Path]:
-    """Move the database to a filesystem that holds little."""
+    """Move the database to a small filesystem."""
     folder = server.folder / "small"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("nobody may mount a filesystem here")
+        pytest.skip("the user may not mount a filesystem here")
     try:
         subprocess.run(["chown", "postgres:postgres", str(folder)], check=True)
         server.run(f"CREATE TABLESPACE small LOCATION '{folder}'")
@@ -192,7 +192,7 @@ def small_disk(server: PostgresqlServer) -> Iterator[Path]:
 
 @pytest.mark.soak
 def test_a_full_disk(server: PostgresqlServer, small_disk: Path, tmp_path: Path) -> None:
-    """A server whose disk is full means 452; nothing acknowledged is lost, and mail goes on."""
+    """A server with a full disk causes 452, no acknowledged mail is lost, and mail resumes."""
     filler = small_disk / "filler"
     with running_daemon(tmp_path, storage_url=server.url("mail")) as daemon:
         filler.write_bytes(bytes(8 * MEBIBYTE))
@@ -210,8 +210,8 @@ def test_a_full_disk(server: PostgresqlServer, small_disk: Path, tmp_path: Path)
 
 @pytest.mark.soak
 def test_a_server_that_hangs_under_load(server: PostgresqlServer, tmp_path: Path) -> None:
-    """A server that stops to answer means 451, and 503 for readers, in time; when it goes on mail
-    does too, with no restart, and nothing acknowledged is missing.
+    """A server that hangs causes 451, and 503 for readers, in time. When it continues, mail does
+    too, without a restart, and no acknowledged mail is missing.
     """
     with running_daemon(tmp_path, storage_url=server.url("mail")) as daemon:
         with Senders(daemon) as senders:
@@ -225,13 +225,13 @@ def test_a_server_that_hangs_under_load(server: PostgresqlServer, tmp_path: Path
             assert senders.when(lambda code: code == 250, back_at) < back_at + RECOVERY
         assert {code for _, code in senders.codes} <= {250, 451}
         assert senders.acknowledged <= set(stored(server))
-        # What was left half done by the connections that were given up is gone.
+        # The unfinished transactions of the closed connections are gone.
         assert daemon.get("/inbox").json["total"] == len(stored(server))
 
 
 @contextlib.contextmanager
 def hanging(server: PostgresqlServer) -> Iterator[None]:
-    """Stop all processes of a server; what they have taken in stays there unanswered."""
+    """Stop all processes of a server, so that their input stays unanswered."""
     children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
     pids = [server.pid, *map(int, children)]
     for pid in pids:
@@ -253,8 +253,8 @@ OTHER_INBOX = """
 
 
 def test_an_inbox_that_stays_locked(server: PostgresqlServer, tmp_path: Path) -> None:
-    """Mail for the locked inbox gets 451; another inbox takes all of its mail, and the daemon
-    stays ready, with the writer that it had.
+    """Mail for the locked inbox gets 451. Another inbox gets all of its mail, and the daemon stays
+    ready with the same writer.
     """
     with running_daemon(tmp_path, storage_url=server.url("mail")) as daemon:
         server.run(OTHER_INBOX, "mail")
@@ -288,5 +288,5 @@ def test_an_inbox_that_stays_locked(server: PostgresqlServer, tmp_path: Path) ->
         assert refused[-1] == 250
         assert daemon.child("writer") == writer
         reasons = server.run("SELECT reason FROM refusal", "mail")
-        assert reasons, "nobody who waits for the mail is told"
+        assert reasons, "the reason is not stored for waits"
         assert all("reference" in reason for (reason,) in reasons)

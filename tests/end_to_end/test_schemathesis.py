@@ -1,8 +1,8 @@
-"""Schemathesis tries every operation of the API as its description says, and finds nothing.
+"""Schemathesis tries every operation of the API as its description says, and finds no fault.
 
-Examples, edge cases of each parameter, made-up requests and sequences by the
-links, valid and invalid, with and without a key, against a real daemon whose
-DNS is a name server on loopback. `schemathesis.toml` says what is checked.
+It sends examples, edge cases of each parameter, generated requests and sequences along the links,
+valid and invalid, with and without a key, to a real daemon whose DNS is a name server on loopback.
+`schemathesis.toml` says which checks are made.
 """
 
 import contextlib
@@ -30,25 +30,25 @@ FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 
 SEED = os.environ.get("MAILCHECK_SCHEMATHESIS_SEED", "6")
-"""The same requests each time, so that a failure is one of the code; other seeds may be tried."""
+"""The seed of the requests, so that runs are equal; other seeds may be tried."""
 
 EXAMPLES = pytest.mark.parametrize("examples", [2, pytest.param(20, marks=pytest.mark.soak)])
-"""Made-up requests for each operation, beside the edge cases."""
+"""Generated requests for each operation, in addition to the edge cases."""
 
 ACCELERATION = 10
-"""How many times as fast as ours the daemon's clocks go: hundreds of the requests are waits and
-streams of a second, which is the shortest there is."""
+"""Factor by which the daemon's clocks are faster. Hundreds of the requests are waits and streams of
+a second, the shortest possible time."""
 
 DEADLINE = 900.0  # seconds; it takes one to two minutes
 
 LEFT_OUT = r"/inbox/webhooks|/checks/links"
-"""Paths that call other hosts: what they answer is in the suites of webhooks and of links."""
+"""Paths that call other hosts; the tests of webhooks and links check their responses."""
 
 MAY_BE_GONE = {
     "/inbox/messages/{id}/attachments/{attachmentId}",
     "/watches/{watchId}/alerts/{alertId}/acknowledge",
 }
-"""What is asked of messages that another request may have deleted; and no alert comes up."""
+"""Responses for messages that another request may have deleted; no alert is raised here."""
 
 MESSAGES = 40
 WATCHES = 40
@@ -65,7 +65,7 @@ WITH_ATTACHMENT = (
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[ToolWorld]:
-    """Run a daemon that believes its clients about their addresses, and whose time flies."""
+    """Run a daemon that trusts the addresses in its requests, with faster clocks."""
     environment = accelerated(ACCELERATION)
     with running_tool_world(
         tmp_path, environment=environment, web_trusted_proxies=["127.0.0.1/32"]
@@ -75,7 +75,7 @@ def world(tmp_path: Path) -> Iterator[ToolWorld]:
 
 @contextlib.contextmanager
 def mail_coming_in(world: ToolWorld) -> Iterator[None]:
-    """Let mail come in as long as the context lasts: some of the requests delete all there is."""
+    """Send mail until the context ends, because some of the requests delete all mail."""
     address, is_over = world.daemon.address("live"), Event()
 
     def send() -> None:
@@ -93,7 +93,7 @@ def mail_coming_in(world: ToolWorld) -> Iterator[None]:
 
 
 def known_values(world: ToolWorld) -> Mapping[str, Any]:
-    """Put messages and a completed test into the daemon; gives what parameters may be."""
+    """Store messages and a completed test, and return real values of parameters."""
     daemon = world.daemon
     test = daemon.ask("POST", "/test/generate").answer().json
     world.send(test["email"], MAIL)
@@ -120,7 +120,7 @@ def known_values(world: ToolWorld) -> Mapping[str, Any]:
             "addresses": [[], ["8.8.4.10"]],
             "selectors": [[], ["default", "s1"]],
             "quiet": ["", "22:00-06:00"],
-            "alertTo": [[]],  # others must be allowed by the operator
+            "alertTo": [[]],  # the operator must allow others
         },
         "path": {
             "id": [message["id"] for message in messages],
@@ -134,7 +134,7 @@ def known_values(world: ToolWorld) -> Mapping[str, Any]:
 def run_schemathesis(
     world: ToolWorld, folder: Path, examples: int
 ) -> "subprocess.CompletedProcess[str]":
-    """Run it against the description that the daemon serves."""
+    """Run it with the description that the daemon serves."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -170,7 +170,7 @@ def run_schemathesis(
 @pytest.mark.end_to_end
 @pytest.mark.timeout(DEADLINE + 60)
 def test_schemathesis_finds_nothing(world: ToolWorld, tmp_path: Path, examples: int) -> None:
-    """No answer breaks the description; every operation was answered well at least once."""
+    """No response breaks the description, and every operation succeeded at least once."""
     with mail_coming_in(world):
         done = run_schemathesis(world, tmp_path, examples)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
@@ -178,7 +178,7 @@ def test_schemathesis_finds_nothing(world: ToolWorld, tmp_path: Path, examples: 
     for path, methods in load_document()["paths"].items():
         if re.search(LEFT_OUT, path) or path in MAY_BE_GONE:
             continue
-        for method in methods if path != "/openapi.json" else ():  # what it reads it leaves out
+        for method in methods if path != "/openapi.json" else ():  # its own source is not tried
             assert answers[f"{method.upper()} {path} 200"], (method, path)
     for refused in ("GET /inbox/wait 400", "GET /inbox/wait 408", "GET /test/{testId} 404"):
         assert answers[refused], refused

@@ -1,4 +1,4 @@
-"""A daemon that is told to stop: nobody who was served is let down."""
+"""A daemon that is stopped finishes its open requests and mails."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ WAITS = 20
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 def test_stopped_under_load(daemon: Daemon, stop: signal.Signals) -> None:
-    """All mail that got 250 is kept, parked waits get 503 with a cursor, and the end is clean.
+    """All acknowledged mail is stored, parked waits get 503 with a cursor, and the exit is clean.
 
     The signal goes to the whole process group, as systemd and a terminal send it.
     """

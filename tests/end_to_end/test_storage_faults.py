@@ -1,4 +1,4 @@
-"""A disk that is full, fails or is locked by somebody: try later, and then it works again."""
+"""A disk that is full, fails or is locked is a temporary failure, and the daemon recovers."""
 
 import resource
 import smtplib
@@ -20,22 +20,22 @@ pytestmark = pytest.mark.end_to_end
 MEBIBYTE = 1024 * 1024
 DISK_SIZE = 12 * MEBIBYTE
 ROOM = 3 * MEBIBYTE
-"""What is left for mail on a disk that is about to be full."""
+"""Free space for mail on a disk that is about to be full."""
 
 MAIL = b"Subject: large\r\nContent-Type: application/octet-stream\r\n\r\n" + b"x" * 70 * 1024
 TEMPORARY = {451, 452}
 
 
 class Disk(Protocol):
-    """A disk that can run out of room while a daemon writes to it."""
+    """A disk that can be filled while a daemon writes to it."""
 
     folder: Path
 
     def fill(self, daemon: Daemon) -> None:
-        """Leave `ROOM`."""
+        """Fill the disk up to `ROOM`."""
 
     def make_room(self, daemon: Daemon) -> None:
-        """Give the room back."""
+        """Free the space."""
 
 
 class FilledByFile:
@@ -56,7 +56,7 @@ class FilledByFile:
 
 
 class FileSizeLimit:
-    """Writes that fail beyond a size: RLIMIT_FSIZE of the daemon's processes."""
+    """Writes that fail beyond a file size: RLIMIT_FSIZE of the daemon's processes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -74,14 +74,14 @@ class FileSizeLimit:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Disk]:
-    """Mount a small filesystem; where nobody may mount, limit the size of files instead."""
+    """Mount a small filesystem, or limit the size of files if the user may not mount."""
     folder = tmp_path / "small"
     with mounted(folder, DISK_SIZE) as disk:
         yield FileSizeLimit(folder) if disk is None else FilledByFile(disk)
 
 
 def require_resuming(disk: Disk, daemon: Daemon) -> None:
-    """Send until the disk is full, make room, and send again."""
+    """Send until the disk is full, free space, and send again."""
     recipient = daemon.address()
     disk.fill(daemon)
     acknowledged = 0
@@ -101,16 +101,17 @@ def require_resuming(disk: Disk, daemon: Daemon) -> None:
 
 
 def test_full_disk(small_disk: Disk, tmp_path: Path) -> None:
-    """A full disk is a temporary failure: nothing acknowledged is lost, and delivery resumes."""
+    """A full disk is a temporary failure: no acknowledged mail is lost, and delivery resumes."""
     url = f"sqlite:{small_disk.folder}/mailcheck.db"
     with running_daemon(tmp_path, storage_url=url) as daemon:
         require_resuming(small_disk, daemon)
 
 
 def test_a_full_disk_is_a_state(small_disk: Disk, tmp_path: Path) -> None:
-    """With not a byte left it reads, deletes, starts and says how it is; mail gets 452 until then.
+    """On a disk filled to the last byte the daemon reads, deletes, starts and reports its state,
+    and mail gets 452.
 
-    Where no filesystem can be mounted there is none to fill to the last byte.
+    Without the right to mount a filesystem this test is skipped.
     """
     if not isinstance(small_disk, FilledByFile):
         return
@@ -118,7 +119,7 @@ def test_a_full_disk_is_a_state(small_disk: Disk, tmp_path: Path) -> None:
     options = {"storage_url": f"sqlite:{folder}/mailcheck.db", "storage_state_directory": folder}
     with running_daemon(
         tmp_path,
-        environment=accelerated(),  # a look at the disk is all ten seconds
+        environment=accelerated(),  # the disk is checked every ten seconds
         **{name: str(value) for name, value in options.items()},
     ) as daemon:
         daemon._key = (folder / "api-key").read_text().strip()
@@ -156,12 +157,12 @@ def test_a_full_disk_is_a_state(small_disk: Disk, tmp_path: Path) -> None:
 
 
 def test_failing_writes(daemon: Daemon) -> None:
-    """So are writes that fail: nothing acknowledged is lost, and delivery resumes."""
+    """Failed writes are temporary too: no acknowledged mail is lost, and delivery resumes."""
     require_resuming(FileSizeLimit(daemon.folder), daemon)
 
 
 def test_locked_database(hurried_daemon: Daemon) -> None:
-    """While another process locks the database mail gets 451 and readers read; then it resumes."""
+    """While another process locks the database, mail gets 451 and reads work; then it resumes."""
     daemon = hurried_daemon
     recipient = daemon.address()
     codes: list[int] = []
@@ -172,7 +173,7 @@ def test_locked_database(hurried_daemon: Daemon) -> None:
         sender = threading.Thread(target=lambda: codes.append(send(client, [recipient], MAIL)))
         sender.start()
         assert daemon.total() == 1
-        assert not codes, "the lock did not hold the sender up"
+        assert not codes, "the sender was not blocked by the lock"
         sender.join()
         assert codes == [451]
         daemon.wait_until(lambda: not daemon.is_ready())
@@ -185,8 +186,8 @@ def test_locked_database(hurried_daemon: Daemon) -> None:
 
 
 def test_two_daemons_on_one_file(daemon: Daemon) -> None:
-    """The second refuses to start and names the first, which goes on; after a kill one may."""
-    second = Daemon(daemon.folder, environment=accelerated())  # it tries for seconds
+    """A second daemon refuses to start and names the first, and starts when the first is killed."""
+    second = Daemon(daemon.folder, environment=accelerated())  # it retries for seconds
     second.launch()
     try:
         assert second.when_ended() == 1

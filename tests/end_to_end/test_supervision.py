@@ -1,4 +1,4 @@
-"""A daemon under systemd, from its first word to its last, and what its operator sees."""
+"""A daemon under systemd from start to stop, and the log that its operator reads."""
 
 import re
 import smtplib
@@ -26,7 +26,7 @@ MESSAGE = b"Subject: x\r\n\r\nx\r\n"
 
 
 def shown_certificate(daemon: Daemon) -> bytes:
-    """Give the certificate that STARTTLS shows, as DER."""
+    """Return the certificate of STARTTLS, as DER."""
     with smtplib.SMTP(HOST, daemon.smtp_port) as client:
         client.starttls(context=ANY)
         assert isinstance(client.sock, ssl.SSLSocket)
@@ -37,12 +37,12 @@ def shown_certificate(daemon: Daemon) -> bytes:
 
 
 def encoded(issued: Issued) -> bytes:
-    """Give a certificate as DER."""
+    """Return a certificate as DER."""
     return issued.certificate.public_bytes(serialization.Encoding.DER)
 
 
 class Load:
-    """Threads that send mail over TLS, one connection each time; ``sent`` counts what was taken."""
+    """Threads that send mail over TLS, one connection each time; ``sent`` counts accepted mails."""
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
@@ -64,7 +64,7 @@ class Load:
             thread.join()
 
     def resume(self, count: int) -> None:
-        """Wait until so many more have been taken."""
+        """Wait until so many more mails are accepted."""
         goal = self.sent + count
         while self.sent < goal and not self.problems:
             self._ends.wait(0.01)
@@ -82,13 +82,13 @@ class Load:
 
 
 def replace_certificate(folder: Path, issued: Issued) -> None:
-    """Put another one in its place, as ACME clients do."""
+    """Replace the certificate as ACME clients do."""
     for path, name in zip(issued.write_to(folder, "new"), ("server", "server-key"), strict=True):
         path.replace(folder / f"{name}.pem")
 
 
 def test_a_life_under_systemd(tmp_path: Path) -> None:
-    """Ready when its ports and store are, alive, reloaded under load without losing a mail."""
+    """The daemon reports ready, notifies the watchdog, and reloads without losing mail."""
     authority = Authority()
     first, second, third = (authority.issue(f"{n}.example") for n in ("a", "b", "c"))
     certificate, key = first.write_to(tmp_path)
@@ -96,7 +96,7 @@ def test_a_life_under_systemd(tmp_path: Path) -> None:
         tmp_path / "house", WATCHDOG, smtp_certificate=str(certificate), smtp_private_key=str(key)
     ) as daemon:
         daemon.wait_for("READY=1")
-        assert b"ready" in ask(daemon, "GET", "/readyz")  # at once: it has said so
+        assert b"ready" in ask(daemon, "GET", "/readyz")  # at once, since it has reported ready
         daemon.wait_for_line("mailcheck is ready.")
         printed = daemon.output()
         assert f"swaks --server [::1]:{daemon.smtp_port} " in printed
@@ -135,7 +135,7 @@ def test_a_life_under_systemd(tmp_path: Path) -> None:
 
 
 def test_ready_means_usable(tmp_path: Path) -> None:
-    """The key that was chosen beforehand works from the first 200 on, and lies in its file."""
+    """A preset key works from the first ready response on, and is in its file."""
     key = "a key of our own choice"
     with supervised_daemon(tmp_path, 60.0, accounts_bootstrap_key=key) as daemon:
         daemon.wait_until(daemon.is_ready)
@@ -160,7 +160,7 @@ def test_ready_means_usable(tmp_path: Path) -> None:
 
 
 def test_what_an_operator_reads(tmp_path: Path) -> None:
-    """No account is said to be missing, failed keys and sign-ins have a line, secrets have none."""
+    """The log says that no account exists, shows failed keys and sign-ins, and has no secrets."""
     (metrics,) = free_ports(1)
     with supervised_daemon(
         tmp_path, 60.0, accounts_bootstrap=False, ops_listen=f"{HOST}:{metrics}"
@@ -206,7 +206,7 @@ def ask(
     headers: dict[str, str] | None = None,
     port: int = 0,
 ) -> bytes:
-    """Send a request and give what the answer holds."""
+    """Send a request, and return the body of the response."""
     connection = HTTPConnection(HOST, port or daemon.http_port, timeout=60)
     connection.request(method, path, headers=headers or {})
     try:

@@ -1,4 +1,4 @@
-"""The units of systemd: their own commands, under the filters of their own lines."""
+"""The units of systemd: their commands, run with their own system call filters."""
 
 import shlex
 import sys
@@ -23,15 +23,15 @@ from tests.servers.unit_sandbox import read_unit
 pytestmark = pytest.mark.end_to_end
 
 UNITS = {"mailcheck.service": SupervisedDaemon, "mailcheck@.service": Daemon}
-"""How each unit gets its ports: from sockets, or from its environment."""
+"""The source of each unit's ports: sockets or the environment."""
 
-WATCHDOG = 60.0  # seconds, as the units have it
+WATCHDOG = 60.0  # seconds, as in the units
 PASSWORD = "a long password of ann's"
 SANDBOX = ROOT / "tests" / "servers" / "unit_sandbox.py"
 
 
 def command_of(unit: Path, folder: Path) -> list[str]:
-    """Give a unit's command, with the tests' own program and a configuration in their folder."""
+    """Return a unit's command with the program and the configuration of the tests."""
     (command,) = read_unit(unit)["ExecStart"]
     program, *arguments = shlex.split(command)
     assert program == "/opt/mailcheck/bin/twistd"
@@ -44,7 +44,7 @@ def command_of(unit: Path, folder: Path) -> list[str]:
 
 
 def daemon_of(unit: Path, folder: Path, dns: str) -> Daemon:
-    """Prepare the daemon of a unit."""
+    """Return the daemon of a unit."""
     certificate, key = Authority().issue(HOST_NAME).write_to(folder)
     options: dict[str, Any] = {
         "dns_resolvers": [dns],
@@ -62,13 +62,13 @@ def daemon_of(unit: Path, folder: Path, dns: str) -> Daemon:
 
 @pytest.fixture(scope="module")
 def dns() -> Iterator[str]:
-    """The name server of all senders."""
+    """The address of the name server of all senders."""
     with running_name_server(zone_of_all()) as server:
         yield f"{server.host}:{server.port}"
 
 
 def assert_it_works(daemon: Daemon) -> None:
-    """Sign up, sign in, receive a mail, and have one scored."""
+    """Sign up, sign in, receive a mail, and score one."""
     visitor = Visitor(daemon)
     visitor.open("/sign-up")
     visitor.open("/sign-up", name="ann", password=PASSWORD)
@@ -88,7 +88,7 @@ def assert_it_works(daemon: Daemon) -> None:
 
 @contextmanager
 def daemon_under(unit: Path, folder: Path, dns: str) -> Iterator[Daemon]:
-    """Run a unit's daemon as long as the context lasts."""
+    """Run a unit's daemon until the context ends."""
     find_program("systemd-analyze", package="systemd")
     daemon = daemon_of(unit, folder, dns)
     try:
@@ -102,7 +102,7 @@ def daemon_under(unit: Path, folder: Path, dns: str) -> Iterator[Daemon]:
 
 @pytest.mark.parametrize("name", UNITS)
 def test_a_unit_under_its_own_filter(tmp_path: Path, dns: str, name: str) -> None:
-    """A daemon that systemd runs by this unit does all of its work, and logs no failure."""
+    """A daemon with the filter of this unit does all of its work, and logs no failure."""
     with daemon_under(ROOT / "systemd" / name, tmp_path, dns) as daemon:
         assert_it_works(daemon)
         printed = daemon.output()
@@ -111,7 +111,7 @@ def test_a_unit_under_its_own_filter(tmp_path: Path, dns: str, name: str) -> Non
 
 
 def test_a_stricter_filter(tmp_path: Path, dns: str) -> None:
-    """A unit that forbids a lower priority, as earlier ones did, costs nothing but one line."""
+    """A unit that forbids a lower priority, like earlier units, causes only one log line."""
     unit = tmp_path / "mailcheck@.service"
     given = (ROOT / "systemd" / unit.name).read_text()
     allowed, forbidden = "SystemCallFilter=~@privileged", "SystemCallFilter=~@privileged @resources"

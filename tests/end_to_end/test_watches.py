@@ -1,7 +1,7 @@
-"""A watch as a mail admin has it: a zone is changed under it, and alerts come and end.
+"""A watch while its zone changes: alerts are sent and end.
 
-A real name server holds the zone, the daemon is its mail host, and the command line runs the
-watch. The daemon is started anew in between: it forgets nothing.
+A real name server has the zone, the daemon is its mail host, and the command line runs the watch.
+The daemon is restarted in between, and keeps its state.
 """
 
 import json
@@ -37,7 +37,7 @@ RECORDS = {
 OPS = "ops@good.test"
 
 DEAD = f"{HOST}:9"
-"""A resolver that is none."""
+"""The address of a resolver that does not exist."""
 
 
 class World:
@@ -65,33 +65,33 @@ class World:
         return run_command("watch", *arguments, "--url", url, "--key-file", key)
 
     def run(self, status: int) -> dict[str, Any]:
-        """Run the watch; gives its alerts by what they are about, open ones without an ending."""
+        """Run the watch, and return its alerts by subject."""
         shown = self.watch("show", "good.test", "--run", "--json")
         assert shown.status == status, shown
         return {one["sentence"]: one["ending"] for one in json.loads(shown.output)["alerts"]}
 
     def until_it_says(self, line: str) -> None:
-        """Look at the watch until a line is there."""
+        """Show the watch until a line appears."""
         deadline = time.monotonic() + PATIENCE
         while line not in self.watch("show", "good.test").output:
-            assert time.monotonic() < deadline, f"it never said: {line}"
+            assert time.monotonic() < deadline, f"never shown: {line}"
             time.sleep(0.02)
 
     def start_again(self, **options: object) -> None:
-        """Stop the daemon, and start it with some other options than at first."""
+        """Stop the daemon, and start it with changed options."""
         self.daemon.stop()
         self.daemon.options = {**self._given, **options}
         self.daemon.start()
 
     def swapped(self) -> dict[str, object]:
-        """Give the options of a daemon with another certificate, which nobody vouches for."""
+        """Return the options of a daemon with another certificate of an unknown authority."""
         certificate, key = self_signed("mail.good.test").write_to(self._folder, "swapped")
         return {"smtp_certificate": str(certificate), "smtp_private_key": str(key)}
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """A zone that is well, with living lists, a daemon, and a relay for its mail."""
+    """A zone without faults, working blocklists, a daemon, and a relay for its mail."""
     zone = MemoryZone(RECORDS)
     publish_list_test_entries(zone)
     registered = {"good.test": "2010-01-01T00:00:00Z"}
@@ -103,7 +103,7 @@ def world(tmp_path: Path) -> Iterator[World]:
             "mail.good.test",
             server,
             registered,
-            environment=accelerated(),  # alerts are told each ten seconds
+            environment=accelerated(),  # alerts are sent every ten seconds
             alerts_smtp_relay=f"127.0.0.1:{relay.port}",
             alerts_tls="never",
             alerts_allow_recipients=[f"developer={OPS}"],
@@ -113,14 +113,14 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def open_in(alerts: dict[str, Any]) -> list[str]:
-    """Give the sentences of alerts that are open."""
+    """Return the sentences of open alerts."""
     return [sentence for sentence, ending in alerts.items() if not ending]
 
 
 def test_exactly_the_right_alerts_come_and_end(world: World) -> None:
-    """A record goes, an address is listed, a certificate is swapped, the resolver is dead.
+    """A missing record, a listing, a changed certificate and a dead resolver each raise one alert.
 
-    Who is told by mail gets the first ones too, though the relay takes none until a restart.
+    Recipients by mail get the first alerts too, although the relay rejects mail until a restart.
     """
     chosen = ("--ip", "127.0.0.7", "--every", "1440", "--alert-to")
     refused = world.watch("add", "good.test", *chosen, "boss@good.test")

@@ -1,4 +1,4 @@
-"""Webhooks of a real daemon: told over real connections, over kills, and by one daemon of two."""
+"""Webhooks of a real daemon: real connections, kills, and two daemons."""
 
 import json
 import os
@@ -30,13 +30,13 @@ PATIENCE = 60.0  # seconds, on a busy machine
 NAME = "hooks.test"
 
 BACKLOG, AT_ONCE = 1_000, 100
-"""Messages behind a receiver, and recipients of each mail that they come from: ten times as many
-are told by ``benchmarks/webhooks.py``."""
+"""Number of messages that a receiver has missed, and of recipients of each mail.
+``benchmarks/webhooks.py`` uses ten times as many."""
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon whose first account may be told on this machine; its pauses between tries fly."""
+    """A daemon that may deliver to this machine, with short pauses between attempts."""
     options = {"webhooks_allow": ALLOWED, "inbox_max_messages": 1_000_000}
     folder = tmp_path_factory.mktemp("webhooks")
     with running_daemon(folder, environment=accelerated(), **options) as daemon:
@@ -45,7 +45,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture
 def receiver(daemon: Daemon) -> Iterator[Receiver]:
-    """A receiver; what was made for it is deleted in the end."""
+    """A receiver; its webhooks are deleted at the end."""
     with running_receiver() as receiver:
         yield receiver
         for one in daemon.get("/inbox/webhooks").json["webhooks"]:
@@ -53,7 +53,7 @@ def receiver(daemon: Daemon) -> Iterator[Receiver]:
 
 
 def create(daemon: Daemon, receiver: Receiver, path: str, **filters: Any) -> str:
-    """Make a webhook for a path, and let the receiver know its secret; gives its id."""
+    """Create a webhook for a path, give its secret to the receiver, and return its id."""
     body = json.dumps({"url": receiver.url + path, **filters}).encode()
     made = daemon.post("/inbox/webhooks", body)
     assert made.status == 200, made
@@ -63,12 +63,12 @@ def create(daemon: Daemon, receiver: Receiver, path: str, **filters: Any) -> str
 
 
 def shown(daemon: Daemon, webhook: str) -> Any:
-    """Give a webhook with its last deliveries."""
+    """Return a webhook with its last deliveries."""
     return daemon.get(f"/inbox/webhooks/{webhook}").json
 
 
 def send(daemon: Daemon, *subjects: str, tag: str = "a") -> None:
-    """Send mails, one after the other."""
+    """Send mails one after another."""
     with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as smtp:
         for subject in subjects:
             mail = f"From: shop@example.com\r\nSubject: {subject}\r\n\r\nhi\r\n"
@@ -76,12 +76,12 @@ def send(daemon: Daemon, *subjects: str, tag: str = "a") -> None:
 
 
 def until_told(daemon: Daemon, webhook: str, cursor: str) -> None:
-    """Wait until it is kept that a webhook was told up to a cursor."""
+    """Wait until the deliveries up to a cursor are recorded."""
     daemon.wait_until(lambda: shown(daemon, webhook)["cursor"] == cursor)
 
 
 def test_mail_comes_signed_and_in_order(daemon: Daemon, receiver: Receiver) -> None:
-    """The library believes each, and all are as the list has them."""
+    """The library verifies each delivery, and its message is that of the list."""
     webhook = create(daemon, receiver, "/mail", tag="order")
     send(daemon, *map(str, range(20)), tag="order")
     send(daemon, "other")
@@ -96,7 +96,7 @@ def test_mail_comes_signed_and_in_order(daemon: Daemon, receiver: Receiver) -> N
 
 
 def test_the_page_shows_a_receiver(daemon: Daemon, tmp_path: Path) -> None:
-    """What webhooks.md has to paste makes a webhook and checks its posts."""
+    """The code of the documentation creates a webhook and verifies its deliveries."""
     blocks = {one.language: one.text for one in read_blocks(PAGE) if one.runner}
     (port,) = free_ports(1)
     shell = blocks["sh"].replace("9000", str(port)).replace("8080", str(daemon.http_port))
@@ -111,11 +111,11 @@ def test_the_page_shows_a_receiver(daemon: Daemon, tmp_path: Path) -> None:
         [sys.executable, str(program)], env=environment, stdout=subprocess.PIPE, text=True
     )
     try:
-        # It may not listen yet: then the webhook tries again in some seconds.
+        # It may not listen yet, and then the webhook retries after some seconds.
         send(daemon, "Welcome", tag="signup")
         assert running.stdout is not None
         assert running.stdout.readline() == "Welcome []\n"
-        # The program has said so before it answered.
+        # The program prints before it responds.
         told = daemon.cursor()
         until_told(daemon, made["id"], told)
         assert shown(daemon, made["id"])["deliveries"][0]["status"] == 204
@@ -126,7 +126,7 @@ def test_the_page_shows_a_receiver(daemon: Daemon, tmp_path: Path) -> None:
 
 
 def test_failures_of_a_receiver(daemon: Daemon, receiver: Receiver) -> None:
-    """One hangs, one fails, one leads elsewhere, one has gone: the well one gets its mail."""
+    """Receivers that hang, fail, redirect or are gone do not delay a working one."""
     paths = ("/hang", "/500", "/302", "/410", "/well")
     made = {path: create(daemon, receiver, path, tag="faults") for path in paths}
     send(daemon, "one", "two", tag="faults")
@@ -140,7 +140,7 @@ def test_failures_of_a_receiver(daemon: Daemon, receiver: Receiver) -> None:
     redirected = shown(daemon, made["/302"])
     assert redirected["deliveries"][-1]["status"] == 302
     assert "redirects are not followed" in redirected["problem"]
-    # It gets well: the next try has the same id, and the rest follows.
+    # It recovers: the next attempt has the same id, and the rest follows.
     receiver.statuses["/500"] = 200
     got = receiver.wait_for("/500", 3)
     assert [one.message["subject"] for one in got][-2:] == ["one", "two"]
@@ -150,7 +150,7 @@ def test_failures_of_a_receiver(daemon: Daemon, receiver: Receiver) -> None:
 
 
 def test_a_deleted_mail_is_not_told(daemon: Daemon, receiver: Receiver) -> None:
-    """What is deleted while its receiver fails is never sent again."""
+    """A message that is deleted while its receiver fails is not sent again."""
     receiver.statuses["/late"] = 503
     create(daemon, receiver, "/late", tag="deleted")
     send(daemon, "secret", "public", tag="deleted")
@@ -163,7 +163,7 @@ def test_a_deleted_mail_is_not_told(daemon: Daemon, receiver: Receiver) -> None:
 
 
 def test_our_own_ports(daemon: Daemon, receiver: Receiver) -> None:
-    """The service is no receiver of its own, by whatever name it is called."""
+    """A webhook cannot deliver to the service itself, under any name."""
     body = json.dumps({"url": f"http://{HOST}:{daemon.http_port}/api/v1/inbox"}).encode()
     assert daemon.post("/inbox/webhooks", body).status == 400
     for port in (daemon.smtp_port, daemon.submission_port, daemon.http_port):
@@ -175,7 +175,7 @@ def test_our_own_ports(daemon: Daemon, receiver: Receiver) -> None:
 
 
 def test_kill_9_between_a_post_and_its_record(daemon: Daemon, receiver: Receiver) -> None:
-    """What was told and not recorded is told once more, with its id; nothing is left out."""
+    """A delivery that was not recorded is repeated with its id, and none is missing."""
     webhook = create(daemon, receiver, "/mail", tag="killed")
     send(daemon, "one", tag="killed")
     receiver.wait_for("/mail", 1)
@@ -187,14 +187,14 @@ def test_kill_9_between_a_post_and_its_record(daemon: Daemon, receiver: Receiver
     daemon.kill()
     receiver.released.set()
     daemon.start()
-    # Of /hang only the first was ever told, and its receiver has it: it comes once more.
+    # /hang got only the first message, which is repeated.
     first, again = receiver.wait_for("/hang", 2)[:2]
     assert first.message["subject"] == again.message["subject"] == "two"
     assert first.event_id == again.event_id
     assert again.message == first.message
     send(daemon, "four", tag="killed")
     daemon.wait_until(lambda: "four" in receiver.subjects("/mail"))
-    # In order, and what was on its way to the disk before the kill came twice.
+    # In order, with deliveries repeated whose record was lost in the kill.
     subjects = receiver.subjects("/mail")
     assert subjects[:3] == ["one", "two", "three"]
     assert subjects[3:] == ["one", "two", "three", "four"][-len(subjects[3:]) :]
@@ -203,7 +203,7 @@ def test_kill_9_between_a_post_and_its_record(daemon: Daemon, receiver: Receiver
 
 
 def test_a_receiver_that_is_far_behind(daemon: Daemon, receiver: Receiver) -> None:
-    """A receiver that comes back after long gets all of it, in order; nothing else is held up."""
+    """A receiver that returns late gets all messages in order, without delaying other webhooks."""
     mailbox, _, domain = daemon.address().partition("@")
     cursor = daemon.cursor()
     numbers = range(BACKLOG)
@@ -221,7 +221,7 @@ def test_a_receiver_that_is_far_behind(daemon: Daemon, receiver: Receiver) -> No
 
 
 def test_a_foreign_certificate_and_a_name_that_is_bound_anew(tmp_path: Path) -> None:
-    """Who does not prove his name is sent nothing, nor is an address that is not allowed."""
+    """A receiver with a wrong certificate, or at a forbidden address, gets no delivery."""
     authority, zone = Authority(), MemoryZone({NAME: {"A": ["127.0.0.1"]}})
     with (
         publishing_name_server(zone) as (server, publish),
@@ -257,8 +257,8 @@ def test_another_daemon_takes_over(
     postgresql_server: PostgresqlServer,
     redis_server: RedisServer,
 ) -> None:
-    """One of two delivers, whichever takes mail in; when it is killed the other one goes on as
-    soon as its lease is over.
+    """One of two daemons delivers all mail. When it is killed, the other one continues as soon as
+    the lease expires.
     """
     name = f"webhooks_{os.getpid()}"
     database = postgresql_server.make_database(name, TEMPLATE)
@@ -280,7 +280,7 @@ def test_another_daemon_takes_over(
             deliverer = next(one for one in (first, second) if _is_connected(one, holder[1]))
             other = second if deliverer is first else first
             deliverer.kill()
-            # The database's clock is what counts.
+            # Leases use the clock of the database.
             postgresql_server.run(f"UPDATE lease SET ends_at = ends_at - {LEASE}", name)
             send(other, "three")
             receiver.wait_for("/mail", 3)
@@ -289,7 +289,7 @@ def test_another_daemon_takes_over(
 
 
 def _is_connected(daemon: Daemon, port: int) -> bool:
-    """Tell whether a connection from a local port is one of a daemon's (Linux)."""
+    """Return whether a connection from a local port belongs to a daemon (Linux)."""
     local = f"0100007F:{port:04X}"
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
     numbers = {f"socket:[{line[9]}]" for line in lines if line[1] == local}

@@ -1,4 +1,4 @@
-"""Where ``scripts/install-mcp-clients`` puts the clients."""
+"""The paths of the clients that ``scripts/install-mcp-clients`` installs."""
 
 import os
 from pathlib import Path
@@ -15,14 +15,14 @@ DRIVERS = Path(__file__).parent
 
 
 def require(*paths: Path) -> None:
-    """Skip a test whose client is not installed; with CI set that is a failure."""
+    """Skip a test whose client is not installed; with CI set this is a failure."""
     for path in paths:
         if not path.exists():
-            pytest.skip(f"{path.name} is missing: bash scripts/install-mcp-clients")
+            pytest.skip(f"{path.name} is not installed: bash scripts/install-mcp-clients")
 
 
 def node_environment() -> dict[str, str]:
-    """Give the environment in which JavaScript finds its Node and its modules."""
+    """Return the environment in which JavaScript finds its Node and its modules."""
     return {
         **os.environ,
         "PATH": f"{NODE.parent}{os.pathsep}{os.environ.get('PATH', '')}",

@@ -1,4 +1,4 @@
-"""A reverse proxy that adds the API key, for a client that can't be told one."""
+"""A reverse proxy that adds the API key, for a client that cannot send one."""
 
 import contextlib
 import socket
@@ -11,7 +11,7 @@ READ_SIZE = 65_536
 
 @contextlib.contextmanager
 def key_proxy(port: int, upstream: int, key: str) -> Iterator[None]:
-    """Pass connections on to a port of this machine, with the key in every request."""
+    """Forward connections to a port of this machine, with the key in every request."""
     with socket.create_server((HOST, port)) as server:
         threading.Thread(target=_accept, args=(server, upstream, key), daemon=True).start()
         yield

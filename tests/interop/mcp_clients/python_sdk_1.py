@@ -14,12 +14,12 @@ url, key = sys.argv[1:]
 
 
 def tell(step, **facts):
-    """Tell the test what happened."""
+    """Report a step to the test."""
     print(json.dumps({"step": step, **facts}), flush=True)
 
 
 async def give_up(session):
-    """Take a wait back: this SDK only forgets a request whose time is over."""
+    """Cancel a wait; this SDK only forgets a request that has timed out."""
     request_id = session._request_id
     half = timedelta(seconds=0.5)
     try:
@@ -32,7 +32,7 @@ async def give_up(session):
 
 
 async def converse(session):
-    """Do what an agent does, and what may go wrong."""
+    """Run an agent's conversation, including its errors."""
     tools = await session.list_tools()
     tell("tools", names=[tool.name for tool in tools.tools])
     address = (await session.call_tool("new_address", {})).structuredContent

@@ -13,12 +13,12 @@ url, key, mode = sys.argv[1:]
 
 
 def tell(step, **facts):
-    """Tell the test what happened."""
+    """Report a step to the test."""
     print(json.dumps({"step": step, **facts}), flush=True)
 
 
 async def converse(client):
-    """Do what an agent does, and what may go wrong."""
+    """Run an agent's conversation, including its errors."""
     tools = await client.list_tools()
     tell("tools", names=[tool.name for tool in tools.tools])
     address = (await client.call_tool("new_address", {})).structured_content

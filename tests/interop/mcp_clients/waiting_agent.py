@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""An agent that takes an address and waits for one mail to it, through the Python SDK 2.x."""
+"""An agent that creates an address and waits for one mail to it, with the Python SDK 2.x."""
 
 import asyncio
 import json
