@@ -1,1 +1,1 @@
-"""What an answer means: parse, evaluate and score, one file or folder per mechanism; no reactor."""
+"""The checks: parse records and mails, evaluate them, and describe the findings."""

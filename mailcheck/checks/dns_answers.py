@@ -1,13 +1,12 @@
-"""What a DNS question was answered with. "Could not find out" is never folded into "no".
+"""DNS questions and answers. A failed lookup is never treated as a missing record.
 
-A check never asks: it reads the answers it has and names the questions it
-still needs (`Answers`), the operation asks them all at once and runs it again.
+A check sends no queries. It reads the known answers and records the questions whose answers are
+missing (`Answers`). The operation sends all missing questions at once and runs the check again.
 
-Questions and answers are named tuples: a check makes and looks up hundreds,
-several times each, and as dataclasses they took a tenth of all its time.
+Questions and answers are named tuples. A check creates and looks up hundreds of them several
+times; as dataclasses they took a tenth of its time.
 
-Record data is read here too, from dnspython's objects to plain values, and what an answer
-says of a thing's presence.
+This module also converts record data from dnspython's objects to plain values.
 """
 
 from dataclasses import dataclass, field
@@ -28,15 +27,14 @@ from mailcheck.core.network_addresses import IpAddress
 
 
 class DnsStatus(Enum):
-    """How a question ended.
+    """Outcome of a question.
 
-    NODATA is NOERROR without a record of the type (RFC 2308 2.2). NXDOMAIN is
-    also the answer to a name that DNS can't carry (RFC 1035 2.3.4: an empty
-    label or one over 63 octets, over 253 characters in all; anything but
-    ASCII): it can't exist, and is not asked for. SERVFAIL is also an answer
-    that makes no sense (garbage, a loop of CNAMEs), TIMEOUT also a resolver
-    that can't be reached. EXCESSIVE is more than is read: of records in an answer, or of
-    answers for a request.
+    NODATA is NOERROR without a record of the type (RFC 2308 2.2). NXDOMAIN is also the answer to
+    a name that DNS cannot represent (RFC 1035 2.3.4: an empty label, a label over 63 octets, a
+    name over 253 characters, or non-ASCII characters). Such a name cannot exist and is not
+    queried. SERVFAIL is also the answer for an invalid response (garbage, a loop of CNAMEs).
+    TIMEOUT is also the answer if the resolver cannot be reached. EXCESSIVE means that a limit
+    was exceeded: of records in an answer, or of answers for a request.
     """
 
     FOUND = "found"
@@ -49,15 +47,15 @@ class DnsStatus(Enum):
 
     @property
     def is_determined(self) -> bool:
-        """Tell whether the answer is a fact about the name; the only place that decides it."""
+        """Whether the answer is a fact about the name. No other code decides this."""
         return self in (DnsStatus.FOUND, DnsStatus.NODATA, DnsStatus.NXDOMAIN)
 
 
 class DnsQuestion(NamedTuple):
-    """One question: ``name`` in lower-case A-labels, no trailing dot; ``rdtype`` like ``TXT``.
+    """A question: ``name`` in lower-case A-labels without the final dot, ``rdtype`` like ``TXT``.
 
-    A backslash escapes as in zone files (RFC 1035 5.1), as in names that
-    records hold; the empty name is the root.
+    A backslash escapes as in zone files (RFC 1035 5.1), as in names in record data. The empty
+    name is the root.
     """
 
     name: str
@@ -67,11 +65,11 @@ class DnsQuestion(NamedTuple):
 class DnsAnswer(NamedTuple):
     """The answer to one question.
 
-    ``records`` are of the asked type only; ``canonical_name`` is where CNAMEs
-    led (the asked name without any); ``ttl`` is in seconds, for negative
-    answers by RFC 2308 5 (0: not to be remembered); ``is_authenticated`` is
-    the AD bit: DNSSEC validated by the resolver, if the way to it is trusted.
-    ``octets`` is what was read for it.
+    ``records`` have the queried type. ``canonical_name`` is the target of the CNAMEs, or the
+    queried name without any. ``ttl`` is in seconds; for negative answers it follows RFC 2308 5,
+    and 0 means that the answer is not cached. ``is_authenticated`` is the AD bit: the resolver
+    validated DNSSEC, which counts if the path to the resolver is trusted. ``octets`` is the size
+    of the response.
     """
 
     question: DnsQuestion
@@ -85,19 +83,19 @@ class DnsAnswer(NamedTuple):
 
 @dataclass(slots=True)
 class Answers:
-    """The answers known so far; remembers what was asked for and is missing.
+    """Known answers, and the questions that are missing.
 
-    An evaluation asks for all it can use before it gives up on a missing one,
-    so that one round asks as much as possible at once.
+    An evaluation looks up everything it can use before it stops at a missing answer, so that one
+    round sends as many questions as possible.
     """
 
     known: dict[DnsQuestion, DnsAnswer] = field(default_factory=dict)
     missing: dict[DnsQuestion, None] = field(default_factory=dict)
     given_up: set[DnsQuestion] = field(default_factory=set)
-    """What was asked, and in the end not waited for."""
+    """Questions that were sent but whose answers were not awaited."""
 
     def lookup(self, name: str, rdtype: str) -> DnsAnswer | None:
-        """Give the answer, or note the question as missing and give nothing."""
+        """Return the answer, or record the question as missing and return `None`."""
         question = DnsQuestion(name.rstrip(".").lower(), rdtype)
         answer = self.known.get(question)
         if answer is None:
@@ -106,14 +104,14 @@ class Answers:
 
 
 def host_name(name: Name) -> str:
-    """Write a name as everywhere here: lower case, no trailing dot, the root as ``""``."""
+    """Format a name in lower case without the final dot; the root is ``""``."""
     return name.to_text(omit_final_dot=True).lower().rstrip(".")
 
 
 def txt_values(answer: DnsAnswer) -> tuple[str, ...]:
-    """Give each TXT record as one text: its strings joined without a space (RFC 7208 3.3).
+    """Return each TXT record as one text, its strings joined without a space (RFC 7208 3.3).
 
-    What isn't UTF-8 is written as U+FFFD, which is no syntax in any record.
+    Octets that are not UTF-8 become U+FFFD, which no record syntax contains.
     """
     return tuple(
         b"".join(record.strings).decode("utf-8", "replace")
@@ -123,7 +121,7 @@ def txt_values(answer: DnsAnswer) -> tuple[str, ...]:
 
 
 def ip_addresses(answer: DnsAnswer) -> tuple[IpAddress, ...]:
-    """Give the addresses of A or AAAA records, sorted, so that every run shows the same."""
+    """Return the addresses of A or AAAA records, sorted so that every run is the same."""
     found = (
         ip_address(record.address) for record in answer.records if isinstance(record, A | AAAA)
     )
@@ -131,7 +129,7 @@ def ip_addresses(answer: DnsAnswer) -> tuple[IpAddress, ...]:
 
 
 def mx_records(answer: DnsAnswer) -> tuple[tuple[int, str], ...]:
-    """Give ``(preference, exchange)``, best first, then by name; a null MX has ``""``."""
+    """Return ``(preference, exchange)`` pairs, lowest preference first; a null MX has ``""``."""
     return tuple(
         sorted(
             (record.preference, host_name(record.exchange))
@@ -142,14 +140,14 @@ def mx_records(answer: DnsAnswer) -> tuple[tuple[int, str], ...]:
 
 
 def ptr_names(answer: DnsAnswer) -> tuple[str, ...]:
-    """Give the names of PTR records, sorted."""
+    """Return the names of PTR records, sorted."""
     return tuple(
         sorted({host_name(record.target) for record in answer.records if isinstance(record, PTR)})
     )
 
 
 class Presence(Enum):
-    """The three things that can be known of a record, a host or a policy."""
+    """Whether a record, a host or a policy exists."""
 
     FOUND = "found"
     ABSENT = "absent"
@@ -157,10 +155,10 @@ class Presence(Enum):
 
 
 def look_up(answers: Answers, name: str, rdtype: str) -> DnsAnswer:
-    """Give the answer; one that isn't known yet reads as undetermined.
+    """Return the answer, or an undetermined answer if it is not known yet.
 
-    An evaluation that met one is run again with the answer, so what it
-    concluded from this stand-in is never seen.
+    The evaluation runs again when the answer is known, so no caller sees a conclusion from
+    this placeholder.
     """
     answer = answers.lookup(name, rdtype)
     if answer is None:
@@ -169,7 +167,7 @@ def look_up(answers: Answers, name: str, rdtype: str) -> DnsAnswer:
 
 
 def presence_of(answer: DnsAnswer) -> Presence:
-    """Say whether there are records of the asked type."""
+    """Return whether there are records of the queried type."""
     if not answer.status.is_determined:
         return Presence.UNDETERMINED
     return Presence.FOUND if answer.records else Presence.ABSENT
@@ -178,8 +176,8 @@ def presence_of(answer: DnsAnswer) -> Presence:
 class HostAddresses(Struct, frozen=True):
     """The addresses of a host, IPv4 before IPv6.
 
-    ``is_complete`` is false when one of the two families could not be
-    determined. ``canonical_name`` differs from ``name`` for an alias.
+    ``is_complete`` is false if one of the two families could not be determined. ``canonical_name``
+    differs from ``name`` for an alias.
     """
 
     name: str
@@ -190,12 +188,12 @@ class HostAddresses(Struct, frozen=True):
 
     @property
     def is_alias(self) -> bool:
-        """Tell whether a CNAME stands at the name."""
+        """Whether there is a CNAME at the name."""
         return self.canonical_name != self.name
 
 
 def look_up_addresses(answers: Answers, name: str) -> HostAddresses:
-    """Ask for A and AAAA at once."""
+    """Look up A and AAAA in one round."""
     both = (look_up(answers, name, "A"), look_up(answers, name, "AAAA"))
     addresses = tuple(address for answer in both for address in ip_addresses(answer))
     is_complete = all(answer.status.is_determined for answer in both)

@@ -1,4 +1,4 @@
-"""A row of the table of findings, and how severe a finding with a price is."""
+"""A row of the table of findings, and the severity that follows from a price."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -8,11 +8,12 @@ from msgspec import Struct
 from mailcheck.checks.findings import Area, Severity
 
 ERROR_TENTHS = 10
-"""Tenths of a point from which a finding is an error and its check fails: no SPF record."""
+"""Price in tenths of a point from which a finding is an error and its check fails, like a missing
+SPF record."""
 
 RETRY_ADVICE = (
-    "Try again in a minute. If it stays like this, the name servers of that domain or the"
-    " resolver of this service do not answer, or the answer is larger than this service reads."
+    "Try again in a minute. If the problem persists, the name servers of that domain or the"
+    " resolver of this service do not answer, or the answer is larger than this service accepts."
 )
 """Advice for a finding that could not be determined because DNS did not answer."""
 
@@ -22,13 +23,13 @@ class BadTable(Exception):
 
 
 class Row(Struct, frozen=True):
-    """Everything about a finding that does not depend on the case.
+    """The parts of a finding that are the same in every case.
 
-    :param area: part of a mail's report, or `None` for findings that no mail's report has.
-    :param fixed: severity of a finding without a price; `None` if the case decides it.
-    :param price: tenths of a point, or `None` if it costs nothing or is measured.
+    :param area: area of a mail's report, or `None` for a finding that mail reports do not have.
+    :param fixed: severity of a finding without a price; `None` if the check decides it.
+    :param price: tenths of a point, or `None` if the finding is free or its price is measured.
     :param aliases: earlier ids.
-    :param advice: what to do, where the check gives no advice for the case; empty if there is none.
+    :param advice: what to do if the check gives no advice of its own; empty if there is none.
     """
 
     id: str
@@ -42,12 +43,12 @@ class Row(Struct, frozen=True):
 
     @property
     def severity(self) -> Severity | None:
-        """Severity in every case; `None` if the case decides it."""
+        """Severity in every case; `None` if the check decides it."""
         return self.fixed if self.price is None else severity_at(self.price)
 
 
 def severity_at(tenths: int) -> Severity:
-    """Return the severity of a finding that takes off tenths of a point."""
+    """Return the severity of a finding that costs this many tenths of a point."""
     if tenths >= ERROR_TENTHS:
         return Severity.ERROR
     return Severity.WARNING if tenths else Severity.NOTE

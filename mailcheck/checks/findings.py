@@ -1,11 +1,11 @@
-"""What is wrong, what it means and what to publish: one value for every mechanism.
+"""Findings: a problem, its meaning, advice, and a record to publish.
 
-A reader is no mail expert. ``meaning`` is one sentence about the consequence,
-``fix`` one about what to do. A record that would help is proposed only: it is shown
-once `mailcheck.checks.proofs` has judged it.
+Readers are not mail experts. ``meaning`` is one sentence about the consequence, and ``fix`` is
+one sentence about what to do. A record that may help is only a proposal; it is shown once
+`mailcheck.checks.proofs` has verified it.
 
-In a deliverability report each has what it costs. Points are counted in tenths, so that a
-sum is exact: the score is 100 tenths less all deductions, not below 0.
+In a deliverability report each finding has a price. Points are counted in tenths, so that sums
+are exact: the score is 100 tenths minus all deductions, and not below 0.
 """
 
 from collections.abc import Iterable
@@ -15,20 +15,20 @@ from msgspec import Struct
 
 
 class Severity(Enum):
-    """How bad a finding is, worst first."""
+    """Severity of a finding, worst first."""
 
     ERROR = "error"
-    """Mail is refused or forged because of it."""
+    """Mail is rejected, or can be forged."""
     WARNING = "warning"
-    """It works, but not everywhere or not for long."""
+    """Mail works, but not everywhere or not for long."""
     UNDETERMINED = "undetermined"
-    """Could not be found out now; says nothing about the domain."""
+    """The result could not be determined now; this says nothing about the domain."""
     NOTE = "note"
-    """Good to know; costs nothing."""
+    """For information; costs no points."""
 
     @property
     def rank(self) -> int:
-        """Order: 0 is the worst."""
+        """Position in the order of severities; 0 is the worst."""
         return _RANKS[self]
 
 
@@ -36,9 +36,9 @@ _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 class RecordToPublish(Struct, frozen=True):
-    """A DNS record as it is typed into a zone editor: absolute name without the last dot.
+    """A DNS record as it is entered in a zone editor: absolute name without the final dot.
 
-    ``value`` is the presentation form, for TXT without the quotes.
+    ``value`` is the presentation form, without the quotes for TXT.
     """
 
     name: str
@@ -49,11 +49,11 @@ class RecordToPublish(Struct, frozen=True):
 class Finding(Struct, frozen=True):
     """One finding. ``id`` is stable, like ``spf.too-many-lookups``; texts may change.
 
-    ``fix`` tells in words what to do and who can do it, whether or not a record is
-    shown. ``proposed`` is a record that may mend it, not proven yet; what stands at
-    its name for the same purpose goes, and so does ``replaced``, the values of its type
-    that it takes the place of. ``alternatives`` are tried where ``proposed`` fails.
-    ``beside`` are records of somebody else's zone without which none of them does anything.
+    ``fix`` says what to do and who can do it, with or without a record. ``proposed`` is a record
+    that may fix the problem but is not verified yet. It replaces the records at its name that
+    have the same purpose, and the values in ``replaced``. ``alternatives`` are tried if
+    ``proposed`` fails. ``beside`` are records in a zone of another owner that all of these
+    records need.
     """
 
     id: str
@@ -67,22 +67,22 @@ class Finding(Struct, frozen=True):
 
     @property
     def candidate_records(self) -> tuple[RecordToPublish, ...]:
-        """Give the records to be tried, the best first."""
+        """Records to try, the best first."""
         first = () if self.proposed is None else (self.proposed,)
         return (*first, *self.alternatives)
 
 
 SEND_FROM_REAL_SERVER = "Send the test from the server that sends your real mail."
-"""What to do where a mail came from a host that can't be judged."""
+"""Advice for a mail that came from a host that cannot be checked."""
 
 
 def worst(findings: Iterable[Finding]) -> Finding | None:
-    """Give the first of the most severe findings."""
+    """Return the first of the most severe findings."""
     return min(findings, key=lambda finding: finding.severity.rank, default=None)
 
 
 PERFECT = 100
-"""Tenths of a mail nobody finds fault with: 10.0."""
+"""Score in tenths of a mail without deductions: 10.0."""
 
 
 class Area(Enum):
@@ -94,9 +94,9 @@ class Area(Enum):
     BLACKLIST = "blacklist"
     SPAMASSASSIN = "spamassassin"
     RDNS = "rdns"
-    """The name of the sending address; part of the check `spf`."""
+    """Reverse DNS name of the sending address; part of the check `spf`."""
     HELO = "helo"
-    """The name in HELO; part of the check `spf`."""
+    """HELO name; part of the check `spf`."""
     AUTHENTICATION = "authentication"
     """Neither SPF nor DKIM passes."""
     SENDER = "sender"
@@ -111,7 +111,7 @@ class Area(Enum):
 
 
 class CheckStatus(Enum):
-    """How a check ended; what could not be determined is ``warn`` and costs nothing."""
+    """Status of a check. An undetermined result is ``warn`` and costs no points."""
 
     PASS = "pass"  # noqa: S105
     WARN = "warn"
@@ -119,7 +119,7 @@ class CheckStatus(Enum):
 
 
 class ChargedFinding(Struct, frozen=True):
-    """A finding and the tenths of a point it takes off (0: good to know only)."""
+    """A finding and its price in tenths of a point; 0 for information only."""
 
     area: Area
     finding: Finding
@@ -127,5 +127,5 @@ class ChargedFinding(Struct, frozen=True):
 
 
 def sorted_by_cost(findings: Iterable[ChargedFinding]) -> list[ChargedFinding]:
-    """Give findings as they are read: what costs most first, then the gravest."""
+    """Return findings in the order they are shown: by price, then by severity."""
     return sorted(findings, key=lambda one: (-one.tenths, one.finding.severity.rank))

@@ -1,7 +1,7 @@
-"""The table of findings: every finding about a mail, a domain or this machine is one row.
+"""The table of findings. Every finding about a mail, a domain or this machine has one row.
 
-A check names the row of what it has found and adds what depends on the case: the sentence about
-it, the advice and the records to publish.
+A check names the row of a finding and adds the parts that depend on the case: the meaning, the
+advice and the records to publish.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ FINDINGS = by_name(ROWS)
 
 
 def canonical_id(name: str) -> str:
-    """Return the present id of a finding for an id of any version; other texts unchanged."""
+    """Return the current id of a finding for an id of any version; other texts unchanged."""
     row = FINDINGS.get(name)
     return name if row is None else row.id
 
@@ -29,7 +29,7 @@ def aliases_of(name: str) -> tuple[str, ...]:
 
 
 def advice_of(name: str) -> str:
-    """Return the advice of a row, for a finding of another row with the same remedy."""
+    """Return the advice of a row, for a finding of another row that has the same fix."""
     return FINDINGS[name].advice
 
 
@@ -45,7 +45,7 @@ def make_finding(
     """Return a finding of the row with this id.
 
     :param fix: what to do in this case; `None` for the advice of the row.
-    :param severity: given exactly if the row leaves it to the case.
+    :param severity: required if the row does not fix the severity, and not allowed otherwise.
     :raises BadTable: the severity is given twice or not at all.
     """
     row = FINDINGS[name]
@@ -57,12 +57,12 @@ def make_finding(
 
 
 def undetermined(name: str, names: Iterable[str]) -> Finding:
-    """Return a finding that questions about these DNS names got no usable answer."""
+    """Return a finding that queries for these DNS names got no usable answer."""
     listed = ", ".join(dict.fromkeys(names))
     return make_finding(name, f"Could not be determined: DNS gave no usable answer about {listed}.")
 
 
 def several_records(name: str, kind: str, domain: str, kept: RecordToPublish) -> Finding:
-    """Return a finding that senders ignore all records of a kind, since there are several."""
+    """Return a finding that a domain has several records of a kind, so senders ignore them."""
     meaning = f"{domain} has more than one {kind} record, so senders ignore all of them."
     return make_finding(name, meaning, proposed=kept)

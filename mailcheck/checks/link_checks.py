@@ -1,7 +1,7 @@
-"""What the answers to requests for the links of a mail mean.
+"""Verdicts about links, from the answers to requests for them.
 
-"Could not find out" is never "broken": servers refuse programs, answer HEAD with an error, and
-take their time. What is not on the public Internet is not asked and is no fault.
+An undetermined result is never "broken": servers reject programs, answer HEAD with an error, or
+are slow. A host that is not on the public Internet is not requested, and that is no problem.
 """
 
 from enum import Enum
@@ -10,22 +10,22 @@ from itertools import pairwise
 from msgspec import Struct
 
 MAX_REDIRECTS = 10
-"""Redirects that are followed; browsers give up after 20, and nobody means more than a few."""
+"""Maximum number of redirects that are followed. Browsers follow 20; real sites use a few."""
 
 
 class LinkProblem(Enum):
-    """Why there is no answer to judge."""
+    """Reason why there is no answer."""
 
     NOT_PUBLIC = "not-public"
-    """The host's address is private, or our own: it is not asked."""
+    """The host's address is private or belongs to this server, so no request is sent."""
     BAD_URL = "bad-url"
-    """Too long, with a user name, or otherwise none that is asked for."""
+    """The URL is too long, contains a user name, or cannot be requested."""
     BUDGET = "budget"
-    """The account has asked for as many links as it may."""
+    """The account has reached its limit of link requests."""
     BUSY = "busy"
-    """Too many are being asked for, or there was no time left."""
+    """Too many requests are running, or no time was left."""
     NO_AUTHORITIES = "no-authorities"
-    """There is nothing here to check certificates against."""
+    """This server has no certificate authorities to verify certificates with."""
     NO_HOST = "no-host"
     NO_CONNECTION = "no-connection"
     BAD_CERTIFICATE = "bad-certificate"
@@ -36,14 +36,14 @@ class LinkProblem(Enum):
 
 
 class Hop(Struct, frozen=True):
-    """A request and the status that came back."""
+    """A request and the status of its response."""
 
     url: str
     status: int
 
 
 class LinkAnswer(Struct, frozen=True):
-    """What came of asking for a link: each hop, and what went wrong after the last one."""
+    """The result of requesting a link: each hop, and the problem after the last one."""
 
     url: str
     method: str
@@ -52,7 +52,7 @@ class LinkAnswer(Struct, frozen=True):
 
 
 class LinkVerdict(Enum):
-    """What is known of a link."""
+    """Verdict about a link."""
 
     WORKS = "works"
     BROKEN = "broken"
@@ -61,7 +61,7 @@ class LinkVerdict(Enum):
 
 
 class LinkCheck(Struct, frozen=True):
-    """A link, judged; ``final_url`` is where the last answer came from, if one did."""
+    """A link and its verdict; ``final_url`` is the URL of the last response, if there is one."""
 
     answer: LinkAnswer
     verdict: LinkVerdict
@@ -69,58 +69,61 @@ class LinkCheck(Struct, frozen=True):
 
     @property
     def status(self) -> int | None:
-        """Give the status of the last answer."""
+        """Status of the last response, or `None` without one."""
         return self.answer.hops[-1].status if self.answer.hops else None
 
     @property
     def final_url(self) -> str:
-        """Give where the last answer came from; the link itself where none came."""
+        """URL of the last response, or the link itself without one."""
         return self.answer.hops[-1].url if self.answer.hops else self.answer.url
 
 
 _PROBLEMS = {
     LinkProblem.NOT_PUBLIC: (
         LinkVerdict.NOT_CHECKED,
-        "It leads to an address that is not on the public Internet.",
+        "The link leads to an address that is not on the public Internet.",
     ),
     LinkProblem.BAD_URL: (
         LinkVerdict.NOT_CHECKED,
-        "It is too long, has a user name in it, or can't be read as an address.",
+        "The link is too long, contains a user name, or is not a valid URL.",
     ),
     LinkProblem.BUDGET: (
         LinkVerdict.NOT_CHECKED,
-        "This account has asked for as many links as it may for now.",
+        "This account has reached its limit of link checks for now. Try again later.",
     ),
-    LinkProblem.BUSY: (LinkVerdict.NOT_CHECKED, "There was no time for it: check it again."),
+    LinkProblem.BUSY: (
+        LinkVerdict.NOT_CHECKED,
+        "There was no time to check this link. Check it again.",
+    ),
     LinkProblem.NO_AUTHORITIES: (
         LinkVerdict.NOT_CHECKED,
-        "This server has no certificate authorities to check the host's certificate against.",
+        "This server has no certificate authorities to verify the host's certificate with.",
     ),
-    LinkProblem.NO_HOST: (LinkVerdict.BROKEN, "Its host does not exist in DNS."),
+    LinkProblem.NO_HOST: (LinkVerdict.BROKEN, "The host of the link does not exist in DNS."),
     LinkProblem.NO_CONNECTION: (
         LinkVerdict.BROKEN,
-        "Its host refuses the connection, or encrypting it.",
+        "The host refuses the connection, or encryption fails.",
     ),
     LinkProblem.BAD_CERTIFICATE: (
         LinkVerdict.BROKEN,
-        "The host's certificate is not valid for its name: browsers warn of it.",
+        "The host's certificate is not valid for its name, so browsers warn of it.",
     ),
-    LinkProblem.BAD_REDIRECT: (LinkVerdict.BROKEN, "A redirect leads to no web address."),
+    LinkProblem.BAD_REDIRECT: (LinkVerdict.BROKEN, "A redirect does not lead to a web address."),
     LinkProblem.TOO_MANY_REDIRECTS: (
         LinkVerdict.BROKEN,
-        f"It redirects more than {MAX_REDIRECTS} times.",
+        f"The link redirects more than {MAX_REDIRECTS} times.",
     ),
-    LinkProblem.NO_HTTP: (LinkVerdict.UNCLEAR, "What answers does not speak HTTP."),
-    LinkProblem.SILENT: (LinkVerdict.UNCLEAR, "No answer came in time."),
+    LinkProblem.NO_HTTP: (LinkVerdict.UNCLEAR, "The server's response is not HTTP."),
+    LinkProblem.SILENT: (LinkVerdict.UNCLEAR, "The server did not respond in time."),
 }
 
 _GONE = (404, 410)
 _REFUSES_PROGRAMS = (401, 403, 407, 429, 999)
-_TRY_GET = "; some servers answer so to HEAD alone: ask for it by GET."
+_TRY_GET = "; some servers answer like this only to HEAD. Check the link with GET."
 
 
 def judge_link(answer: LinkAnswer) -> LinkCheck:
-    """Judge what came of asking for a link."""
+    """Return the verdict about the result of requesting a link."""
     if answer.problem is not None:
         return LinkCheck(answer, *_PROBLEMS[answer.problem])
     status = answer.hops[-1].status
@@ -131,11 +134,11 @@ def _judge_status(status: int, answer: LinkAnswer) -> tuple[LinkVerdict, str]:
     if 200 <= status < 300:
         return LinkVerdict.WORKS, _explain_success(answer)
     if status in _GONE:
-        return LinkVerdict.BROKEN, f"The server says that there is no such page ({status})."
+        return LinkVerdict.BROKEN, f"The server says that the page does not exist ({status})."
     if status in _REFUSES_PROGRAMS:
         return (
             LinkVerdict.UNCLEAR,
-            f"The server refuses to tell ({status}): it may want a person, or a login.",
+            f"The server rejects the check ({status}): it may require a browser, or a login.",
         )
     if answer.method == "HEAD":
         return LinkVerdict.UNCLEAR, f"The server answers with {status}{_TRY_GET}"
@@ -148,7 +151,8 @@ def _explain_success(answer: LinkAnswer) -> str:
     if any(
         one.startswith("https:") and not other.startswith("https:") for one, other in pairwise(urls)
     ):
-        return "It works; a redirect leads from https to http."
+        return "The link works; a redirect leads from https to http."
     if len(urls) > 1:
-        return f"It works, after {len(urls) - 1} {'redirect' if len(urls) == 2 else 'redirects'}."
-    return "It works."
+        redirects = "redirect" if len(urls) == 2 else "redirects"
+        return f"The link works, after {len(urls) - 1} {redirects}."
+    return "The link works."

@@ -1,6 +1,6 @@
-"""The checks of any mail, as values: what clients show of it, who can read it, where it leads.
+"""Results of the checks of a message: client support, accessibility and links.
 
-What finds them out, in `mailcheck.checks.html_checks`, is loaded in child processes alone.
+The code that computes them is in `mailcheck.checks.html_checks` and runs in child processes only.
 """
 
 from collections.abc import Sequence
@@ -12,14 +12,17 @@ from mailcheck.checks.findings import Finding
 
 
 class Place(Struct, frozen=True):
-    """A place: its line, counted from 1, and the beginning of what stands there."""
+    """A place in the HTML: its line, counted from 1, and the beginning of its text."""
 
     line: int
     excerpt: str
 
 
 class Support(Struct, frozen=True):
-    """How many clients of a family support something; ``unknown``: not tested, or not clear."""
+    """Number of clients of a family that support a feature.
+
+    ``unknown`` counts clients that were not tested, or whose result is not clear.
+    """
 
     family: str
     supported: int = 0
@@ -29,16 +32,16 @@ class Support(Struct, frozen=True):
 
 
 class ClientNote(Struct, frozen=True):
-    """What is known of a feature in some clients, by their names."""
+    """A note about a feature in some clients, given by name."""
 
     text: str
     clients: tuple[str, ...]
 
 
 class FeatureFinding(Struct, frozen=True):
-    """A feature that not all support: where it stands, ``count`` times, and who supports it.
+    """A feature that some clients do not support.
 
-    ``unsupported`` and ``partial`` name the clients.
+    The mail uses it at ``count`` ``places``. ``unsupported`` and ``partial`` name the clients.
     """
 
     slug: str
@@ -53,14 +56,14 @@ class FeatureFinding(Struct, frozen=True):
 
 
 class NotJudgedKind(Enum):
-    """What of a mail can be out of sight."""
+    """Kind of content that could not be checked."""
 
     STYLE_SHEET = "style-sheet"
     PICTURE = "picture"
 
 
 class NotJudged(Struct, frozen=True):
-    """What was not to be seen, so that nothing is known of it, and why; ``count`` places."""
+    """Content that was not available for the check, with the reason; ``count`` places."""
 
     what: NotJudgedKind
     reason: str
@@ -69,11 +72,11 @@ class NotJudged(Struct, frozen=True):
 
 
 class Compatibility(Struct, frozen=True):
-    """What clients make of a mail: the worst findings first, and each family's clients.
+    """Support of clients for a mail: the worst findings first, and the clients of each family.
 
-    In ``clients`` a client counts as ``supported`` where it supports all that the mail asks for,
-    as ``unsupported`` where it lacks something, as ``partial`` where it does all at least in part.
-    ``not_judged`` is in none of them.
+    In ``clients`` a client counts as ``supported`` if it supports all features of the mail, as
+    ``unsupported`` if it lacks one, and otherwise as ``partial``. ``not_judged`` is not part of
+    these counts.
     """
 
     source: str
@@ -85,7 +88,7 @@ class Compatibility(Struct, frozen=True):
 
 
 class AccessibilityFinding(Struct, frozen=True):
-    """A finding with the criterion of WCAG 2.2 it is about, and the ``count`` places it is at."""
+    """A finding with its WCAG 2.2 criterion, and the ``count`` places where it occurs."""
 
     finding: Finding
     criterion: str
@@ -94,9 +97,9 @@ class AccessibilityFinding(Struct, frozen=True):
 
 
 class Accessibility(Struct, frozen=True):
-    """What keeps people from reading a mail.
+    """Problems that keep people from reading a mail.
 
-    ``contrasts_not_judged`` counts pieces of text whose colours the HTML alone does not tell.
+    ``contrasts_not_judged`` counts texts whose colours cannot be determined from the HTML alone.
     """
 
     findings: tuple[AccessibilityFinding, ...]
@@ -104,7 +107,7 @@ class Accessibility(Struct, frozen=True):
 
 
 class MailLink(Struct, frozen=True):
-    """A link of a mail. A request may use ``is_best`` and ``is_unsubscribe`` ones up."""
+    """A link of a mail. A request may use up the links ``is_best`` and ``is_unsubscribe``."""
 
     url: str
     words: str
@@ -113,12 +116,12 @@ class MailLink(Struct, frozen=True):
 
     @property
     def is_harmless(self) -> bool:
-        """Tell whether it may be asked for without its being chosen by itself."""
+        """Whether the link may be requested without being selected explicitly."""
         return not (self.is_best or self.is_unsubscribe)
 
 
 class MailChecks(Struct, frozen=True):
-    """The checks; without HTML the first two are nothing. ``is_cut``: it was too long for all."""
+    """All results. The first two are `None` without HTML; ``is_cut`` if the mail was too long."""
 
     compatibility: Compatibility | None
     accessibility: Accessibility | None
@@ -127,5 +130,5 @@ class MailChecks(Struct, frozen=True):
 
 
 def list_unsubscribe(header_list: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Give the values of List-Unsubscribe: a request for one of their links may leave the list."""
+    """Return the values of List-Unsubscribe. Requesting one of their links may unsubscribe."""
     return tuple(value for name, value in header_list if name.lower() == "list-unsubscribe")

@@ -1,4 +1,4 @@
-"""Domain names as they stand in mail (addresses, HELO, signatures), and who registered them."""
+"""Domain names in mail (addresses, HELO, signatures), and their registrable domains."""
 
 from functools import cache, lru_cache
 
@@ -8,13 +8,14 @@ from publicsuffixlist import PublicSuffixList
 from mailcheck.core.domain_names import MAX_INPUT, MAX_LABEL, MAX_NAME, is_special_use
 
 NEVER_DELEGATED = frozenset(("corp", "home", "intranet", "lan", "localdomain"))
-"""Ends of names that private networks use and that the public DNS does not have."""
+"""Top-level names that private networks use and that the public DNS does not have."""
 
 
 def is_local_name(name: str) -> bool:
-    """Tell whether nothing can be published at a name: a single word, or one of a private network.
+    """Return whether a name is a single label or belongs to a private network.
 
-    ``.test`` is for zones that people try things with, so it is not local.
+    No record can be published at such a name. ``.test`` is reserved for experiments with zones,
+    so it does not count as local.
     """
     end = name.rpartition(".")[2]
     return "." not in name or end in NEVER_DELEGATED or (is_special_use(name) and end != "test")
@@ -22,10 +23,10 @@ def is_local_name(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def read_mail_domain(text: str) -> str | None:
-    """Give the domain in lower-case A-labels (RFC 8616 3) without the last dot.
+    """Return the domain in lower-case A-labels (RFC 8616 3) without the final dot.
 
-    Nothing when DNS can hold nothing at the name: an address literal, an empty
-    or overlong label (RFC 7208 4.3), a blank, what IDNA does not allow.
+    Return `None` if DNS cannot have records at the name: an address literal, an empty or overlong
+    label (RFC 7208 4.3), a space, or a name that IDNA does not allow.
     """
     if len(text) > MAX_INPUT:
         return None
@@ -36,12 +37,12 @@ def read_mail_domain(text: str) -> str | None:
         return None
     if domain.startswith("[") or " " in domain or not domain.isprintable():
         return None
-    # Four numbers are an address that lacks its brackets; no domain ends in a number.
+    # Four numbers are an address without its brackets; no domain ends in a number.
     return None if labels[-1].isdigit() else domain
 
 
 def _to_a_labels(text: str) -> str:
-    """Give the A-labels, or nothing that is a name."""
+    """Return the A-labels, or an empty string for a name that IDNA does not allow."""
     try:
         return idna.encode(text, uts46=True).decode("ascii")
     except (idna.IDNAError, UnicodeError):
@@ -49,10 +50,10 @@ def _to_a_labels(text: str) -> str:
 
 
 def registrable_domain(host: str) -> str:
-    """Give the domain that somebody registered: one label below a suffix; a suffix is its own.
+    """Return the registrable domain: one label below a public suffix; a suffix itself unchanged.
 
-    For comparing hosts, for asking blocklists, and for what receivers of RFC 7489 see. DMARC
-    itself asks DNS (RFC 9989 4.10).
+    Used to compare hosts, to query blocklists, and for receivers that follow RFC 7489. DMARC
+    itself uses DNS (RFC 9989 4.10).
     """
     return _suffixes().privatesuffix(host) or host
 

@@ -1,4 +1,4 @@
-"""DNS as it would be with some records published: for advice, and for a look before a change."""
+"""DNS answers as they would be with proposed records, for verifying advice and for previews."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -20,20 +20,20 @@ from mailcheck.checks.spf_texts import is_sender_id, is_spf_record, looks_like_s
 from mailcheck.checks.tag_repair import start_of
 
 MAX_STRING = 255
-"""Octets of one string of a TXT record (RFC 1035 3.3)."""
+"""Maximum octets of one string of a TXT record (RFC 1035 3.3)."""
 
 ProposedZone = Mapping[str, Mapping[str, tuple[Rdata, ...]]]
-"""Owner name in lower case without the last dot -> type -> records."""
+"""Owner name in lower case without the final dot -> type -> records."""
 
 
 class BadRecord(ValueError):
-    """A record that can't be published; the message says why."""
+    """A record that cannot be published; the message says why."""
 
 
 def build_zone(records: Iterable[RecordToPublish]) -> ProposedZone:
-    """Put records together by name and type.
+    """Group records by name and type.
 
-    :raises BadRecord: a value can't be read, or something stands beside a CNAME.
+    :raises BadRecord: a value is invalid, or another record exists beside a CNAME.
     """
     zone: dict[str, dict[str, tuple[Rdata, ...]]] = {}
     for record in records:
@@ -43,14 +43,16 @@ def build_zone(records: Iterable[RecordToPublish]) -> ProposedZone:
         node[record.rdtype] = others if rdata in others else (*others, rdata)
     for name, node in zone.items():
         if "CNAME" in node and (len(node) > 1 or len(node["CNAME"]) > 1):
-            raise BadRecord(f"beside a CNAME nothing else can stand at {name} (RFC 1034 3.6.2)")
+            raise BadRecord(
+                f"no other record can exist beside the CNAME at {name} (RFC 1034 3.6.2)"
+            )
     return zone
 
 
 def parse_rdata(rdtype: str, value: str) -> Rdata:
-    """Read a record's value as it is typed into a zone editor; TXT with quotes or without.
+    """Parse a record's value as entered in a zone editor; TXT with or without quotes.
 
-    :raises BadRecord: says in a few words what is wrong.
+    :raises BadRecord: the value is invalid; the message says why.
     """
     text = _quote(value) if rdtype == "TXT" and not value.lstrip().startswith('"') else value
     try:
@@ -62,18 +64,18 @@ def parse_rdata(rdtype: str, value: str) -> Rdata:
             relativize=False,
         )
     except (dns.exception.DNSException, ValueError, UnicodeError) as error:
-        raise BadRecord(f"is no value of a {rdtype} record: {error}") from None
+        raise BadRecord(f"is not a valid value for {rdtype}: {error}") from None
 
 
 def format_rdata(record: Rdata) -> str:
-    """Write a record's value as it is typed into a zone editor, TXT without quotes."""
+    """Format a record's value as entered in a zone editor; TXT without quotes."""
     if isinstance(record, TXT):
         return b"".join(record.strings).decode("utf-8", "replace")
     return record.to_text()
 
 
 def _quote(text: str) -> str:
-    """Write text as the strings of a TXT record, cut where a string is full."""
+    """Format text as the strings of a TXT record, split at the maximum length of a string."""
     octets = text.encode("utf-8", "surrogateescape")
     pieces = range(0, max(len(octets), 1), MAX_STRING)
     return " ".join(f'"{_escape(octets[cut : cut + MAX_STRING])}"' for cut in pieces)
@@ -87,21 +89,21 @@ def _escape(octets: bytes) -> str:
 
 
 TTL = 300
-"""Seconds, of a proposed record; nothing remembers these answers."""
+"""TTL of a proposed record in seconds; these answers are not cached."""
 
 MAX_CHAIN = 16
-"""CNAMEs followed, as in real lookups."""
+"""Maximum number of CNAMEs that are followed, as in real lookups."""
 
 NO_ZONE: ProposedZone = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A record to publish, and the values of its name and type that it takes the place of.
+    """A record to publish, and the values of its name and type that it replaces.
 
-    Values are as `format_rdata` writes them, in lower case; of TXT records those go that
-    serve the same purpose, whatever they hold. ``rrset_key`` is
-    name and type; ``existing_names`` are the name and all above it, which exist with it.
+    Values are as `format_rdata` returns them, in lower case. TXT records with the same purpose
+    are replaced too, whatever their value. ``rrset_key`` is the name and type; ``existing_names``
+    are the name and its ancestors, which exist once the record is published.
     """
 
     record: RecordToPublish
@@ -111,7 +113,7 @@ class Change:
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __hash__(self) -> int:
-        return self._hash  # asked for by every verdict that is kept
+        return self._hash  # computed once: cached verdicts hash each change
 
     def __post_init__(self) -> None:
         name = self.record.name.lower()
@@ -122,7 +124,7 @@ class Change:
         object.__setattr__(self, "_hash", hash((self.record, self.replaced)))
 
     def apply(self, published: tuple[Rdata, ...]) -> tuple[Rdata, ...]:
-        """Give what stands at the place afterwards."""
+        """Return the records of the name and type after the change."""
         new = _rdata(self.record.rdtype, self.record.value)
         kept = tuple(one for one in published if not self.replaces(one))
         if not kept:
@@ -131,7 +133,7 @@ class Change:
         return kept if any(format_rdata(one) == written for one in kept) else (*kept, new)
 
     def replaces(self, published: Rdata) -> bool:
-        """Tell whether a published record goes."""
+        """Return whether the change replaces a published record."""
         rdtype = self.record.rdtype
         if rdtype == "PTR":
             return True
@@ -151,12 +153,12 @@ def _rdata(rdtype: str, value: str) -> Rdata:
 
 
 def _purpose(name: str, text: str) -> str:
-    """Say what a TXT record is for: names that begin with an underscore have one purpose."""
+    """Return the purpose of a TXT record; all records at an underscore name have the same."""
     if name.startswith("_") or "._domainkey." in name:
         return "its name's"
     if is_spf_record(text) or (looks_like_spf(text) and not is_sender_id(text)):
         return "spf"
-    # A record of DMARC, DKIM, MTA-STS or TLS-RPT to which a CNAME leads.
+    # A DMARC, DKIM, MTA-STS or TLS-RPT record that is the target of a CNAME.
     start = start_of(text)
     found = next((kind for kind, pattern in _KINDS if pattern.match(start)), None)
     return found or start[:40]
@@ -175,19 +177,20 @@ _KINDS = tuple(
 
 VisibleChanges = frozenset[Change]
 NO_CHANGES: VisibleChanges = frozenset()
-"""No change can be seen."""
+"""No change is visible."""
 
 
 class Overlay(Answers):
-    """The answers as they would be after some changes; it asks what the answers below lack.
+    """The answers as they would be after some changes.
 
-    A proposed ``zone`` lies below the changes. Its records of a name and type take the place of
-    all published ones of that name and type; other types stay as they are, and a CNAME takes the
-    place of everything at its name (RFC 1034 3.6.2). Wherever in a chain of CNAMEs such a record
-    stands, it is seen. One overlay laid over another has the zone of that one.
+    The answers below the overlay are used where no change applies, and missing ones are queried.
+    A proposed ``zone`` lies below the changes. Its records of a name and type replace all
+    published ones of that name and type, and a CNAME replaces all records at its name (RFC 1034
+    3.6.2). This also applies within a chain of CNAMEs. An overlay over another overlay has the
+    zone of that one.
 
-    What a change can't touch stays as it is: a name that is an alias holds no records,
-    and of a name about which no answer came nothing is known afterwards either.
+    Two kinds of names do not change: a name that is an alias has no other records, and a name
+    whose answer is undetermined stays undetermined.
     """
 
     def __init__(
@@ -196,49 +199,49 @@ class Overlay(Answers):
         super().__init__(below.known, below.missing, below.given_up)
         self.changes = tuple(changes)
         self.zone: ProposedZone = below.zone if isinstance(below, Overlay) else zone
-        self._by_place = {change.rrset_key: change for change in self.changes}
+        self._by_key = {change.rrset_key: change for change in self.changes}
         self._existing = frozenset().union(*(one.existing_names for one in self.changes))
 
     def lookup(self, name: str, rdtype: str) -> DnsAnswer | None:
-        """Give the answer as it would be."""
+        """Return the answer after the changes, or `None` if a published answer is missing."""
         question = DnsQuestion(name.rstrip(".").lower(), rdtype)
         known = None if self.zone else self.known.get(question)
         if known is not None and final_name_of(known) not in self._existing:
-            return known  # as nearly all of a trial: no change is here or below
+            return known  # the most common case: no change at this name or below it
         try:
             answer = self._walk(question) if self.zone else self._published(question)
-        except _NotKnownYet:
+        except _MissingAnswer:
             return None
-        except _NotFoundOut as failure:
+        except _UndeterminedAlias as failure:
             return DnsAnswer(question, failure.status, canonical_name=question.name)
         return self._change(answer)
 
     def visible_changes(
-        self, places: frozenset[tuple[str, str]], absent: frozenset[str]
+        self, keys: frozenset[tuple[str, str]], absent: frozenset[str]
     ) -> VisibleChanges:
-        """Give the changes that can be seen: at these places, or in names that did not exist."""
-        if places.isdisjoint(self._by_place) and absent.isdisjoint(self._existing):
+        """Return the changes of these RRsets, and those that create one of the absent names."""
+        if keys.isdisjoint(self._by_key) and absent.isdisjoint(self._existing):
             return NO_CHANGES
         return frozenset(
             one
             for one in self.changes
-            if one.rrset_key in places or not absent.isdisjoint(one.existing_names)
+            if one.rrset_key in keys or not absent.isdisjoint(one.existing_names)
         )
 
     def _change(self, answer: DnsAnswer) -> DnsAnswer:
-        rrset_key = final_name_of(answer)
-        change = self._by_place.get((rrset_key, answer.question.rdtype))
+        name = final_name_of(answer)
+        change = self._by_key.get((name, answer.question.rdtype))
         if change is not None and answer.status.is_determined:
             return answer._replace(status=DnsStatus.FOUND, records=change.apply(answer.records))
-        # Names with a record at them or below them exist (RFC 8020).
-        if answer.status is DnsStatus.NXDOMAIN and rrset_key in self._existing:
+        # A name exists if it, or a name below it, has a record (RFC 8020).
+        if answer.status is DnsStatus.NXDOMAIN and name in self._existing:
             return answer._replace(status=DnsStatus.NODATA)
         return answer
 
     def _published(self, question: DnsQuestion) -> DnsAnswer:
-        """Give what is published.
+        """Return the published answer.
 
-        :raises _NotKnownYet: it has to be asked.
+        :raises _MissingAnswer: the question has not been sent yet.
         """
         published = self.known.get(question)
         if published is not None:
@@ -246,10 +249,10 @@ class Overlay(Answers):
         if question in self.given_up:
             return DnsAnswer(question, DnsStatus.TIMEOUT)
         self.missing[question] = None
-        raise _NotKnownYet
+        raise _MissingAnswer
 
     def _walk(self, question: DnsQuestion) -> DnsAnswer:
-        """Give what is published or in the zone."""
+        """Return the answer from the proposed zone or the published records."""
         name = question.name
         for _ in range(MAX_CHAIN + 1):
             node = self.zone.get(name, {})
@@ -266,11 +269,11 @@ class Overlay(Answers):
         return DnsAnswer(question, DnsStatus.SERVFAIL, canonical_name=question.name)
 
     def _find_proposed(self, name: str, published: DnsAnswer) -> str | None:
-        """Give the first name that published CNAMEs lead to and a proposed record stands at."""
+        """Return the first target of the published CNAMEs that has a proposed record, or `None`."""
         rdtype, end = published.question.rdtype, published.canonical_name or name
         proposed = {owner for owner, node in self.zone.items() if rdtype in node or "CNAME" in node}
         if proposed <= {end}:
-            # Nothing can stand on the way: nobody need ask where it leads along.
+            # No proposed record can be within the chain, so its names need not be looked up.
             return min(proposed, default=None)
         if end == name and published.status is not DnsStatus.SERVFAIL:
             return None
@@ -284,10 +287,10 @@ class Overlay(Answers):
         return None
 
     def _follow(self, name: str) -> str | None:
-        """Give the target of a published CNAME, nothing where there is none."""
+        """Return the target of a published CNAME, or `None` without one."""
         answer = self._published(DnsQuestion(name, "CNAME"))
         if not answer.status.is_determined:
-            raise _NotFoundOut(answer.status)
+            raise _UndeterminedAlias(answer.status)
         return _target(answer.records) if answer.records else None
 
     def _conclude(self, question: DnsQuestion, published: DnsAnswer, name: str) -> DnsAnswer:
@@ -297,16 +300,16 @@ class Overlay(Answers):
         return published._replace(question=question, status=status, canonical_name=end)
 
     def _is_proposed(self, name: str) -> bool:
-        """Tell whether a proposed record stands at the name or below it (RFC 8020)."""
+        """Return whether the name, or a name below it, has a proposed record (RFC 8020)."""
         return any(owner == name or owner.endswith(f".{name}") for owner in self.zone)
 
 
-class _NotKnownYet(Exception):
-    """A question has to be asked before anything can be said."""
+class _MissingAnswer(Exception):
+    """A question must be sent before an answer is possible."""
 
 
-class _NotFoundOut(Exception):
-    """A link of a chain could not be determined, so what it leads to is not, either."""
+class _UndeterminedAlias(Exception):
+    """A CNAME of a chain could not be determined, so its target is undetermined too."""
 
     def __init__(self, status: DnsStatus) -> None:
         super().__init__(status.value)
@@ -318,5 +321,5 @@ def _target(records: tuple[Rdata, ...]) -> str:
 
 
 def final_name_of(answer: DnsAnswer) -> str:
-    """Give the name at which the records of an answer stand, behind aliases."""
+    """Return the name of the records in an answer, after following CNAMEs."""
     return answer.canonical_name or answer.question.name

@@ -1,10 +1,9 @@
-"""Advice that is proven: a record is shown only after our own evaluation has judged it.
+"""Verification of advice: a record is shown only after our own evaluation has confirmed it.
 
-The evaluation that found something is run once more over the answers that are
-known, with the record in its place (`Overlay`). Its finding must be gone, no new
-error may have come, neither score nor policy may fall, and no sender that the
-published texts name may be lost without a reason. Only then a
-`ProvenFix` can be made, and renderers show no other record.
+The evaluation that produced a finding runs again with the record in place (`Overlay`). The
+finding must be gone. There must be no new error. The score and the policies must not be lower.
+No sender that the published records name may be lost without a reason. Only then can a
+`ProvenFix` be created, and renderers show no other records.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,12 +20,12 @@ from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsStatus
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 from mailcheck.checks.overlay import NO_CHANGES, Change, Overlay, VisibleChanges, final_name_of
 
-Given = TypeVarTuple("Given")
+Inputs = TypeVarTuple("Inputs")
 Verdict = TypeVar("Verdict")
 
 
-class _Reading(Answers):
-    """Notes what an evaluation reads."""
+class _RecordingAnswers(Answers):
+    """Records the answers that an evaluation reads."""
 
     def __init__(self, below: Answers, trial: Overlay | None) -> None:
         super().__init__(below.known, below.missing, below.given_up)
@@ -36,7 +35,7 @@ class _Reading(Answers):
         self.read: list[DnsAnswer] = []
 
     def lookup(self, name: str, rdtype: str) -> DnsAnswer | None:
-        """Give the answer, and note it."""
+        """Return the answer, and record it."""
         answer = self._below.lookup(name, rdtype)
         if answer is None:
             self.is_complete = False
@@ -46,86 +45,91 @@ class _Reading(Answers):
 
 
 def _trial_of(answers: Answers) -> Overlay | None:
-    """Give the trial that answers belong to; nothing for what is published."""
-    if isinstance(answers, _Reading):
+    """Return the trial that answers belong to, or `None` for the published records."""
+    if isinstance(answers, _RecordingAnswers):
         return answers.trial
     return answers if isinstance(answers, Overlay) else None
 
 
-class _Made(Generic[Verdict]):
-    """A verdict, and what it depends on: name and type of what was read, behind aliases."""
+class _CachedVerdict(Generic[Verdict]):
+    """A verdict and the RRsets that it depends on, after following CNAMEs."""
 
-    __slots__ = ("_absent", "_places", "_seen", "inputs", "read", "verdict")
+    __slots__ = ("_absent", "_keys", "_visible", "inputs", "read", "verdict")
 
-    def __init__(self, inputs: tuple[object, ...], reading: _Reading, verdict: Verdict) -> None:
+    def __init__(
+        self, inputs: tuple[object, ...], reading: _RecordingAnswers, verdict: Verdict
+    ) -> None:
         self.inputs = inputs
         self.read = reading.read
         self.verdict = verdict
-        places = [(final_name_of(one), one.question.rdtype, one.status) for one in reading.read]
-        self._places = frozenset((name, rdtype) for name, rdtype, _ in places)
-        self._absent = frozenset(name for name, _, status in places if status is DnsStatus.NXDOMAIN)
-        self._seen = self._choose(reading.trial)
+        names = [(final_name_of(one), one.question.rdtype, one.status) for one in reading.read]
+        self._keys = frozenset((name, rdtype) for name, rdtype, _ in names)
+        self._absent = frozenset(name for name, _, status in names if status is DnsStatus.NXDOMAIN)
+        self._visible = self._visible_in(reading.trial)
 
     def holds_in(self, trial: Overlay | None) -> bool:
-        """Tell whether a trial changes the same of what was read for it."""
-        return self._seen == self._choose(trial)
+        """Return whether a trial changes the verdict's inputs in the same way."""
+        return self._visible == self._visible_in(trial)
 
-    def _choose(self, trial: Overlay | None) -> VisibleChanges:
-        return NO_CHANGES if trial is None else trial.visible_changes(self._places, self._absent)
+    def _visible_in(self, trial: Overlay | None) -> VisibleChanges:
+        return NO_CHANGES if trial is None else trial.visible_changes(self._keys, self._absent)
 
 
-class CachedEvaluation(Generic[Verdict, *Given]):
-    """An evaluation that is made once for the same inputs and the same answers.
+class CachedEvaluation(Generic[Verdict, *Inputs]):
+    """An evaluation that runs once for the same inputs and the same answers.
 
-    A verdict holds for each trial that changes nothing of what was read for it: a record
-    of DMARC changes nothing about keys. One lives as long as a request, whose answers
-    only become more.
+    A verdict is reused in each trial that does not change an answer it depends on: a DMARC record
+    does not affect the verdict about DKIM keys. An instance lives as long as a request, in which
+    answers are only added.
     """
 
-    def __init__(self, evaluate: Callable[[Answers, *Given], Verdict]) -> None:
+    def __init__(self, evaluate: Callable[[Answers, *Inputs], Verdict]) -> None:
         self._evaluate = evaluate
-        self._made: list[_Made[Verdict]] = []
+        self._cached: list[_CachedVerdict[Verdict]] = []
 
-    def __call__(self, answers: Answers, *inputs: *Given) -> Verdict:
-        """Give the verdict."""
+    def __call__(self, answers: Answers, *inputs: *Inputs) -> Verdict:
+        """Return the verdict, from the cache if possible."""
         trial = _trial_of(answers)
-        for one in self._made:
+        for one in self._cached:
             if one.holds_in(trial) and one.inputs == inputs:
-                if isinstance(answers, _Reading):
+                if isinstance(answers, _RecordingAnswers):
                     answers.read += one.read
                 return one.verdict
-        reading = _Reading(answers, trial)
+        reading = _RecordingAnswers(answers, trial)
         verdict = self._evaluate(reading, *inputs)
         if reading.is_complete:
-            self._made.append(_Made(inputs, reading, verdict))
+            self._cached.append(_CachedVerdict(inputs, reading, verdict))
         return verdict
 
 
 Result = TypeVar("Result")
 
 
-class CachedConclusion(Generic[Result, *Given]):
-    """A conclusion that is computed once for the same inputs, compared by identity."""
+class CachedConclusion(Generic[Result, *Inputs]):
+    """A function whose result is cached by the identity of its arguments.
 
-    def __init__(self, conclude: Callable[[*Given], Result]) -> None:
+    The arguments are verdicts, such as those of `CachedEvaluation`.
+    """
+
+    def __init__(self, conclude: Callable[[*Inputs], Result]) -> None:
         self._conclude = conclude
-        self._drawn: list[tuple[tuple[object, ...], Result]] = []
+        self._cached: list[tuple[tuple[object, ...], Result]] = []
 
-    def __call__(self, *inputs: *Given) -> Result:
-        """Give it."""
-        for given, result in self._drawn:
-            if all(map(is_, given, inputs)):
+    def __call__(self, *inputs: *Inputs) -> Result:
+        """Return the result, from the cache if possible."""
+        for known, result in self._cached:
+            if all(map(is_, known, inputs)):
                 return result
         result = self._conclude(*inputs)
-        self._drawn.append((inputs, result))
+        self._cached.append((inputs, result))
         return result
 
 
 class NamedSender(Struct, frozen=True):
-    """A sender that a text names in some reading.
+    """A sender that a text names in some reading of it.
 
-    ``key`` is the same for each way to write mechanism and name, without the lengths of networks.
-    ``reason`` says why it may be left out of a record that is proposed; empty where it may not.
+    ``key`` is the same for all spellings of a mechanism and a name, without prefix lengths.
+    ``reason`` says why a proposed record may omit the sender; empty if it must not.
     """
 
     term: str
@@ -135,7 +139,7 @@ class NamedSender(Struct, frozen=True):
     reason: str = ""
 
     def covers(self, other: "NamedSender") -> bool:
-        """Return whether this sender includes each host that the other one names."""
+        """Return whether this sender includes each host of the other one."""
         if self.network is not None and other.network is not None:
             return _contains(self.network, other.network)
         is_same = self.key == other.key and self.network is other.network
@@ -152,11 +156,11 @@ def _contains(network: IPv4Network | IPv6Network, other: IPv4Network | IPv6Netwo
 
 
 class Outcome(Struct, frozen=True):
-    """What an evaluation came to: its findings in the order of their weight, and its score.
+    """Result of an evaluation: its findings in the order of their weight, and its score.
 
-    ``policies`` tells how strict each policy is (SPF's end, DMARC's), in any unit;
-    ``is_vouched_for`` whether SPF or DKIM vouch for the own mail, to which DMARC's applies else;
-    ``named`` are the senders that any reading of the SPF texts names.
+    ``policies`` is the strictness of each policy (SPF's ``all``, DMARC's), in any unit.
+    ``is_vouched_for`` is whether SPF or DKIM authenticates the domain's own mail; otherwise
+    DMARC's policy applies to it. ``named`` are the senders in any reading of the SPF texts.
     """
 
     findings: tuple[Finding, ...]
@@ -166,24 +170,23 @@ class Outcome(Struct, frozen=True):
     named: tuple[NamedSender, ...] = ()
 
     def ids(self, severity: Severity) -> list[str]:
-        """Give the ids of the findings of a severity, each as often as it was found."""
+        """Return the ids of the findings of a severity, one for each occurrence."""
         return [one.id for one in self.findings if one.severity is severity]
 
 
 class NotProven(Exception):
-    """A change does not do what it is meant for; the text says why."""
+    """A change does not have the intended effect; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProvenFix:
-    """A change that was judged: making one is the proof.
+    """A verified change; it can be created only if it passes the verification.
 
-    ``score_before`` and ``score_after`` are those of the evaluation, in its own unit.
-    ``beside`` are records that have to be published as well for it to work, some of them by others.
-    ``left_out`` are the senders that the published texts name and the record does not, each with
-    the reason.
+    ``score_before`` and ``score_after`` are in the unit of the evaluation. ``beside`` are records
+    that must be published as well, some of them by other owners. ``left_out`` are the senders
+    that the published texts name and the new record does not, each with the reason.
 
-    :raises NotProven: it does not mend the finding, or makes something worse.
+    :raises NotProven: the change does not resolve the finding, or makes something worse.
     """
 
     finding: Finding
@@ -206,24 +209,24 @@ class ProvenFix:
 
     @property
     def record(self) -> RecordToPublish:
-        """Give the record to publish."""
+        """The record to publish."""
         return self.change.record
 
     @property
     def gain(self) -> int:
-        """Give what it adds to the score."""
+        """Points that the change adds to the score."""
         return self.score_after - self.score_before
 
 
 def find_objection(finding: Finding, before: Outcome, after: Outcome) -> str:
-    """Say why a change is no fix; nothing where it is one."""
+    """Return why a change is not a fix, or an empty string if it is one."""
     if not is_resolved(finding, before, after):
         return f"{finding.id} is still there"
     for severity in (Severity.ERROR, Severity.UNDETERMINED):
         now, then = after.ids(severity), before.ids(severity)
         for name in now:
             if now.count(name) > then.count(name):
-                return f"{name} came of it"
+                return f"the change causes {name}"
     if after.score < before.score:
         return "the score falls"
     lost = next((one for one in find_lost_senders(before, after) if not one.reason), None)
@@ -250,18 +253,18 @@ def _rank_of_dmarc(outcome: Outcome) -> int:
 
 
 def is_resolved(finding: Finding, before: Outcome, after: Outcome) -> bool:
-    """Tell whether a finding is gone: it, and one of its kind."""
+    """Return whether a finding is gone, and the number of findings with its id is lower."""
     left = [one for one in after.findings if one.id == finding.id]
     had = sum(one.id == finding.id for one in before.findings)
     return len(left) < had and all(one.meaning != finding.meaning for one in left)
 
 
 Proofs = Mapping[tuple[str, str], ProvenFix]
-"""By id and meaning of its finding, what was proven to mend it."""
+"""The verified fix of each finding, by id and meaning of the finding."""
 
 NO_PROOFS: Proofs = MappingProxyType({})
 
 
 def proof_of(finding: Finding, proofs: Proofs) -> ProvenFix | None:
-    """Give the fix of a finding; nothing where none was proven."""
+    """Return the verified fix of a finding, or `None` without one."""
     return proofs.get((finding.id, finding.meaning))

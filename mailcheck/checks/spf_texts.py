@@ -1,4 +1,4 @@
-"""Texts of TXT records that are SPF records, or were meant as such."""
+"""Recognize TXT records that are SPF records, or were intended as such."""
 
 import html
 import re
@@ -6,7 +6,7 @@ import unicodedata
 
 VERSION = "v=spf1"
 
-_OF_START = 160  # characters at the start that show the intention of a text
+_OF_START = 160  # characters at the start that show the purpose of a text
 
 
 def is_spf_record(text: str) -> bool:
@@ -15,8 +15,8 @@ def is_spf_record(text: str) -> bool:
 
 
 JOINT = "\0"
-"""Marks the border of two strings of a TXT record, or an invisible character: a space may be
-missing there."""
+"""Marks the border between two strings of a TXT record, or an invisible character, where a space
+may be missing."""
 
 
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
@@ -33,7 +33,7 @@ _UNREADABLE = "\ufffd"
 
 
 def normalize(text: str) -> str:
-    """Replace characters that can only stand for one of ASCII; invisible ones become `JOINT`."""
+    """Replace look-alikes with their ASCII characters, and invisible characters with `JOINT`."""
     if text.isascii() and not set("\\&\t\r\n\v\f") & set(text):
         return text
     text = _DASH_OF_A_TERM.sub(_UNREADABLE, text).translate(_LOOK_ALIKES)
@@ -52,7 +52,7 @@ VERSION_AT_START = re.compile(
 
 
 def looks_like_spf(text: str) -> bool:
-    """Return whether a TXT record was meant as an SPF record but is not one."""
+    """Return whether a TXT record was intended as an SPF record but is not a valid one."""
     if is_spf_record(text):
         return False
     start = normalize(text[:_OF_START]).replace(JOINT, "")
@@ -66,7 +66,7 @@ _VERSION_WITHIN = re.compile("v=+spf1")
 
 
 def is_sender_id(text: str) -> bool:
-    """Return whether a text is a record of Sender ID (RFC 4406), which may stand beside SPF."""
+    """Return whether a text is a Sender ID record (RFC 4406), which may exist beside SPF."""
     return text.lower().startswith("v=spf2.0/")
 
 
@@ -77,9 +77,9 @@ _TERM = re.compile(
 
 
 def _has_terms_only(text: str) -> bool:
-    """Return whether a text holds terms of SPF and an ``all`` at its end.
+    """Return whether a text consists of SPF terms and ends in ``all``.
 
-    The first of three words or more may be anything: a version that nobody can read.
+    The first of three or more words may be anything, such as a misspelled version.
     """
     words = text.split()
     if len(words) < 2 or words[-1].lstrip("+-~?").lower() != "all":

@@ -1,4 +1,4 @@
-"""Reading texts that were meant as tag lists but are not valid, so that advice can repair them."""
+"""Parse malformed texts that were intended as tag lists, so that advice can repair them."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from functools import cache
 from mailcheck.checks.mail_domains import read_mail_domain
 
 MAX_REPAIRED = 4_096
-"""Characters of a text that is repaired; a record in use has 500."""
+"""Maximum number of characters of a text that is repaired; real records have up to 500."""
 
 _LOOK_ALIKES = str.maketrans(
     dict.fromkeys(
@@ -16,23 +16,23 @@ _LOOK_ALIKES = str.maketrans(
     | dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f\u3000\ufffd", " ")
     | {"\uff1b": ";", "\uff1d": "=", "\uff1a": ":", "\uff0c": ","}
 )
-"""Quotes, escapes and invisible characters that editors and web forms put into a record."""
+"""Quotes, escapes and invisible characters that editors and web forms insert into records."""
 
 _SEPARATORS = ";,:| \t\r\n"
 
 
 def without_look_alikes(text: str) -> str:
-    """Return a text without quotes, backslashes and characters that only look right."""
+    """Return a text without quotes, backslashes and invisible or look-alike characters."""
     return text.translate(_LOOK_ALIKES)
 
 
 def find_tags(text: str, names: Iterable[str], ends: Iterable[str] = ()) -> list[tuple[str, str]]:
-    """Return the tags that a text means, with their names in lower case.
+    """Return the intended tags of a text, with their names in lower case.
 
-    Blanks, commas, colons and bars separate tags like semicolons, and a colon is read as an
+    Whitespace, commas, colons and bars separate tags like semicolons, and a colon is read as an
     equals sign.
 
-    :param ends: patterns of fixed length, or look-aheads, behind which a tag begins without a
+    :param ends: patterns of fixed length, or look-aheads, after which a tag begins without a
         separator, such as a value that cannot be longer.
     """
     pattern = _tag_pattern(tuple(names), tuple(ends))
@@ -64,7 +64,7 @@ _GLUED_URIS = re.compile(r"(?<=\w)(?=ru[af]=mailto:)", re.ASCII | re.IGNORECASE)
 def clean_uris(text: str) -> str:
     """Return a text without look-alikes and angle brackets, with domains in A-labels.
 
-    ``mailto:`` stands right before its address.
+    ``mailto:`` is placed directly before its address.
     """
     plain = re.sub("[<>]", "", without_look_alikes(text))
     plain = _OTHER_DOMAIN.sub(lambda found: read_mail_domain(found[0]) or found[0], plain)
@@ -72,7 +72,7 @@ def clean_uris(text: str) -> str:
 
 
 def read_report_uris(written: str) -> list[str]:
-    """Return the URIs of a text that `clean_uris` gave; a bare address is a mail address."""
+    """Return the URIs in a text from `clean_uris`; a bare address becomes a mailto URI."""
     pieces = (piece.strip("<>()") for piece in re.split(r"[,;|\s]+", written))
     return list(dict.fromkeys(filter(None, map(_read_uri, pieces))))
 
@@ -99,16 +99,16 @@ def without_addresses(text: str) -> str:
 
 
 MAX_START = 200
-"""Characters of a TXT record in which a version is looked for."""
+"""Characters of a TXT record in which a version is searched."""
 
 
 def start_of(text: str) -> str:
-    """Return what a text begins with, in lower case, without blanks and look-alikes."""
+    """Return the start of a text in lower case, without whitespace and look-alikes."""
     return "".join(without_look_alikes(text[:MAX_START]).lower().split())
 
 
 def name_mistake(text: str) -> str:
-    """Return in a few words why a text is not a tag list, or an empty string."""
+    """Return why a text is not a tag list, as the end of a sentence, or an empty string."""
     for pattern, mistake in _MISTAKES:
         if pattern.search(text):
             return mistake
@@ -118,13 +118,13 @@ def name_mistake(text: str) -> str:
 _MISTAKES = tuple(
     (re.compile(pattern, re.ASCII), mistake)
     for pattern, mistake in (
-        (r"^[ \t\r\n\u00a0]", "it begins with a blank"),
-        (r"\\", "it has backslashes in it"),
-        ("[\"\u201c\u201d\u201e\u2018\u2019'`]", "it has quotation marks in it"),
-        ("[\u00a0\ufeff\u200b-\u200d\u2060\ufffd]", "it has invisible characters in it"),
+        (r"^[ \t\r\n\u00a0]", "it begins with a space"),
+        (r"\\", "it contains backslashes"),
+        ("[\"\u201c\u201d\u201e\u2018\u2019'`]", "it contains quotation marks"),
+        ("[\u00a0\ufeff\u200b-\u200d\u2060\ufffd]", "it contains invisible characters"),
         (r"^[ \t]*[Vv]=[^;]*,", "its tags are separated by commas"),
-        (r"^[ \t]*[Vv]=[^ ;]+[ \t]+[^;]*=", "its tags are separated by blanks"),
-        (r"^[ \t]*[Vv]:", "it has a colon in place of the equals sign"),
+        (r"^[ \t]*[Vv]=[^ ;]+[ \t]+[^;]*=", "its tags are separated by spaces"),
+        (r"^[ \t]*[Vv]:", "it has a colon instead of the equals sign"),
         (r"^[ \t]*V[ \t]*=", "its tags are in capital letters"),
     )
 )

@@ -1,15 +1,14 @@
-"""What costs points: the prices of measured findings, and limits.
+"""Prices of measured findings, and limits.
 
-In tenths of a point, off a perfect 100. The prices of all other findings stand in their rows
-(`mailcheck.checks.findings_table`). Reasons are the published rules of
-Google, Yahoo and Microsoft (2024-2026) and the scores of the common content
-filters: all three providers want SPF or DKIM of every sender and DMARC of
-large ones, refuse mail that has none of them, and a single major blocklist
-stops delivery. ``docs/deliverability-tests.md`` publishes these tables. Count
-`mailcheck.checks.findings_of_mails.SCORING_VERSION` up with every change here, too.
+Prices are in tenths of a point, subtracted from a perfect 100. The prices of all other findings
+are in their rows (`mailcheck.checks.findings_table`). They follow the published rules of Google,
+Yahoo and Microsoft (2024-2026) and the scores of the common content filters. All three providers
+require SPF or DKIM from every sender and DMARC from large senders, and reject mail that has none
+of them. A single major blocklist stops delivery. ``docs/deliverability-tests.md`` publishes these
+tables. Increment `mailcheck.checks.findings_of_mails.SCORING_VERSION` with every change here, too.
 
-The points of a domain's reputation (``GET /tools/reputation``) are others:
-those stand in ``checks/scoring/awards.py``.
+The points of a domain's reputation (``GET /tools/reputation``) are separate and defined in
+``checks/scoring/awards.py``.
 """
 
 from decimal import ROUND_HALF_UP, Decimal
@@ -21,18 +20,18 @@ from mailcheck.checks.findings import Area, ChargedFinding, Finding, RecordToPub
 from mailcheck.checks.findings_table import FINDINGS, make_finding
 
 QUALITY_AREAS = (Area.HEADERS, Area.CONTENT, Area.TRANSPORT, Area.LINKS, Area.UNSUBSCRIBE)
-"""Areas of how a mail is made. The content filter judges many of these things too, with weights
-learned from real mail; prices are only on what receivers' own rules name."""
+"""Areas of a mail's format. The content filter scores many of these properties too, with weights
+learned from real mail. Prices exist only for properties named in the receivers' own rules."""
 
 MAX_QUALITY = 15
-"""Tenths for the making of a mail: it does not weigh as much as who sent it."""
+"""Maximum tenths for the format of a mail: it weighs less than the authentication of its sender."""
 
 MEASURED = frozenset({"dnsbl.listed", "spamassassin.points"})
-"""Findings whose price is measured, by `cost_of_listing` and `cost_of_points`."""
+"""Findings with a measured price (`cost_of_listing`, `cost_of_points`)."""
 
 
 class ListingTier(Struct, frozen=True):
-    """What one listing costs; the first tier whose weight is reached."""
+    """The price of a listing on a list of at least this weight."""
 
     weight: int
     tenths: int
@@ -40,45 +39,45 @@ class ListingTier(Struct, frozen=True):
 
 
 LISTING_TIERS = (
-    ListingTier(8, 30, "one such listing stops delivery at large receivers"),
-    ListingTier(5, 15, "many receivers weigh it heavily"),
-    ListingTier(3, 7, "some receivers weigh it"),
-    ListingTier(1, 2, "a few receivers mind"),
-    ListingTier(0, 0, "hardly any receiver minds"),
+    ListingTier(8, 30, "One such listing stops delivery at large receivers"),
+    ListingTier(5, 15, "Many receivers give it much weight"),
+    ListingTier(3, 7, "Some receivers give it weight"),
+    ListingTier(1, 2, "A few receivers consider it"),
+    ListingTier(0, 0, "Hardly any receiver considers it"),
 )
 
 MAX_LISTINGS = 50
-"""Tenths for all listings together: beyond that the mail is lost anyway."""
+"""Maximum tenths for all listings together; with more the mail is lost anyway."""
 
 FILTER_FACTOR = 8
-"""Tenths for each point of the content filter: 4.0 at its threshold of 5."""
+"""Tenths for each point of the content filter; its threshold of 5 points costs 4.0."""
 
 FILTER_MAX_POINTS = 5.0
-"""Points that count: above the threshold mail is spam, however far."""
+"""Maximum number of filter points that count; above the threshold a mail is spam in any case."""
 
 
 def cost_of_listing(weight: int) -> int:
-    """Give the tenths for a listing on a list of this weight."""
+    """Return the tenths for a listing on a list of this weight."""
     return next((tier.tenths for tier in LISTING_TIERS if weight >= tier.weight), 0)
 
 
 def cost_of_points(points: float) -> int:
-    """Give the tenths for a filter's points, halves rounded up."""
+    """Return the tenths for a filter's points, rounded half up."""
     counted = Decimal(str(min(max(points, 0.0), FILTER_MAX_POINTS)))
     return int((FILTER_FACTOR * counted).to_integral_value(ROUND_HALF_UP))
 
 
 def price_finding(finding: Finding, measured: int = 0) -> ChargedFinding:
-    """Return a finding with its price; without one it costs nothing.
+    """Return a finding with its price; a finding without one costs nothing.
 
-    :param measured: tenths of a finding that is `MEASURED`.
+    :param measured: tenths of a finding in `MEASURED`.
     """
     is_measured = finding.id in MEASURED
     return _charged(finding, measured if is_measured else FINDINGS[finding.id].price or 0)
 
 
 def uncharged(finding: Finding) -> ChargedFinding:
-    """Return a finding that costs nothing here, whatever it costs elsewhere."""
+    """Return a finding without its price, as information only."""
     return _charged(finding, 0)
 
 
@@ -92,5 +91,5 @@ def charge(
 def _charged(finding: Finding, tenths: int) -> ChargedFinding:
     area = FINDINGS[finding.id].area
     if area is None:
-        raise BadTable(f"{finding.id} belongs to no area, so no mail's report can have it")
+        raise BadTable(f"{finding.id} has no area, so a mail's report cannot contain it")
     return ChargedFinding(area, finding, tenths)

@@ -197,8 +197,8 @@ def test_signatures_from_the_future(ahead: int, result: AuthResult, noted: int) 
         ({"bh": "AAAA"}, "not one of SHA-256"),
         ({"bh": "A!"}, "no proper Base64 in bh="),
         ({"bh": ""}, "has nothing in bh="),
-        ({"n": "a; n=b"}, "stands twice"),
-        ({"n": "a; oops"}, "is not of the form name=value"),
+        ({"n": "a; n=b"}, "is repeated"),
+        ({"n": "a; oops"}, "does not have the form name=value"),
     ],
 )
 def test_malformed_signatures_say_what_is_wrong(tags: dict[str, str | None], sentence: str) -> None:
@@ -216,8 +216,8 @@ def test_malformed_signatures_say_what_is_wrong(tags: dict[str, str | None], sen
 @pytest.mark.parametrize(
     ("tags", "sentence"),
     [
-        ({"n": "a;"}, "nothing between two semicolons"),
-        ({"n": "a; "}, "nothing between two semicolons"),
+        ({"n": "a;"}, "no tag between two semicolons"),
+        ({"n": "a; "}, "no tag between two semicolons"),
         ({"h": "from::subject"}, "empty name among the fields"),
         ({"h": "from: :subject"}, "empty name among the fields"),
         ({"h": "from:to:"}, "empty name among the fields"),

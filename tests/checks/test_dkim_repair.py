@@ -132,7 +132,7 @@ def test_keys_of_other_forms_are_repaired(texts: tuple[str, ...], key: str) -> N
     ("name", "mistake"),
     [
         ("backslashes", "backslashes"),
-        ("double semicolons", "nothing between two semicolons"),
+        ("double semicolons", "no tag between two semicolons"),
         ("quotes around all", "quotation marks"),
         ("PEM lines", "lines of a PEM file"),
         ("version behind", "v= stands behind another tag"),

@@ -310,7 +310,7 @@ def test_advice_about_an_aliased_record_is_for_its_target() -> None:
     assert finding.id == "dmarc.policy-none"
     assert finding.proposed is not None
     assert finding.proposed.name == "policies.x.example"
-    assert "no record can stand beside a CNAME" in finding.fix
+    assert "no other record can exist beside it" in finding.fix
 
 
 def test_of_several_records_no_address_is_lost() -> None:

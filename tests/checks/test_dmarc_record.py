@@ -75,7 +75,7 @@ def test_a_bad_policy_counts_as_none_only_with_a_report_address(
         ("rua=https://x.example/in", "https://x.example/in"),
         ("color=red", "color"),
         ("oops", "oops"),
-        ("p=none", "stands twice"),
+        ("p=none", "is repeated"),
     ],
 )
 def test_what_receivers_ignore_is_a_problem(tags: str, problem: str) -> None:

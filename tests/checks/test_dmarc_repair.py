@@ -90,11 +90,11 @@ def test_what_can_be_meant_in_two_ways_is_told_in_words(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "mistake"),
     [
-        (" v=DMARC1; p=none", "begins with a blank"),
+        (" v=DMARC1; p=none", "begins with a space"),
         ("v=DMARC1\\; p=none", "backslashes"),
         ("'v=DMARC1; p=none'", "quotation marks"),
         ("v=DMARC1, p=none", "commas"),
-        ("v=DMARC1 p=none", "blanks"),
+        ("v=DMARC1 p=none", "separated by spaces"),
         ("\ufeffv=DMARC1; p=none", "invisible"),
         ("V=DMARC1; p=none", "capital letters"),
     ],

@@ -58,7 +58,7 @@ def test_redirects_are_told() -> None:
     """A link that works after redirects says how many, and where one leaves https."""
     hops = (Hop(URL, 301), Hop("https://shop.example/en", 200))
     check = judge_link(LinkAnswer(URL, "HEAD", hops))
-    assert check.explanation == "It works, after 1 redirect."
+    assert check.explanation == "The link works, after 1 redirect."
     assert (check.final_url, check.status) == ("https://shop.example/en", 200)
     hops = (Hop(URL, 301), Hop("http://shop.example/en", 200))
     assert "from https to http" in judge_link(LinkAnswer(URL, "HEAD", hops)).explanation

@@ -249,7 +249,7 @@ def test_any_text_can_be_proposed(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "rdtype", "value", "problem"),
     [
-        ("example.com", "A", "not an address", r"records\[3\].value is no value of a A record"),
+        ("example.com", "A", "not an address", r"records\[3\].value is not a valid value for A"),
         ("example.com", "MX", "mx.example.com", r"records\[3\].value"),
         ("example.com", "TXT", "  ", "value is missing"),
         ("example.com", "TXT", "x" * 9_000, "longer than"),
@@ -280,7 +280,7 @@ def test_what_can_not_stand_together() -> None:
     cname = RecordToPublish("example.com", "CNAME", "a.example.com.")
     text = RecordToPublish("example.com", "TXT", "x")
     check_records([text], parameter="records")
-    with pytest.raises(InvalidParameter, match="beside a CNAME"):
+    with pytest.raises(InvalidParameter, match="beside the CNAME"):
         check_records([cname, text], parameter="records")
     with pytest.raises(InvalidParameter, match="is empty"):
         check_records([], parameter="records")

@@ -228,7 +228,7 @@ def test_dmarc_of_an_unsigned_mail_from_a_laptop_is_open(sender: str) -> None:
     open_check = finding(report, "dmarc.undetermined")
     assert open_check.fix == "Send the test from the server that sends your real mail."
     assert check(report, Area.SPF).detail.startswith("The mail came from 127.0.0.1 (loopback)")
-    assert "None was asked about the address." in check(report, Area.BLACKLIST).detail
+    assert "No list was queried about the address." in check(report, Area.BLACKLIST).detail
     assert "through the server that sends your real mail" in report.notes[1]
 
 
@@ -244,7 +244,7 @@ def test_the_spf_check_says_what_else_it_judges() -> None:
     assert (summary.status, summary.result) == (CheckStatus.FAIL, "pass")
     assert summary.detail == (
         'SPF passes: "mx" in the SPF record of sender.example matches 8.8.4.10.'
-        " The sending address has no name."
+        " The sending address has no reverse DNS name."
     )
 
 
@@ -265,8 +265,8 @@ def test_rules_of_the_filter_say_what_they_look_for() -> None:
     )
     report = score(content_filter=ScriptedFilter(FilterVerdict(1.9, 5.0, False, rules)))
     assert finding(report, "spamassassin.points").fix == (
-        "Change what they found: images with 0-400 bytes of words; Subject is all capitals;"
-        " NAMELESS."
+        "Change the content that the rules match: images with 0-400 bytes of words; Subject is all"
+        " capitals; NAMELESS."
     )
 
 

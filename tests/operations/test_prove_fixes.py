@@ -51,8 +51,11 @@ CHANGE = Change(RecordToPublish("d.example", "TXT", "v=spf1 -all"))
     [
         (Outcome((FINDING,), 9), "x.fault is still there"),
         (Outcome((replace(FINDING, meaning="It is so still."),), 9), "x.fault is still there"),
-        (Outcome((OTHER,), 9), "y.fault came of it"),
-        (Outcome((replace(OTHER, severity=Severity.UNDETERMINED),), 9), "y.fault came of it"),
+        (Outcome((OTHER,), 9), "the change causes y.fault"),
+        (
+            Outcome((replace(OTHER, severity=Severity.UNDETERMINED),), 9),
+            "the change causes y.fault",
+        ),
         (Outcome((), 4), "the score falls"),
         (Outcome((), 9, {"DMARC": 1}), "DMARC would be weaker"),
     ],

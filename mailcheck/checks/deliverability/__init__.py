@@ -1,1 +1,1 @@
-"""What a receiver thinks of one mail, and what each finding costs."""
+"""Evaluation of a mail as a receiver does it, and the price of each finding."""

@@ -1,7 +1,4 @@
-"""SPF, DKIM and DMARC of one mail together, by where it came from.
-
-And what they are where nothing could be found out.
-"""
+"""SPF, DKIM and DMARC results of one mail, with undetermined results where a check failed."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address
@@ -23,7 +20,7 @@ from mailcheck.core.network_addresses import (
 
 
 class Origin(Struct, frozen=True):
-    """The sending host. ``problem`` says why its address can't be judged; empty when it can."""
+    """The sending host. ``problem`` says why its address cannot be checked; empty if it can."""
 
     client_ip: str
     helo_name: str
@@ -32,22 +29,22 @@ class Origin(Struct, frozen=True):
 
     @property
     def judged_address(self) -> IpAddress | None:
-        """Give the address for SPF, reverse DNS and blocklists; nothing where it means nothing."""
+        """Address for SPF, reverse DNS and blocklists; `None` if it cannot be checked."""
         return None if self.problem else self.address
 
     @property
-    def notice(self) -> str:
-        """Give the sentence with which the report opens; empty when the address can be judged."""
+    def note_for_report(self) -> str:
+        """First sentence of the report; empty if the address can be checked."""
         if not self.problem:
             return ""
         return f"came from {self.client_ip or 'nowhere'}: only content and DKIM could be judged"
 
 
 def judge_origin(client_ip: str, helo_name: str, *, allow_private: bool) -> Origin:
-    """Tell whether the world could know the address.
+    """Return the sending host, with a problem if its address is not public.
 
-    Those reserved for documentation count as public, as in the blocklist
-    check: no real mail comes from them, and people try a tool with them.
+    Addresses reserved for documentation count as public, as in the blocklist check: real mail
+    never comes from them, and people use them to try the service.
     """
     address = parse_ip_address(client_ip)
     if address is None:
@@ -57,14 +54,13 @@ def judge_origin(client_ip: str, helo_name: str, *, allow_private: bool) -> Orig
     return Origin(client_ip, helo_name, address, "" if is_usable else str(reason))
 
 
-TIMED_OUT = "It could not be determined in time; ask again in a moment."
+TIMED_OUT = "The result could not be determined in time. Try again in a moment."
 
 
 class Authentication(Struct, frozen=True):
-    """What a receiver would note about a mail (RFC 8601), whoever asks for it.
+    """SPF, DKIM and DMARC results of a mail (RFC 8601).
 
-    What was not judged or could not be found out is ``temperror``, never
-    ``none`` or ``fail``.
+    A result that could not be determined is ``temperror``, never ``none`` or ``fail``.
     """
 
     origin: Origin
@@ -73,7 +69,7 @@ class Authentication(Struct, frozen=True):
     dmarc: DmarcOfMail
 
     def with_earlier_results(self, earlier: "Authentication") -> "Authentication":
-        """Keep what was determined earlier and is not now: never the other way round."""
+        """Return these results, with the earlier ones where only those were determined."""
         is_spf_lost = _is_lost(self.spf.mail_from.result, earlier.spf.mail_from.result)
         is_dmarc_lost = _is_lost(self.dmarc.result, earlier.dmarc.result)
         return replace(
@@ -87,18 +83,18 @@ class Authentication(Struct, frozen=True):
 def undetermined_authentication(
     origin: Origin, sender_domain: str, headers: Sequence[SignatureHeader]
 ) -> Authentication:
-    """Give the results for a mail that there was no time for."""
+    """Return the results of a mail that could not be checked in time."""
     spf = undetermined_spf(origin, sender_domain)
     return Authentication(origin, spf, undetermined_dkim(headers), undetermined_dmarc())
 
 
 def undetermined_spf(origin: Origin, sender_domain: str) -> SpfOfMail:
-    """Give SPF where it was not judged: by an address that no record can know, or for no time."""
+    """Return the SPF result if the address cannot be checked, or no time was left."""
     why = TIMED_OUT
     if origin.judged_address is None:
         why = (
             f"The mail came from {origin.client_ip or 'nowhere'} ({origin.problem}), an address"
-            " that receivers never see."
+            " that receivers on the Internet never see."
         )
 
     def identity(which: SpfIdentity, domain: str) -> SpfOfIdentity:
@@ -112,14 +108,14 @@ def undetermined_spf(origin: Origin, sender_domain: str) -> SpfOfMail:
 
 
 def undetermined_dkim(headers: Sequence[SignatureHeader]) -> DkimOfMail:
-    """Give the results for signatures that could not be verified in time."""
+    """Return the results of signatures that could not be verified in time."""
     return DkimOfMail(
         tuple(SignatureOfMail(header, AuthResult.TEMPERROR, None, TIMED_OUT) for header in headers)
     )
 
 
 def undetermined_dmarc() -> DmarcOfMail:
-    """Give DMARC for a mail whose author could not be read in time."""
+    """Return the DMARC result of a mail whose author could not be read in time."""
     return without_author(AuthResult.TEMPERROR, TIMED_OUT)
 
 
@@ -129,7 +125,7 @@ def _is_lost(result: AuthResult, earlier: AuthResult) -> bool:
 
 def _complete_signatures(dkim: DkimOfMail, earlier: DkimOfMail) -> DkimOfMail:
     if len(dkim.signatures) != len(earlier.signatures):
-        return dkim  # one of them could not be read: as many are seen in a header as are counted
+        return dkim  # The two results have different signatures, so they cannot be matched.
     return replace(
         dkim,
         signatures=tuple(

@@ -1,4 +1,4 @@
-"""What is found in a mail with its price: SPF, DKIM, DMARC, blocklists, the content filter."""
+"""Prices of the findings of SPF, DKIM, DMARC, blocklists and the content filter."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,12 +48,12 @@ from mailcheck.checks.weights import (
 
 
 def total(charged: Iterable[ChargedFinding]) -> int:
-    """Add up the tenths."""
+    """Return the sum of the tenths."""
     return sum(one.tenths for one in charged)
 
 
 def cap(charged: Iterable[ChargedFinding], most: int) -> tuple[ChargedFinding, ...]:
-    """Charge no more than ``most`` tenths for all together; what comes last is charged less."""
+    """Limit the sum of all prices to ``most`` tenths, reducing the last ones first."""
     left = most
     capped = []
     for one in charged:
@@ -64,20 +64,20 @@ def cap(charged: Iterable[ChargedFinding], most: int) -> tuple[ChargedFinding, .
 
 
 WEAK_RECORD_IDS = ("spf.open", "spf.wide")
-"""Findings about a record that make its pass worth little."""
+"""Findings about a record whose pass proves little."""
 
 
 def charge_spf(
     spf: SpfOfMail, record: SpfVerdict | None, *, is_own_host: bool = False
 ) -> tuple[ChargedFinding, ...]:
-    """Charge the result of the MAIL FROM identity (RFC 7208 2.4); that of HELO costs nothing.
+    """Price the result of the MAIL FROM identity (RFC 7208 2.4); that of HELO costs nothing.
 
-    :param record: what is known of the domain's record, where that was looked at.
-    :param is_own_host: the client is known to be a host of the domain.
+    :param record: the verdict about the domain's record, if it was evaluated.
+    :param is_own_host: whether the client is known to be a host of the domain.
     """
     identity = spf.mail_from
     if identity.result is AuthResult.TEMPERROR and not identity.silent_names:
-        # DNS is not to blame: nobody could tell.
+        # Not a DNS failure: the address cannot be checked.
         meaning = f"SPF could not be determined. {identity.explanation}"
         return (charge("spf.undetermined", meaning, SEND_FROM_REAL_SERVER),)
     of_sender = describe_spf_of_mail(spf, record, is_own_host=is_own_host)
@@ -97,9 +97,9 @@ def charge_host(
     *,
     is_own_host: bool = False,
 ) -> tuple[ChargedFinding, ...]:
-    """Charge the name of the sending address and the name in HELO.
+    """Price the reverse DNS name of the sending address and the HELO name.
 
-    An address gets a name of the domain only where it is known to be its own.
+    A record for the HELO name is proposed only if the host is known to be the sender's own.
     """
     of_address = () if reverse_dns is None else reverse_dns.findings
     of_name = () if helo is None else helo.findings
@@ -115,18 +115,18 @@ WEAK = "dkim.weak-key"
 
 
 def charge_dkim(dkim: DkimOfMail, dmarc: DmarcOfMail) -> tuple[ChargedFinding, ...]:
-    """Charge the best of what the signatures have to offer: one good one is enough.
+    """Price the best signature; one good signature is enough.
 
-    What else there is to say about them follows, at no cost.
+    Further findings about the signatures follow without a price.
     """
     charged = tuple(_find(dkim, dmarc))
     ids = {finding.id for finding in charged}
-    told = _findings_of_telling(dkim, dmarc) if "dkim.invalid" in ids else ()
+    described = _findings_of_telling(dkim, dmarc) if "dkim.invalid" in ids else ()
     rest = (
         finding
         for finding in describe_signatures(dkim)
         if finding.id not in ids
-        and finding not in told
+        and finding not in described
         and finding.severity is not Severity.UNDETERMINED
     )
     return (
@@ -147,9 +147,9 @@ def _find(dkim: DkimOfMail, dmarc: DmarcOfMail) -> Iterator[Finding]:
 
 
 def _find_of_passing(dkim: DkimOfMail, dmarc: DmarcOfMail) -> Iterator[Finding]:
-    """Judge signatures that verify: whose they are, and how strong their keys."""
+    """Judge the valid signatures: their domains, and the strength of their keys."""
     best, author = dkim.passing, dmarc.author_domain
-    # Without an author there is nobody whose signature it could be, which DMARC charges.
+    # Without an author no signature can be aligned; DMARC charges that.
     if author is not None and dmarc.is_dkim_aligned is None:
         yield describe_undetermined(dkim, author)
     elif author is not None and dmarc.is_dkim_aligned:
@@ -162,7 +162,7 @@ def _find_of_passing(dkim: DkimOfMail, dmarc: DmarcOfMail) -> Iterator[Finding]:
 
 
 def _findings_of_telling(dkim: DkimOfMail, dmarc: DmarcOfMail) -> tuple[Finding, ...]:
-    """Give what `describe_invalid` has said already."""
+    """Return the findings that `describe_invalid` has already included."""
     telling = find_telling(dkim, dmarc.author_domain)
     return () if telling is None else tuple(describe_signature(telling, has_passing=False))
 
@@ -170,10 +170,10 @@ def _findings_of_telling(dkim: DkimOfMail, dmarc: DmarcOfMail) -> tuple[Finding,
 def charge_dmarc(
     dmarc: DmarcOfMail, spf: SpfOfMail, dkim: DkimOfMail
 ) -> tuple[ChargedFinding, ...]:
-    """Charge the result for the author domain (RFC 9989).
+    """Price the result for the author domain (RFC 9989).
 
-    What there is to say about a record that applies follows, at no cost; while
-    own mail fails, nobody is told to ask for more.
+    Findings about the record follow without a price. While the domain's own mail fails, no
+    stricter policy is advised.
     """
     finding = describe_dmarc_of_mail(dmarc, spf, dkim)
     charged = () if finding is None else (price_finding(finding),)
@@ -185,15 +185,15 @@ def charge_dmarc(
 
 
 def charge_authentication(spf: SpfOfMail, dkim: DkimOfMail) -> tuple[ChargedFinding, ...]:
-    """Charge a mail for which neither passes, where both are known."""
+    """Charge a mail for which neither SPF nor DKIM passes, if both results are known."""
     is_known = spf.mail_from.result.is_determined and dkim.is_determined
     if not is_known or spf.has_pass or dkim.passing:
         return ()
     return (
         charge(
             "authentication.nothing-passes",
-            "Neither SPF nor DKIM passes, so nothing shows that the mail comes from where it says;"
-            " Gmail refuses such mail.",
+            "Neither SPF nor DKIM passes, so receivers cannot verify the sender. Gmail rejects"
+            " such mail.",
         ),
     )
 
@@ -202,7 +202,7 @@ _ANSWERED = (ListingStatus.LISTED, ListingStatus.CLEAN)
 
 
 def charge_blocklists(listings: Sequence[Listing]) -> tuple[ChargedFinding, ...]:
-    """Charge every listing, the worst first, up to the cap; lists that are silent cost nothing."""
+    """Price every listing, the worst first, up to the cap; lists without an answer are free."""
     asked = [row for row in listings if row.unknown_reason is not UnknownReason.NOT_PUBLIC]
     listed = sorted((r for r in asked if r.is_listed), key=lambda row: row.weight, reverse=True)
     findings = describe_listings(asked)
@@ -221,7 +221,7 @@ def _without_address() -> ChargedFinding:
     return charge(
         "blacklist.no-address",
         "The mail came from an address that is not reachable from the Internet, so no blocklist"
-        " was asked about it.",
+        " was queried about it.",
         SEND_FROM_REAL_SERVER,
     )
 
@@ -229,12 +229,12 @@ def _without_address() -> ChargedFinding:
 def _too_few_answers() -> ChargedFinding:
     return charge(
         "blacklist.undetermined",
-        "Too few blocklists gave an answer to say that the mail is on none.",
+        "Too few blocklists answered to say whether the mail is listed.",
     )
 
 
 def are_listings_known(listings: Sequence[Listing]) -> bool:
-    """Tell whether the lists that answered hold at least half of the weight of all."""
+    """Return whether the lists that answered have at least half of the total weight."""
     asked = [row for row in listings if row.status in (*_ANSWERED, ListingStatus.UNKNOWN)]
     known = [row for row in asked if row.status in _ANSWERED]
     weight = sum(row.blocklist.weight for row in known)
@@ -242,10 +242,10 @@ def are_listings_known(listings: Sequence[Listing]) -> bool:
 
 
 MAX_NAMED = 5
-"""Rules that are named in a sentence."""
+"""Maximum number of rules named in a sentence."""
 
 MAX_DESCRIBED = 3
-"""Rules whose descriptions are repeated."""
+"""Maximum number of rules whose descriptions are quoted."""
 
 _KIND = re.compile(r"\A(?:[A-Z]{3,8}: )+", re.ASCII)
 
@@ -261,7 +261,7 @@ _IDS = {
 
 
 def charge_content_filter(outcome: FilterOutcome) -> tuple[ChargedFinding, ...]:
-    """Charge the points that no check of ours has charged already."""
+    """Price the points of rules that no other check covers."""
     if isinstance(outcome, FilterUnavailable):
         return (charge(_IDS[outcome.problem], outcome.reason, outcome.fix),)
     tenths = cost_of_points(outcome.counted_points)
@@ -269,9 +269,9 @@ def charge_content_filter(outcome: FilterOutcome) -> tuple[ChargedFinding, ...]:
         return ()
     finding = make_finding(
         "spamassassin.points",
-        f"{outcome.engine} gives the content {outcome.counted_points:.1f} points (mail is spam at"
-        f" {outcome.threshold:.1f}): {_rules(outcome)}.",
-        f"Change what they found: {_descriptions(outcome)}.",
+        f"{outcome.engine} gives the content {outcome.counted_points:.1f} points"
+        f" ({outcome.threshold:.1f} or more is spam): {_rules(outcome)}.",
+        f"Change the content that the rules match: {_descriptions(outcome)}.",
         severity=severity_at(tenths),
     )
     return (price_finding(finding, tenths),)
@@ -283,7 +283,7 @@ def _against(verdict: FilterVerdict) -> list[FilterRule]:
 
 
 def _descriptions(verdict: FilterVerdict) -> str:
-    """Give what the heaviest rules say of themselves, without the kind of text they look at."""
+    """Return the descriptions of the rules with most points, without their ``BODY:`` prefixes."""
     texts = [_KIND.sub("", rule.description) or rule.name for rule in _against(verdict)]
     return "; ".join(text.rstrip(".") for text in texts[:MAX_DESCRIBED])
 

@@ -1,6 +1,6 @@
-"""What the content filter, SpamAssassin, made of a mail; or why it said nothing.
+"""The verdict of the content filter, SpamAssassin, or the reason why there is none.
 
-It reports a table of rules, in the answer to ``REPORT``:
+SpamAssassin answers ``REPORT`` with a table of rules:
 
  pts rule name              description
 ---- ---------------------- --------------------------------------------------
@@ -9,10 +9,9 @@ It reports a table of rules, in the answer to ``REPORT``:
                             address
 1000 GTUBE                  BODY: Generic Test for Unsolicited Bulk Email
 
-The text above the table quotes the mail, indented, so that only a line of
-dashes at the very left begins the table; an empty line ends it. What follows a
-description may quote the mail, too: a table whose points don't make up the sum
-is not believed.
+The text above the table quotes the mail, indented. So only a line of dashes without indentation
+begins the table, and an empty line ends it. The lines after a description may quote the mail,
+too. A table whose points do not add up to the total is therefore rejected.
 """
 
 import re
@@ -25,12 +24,11 @@ from msgspec import Struct
 
 
 class FilterRule(Struct, frozen=True):
-    """One rule that hit.
+    """A rule that matched.
 
-    ``points`` are SpamAssassin's own in tenths, or whole from 10 on; above 0
-    they are against the mail. ``not_counted`` is a sentence that says why they
-    are shown only, mostly that a check of ours judges the same thing; empty
-    for a rule that counts.
+    ``points`` are in tenths, or whole from 10 on, as SpamAssassin prints them; positive points
+    are against the mail. ``not_counted`` is a sentence that says why the points are only shown,
+    usually because another check covers the same problem; empty for a rule that counts.
     """
 
     name: str
@@ -40,17 +38,17 @@ class FilterRule(Struct, frozen=True):
 
     @property
     def counts(self) -> bool:
-        """Tell whether its points are charged: nothing is charged twice."""
+        """Whether the points of the rule are charged; no problem is charged twice."""
         return not self.not_counted
 
 
 class FilterVerdict(Struct, frozen=True):
-    """The filter's judgement of one mail.
+    """The filter's verdict about a mail.
 
-    ``points``, ``threshold`` and ``is_spam`` are as the filter gave them, over
-    all rules; ``counted_points`` is what a score is made of. ``rules`` are in
-    the filter's order. ``engine`` names the program and, where it is known, its version.
-    ``left_out`` is the number of octets of attachments that it was not shown.
+    ``points``, ``threshold`` and ``is_spam`` are the filter's own, over all rules.
+    ``counted_points`` are the points that the score uses. ``rules`` are in the filter's order.
+    ``engine`` names the program and, if known, its version. ``left_out`` is the number of octets
+    of attachments that were not sent to the filter.
     """
 
     points: float
@@ -62,24 +60,24 @@ class FilterVerdict(Struct, frozen=True):
 
     @property
     def counted_points(self) -> float:
-        """Add up the rules that count, to tenths; may be below 0."""
+        """Sum of the points of the rules that count, in tenths; may be negative."""
         return round(fsum(rule.points for rule in self.rules if rule.counts), 1)
 
 
 class FilterProblem(Enum):
-    """Why there is no verdict; none of these says anything about the mail."""
+    """Reason why there is no verdict; none of these says anything about the mail."""
 
     OFF = "off"
     NOT_INSTALLED = "not-installed"
     UNREACHABLE = "unreachable"
-    """It takes no connection, or the private one did not start."""
+    """It does not accept a connection, or the private instance did not start."""
     TIMEOUT = "timeout"
     BUSY = "busy"
-    """Too many mails wait for it."""
+    """Too many mails are waiting for it."""
     TOO_LARGE = "too-large"
-    """What is left of the mail without its attachments is more than the filter is given."""
+    """The mail is too large for the filter, even without its attachments."""
     BROKEN_ANSWER = "broken-answer"
-    """It answered something else than SpamAssassin, broke off, or failed."""
+    """It sent an answer that is not SpamAssassin's, closed the connection early, or failed."""
 
 
 class FilterUnavailable(Struct, frozen=True):
@@ -98,110 +96,109 @@ FilterOutcome = FilterVerdict | FilterUnavailable
 
 _TEXTS = {
     FilterProblem.OFF: (
-        "The content filter is switched off here.",
-        'The operator can switch it on: [spamassassin] spamd = "auto".',
+        "The content filter is turned off on this server.",
+        'The operator can turn it on: [spamassassin] spamd = "auto".',
     ),
     FilterProblem.NOT_INSTALLED: (
-        "SpamAssassin is not installed here, so the content was not judged.",
+        "SpamAssassin is not installed on this server, so the content was not checked.",
         (
             'The operator can install it, on Debian and Ubuntu with "apt install spamassassin'
-            ' spamd"; it is then used without a restart.'
+            ' spamd". A restart is not needed.'
         ),
     ),
     FilterProblem.UNREACHABLE: (
-        "SpamAssassin could not be reached, so the content was not judged.",
-        "Check the test again in a minute; if it stays, the operator finds the cause in the log.",
+        "SpamAssassin could not be reached, so the content was not checked.",
+        "Check the test again in a minute. If it still fails, ask the operator to check the log.",
     ),
     FilterProblem.TIMEOUT: (
-        "SpamAssassin did not finish in time, so the content was not judged.",
-        "Check the test again in a minute; very long lines in the text slow SpamAssassin down.",
+        "SpamAssassin did not finish in time, so the content was not checked.",
+        "Check the test again in a minute. Very long lines in the text slow SpamAssassin down.",
     ),
     FilterProblem.BUSY: (
-        "Too many mails are waiting for SpamAssassin, so the content was not judged.",
+        "Too many mails are waiting for SpamAssassin, so the content was not checked.",
         "Check the test again in a minute.",
     ),
     FilterProblem.TOO_LARGE: (
-        "Even without its attachments the mail is too large for SpamAssassin.",
+        "The mail is too large for SpamAssassin, even without its attachments.",
         "Send less than 256 KiB of text and HTML: many receivers' filters skip longer mails, too.",
     ),
     FilterProblem.BROKEN_ANSWER: (
-        "SpamAssassin gave no answer that could be understood, so the content was not judged.",
-        "Check the test again in a minute; if it stays, the operator finds the cause in the log.",
+        "SpamAssassin returned an invalid answer, so the content was not checked.",
+        "Check the test again in a minute. If it still fails, ask the operator to check the log.",
     ),
 }
 
 
 def unavailable(problem: FilterProblem) -> FilterUnavailable:
-    """Say that there is no verdict, with the sentences for the report."""
+    """Return the result without a verdict, with the sentences for the report."""
     return FilterUnavailable(problem, *_TEXTS[problem])
 
 
-# The rules that are shown and not counted, each with the reason: nothing is charged twice
-# (docs/reference/contract.md), and what a check of ours judges costs its own published deduction.
-# The names are those of SpamAssassin 4.0's rule files; a rule that is new there counts until
-# it is named here.
+# Rules that are shown but not counted, each with the reason. No problem is charged twice, and a
+# problem that another check covers costs that check's published deduction. The names are those
+# of SpamAssassin 4.0's rule files; a new rule counts until it is added here.
 
-_SPF = "The SPF check judges this."
-_DKIM = "The DKIM check judges this."
-_BOTH = "The SPF and DKIM checks judge this."
-_DMARC = "The DMARC check judges this."
-_LISTS = "The blocklist check judges this."
-_HOST = "The checks of reverse DNS and HELO judge this."
-_HEADERS = "The checks of the header judge this."
-_CONTENT = "The checks of MIME and HTML judge this."
-_UNSUBSCRIBE = "The check of List-Unsubscribe judges this."
-_ARC = "ARC is shown as information."
+_SPF = "The SPF check covers this."
+_DKIM = "The DKIM check covers this."
+_BOTH = "The SPF and DKIM checks cover this."
+_DMARC = "The DMARC check covers this."
+_LISTS = "The blocklist check covers this."
+_HOST = "The checks of reverse DNS and HELO cover this."
+_HEADERS = "The checks of the header cover this."
+_CONTENT = "The checks of MIME and HTML cover this."
+_UNSUBSCRIBE = "The check of List-Unsubscribe covers this."
+_ARC = "ARC is shown for information only."
 _REFUSED = "A list refused to answer the filter, which says nothing about the mail."
-_WAY = "The way to this server says nothing about the content."
-_HISTORY = "It depends on earlier mail, and the same mail is to get the same score."
+_WAY = "The route to this server says nothing about the content."
+_HISTORY = "It depends on earlier mail, but the same mail must get the same score."
 
 _TABLE: tuple[tuple[str, str], ...] = (
     (r"(T_)?SPF_.*", _SPF),
-    # To equals From, or a well-known HELO, and SPF fails: only the failure is a fault. That
-    # From is misspaced has a rule of its own.
+    # "To equals From", or a well-known HELO, together with an SPF failure. Only the failure is a
+    # problem. A misspaced From has a rule of its own.
     (r"TO_EQ_FM_(DOM_)?SPF_FAIL|PDS_HELO_SPF_FAIL|FROM_MISSP_SPF_FAIL|FORGED_SPF_HELO", _SPF),
     (r"(T_)?DKIM_.*|NML_ADSP_.*", _DKIM),
     (r"(T_)?DMARC_.*|KAM_DMARC_.*", _DMARC),
-    # A From that is missing; an envelope sender of another domain, as every provider uses one.
+    # A missing From. Or an envelope sender in another domain, as all mail providers use one.
     (r"MISSING_FROM|HEADER_FROM_DIFFERENT_DOMAINS|FREEMAIL_FORGED_FROMDOMAIN", _DMARC),
-    # "Neither SPF nor DKIM passes", which is also true where both are not looked up.
+    # "Neither SPF nor DKIM passes", which is also true if neither is looked up.
     (r"FROM_BANK_NOAUTH|FROM_GOV_SPOOF|FROM_PAYPAL_SPOOF|SPOOFED_FREEMAIL(_NO_RDNS)?", _BOTH),
-    # Before the lists: those that charge nobody for what they would not say.
+    # Before the list rules: rules that report only that a list refused to answer.
     (r"\w+_(ND)?BLOCKED", _REFUSED),
     (r"RCVD_IN_.*|URIBL_.*|SURBL_.*|DKIMWL_.*|DKIMDOMAIN_IN_.*", _LISTS),
     (r"RDNS_.*|NO_RDNS_.*|PDS_HP_HELO_NORDNS|KHOP_HELO_FCRDNS", _HOST),
     (r"(T_)?HELO_.*|CK_HELO_.*|FSL_HELO_.*|RCVD_NUMERIC_HELO|RCVD_HELO_IP_MISMATCH", _HOST),
     (r"RCVD_FAKE_HELO_DOTCOM|NSL_RCVD_HELO_USER|FSL_NEW_HELO_USER", _HOST),
-    # The host's names again, with something beside them that is no fault or has its own rule.
+    # The host's names again, combined with a property that is no problem or has its own rule.
     (r"DYN_RDNS_(AND|SHORT)_\w+|SHORT_HELO_AND_INLINE_IMAGE|FROM_MISSP_DYNIP", _HOST),
     (r"MISSING_DATE|MISSING_MID", _HEADERS),
-    # Of the other two, that To equals From or lacks brackets is no fault.
+    # In the last two, "To equals From" and missing brackets are no problem.
     (r"MIME_HTML_ONLY(_MULTI)?|TO_EQ_FM_HTML_ONLY|TO_NO_BRKTS_(HTML_ONLY|NORDNS_HTML)", _CONTENT),
     (r"KHOP_UNSUB_EMAIL|FSL_BULK_SIG", _UNSUBSCRIBE),
     (r"ARC_.*", _ARC),
     (r"ALL_TRUSTED|NO_RELAYS|NO_RECEIVED|UNPARSEABLE_RELAY", _WAY),
-    # A mail from a test network or by way of IPv6 is no better or worse for it.
+    # Mail from a test network or over IPv6 is not better or worse because of that.
     (r"RCVD_ILLEGAL_IP|TVD_RCVD_IP4?", _WAY),
     (r"AWL|TXREP", _HISTORY),
 )
-"""Whole names, as regular expressions; the first that fits counts."""
+"""Full rule names, as regular expressions; the first match counts."""
 
 _RULES = tuple((re.compile(names, re.ASCII), reason) for names, reason in _TABLE)
 
 
 def why_not_counted(name: str) -> str:
-    """Say why a rule's points are not charged; empty: they are."""
+    """Return why a rule's points are not charged; empty if they are."""
     return next((reason for names, reason in _RULES if names.fullmatch(name)), "")
 
 
 MAX_RULES = 500
-"""Rules of one mail; the worst spam hits about 60."""
+"""Maximum number of rules of one mail; the worst spam matches about 60."""
 
 MAX_DESCRIPTION = 500
-"""Characters of a description with its continuation lines; SpamAssassin's own stay below 150."""
+"""Maximum number of characters of a description; SpamAssassin's own are below 150."""
 
 OUT_OF_TIME = "TIME_LIMIT_EXCEEDED"
-"""The rule that hits when SpamAssassin stops in the middle: its sum is then too low."""
+"""The rule that matches if SpamAssassin stops early; the total is then too low."""
 
 _NUMBER = r"-?\d{1,7}(?:\.\d{1,3})?"
 _SPAM = re.compile(rf"(True|False|Yes|No) ; ({_NUMBER}) / ({_NUMBER})", re.ASCII)
@@ -211,30 +208,30 @@ _UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
 class ReportUnreadable(Exception):
-    """The answer is not what SpamAssassin writes; the message says where it differs."""
+    """The answer is not in SpamAssassin's format; the message says where it differs."""
 
 
 def read_verdict(spam: str, report: str) -> FilterVerdict:
-    """Read the value of the ``Spam:`` line and the report below it.
+    """Parse the value of the ``Spam:`` line and the report below it.
 
     :raises ReportUnreadable: they are not SpamAssassin's, or contradict each other.
     """
     judged = _SPAM.fullmatch(spam)
     if judged is None:
-        raise ReportUnreadable("no points and threshold")
+        raise ReportUnreadable("there are no points and threshold")
     points = float(judged[2])
     rules = tuple(_read_rules(report))
-    # Each line is rounded by itself: to tenths, from 10 points on to whole ones.
+    # Each line is rounded separately: to tenths, and from 10 points on to whole points.
     rounding = fsum(0.5 if abs(rule.points) >= 9.95 else 0.05 for rule in rules) + 0.15
     if abs(fsum(rule.points for rule in rules) - points) > rounding:
-        raise ReportUnreadable("the points of the rules don't make up the sum")
+        raise ReportUnreadable("the points of the rules do not add up to the total")
     return FilterVerdict(points, float(judged[3]), judged[1] in ("True", "Yes"), rules)
 
 
 def _read_rules(report: str) -> Iterator[FilterRule]:
     lines = iter(report.replace("\r\n", "\n").split("\n"))
     if not any(_DASHES.fullmatch(line) for line in lines):
-        raise ReportUnreadable("no table of rules")
+        raise ReportUnreadable("there is no table of rules")
     name, points, texts = "", 0.0, list[str]()
     count = 0
     for line in takewhile(str.strip, lines):
@@ -246,15 +243,15 @@ def _read_rules(report: str) -> Iterator[FilterRule]:
             yield _rule(name, points, texts)
         count += 1
         if count > MAX_RULES or (texts and not name):
-            raise ReportUnreadable("no rule at the top, or too many")
+            raise ReportUnreadable("the table does not begin with a rule, or has too many rules")
         name, points, texts = found[2], float(found[1]), [found[3] or ""]
     if name:
         yield _rule(name, points, texts)
     elif texts:
-        raise ReportUnreadable("no rules in the table")
+        raise ReportUnreadable("the table has no rules")
 
 
 def _rule(name: str, points: float, texts: list[str]) -> FilterRule:
     words = _UNSHOWN.sub(" ", " ".join(texts)).split()
-    # -0.0 is what a rule of a few thousandths is rounded to.
+    # A rule with a few thousandths of a point is rounded to -0.0.
     return FilterRule(name, points + 0.0, " ".join(words)[:MAX_DESCRIPTION], why_not_counted(name))

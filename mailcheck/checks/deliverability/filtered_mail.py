@@ -1,4 +1,4 @@
-"""Making a large mail fit for the content filter: the text is judged, attachments are left out."""
+"""Shrink a large mail for the content filter by leaving out attachments."""
 
 from collections.abc import Iterator
 
@@ -8,23 +8,22 @@ from mailcheck.checks.content.limits import KIB
 from mailcheck.checks.content.structure import Entity, scan_structure
 
 MAX_FILTERED = 256 * KIB
-"""Octets that the filter is given: 300 KB in one line took SpamAssassin over 30 s."""
+"""Maximum octets sent to the filter; SpamAssassin took over 30 s for 300 KB in one line."""
 
 
 class FilteredMail(Struct, frozen=True):
-    """What the filter is given; ``left_out`` is the number of octets that it is not."""
+    """The mail as sent to the filter; ``left_out`` is the number of octets that were removed."""
 
     raw_message: bytes
     left_out: int = 0
 
 
 def shrink_for_filter(raw_message: bytes, max_octets: int = MAX_FILTERED) -> FilteredMail | None:
-    """Give a mail as the filter gets it; ``None`` where even its text is too large.
+    """Return the mail as sent to the filter, or `None` if even its text is too large.
 
-    A mail within ``max_octets`` is given as it is. Of a larger one the bodies
-    of attachments are taken out, the largest first and only as many as needed;
-    their headers, with types and names, stay. A mail that does not end with a
-    line break gets one: spamd would wait for it.
+    A mail within ``max_octets`` is not changed. In a larger one, the bodies of attachments are
+    removed, the largest first and only as many as necessary; their headers, with types and
+    names, stay. A final line break is added if it is missing, because spamd would wait for it.
     """
     if not raw_message.endswith(b"\n"):
         raw_message += b"\r\n"
@@ -44,7 +43,7 @@ def shrink_for_filter(raw_message: bytes, max_octets: int = MAX_FILTERED) -> Fil
 
 
 def _attachments(raw_message: bytes) -> Iterator[tuple[int, int]]:
-    """Find the bodies that are not shown as text."""
+    """Yield the ranges of bodies that are not shown as text."""
     waiting = [scan_structure(raw_message).root]
     while waiting:
         part = waiting.pop()

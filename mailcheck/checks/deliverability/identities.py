@@ -1,4 +1,4 @@
-"""Who a mail says that it is from: what SPF, DKIM and DMARC are asked about."""
+"""Identities of a mail: the domains and signatures that SPF, DKIM and DMARC check."""
 
 from msgspec import Struct
 
@@ -8,10 +8,10 @@ from mailcheck.checks.quality import header
 
 
 class Identities(Struct, frozen=True):
-    """The domains of all authors (RFC 5322 3.6.2) in A-labels, and the signatures, unverified.
+    """The domains of all authors (RFC 5322 3.6.2) in A-labels, and the unverified signatures.
 
-    ``author_fields`` counts the From fields. Without ``is_read`` nothing is
-    known but how many signatures there are.
+    ``author_fields`` is the number of From fields. If ``is_read`` is false, only the number of
+    signatures is known.
     """
 
     author_domains: tuple[str, ...]
@@ -21,7 +21,7 @@ class Identities(Struct, frozen=True):
 
 
 def read_identities(head: bytes) -> Identities:
-    """Read them from the header of a mail, in linear time; any bytes can be read."""
+    """Read the identities from the header of a mail, in linear time; any bytes are accepted."""
     fields = split_header(head, 0, len(head)).fields
     domains = [one.domain for one in header.read_authors(fields) if one.domain]
     signatures, _ = read_signatures(head)
@@ -30,7 +30,7 @@ def read_identities(head: bytes) -> Identities:
 
 
 def unreadable_identities(signatures: int) -> Identities:
-    """Stand in for those of a header that could not be read in time."""
+    """Return placeholders for a header that could not be read in time."""
 
     def unread(index: int) -> SignatureHeader:
         return SignatureHeader(index, "", "", "", "", (), "", None, None, None)
@@ -39,7 +39,7 @@ def unreadable_identities(signatures: int) -> Identities:
 
 
 def header_of(raw_message: bytes) -> bytes:
-    """Give the header of a mail, with the empty line behind it."""
+    """Return the header of a mail, including the empty line after it."""
     ends = [raw_message.find(mark) for mark in (b"\r\n\r\n", b"\n\n")]
     end = min((end for end in ends if end >= 0), default=len(raw_message))
     return raw_message[: end + 4]

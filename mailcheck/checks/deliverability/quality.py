@@ -1,4 +1,4 @@
-"""How a mail is made and handed over: what that costs, and which rules of receivers it meets."""
+"""Format and transport of a mail: their prices, and the receivers' rules that the mail meets."""
 
 from collections.abc import Iterator, Sequence, Set
 
@@ -27,21 +27,21 @@ from mailcheck.core.messages import TlsFacts
 
 
 class Handover(Struct, frozen=True):
-    """How the mail was handed over; ``was_tls_offered`` is whether the client could have had it."""
+    """How the mail was delivered; ``was_tls_offered`` is whether the client could use TLS."""
 
     mail: ReceivedMail
     was_tls_offered: bool
 
     @property
     def tls_used(self) -> bool | None:
-        """Tell whether it was encrypted; nothing where that was not the sender's choice."""
+        """Whether the connection was encrypted; `None` if TLS was not offered."""
         if self.mail.session.tls is not None:
             return True
         return False if self.was_tls_offered else None
 
 
 def was_starttls_offered(transcript: tuple[str, ...]) -> bool | None:
-    """Tell whether our side offered STARTTLS; nothing where the conversation was not kept."""
+    """Return whether our server offered STARTTLS; `None` without a transcript."""
     if not transcript:
         return None
     return any(line[:7] in ("S: 250-", "S: 250 ") and _keyword(line) for line in transcript)
@@ -52,11 +52,11 @@ def _keyword(line: str) -> bool:
 
 
 def signed_fields(dkim: DkimOfMail) -> Set[str] | None:
-    """Give the fields that a valid signature covers.
+    """Return the fields that a valid signature covers, or `None` if that is undetermined.
 
-    One signature has to cover both fields of a one-click unsubscribe (RFC 8058
-    4), so it is that one's where there is one. Nothing when it could not be
-    determined: a signature that may be valid could be that one.
+    One signature must cover both fields of a one-click unsubscribe (RFC 8058 4). If a signature
+    does, its fields are returned. The result is undetermined while a signature that may be valid
+    could be that one.
     """
     covered = [set(one.header.signed_fields) for one in dkim.passing]
     complete = [fields for fields in covered if fields >= MUST_BE_SIGNED]
@@ -68,7 +68,7 @@ def signed_fields(dkim: DkimOfMail) -> Set[str] | None:
 def judge_quality(
     facts: MailFacts, handover: Handover, dkim: DkimOfMail
 ) -> tuple[ChargedFinding, ...]:
-    """Judge the making of a mail, within the cap for it."""
+    """Judge the format of a mail, within the maximum price for it."""
     mail = handover.mail
     is_utf8 = is_smtputf8(mail.transcript)
     return cap(
@@ -91,7 +91,7 @@ def judge_quality(
 def judge_receivers(
     facts: MailFacts, evidence: MailEvidence, handover: Handover
 ) -> tuple[Checklist, ...]:
-    """Go through the rules of Google, Yahoo and Microsoft."""
+    """Check the rules of Google, Yahoo and Microsoft."""
     found = evidence.authentication
     dkim, dmarc = found.dkim, found.dmarc
     known = evidence_from_mail(facts, signed_fields(dkim))
@@ -144,7 +144,7 @@ def _shortest_key(dkim: DkimOfMail) -> int | None:
 
 
 def _can_get_answers(author: SenderDomain | None) -> bool | None:
-    """Tell whether mail to the author arrives somewhere (RFC 5321 5.1)."""
+    """Return whether mail to the author can be delivered (RFC 5321 5.1)."""
     if author is None:
         return False
     mx = author.mx
@@ -156,10 +156,10 @@ def _can_get_answers(author: SenderDomain | None) -> bool | None:
 
 
 OLD_VERSIONS = frozenset(("SSLv2", "SSLv3", "TLSv1", "TLSv1.0", "TLSv1.1"))
-"""Versions that nobody is to use any more (RFC 8996)."""
+"""TLS versions that must no longer be used (RFC 8996)."""
 
 WEAK_CIPHERS = ("NULL", "EXP", "RC4", "DES", "MD5", "ADH", "AECDH")
-"""Parts of the names of ciphers that protect nothing (RFC 7525 4.1)."""
+"""Parts of the names of ciphers that offer no protection (RFC 7525 4.1)."""
 
 
 def judge_transport(
@@ -169,11 +169,11 @@ def judge_transport(
     transcript: Sequence[str] = (),
     tls_was_offered: bool,
 ) -> tuple[ChargedFinding, ...]:
-    """Judge the SMTP session that brought the mail.
+    """Judge the SMTP session that delivered the mail.
 
-    :param is_extended: the client greeted with EHLO.
-    :param transcript: lines ``C: ...`` and ``S: ...``; empty where it was not kept.
-    :param tls_was_offered: our server offered STARTTLS to this client.
+    :param is_extended: whether the client greeted with EHLO.
+    :param transcript: lines ``C: ...`` and ``S: ...``; empty if it was not kept.
+    :param tls_was_offered: whether our server offered STARTTLS to this client.
     """
     return (
         *_judge_tls(tls, is_extended=is_extended, tls_was_offered=tls_was_offered),
@@ -182,7 +182,7 @@ def judge_transport(
 
 
 def is_smtputf8(transcript: Sequence[str]) -> bool:
-    """Tell whether the client asked for SMTPUTF8 in its last MAIL command (RFC 6531 3.4)."""
+    """Return whether the client requested SMTPUTF8 in its last MAIL command (RFC 6531 3.4)."""
     commands = [line.upper() for line in transcript if line[:13].upper() == "C: MAIL FROM:"]
     return bool(commands) and "SMTPUTF8" in commands[-1].rpartition(">")[2].split()
 
@@ -191,22 +191,23 @@ def _judge_tls(
     tls: TlsFacts | None, *, is_extended: bool, tls_was_offered: bool
 ) -> Iterator[ChargedFinding]:
     if tls is None and tls_was_offered:
-        how = "" if is_extended else ", since it greeted with HELO"
+        how = "" if is_extended else ", because the sender greeted with HELO"
         yield charge(
             "transport.no-tls",
-            f"The mail came over a connection without encryption{how}; Google asks every sender"
-            " for TLS.",
+            f"The mail was sent over an unencrypted connection{how}. Google requires TLS from every"
+            " sender.",
         )
     elif tls is None:
         yield charge(
             "transport.tls-not-offered",
-            "This server offered no encryption to the client, so nothing can be said about it.",
+            "This server offered no encryption to the client, so the sender's encryption could not"
+            " be checked.",
         )
     elif tls.version in OLD_VERSIONS:
         yield charge(
             "transport.old-tls",
-            f"The connection was encrypted with {tls.version}, which is no longer safe; receivers"
-            " are switching it off.",
+            f"The connection was encrypted with {tls.version}, which is no longer secure. Receivers"
+            " are turning it off.",
         )
     if tls is not None and any(name in tls.cipher.upper() for name in WEAK_CIPHERS):
         yield charge(
@@ -222,12 +223,12 @@ def _judge_conversation(
     if not is_extended:
         yield charge(
             "transport.helo",
-            "The sender greeted with HELO, the form from before 1995, which knows neither"
+            "The sender greeted with HELO. EHLO replaced it in 1995; HELO supports neither"
             " encryption nor sizes.",
         )
     refused = [line[3:] for line in transcript if line[:4] == "S: 5" and line[4:6].isdigit()]
     if refused:
         yield charge(
             "transport.refused-commands",
-            f"Commands of the sender were refused on the way: {enumerate_some(refused)}.",
+            f"The server rejected commands of the sender: {enumerate_some(refused)}.",
         )

@@ -1,4 +1,4 @@
-"""What is done with a mail's bytes: runs in a process of its own, on values that can be pickled."""
+"""Parsing of a mail for its score. Runs in a child process, so all results can be pickled."""
 
 import re
 
@@ -12,16 +12,16 @@ from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.reading import read_mail
 
 MAX_CLAIMS = 20
-"""Authentication-Results fields that are looked at."""
+"""Maximum number of Authentication-Results fields that are read."""
 
-# The authserv-id stands first (RFC 8601 2.2).
+# The authserv-id is the first token (RFC 8601 2.2).
 _AUTHSERV_ID = re.compile(rb"[ \t\r\n]*+([!-:<-~]++)")
 
 
 class MailReading(Struct, frozen=True):
-    """A mail, read. ``claimed_by`` are the authserv-ids of its Authentication-Results.
+    """A parsed mail. ``claimed_by`` are the authserv-ids of its Authentication-Results fields.
 
-    Whoever sent the mail can have written those, so nothing else in them is read.
+    The sender may have forged these fields, so their results are not read.
     """
 
     facts: MailFacts
@@ -31,7 +31,7 @@ class MailReading(Struct, frozen=True):
 
 
 def read_mail_for_score(raw_message: bytes) -> MailReading:
-    """Read a mail of any bytes, before anything is asked about it."""
+    """Parse a mail of any bytes, before any lookup."""
     facts = read_mail(raw_message)
     signatures, _ = read_signatures(raw_message)
     return MailReading(

@@ -1,8 +1,7 @@
-"""From evidence to a score from 0.0 to 10.0, each deduction with its reason, and five summaries.
+"""The score of a mail from 0.0 to 10.0, with the reason for each deduction, and five summaries.
 
-Pure arithmetic in tenths: the deductions sum to what is missing from 10.0, or
-to more where the score has reached 0; worse evidence never raises a score;
-what could not be determined costs nothing.
+The score is computed in tenths. The deductions add up to the difference from 10.0, or to more if
+the score is 0. Worse evidence never raises a score. An undetermined result costs nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -56,13 +55,13 @@ from mailcheck.core.deliverability_tests import ReceivedMail
 
 
 class MailEvidence(Struct, frozen=True):
-    """What all checks found.
+    """Results of all checks of a mail.
 
-    ``spf_record`` is there unless SPF could not be determined. ``reverse_dns`` and ``helo``
-    are nothing for an address that can't be judged. ``quality`` is what the
-    making of the mail costs, within its cap. ``is_own_host`` tells that the sender's
-    domain vouches for the client itself: a name of it leads to the address, or an MX.
-    ``envelope`` and ``author`` say whether the domains of the sender can be answered.
+    ``spf_record`` is `None` if SPF could not be determined. ``reverse_dns`` and ``helo`` are
+    `None` for an address that cannot be checked. ``quality`` are the priced findings about the
+    format, within their cap. ``is_own_host`` is whether the sender's domain identifies the client
+    as its own: a name in the domain, or an MX, has the address. ``envelope`` and ``author`` say
+    whether mail to the domains of the sender can be delivered.
     """
 
     authentication: Authentication
@@ -79,10 +78,10 @@ class MailEvidence(Struct, frozen=True):
 
 
 class CheckSummary(Struct, frozen=True):
-    """One check: ``tenths`` is what all of its findings take off.
+    """Summary of one check. ``tenths`` is the sum of the prices of all its findings.
 
-    ``reason`` says for what, empty where nothing is taken off; ``first`` is the
-    finding to mend first, the one that costs most.
+    ``reason`` explains the deductions and is empty without any. ``first`` is the finding with the
+    highest price, which should be fixed first.
     """
 
     area: Area
@@ -97,12 +96,12 @@ class CheckSummary(Struct, frozen=True):
 
     @property
     def fix(self) -> str:
-        """Give what to do first; empty where there is nothing."""
+        """Advice for the first finding; empty without one."""
         return "" if self.first is None else self.first.fix
 
 
 class MailScore(Struct, frozen=True):
-    """A score and its parts; ``checks`` are the five of a test, in the order of the API."""
+    """A score with its findings. ``checks`` are the five of the API, in its order."""
 
     tenths: int
     charged: tuple[ChargedFinding, ...]
@@ -110,20 +109,20 @@ class MailScore(Struct, frozen=True):
 
     @property
     def deductions(self) -> tuple[ChargedFinding, ...]:
-        """Give what takes points off, the most first."""
+        """Findings that take points off, those with the highest price first."""
         return tuple(sorted_by_cost(one for one in self.charged if one.tenths))
 
     @property
     def undetermined(self) -> tuple[CheckSummary, ...]:
-        """Give the checks of which something could not be determined."""
+        """Checks with a result that could not be determined."""
         return tuple(check for check in self.checks if not check.is_determined)
 
 
 class DeliverabilityReport(Struct, frozen=True):
-    """A score, and everything it was made from.
+    """A score and everything that it is based on.
 
-    ``notes`` are sentences that stand at the top. With ``records`` it is a
-    pre-flight: what the mail would get if these were published.
+    ``notes`` are sentences for the top of the report. With ``records`` the report is a preflight:
+    the score that the mail would get if these records were published.
     """
 
     mail: ReceivedMail
@@ -137,20 +136,20 @@ class DeliverabilityReport(Struct, frozen=True):
 
     @property
     def is_preflight(self) -> bool:
-        """Tell whether some of the DNS was proposed only."""
+        """Whether some of the DNS records were only proposed."""
         return bool(self.records)
 
 
 def score_mail(evidence: MailEvidence) -> MailScore:
     """Score a mail."""
     dns = DnsCharges(is_own_host=evidence.is_own_host)
-    charged = (*dns.of(evidence), *charge_other_evidence(evidence))
+    charged = (*dns.charge(evidence), *charge_other_evidence(evidence))
     tenths = max(0, PERFECT - total(charged))
     return MailScore(tenths, charged, tuple(_summarize(evidence, charged)))
 
 
 class DnsCharges:
-    """Charges what records of DNS decide; each part is made once for the very same verdicts."""
+    """Prices the findings that depend on DNS records; each part is cached by its verdicts."""
 
     def __init__(self, *, is_own_host: bool) -> None:
         self._spf = CachedConclusion(partial(charge_spf, is_own_host=is_own_host))
@@ -159,8 +158,8 @@ class DnsCharges:
         self._dmarc = CachedConclusion(charge_dmarc)
         self._authentication = CachedConclusion(charge_authentication)
 
-    def of(self, evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
-        """Charge a mail, or the same one with other records."""
+    def charge(self, evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
+        """Price a mail, or the same mail with other records."""
         found = evidence.authentication
         envelope, author = evidence.envelope, evidence.author
         is_judged = found.origin.judged_address is not None
@@ -176,7 +175,7 @@ class DnsCharges:
 
 
 def charge_other_evidence(evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
-    """Charge what lists, the content filter and the mail itself"""
+    """Price the results of blocklists, content filter, format and ARC."""
     return (
         *charge_blocklists(evidence.listings),
         *charge_content_filter(evidence.content_filter),
@@ -204,7 +203,7 @@ def _summarize(
 
 
 UNKNOWN = "unknown"
-"""The result of blocklists and content filter where they could not be determined."""
+"""Result of blocklists and content filter if they could not be determined."""
 
 _MATCHED = {
     AuthResult.PASS: "passes",
@@ -212,22 +211,22 @@ _MATCHED = {
     AuthResult.SOFTFAIL: "says softfail",
     AuthResult.NEUTRAL: "says neutral",
 }
-"""The results that a term of the record, or its end, has brought about."""
+"""Results that come from a term of the record or from its end."""
 
 
 SPF_AREAS = (Area.SPF, Area.RDNS, Area.HELO)
-"""The areas of the check `spf`: all that concern the sending host."""
+"""Areas of the check `spf`: everything about the sending host."""
 
 
 def summarize(
     area: Area, result: str, detail: str, charged: Iterable[ChargedFinding]
 ) -> CheckSummary:
-    """Put together what a check has found."""
+    """Summarize the findings of a check."""
     areas = SPF_AREAS if area is Area.SPF else (area,)
     findings = tuple(one for one in charged if one.area in areas)
     taken = sorted_by_cost(one for one in findings if one.tenths)
-    silent = [one.finding for one in findings if _leaves_open(one)]
-    to_mend: list[Finding] = [one.finding for one in taken] or silent
+    silent = [one.finding for one in findings if _makes_undetermined(one)]
+    to_fix: list[Finding] = [one.finding for one in taken] or silent
     tenths = total(findings)
     return CheckSummary(
         area=area,
@@ -237,13 +236,13 @@ def summarize(
         detail=detail,
         tenths=tenths,
         reason=" ".join(one.finding.meaning for one in taken),
-        first=to_mend[0] if to_mend else None,
+        first=to_fix[0] if to_fix else None,
         findings=findings,
     )
 
 
-def _leaves_open(one: ChargedFinding) -> bool:
-    """Tell whether it leaves the check undetermined: a single silent list does not."""
+def _makes_undetermined(one: ChargedFinding) -> bool:
+    """Return whether a finding makes its check undetermined; a single silent list does not."""
     finding = one.finding
     return finding.severity is Severity.UNDETERMINED and not finding.id.startswith("dnsbl.")
 
@@ -255,7 +254,7 @@ def _status(tenths: int, *, is_determined: bool) -> CheckStatus:
 
 
 def describe_spf(spf: SpfOfMail, charged: Iterable[ChargedFinding]) -> str:
-    """Say how SPF came to its result, and what else its check has found about the host."""
+    """Describe how SPF came to its result, and the other findings about the host."""
     identity = spf.mail_from
     words = identity.explanation
     if identity.result in _MATCHED:
@@ -264,20 +263,18 @@ def describe_spf(spf: SpfOfMail, charged: Iterable[ChargedFinding]) -> str:
     others = [
         FINDINGS[one.finding.id].title
         for one in charged
-        if one.area in SPF_AREAS
-        and one.tenths
-        and (one.finding.id in WEAK_RECORD_IDS or not one.finding.id.startswith("spf."))
+        if one.area in SPF_AREAS and one.tenths and _adds_to_result(one.finding.id)
     ]
-    return " ".join([words, *(f"{when[:1].upper()}{when[1:]}." for when in others)])
+    return " ".join([words, *(f"{title}." for title in others)])
 
 
-def _is_beside_result(finding_id: str) -> bool:
-    """Return whether a finding says more than the result of SPF."""
+def _adds_to_result(finding_id: str) -> bool:
+    """Return whether a finding adds information to the SPF result."""
     return finding_id in WEAK_RECORD_IDS or not finding_id.startswith("spf.")
 
 
 def result_of_dkim(dkim: DkimOfMail, author_domain: str | None) -> str:
-    """Give one word for all signatures: of a valid one, else of the one that tells most."""
+    """Return one result for all signatures: pass, or the most informative failure."""
     if dkim.passing:
         return AuthResult.PASS.value
     if not dkim.is_determined:
@@ -287,12 +284,12 @@ def result_of_dkim(dkim: DkimOfMail, author_domain: str | None) -> str:
 
 
 def describe_dkim(dkim: DkimOfMail, author_domain: str | None) -> str:
-    """Say how many signatures there are and whose are valid."""
+    """Describe the number of signatures, and the domains of the valid ones."""
     count_of_all, telling = len(dkim.signatures), find_telling(dkim, author_domain)
     if telling is None:
         return "The mail has no DKIM signature."
     signatures = "1 signature" if count_of_all == 1 else f"{count_of_all} signatures"
-    rest = f" {dkim.unchecked} more were not looked at." if dkim.unchecked else ""
+    rest = f" {dkim.unchecked} more were not checked." if dkim.unchecked else ""
     if not dkim.passing:
         if not dkim.is_determined:
             telling = next(one for one in dkim.signatures if not one.result.is_determined)
@@ -304,32 +301,32 @@ def describe_dkim(dkim: DkimOfMail, author_domain: str | None) -> str:
 
 
 def result_of_blocklists(charged: Iterable[ChargedFinding]) -> str:
-    """Give one word for all lists; a listing that takes nothing off is no fail."""
+    """Return one result for all lists; a listing without a price is not a fail."""
     found = [one for one in charged if one.area is Area.BLACKLIST]
     if total(found):
         return AuthResult.FAIL.value
-    return UNKNOWN if any(map(_leaves_open, found)) else AuthResult.PASS.value
+    return UNKNOWN if any(map(_makes_undetermined, found)) else AuthResult.PASS.value
 
 
 def describe_blocklists(listings: Sequence[Listing]) -> str:
-    """Say how many lists answered, and which have the mail."""
+    """Describe how many lists answered, and which ones list the mail."""
     listed = sorted((row for row in listings if row.is_listed), key=lambda row: -row.weight)
     answered = len(listed) + count(listings, ListingStatus.CLEAN)
     unasked = sum(row.unknown_reason is UnknownReason.NOT_PUBLIC for row in listings)
     silent = count(listings, ListingStatus.UNKNOWN) - unasked
-    rest = f" Nothing is known of {silent}." if silent else ""
-    rest += " None was asked about the address." if unasked else ""
-    what = "The domains are on" if unasked else "On"
+    rest = f" No result from {silent}." if silent else ""
+    rest += " No list was queried about the address." if unasked else ""
+    subject = "The domains are" if unasked else "The mail is"
     if not answered:
         return f"No list answered.{rest}"
     if not listed:
-        return f"{what} none of the {answered} lists that answered.{rest}"
+        return f"{subject} on none of the {answered} lists that answered.{rest}"
     names = ", ".join(row.blocklist.name for row in listed)
-    return f"{what} {len(listed)} of the {answered} lists that answered: {names}.{rest}"
+    return f"{subject} on {len(listed)} of the {answered} lists that answered: {names}.{rest}"
 
 
 def result_of_content_filter(outcome: FilterOutcome) -> str:
-    """Give one word for the content filter: by the points that count, as they are charged."""
+    """Return one result for the content filter, based on the points that are charged."""
     if isinstance(outcome, FilterUnavailable):
         return UNKNOWN
     is_spam = outcome.counted_points >= outcome.threshold
@@ -337,7 +334,7 @@ def result_of_content_filter(outcome: FilterOutcome) -> str:
 
 
 def describe_content_filter(outcome: FilterOutcome) -> str:
-    """Say what the content filter made of the mail."""
+    """Describe the verdict of the content filter."""
     if isinstance(outcome, FilterUnavailable):
         return outcome.reason
     counted = outcome.counted_points

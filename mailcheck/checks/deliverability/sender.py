@@ -1,7 +1,7 @@
-"""Whether a sender can be answered: bounces to the envelope sender, replies to the author.
+"""Whether bounces to the envelope sender and replies to the author can be delivered.
 
-Receivers look up both domains. Mail from a name that does not exist, that has no mail host, or
-that says that it receives no mail is refused by many (450 4.1.8, 550 4.1.8, 550 5.7.27).
+Receivers look up both domains. Many reject mail from a domain that does not exist, has no mail
+host, or declares that it receives no mail (450 4.1.8, 550 4.1.8, 550 5.7.27).
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from mailcheck.checks.weights import charge
 
 
 class SenderDomain(Struct, frozen=True):
-    """Where mail to a sender goes.
+    """The mail hosts of a sender's domain.
 
     ``has_zone`` is false if the registered domain does not exist, so that no record can be
     published for it.
@@ -28,9 +28,9 @@ class SenderDomain(Struct, frozen=True):
 
     @property
     def problem(self) -> str:
-        """Return why the sender cannot be answered; empty if it can or if that is not known.
+        """Reason why mail to the sender cannot be delivered; empty without a known reason.
 
-        A name that only a private network knows is reported by SPF and DMARC.
+        A name in a private network is reported by SPF and DMARC.
         """
         own = self.mx.implicit_host
         if is_local_name(self.mx.domain):
@@ -38,14 +38,14 @@ class SenderDomain(Struct, frozen=True):
         if not self.mx.exists:
             return "does not exist in DNS"
         if self.mx.is_null_mx:
-            return "says that it receives no mail (null MX, RFC 7505)"
+            return "declares that it receives no mail (null MX, RFC 7505)"
         if own is not None and own.presence is Presence.ABSENT:
             return "has neither an MX record nor an address"
         return ""
 
 
 def evaluate_sender(domain: str, answers: Answers, *, allow_private: bool) -> SenderDomain:
-    """Judge where mail to a domain goes, from the answers that are known."""
+    """Judge the mail hosts of a domain from the known answers."""
     mx = evaluate_mx(domain, answers, allow_private=allow_private)
     owner = registrable_domain(domain)
     if mx.exists or owner == domain:
@@ -56,37 +56,37 @@ def evaluate_sender(domain: str, answers: Answers, *, allow_private: bool) -> Se
 def charge_sender(
     envelope: SenderDomain | None, author: SenderDomain | None
 ) -> Iterator[ChargedFinding]:
-    """Charge senders that cannot be answered; a domain in both roles is charged once."""
+    """Price senders that cannot receive mail; a domain in both roles is charged once."""
     if envelope is not None and envelope.problem:
         yield charge(
             "sender.bounces-undeliverable",
             f"Bounces cannot be delivered: {envelope.mx.domain}, the domain of the envelope"
-            f" sender, {envelope.problem}. Many receivers refuse such mail (450 4.1.8 or 550"
+            f" sender, {envelope.problem}. Many receivers reject such mail (450 4.1.8 or 550"
             " 5.7.27).",
-            _say_what_to_do(envelope, "an envelope sender"),
+            _advise(envelope, "an envelope sender"),
         )
     is_both = envelope is not None and author is not None and envelope.mx.domain == author.mx.domain
     if author is not None and author.problem and not is_both:
         yield charge(
             "sender.replies-undeliverable",
             f"Replies cannot be delivered: {author.mx.domain}, the domain of the From address,"
-            f" {author.problem}. Many receivers refuse such mail (550 5.7.27).",
-            _say_what_to_do(author, "a From address"),
+            f" {author.problem}. Many receivers reject such mail (550 5.7.27).",
+            _advise(author, "a From address"),
         )
 
 
-def _say_what_to_do(sender: SenderDomain, what: str) -> str:
+def _advise(sender: SenderDomain, what: str) -> str:
     domain = sender.mx.domain
     if not sender.mx.exists:
-        return f"Send with {what} at a domain of yours that exists; check how it is spelt."
+        return f"Use {what} in a domain of yours that exists. Check the spelling of {domain}."
     if sender.mx.is_null_mx:
         return (
-            f"Send with {what} at a domain that receives mail, or publish an MX record at {domain}"
-            " that names your mail server in place of the null MX."
+            f"Use {what} in a domain that receives mail, or publish an MX record at {domain} that"
+            " names your mail server instead of the null MX."
         )
     return (
-        f"Publish an MX record at {domain} that names your mail server, or send with {what} at a"
-        " domain that receives mail."
+        f"Publish an MX record at {domain} that names your mail server, or use {what} in a domain"
+        " that receives mail."
     )
 
 
@@ -106,7 +106,7 @@ def without_absent_zones(
             yield one
             continue
         words = (
-            f"Nothing can be published at {zone}, which does not exist: send from a domain of"
+            f"{zone} does not exist, so no record can be published there. Send from a domain of"
             " yours that exists."
         )
         finding = replace(one.finding, fix=words, proposed=None, alternatives=(), beside=())

@@ -12,20 +12,20 @@ from mailcheck.core.addresses import MAX_PATH
 from mailcheck.core.instants import SECOND, Instant, instant_of
 
 MAX_NAME = 255
-"""Characters of a host name that are repeated (RFC 5321 4.5.3.1.2)."""
+"""Maximum number of characters of a host name (RFC 5321 4.5.3.1.2)."""
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9._:\[\]-]", re.ASCII)
 _NO_ATOM = re.compile(r"[^A-Za-z0-9._-]", re.ASCII)
-# A line break of any kind, or what is not shown, must not get into a header.
+# Line breaks of any kind and invisible characters must not get into a header.
 _NO_PATH = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class TraceFacts(Struct, frozen=True):
-    """What is known of the transaction that a mail came in.
+    """Facts about the transaction of a mail.
 
-    ``envelope_sender`` is empty for the null reverse-path. ``client_name`` is the
-    confirmed name of the address; empty where there is none or it is not
-    known. ``protocol`` is the keyword of RFC 3848 (``ESMTPS``).
+    ``envelope_sender`` is empty for the null reverse-path. ``client_name`` is the confirmed name
+    of the address; empty if it has none or it is not known. ``protocol`` is a keyword of RFC 3848
+    (``ESMTPS``).
     """
 
     envelope_sender: str
@@ -40,10 +40,10 @@ class TraceFacts(Struct, frozen=True):
 
 
 def with_trace_fields(raw_message: bytes, facts: TraceFacts) -> bytes:
-    """Give the mail with Return-Path and Received on top, as filters read them.
+    """Return the mail with Return-Path and Received at the top, as filters expect them.
 
-    HELO name, addresses and names may be any text: what could end a field or
-    add a second one is written as ``?``.
+    HELO name, addresses and names may be any text. Characters that could end a field or add
+    another one become ``?``.
     """
     moment = datetime.fromtimestamp(facts.received_at // SECOND, UTC)
     name = _host(facts.client_name) or "unknown"
@@ -72,7 +72,7 @@ def _path(text: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Write an address as RFC 5321 4.1.3 does; an IPv4 address inside IPv6 as IPv4."""
+    """Format an address as in RFC 5321 4.1.3; an IPv4-mapped address as IPv4."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -82,8 +82,8 @@ def _literal(text: str) -> str:
     return str(address)
 
 
-# from HELO (name [address]), as Postfix, Exim, Sendmail and Gmail write it; Exim has the
-# HELO name in brackets behind it where it differs.
+# from HELO (name [address]), as written by Postfix, Exim, Sendmail and Gmail. Exim adds the HELO
+# name in brackets if it differs.
 _RECEIVED = re.compile(
     r"from\s++(?P<helo>\S++)\s++\((?P<inside>[^()]*+(?:\([^()]*+\)[^()]*+)?+)\)", re.IGNORECASE
 )
@@ -93,7 +93,7 @@ _PATH = re.compile(r"<([^<>]*+)>")
 
 
 class OwnTrace(Struct, frozen=True):
-    """What could be read; nothing where it does not stand there.
+    """Values of the trace fields; `None` if a value is missing.
 
     ``envelope_sender`` is empty for the null reverse-path.
     """
@@ -105,7 +105,7 @@ class OwnTrace(Struct, frozen=True):
 
 
 def read_own_trace(raw_message: bytes) -> OwnTrace:
-    """Read Return-Path and the topmost Received field of a mail of any bytes."""
+    """Read Return-Path and the first Received field of a mail of any bytes."""
     fields = split_header(raw_message, 0, len(raw_message)).fields
     received = _text(fields, "received")
     hop = _RECEIVED.search(received)

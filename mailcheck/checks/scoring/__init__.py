@@ -1,1 +1,1 @@
-"""How good a domain's mail set-up is, in points: outcomes, weights, the score."""
+"""The reputation score of a domain: outcomes, weights and the sum."""

@@ -1,12 +1,11 @@
-"""What each factor of a domain's reputation is worth (``GET /tools/reputation``).
+"""Points of each factor of a domain's reputation (``GET /tools/reputation``).
 
-What a finding costs a mail stands in ``checks/weights.py``; nothing here has to do with it.
+The prices of findings about a mail are separate and defined in ``checks/weights.py``.
 
-Reasons, from the published rules of Google, Yahoo and Microsoft (2024-2026):
-all three want SPF, DKIM and DMARC, and refuse mail that has none of them;
-``p=none`` is enough for them, so it must not fail; Google wants reverse DNS
-and TLS of every sender; one major blocklist alone stops delivery. No provider
-asks for an age, but lists of fresh domains exist.
+The points follow the published rules of Google, Yahoo and Microsoft (2024-2026). All three
+require SPF, DKIM and DMARC, and reject mail that has none of them. ``p=none`` is enough for them,
+so it must not fail. Google requires reverse DNS and TLS from every sender. One major blocklist
+alone stops delivery. No provider requires a minimum age, but lists of new domains exist.
 """
 
 from collections.abc import Mapping
@@ -27,7 +26,7 @@ from mailcheck.checks.scoring.outcomes import (
 )
 
 SCORING_VERSION = "2"
-"""Changes with every change of a number or rule here, so that scores can be compared."""
+"""Changes with every number or rule here, so that clients can compare scores."""
 
 MAXIMA: Mapping[FactorName, int] = {
     FactorName.SPF: 15,
@@ -42,7 +41,7 @@ MAXIMA: Mapping[FactorName, int] = {
 
 
 class Award(Struct, frozen=True):
-    """What an outcome is worth."""
+    """Points of an outcome."""
 
     points: int
     status: Status
@@ -53,7 +52,7 @@ PASS, WARN, FAIL = Status.PASS, Status.WARN, Status.FAIL
 
 
 def undetermined_award(name: FactorName) -> Award:
-    """Give half of the maximum: an outage of ours is neither a fault nor a merit."""
+    """Return half of the maximum: an outage of ours is neither a fault nor a merit."""
     return Award(MAXIMA[name] // 2, WARN, is_determined=False)
 
 
@@ -61,14 +60,14 @@ AWARDS: Mapping[Outcome, Award] = {
     SpfOutcome.CLOSED: Award(15, PASS),
     SpfOutcome.UNENDED: Award(9, WARN),
     SpfOutcome.UNDETERMINED: undetermined_award(FactorName.SPF),
-    SpfOutcome.WIDE: Award(6, WARN),  # a pass still shows a little
+    SpfOutcome.WIDE: Award(6, WARN),  # a pass proves at least a little
     SpfOutcome.BROKEN: Award(3, FAIL),
     SpfOutcome.OPEN: Award(0, FAIL),
     SpfOutcome.ABSENT: Award(0, FAIL),
     DkimOutcome.NOT_NEEDED: Award(15, PASS),
     DkimOutcome.STRONG: Award(15, PASS),
     DkimOutcome.FAIR: Award(11, WARN),
-    DkimOutcome.HIDDEN: Award(8, WARN, is_determined=False),  # there is something, after all
+    DkimOutcome.HIDDEN: Award(8, WARN, is_determined=False),  # at least there are keys
     DkimOutcome.UNDETERMINED: undetermined_award(FactorName.DKIM),
     DkimOutcome.WEAK: Award(5, WARN),
     DkimOutcome.ABSENT: Award(0, FAIL),
@@ -83,7 +82,7 @@ AWARDS: Mapping[Outcome, Award] = {
     MxOutcome.DECLARED_NONE: Award(10, PASS),
     MxOutcome.USABLE: Award(10, PASS),
     MxOutcome.FLAWED: Award(6, WARN),
-    MxOutcome.NULL: Award(5, WARN),  # replies and bounces have nowhere to go
+    MxOutcome.NULL: Award(5, WARN),  # replies and bounces cannot be delivered
     MxOutcome.UNDETERMINED: undetermined_award(FactorName.MX),
     MxOutcome.IMPLICIT: Award(4, WARN),
     MxOutcome.ABSENT: Award(0, FAIL),
@@ -115,23 +114,24 @@ AGE_FROM_DAYS = (
     (7, AgeOutcome.NEW),
     (0, AgeOutcome.FRESH),
 )
-"""The first line whose days are reached."""
+"""Minimum age in days of each outcome; the first row that matches counts."""
 
 STOPPED_IMPACT = -20
-"""Blacklists' points then: an otherwise perfect domain gets 60, a C. The score stays at 0 or
-above, whatever else there is."""
+"""Points of the blocklist factor if a listing stops delivery. An otherwise perfect domain then
+gets 60, a C. The total score is never below 0."""
 
 LISTING_COSTS = ((5, 6), (3, 3), (1, 1), (0, 0))
-"""(Weight from, points lost), the first line whose weight is reached."""
+"""(Minimum weight, points lost); the first row that matches counts."""
 
 SHARED_LISTING_COST = 3
-"""At most, for a listed address of a mail provider that thousands of others share."""
+"""Maximum points lost for a listed address of a mail provider that thousands of customers
+share."""
 
 BLACKLISTS_PASS_FROM = 18
 BLACKLISTS_WARN_FROM = 8
 
 MAX_UNDETERMINED = 40
-"""Points that may be undetermined; with more a grade would be invented."""
+"""Maximum points that may be undetermined; with more a grade would be a guess."""
 
 GRADES = ((90, "A+"), (80, "A"), (70, "B"), (60, "C"), (50, "D"), (0, "F"))
-"""Pairs of lowest score and grade (docs/reference/contract.md, "Reputation")."""
+"""(Minimum score, grade)."""

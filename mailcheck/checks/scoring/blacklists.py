@@ -1,4 +1,4 @@
-"""What the blocklists cost: counted list by list."""
+"""Points lost through blocklists, computed list by list."""
 
 from collections.abc import Sequence
 
@@ -22,17 +22,17 @@ _ASKED = (*_ANSWERED, ListingStatus.UNKNOWN)
 
 
 class BlacklistsJudgement(Struct, frozen=True):
-    """The points for all lists together, and a sentence that names the worst first."""
+    """Points for all lists together, and a sentence that names the worst listing first."""
 
     award: Award
     detail: str
 
 
 def judge_blacklists(listings: Sequence[Listing]) -> BlacklistsJudgement:
-    """Count what the listings cost.
+    """Sum up the points that the listings cost.
 
-    Lists that could not be asked cost nothing, unless they hold more than half
-    of the weight of all: then nothing can be said.
+    Lists without an answer cost nothing. If they have more than half of the total weight, the
+    result is undetermined.
     """
     listed = sorted((r for r in listings if r.is_listed), key=lambda r: r.weight, reverse=True)
     detail = _describe(listed, listings)

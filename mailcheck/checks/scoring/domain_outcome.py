@@ -1,4 +1,4 @@
-"""What an evaluation of a domain comes to, so that advice can be judged by it."""
+"""Evaluation results of a domain, for verifying advice."""
 
 from collections.abc import Iterable, Mapping
 
@@ -29,7 +29,7 @@ def outcome_of_records(
     dkim: DkimVerdict | None = None,
     more: Iterable[Finding] = (),
 ) -> Outcome:
-    """Judge records alone: by the points that a reputation has for them."""
+    """Evaluate DNS records, with the points that a reputation has for them."""
     parked = is_parked(spf, mx, dmarc)
     points = (
         AWARDS[classify_spf(spf)[0]].points
@@ -49,9 +49,9 @@ def outcome_of_records(
 
 
 def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
-    """Judge a domain by its reputation.
+    """Evaluate a domain by its reputation.
 
-    :param rest: what records of DNS don't decide.
+    :param rest: judgements about factors that do not depend on DNS records.
     """
     mx, spf, dmarc, names = evidence.mx, evidence.spf, evidence.dmarc, evidence.reverse_dns
     parked, silent = evidence.is_parked, evidence.uses_no_mail
@@ -69,12 +69,12 @@ def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
 
 
 def sorted_by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Give findings as pages show them, the worst first."""
+    """Return findings in the order of pages, the worst first."""
     return tuple(sorted(findings, key=lambda one: one.severity.rank))
 
 
 def policies_of(spf: SpfVerdict | None, dmarc: DmarcVerdict | None) -> Mapping[str, int]:
-    """Tell how strict the policies are: advice never weakens one."""
+    """Return the strictness of the policies; advice never weakens one."""
     strictness = {}
     if spf is not None and spf.records:
         end = spf.all_qualifier

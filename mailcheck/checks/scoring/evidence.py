@@ -1,4 +1,4 @@
-"""Everything that a score is made from."""
+"""The verdicts that a reputation score is based on."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from mailcheck.checks.spf.tree import SpfVerdict
 
 
 class Evidence(Struct, frozen=True):
-    """The verdicts about one domain; ``reverse_dns`` is nothing without an address to judge."""
+    """Verdicts about one domain; ``reverse_dns`` is `None` without an address to check."""
 
     spf: SpfVerdict
     dkim: DkimVerdict
@@ -30,21 +30,21 @@ class Evidence(Struct, frozen=True):
 
     @property
     def is_parked(self) -> bool:
-        """Tell whether the domain says in every way that it has nothing to do with mail.
+        """Whether all records declare that the domain does not use mail.
 
-        ``v=spf1 -all``, a null MX and ``p=reject``: a domain that is parked
-        like this is set up perfectly, and needs neither keys nor hosts.
+        These are ``v=spf1 -all``, a null MX and ``p=reject``. Such a parked domain is configured
+        perfectly, and needs neither keys nor hosts.
         """
         return is_parked(self.spf, self.mx, self.dmarc)
 
     @property
     def uses_no_mail(self) -> bool:
-        """Return whether the domain sends no mail, so that it needs neither keys nor names."""
+        """Whether the domain sends no mail, so that it needs neither keys nor reverse DNS."""
         return uses_no_mail(self.spf, self.mx)
 
 
 def is_parked(spf: SpfVerdict, mx: MxVerdict, dmarc: DmarcVerdict) -> bool:
-    """Tell whether a domain is parked, as `Evidence.is_parked` says."""
+    """Return whether a domain is parked, see `Evidence.is_parked`."""
     return (
         spf.sends_no_mail
         and mx.is_null_mx

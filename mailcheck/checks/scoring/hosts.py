@@ -1,4 +1,4 @@
-"""What came out of MX, STARTTLS, domain age and reverse DNS, and one sentence about it."""
+"""Outcomes of MX, STARTTLS, domain age and reverse DNS, each with a sentence."""
 
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts.mx import HostProblem, MxVerdict
@@ -18,7 +18,7 @@ NO_MAIL = "Not needed: the domain declares that it receives no mail."
 
 
 def classify_mx(mx: MxVerdict, *, is_parked: bool) -> tuple[MxOutcome, str]:
-    """Give the outcome of the MX records."""
+    """Return the outcome of the MX records."""
     if mx.presence is Presence.UNDETERMINED:
         return MxOutcome.UNDETERMINED, "DNS gave no usable answer about MX records."
     if mx.is_null_mx:
@@ -31,7 +31,7 @@ def classify_mx(mx: MxVerdict, *, is_parked: bool) -> tuple[MxOutcome, str]:
     names = f"Mail goes to {mx.hosts[0].exchange}{more}."
     if not any(host.is_usable for host in mx.hosts):
         if HostProblem.UNDETERMINED in problems:
-            return MxOutcome.UNDETERMINED, "the addresses of the mail hosts gave no answer."
+            return MxOutcome.UNDETERMINED, "DNS gave no usable answer about the mail hosts."
         return MxOutcome.ABSENT, f"No mail host works: {mx.findings[0].meaning}"
     if problems - {HostProblem.UNDETERMINED} or mx.has_null_record:
         return MxOutcome.FLAWED, f"{names} {mx.findings[0].meaning}"
@@ -55,15 +55,15 @@ _STARTTLS = {
     ),
     StarttlsGrade.UNVERIFIED: (
         StarttlsOutcome.UNVERIFIED,
-        "Encryption is offered, but the certificate can't be verified.",
+        "Encryption is offered, but the certificate cannot be verified.",
     ),
     StarttlsGrade.UNDETERMINED: (
         StarttlsOutcome.UNDETERMINED,
-        "no mail host could be asked about encryption from here.",
+        "no mail host could be reached to check encryption.",
     ),
     StarttlsGrade.OUTDATED: (
         StarttlsOutcome.OUTDATED,
-        "Encryption is offered in outdated versions only.",
+        "Encryption is offered only in outdated versions.",
     ),
     StarttlsGrade.BROKEN: (StarttlsOutcome.ABSENT, "Encryption is offered, but it fails."),
     StarttlsGrade.MISSING: (StarttlsOutcome.ABSENT, "Encryption is not offered."),
@@ -72,12 +72,12 @@ _STARTTLS = {
 
 
 def classify_starttls(starttls: StarttlsVerdict) -> tuple[StarttlsOutcome, str]:
-    """Give the outcome of the STARTTLS probes."""
+    """Return the outcome of the STARTTLS probes."""
     return _STARTTLS[starttls.grade]
 
 
 def classify_age(registration: RegistrationVerdict) -> tuple[AgeOutcome, str]:
-    """Give the outcome of the registration's age."""
+    """Return the outcome of the age of the registration."""
     if registration.presence is Presence.ABSENT:
         return AgeOutcome.UNREGISTERED, registration.findings[0].meaning
     days = registration.age_days
@@ -91,27 +91,27 @@ def classify_age(registration: RegistrationVerdict) -> tuple[AgeOutcome, str]:
 def classify_reverse_dns(
     reverse_dns: ReverseDnsVerdict | None, mx: MxVerdict, *, is_parked: bool
 ) -> tuple[ReverseDnsOutcome, str]:
-    """Give the outcome of the sending host's name."""
+    """Return the outcome of the sending host's reverse DNS name."""
     if is_parked:
         return ReverseDnsOutcome.NOT_NEEDED, PARKED
     if reverse_dns is None:
         return _classify_without_address(mx)
     address, name = reverse_dns.address, reverse_dns.host_name
     if reverse_dns.presence is Presence.ABSENT:
-        return ReverseDnsOutcome.ABSENT, f"{address} has no reverse name."
+        return ReverseDnsOutcome.ABSENT, f"{address} has no reverse DNS name."
     if reverse_dns.presence is Presence.UNDETERMINED or reverse_dns.is_confirmed is None:
-        return ReverseDnsOutcome.UNDETERMINED, f"no answer about the name of {address}."
+        return ReverseDnsOutcome.UNDETERMINED, f"DNS gave no usable answer about {address}."
     if not reverse_dns.is_confirmed:
-        detail = f"{address} is called {name}, which does not lead back to it."
+        detail = f"{address} has the name {name}, which does not lead back to it."
         return ReverseDnsOutcome.UNCONFIRMED, detail
     if reverse_dns.is_generic:
-        return ReverseDnsOutcome.GENERIC, f"{address} is called {name}, which looks generic."
-    return ReverseDnsOutcome.CONFIRMED, f"{address} is called {name}, which leads back to it."
+        return ReverseDnsOutcome.GENERIC, f"{address} has the name {name}, which looks generic."
+    return ReverseDnsOutcome.CONFIRMED, f"{address} has the name {name}, which leads back to it."
 
 
 def _classify_without_address(mx: MxVerdict) -> tuple[ReverseDnsOutcome, str]:
     own = mx.implicit_host
     is_own_unknown = own is not None and own.presence is Presence.UNDETERMINED
     if mx.has_unknown_hosts or is_own_unknown:
-        return ReverseDnsOutcome.UNDETERMINED, "no address of a mail host could be found out."
-    return ReverseDnsOutcome.ABSENT, "There is no address whose name could be judged."
+        return ReverseDnsOutcome.UNDETERMINED, "the addresses of the mail hosts are unknown."
+    return ReverseDnsOutcome.ABSENT, "There is no address whose reverse DNS name can be checked."

@@ -1,7 +1,8 @@
-"""Advice for a domain that sends no mail: to say so in every record, without naming a server.
+"""Advice for a domain that sends no mail: declare this in every record.
 
 A domain whose SPF record is ``v=spf1 -all`` and that has no mail host needs a null MX (RFC 7505),
-``p=reject`` (RFC 9989), and at most an empty DKIM key for every selector (RFC 6376 3.6.1).
+``p=reject`` (RFC 9989), and at most an empty DKIM key for every selector (RFC 6376 3.6.1). The
+advice names no server.
 """
 
 from msgspec.structs import replace
@@ -23,7 +24,7 @@ _TO_REJECT = ("dmarc.absent", "dmarc.policy-none", "dmarc.testing", "dmarc.weake
 
 
 def uses_no_mail(spf: SpfVerdict, mx: MxVerdict) -> bool:
-    """Return whether a domain says that no host sends its mail, and names no mail host."""
+    """Return whether a domain declares that no host sends its mail, and has no mail host."""
     return (
         spf.sends_no_mail
         and mx.exists
@@ -60,10 +61,11 @@ def _say_no_null_mx(domain: str, finding: Finding) -> Finding:
     if finding.id not in _WITHOUT_MX:
         return finding
     is_tried = finding.id == "mx.implicit"
-    where = "it is tried at its web address" if is_tried else "senders keep it for days"
+    where = "senders try the address of its website" if is_tried else "senders keep it for days"
     return make_finding(
         "mx.no-null",
-        f"{domain} sends no mail (v=spf1 -all) but does not say that it receives none: {where}.",
+        f"{domain} sends no mail (v=spf1 -all) but does not declare that it receives none, so"
+        f" {where}.",
         proposed=RecordToPublish(domain, "MX", NULL_MX),
     )
 
@@ -85,22 +87,22 @@ def _say_not_reject(dmarc: DmarcVerdict) -> Finding:
     value = change_tags(dmarc.record.text, p=Policy.REJECT.value, sp=None, np=None)
     return make_finding(
         "dmarc.not-reject",
-        f"{dmarc.domain} sends no mail, but receivers are asked for quarantine instead of"
+        f"{dmarc.domain} sends no mail, but its DMARC record asks for quarantine instead of"
         " rejection.",
         proposed=RecordToPublish(PREFIX + dmarc.domain, "TXT", value),
     )
 
 
 def _advise_wildcard(domain: str, answers: Answers, dkim: DkimVerdict) -> tuple[Finding, ...]:
-    """Advise an empty key for every selector; leftover keys that are in use are left alone."""
+    """Advise an empty key for every selector, unless keys are still in use."""
     name = f"*._domainkey.{domain}"
     if dkim.usable_keys or presence_of(look_up(answers, name, "TXT")) is not Presence.ABSENT:
         return ()
     return (
         make_finding(
             "dkim.no-wildcard",
-            f"{domain} sends no mail and needs no DKIM key; an empty key for every selector says"
-            " that no signature in its name is valid.",
+            f"{domain} sends no mail and needs no DKIM key. An empty key for every selector"
+            " declares that no signature in its name is valid.",
             proposed=RecordToPublish(name, "TXT", EMPTY_KEY),
         ),
     )

@@ -1,10 +1,10 @@
-"""What may come out of each check, best first: the only things that points are given for."""
+"""Possible outcomes of each check, best first; points are awarded only for these."""
 
 from enum import Enum
 
 
 class FactorName(Enum):
-    """The factors of a score, as the API spells them (docs/reference/contract.md)."""
+    """The factors of a score, in the spelling of the API."""
 
     SPF = "SPF"
     DKIM = "DKIM"
@@ -17,7 +17,7 @@ class FactorName(Enum):
 
 
 class Status(Enum):
-    """How a factor is shown; consumers read anything else as failing."""
+    """Status of a factor; API clients treat any other value as failing."""
 
     PASS = "pass"  # noqa: S105 - no password
     WARN = "warn"
@@ -30,14 +30,14 @@ class SpfOutcome(Enum):
     CLOSED = "closed"
     """One good record that ends in ``-all`` or ``~all``."""
     UNENDED = "unended"
-    """``?all``, or nothing said about others."""
+    """The record ends in ``?all`` or says nothing about other hosts."""
     UNDETERMINED = "undetermined"
     WIDE = "wide"
     """More addresses pass than any sender has."""
     BROKEN = "broken"
     """Receivers answer permerror."""
     OPEN = "open"
-    """Everybody passes."""
+    """Every address passes."""
     ABSENT = "absent"
 
 
@@ -50,20 +50,20 @@ class DkimOutcome(Enum):
     FAIR = "fair"
     """The best key is RSA with 1024 to 2047 bits."""
     HIDDEN = "hidden"
-    """There are keys, under names that nobody can guess."""
+    """There are keys, but under selectors that cannot be guessed."""
     UNDETERMINED = "undetermined"
     WEAK = "weak"
-    """Only keys that are too short, broken, revoked or tests."""
+    """All keys are too short, broken, revoked or marked as tests."""
     ABSENT = "absent"
 
 
 class DmarcOutcome(Enum):
-    """The policy that holds for the domain."""
+    """The policy that applies to the domain."""
 
     ENFORCED_WITH_REPORTS = "enforced-with-reports"
     ENFORCED = "enforced"
     TESTING = "testing"
-    """Enforced but for ``t=y``."""
+    """Enforced except for ``t=y``."""
     NONE_WITH_REPORTS = "none-with-reports"
     UNDETERMINED = "undetermined"
     NONE = "none"
@@ -73,13 +73,13 @@ class DmarcOutcome(Enum):
 
 
 class MxOutcome(Enum):
-    """Where mail goes."""
+    """Destination of mail to the domain."""
 
     DECLARED_NONE = "declared-none"
     """Null MX of a domain that sends no mail either."""
     USABLE = "usable"
     FLAWED = "flawed"
-    """Some hosts dead, private or aliases; or a null MX among others."""
+    """Some hosts are dead, private or aliases, or a null MX exists among others."""
     NULL = "null"
     """Null MX of a domain that does send mail."""
     UNDETERMINED = "undetermined"
@@ -98,7 +98,7 @@ class StarttlsOutcome(Enum):
     UNDETERMINED = "undetermined"
     OUTDATED = "outdated"
     ABSENT = "absent"
-    """Not offered, not working, or no host to offer it."""
+    """Encryption is not offered or fails, or there is no host to offer it."""
 
 
 class AgeOutcome(Enum):
@@ -122,7 +122,7 @@ class ReverseDnsOutcome(Enum):
     UNDETERMINED = "undetermined"
     UNCONFIRMED = "unconfirmed"
     ABSENT = "absent"
-    """No name, or no address to have one."""
+    """The host has no name, or there is no address to check."""
 
 
 Outcome = (
@@ -134,4 +134,4 @@ Outcome = (
     | AgeOutcome
     | ReverseDnsOutcome
 )
-"""Blacklists have no outcome of this kind: their points are counted list by list."""
+"""Blocklists have no outcome of this kind; their points are computed list by list."""

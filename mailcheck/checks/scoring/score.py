@@ -1,7 +1,7 @@
-"""From evidence to a score, a grade, and what each fix would add.
+"""The reputation score: grade, factors, and the points that each fix would add.
 
-Pure arithmetic: ``sum(impact) == score`` always, worse evidence never raises
-a score, and a score lies between 0 and 100.
+Pure arithmetic. ``sum(impact) == score`` always holds, worse evidence never raises a score, and a
+score is from 0 to 100.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ UNDETERMINED_PREFIX = "Could not be determined: "
 
 
 class Judgement(Struct, frozen=True):
-    """One factor before the score is made: what it is worth, why, and what to do."""
+    """A factor before the total is computed: its points, the reason, and the advice."""
 
     name: FactorName
     award: Award
@@ -37,8 +37,8 @@ class Judgement(Struct, frozen=True):
 class Factor(Struct, frozen=True):
     """One factor of a score.
 
-    ``impact`` is what it contributes; ``gain`` what fixing it would add to the
-    score; ``fix`` the finding that says how, when there is something to do.
+    ``impact`` is what the factor contributes to the score; ``gain`` is what fixing it would add.
+    ``fix`` is the finding that says how, if there is something to fix.
     """
 
     name: FactorName
@@ -54,8 +54,8 @@ class Factor(Struct, frozen=True):
 class Score(Struct, frozen=True):
     """A score with its factors, in the order of `FactorName`.
 
-    ``undetermined_points`` is the sum of the maxima of what could not be
-    found out; above 40 ``is_gradable`` is false and the score means nothing.
+    ``undetermined_points`` is the sum of the maxima of undetermined factors. Above 40,
+    ``is_gradable`` is false and the score is meaningless.
     """
 
     score: int
@@ -65,27 +65,29 @@ class Score(Struct, frozen=True):
 
     @property
     def is_gradable(self) -> bool:
-        """Tell whether enough is known to give a grade."""
+        """Whether enough is known for a grade."""
         return self.undetermined_points <= MAX_UNDETERMINED
 
     @property
     def undetermined(self) -> tuple[FactorName, ...]:
-        """Give the factors that could not be determined."""
+        """Factors that could not be determined."""
         return tuple(factor.name for factor in self.factors if not factor.is_determined)
 
 
 def compute_score(evidence: Evidence) -> Score:
-    """Score a domain; a name that does not exist has nothing."""
+    """Compute the score of a domain; a domain that does not exist gets 0."""
     judgements = judge(evidence) if evidence.mx.exists else _judge_nothing(evidence)
     return score_judgements(judgements, exists=evidence.mx.exists)
 
 
 def _judge_nothing(evidence: Evidence) -> tuple[Judgement, ...]:
-    """Judge a name that does not exist: it has no merits, and nothing can be mended but that."""
+    """Judge a domain that does not exist: it has no points, and this is the only problem."""
     (finding,) = evidence.mx.findings
     award = Award(0, Status.FAIL)
     return tuple(
-        Judgement(name, award, "There is no such name.", finding if name is FactorName.MX else None)
+        Judgement(
+            name, award, "The domain does not exist.", finding if name is FactorName.MX else None
+        )
         for name in FactorName
     )
 
@@ -94,18 +96,18 @@ Judgements = Mapping[FactorName, Judgement]
 
 
 def judge(evidence: Evidence) -> tuple[Judgement, ...]:
-    """Judge each factor for itself, in the order of `FactorName`."""
+    """Judge each factor separately, in the order of `FactorName`."""
     judgements = {**judge_dns(evidence), **judge_rest(evidence)}
     return tuple(judgements[name] for name in FactorName)
 
 
 def judge_dns(evidence: Evidence) -> Judgements:
-    """Judge the factors that records of DNS decide."""
+    """Judge the factors that depend on DNS records."""
     is_parked, reverse_dns = evidence.is_parked, evidence.reverse_dns
     of_keys = evidence.dkim.findings
     of_name = () if reverse_dns is None else reverse_dns.findings
     if evidence.uses_no_mail:
-        # Neither is needed once all records say that the domain does not use mail.
+        # Neither keys nor names are needed once all records declare that no mail is used.
         of_keys = of_name = () if is_parked else (*evidence.mx.findings, *evidence.dmarc.findings)
     findings = {
         FactorName.SPF: evidence.spf.findings,
@@ -119,7 +121,7 @@ def judge_dns(evidence: Evidence) -> Judgements:
 
 
 def points_of_dns(evidence: Evidence, *, is_parked: bool) -> list[int]:
-    """Give the points of each of these factors."""
+    """Return the points of each of these factors."""
     classified = _classify_dns(evidence, is_parked=is_parked)
     return [AWARDS[outcome].points for outcome, _ in classified.values()]
 
@@ -138,7 +140,7 @@ def _classify_dns(
 
 
 def judge_rest(evidence: Evidence) -> Judgements:
-    """Judge the factors that hosts, registry and lists decide."""
+    """Judge the factors that depend on hosts, registry and blocklists."""
     starttls, registration = evidence.starttls, evidence.registration
     judgements = _make_judgements(
         {
@@ -162,14 +164,14 @@ def _make_judgements(
 
 
 def add_up(points: Sequence[int]) -> int:
-    """Give the score."""
+    """Return the score for these points."""
     return sum(_impacts(points))
 
 
 def score_judgements(judgements: Sequence[Judgement], *, exists: bool = True) -> Score:
     """Add up the points; negative ones never take the score below 0.
 
-    :param exists: without the name there is nothing to gain.
+    :param exists: whether the domain exists; otherwise no fix adds points.
     """
     impacts = _impacts([judgement.award.points for judgement in judgements])
     score = sum(impacts)
@@ -191,7 +193,7 @@ def score_judgements(judgements: Sequence[Judgement], *, exists: bool = True) ->
 
 
 def grade_of(score: int) -> str:
-    """Give the grade of a score (docs/reference/contract.md)."""
+    """Return the grade of a score."""
     return next(grade for reached, grade in GRADES if score >= reached)
 
 
@@ -201,7 +203,7 @@ def _impacts(points: Sequence[int]) -> list[int]:
 
 
 def _score_with(judgements: Sequence[Judgement], fixed: FactorName) -> int:
-    """Score again with one factor at its best."""
+    """Compute the score with one factor at its maximum."""
     return add_up([MAXIMA[fixed] if j.name is fixed else j.award.points for j in judgements])
 
 

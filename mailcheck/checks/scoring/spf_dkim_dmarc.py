@@ -1,4 +1,4 @@
-"""What came out of SPF, DKIM and DMARC, and one sentence about it."""
+"""Outcomes of SPF, DKIM and DMARC, each with a sentence."""
 
 from mailcheck.checks.dkim.evaluate import DkimVerdict
 from mailcheck.checks.dkim.key_record import RSA
@@ -14,7 +14,7 @@ PARKED = "Not needed: the domain declares that it sends no mail."
 
 
 def classify_spf(spf: SpfVerdict) -> tuple[SpfOutcome, str]:
-    """Give the outcome of SPF; what is proven bad counts, whatever else is undetermined."""
+    """Return the outcome of SPF; a proven problem counts even if other parts are undetermined."""
     if spf.presence is Presence.UNDETERMINED:
         return SpfOutcome.UNDETERMINED, "DNS gave no usable answer about the SPF record."
     if spf.presence is Presence.ABSENT:
@@ -26,23 +26,23 @@ def classify_spf(spf: SpfVerdict) -> tuple[SpfOutcome, str]:
         first = next((f for f in spf.findings if f.id != "spf.void"), spf.findings[0])
         return SpfOutcome.BROKEN, first.meaning
     if not spf.is_complete:
-        return SpfOutcome.UNDETERMINED, "a part of the SPF record could not be looked up."
+        return SpfOutcome.UNDETERMINED, "part of the SPF record could not be looked up."
     if spf.reach.is_wide:
         return SpfOutcome.WIDE, f"The SPF record lets {spf.reach} send as {spf.domain}."
     used = f"It needs {spf.lookup_count} of {MAX_LOOKUPS} DNS lookups."
     if spf.all_qualifier in (Qualifier.FAIL, Qualifier.SOFTFAIL):
         ending = f"{spf.all_qualifier.value}all"
         return SpfOutcome.CLOSED, f"One valid SPF record that ends in {ending}. {used}"
-    return SpfOutcome.UNENDED, f"The SPF record does not say what to do with others. {used}"
+    return SpfOutcome.UNENDED, f"The SPF record makes no statement about other hosts. {used}"
 
 
 def classify_dkim(dkim: DkimVerdict, *, is_parked: bool) -> tuple[DkimOutcome, str]:
-    """Give the outcome of DKIM: the best key counts, tests don't."""
+    """Return the outcome of DKIM: the best key counts, keys marked as tests do not."""
     if is_parked:
         return DkimOutcome.NOT_NEEDED, PARKED
     if dkim.is_hidden:
         return DkimOutcome.HIDDEN, (
-            "there are DKIM records, but under none of the usual selectors; name yours."
+            "there are DKIM records, but under none of the usual selectors. Enter your selector."
         )
     if dkim.presence is Presence.UNDETERMINED:
         return DkimOutcome.UNDETERMINED, "DNS gave no usable answer about DKIM keys."
@@ -61,7 +61,7 @@ def classify_dkim(dkim: DkimVerdict, *, is_parked: bool) -> tuple[DkimOutcome, s
 
 
 def classify_dmarc(dmarc: DmarcVerdict) -> tuple[DmarcOutcome, str]:
-    """Give the outcome of DMARC: policy and reports that really come."""
+    """Return the outcome of DMARC: the policy, and reports that can be delivered."""
     if dmarc.presence is Presence.UNDETERMINED:
         return DmarcOutcome.UNDETERMINED, "DNS gave no usable answer about DMARC."
     if dmarc.record is None or dmarc.policy is None:

@@ -319,8 +319,8 @@ class ScoreMail:
         return self._known.take(delivery_id, found, now, is_settled=inquiry.is_settled)
 
     def _notes(self, inquiry: MailInquiry, reading: "MailReading", score: MailScore) -> list[str]:
-        notice = inquiry.origin.notice
-        notes = [notice, _BY_YOUR_SERVER] if notice else []
+        note = inquiry.origin.note_for_report
+        notes = [note, _BY_YOUR_SERVER] if note else []
         if score.undetermined:
             names = ", ".join(topic_of(one.area.value).title for one in score.undetermined)
             notes.append(f"could not be determined, and nothing was deducted for it: {names}")
@@ -395,7 +395,7 @@ async def prove_fixes_of_mail(
 
     def judge(answers: Answers) -> Outcome:
         changed = _judge_again(inquiry, identities, evidence, answers, exchange_keys)
-        return _outcome_of(changed, (*dns.of(changed), *rest))
+        return _outcome_of(changed, (*dns.charge(changed), *rest))
 
     return await prove_fixes(_outcome_of(evidence, score.charged), judge, inquiry.dns)
 
