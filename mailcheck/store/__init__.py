@@ -1,1 +1,1 @@
-"""What must last: SQL stands here and nowhere else, behind one engine seam."""
+"""The stores: all SQL, on top of an engine."""

@@ -1,4 +1,4 @@
-"""The store of derived content, and the bytes it is derived from."""
+"""The store of derived content, and of the raw mails that it is derived from."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
 SIGNED_FROM = 1_024
-"""Characters of a text from which its signature is kept: a shorter one is as soon read itself."""
+"""Minimum characters of a text with a stored signature. Reading a shorter text is as fast."""
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def dump_content(content: MessageContent) -> dict[str, Value]:
-    """Return the columns of ``content`` that are derived."""
+    """Return the derived columns of ``content``."""
     document: dict[str, object] = {
         "headers": content.header_list,
         "text": content.text,
@@ -69,19 +69,19 @@ def dump_content(content: MessageContent) -> dict[str, Value]:
 
 
 def _dump(value: object) -> str:
-    """Write JSON in few bytes; half of a surrogate pair has no UTF-8, and is escaped."""
+    """Return compact JSON; half of a surrogate pair, which UTF-8 cannot encode, is escaped."""
     text = _COMPACT.encode(value)
     return json.dumps(value) if _SURROGATE.search(text) else text
 
 
 LOADED = "text_key, links, codes, best_link, snippet, document"
-"""What `load_content` takes."""
+"""The columns that `load_content` takes."""
 
 
 def load_content(
     text_key: str, links: str, codes: str, best_link: str | None, snippet: str, document: str
 ) -> MessageContent:
-    """Make the value of a ``content`` row again; what is searched comes as it is compared."""
+    """Return the value of a ``content`` row; the searched text is in its folded form."""
     known = json.loads(document)
     return MessageContent(
         header_list=tuple((name, value) for name, value in known["headers"]),
@@ -103,7 +103,7 @@ def load_content(
 
 
 def load_list(text: str) -> tuple[str, ...]:
-    """Read a JSON array of strings."""
+    """Parse a JSON array of strings."""
     return tuple(json.loads(text))
 
 
@@ -113,7 +113,7 @@ _DERIVED = "FROM content WHERE delivery_id = ? AND derivation >= ?"
 def read_packed_content(
     transaction: Transaction, delivery_id: DeliveryId, derivation: int = DERIVATION
 ) -> Callable[[], MessageContent] | None:
-    """Read what was derived earlier, and give what unpacks it."""
+    """Return a callable that unpacks the derived content, or `None` if there is none."""
     row = transaction.row(
         f"SELECT {LOADED} {_DERIVED}",
         (delivery_id, derivation),
@@ -124,7 +124,7 @@ def read_packed_content(
 def unpack_content(
     delivery_id: DeliveryId, derivation: int, transaction: Transaction
 ) -> MessageContent:
-    """Read what was derived earlier, where it is unpacked: a query of another process.
+    """Return the derived content; a query that may run in another process.
 
     :raises MessageNotFound: it has been deleted meanwhile.
     """
@@ -140,7 +140,7 @@ def read_content(
     or_raw_below: int,
     derivation: int = DERIVATION,
 ) -> MessageContent | bytes | None:
-    """Return the derived content, or the raw mail if it is below ``or_raw_below`` bytes."""
+    """Return the derived content, or the raw mail if its size is below ``or_raw_below``."""
     unpack = read_packed_content(transaction, delivery_id, derivation)
     if unpack is not None:
         return unpack()
@@ -153,9 +153,9 @@ def read_content(
 
 
 class ContentStore(Store):
-    """What was derived from the bytes of mails.
+    """The content that was derived from mails.
 
-    What was derived by the rules of an earlier ``derivation`` counts as not derived.
+    Content of an earlier ``derivation`` counts as not derived.
     """
 
     def __init__(self, engine: Engine, derivation: int = DERIVATION) -> None:
@@ -164,7 +164,7 @@ class ContentStore(Store):
 
     @read
     def raw_message(self, transaction: Transaction, delivery_id: DeliveryId) -> bytes | None:
-        """Read the bytes of a delivery."""
+        """Return the bytes of a delivery."""
         row = transaction.row("SELECT raw_message FROM delivery WHERE id = ?", (delivery_id,))
         return None if row is None else row.raw_message
 
@@ -172,16 +172,16 @@ class ContentStore(Store):
     def find_content(
         self, transaction: Transaction, delivery_id: DeliveryId, or_raw_below: int = 0
     ) -> MessageContent | bytes | None:
-        """Return the derived content, or the raw mail if it is below ``or_raw_below`` bytes."""
+        """Return the derived content, or the raw mail if its size is below ``or_raw_below``."""
         return read_content(transaction, delivery_id, or_raw_below, self._derivation)
 
     def packed_content(
         self, delivery_id: DeliveryId
     ) -> Deferred[Callable[[], MessageContent] | None]:
-        """Read what was derived earlier, and leave it packed: for a worker, who calls what comes.
+        """Return a callable that unpacks the derived content, or `None` if there is none.
 
-        A large one takes a while to unpack. The call can be pickled; where it reads what it unpacks
-        only then, it raises `MessageNotFound` for what has been deleted meanwhile.
+        A worker should call it, since unpacking large content takes a while. It can be pickled. If
+        it reads the content itself, it raises `MessageNotFound` for a deleted mail.
         """
         key = delivery_id, self._derivation
         unpack = self._engine.remote_query(partial(unpack_content, *key))
@@ -190,7 +190,7 @@ class ContentStore(Store):
         return self._engine.read(lambda t: unpack if t.row(f"SELECT 1 {_DERIVED}", key) else None)
 
     def save_content(self, delivery_id: DeliveryId, content: MessageContent) -> Deferred[None]:
-        """Keep what was derived; nothing happens when the delivery has gone."""
+        """Store derived content; do nothing if the delivery has been deleted."""
         return self._save(delivery_id, content, self._derivation)
 
     @write
@@ -222,7 +222,7 @@ class ContentStore(Store):
         since: Instant = BEGINNING,
         before: Instant = END,
     ) -> list[DeliveryId]:
-        """List deliveries of these moments nothing was derived of yet, oldest first."""
+        """Return deliveries of a period without derived content, oldest first."""
         first, last = (first_id_of(moment) for moment in (since, before))
         return [
             row.id

@@ -1,8 +1,8 @@
-"""Deliverability tests: added, analysed by lease, rechecked, shared, expired, forgotten.
+"""The store of deliverability tests: create, claim for analysis, recheck, share, expire, delete.
 
-A lease lets several daemons share the work: its holder analyses a test, and when the lease
-ends another daemon may take over. All writes of an analysis ask whether the lease still holds.
-Moments of leases are those of the clock that all daemons share, the database's.
+A lease lets several daemons share the work. Its holder analyses a test. When the lease ends,
+another daemon may take over. All writes of an analysis check that the lease is still valid. Times
+of leases use the clock that all daemons share, the database's.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ from mailcheck.store.transactions import (
 
 
 class ListedTestPage(Struct, frozen=True):
-    """A page of tests, newest first; ``total`` counts all there are."""
+    """A page of tests, newest first; ``total`` counts all tests."""
 
     entries: tuple[ListedTest, ...]
     total: int
 
 
 class Claimed(Struct, frozen=True):
-    """What a claim has found: ``tests`` are the holder's now, ``given_up`` went into error."""
+    """The result of a claim: ``tests`` belong to the holder, ``given_up`` are now in error."""
 
     tests: tuple[DeliverabilityTest, ...] = ()
     given_up: tuple[DeliverabilityTestId, ...] = ()
@@ -76,7 +76,7 @@ _COLUMNS = columns_of(DeliverabilityTest, "deliverability_test")
 
 
 def _test_of(row: Row, now: Instant) -> DeliverabilityTest:
-    """Return the test of a row that has `_COLUMNS`, as it stands now."""
+    """Return the current state of a test from a row with `_COLUMNS`."""
     test = value_of(DeliverabilityTest, row)
     if test.state is State.PENDING and test.expires_at <= now:
         test = replace(test, state=next_state(test.state, Trigger.ADDRESS_EXPIRED))
@@ -91,12 +91,12 @@ def transition(
     changes: Mapping[str, Value],
     holder: str | None = None,
 ) -> bool:
-    """Move a test by a trigger, and change further columns with it: the only way there is.
+    """Change the state of a test by a trigger, and further columns with it.
 
-    False, and nothing is changed, when the test is not in this state (any
-    more), or, where a holder is given, not the holder's.
+    All changes of state use this function. It returns false without a change if the test is not
+    in this state, or if a given holder does not hold it.
 
-    :raises IllegalTransition: there is no such move.
+    :raises IllegalTransition: the trigger does not apply to this state.
     """
     columns: dict[str, Value] = {"state": next_state(state, trigger).value, **changes}
     settings = ", ".join(f"{column} = ?" for column in columns)
@@ -123,7 +123,7 @@ def _check_pending_limit(
     if count < MAX_PENDING:
         return None
     return TooManyPendingTests(
-        f"{count} tests of this account wait for their mail, its limit; "
+        f"this account has {count} pending tests, the maximum; "
         f"use one of them, or wait until the oldest expires",
         _seconds(test.created_at, oldest),
     )
@@ -138,14 +138,14 @@ def _check_held_bytes(transaction: Transaction, test: DeliverabilityTest) -> Lim
     if size < MAX_HELD_BYTES:
         return None
     return TooMuchHeldMail(
-        f"the mails of this account's tests hold {size} bytes, over its limit; "
-        f"wait until the oldest is forgotten",
+        f"the mails of this account's tests take {size} bytes, which is over the limit; "
+        f"wait until the oldest test is deleted",
         _seconds(test.created_at, oldest),
     )
 
 
 def _seconds(now: int, then: int) -> int:
-    """Give whole seconds from now until then, rounded up."""
+    """Return the seconds from ``now`` until ``then``, rounded up."""
     return -((now - then) // SECOND)
 
 
@@ -164,15 +164,15 @@ def _row_of(test: DeliverabilityTest, forget_at: Instant) -> dict[str, Value]:
 
 
 EXPIRY_LOCK = 0x6D61_696E
-"""The work of expiring and forgetting tests: of several daemons one does it at a time."""
+"""Lock for expiring and deleting tests, which one daemon does at a time."""
 
 
 _HAS_NO_LEASE = "(lease_until IS NULL OR lease_until <= ?)"
 
 _IS_FREE = f"state = 'processing' AND {_HAS_NO_LEASE}"
 
-# Each account's first, then each one's second, those under way counted: whoever
-# sends a hundred mails at once does not hold up the one mail of another.
+# The first test of each account comes first, then the second ones; tests in progress count. An
+# account that sends a hundred mails at once thus does not delay the mail of another account.
 _WAITING = f"""
     SELECT id, attempts FROM (
         SELECT id, attempts, lease_until, received_at, ROW_NUMBER() OVER (
@@ -205,7 +205,7 @@ def _read(
 def read_result(
     transaction: Transaction, condition: str, values: Sequence[Value], now: Instant
 ) -> DeliverabilityResult | None:
-    """Read a test with what is known of it."""
+    """Return a test and its result."""
     row = transaction.row(
         f"SELECT {_COLUMNS}, tenths, document, failure "
         f"FROM deliverability_test WHERE {condition} AND forget_at > ?",
@@ -219,7 +219,7 @@ def read_result(
 
 
 CONTENT_ONLY = '%"contentOnly":true%'
-"""In a report that is kept: what a mail says has its quotation marks escaped there."""
+"""Pattern for a stored report; quotation marks in the mail's text are escaped there."""
 
 _LISTED = f"""
     SELECT {_COLUMNS}, tenths,
@@ -245,8 +245,8 @@ def _listed(row: Row, now: Instant) -> ListedTest:
 class DeliverabilityStore(Store):
     """Deliverability tests.
 
-    A test that is pending past its ``expires_at`` is returned as expired, whether
-    `expire` has come to it or not.
+    A pending test past its ``expires_at`` is returned as expired, even before `expire` has changed
+    its state.
     """
 
     @inbox_write(lambda _, test, *others: (test.account_id,))
@@ -256,7 +256,7 @@ class DeliverabilityStore(Store):
         """Add a pending test.
 
         :raises TooManyPendingTests: the account has `MAX_PENDING` of them.
-        :raises TooMuchHeldMail: its tests hold `MAX_HELD_BYTES`.
+        :raises TooMuchHeldMail: the mails of its tests take `MAX_HELD_BYTES`.
         """
         lock_inboxes(transaction, (test.account_id,))
         refusal = _check_pending_limit(transaction, test) or _check_held_bytes(transaction, test)
@@ -273,11 +273,11 @@ class DeliverabilityStore(Store):
         message_id: MessageId,
         forget_at: Instant,
     ) -> bool | LimitExceeded:
-        """Add a test of a stored message, in processing; false when the account has no such one.
+        """Add a test of a stored message, in processing; return false if it does not exist.
 
         The mail's bytes are shared. ``received_at`` and ``delivery_id`` are the message's.
 
-        :raises TooMuchHeldMail: the account's tests hold `MAX_HELD_BYTES`.
+        :raises TooMuchHeldMail: the mails of the account's tests take `MAX_HELD_BYTES`.
         """
         lock_inboxes(transaction, (test.account_id,))
         refusal = _check_held_bytes(transaction, test)
@@ -301,7 +301,7 @@ class DeliverabilityStore(Store):
         test_id: DeliverabilityTestId,
         now: Instant,
     ) -> DeliverabilityResult | None:
-        """Find a test of the account."""
+        """Return a test of the account, or `None`."""
         condition = "id = ? AND account_id = ?"
         return read_result(transaction, condition, (test_id, account_id), now)
 
@@ -309,14 +309,14 @@ class DeliverabilityStore(Store):
     def find_any(
         self, transaction: Transaction, test_id: DeliverabilityTestId, now: Instant
     ) -> DeliverabilityResult | None:
-        """Find a test whosever it is: for mail, and for share links, which prove their right."""
+        """Return a test of any account: for mail, and for share links, which prove access."""
         return read_result(transaction, "id = ?", (test_id,), now)
 
     @read
     def page(
         self, transaction: Transaction, account_id: AccountId, now: Instant, limit: int, offset: int
     ) -> ListedTestPage:
-        """List the account's tests, newest first."""
+        """Return a page of the account's tests, newest first."""
         rows = transaction.rows(f"{_LISTED} {_NEWEST_FIRST}", (account_id, now, limit, offset))
         ((total,),) = transaction.rows(
             "SELECT COUNT(*) FROM deliverability_test WHERE account_id = ? AND forget_at > ?",
@@ -328,7 +328,7 @@ class DeliverabilityStore(Store):
     def read_mail(
         self, transaction: Transaction, test_id: DeliverabilityTestId
     ) -> ReceivedMail | None:
-        """Read the mail of a test; nothing when there is none."""
+        """Return the mail of a test, or `None`."""
         row = transaction.row(
             "SELECT delivery.envelope_sender, deliverability_test.received_at, "
             "delivery.raw_message, deliverability_test.transcript, delivery_id, "
@@ -346,10 +346,10 @@ class DeliverabilityStore(Store):
     def find_message(
         self, transaction: Transaction, test_id: DeliverabilityTestId
     ) -> MessageRow | None:
-        """Give the mail of a test as a message of no inbox; nothing when there is none.
+        """Return the mail of a test in the form of a message, or `None`.
 
-        Its recipient is the test's address without the domain; it expires when the test is
-        forgotten, and its share token is the test's.
+        Its recipient is the local part of the test address. It expires when the test is deleted,
+        and its share token is that of the test.
         """
         row = transaction.row(
             "SELECT deliverability_test.account_id, delivery_id, delivery.size, "
@@ -370,9 +370,9 @@ class DeliverabilityStore(Store):
     def of_domain(
         self, transaction: Transaction, account_id: AccountId, domain: str, now: Instant, limit: int
     ) -> Sequence[ListedTest]:
-        """List the account's newest completed tests of mails by an author of a domain.
+        """Return the account's newest completed tests of mails from authors of a domain.
 
-        :param domain: lower case, as it stands in the mails' From.
+        :param domain: lower case, as in the From field of the mails.
         """
         rows = transaction.rows(
             f"{_LISTED} AND state = 'completed' AND delivery.author_key LIKE ? ESCAPE '!' "
@@ -390,9 +390,9 @@ class DeliverabilityStore(Store):
         test_id: DeliverabilityTestId,
         now: Instant,
     ) -> bool:
-        """Delete a test for good, with its mail where nothing else needs that.
+        """Delete a test, and its mail unless it has other references.
 
-        False when the account has no such test.
+        :return: false if the account has no such test.
         """
         gone = transaction.rows(
             "DELETE FROM deliverability_test WHERE id = ? AND account_id = ? AND forget_at > ? "
@@ -404,11 +404,10 @@ class DeliverabilityStore(Store):
 
     @write
     def claim(self, transaction: Transaction, lease: Lease, now: Instant, limit: int) -> Claimed:
-        """Look at ``limit`` tests at most that wait to be analysed, the oldest mail first.
+        """Claim at most ``limit`` tests that wait for analysis, the oldest mail first.
 
-        Accounts take turns: one that has fewer under way and before it comes first.
-        Each claim is an attempt. A test whose `MAX_ATTEMPTS` have all ended
-        without a word goes into error instead.
+        Accounts take turns: the account with fewer tests in progress comes first. Each claim is an
+        attempt. A test whose `MAX_ATTEMPTS` attempts all ended without a result goes into error.
         """
         offset = transaction.clock_offset()
         shared_now = Instant(now + offset)
@@ -433,7 +432,7 @@ class DeliverabilityStore(Store):
     def renew(
         self, transaction: Transaction, lease: Lease, test_ids: Sequence[DeliverabilityTestId]
     ) -> frozenset[DeliverabilityTestId]:
-        """Hold tests for longer; gives those that are still the holder's."""
+        """Extend the leases of tests; return the tests that the holder still has."""
         until = lease.until + transaction.clock_offset()
         return frozenset(
             test_id
@@ -447,7 +446,7 @@ class DeliverabilityStore(Store):
 
     @write
     def release(self, transaction: Transaction, holder: str, *, is_attempt: bool) -> None:
-        """Let go of all that a holder has; without ``is_attempt`` it was as good as not begun."""
+        """Release all tests of a holder; without ``is_attempt``, the attempts are not counted."""
         transaction.execute(
             "UPDATE deliverability_test "
             "SET lease_holder = NULL, lease_until = NULL, attempts = attempts - ? "
@@ -463,7 +462,7 @@ class DeliverabilityStore(Store):
         holder: str,
         report: StoredReport,
     ) -> bool:
-        """Keep the report; false when the test is not the holder's any more."""
+        """Store the report; return false if the holder has lost the test."""
         changes = {"tenths": report.tenths, "document": report.document, "failure": "", **_NO_LEASE}
         return transition(
             transaction, test_id, State.PROCESSING, Trigger.CHECKS_DONE, changes, holder
@@ -478,11 +477,11 @@ class DeliverabilityStore(Store):
         failure: str,
         retry_at: Instant | None,
     ) -> State | None:
-        """Note that an analysis has failed: error after `MAX_ATTEMPTS`, else again later.
+        """Record a failed analysis: error after `MAX_ATTEMPTS`, otherwise retry at ``retry_at``.
 
-        It is an error at once where ``retry_at`` is `None`.
+        If ``retry_at`` is `None`, the test goes into error at once.
 
-        Gives the state it is in now; nothing when the test is not the holder's any more.
+        :return: the new state, or `None` if the holder has lost the test.
         """
         rows = transaction.locked_rows(
             "SELECT attempts FROM deliverability_test "
@@ -513,9 +512,9 @@ class DeliverabilityStore(Store):
         test_id: DeliverabilityTestId,
         now: Instant,
     ) -> State | None:
-        """Put a test that is completed or in error back into processing; others stay.
+        """Put a test that is completed or in error back into processing; others stay unchanged.
 
-        Gives the state that it was in; nothing when the account has no such test.
+        :return: its previous state, or `None` if the account has no such test.
         """
         rows = transaction.locked_rows(
             "SELECT state FROM deliverability_test "
@@ -539,7 +538,7 @@ class DeliverabilityStore(Store):
         token: str,
         now: Instant,
     ) -> bool:
-        """Give a test a new share token; false when there is no such test."""
+        """Replace the share token of a test; return false if it does not exist."""
         return bool(
             transaction.execute(
                 "UPDATE deliverability_test SET share_token = ? "
@@ -551,7 +550,9 @@ class DeliverabilityStore(Store):
     @frees_space
     @write
     def expire(self, transaction: Transaction, now: Instant, limit: int) -> int:
-        """Move at most ``limit`` tests whose address has expired without a mail; gives how many."""
+        """Expire at most ``limit`` tests whose address received no mail in time; return how
+        many.
+        """
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         rows = transaction.rows(
@@ -568,7 +569,7 @@ class DeliverabilityStore(Store):
     @frees_space
     @write
     def forget(self, transaction: Transaction, now: Instant, limit: int) -> int:
-        """Delete at most ``limit`` tests for good, and mails that nothing else needs."""
+        """Delete at most ``limit`` old tests, and their mails without other references."""
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         gone = transaction.rows(

@@ -1,7 +1,7 @@
-"""A `MessageFilter` as SQL; the same rule as `MessageFilter.mismatches`, in the store.
+"""SQL for a `MessageFilter`: the same rules as in `MessageFilter.mismatches`.
 
-Keys are folded before they are stored and what is looked for before it is asked, so
-that every database compares the same characters, whatever its collation.
+Stored keys and searched texts are folded before, so that all databases compare the same characters
+in every collation.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,10 +26,9 @@ from mailcheck.core.instants import Instant
 from mailcheck.ports.engine import Condition, Transaction, Value
 from mailcheck.store.transactions import escape_like
 
-# The first part bounds the range of positions to read, the second decides: positions
-# and moments run together but where a clock was set back, or two daemons' clocks differ.
-# The sum keeps the planner from walking the positions from the first on: it reads what
-# came since the moment.
+# The first condition limits the range of positions to read, the second one decides. Positions and
+# times have the same order, except when a clock was set back or the clocks of daemons differ. The
+# sum keeps the planner from reading all positions from the first one on.
 _SINCE = """
     message.position >= (
         SELECT MIN(first.position + 0) FROM message AS first
@@ -41,7 +40,7 @@ _AUTHOR, _SUBJECT = "delivery.author_key", "delivery.subject_key"
 _RECIPIENT = "message.recipient_key"
 _ADDRESSES, _FILES = "content.address_key", "content.file_key"
 _TEXT, _SIGNATURE = "content.text_key", "content.signature"
-# What earlier rules have derived is derived again: that it does not match is not known.
+# Content of earlier rules is derived again, so a mismatch with it is not final.
 UNDERIVED = f"(content.derivation IS NULL OR content.derivation < {DERIVATION})"
 
 _SEARCHED_COLUMNS = {
@@ -49,7 +48,7 @@ _SEARCHED_COLUMNS = {
     Field.TO: (_RECIPIENT, _ADDRESSES),
     Field.SUBJECT: (_SUBJECT,),
     Field.TEXT: (_TEXT,),
-    # The text comes last: it is the longest.
+    # The text is last, since it is the longest.
     Field.ANYWHERE: (_SUBJECT, _AUTHOR, _RECIPIENT, _ADDRESSES, _FILES, _TEXT),
 }
 _DERIVED = frozenset({Field.TO, Field.TEXT, Field.ANYWHERE, Field.HAS})
@@ -71,12 +70,11 @@ def filter_sql(
     *,
     or_underived: bool = False,
 ) -> tuple[str, list[Value]]:
-    """Write the condition over what `FROM_CONTENT` joins, and its parameters.
+    """Return the condition over the tables of `FROM_CONTENT`, and its parameters.
 
-    ``or_underived``: of a mail that was not taken apart yet its content is not asked, but for
-    what a search asks.
+    :param or_underived: also match mails without derived content, except for search terms.
     """
-    # The plus keeps the planner from walking all accounts' mail by expiry.
+    # The plus keeps the planner from reading the mail of all accounts by expiry.
     parts: list[Condition] = [
         ("message.account_id = ?", (account_id,)),
         ("+message.expires_at > ?", (now,)),
@@ -102,14 +100,14 @@ def filter_sql(
 def derived_sql(
     transaction: Transaction, account_id: AccountId, wanted: MessageFilter
 ) -> Condition:
-    """Write what `without_derived` leaves out, which must be something."""
+    """Return the condition that `without_derived` leaves out; there must be one."""
     asked = only_derived(wanted)
     parts = _content_parts(transaction, asked) + _terms_sql(transaction, account_id, asked)
     return _joined(" AND ", parts)
 
 
 def address_parts(wanted: MessageFilter, table: str) -> list[Condition]:
-    """Write the conditions of to whom a mail is, over a table that has their keys."""
+    """Return the conditions on the recipient, for a table with the keys of recipients."""
     parts: list[Condition] = []
     if wanted.tag is not None:
         parts.append(_tagged(wanted.tag, table))
@@ -122,35 +120,35 @@ def address_parts(wanted: MessageFilter, table: str) -> list[Condition]:
 
 
 def is_counted_by_tag(wanted: MessageFilter) -> bool:
-    """Tell whether the counters of the inbox and its tags can answer "how many"."""
+    """Return whether the counters of the inbox and its tags give the number of matches."""
     return wanted.start == START and wanted.asks_only("tag", "after")
 
 
 def is_counted_by_recipient(wanted: MessageFilter) -> bool:
-    """Tell whether nothing but an address is asked for."""
+    """Return whether the filter has a recipient and no other condition."""
     is_asked = wanted.recipient is not None and wanted.start == START
     return is_asked and wanted.asks_only("recipient", "after")
 
 
 def needs_scan(wanted: MessageFilter) -> bool:
-    """Tell whether mails must be read to know which ones match: no index leads there."""
+    """Return whether mails must be read to find the matches, since no index covers the filter."""
     asked = (wanted.search, wanted.author, wanted.subject)
     return wanted.asks_content or asked != (None, None, None)
 
 
 def needs_derived(wanted: MessageFilter) -> bool:
-    """Tell whether something is asked that is only known of a mail that was taken apart."""
+    """Return whether the filter has conditions on derived content."""
     return without_derived(wanted) != wanted
 
 
 def without_derived(wanted: MessageFilter) -> MessageFilter:
-    """Give what is asked of a mail beside that."""
+    """Return the filter without its conditions on derived content."""
     search = _only(wanted.search, derived=False)
     return replace(wanted, headers=(), text=None, has_attachment=None, search=search)
 
 
 def only_derived(wanted: MessageFilter) -> MessageFilter:
-    """Give what is asked that is only known of a mail that was taken apart."""
+    """Return only the conditions of the filter on derived content."""
     return MessageFilter(
         headers=wanted.headers,
         text=wanted.text,
@@ -180,14 +178,15 @@ def _content_parts(transaction: Transaction, wanted: MessageFilter) -> list[Cond
 
 
 FIELD_BEGINS, FIELD_ENDS = "\x01", "\x02"
-"""Stand before a field's name where all that the header says of it begins, and where it ends."""
+"""Marks before the name of a header field: where the values of the field begin, and where they
+end."""
 
 
 def header_key(header_list: Sequence[tuple[str, str]]) -> str:
-    """Give the text in which header fields are looked for.
+    """Return the text in which header fields are searched.
 
-    All values of one name stand together between a beginning and an end that there is one of:
-    what lies between the two is of this name.
+    All values of one name are together, between a start mark and an end mark that occur once. Any
+    text between them belongs to this name.
     """
     values: dict[str, list[str]] = {}
     for name, value in header_list:
@@ -215,14 +214,14 @@ def _terms_sql(
     in_texts = [term for term in terms if _TEXT in _SEARCHED_COLUMNS.get(term.field, ())]
     if len(in_texts) < 2:
         return asked
-    # No text is read for one word before the signature was asked for all of them.
+    # Before a text is read for one word, the signatures for all words are compared.
     by_signature = [_contained_sql(transaction, term, _may_contain) for term in in_texts]
     first = len(terms) - len(in_texts)
     return asked[:first] + by_signature + asked[first:]
 
 
 def _turn(term: Term) -> tuple[bool, int]:
-    """Put texts last, and long words before short ones: few mails have them to go on with."""
+    """Put conditions on texts last, and long words before short ones, which more mails have."""
     return term.field in _SEARCHED_COLUMNS, -len(str(term.value))
 
 
@@ -242,7 +241,7 @@ def _term_sql(transaction: Transaction, account_id: AccountId, term: Term) -> Co
 def _contained_sql(
     transaction: Transaction, term: Term, in_text: Callable[[Transaction, str], Condition]
 ) -> Condition:
-    """Write that something has what a term looks for; ``in_text`` writes it of the text."""
+    """Return the condition that a field contains a term; ``in_text`` returns it for the text."""
     asked: list[Condition] = []
     for column in _SEARCHED_COLUMNS[term.field]:
         value = str(term.value)
@@ -255,7 +254,7 @@ def _contained_sql(
 
 
 def _text_containing(transaction: Transaction, part: str) -> Condition:
-    """Write that the text has a part: its signature is asked first."""
+    """Return the condition that the text contains a part; its signature is compared first."""
     return _joined(" AND ", [_may_contain(transaction, part), transaction.containing(_TEXT, part)])
 
 

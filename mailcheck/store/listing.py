@@ -1,9 +1,9 @@
-"""Lists and overviews of an inbox: their cost does not grow with what is stored.
+"""Lists and overviews of an inbox, whose cost does not grow with the number of messages.
 
-From and subject of large inboxes are held in memory, and a list looks through them there. A
-database reads a row of each mail to compare two short texts of it: for 200,000 mails that
-takes a hundred times as long as all the rest of a list. An index of parts of words would cost
-each mail on its way in; this costs nothing before somebody asks.
+The authors and subjects of large inboxes are cached in memory, where lists search them. A database
+reads a row of each mail to compare two short texts. For 200,000 mails that takes a hundred times as
+long as the rest of a list. An index of word parts would cost time for each incoming mail. The cache
+costs nothing before the first search.
 """
 
 import threading
@@ -48,24 +48,24 @@ from mailcheck.store.messages import (
 from mailcheck.store.transactions import columns_of, value_of
 
 MAX_CACHED_MESSAGES = 500_000
-"""Messages of all inboxes together, about 100 bytes each; those asked for last stay."""
+"""Maximum cached messages of all inboxes together, about 100 bytes each; an LRU cache."""
 
 MIN_CACHED_MESSAGES = 2_000
-"""Messages of an inbox: of fewer the database answers as soon."""
+"""Minimum messages of a cached inbox; for a smaller one the database is as fast."""
 
 READ_AT_ONCE = 10_000
 
 BLOCK = 64
-"""Texts that are looked through as one."""
+"""Texts that are searched as one."""
 
 FEW = 16
-"""Finds in a block, up to which each is sooner looked up than all texts are gone through."""
+"""Matches in a block up to which looking up each is faster than comparing all texts."""
 
 MAX_CACHED_SEARCHES = 8
-"""Of an inbox: pages of the same list, and who asks again, go on from the answer before."""
+"""Cached searches of an inbox: further pages and repeated searches continue from them."""
 
 _SEPARATOR = "\n"
-"""Stands between two texts: folded ones, and what is looked for in them, have none."""
+"""Separates two texts. Folded texts and search terms do not contain it."""
 
 _STATE = """
     SELECT message_count, last_position, (
@@ -78,7 +78,7 @@ _NEWER = f"""
     WHERE message.account_id = ? AND message.position > ? ORDER BY message.position LIMIT ?
 """
 
-# Not swept away yet, of all inboxes: never more than a few rows.
+# Expired but not deleted yet, in all inboxes: never more than a few rows.
 _EXPIRED = "SELECT position FROM message WHERE expires_at <= ? AND account_id || '' = ?"
 
 _EXTRACTED = columns_of(Extracted, "content")
@@ -95,10 +95,10 @@ def read_page(
     offset: int,
     headers: "HeaderCache",
 ) -> MessagePage:
-    """Read a page of the messages that match, newest first."""
+    """Return a page of the matching messages, newest first."""
     not_searched = 0
     if needs_scan(wanted):
-        # Mails are looked into once, for the page, the total and what is not known alike.
+        # Mails are scanned once for the page, the total and the number of unknown matches.
         found = headers.page(transaction, account_id, wanted, now, limit, offset)
         if found is None:
             matches, not_searched = _scan_messages(transaction, account_id, wanted, now)
@@ -121,9 +121,9 @@ def read_newest(
     limit: int,
     scan_limit: int,
 ) -> NewestMessages:
-    """Read the newest messages that match; by moment they are chosen from those alone.
+    """Return the newest matching messages; ``since`` is applied to those alone.
 
-    :param wanted: says to whom and when; what is in a message is not asked.
+    :param wanted: a filter by recipient and time, without conditions on content.
     """
     condition, values = filter_sql(transaction, account_id, replace(wanted, since=None), now)
     query = f"SELECT position, received_at FROM message WHERE {condition} {_NEWEST}"
@@ -141,9 +141,9 @@ def count_unread(
     now: Instant,
     scan_limit: int,
 ) -> int:
-    """Count the unread ones of the newest messages that match.
+    """Count the unread messages among the newest matching ones.
 
-    :param wanted: says to whom and when; what is in a message is not asked.
+    :param wanted: a filter by recipient and time, without conditions on content.
     """
     condition, values = filter_sql(transaction, account_id, wanted, now)
     newest = f"SELECT message.is_read FROM message WHERE {condition} {_NEWEST}"
@@ -154,7 +154,7 @@ def count_unread(
 def read_overview(
     transaction: Transaction, account_id: AccountId, now: Instant, tags: int, quota: Quota
 ) -> InboxOverview:
-    """Sum an inbox up. The caller's account exists: keys die with their account."""
+    """Return the overview of an inbox. The account exists, since keys are deleted with it."""
     state = read_inboxes(transaction, [account_id], quota)[account_id]
     expired = _expired_by_tag(transaction, account_id, now)
     rows = transaction.rows(
@@ -169,7 +169,7 @@ def read_overview(
     ]
     state = replace(state, message_count=state.message_count - sum(expired.values()))
     total = len(counts)
-    if len(rows) == tags:  # there may be more
+    if len(rows) == tags:  # there may be more tags
         total = _count_tags(transaction, account_id, expired)
     return InboxOverview(state, tuple(counts), total)
 
@@ -205,9 +205,9 @@ def _read_positions(
 def _scan_messages(
     transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
 ) -> tuple[list[int], int]:
-    """List the positions of those that match, newest first.
+    """Return the positions of the matching messages, newest first.
 
-    Also counts those that may match but for their content, which is not known yet.
+    Also return the number of possible matches whose content is not derived yet.
     """
     known, values = filter_sql(transaction, account_id, without_derived(wanted), now)
     if not needs_derived(wanted):
@@ -245,10 +245,10 @@ def _count(
 def _count_recipient(
     transaction: Transaction, account_id: AccountId, recipient: str, now: Instant
 ) -> int:
-    """Count the messages to an address: in the index alone, without a look at their expiry."""
+    """Count the messages to an address, by its index alone, without reading their expiry."""
     count, key = "SELECT COUNT(*) FROM message WHERE", recipient.casefold()
     stored = _number(transaction, f"{count} account_id = ? AND recipient_key = ?", account_id, key)
-    # Not swept away yet: never more than a few rows.
+    # Expired but not deleted yet: never more than a few rows.
     expired = f"{count} expires_at <= ? AND account_id || '' = ? AND recipient_key || '' = ?"
     return stored - _number(transaction, expired, now, account_id, key)
 
@@ -266,7 +266,7 @@ def _count_tags(transaction: Transaction, account_id: AccountId, expired: dict[s
 def _expired_by_tag(
     transaction: Transaction, account_id: AccountId, now: Instant
 ) -> dict[str, int]:
-    """Count what has expired and was not swept away yet: never more than a few rows."""
+    """Count expired messages that are not deleted yet, by tag; never more than a few rows."""
     return dict(
         transaction.rows(
             "SELECT tag_key, COUNT(*) FROM message "
@@ -287,14 +287,14 @@ def _number(transaction: Transaction, query: str, *values: str | int | bytes | N
 
 
 class HeaderCache:
-    """Finds messages by From and subject, as `MessageFilter` compares them.
+    """Finds messages by author and subject, with the same rules as `MessageFilter`.
 
-    :param min_cached_messages: messages of an inbox, at least one.
+    :param min_cached_messages: minimum messages of a cached inbox, at least 1.
     """
 
     def __init__(self, min_cached_messages: int = MIN_CACHED_MESSAGES) -> None:
         self._worth_holding = min_cached_messages
-        # Several threads read at a time, each from a snapshot of its own.
+        # Several threads read at the same time, each in its own snapshot.
         self._lock = threading.Lock()
         self._held: RecentlyUsed[AccountId, _Headers] = RecentlyUsed(MAX_CACHED_MESSAGES, len)
 
@@ -307,9 +307,9 @@ class HeaderCache:
         limit: int,
         offset: int,
     ) -> tuple[list[int], int] | None:
-        """List the positions of a page of those that match, newest first, and count all.
+        """Return the positions of a page of matches, newest first, and the number of all matches.
 
-        Nothing when more is asked for than From and subject, or the inbox is not of the size.
+        :return: `None` if the filter has other conditions, or the inbox is too small or too large.
         """
         if wanted.asks_only() or not wanted.asks_only("author", "subject"):
             return None
@@ -327,10 +327,10 @@ class HeaderCache:
             return headers.newest_marked(marks, limit, offset), marks.count(1)
 
     def _current(self, transaction: Transaction, account_id: AccountId, state: Row) -> "_Headers":
-        """Give what is held of an inbox, as it is in the transaction's snapshot.
+        """Return the cached headers of an inbox, updated to the snapshot of the transaction.
 
-        Positions only grow: what came since is behind the last one. The oldest go first:
-        where there are as many from the oldest on as there should be, no other has gone.
+        Positions only grow, so new messages are after the last one. The oldest messages are deleted
+        first. If the count from the oldest position on is right, no other message was deleted.
         """
         count, oldest, newest = state.message_count, state.oldest, state.last_position
         headers = self._held.get(account_id) or _Headers()
@@ -343,13 +343,13 @@ class HeaderCache:
 
 
 class _Headers:
-    """Those of one inbox, by position."""
+    """The authors and subjects of one inbox, by position."""
 
     def __init__(self) -> None:
         self._positions = array("q")
         self._authors: list[str] = []
         self._subjects: list[str] = []
-        # Of what was looked for in one of them: which ones have it, as far as was looked.
+        # By field and searched text: one mark per message, as far as it was searched.
         self._searches: RecentlyUsed[tuple[bool, str], bytearray] = RecentlyUsed(
             MAX_CACHED_SEARCHES
         )
@@ -375,20 +375,20 @@ class _Headers:
             is_more = len(rows) == READ_AT_ONCE
 
     def containing(self, author: str | None, subject: str | None) -> bytearray:
-        """Mark those that have both parts: a byte for each, in their order; ``None`` is in all."""
+        """Return a mark for each message that contains both parts; ``None`` matches all."""
         marks = [
             self._search(part, in_subject=in_subject)
             for part, in_subject in ((author, False), (subject, True))
             if part is not None
         ]
-        # As numbers they are compared at once.
+        # Compared as large integers in one step.
         number, *others = (int.from_bytes(some, "little") for some in marks)
         for other in others:
             number &= other
         return bytearray(number.to_bytes(len(self), "little"))
 
     def unmark(self, marks: bytearray, oldest: int, newest: int, gone: Iterable[int]) -> None:
-        """Take the marks from those that are older or newer, or are gone."""
+        """Remove the marks of older, newer and deleted messages."""
         first, end = self._between(oldest, newest)
         marks[:first] = bytes(first)
         marks[end:] = bytes(len(marks) - end)
@@ -397,7 +397,7 @@ class _Headers:
             marks[first:end] = bytes(end - first)
 
     def newest_marked(self, marks: bytearray, limit: int, offset: int) -> list[int]:
-        """List the positions of so many that are marked, newest first."""
+        """Return the positions of ``limit`` marked messages after an offset, newest first."""
         found: list[int] = []
         at = len(marks)
         while len(found) < offset + limit and (at := marks.rfind(1, 0, at)) >= 0:
@@ -409,7 +409,7 @@ class _Headers:
         marks = self._searches.get(key) or bytearray()
         blocks = self._subjects if in_subject else self._authors
         first = len(marks) // BLOCK
-        del marks[first * BLOCK :]  # the last block may have grown since
+        del marks[first * BLOCK :]  # the last block may have grown
         marks.extend(bytes(len(self) - len(marks)))
         for number, block in enumerate(islice(blocks, first, None), first):
             if part in block:
@@ -419,7 +419,7 @@ class _Headers:
 
 
 def _mark(marks: bytearray, start: int, block: str, part: str) -> None:
-    """Mark the texts of a block that have a part; ``start`` is the first one's."""
+    """Mark the texts of a block that contain a part; ``start`` is the index of the first text."""
     if block.count(part) > FEW:
         found = bytes(part in text for text in block.split(_SEPARATOR))
         marks[start : start + len(found)] = found

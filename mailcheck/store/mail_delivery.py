@@ -1,4 +1,4 @@
-"""The transaction that everything waits for: mails in, positions handed out, quotas kept."""
+"""The transaction that stores mails: it assigns positions and enforces quotas."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -35,11 +35,11 @@ Numbered = tuple[int, Recipient]
 
 
 class ConcurrentChange(Exception):
-    """Another daemon has moved a test since its row was read."""
+    """Another daemon has changed a test since its row was read."""
 
 
 class DeliveryPlan(Struct, frozen=True):
-    """What a mail brings: messages for these recipients, and its mail to these tests."""
+    """The effects of a mail: messages for these recipients, and a mail for these tests."""
 
     messages: Sequence[Numbered]
     tests: Sequence[DeliverabilityTestId]
@@ -47,7 +47,7 @@ class DeliveryPlan(Struct, frozen=True):
 
 @dataclass(slots=True)
 class _TestState:
-    """A test as the mails of the group move it; ``first`` is its mail when it came with them."""
+    """The state of a test within the group; ``first`` is its mail if the group contains it."""
 
     state: State
     created_at: Instant
@@ -58,7 +58,7 @@ class _TestState:
 
 
 class AddressedTests:
-    """The tests that a group of mails is for."""
+    """The tests that a group of mails is addressed to."""
 
     def __init__(self, transaction: Transaction, test_ids: Iterable[DeliverabilityTestId]) -> None:
         self._transaction = transaction
@@ -72,10 +72,10 @@ class AddressedTests:
         self._tests = {row.id: value_of(_TestState, row) for row in rows}
 
     def plan(self, delivery: Delivery) -> DeliveryPlan | RecipientUnknown | AddressUsed:
-        """Say what a mail brings to whom, or why it is refused for all.
+        """Return the effects of a mail, or why it is rejected for all recipients.
 
-        What an identical mail has brought before is left out: a sender that
-        did not hear our 250 sends it again.
+        Effects that an identical mail had before are left out: a sender that missed our 250 sends
+        the mail again.
         """
         recipients = tuple(enumerate(delivery.envelope.recipients))
         fresh: list[DeliverabilityTestId] = []
@@ -91,7 +91,7 @@ class AddressedTests:
             elif self._is_identical(test, delivery):
                 repeated |= self._reached(test)
             else:
-                return AddressUsed("this test has got its mail already")
+                return AddressUsed("this test has already received its mail")
         messages = tuple(
             (number, recipient)
             for number, recipient in recipients
@@ -100,7 +100,7 @@ class AddressedTests:
         return DeliveryPlan(messages, fresh)
 
     def take(self, delivery: Delivery, test_ids: Sequence[DeliverabilityTestId]) -> None:
-        """Let a mail be that of these tests, for the mails that follow in the group."""
+        """Assign a mail to these tests, for the later mails of the group."""
         for test_id in test_ids:
             test = self._tests[test_id]
             test.state = next_state(test.state, Trigger.MAIL_STORED)
@@ -108,9 +108,9 @@ class AddressedTests:
             self._taken.append((test_id, delivery))
 
     def write(self) -> None:
-        """Move the tests that have got a mail; the deliveries themselves are stored already.
+        """Update the tests that received a mail; the deliveries are already stored.
 
-        :raises Overtaken: nothing of the group may be kept.
+        :raises ConcurrentChange: the whole group must be rolled back.
         """
         for test_id, delivery in self._taken:
             test = self._tests[test_id]
@@ -118,7 +118,7 @@ class AddressedTests:
                 "received_at": delivery.received_at,
                 "delivery_id": delivery.id,
                 "transcript": json.dumps(delivery.envelope.transcript),
-                # The time for which results are kept begins with the mail.
+                # The retention of the results begins with the mail.
                 "forget_at": test.forget_at + delivery.received_at - test.created_at,
             }
             if not transition(
@@ -133,7 +133,7 @@ class AddressedTests:
             return first.envelope.envelope_sender == sender and (
                 first.raw_message == delivery.raw_message
             )
-        # The size is compared first: most others need not be read.
+        # The size is compared first, so that most other mails need not be read.
         row = self._transaction.row(
             "SELECT raw_message FROM delivery WHERE id = ? AND envelope_sender = ? AND size = ?",
             (test.delivery_id, sender, len(delivery.raw_message)),
@@ -141,7 +141,7 @@ class AddressedTests:
         return row is not None and row.raw_message == delivery.raw_message
 
     def _reached(self, test: _TestState) -> set[str]:
-        """Give the inbox addresses that the mail of a test has reached with it."""
+        """Return the inbox addresses that also received the mail of a test."""
         if test.first is not None:
             recipients = test.first.envelope.recipients
             return {one.address.casefold() for one in recipients if one.is_inbox}
@@ -164,11 +164,11 @@ _WAITING = """
     WHERE account_id = ? AND state = 'waiting'
 """
 
-FULL = "too many reports wait to be read; try again later"
+FULL = "too many reports are waiting to be read; try again later"
 
 
 def is_full(transaction: Transaction, account_id: AccountId) -> bool:
-    """Tell whether as many reports of an account wait as may; its inbox is locked."""
+    """Return whether an account has the maximum of waiting reports. Its inbox must be locked."""
     (waiting,) = transaction.rows(_WAITING, (account_id,))
     return bool(waiting.reports >= MAX_WAITING or waiting.size >= MAX_WAITING_BYTES)
 
@@ -176,7 +176,7 @@ def is_full(transaction: Transaction, account_id: AccountId) -> bool:
 def report_row(
     report: ReceiverReport, *, delivery_id: str | None = None, body: bytes | None = None
 ) -> dict[str, Value]:
-    """Return a row of ``receiver_report``; ``body`` is the report itself where it was posted."""
+    """Return a row of ``receiver_report``; ``body`` is the report itself if it was posted."""
     facts = asdict(report)
     report_key = facts.pop("report_id")
     return {
@@ -192,7 +192,7 @@ def report_row(
 
 
 class ReportMails:
-    """The reports that a group of mails brings."""
+    """The reports in a group of mails."""
 
     def __init__(self, transaction: Transaction, recipients: Iterable[Recipient]) -> None:
         self._transaction = transaction
@@ -201,16 +201,16 @@ class ReportMails:
         self._rows: list[dict[str, Value]] = []
 
     def refuse(self, delivery: Delivery) -> InboxFull | None:
-        """Say why a mail is not taken."""
+        """Return why a mail is rejected, or `None`."""
         if self._full and any(account in self._full for account, _ in _reports_of(delivery)):
             return InboxFull(FULL)
         return None
 
     def take(self, delivery: Delivery) -> bool:
-        """Take the reports that a mail brings; tells whether it brings any."""
+        """Add the reports of a mail; return whether it has any."""
         found = _reports_of(delivery)
         for number, (account_id, kind) in enumerate(found):
-            # As unique as a message's id, which no message has.
+            # As unique as the id of a message, and no message has it.
             report_id = ReportId(delivery.message_ids[number])
             report = ReceiverReport(
                 report_id, account_id, kind, ReportState.WAITING, delivery.received_at
@@ -219,12 +219,12 @@ class ReportMails:
         return bool(found)
 
     def write(self) -> None:
-        """Add them; the deliveries themselves are stored already."""
+        """Insert the reports; the deliveries are already stored."""
         insert(self._transaction, "receiver_report", self._rows)
 
 
 def _reports_of(delivery: Delivery) -> list[tuple[AccountId, ReportKind]]:
-    """Give whose reports a mail brings, each account's once."""
+    """Return the accounts and kinds of the reports in a mail, without duplicates."""
     recipients = delivery.envelope.recipients
     return list(
         dict.fromkeys(
@@ -233,7 +233,7 @@ def _reports_of(delivery: Delivery) -> list[tuple[AccountId, ReportKind]]:
     )
 
 
-# A row for each tag; those of one inbox have its last position. Runs before the tags are counted.
+# One row per tag; rows of an inbox have its last position. Runs before the tags are counted.
 _ADVANCE_INBOX = """
     WITH given (account_id, tag_key, message_count, byte_count, last_position) AS ({rows})
     UPDATE inbox SET last_position = change.last_position,
@@ -271,7 +271,7 @@ class _TagCount:
 
 
 class _Counters:
-    """An inbox's counters as the mails of one group advance them."""
+    """The counters of an inbox while the mails of a group are added."""
 
     def __init__(self, inbox: InboxState) -> None:
         self.last_position = inbox.last_position
@@ -293,11 +293,10 @@ class _Counters:
 
 
 class DeliverMails(MailWork):
-    """Writes a group of deliveries; the outcome of each is its positions or why not.
+    """Writes a group of deliveries; the outcome of each is its positions or a failure.
 
-    A delivery is stored for all its recipients or for none, so that a sender
-    who tries again does not make copies. Positions are those of its messages:
-    the address of a deliverability test gets none.
+    A delivery is stored for all its recipients or for none, so that a retry does not create copies.
+    Only messages have positions; a test address has none.
     """
 
     locks_all_first = True
@@ -309,7 +308,7 @@ class DeliverMails(MailWork):
         return _deliver_mails, (self._default_quota.max_messages, self._default_quota.max_bytes)
 
     def accounts(self, transaction: Transaction, deliveries: Sequence[Delivery]) -> set[AccountId]:
-        """Say whose inboxes the mails are for."""
+        """Return the accounts of the recipients."""
         return {
             recipient.account_id
             for delivery in deliveries
@@ -317,7 +316,7 @@ class DeliverMails(MailWork):
         }
 
     def __call__(self, transaction: Transaction, deliveries: Sequence[Delivery]) -> list[_Outcome]:
-        """Write all that there is room for, in the order in which they came."""
+        """Write the deliveries for which there is room, in the order of their arrival."""
         accounts = self.accounts(transaction, deliveries)
         others = [
             recipient
@@ -340,13 +339,13 @@ class DeliverMails(MailWork):
         return outcomes
 
     def octets(self, delivery: Delivery) -> int:
-        """Say how much a mail is to write."""
+        """Return the size of a mail."""
         return len(delivery.raw_message)
 
     def find_outcomes(
         self, transaction: Transaction, deliveries: Sequence[Delivery]
     ) -> list[tuple[Position, ...] | None]:
-        """Give the positions of each mail that is stored; nothing for the others."""
+        """Return the positions of each stored mail, and `None` for the others."""
         ids = [delivery.id for delivery in deliveries]
         marks = ", ".join("?" * len(ids))
         stored = {
@@ -368,7 +367,7 @@ class DeliverMails(MailWork):
 
 @cache
 def _deliver_mails(max_messages: int, max_bytes: int) -> DeliverMails:
-    """Give the work of this process: what a pickled one becomes again."""
+    """Return the work object of this process; the result of unpickling one."""
     return DeliverMails(Quota(max_messages, max_bytes))
 
 
@@ -417,9 +416,9 @@ class _Group:
         for account_id, count in messages.items():
             counters = self._counters.get(account_id)
             if counters is None:
-                return RecipientUnknown("the inbox has been removed")
+                return RecipientUnknown("the inbox has been deleted")
             if not counters.has_room_for(count, size):
-                return InboxFull("the inbox is full; mail older than its retention makes room")
+                return InboxFull("the inbox is full; it has room again when older mail expires")
         return None
 
     def _add_message(self, delivery: Delivery, number: int, header: HeaderSummary) -> Position:
@@ -435,7 +434,7 @@ class _Group:
 
     def write(self, transaction: Transaction) -> None:
         insert(transaction, "delivery", self._deliveries)
-        # Position order of an inbox is insertion order; the counters follow.
+        # The order of positions in an inbox is the order of insertion; the counters follow.
         transaction.execute_over(ADD_MESSAGES, self._messages)
         changes, tags = [], []
         for (account, key), tag in self._tags.items():

@@ -1,4 +1,4 @@
-"""The mail store: deliveries in, messages out. One method is one transaction."""
+"""The mail store: stores deliveries and returns messages. One method is one transaction."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
 MOST_IN_QUERY = 10_000
-"""Parameters of one statement; SQLite takes three times as many."""
+"""Parameters of one statement; SQLite accepts three times as many."""
 
 _ROW_COLUMNS = f"{SUMMARY_COLUMNS}, delivery.envelope_sender, {SESSION_COLUMNS}"
 
 
 def _note_refusal_beside(transaction: Transaction, refusal: Refusal) -> None:
-    """Note a refusal of an inbox that is locked: its position is the next mail's.
+    """Record a rejection for a locked inbox, with the position of its next mail.
 
-    It does not wait for rows of refusals either: the count of an existing row stays as it is.
+    It does not wait for rows of rejections either, so the counter of an existing row is unchanged.
     """
     since = _minute_of(refusal)
     ((all_of_minute, of_tag),) = transaction.rows(
@@ -71,7 +71,7 @@ def _note_refusal_beside(transaction: Transaction, refusal: Refusal) -> None:
 
 
 class MailStore(Store):
-    """Stored mails, and the messages of one account. ``now`` hides what has expired.
+    """Stored mails, and the messages of an account. ``now`` hides expired messages.
 
     :param min_cached_messages: see `HeaderCache`.
     """
@@ -85,37 +85,37 @@ class MailStore(Store):
         self._headers = HeaderCache(min_cached_messages)
 
     def free_bytes(self) -> int | None:
-        """Say how much more can be stored; nothing when that is not ours to know."""
+        """Return the free bytes of the disk, or `None` if the engine cannot determine it."""
         return self._engine.free_bytes()
 
     @read
     def find_inbox(self, transaction: Transaction, mailbox_name: str) -> InboxState | None:
-        """Find an inbox by its mailbox name (lower case)."""
+        """Return an inbox by its mailbox name (lower case), or `None`."""
         return read_inbox_named(transaction, mailbox_name, self._quota)
 
     @read
     def find_account_inbox(
         self, transaction: Transaction, account_id: AccountId
     ) -> InboxState | None:
-        """Find the inbox of an account."""
+        """Return the inbox of an account, or `None`."""
         return read_inboxes(transaction, [account_id], self._quota).get(account_id)
 
     @read
     def find_operator_inbox(self, transaction: Transaction) -> InboxState | None:
-        """Find the inbox that postmaster's mail goes to."""
+        """Return the inbox that receives postmaster's mail, or `None`."""
         return read_operator_inbox(transaction, self._quota)
 
     def deliver(self, delivery: Delivery) -> Deferred[tuple[Position, ...]]:
         """Store a mail; fires when it is on disk, with the position for each recipient.
 
-        :raises RecipientUnknown: an inbox has gone; nothing was stored.
-        :raises InboxFull: an inbox has no room; nothing was stored.
+        :raises RecipientUnknown: an inbox has been deleted; the mail was not stored.
+        :raises InboxFull: an inbox has no room; the mail was not stored.
         """
         return self._engine.write(self._deliver, delivery)
 
     @inbox_write(lambda _, refusal: (refusal.account_id,), _note_refusal_beside)
     def note_refusal(self, transaction: Transaction, refusal: Refusal) -> None:
-        """Keep a refusal for those who wait for the mail; it takes the inbox's next position."""
+        """Record a rejection for waiting clients; it takes the next position of the inbox."""
         transaction.execute(
             "UPDATE inbox SET last_position = last_position + 1 WHERE account_id = ?",
             (refusal.account_id,),
@@ -138,11 +138,11 @@ class MailStore(Store):
         wanted: MessageFilter,
         now: Instant,
         limit: int,
-        along: Prefetch | None = None,
+        prefetch: Prefetch | None = None,
     ) -> tuple[tuple[MessageRow, ...], Position]:
-        """List the oldest messages that match, and the inbox's newest position.
+        """Return the oldest matching messages, and the newest position of the inbox.
 
-        One that was not taken apart yet is among them whatever is asked of its content.
+        Messages without derived content are included, since they may match.
         """
         row = transaction.row("SELECT last_position FROM inbox WHERE account_id = ?", (account_id,))
         last_position = START if row is None else Position(row.last_position)
@@ -155,15 +155,15 @@ class MailStore(Store):
             [*values, limit],
         )
         messages = tuple(map(_message_of, rows))
-        if along is not None:
-            messages = _with_contents(transaction, messages, along)
+        if prefetch is not None:
+            messages = _with_contents(transaction, messages, prefetch)
         return messages, last_position
 
     @read
     def newest_positions(
         self, transaction: Transaction, account_ids: Sequence[AccountId]
     ) -> dict[AccountId, Position]:
-        """Give the newest position of each of these inboxes."""
+        """Return the newest position of each inbox."""
         found: dict[AccountId, Position] = {}
         for some in (
             account_ids[first : first + MOST_IN_QUERY]
@@ -187,7 +187,7 @@ class MailStore(Store):
         limit: int,
         offset: int,
     ) -> MessagePage:
-        """List messages that match, newest first."""
+        """Return a page of matching messages, newest first."""
         return read_page(transaction, account_id, wanted, now, limit, offset, self._headers)
 
     @read
@@ -200,10 +200,10 @@ class MailStore(Store):
         limit: int,
         scan_limit: int,
     ) -> NewestMessages:
-        """Give those that came ``since``, of so many newest ones that match all else.
+        """Return the messages since ``wanted.since`` among the newest that match otherwise.
 
-        Its cost does not grow with what came. ``limit`` of them are given whole. ``wanted``
-        says to whom and when, and asks for nothing that is in a message.
+        At most ``scan_limit`` messages are read, and ``limit`` of them are returned whole.
+        ``wanted`` is a filter by recipient and time, without conditions on content.
         """
         return read_newest(transaction, account_id, wanted, now, limit, scan_limit)
 
@@ -211,14 +211,14 @@ class MailStore(Store):
     def overview(
         self, transaction: Transaction, account_id: AccountId, now: Instant, tags: int
     ) -> InboxOverview:
-        """Sum an inbox up, with at most ``tags`` of its tags, newest first."""
+        """Return the overview of an inbox, with at most ``tags`` of its tags, newest first."""
         return read_overview(transaction, account_id, now, tags, self._quota)
 
     @read
     def find_message(
         self, transaction: Transaction, account_id: AccountId, message_id: MessageId, now: Instant
     ) -> MessageRow | None:
-        """Find a message of the account."""
+        """Return a message of the account, or `None`."""
         condition = "message.id = ? AND message.account_id = ? AND message.expires_at > ?"
         return _read_message(transaction, condition, (message_id, account_id, now))
 
@@ -226,7 +226,7 @@ class MailStore(Store):
     def find_any_message(
         self, transaction: Transaction, message_id: MessageId, now: Instant
     ) -> MessageRow | None:
-        """Find a message whosever it is: for share links, which prove their right themselves."""
+        """Return a message of any account: for share links, which prove access themselves."""
         condition = "message.id = ? AND message.expires_at > ?"
         return _read_message(transaction, condition, (message_id, now))
 
@@ -239,7 +239,7 @@ class MailStore(Store):
         token: str,
         now: Instant,
     ) -> bool:
-        """Give a message a new share token; false when there is no such message."""
+        """Replace the share token of a message; return false if it does not exist."""
         return bool(
             transaction.execute(
                 "UPDATE message SET share_token = ? "
@@ -252,7 +252,7 @@ class MailStore(Store):
     def mark_read(
         self, transaction: Transaction, account_id: AccountId, message_id: MessageId
     ) -> None:
-        """Remember that a message was opened; nothing happens when there is none."""
+        """Mark a message as read; do nothing if there is none."""
         transaction.execute(
             "UPDATE message SET is_read = 1 WHERE id = ? AND account_id = ? AND is_read = 0",
             (message_id, account_id),
@@ -267,7 +267,7 @@ class MailStore(Store):
         now: Instant,
         limit: int,
     ) -> int:
-        """Remember of at most ``limit`` unread messages that they were seen; gives how many."""
+        """Mark at most ``limit`` matching unread messages as read; return their number."""
         lock_inboxes(transaction, [account_id])
         condition, values = filter_sql(transaction, account_id, wanted, now)
         found = transaction.rows(
@@ -292,10 +292,9 @@ class MailStore(Store):
         now: Instant,
         scan_limit: int,
     ) -> int:
-        """Count the unread ones of so many newest messages that match.
+        """Count the unread messages among the ``scan_limit`` newest matching ones.
 
-        Its cost does not grow with what came. ``wanted`` says to whom and when, and asks for
-        nothing that is in a message.
+        ``wanted`` is a filter by recipient and time, without conditions on content.
         """
         return count_unread(transaction, account_id, wanted, now, scan_limit)
 
@@ -304,7 +303,7 @@ class MailStore(Store):
     def delete_message(
         self, transaction: Transaction, account_id: AccountId, message_id: MessageId, now: Instant
     ) -> bool:
-        """Delete a message; false when there is none."""
+        """Delete a message; return false if there is none."""
         found = transaction.rows(
             "SELECT id, account_id FROM message WHERE account_id = ? AND id = ? AND expires_at > ?",
             (account_id, message_id, now),
@@ -321,7 +320,7 @@ class MailStore(Store):
         now: Instant,
         limit: int,
     ) -> int:
-        """Delete at most ``limit`` messages that match; gives how many."""
+        """Delete at most ``limit`` matching messages; return their number."""
         condition, values = filter_sql(transaction, account_id, wanted, now)
         found = transaction.rows(
             f"SELECT message.id, message.account_id {FROM_CONTENT} WHERE {condition} LIMIT ?",
@@ -338,10 +337,10 @@ class MailStore(Store):
         limit: int,
         wanted: MessageFilter = ANY,
     ) -> list[Refusal]:
-        """List the newest refusals since a moment, newest first.
+        """Return the newest rejections since a time, newest first.
 
-        Only those between the positions of the filter; of mail to whom it asks for
-        come before all others.
+        Only rejections between the positions of the filter are returned. Those for the recipient or
+        tag of the filter come first.
         """
         condition = "account_id = ? AND refused_at >= ? AND position > ?"
         values: list[Value] = [account_id, since, wanted.start]
@@ -371,16 +370,16 @@ def _read_message(
 
 
 def _with_contents(
-    transaction: Transaction, messages: Sequence[MessageRow], along: Prefetch
+    transaction: Transaction, messages: Sequence[MessageRow], prefetch: Prefetch
 ) -> tuple[MessageRow, ...]:
-    left, room = along.most, along.below
+    left, room = prefetch.max_messages, prefetch.max_octets
     found = []
     for message in messages:
         size = message.summary.size
-        if left and size < room and along.wanted(message.summary):
+        if left and size < room and prefetch.wanted(message.summary):
             left -= 1
             room -= size
-            content = read_content(transaction, message.summary.delivery_id, along.below)
+            content = read_content(transaction, message.summary.delivery_id, prefetch.max_octets)
             message = replace(message, content=content)
         found.append(message)
     return tuple(found)
@@ -398,16 +397,16 @@ _COUNT_REFUSAL = """
 """
 
 MAX_REFUSALS = 200
-"""Refusals of an inbox that are kept of one minute, the newest: strangers cause them."""
+"""Maximum stored rejections of an inbox for one minute, the newest ones: strangers cause them."""
 
 
 def _minute_of(refusal: Refusal) -> Instant:
-    """Return when the minute of a refusal began."""
+    """Return the start of the minute of a rejection."""
     return Instant(refusal.refused_at - refusal.refused_at % MINUTE)
 
 
 def _count_refusal(transaction: Transaction, refusal: Refusal) -> bool:
-    """Add a refusal to the row of its tag and minute; return false if there is none yet."""
+    """Add a rejection to the row of its tag and minute; return false if there is none yet."""
     values = (
         refusal.refused_at,
         refusal.recipient,

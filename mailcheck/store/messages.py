@@ -1,4 +1,4 @@
-"""Messages and inboxes: what reading them gives, and their rows: read, locked, added, removed."""
+"""Messages and inboxes: the values that queries return, and reading, locking and deleting rows."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ if TYPE_CHECKING:
 
 
 class MessagePage(Struct, frozen=True):
-    """A page of a list; what is not derived yet is missing from an entry.
+    """A page of a list. Content that is not derived yet is missing from an entry.
 
-    ``total`` counts all that match; ``last_position`` is the inbox's newest
-    cursor in the same snapshot. ``not_searched`` counts messages that may match as well:
-    their content is asked for, and not derived yet.
+    ``total`` counts all matches. ``last_position`` is the newest cursor of the inbox in the same
+    snapshot. ``not_searched`` counts further possible matches, whose content is not derived yet.
     """
 
     entries: tuple[tuple[MessageSummary, Extracted | None], ...]
@@ -46,7 +45,7 @@ class MessagePage(Struct, frozen=True):
 
 
 class NewestMessages(Struct, frozen=True):
-    """The newest messages of some, newest first: the first few of them, and where all are."""
+    """The newest messages of a filter, newest first: some of them, and the positions of all."""
 
     messages: tuple[MessageSummary, ...]
     positions: tuple[Position, ...]
@@ -62,7 +61,7 @@ class InboxOverview(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class MessageRow:
-    """A stored message; its content, or the mail itself, where that was read along with it."""
+    """A stored message, with its content or raw mail if that was prefetched."""
 
     summary: MessageSummary
     envelope_sender: str
@@ -71,16 +70,16 @@ class MessageRow:
 
 
 class Prefetch(Struct, frozen=True):
-    """Whose content is read along with messages: the first ``most`` that are ``wanted``.
+    """The content to read together with messages: of the first few for which ``wanted`` is true.
 
-    Only as many as have less than ``below`` bytes together are; what was not derived yet comes as
-    the mail itself. ``wanted`` is asked in another thread.
+    These mails together are smaller than ``max_octets``. Without derived content the raw mail is
+    read. ``wanted`` is called in another thread.
     """
 
     wanted: Callable[[MessageSummary], bool]
-    below: int
-    most: int = 4
-    """What is waited for is one, or a few in a burst."""
+    max_octets: int
+    max_messages: int = 4
+    """Clients wait for one message, or for a few in a burst."""
 
 
 _INBOX_COLUMNS = """
@@ -94,14 +93,14 @@ _INBOXES = f"""
 """
 
 _MESSAGE_COLUMNS = tuple(name for name in MessageSummary.__struct_fields__ if name != "header")
-"""The columns of a message that are fields of its summary: they are read, and they are added."""
+"""The columns of a message that are fields of its summary, for reading and inserting."""
 
 _message_values = attrgetter(*_MESSAGE_COLUMNS)
 
 ADD_MESSAGES = (
     f"INSERT INTO message ({', '.join(_MESSAGE_COLUMNS)}, recipient_key, tag_key) {{rows}}"
 )
-"""Adds the rows of `message_row`."""
+"""Inserts the rows of `message_row`."""
 
 HEADER_COLUMNS = columns_of(HeaderSummary, "delivery")
 
@@ -115,23 +114,23 @@ SESSION_COLUMNS = """
 FROM_MESSAGE = "FROM message JOIN delivery ON delivery.id = message.delivery_id"
 
 FROM_CONTENT = f"{FROM_MESSAGE} LEFT JOIN content ON content.delivery_id = message.delivery_id"
-"""As `FROM_MESSAGE`, with what was derived where anything was; both databases read that only
-for who asks for it."""
+"""`FROM_MESSAGE` with the derived content, if any. Both databases read it only for queries that use
+its columns."""
 
 
 def message_row(message: MessageSummary) -> tuple[Value, ...]:
-    """Return the row that a message is stored as."""
+    """Return the row of a message."""
     values: tuple[Value, ...] = _message_values(message)
     return (*values, message.recipient.casefold(), fold_tag(message.tag))
 
 
 def summary_of(row: Row, **given: object) -> MessageSummary:
-    """Return the summary of a row that has `SUMMARY_COLUMNS`; ``given`` are fields it lacks."""
+    """Return the summary of a row with `SUMMARY_COLUMNS`; ``given`` are missing fields."""
     return value_of(MessageSummary, row, header=value_of(HeaderSummary, row), **given)
 
 
 def session_of(row: Row) -> Session:
-    """Return the facts of the connection of a row that has `SESSION_COLUMNS`."""
+    """Return the session of a row with `SESSION_COLUMNS`."""
     tls = None if row.tls_version is None else TlsFacts(row.tls_version, row.tls_cipher)
     return Session(row.client_ip, row.helo_name, bool(row.is_extended), tls)
 
@@ -139,7 +138,7 @@ def session_of(row: Row) -> Session:
 def read_inboxes(
     transaction: Transaction, accounts: Iterable[AccountId], default_quota: Quota
 ) -> dict[AccountId, InboxState]:
-    """Read the inboxes of some accounts; those that have none are left out."""
+    """Return the inboxes of accounts; accounts without an inbox are left out."""
     rows = transaction.rows_over(_INBOXES, [(account,) for account in accounts])
     return {row.account_id: inbox_of(row, default_quota) for row in rows}
 
@@ -147,7 +146,7 @@ def read_inboxes(
 def read_inbox_named(
     transaction: Transaction, mailbox_name: str, default_quota: Quota
 ) -> InboxState | None:
-    """Read the inbox of a mailbox name (lower case)."""
+    """Return the inbox with a mailbox name (lower case), or `None`."""
     row = transaction.row(
         f"SELECT {_INBOX_COLUMNS} WHERE inbox.mailbox_name = ?",
         (mailbox_name,),
@@ -156,13 +155,13 @@ def read_inbox_named(
 
 
 def read_operator_inbox(transaction: Transaction, default_quota: Quota) -> InboxState | None:
-    """Read the operator's inbox."""
+    """Return the operator's inbox, or `None`."""
     row = transaction.row(f"SELECT {_INBOX_COLUMNS} WHERE account.is_operator = 1")
     return None if row is None else inbox_of(row, default_quota)
 
 
 def inbox_of(row: Row, default_quota: Quota) -> InboxState:
-    """Return the state of an inbox whose row was read or locked."""
+    """Return the state of an inbox from its row."""
     quota = Quota(
         default_quota.max_messages if row.max_messages is None else row.max_messages,
         default_quota.max_bytes if row.max_bytes is None else row.max_bytes,
@@ -181,10 +180,10 @@ def find_locked_inboxes(
 
 
 def lock_inboxes(transaction: Transaction, accounts: Iterable[AccountId]) -> list[Row]:
-    """Keep inboxes from other writers until the end: all of them in one order for everybody.
+    """Lock inboxes until the end of the transaction, in the same order in all writers.
 
-    A position is given and the commit that shows it is done under this lock:
-    nobody sees a position before those below it.
+    A position is assigned and committed under this lock, so that no reader sees a position before
+    the lower ones.
     """
     return transaction.locked_rows_over(_INBOXES, [(account,) for account in accounts], "inbox")
 
@@ -216,7 +215,7 @@ _TAGS = """
 
 _DROP_TAG = "DELETE FROM inbox_tag WHERE (account_id, tag_key) IN ({rows})"
 
-# What is left of a tag is as its newest message wrote it.
+# The rest of a tag has the spelling of its newest message.
 _REFRESH_TAG = """
     UPDATE inbox_tag SET (tag, latest_at) = (
         SELECT message.tag, message.received_at FROM message
@@ -240,10 +239,10 @@ _DROP_UNSHARED = """
 
 
 def remove_messages(transaction: Transaction, found: Iterable[Row]) -> int:
-    """Remove messages for good, found by ``id`` and ``account_id``, and what nobody needs then.
+    """Delete messages, found by ``id`` and ``account_id``, and data without other references.
 
-    What another daemon has removed since they were found is neither removed nor
-    counted. Gives how many were removed.
+    Messages that another daemon has deleted meanwhile are not counted. Return the number of deleted
+    messages.
     """
     rows = list(found)
     if not rows:
@@ -267,9 +266,9 @@ def _shrink_inboxes(transaction: Transaction, gone: Sequence[Row], tags: Counter
 
 
 def _shrink_tags(transaction: Transaction, gone: Sequence[Row]) -> Counter[str]:
-    """Count messages out of their tags; a tag that has none left is forgotten.
+    """Subtract messages from the counters of their tags, and delete empty tags.
 
-    Gives how many tags of each inbox were.
+    Return the number of deleted tags of each inbox.
     """
     counts = Counter((row.account_id, row.tag_key) for row in gone)
     newest: dict[tuple[str, str], int] = {}
@@ -285,7 +284,7 @@ def _shrink_tags(transaction: Transaction, gone: Sequence[Row]) -> Counter[str]:
             empty.append(key)
             continue
         left.append((*key, counts[key]))
-        # What expires is the oldest: the newest message, whose spelling counts, seldom goes.
+        # Mostly the oldest messages expire, so the newest one, whose spelling counts, stays.
         if newest[key] >= row.latest_at:
             changed.append(key)
     transaction.execute_over(_DROP_TAG, empty)
@@ -295,10 +294,10 @@ def _shrink_tags(transaction: Transaction, gone: Sequence[Row]) -> Counter[str]:
 
 
 def delete_unreferenced(transaction: Transaction, deliveries: Iterable[str]) -> None:
-    """Delete deliveries that no message, test or report needs any more.
+    """Delete deliveries that no message, test or report refers to.
 
-    They are locked first: of two who take away the last two messages of one, the
-    second sees what the first has done.
+    They are locked first: of two writers that delete the last two messages of a delivery, the
+    second sees the result of the first.
     """
     ids = [(one,) for one in deliveries]
     transaction.locked_rows_over(_DELIVERIES, ids, "delivery")
@@ -306,7 +305,7 @@ def delete_unreferenced(transaction: Transaction, deliveries: Iterable[str]) -> 
 
 
 EXPIRY_LOCK = 0x6D61_696D
-"""The work of forgetting: of several daemons one does it at a time."""
+"""Lock for deleting expired mail, which one daemon does at a time."""
 
 
 def _expired(transaction: Transaction, now: Instant, limit: int) -> list[Row]:
@@ -317,7 +316,7 @@ def _expired(transaction: Transaction, now: Instant, limit: int) -> list[Row]:
 
 
 def _expire_around(transaction: Transaction, now: Instant, limit: int) -> int:
-    """Remove expired data, except in inboxes that another writer keeps locked."""
+    """Delete expired messages, except in inboxes that another writer keeps locked."""
     if not transaction.try_lock(EXPIRY_LOCK):
         return 0
     found = _expired(transaction, now, limit)
@@ -326,7 +325,7 @@ def _expire_around(transaction: Transaction, now: Instant, limit: int) -> int:
 
 
 class ExpiryStore(Store):
-    """Deletion of what is too old."""
+    """Deletion of expired mail and old rejections."""
 
     @frees_space
     @inbox_write(
@@ -336,7 +335,7 @@ class ExpiryStore(Store):
         _expire_around,
     )
     def expire(self, transaction: Transaction, now: Instant, limit: int) -> int:
-        """Delete at most ``limit`` messages that have expired; gives how many."""
+        """Delete at most ``limit`` expired messages; return their number."""
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         return remove_messages(transaction, _expired(transaction, now, limit))
@@ -344,7 +343,10 @@ class ExpiryStore(Store):
     @frees_space
     @write
     def forget_refusals(self, transaction: Transaction, before: Instant, limit: int) -> int:
-        """Delete ``limit`` refusals older than a moment, and of the last one's; gives how many."""
+        """Delete at least ``limit`` rejections before a time, if there are as many.
+
+        Rejections at the same time as the last one are deleted, too. Return their number.
+        """
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         return transaction.execute(
@@ -354,5 +356,5 @@ class ExpiryStore(Store):
         )
 
     def reclaim_space(self) -> Deferred[None]:
-        """Return freed space to the disk, where the engine can."""
+        """Return freed space to the disk, if the engine can."""
         return self._engine.reclaim_space()

@@ -1,4 +1,4 @@
-"""Transactions of stores: one method is one named transaction, and rows are read by name."""
+"""Store transactions: each method is one named transaction, and rows are read by name."""
 
 from __future__ import annotations
 
@@ -26,52 +26,52 @@ def _row_class(columns: tuple[str, ...]) -> Any:
 
 
 def named_rows(description: Sequence[Sequence[Any]], rows: Iterable[tuple[Any, ...]]) -> list[Row]:
-    """Return the rows of a cursor by the names of their columns.
+    """Return the rows of a cursor as named tuples.
 
-    :param description: the cursor's (PEP 249): of each column, the name comes first.
+    :param description: the description of the cursor (PEP 249); each column begins with its name.
     """
     return list(map(_row_class(tuple(column[0] for column in description))._make, rows))
 
 
 def columns_of(kind: type[Struct], table: str, *others: str) -> str:
-    """Return the columns of a table for the fields of a class; ``others`` have no such column."""
+    """Return the columns of a table for the fields of a class, except ``others``."""
     return ", ".join(f"{table}.{name}" for name in kind.__struct_fields__ if name not in others)
 
 
 def value_of(kind: type[Made], row: Row, **given: object) -> Made:
-    """Return a value whose fields are columns of a row, by their names.
+    """Return a value of a class from the columns of a row with the same names.
 
-    Booleans and enums become what they were before they were stored.
+    Booleans and enums are converted back from their stored form.
 
-    :param given: fields that are not a column, or that are not stored as they are.
+    :param given: fields without a column, or with another stored form.
     """
     return convert({**row._asdict(), **given}, kind, strict=False)
 
 
 def insert(transaction: Transaction, table: str, rows: Sequence[Mapping[str, Value]]) -> None:
-    """Insert rows that are given by the names of their columns."""
+    """Insert rows given as mappings of column names to values."""
     if rows:
         columns = ", ".join(rows[0])
         transaction.insert(f"{table} ({columns})", [tuple(row.values()) for row in rows])
 
 
 def values_of(rows: Sequence[Sequence[Value]]) -> str:
-    """Write ``VALUES (?, ...), ...`` for some rows."""
+    """Return ``VALUES (?, ...), ...`` for rows."""
     marks = f"({', '.join('?' * len(rows[0]))})"
     return f"VALUES {', '.join([marks] * len(rows))}"
 
 
 def escape_like(text: str) -> str:
-    """Write a text so that it stands for itself in LIKE with ESCAPE '!'."""
+    """Escape a text for LIKE with ESCAPE '!'."""
     for special in "!%_":
         text = text.replace(special, "!" + special)
     return text
 
 
 class for_each(Generic[Item, Result]):  # noqa: N801
-    """Turn a write of one item into one over many: each runs by itself. A decorator.
+    """Turn a write of one item into a write of many, one after the other. A decorator.
 
-    Pickled it is its name, so that a writer in another process finds it.
+    It is pickled as its name, so that a writer in another process finds it.
     """
 
     def __init__(self, work: Callable[[Transaction, Item], Result | ExpectedFailure]) -> None:
@@ -90,10 +90,10 @@ class for_each(Generic[Item, Result]):  # noqa: N801
 
 
 class Store:
-    """Named transactions over an engine: methods that `read`, `write` or `inbox_write` decorates.
+    """Named transactions over an engine: methods with `read`, `write` or `inbox_write`.
 
-    Callers leave the transaction out, and get a Deferred. A write may run in another process,
-    where its store has no attributes: it depends on its arguments alone.
+    Callers omit the transaction and get a Deferred. A write may run in another process, where its
+    store has no attributes. It must depend on its arguments alone.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -110,7 +110,7 @@ Stored = TypeVar("Stored", bound=Store)
 def read(
     query: Callable[Concatenate[Stored, Transaction, Parameters], Result],
 ) -> Callable[Concatenate[Stored, Parameters], Deferred[Result]]:
-    """Run a method of a store on one consistent snapshot. A decorator."""
+    """Run a store method on one consistent snapshot. A decorator."""
 
     @wraps(query)
     def run(
@@ -122,14 +122,14 @@ def read(
 
 
 _Call = tuple[Store, tuple[Any, ...], dict[str, Any]]
-"""A call of a write: it waits for the next group commit."""
+"""The arguments of a write until its group commit."""
 
 
 class write(Generic[Stored, Parameters, Result]):  # noqa: N801
-    """Run a method of a store in the next group commit. A decorator.
+    """Run a store method in the next group commit. A decorator.
 
-    The method returns its result, or the expected failure with which the caller's Deferred
-    fires. Pickled it is its name, so that a writer in another process finds it.
+    The method returns its result, or an expected failure that fails the caller's Deferred. It is
+    pickled as its name, so that a writer in another process finds it.
     """
 
     frees_space = False
@@ -162,15 +162,15 @@ class write(Generic[Stored, Parameters, Result]):  # noqa: N801
     def __call__(
         self, transaction: Transaction, items: Sequence[_Call]
     ) -> list[Result | ExpectedFailure]:
-        """Run the method for each call of it."""
+        """Run the method for each of its calls."""
         return [self._method(store, transaction, *args, **kwargs) for store, args, kwargs in items]
 
 
 class inbox_write:  # noqa: N801
-    """As `write`, for a method that moves counters of inboxes. A decorator.
+    """Like `write`, for a method that changes the counters of inboxes. A decorator.
 
-    :param accounts: returns whose inboxes a call is about, from the transaction and the arguments.
-    :param without_lock: runs instead of the method while another writer keeps such an inbox locked.
+    :param accounts: returns the accounts of these inboxes from the transaction and the arguments.
+    :param without_lock: runs instead of the method while another writer keeps an inbox locked.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class _WriteInInboxes(write[Stored, Parameters, Result], InboxWork):
         self._without_lock = without_lock
 
     def accounts(self, transaction: Transaction, items: Sequence[_Call]) -> set[AccountId]:
-        """Return whose inboxes the calls are about."""
+        """Return the accounts whose inboxes the calls change."""
         return {
             account
             for _, args, kwargs in items
@@ -220,6 +220,6 @@ Deleting = TypeVar("Deleting", bound=write[Any, ..., Any])
 
 
 def frees_space(work: Deleting) -> Deleting:
-    """Let a write that deletes use the last of what is in reserve on a full disk. A decorator."""
+    """Let a write that deletes data use the whole disk reserve. A decorator."""
     work.frees_space = True
     return work

@@ -83,7 +83,7 @@ def test_mails_after_the_first(sender: Sender) -> None:
     assert talk.codes(rcpt(address), BODY) == ["250", "250", "354", "250"]
     talk.say(rcpt(address))
     assert talk.say(OTHER_BODY) == (
-        b"550 5.2.1 this test has got its mail already; "
+        b"550 5.2.1 this test has already received its mail; "
         b"make a new test at http://127.0.0.1:8080\r\n"
     )
     assert sender.messages() == 0

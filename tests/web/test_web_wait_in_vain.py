@@ -202,7 +202,7 @@ def test_refused_mail_is_told_to_those_who_wait(house: House) -> None:
         "to": house.address("b", account),
         "from": "",
         "client": "192.0.2.7",
-        "reason": "the inbox is full; mail older than its retention makes room",
+        "reason": "the inbox is full; it has room again when older mail expires",
         "refusedAt": "2026-11-21T12:00:02.000Z",
     }
 

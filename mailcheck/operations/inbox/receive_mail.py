@@ -333,7 +333,7 @@ class ReceiveMail:
         recipient = Recipient(str(mailbox), inbox.account_id, tag)
         try:
             if not inbox.has_room:
-                raise InboxFull("the inbox is full; mail older than its retention makes room")
+                raise InboxFull("the inbox is full; it has room again when older mail expires")
             return self._require_space_for(recipient)
         except (InboxFull, OutOfSpace) as failure:
             self.record_refusal(session, envelope_sender, (recipient,), str(failure))

@@ -1,1 +1,1 @@
-"""Accounts, keys, passwords, invitations and sessions as rows."""
+"""The stores of accounts, keys, passwords, invitations, sessions and webhooks."""

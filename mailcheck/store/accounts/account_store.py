@@ -1,8 +1,8 @@
 """Accounts, API keys, passwords, registrations, invitations and sessions of the dashboard.
 
-Names that people take for each other have the same skeleton (Unicode Technical Standard 39,
-section 4), in which each character is replaced by its prototype. The table of prototypes is that
-of ``confusable_homoglyphs``.
+Confusable names have the same skeleton (Unicode Technical Standard 39, section 4), in which each
+character is replaced by its prototype. The table of prototypes comes from
+``confusable_homoglyphs``.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from mailcheck.store.transactions import (
 )
 
 KNOWN_NAMES = 20_000
-"""Names whose appearances are remembered: each new name is compared with all others."""
+"""Number of names with cached skeletons: each new name is compared with all others."""
 
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
-"""Characters that Unicode has no glyph for (Default_Ignorable_Code_Point)."""
+"""Characters without a visible glyph in Unicode (Default_Ignorable_Code_Point)."""
 
 _LEFT_TO_RIGHT = "\u200e"
-"""Surrounds characters of right-to-left scripts in the table."""
+"""Surrounds the characters of right-to-left scripts in the table."""
 
 
 def look_alike(one: str, other: str) -> bool:
-    """Return whether people may take one name for the other."""
+    """Return whether people may confuse the two names."""
     return not skeletons(one).isdisjoint(skeletons(other))
 
 
 @lru_cache(KNOWN_NAMES)
 def skeletons(name: str) -> frozenset[str]:
-    """Return what a name looks like; names that look alike have one of these in common.
+    """Return the skeletons of a name; two confusable names have one in common.
 
     A capital I looks like a small l, and is a small i if case is ignored.
     """
@@ -60,7 +60,7 @@ def skeletons(name: str) -> frozenset[str]:
 
 
 def _skeleton(name: str) -> str:
-    """Return the skeleton of a name, without regard to case and spaces."""
+    """Return the skeleton of a name, ignoring case and spaces."""
     before, skeleton = "", name
     while before != skeleton:
         before = skeleton
@@ -71,10 +71,10 @@ def _skeleton(name: str) -> str:
 
 @cache
 def _prototypes() -> dict[str, str]:
-    """Return the prototype of each character that is confused with others.
+    """Return the prototype of each confusable character.
 
-    The table lists for each character all others that it is confused with: many for a prototype,
-    its prototype alone for any other.
+    The table lists for each character all confusable ones: many for a prototype, and only the
+    prototype for any other character.
     """
     # Imported here: it reads a large file, which few processes need.
     from confusable_homoglyphs.confusables import confusables_data
@@ -100,14 +100,14 @@ def _bare(text: str) -> str:
 
 
 class StoredPassword(Struct, frozen=True):
-    """An account and the hash of its password, if it has one."""
+    """An account and the hash of its password, or `None` without a password."""
 
     account: Account
     password_hash: str | None
 
 
 class SessionRow(Struct, frozen=True):
-    """A session that has not ended, and whose it is."""
+    """A session that has not ended, and its account."""
 
     account: Account
     created_at: Instant
@@ -117,14 +117,14 @@ class SessionRow(Struct, frozen=True):
 _ACCOUNT_COLUMNS = f"{columns_of(Account, 'account', 'mailbox_name')}, inbox.mailbox_name"
 
 ACCOUNTS_LOCK = 0x6D61_6961
-"""The work of adding accounts: of several daemons one does it at a time."""
+"""Lock for creating accounts, which one daemon does at a time."""
 
 _TABLES = "account JOIN inbox ON inbox.account_id = account.id"
 
 
 def _insert_account(transaction: Transaction, account: Account) -> AccountNameTaken | None:
-    """Insert an account and its empty inbox; the operator's role moves to it where it has it."""
-    # Names, the operator and invitations are looked at before they are given away.
+    """Insert an account and its empty inbox, and transfer the operator's role if it has it."""
+    # Names, the operator and invitations are checked before they are used.
     transaction.lock(ACCOUNTS_LOCK)
     names = [row.name for row in transaction.rows("SELECT name FROM account")]
     if account.name in names:
@@ -157,21 +157,21 @@ class AccountStore(Store):
 
     @write
     def add_account(self, transaction: Transaction, account: Account) -> AccountNameTaken | None:
-        """Add an account and its empty inbox; the operator's role moves to it where it has it.
+        """Add an account and its empty inbox, and transfer the operator's role if it has it.
 
-        :raises AccountNameTaken: there is one of this name.
+        :raises AccountNameTaken: the name exists, or looks like an existing one.
         """
         return _insert_account(transaction, account)
 
     @read
     def find_account(self, transaction: Transaction, name: str) -> Account | None:
-        """Find an account by name."""
+        """Return an account by its name, or `None`."""
         row = transaction.row(f"{_ACCOUNT} WHERE account.name = ?", (name,))
         return None if row is None else value_of(Account, row)
 
     @read
     def list_accounts(self, transaction: Transaction) -> list[Account]:
-        """List all accounts, oldest first."""
+        """Return all accounts, oldest first."""
         return [
             value_of(Account, row)
             for row in transaction.rows(f"{_ACCOUNT} ORDER BY account.created_at, account.id")
@@ -179,7 +179,7 @@ class AccountStore(Store):
 
     @write
     def add_key(self, transaction: Transaction, key: ApiKey, digest: bytes) -> None:
-        """Add an API key by its digest; nothing happens when there is one of this digest."""
+        """Add an API key by its digest, unless the digest exists."""
         values: dict[str, Value] = asdict(key) | {"digest": digest}
         transaction.execute(
             f"INSERT INTO api_key ({', '.join(values)}) VALUES ({', '.join('?' * len(values))}) "
@@ -189,7 +189,7 @@ class AccountStore(Store):
 
     @read
     def find_key(self, transaction: Transaction, digest: bytes) -> ApiKey | None:
-        """Find a key by the digest of its secret, a revoked one too."""
+        """Return a key by the digest of its secret, even if it is revoked, or `None`."""
         row = transaction.row(
             f"SELECT {_KEY_COLUMNS} FROM api_key WHERE digest = ?",
             (digest,),
@@ -200,7 +200,7 @@ class AccountStore(Store):
     def find_caller(
         self, transaction: Transaction, digest: bytes
     ) -> tuple[ApiKey, Position] | None:
-        """Find a key as `find_key` does, and the newest position of its inbox at that moment."""
+        """Return a key like `find_key`, and the newest position of its inbox."""
         row = transaction.row(
             f"SELECT {_KEY_COLUMNS}, last_position FROM api_key "
             "JOIN inbox USING (account_id) WHERE digest = ?",
@@ -210,7 +210,7 @@ class AccountStore(Store):
 
     @read
     def list_keys(self, transaction: Transaction, account_id: AccountId) -> list[ApiKey]:
-        """List the keys of an account, oldest first."""
+        """Return the keys of an account, oldest first."""
         return [
             value_of(ApiKey, row)
             for row in transaction.rows(
@@ -221,7 +221,7 @@ class AccountStore(Store):
 
     @write
     def revoke_key(self, transaction: Transaction, key_id: KeyId, now: Instant) -> bool:
-        """Revoke a key for good; false when there is none (left) to revoke."""
+        """Revoke a key permanently; return false if the key is not valid."""
         return bool(
             transaction.execute(
                 "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL",
@@ -231,13 +231,13 @@ class AccountStore(Store):
 
     @read
     def revoked_of(self, transaction: Transaction, key_ids: Sequence[KeyId]) -> list[KeyId]:
-        """Give those of these keys that have been revoked."""
+        """Return the revoked ones among these keys."""
         query = "SELECT id FROM api_key WHERE revoked_at IS NOT NULL AND id IN ({rows})"
         return [row.id for row in transaction.rows_over(query, [(one,) for one in key_ids])]
 
     @write
     def set_key_fault(self, transaction: Transaction, key_id: KeyId, every: int | None) -> bool:
-        """Let every so manieth mail of a valid key fail, or none; false where there is no such."""
+        """Let every n-th mail of a valid key fail, or none; return false for any other key."""
         return bool(
             transaction.execute(
                 "UPDATE api_key SET fails_every = ? WHERE id = ? AND revoked_at IS NULL",
@@ -247,8 +247,8 @@ class AccountStore(Store):
 
     @write
     def note_key_use(self, transaction: Transaction, uses: Sequence[tuple[KeyId, Instant]]) -> None:
-        """Remember when keys were last used."""
-        # In one order for everybody; a later use that another daemon has noted stays.
+        """Record when keys were last used."""
+        # In the same order in all daemons. A later use that another daemon recorded stays.
         transaction.execute_many(
             "UPDATE api_key SET last_used_at = ? "
             "WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
@@ -260,11 +260,11 @@ _INTO_PASSWORD = "INSERT INTO account_password (account_id, hash, changed_at) VA
 
 
 class PasswordStore(Store):
-    """Passwords, and accounts that people make for themselves."""
+    """Passwords, and accounts that people create for themselves."""
 
     @read
     def find_password(self, transaction: Transaction, name: str) -> StoredPassword | None:
-        """Find an account by its name, with the hash of its password."""
+        """Return an account by its name, with the hash of its password, or `None`."""
         row = transaction.row(
             f"SELECT account_password.hash AS password_hash, {_ACCOUNT_COLUMNS} FROM {_TABLES} "
             f"LEFT JOIN account_password ON account_password.account_id = account.id "
@@ -277,7 +277,7 @@ class PasswordStore(Store):
     def set_password(
         self, transaction: Transaction, account_id: AccountId, password_hash: str, now: Instant
     ) -> None:
-        """Replace a password; all sessions of the account end with it."""
+        """Replace a password, and end all sessions of the account."""
         transaction.execute(
             f"{_INTO_PASSWORD} ON CONFLICT (account_id) DO UPDATE "
             "SET hash = excluded.hash, changed_at = excluded.changed_at",
@@ -289,7 +289,7 @@ class PasswordStore(Store):
     def set_first_password(
         self, transaction: Transaction, account_id: AccountId, password_hash: str, now: Instant
     ) -> bool:
-        """Set the password of an account that has none; false when it has one."""
+        """Set the password of an account without one; return false if it has one."""
         return bool(
             transaction.execute(
                 f"{_INTO_PASSWORD} ON CONFLICT (account_id) DO NOTHING",
@@ -316,10 +316,10 @@ class PasswordStore(Store):
         invitation: bytes | None,
         now: Instant,
     ) -> AccountNameTaken | InvitationInvalid | None:
-        """Add an account with a password; an invitation, given by its digest, is used up.
+        """Add an account with a password, and use up the invitation with this digest, if any.
 
-        :raises AccountNameTaken: there is one of this name; the invitation stays.
-        :raises InvitationInvalid: it was used, has expired, or never was; nothing is added.
+        :raises AccountNameTaken: the name is taken; the invitation stays valid.
+        :raises InvitationInvalid: it was used, has expired, or never existed; no account is added.
         """
         transaction.lock(ACCOUNTS_LOCK)
         if invitation is not None and not _has_invitation(transaction, invitation, now):
@@ -336,7 +336,7 @@ class PasswordStore(Store):
     def add_invitation(
         self, transaction: Transaction, digest: bytes, created_at: Instant, expires_at: Instant
     ) -> None:
-        """Keep an invitation; those that have expired are forgotten."""
+        """Add an invitation, and delete expired ones."""
         transaction.execute("DELETE FROM invitation WHERE expires_at <= ?", (created_at,))
         transaction.execute(
             "INSERT INTO invitation (digest, created_at, expires_at) VALUES (?, ?, ?)",
@@ -345,7 +345,7 @@ class PasswordStore(Store):
 
     @read
     def has_invitation(self, transaction: Transaction, digest: bytes, now: Instant) -> bool:
-        """Tell whether an invitation can still be used."""
+        """Return whether an invitation is valid."""
         return _has_invitation(transaction, digest, now)
 
 
@@ -368,7 +368,7 @@ class SessionStore(Store):
         now: Instant,
         ends_at: Instant,
     ) -> None:
-        """Keep a new session; those that have ended are forgotten."""
+        """Add a session, and delete ended ones."""
         transaction.execute("DELETE FROM dashboard_session WHERE ends_at <= ?", (now,))
         transaction.execute(
             "INSERT INTO dashboard_session (digest, account_id, created_at, seen_at, ends_at) "
@@ -380,7 +380,7 @@ class SessionStore(Store):
     def find_session(
         self, transaction: Transaction, digest: bytes, now: Instant
     ) -> SessionRow | None:
-        """Find a session that has not ended."""
+        """Return a session that has not ended, or `None`."""
         row = transaction.row(
             f"SELECT dashboard_session.created_at AS begun_at, dashboard_session.seen_at, "
             f"{_ACCOUNT_COLUMNS} FROM {_TABLES} "
@@ -396,7 +396,7 @@ class SessionStore(Store):
     def note_session_use(
         self, transaction: Transaction, digest: bytes, now: Instant, ends_at: Instant
     ) -> None:
-        """Remember when a session was used, and when it ends if it is not used again."""
+        """Record the last use of a session, and when it ends without further use."""
         transaction.execute(
             "UPDATE dashboard_session SET seen_at = ?, ends_at = ? WHERE digest = ?",
             (now, ends_at, digest),
@@ -405,5 +405,5 @@ class SessionStore(Store):
     @frees_space
     @write
     def end_session(self, transaction: Transaction, digest: bytes) -> None:
-        """End a session; nothing happens when there is none."""
+        """End a session, if it exists."""
         transaction.execute("DELETE FROM dashboard_session WHERE digest = ?", (digest,))

@@ -1,4 +1,4 @@
-"""Webhooks: their settings, how far each was told, and which daemon tells."""
+"""Webhooks: their settings, their progress, and the lease of the daemon that sends events."""
 
 from __future__ import annotations
 
@@ -77,18 +77,18 @@ _NOTE = f"""
 
 
 class WebhookStore(Store):
-    """Webhooks, and how far each was told."""
+    """Webhooks and their progress."""
 
     @inbox_write(lambda _, webhook, **options: (webhook.account_id,))
     def add(
         self, transaction: Transaction, webhook: Webhook, *, is_from_now: bool
     ) -> Webhook | ExpectedFailure:
-        """Add one; gives it as it is kept. ``is_from_now``: its position is the inbox's newest.
+        """Add a webhook; return it as stored. ``is_from_now`` starts at the newest position.
 
-        :raises TooManyWebhooks: the account has as many as it may.
+        :raises TooManyWebhooks: the account has the maximum number.
         :raises InvalidParameter: the inbox has not reached its position.
         """
-        # Two that are added at a time see each other.
+        # Two concurrent additions must see each other.
         account_id = webhook.account_id
         lock_inboxes(transaction, (account_id,))
         too_many = _require_room(transaction, account_id, 1)
@@ -101,18 +101,18 @@ class WebhookStore(Store):
             return failure
         _insert(transaction, webhook, newest if is_from_now else webhook.position)
         return _find(transaction, account_id, webhook.id) or StoreUnavailable(
-            "the account has gone"
+            "the account no longer exists"
         )
 
     @read
     def account_name(self, transaction: Transaction, account_id: AccountId) -> str:
-        """Give the name of an account; empty where there is none."""
+        """Return the name of an account, or an empty string if it does not exist."""
         row = transaction.row("SELECT name FROM account WHERE id = ?", (account_id,))
         return "" if row is None else str(row.name)
 
     @read
     def of_account(self, transaction: Transaction, account_id: AccountId) -> list[Webhook]:
-        """List the webhooks of an account, oldest first."""
+        """Return the webhooks of an account, oldest first."""
         order = "WHERE webhook.account_id = ? ORDER BY webhook.created_at, webhook.id"
         return [_webhook_of(row) for row in transaction.rows(f"{_WEBHOOKS} {order}", (account_id,))]
 
@@ -120,12 +120,12 @@ class WebhookStore(Store):
     def find(
         self, transaction: Transaction, account_id: AccountId, webhook_id: WebhookId
     ) -> Webhook | None:
-        """Find a webhook of an account."""
+        """Return a webhook of an account, or `None`."""
         return _find(transaction, account_id, webhook_id)
 
     @read
     def deliveries(self, transaction: Transaction, webhook_id: WebhookId) -> list[WebhookDelivery]:
-        """List the last tries, newest first."""
+        """Return the last deliveries, newest first."""
         return [
             value_of(WebhookDelivery, row, attempt=Attempt(row.status, row.problem))
             for row in transaction.rows(_DELIVERIES, (webhook_id,))
@@ -136,7 +136,7 @@ class WebhookStore(Store):
     def delete(
         self, transaction: Transaction, account_id: AccountId, webhook_id: WebhookId
     ) -> bool:
-        """Delete a webhook; false where there is none."""
+        """Delete a webhook; return false if there is none."""
         return bool(
             transaction.execute(
                 "DELETE FROM webhook WHERE id = ? AND account_id = ?", (webhook_id, account_id)
@@ -152,7 +152,7 @@ class WebhookStore(Store):
         secret: str,
         until: Instant,
     ) -> Webhook | None:
-        """Let a new secret sign; the one before it does too, until that moment."""
+        """Replace the secret for signing; the old one also signs until a given time."""
         transaction.execute(
             "UPDATE webhook SET earlier_secret = secret, earlier_until = ?, secret = ? "
             "WHERE id = ? AND account_id = ?",
@@ -168,7 +168,7 @@ class WebhookStore(Store):
         webhook_id: WebhookId,
         after: Position | None,
     ) -> Webhook | ExpectedFailure | None:
-        """Let a webhook go on as if it had never failed, from behind a position if one is given.
+        """Restart a webhook as if it had never failed, after a position if one is given.
 
         :raises WebhookEnded: its receiver has ended it.
         :raises InvalidParameter: the inbox has not reached that position.
@@ -186,12 +186,12 @@ class WebhookStore(Store):
         )
         webhook = _find(transaction, account_id, webhook_id)
         if webhook is not None and webhook.state is WebhookState.ENDED:
-            return WebhookEnded("its receiver has ended this webhook with 410: make another one")
+            return WebhookEnded("the receiver ended this webhook with 410: create another one")
         return webhook
 
     @read
     def is_wanted(self, transaction: Transaction, holder: str, now: Instant) -> bool:
-        """Tell whether there is a webhook that may be told, and nobody else holds the lease."""
+        """Return whether a webhook has not ended, and no other holder has the lease."""
         if transaction.row(f"SELECT 1 FROM webhook WHERE {_IS_OPEN} LIMIT 1") is None:
             return False
         others = "SELECT 1 FROM lease WHERE work = ? AND holder <> ? AND ends_at > ?"
@@ -200,7 +200,7 @@ class WebhookStore(Store):
 
     @write
     def claim(self, transaction: Transaction, holder: str, now: Instant, milliseconds: int) -> bool:
-        """Take the lease, or hold it for so much longer; false while another daemon has it."""
+        """Acquire or extend the lease; return false while another daemon has it."""
         shared_now = now + transaction.clock_offset()
         return bool(
             transaction.execute(_CLAIM, (LEASE, holder, shared_now + milliseconds, shared_now))
@@ -208,12 +208,12 @@ class WebhookStore(Store):
 
     @write
     def release(self, transaction: Transaction, holder: str) -> None:
-        """Let go of the lease."""
+        """Release the lease."""
         transaction.execute("DELETE FROM lease WHERE work = ? AND holder = ?", (LEASE, holder))
 
     @read
     def open_webhooks(self, transaction: Transaction) -> list[Webhook]:
-        """List all webhooks that have not ended."""
+        """Return all webhooks that have not ended."""
         return [
             _webhook_of(row) for row in transaction.rows(f"{_WEBHOOKS} WHERE webhook.{_IS_OPEN}")
         ]
@@ -226,10 +226,10 @@ class WebhookStore(Store):
         webhook: Webhook,
         deliveries: Sequence[WebhookDelivery],
     ) -> bool:
-        """Keep what came of some tries, in their order, and how the webhook stands after them.
+        """Record deliveries, in order, and the state of the webhook after them.
 
-        False, and nothing is changed, where its owner has changed or deleted it meanwhile, or
-        the holder has lost the lease.
+        :return: false, without a change, if the owner changed or deleted the webhook meanwhile, or
+            the holder lost the lease.
         """
         changes = (
             webhook.position,
@@ -260,7 +260,7 @@ class WebhookStore(Store):
     def note(
         self, transaction: Transaction, webhook_id: WebhookId, delivery: WebhookDelivery
     ) -> None:
-        """Keep what came of a try that changes nothing; nothing happens where it was deleted."""
+        """Record a delivery that changes no state; do nothing if the webhook was deleted."""
         transaction.execute(
             "UPDATE webhook SET attempts = attempts + 1 WHERE id = ?",
             _delivery_values(webhook_id, delivery, 0)[-1:],
@@ -271,7 +271,7 @@ class WebhookStore(Store):
 def _delivery_values(
     webhook_id: WebhookId, delivery: WebhookDelivery, later: int
 ) -> tuple[Value, ...]:
-    """Give the values of a try that so many ``later`` ones came after."""
+    """Return the values of a delivery that ``later`` other deliveries follow."""
     attempt = delivery.attempt
     return (
         later,
@@ -296,7 +296,7 @@ def _filter_of(text: str) -> MessageFilter:
 
 
 def _text_of(wanted: MessageFilter) -> str:
-    """Write what is asked; moments, positions and searches are no part of a webhook's filter."""
+    """Return the filter as JSON, without times, positions and searches."""
     asked = {name: getattr(wanted, name) for name in MessageFilter.__struct_fields__}
     return json.dumps({name: value for name, value in asked.items() if value not in (None, ())})
 
@@ -322,8 +322,8 @@ def _require_room(
     if count + more <= MOST_WEBHOOKS:
         return None
     return TooManyWebhooks(
-        f"an account has at most {MOST_WEBHOOKS} webhooks, with those that alerts of watches go "
-        "to: delete one first"
+        f"an account can have at most {MOST_WEBHOOKS} webhooks, including the receivers of alerts: "
+        "delete one first"
     )
 
 
@@ -350,9 +350,9 @@ _OF_WATCHES = "account_id = ? AND is_of_watches = 1"
 
 
 def add_receivers(transaction: Transaction, receivers: Sequence[Webhook]) -> ExpectedFailure | None:
-    """Add those that alerts of a watch go to, where its account has none of the URL yet.
+    """Add the receivers of a watch's alerts, except those whose URL its account already has.
 
-    The inbox of the account is locked. Gives why they can't be added: then none is.
+    The inbox of the account must be locked. Return why they cannot be added; then none is added.
     """
     same = f"SELECT 1 FROM webhook WHERE {_OF_WATCHES} AND url = ?"
     missing = [one for one in receivers if transaction.row(same, (one.account_id, one.url)) is None]
@@ -365,9 +365,9 @@ def add_receivers(transaction: Transaction, receivers: Sequence[Webhook]) -> Exp
 def delete_receivers(
     transaction: Transaction, account_id: AccountId, named: Callable[[], Collection[str]]
 ) -> None:
-    """Delete those of watches whose URL none of them names any more.
+    """Delete receivers of alerts whose URL no watch names.
 
-    The inbox of the account is locked.
+    The inbox of the account must be locked.
     """
     rows = transaction.rows(f"SELECT id, url FROM webhook WHERE {_OF_WATCHES}", (account_id,))
     kept = named() if rows else ()

@@ -1,1 +1,1 @@
-"""What was found out about domains and lists, as rows."""
+"""The stores of reports and watches, and the local state of a daemon without Redis."""

@@ -1,4 +1,4 @@
-"""What a daemon without Redis has counted and found out: kept in the store, over restarts."""
+"""Rate counters, cached texts and DKIM selectors of a daemon without Redis, in its database."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 COUNTERS_LOCK, SELECTORS_LOCK = 0x6D61_6963, 0x6D61_6973
-"""Works of which one daemon does each at a time: what they write follows from what they read."""
+"""Locks of two jobs whose writes depend on their reads, so that one daemon does them at a time."""
 
 
 class SqlRateCounters(Store):
-    """Fills the port `RateCounters` on any engine: a write for each call, so for what is rare."""
+    """Implements `RateCounters` on any engine. Each call is a write, so use it for rare events."""
 
     def hit(self, *hits: Hit) -> Deferred[list[list[int]]]:
-        """Count requests where no window goes over its limit; gives the counts with them."""
+        """Count requests within all limits; return the counts including them."""
         return self._count(*hits) if any(hit.amount for hit in hits) else self._peek(*hits)
 
     @read
@@ -52,14 +52,14 @@ class SqlRateCounters(Store):
 
 
 class SqlMemory(Store):
-    """Fills the port `Memory` on any engine, for the one daemon that works on it."""
+    """Implements `Memory` on any engine, for the only daemon that uses it."""
 
     def __init__(self, engine: Engine, now: Now) -> None:
         super().__init__(engine)
         self._now = now
 
     def recall(self, name: Key) -> Deferred[str | None]:
-        """Give what is kept under a name."""
+        """Return the text stored under a name, or `None`."""
         return self._recall(name, self._now())
 
     @read
@@ -70,7 +70,7 @@ class SqlMemory(Store):
         return None if row is None else row.text
 
     def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
-        """Keep a text so long, in place of the one that was there."""
+        """Store a text for a number of milliseconds; replaces an earlier one."""
         now = self._now()
         return self._keep(name, text, Instant(now + milliseconds), now)
 
@@ -86,27 +86,27 @@ class SqlMemory(Store):
         )
 
     def claim(self, work: Key, milliseconds: int) -> Deferred[bool]:
-        """Take work on: there is nobody else."""
+        """Return true, since there is no other daemon."""
         return _at_once(True)
 
     def give_up(self, work: Key) -> Deferred[None]:
-        """End a claim early."""
+        """Do nothing, since a claim has no effect."""
         return _at_once(None)
 
 
 def _at_once(result: Result) -> Deferred[Result]:
-    # Here: the writer's process, which takes its work from this module, has no need of Twisted.
+    # Imported here: the writer's process loads this module and does not need Twisted.
     from twisted.internet.defer import succeed
 
     return succeed(result)
 
 
 class SqlSelectors(Store):
-    """Fills the port `SelectorStore` on any engine."""
+    """Implements `SelectorStore` on any engine."""
 
     @write
     def note_selectors(self, transaction: Transaction, pairs: Sequence[tuple[str, str]]) -> bool:
-        """Note domains and selectors, oldest first."""
+        """Record domains and selectors, oldest first."""
         transaction.lock(SELECTORS_LOCK)
         ((newest,),) = transaction.rows("SELECT COALESCE(MAX(number), 0) FROM known_selector")
         numbers = {pair: number for number, pair in enumerate(pairs, newest + 1)}
@@ -118,7 +118,7 @@ class SqlSelectors(Store):
         transaction.execute_over(
             _DROP_OLD, [(domain, KNOWN_SELECTORS) for domain in {*dict(pairs)}]
         )
-        # So many altogether, whichever domains they are of.
+        # The total number is limited, over all domains.
         transaction.execute(
             "DELETE FROM known_selector WHERE number <= "
             "(SELECT number FROM known_selector ORDER BY number DESC LIMIT 1 OFFSET ?)",
@@ -128,7 +128,7 @@ class SqlSelectors(Store):
 
     @read
     def selectors_of(self, transaction: Transaction, domain: str) -> tuple[str, ...]:
-        """Give the selectors of a domain, the newest first."""
+        """Return the selectors of a domain, newest first."""
         rows = transaction.rows(
             "SELECT selector FROM known_selector WHERE domain = ? ORDER BY number DESC",
             (domain,),
@@ -151,20 +151,20 @@ _Counts = dict[tuple[str, str, int], int]
 
 
 def _read_counts(transaction: Transaction, hits: Sequence[Hit]) -> _Counts:
-    """Give the counts of the subjects, by window and its index."""
+    """Return the counts of the subjects, by window and its index."""
     rows = transaction.rows_over(_KNOWN_COUNTS, [(name,) for name in {hit.subject for hit in hits}])
     return {(row.subject, row.window_name, row.window_index): row.requests for row in rows}
 
 
 def _counts_with(known: _Counts, hit: Hit) -> list[int]:
-    """Give the counts as they would be with this hit."""
+    """Return the counts including this hit."""
     return [
         known.get((hit.subject, window.name, index), 0) + hit.amount
         for window, index, _ in hit.windows
     ]
 
 
-# The newest of each of these domains stay.
+# The newest selectors of each of these domains stay.
 _DROP_OLD = """
     WITH changed (domain, kept) AS ({rows})
     DELETE FROM known_selector WHERE (domain, number) IN (

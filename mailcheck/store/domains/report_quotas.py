@@ -1,7 +1,7 @@
-"""How much reports may add to the store of an account, and which domains they may be about.
+"""Quotas for the reports of an account, and the domains that they may be about.
 
-The addresses of reports stand in DNS, so every client on the Internet can send reports. Rows and
-octets are bounded for each account and day, and for each sender within it.
+The addresses of reports are published in DNS, so every client on the Internet can send reports.
+Rows and octets are limited for each account and day, and for each sender within the account.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from mailcheck.store.transactions import value_of
 
 
 class ReportQuota(Struct, frozen=True):
-    """Rows, and octets of them, that reports may add in a day: a report is a row, too."""
+    """Maximum rows and octets that reports may add in a day; a report is a row, too."""
 
     rows: int
     octets: int
 
 
 OF_ACCOUNT = ReportQuota(rows=60_000, octets=48 * 1024 * 1024)
-"""All reports of an account together."""
+"""For all reports of an account together."""
 
 OF_SENDER = ReportQuota(rows=31_000, octets=24 * 1024 * 1024)
-"""Reports that one organization vouches for: a report of the largest size fits."""
+"""For reports of one authenticated organization; a report of the maximum size fits."""
 
 OF_STRANGERS = ReportQuota(rows=2_000, octets=1024 * 1024)
-"""All reports without an authenticated sender: posted ones, and mail without SPF and DKIM."""
+"""For all reports without an authenticated sender: posted ones, and mail without SPF and DKIM."""
 
 MAX_ROWS_OF_ACCOUNT = 1_000_000
-"""Rows that an account has at a time; the owner makes room by deleting reports."""
+"""Maximum rows of an account; its owner makes room by deleting reports."""
 
 ROW_OVERHEAD = 150
-"""Octets of a row beside its texts: digest, numbers and indexes."""
+"""Octets of a row in addition to its texts: digest, numbers and indexes."""
 
 MOST_UNWATCHED = 5
 """Maximum number of domains whose reports are counted without a watch, in order of arrival."""
@@ -52,7 +52,7 @@ class Outcome(Enum):
     KEPT = "kept"
     OVER_QUOTA = "over-quota"
     FOREIGN = "foreign"
-    """It is about a domain that the account neither watches nor owns."""
+    """The report is about a domain that the account neither watches nor owns."""
 
 
 class Admission(Enum):
@@ -62,16 +62,16 @@ class Admission(Enum):
     LISTED = "listed"
     """The report in the list of reports, without its rows."""
     REPEATED = "repeated"
-    """Like `LISTED`: the same report was counted before, and its rows with it."""
+    """Like `LISTED`: the same report was counted before, with its rows."""
     NOTHING = "nothing"
 
 
 class Claim(Struct, frozen=True):
-    """The room that a report asks for.
+    """The room that a report needs.
 
-    ``day`` is when the day of its arrival begins. ``sender`` is the organization that vouches
-    for it, empty without one. ``octets`` includes ``listed_octets``, the size of its entry in
-    the list of reports.
+    ``day`` is the start of the day of its arrival. ``sender`` is the organization that
+    authenticates it, or empty. ``octets`` includes ``listed_octets``, the size of its entry in the
+    list of reports.
     """
 
     report: ReceiverReport
@@ -83,12 +83,12 @@ class Claim(Struct, frozen=True):
 
     @property
     def quota(self) -> ReportQuota:
-        """The quota of the sender for a day."""
+        """The daily quota of the sender."""
         return OF_SENDER if self.sender else OF_STRANGERS
 
 
 class Tally(Struct, frozen=True):
-    """Reports of one sender and day with one outcome; ``domain`` is that of the last one."""
+    """Reports of one sender and day with one outcome; ``domain`` is that of the last report."""
 
     day: Instant
     sender: str
@@ -100,7 +100,7 @@ class Tally(Struct, frozen=True):
 
 
 class ReportDomains:
-    """The domains that an account watches, and the domains that it has counted reports about."""
+    """The domains that an account watches, and the domains with counted reports."""
 
     def __init__(self, watched: Collection[str], counted: Collection[str]) -> None:
         self._watched = frozenset(watched)
@@ -108,11 +108,11 @@ class ReportDomains:
         self._unwatched = sum(not self._is_watched(one) for one in self._counted)
 
     def take(self, domain: str) -> bool:
-        """Return whether reports about a domain are to be counted, and remember that it has some.
+        """Return whether reports about a domain are counted, and record that it has some.
 
-        The account watches the domain or one above it, or reports about it were counted before.
-        Without a watch the first few organizational domains are taken, never domains below them:
-        a zone has as many of these as a stranger wants.
+        They are counted if the account watches the domain or one above it, or if it has counted
+        reports already. Without a watch the first few organizational domains are accepted, but no
+        domains below them: a zone has as many of these as a stranger wants.
         """
         if domain in self._counted or self._is_watched(domain):
             return True
@@ -129,15 +129,15 @@ class ReportDomains:
 
 
 def measure(texts: Sequence[str]) -> int:
-    """Return the octets that a row with these texts takes."""
+    """Return the octets of a row with these texts."""
     return ROW_OVERHEAD + sum(len(text.encode()) for text in texts)
 
 
 MOST_SENDERS = 100
-"""Senders whose refused reports have a row of their own in a day; all others share one row."""
+"""Maximum senders with a row of their own for rejected reports in a day; others share one row."""
 
 MOST_DOMAINS = 1_000
-"""Domains of either kind of report that are read: far more than are taken without a watch."""
+"""Maximum domains read for each kind of report: far more than are accepted without a watch."""
 
 _ADD = """
     INSERT INTO report_tally (
@@ -168,7 +168,7 @@ _REFUSED = """
     ORDER BY day DESC, reports DESC, sender LIMIT ?
 """
 
-# The first row of each domain is found by the key: the rows between are not read.
+# The key finds the first row of each domain, so the rows between are not read.
 _COUNTED = """
     WITH RECURSIVE found (domain) AS (
         SELECT MIN(domain) FROM report_count WHERE account_id = ? AND kind = ?
@@ -181,7 +181,7 @@ _COUNTED = """
     SELECT domain FROM found WHERE domain IS NOT NULL LIMIT ?
 """
 
-# A posted report has a reason, an authenticated report has none: neither is a copy of the other.
+# Only a posted report has a reason, so it is never a copy of an authenticated report.
 IS_COUNTED = """
     SELECT 1 FROM receiver_report WHERE account_id = ? AND kind = ? AND domain = ?
     AND reporter = ? AND report_key = ? AND reason = ? AND state = 'counted'
@@ -201,18 +201,18 @@ def domains_of(transaction: Transaction, account_id: AccountId) -> ReportDomains
 
 
 def refused(transaction: Transaction, account_id: AccountId, limit: int) -> list[Tally]:
-    """List the tallies of refused reports, the newest days first."""
+    """Return the tallies of rejected reports, newest days first."""
     return [value_of(Tally, row) for row in transaction.rows(_REFUSED, (account_id, limit))]
 
 
 def add_tally(transaction: Transaction, account_id: AccountId, tally: Tally) -> None:
-    """Count reports that were not kept."""
+    """Count reports that were not stored."""
     lock_inboxes(transaction, (account_id,))
     _add(transaction, account_id, tally)
 
 
 def admit(transaction: Transaction, claim: Claim) -> Admission:
-    """Return how much of a report may be stored, and count that against the quotas."""
+    """Return how much of a report may be stored, and count it against the quotas."""
     report, account_id = claim.report, claim.report.account_id
     lock_inboxes(transaction, (account_id,))
     keys = (
@@ -240,7 +240,7 @@ def admit(transaction: Transaction, claim: Claim) -> Admission:
 
 
 def _has_room(transaction: Transaction, claim: Claim, rows: int, octets: int) -> bool:
-    """Return whether the quotas of the account and of the sender have room for a claim."""
+    """Return whether the quotas of the account and of the sender have room."""
     day = (claim.report.account_id, claim.day)
     for quota, condition, values in (
         (OF_ACCOUNT, "", day),
@@ -269,7 +269,7 @@ def _add(transaction: Transaction, account_id: AccountId, tally: Tally) -> None:
 
 
 def forget_tallies(transaction: Transaction, oldest: Instant, limit: int) -> int:
-    """Delete tallies of days that are too old; return how many."""
+    """Delete tallies of old days; return their number."""
     return transaction.execute(
         "DELETE FROM report_tally WHERE (account_id, outcome, day, sender) IN ("
         "SELECT account_id, outcome, day, sender FROM report_tally WHERE day <= ? LIMIT ?)",

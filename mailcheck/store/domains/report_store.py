@@ -1,4 +1,4 @@
-"""Reports of receivers in the store: taken in, read by lease, counted, forgotten."""
+"""The store of reports: add, claim for reading, count, and delete."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ from mailcheck.store.transactions import (
 
 
 class WaitingReport(Struct, frozen=True):
-    """A report that is the holder's to read: it came by ``mail``, or was posted as ``body``.
+    """A report claimed for reading: it arrived as ``mail`` or was posted as ``body``.
 
-    ``attempts`` counts this one too.
+    ``attempts`` includes this one.
     """
 
     id: ReportId
@@ -73,7 +73,7 @@ class WaitingReport(Struct, frozen=True):
 
 
 class CountedRow(Struct, frozen=True):
-    """A row to be counted: ``digest`` tells it from all others, ``result`` is its JSON."""
+    """A row to count. ``digest`` is unique, ``result`` is JSON."""
 
     account_id: AccountId
     kind: ReportKind
@@ -86,7 +86,7 @@ class CountedRow(Struct, frozen=True):
 
 
 class SumOfRows(Struct, frozen=True):
-    """Equal rows of one reporter over some days."""
+    """The sum of equal rows of one reporter over a period."""
 
     reporter: str
     result: str
@@ -96,7 +96,7 @@ class SumOfRows(Struct, frozen=True):
 
 
 class TlsRows(Struct, frozen=True):
-    """Sessions with one result, of all reporters; ``reporters`` are the largest of them."""
+    """Sessions with one result, of all reporters; ``reporters`` are the largest ones."""
 
     result: str
     amount: int
@@ -105,7 +105,7 @@ class TlsRows(Struct, frozen=True):
 
 
 class TlsSource(Struct, frozen=True):
-    """All sessions that one reporter reported."""
+    """All sessions in the reports of one reporter."""
 
     reporter: str
     successful: int
@@ -133,7 +133,7 @@ class ReportSource(Struct, frozen=True):
 
 
 class ReportedDomain(Struct, frozen=True):
-    """A domain that reports were counted about; ``policy`` is the one found last."""
+    """A domain with counted reports; ``policy`` is the one found last."""
 
     kind: ReportKind
     domain: str
@@ -145,7 +145,7 @@ class ReportedDomain(Struct, frozen=True):
 
 
 class ReportPage(Struct, frozen=True):
-    """A page of reports, newest first; ``total`` counts all there are."""
+    """A page of reports, newest first; ``total`` counts all reports."""
 
     entries: tuple[ReceiverReport, ...]
     total: int
@@ -160,11 +160,11 @@ class Removed(Struct, frozen=True):
 
 _FACTS = f"{columns_of(ReceiverReport, 'receiver_report', 'report_id')}, report_key AS report_id"
 
-# Each account's first, then each one's second, those under way counted: who sends a thousand
-# reports does not hold up another's one.
+# The first report of each account comes first, then the second ones; reports in progress count. A
+# sender of a thousand reports thus does not delay the one of another account.
 _IS_FREE = "(lease_until IS NULL OR lease_until <= ?)"
 
-# ``{busy}`` chooses the accounts.
+# ``{busy}`` excludes accounts.
 _WAITING = f"""
     SELECT id FROM (
         SELECT id, lease_until, received_at, ROW_NUMBER() OVER (
@@ -196,9 +196,9 @@ _COUNT = """
 
 
 def _sum(column: str) -> str:
-    """Return SQL that adds up a column, counting no report with more than it may claim.
+    """Return SQL that sums a column; each report counts at most its maximum.
 
-    The sum cannot overflow: SQLite fails the query where it does, PostgreSQL the conversion.
+    The sum cannot overflow, which would fail the query in SQLite and the conversion in PostgreSQL.
     """
     return f"CAST(SUM(CASE WHEN {column} < {MAX_SUM} THEN {column} ELSE {MAX_SUM} END) AS BIGINT)"
 
@@ -266,7 +266,7 @@ class ReportStore(Store):
     ) -> InboxFull | None:
         """Add a waiting report that was posted.
 
-        :raises InboxFull: the account holds as many as it may.
+        :raises InboxFull: the account has the maximum of waiting reports.
         """
         lock_inboxes(transaction, (report.account_id,))
         if is_full(transaction, report.account_id):
@@ -278,7 +278,7 @@ class ReportStore(Store):
     def claim(
         self, transaction: Transaction, lease: Lease, now: Instant, busy: Collection[AccountId] = ()
     ) -> WaitingReport | None:
-        """Claim the report that has waited longest and that is not being read, accounts in turn.
+        """Claim the waiting report that has waited longest; accounts take turns.
 
         :param busy: accounts whose reports are left waiting.
         """
@@ -301,7 +301,7 @@ class ReportStore(Store):
 
     @write
     def count(self, transaction: Transaction, rows: Sequence[CountedRow]) -> None:
-        """Count rows; those that are counted already change nothing."""
+        """Count rows; rows that are already counted change nothing."""
         transaction.execute_over(_COUNT, tuple(map(_count_values, rows)))
 
     @read
@@ -313,7 +313,7 @@ class ReportStore(Store):
         domain: str,
         day: Instant,
     ) -> int:
-        """Say how many different rows a day has."""
+        """Return the number of different rows of a day."""
         sql = (
             "SELECT COUNT(*) FROM report_count "
             "WHERE account_id = ? AND kind = ? AND domain = ? AND day = ?"
@@ -322,12 +322,12 @@ class ReportStore(Store):
 
     @read
     def domains_of(self, transaction: Transaction, account_id: AccountId) -> ReportDomains:
-        """Return the domains that an account watches, and those reports were counted about."""
+        """Return the domains that an account watches, and the domains with counted reports."""
         return domains_of(transaction, account_id)
 
     @read
     def count_all_rows(self, transaction: Transaction, account_id: AccountId, limit: int) -> int:
-        """Count the rows that an account has, up to a limit."""
+        """Count the rows of an account, up to a limit."""
         sql = (
             "SELECT COUNT(*) FROM (SELECT 1 FROM report_count WHERE account_id = ? LIMIT ?) AS one"
         )
@@ -335,17 +335,17 @@ class ReportStore(Store):
 
     @inbox_write(lambda _, claim: (claim.report.account_id,))
     def admit(self, transaction: Transaction, claim: Claim) -> Admission:
-        """Return how much of a report may be stored, and count that against the quotas."""
+        """Return how much of a report may be stored, and count it against the quotas."""
         return admit(transaction, claim)
 
     @inbox_write(lambda _, account_id, *others: (account_id,))
     def tally(self, transaction: Transaction, account_id: AccountId, tally: Tally) -> None:
-        """Count reports that were not kept."""
+        """Count reports that were not stored."""
         add_tally(transaction, account_id, tally)
 
     @read
     def refused(self, transaction: Transaction, account_id: AccountId, limit: int) -> list[Tally]:
-        """List the tallies of reports that were not kept, the newest days first."""
+        """Return the tallies of rejected reports, newest days first."""
         return refused(transaction, account_id, limit)
 
     @inbox_write(lambda _, report_id, holder, found: {one.account_id for one in found})
@@ -356,11 +356,11 @@ class ReportStore(Store):
         holder: str,
         found: Sequence[ReceiverReport],
     ) -> bool:
-        """Put what was read in the place of the report that waited, of the one who holds it.
+        """Replace a waiting report of the holder by the reports that were read from it.
 
-        One that is counted already becomes repeated.
+        A report that is already counted becomes repeated.
         """
-        # Two daemons that finish the same report see each other.
+        # Two daemons that finish the same report must see each other.
         lock_inboxes(transaction, {one.account_id for one in found})
         gone = transaction.rows(
             "DELETE FROM receiver_report WHERE id = ? AND state = 'waiting' AND lease_holder = ? "
@@ -394,7 +394,7 @@ class ReportStore(Store):
     def postpone(
         self, transaction: Transaction, report_id: ReportId, holder: str, retry_at: Instant
     ) -> None:
-        """Let go of a report until a moment."""
+        """Release a report until a given time."""
         transaction.execute(
             "UPDATE receiver_report SET lease_holder = NULL, lease_until = ? "
             "WHERE id = ? AND lease_holder = ?",
@@ -403,7 +403,7 @@ class ReportStore(Store):
 
     @write
     def release(self, transaction: Transaction, holder: str) -> None:
-        """Let go of all that a holder has; it counts as not begun."""
+        """Release all reports of a holder, without counting the attempts."""
         transaction.execute(
             "UPDATE receiver_report SET lease_holder = NULL, lease_until = NULL, "
             "attempts = attempts - 1 WHERE state = 'waiting' AND lease_holder = ?",
@@ -414,7 +414,7 @@ class ReportStore(Store):
     def of_account(
         self, transaction: Transaction, account_id: AccountId, limit: int, offset: int
     ) -> ReportPage:
-        """List the reports of an account, newest first."""
+        """Return a page of the reports of an account, newest first."""
         sql = (
             f"SELECT {_FACTS} FROM receiver_report WHERE account_id = ? "
             "ORDER BY received_at DESC, id DESC LIMIT ? OFFSET ?"
@@ -429,7 +429,7 @@ class ReportStore(Store):
     def domains(
         self, transaction: Transaction, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
     ) -> list[ReportedDomain]:
-        """List the domains that reports were counted about, those with most messages first."""
+        """Return the domains with counted reports, most messages first."""
         found = []
         for row in transaction.rows(_DOMAINS, (account_id, limit)):
             policy = _newest_policy(transaction, account_id, row.kind, row.domain)
@@ -440,14 +440,14 @@ class ReportStore(Store):
     def sources(
         self, transaction: Transaction, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
     ) -> list[ReportSource]:
-        """List the reporters of counted reports, those with most messages first."""
+        """Return the reporters of counted reports, most messages first."""
         return [
             value_of(ReportSource, row) for row in transaction.rows(_SOURCES, (account_id, limit))
         ]
 
     @read
     def policy(self, transaction: Transaction, account_id: AccountId, domain: str) -> str:
-        """Return the DMARC policy that receivers found last; empty if none was reported."""
+        """Return the DMARC policy that receivers found last, or an empty string."""
         kind = ReportKind.DMARC.value
         return _newest_policy(transaction, account_id, kind, domain)
 
@@ -461,7 +461,7 @@ class ReportStore(Store):
         limit: int,
         offset: int,
     ) -> TlsPage:
-        """Sum up the TLS sessions since a day: failures first, then those with most sessions."""
+        """Sum the TLS sessions since a day: failures first, then most sessions first."""
         return _tls_page(transaction, (account_id, domain, since), limit, offset)
 
     @read
@@ -474,7 +474,7 @@ class ReportStore(Store):
         since: Instant,
         limit: int,
     ) -> list[SumOfRows]:
-        """Sum up what was counted since a day, the largest first."""
+        """Sum the counted rows since a day, largest first."""
         return [
             value_of(SumOfRows, row)
             for row in transaction.rows(_SUMS, (account_id, kind.value, domain, since, limit))
@@ -500,7 +500,7 @@ class ReportStore(Store):
     ) -> Removed:
         """Delete at most ``limit`` rows and reports of a selection, rows first.
 
-        A report that is being read stays.
+        A report that is being read is not deleted.
         """
         lock_inboxes(transaction, (account_id,))
         shared_now = now + transaction.clock_offset()
@@ -517,7 +517,7 @@ class ReportStore(Store):
     @frees_space
     @write
     def forget(self, transaction: Transaction, now: Instant, limit: int) -> int:
-        """Delete what is older than it is kept; gives how many rows that were, of each kind."""
+        """Delete data past its retention; return the largest number of rows of one kind."""
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         oldest = Instant(now - REPORTS_KEPT)
@@ -592,7 +592,7 @@ _MAY_KEEP = """
 def _mail_to_keep(
     transaction: Transaction, delivery_id: str | None, account_id: AccountId
 ) -> str | None:
-    """Give the mail of a report that is not counted, where there is room for it."""
+    """Return the mail of a report that is not counted, if there is room for it, or `None`."""
     values = (delivery_id, MAX_RAW_SIZE, MAX_RAW, account_id)
     return None if transaction.row(_MAY_KEEP, values) is None else delivery_id
 
@@ -654,7 +654,7 @@ def _remove_counts(
 def _remove_counts_of_report(
     transaction: Transaction, account_id: AccountId, report_id: ReportId, limit: int
 ) -> int:
-    """Delete the rows that a report counts, found by their digests."""
+    """Delete the rows of a report, found by their digests."""
     told = transaction.row(
         f"SELECT {_FACTS} FROM receiver_report "
         "WHERE account_id = ? AND id = ? AND state = 'counted'",
@@ -675,7 +675,7 @@ def _remove_counts_of_report(
 
 
 EXPIRY_LOCK = 0x6D61_6972
-"""The work of forgetting reports: of several daemons one does it at a time."""
+"""Lock for deleting old reports, which one daemon does at a time."""
 
 _OLD_REPORTS = """
     DELETE FROM receiver_report WHERE id IN (

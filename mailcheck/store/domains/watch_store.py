@@ -1,4 +1,4 @@
-"""Watches: what is watched, by whom it is run, what changed, and the alerts."""
+"""The store of watches: settings, claims of due runs, changes, scores and alerts."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from mailcheck.store.transactions import (
 
 
 class WatchPage(NamedTuple):
-    """Some watches of an account, and how many it has."""
+    """A page of the watches of an account, and the number of all."""
 
     watches: list[Watch]
     total: int
 
 
 class RunRecord(Struct, frozen=True):
-    """What came of a run, to be kept; ``raised`` are problems with the ids of alerts for them."""
+    """The result of a run to be stored; ``raised`` are problems with ids for their alerts."""
 
     watch: Watch
     at: Instant
@@ -64,7 +64,7 @@ class RunRecord(Struct, frozen=True):
 
 
 class History(Struct, frozen=True):
-    """Changes and scores, oldest first; ``is_cut``: there are older changes within the time."""
+    """Changes and scores, oldest first. ``is_cut``: older changes of the period are left out."""
 
     changes: tuple[WatchChange, ...]
     scores: tuple[WatchScore, ...]
@@ -72,9 +72,9 @@ class History(Struct, frozen=True):
 
 
 class PendingAlert(Struct, frozen=True):
-    """An alert that its owner is to be told of, or of its end, and the name of their inbox.
+    """An alert whose start or end is to be sent to the owner, and the name of the owner's inbox.
 
-    ``alert_to`` are the URLs of the others who are told.
+    ``alert_to`` are the URLs of further receivers.
     """
 
     mailbox_name: str
@@ -100,7 +100,7 @@ _DUE = f"""
 
 _CLAIM = f"UPDATE watch SET holder = ?, held_until = ? WHERE id = ? AND {_IS_FREE}"
 
-# Where its owner has changed the interval meanwhile, that holds.
+# An interval that the owner has changed meanwhile takes precedence.
 _RECORD = """
     UPDATE watch SET last_run_at = ?, state = ?, changes = changes + ?, problem_count = ?,
     next_run_at = CASE WHEN next_run_at = ? THEN ? ELSE next_run_at END,
@@ -132,36 +132,36 @@ _OLD = (
     ("watch_score", "watch_id, number", "at < ?"),
     ("watch_alert", "id", "ended_at < ?"),
 )
-"""Tables, the columns that name a row, and which rows are forgotten."""
+"""Tables, the key columns of their rows, and the condition of old rows."""
 
 EXPIRY_LOCK = 0x6D61_6977
-"""The work of forgetting: of several daemons one does it at a time."""
+"""Lock for deleting old data, which one daemon does at a time."""
 
 
 class WatchStore(Store):
-    """Watches, what changed, and alerts."""
+    """Watches, changes and alerts."""
 
     @inbox_write(lambda _, watch, *others: (watch.account_id,))
     def add(
         self, transaction: Transaction, watch: Watch, receivers: Sequence[Webhook] = ()
     ) -> Watch | ExpectedFailure:
-        """Add one, and of those that its alerts go to all that its account does not have yet.
+        """Add a watch, and those receivers of its alerts that its account does not have yet.
 
-        :raises TooManyWatches: the account has as many as it may.
-        :raises TooManyWebhooks: it has as many receivers as it may.
-        :raises WatchExists: it watches this already.
+        :raises TooManyWatches: the account has the maximum number.
+        :raises TooManyWebhooks: the account has the maximum number of receivers.
+        :raises WatchExists: the account already watches the target.
         """
         account_id = watch.account_id
-        # Two that are added at a time see each other.
+        # Two concurrent additions must see each other.
         lock_inboxes(transaction, (account_id,))
         if _count(transaction, account_id) >= MOST_WATCHES:
             return TooManyWatches(
-                f"an account has at most {MOST_WATCHES} watches: delete one first"
+                f"an account can have at most {MOST_WATCHES} watches: delete one first"
             )
         same = "SELECT id FROM watch WHERE account_id = ? AND target = ?"
         row = transaction.row(same, (account_id, watch.target))
         if row is not None:
-            return WatchExists(f"{watch.target} is watched already, by {row.id}")
+            return WatchExists(f"{watch.target} is already watched by {row.id}")
         failure = add_receivers(transaction, receivers)
         if failure is not None:
             return failure
@@ -184,7 +184,7 @@ class WatchStore(Store):
     def of_account(
         self, transaction: Transaction, account_id: AccountId, limit: int, offset: int = 0
     ) -> WatchPage:
-        """List the watches of an account by their targets; without their states."""
+        """Return a page of the watches of an account by target, without their states."""
         rows = transaction.rows(_OF_ACCOUNT, (account_id, limit, offset))
         return WatchPage(list(map(_watch_of, rows)), _count(transaction, account_id))
 
@@ -192,7 +192,7 @@ class WatchStore(Store):
     def find(
         self, transaction: Transaction, account_id: AccountId, watch_id: WatchId
     ) -> Watch | None:
-        """Find a watch of an account."""
+        """Return a watch of an account, or `None`."""
         return _find(transaction, account_id, watch_id)
 
     @inbox_write(lambda _, account_id, *others: (account_id,))
@@ -205,11 +205,11 @@ class WatchStore(Store):
         next_run_at: Instant,
         receivers: Sequence[Webhook] = (),
     ) -> Watch | ExpectedFailure | None:
-        """Let its owner choose otherwise; nothing where there is none.
+        """Change the settings of a watch; return `None` if there is none.
 
-        Receivers of alerts are added as with a watch; those that no watch names any more go.
+        Receivers of alerts are added as in `add`. Receivers that no watch names are deleted.
 
-        :raises TooManyWebhooks: the account has as many receivers as it may.
+        :raises TooManyWebhooks: the account has the maximum number of receivers.
         """
         lock_inboxes(transaction, (account_id,))
         if _find(transaction, account_id, watch_id) is None:
@@ -228,9 +228,9 @@ class WatchStore(Store):
     @frees_space
     @inbox_write(lambda _, account_id, *others: (account_id,))
     def delete(self, transaction: Transaction, account_id: AccountId, watch_id: WatchId) -> bool:
-        """Delete a watch with all that was kept of it; false where there is none.
+        """Delete a watch with all its data; return false if there is none.
 
-        Receivers of alerts that no other watch names go with it.
+        Receivers of alerts that no other watch names are deleted, too.
         """
         lock_inboxes(transaction, (account_id,))
         if not transaction.execute(
@@ -244,9 +244,9 @@ class WatchStore(Store):
     def claim(
         self, transaction: Transaction, holder: str, now: Instant, milliseconds: int, limit: int
     ) -> list[Watch]:
-        """Take so many watches that are due, those that wait longest first, for so long.
+        """Claim at most ``limit`` due watches, the longest overdue first.
 
-        None that another holder has taken, as long as that lasts.
+        Watches that another holder has claimed are skipped until its claim ends.
         """
         shared_now = now + transaction.clock_offset()
         taken = [
@@ -269,7 +269,7 @@ class WatchStore(Store):
         now: Instant,
         milliseconds: int,
     ) -> Watch | None:
-        """Take one, due or not; nothing where it is taken, or there is none."""
+        """Claim a watch, due or not; return `None` if it is claimed or does not exist."""
         shared_now = now + transaction.clock_offset()
         watch = _find(transaction, account_id, watch_id)
         if watch is None or not transaction.execute(
@@ -280,7 +280,7 @@ class WatchStore(Store):
 
     @write
     def release(self, transaction: Transaction, holder: str) -> None:
-        """Let go of all that a holder has taken; they are due as before."""
+        """Release all watches of a holder; they stay due."""
         transaction.execute(
             "UPDATE watch SET holder = NULL, held_until = NULL WHERE holder = ?", (holder,)
         )
@@ -289,7 +289,7 @@ class WatchStore(Store):
     def postpone(
         self, transaction: Transaction, holder: str, watch_id: WatchId, until: Instant
     ) -> None:
-        """Let go of one that could not be run."""
+        """Release a watch that could not be run until a given time."""
         transaction.execute(
             "UPDATE watch SET next_run_at = ?, holder = NULL, held_until = NULL "
             "WHERE id = ? AND holder = ?",
@@ -298,9 +298,9 @@ class WatchStore(Store):
 
     @write
     def record(self, transaction: Transaction, holder: str, recorded: RunRecord) -> bool:
-        """Keep what came of a run, and let go of its watch.
+        """Store the result of a run, and release its watch.
 
-        False, and nothing is changed, where the holder has it no more, or it was deleted.
+        :return: false, without a change, if the holder lost the claim or the watch was deleted.
         """
         watch = recorded.watch
         numbers = len(recorded.changes) + (recorded.score is not None)
@@ -327,7 +327,7 @@ class WatchStore(Store):
     def history(
         self, transaction: Transaction, watch_id: WatchId, since: Instant, limit: int
     ) -> History:
-        """Give what was kept since a moment: of changes the newest ones."""
+        """Return the changes and scores since a time; of the changes, the newest ones."""
         rows = transaction.rows(
             "SELECT at, topic, name, value_before AS before, value_after AS after, sentence, "
             "severity FROM watch_change "
@@ -352,7 +352,7 @@ class WatchStore(Store):
     def alerts(
         self, transaction: Transaction, account_id: AccountId, watch_id: WatchId, limit: int
     ) -> list[Alert]:
-        """List the alerts of a watch: those that are open first, then the newest."""
+        """Return the alerts of a watch: open ones first, then the newest."""
         sql = f"{_ALERTS} WHERE account_id = ? AND watch_id = ? ORDER BY {_OPEN_FIRST} LIMIT ?"
         return [
             value_of(Alert, row) for row in transaction.rows(sql, (account_id, watch_id, limit))
@@ -362,7 +362,7 @@ class WatchStore(Store):
     def open_alerts(
         self, transaction: Transaction, account_id: AccountId, limit: int
     ) -> list[Alert]:
-        """List the open alerts of an account, the newest first."""
+        """Return the open alerts of an account, newest first."""
         sql = f"{_ALERTS} WHERE account_id = ? AND ended_at IS NULL ORDER BY {_OPEN_FIRST} LIMIT ?"
         return [value_of(Alert, row) for row in transaction.rows(sql, (account_id, limit))]
 
@@ -375,7 +375,7 @@ class WatchStore(Store):
         alert_id: AlertId,
         now: Instant,
     ) -> Alert | None:
-        """Note that its owner knows: that it is open is told no more. Nothing without such one."""
+        """Record that the owner knows of an alert, and send it no more; `None` if it is missing."""
         transaction.execute(
             "UPDATE watch_alert SET acknowledged_at = COALESCE(acknowledged_at, ?), "
             "is_untold = CASE WHEN ended_at IS NULL THEN 0 ELSE is_untold END "
@@ -390,7 +390,7 @@ class WatchStore(Store):
 
     @read
     def pending_alerts(self, transaction: Transaction, limit: int) -> list[PendingAlert]:
-        """List alerts of which there is something to tell, oldest first."""
+        """Return alerts whose start or end is not sent yet, oldest first."""
         return [
             PendingAlert(row.mailbox_name, chosen.quiet, value_of(Alert, row), chosen.alert_to)
             for row in transaction.rows(_PENDING_ALERTS, (limit,))
@@ -399,14 +399,14 @@ class WatchStore(Store):
 
     @write
     def mark_alerts_sent(self, transaction: Transaction, alerts: Sequence[Alert]) -> None:
-        """Note that all was told of alerts as they are here; what came since is still to tell."""
+        """Record that these alerts were sent; later changes of them are still to be sent."""
         told = [(alert.id, alert.severity, alert.ended_at or 0) for alert in alerts]
         transaction.execute_many(_MARK_SENT, told)
 
     @frees_space
     @write
     def forget(self, transaction: Transaction, before: Instant, limit: int) -> int:
-        """Delete at most so many changes, scores and ended alerts from before a moment."""
+        """Delete at most ``limit`` changes, scores and ended alerts from before a time."""
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         before, limit = (before, limit)
