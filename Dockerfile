@@ -23,10 +23,12 @@ RUN test -z "$PACKAGES" || { \
     }
 RUN useradd --system --user-group --uid 10001 --home-dir /var/lib/mailcheck --no-create-home mailcheck
 RUN install --directory --owner=10001 --group=10001 --mode=0700 /var/lib/mailcheck
+COPY requirements.lock /wheels/
 COPY --from=build /wheels /wheels
 # Twisted lists its plugins once, while the files may still be written.
 RUN python -m venv /opt/mailcheck && \
-    /opt/mailcheck/bin/pip install /wheels/*.whl && \
+    /opt/mailcheck/bin/pip install --require-hashes --requirement /wheels/requirements.lock && \
+    /opt/mailcheck/bin/pip install --no-deps /wheels/*.whl && \
     /opt/mailcheck/bin/twistd --help > /dev/null
 
 # Inside it listens everywhere: what of that can be reached is said where the container is started.

@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What tests are run with, got at the same time: packages, and servers and clients of others.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
-.PHONY: run cluster test interop fast coverage soak pictures docs wheel reference test-needs interop-needs mcp-clients lint types format clean
+.PHONY: run cluster test interop fast coverage soak pictures docs wheel lock sbom audit reference test-needs interop-needs mcp-clients lint types format clean
 
 ## run: start the daemon, ready to receive mail, and say what to do next
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -106,6 +106,21 @@ wheel: docs
 	rm -rf build/lib build/bdist.* dist/mailcheck_daemon-*.whl
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir=dist .
 
+## lock: pin each dependency with its hashes in requirements.lock, after a change of setup.cfg
+lock: $(VENV)/installed-release
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	    --output-file requirements.lock setup.cfg
+
+## sbom: write the software bill of materials (CycloneDX) of requirements.lock to dist/
+sbom: $(VENV)/installed-release
+	@mkdir -p dist
+	$(BIN)/cyclonedx-py requirements --output-reproducible --output-file dist/sbom.json requirements.lock
+
+## audit: look up the versions of requirements.lock in the database of known vulnerabilities
+audit: $(VENV)/installed-release
+	$(BIN)/pip-audit --disable-pip --require-hashes --strict --requirement requirements.lock
+
 ## reference: write docs/reference/ anew, from the code
 reference: $(VENV)/installed-test
 	$(BIN)/python -m tests.docs.reference
@@ -126,6 +141,10 @@ $(VENV)/installed-test: $(VENV)/installed
 
 $(VENV)/installed-docs: $(VENV)/installed
 	$(BIN)/pip install --quiet --editable '.[docs]'
+	@touch $@
+
+$(VENV)/installed-release: $(VENV)/installed
+	$(BIN)/pip install --quiet --editable '.[release]'
 	@touch $@
 
 ## lint: style, one spelling of it, and the layers that imports keep to

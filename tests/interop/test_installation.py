@@ -37,7 +37,7 @@ CHECKOUT = Path(__file__).parents[2]
 FOLDERS = ("docs", "etc", "systemd", "mailcheck", "twisted")
 FILES = (
     *("setup.cfg", "pyproject.toml", "MANIFEST.in", "README.md", "NEWS.md", "LICENSE"),
-    *("Dockerfile", ".dockerignore", "compose.yaml"),
+    *("Dockerfile", ".dockerignore", "compose.yaml", "requirements.lock"),
 )
 MADE = {"PKG-INFO", "mailcheck_daemon.egg-info"}
 CLIENTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
@@ -207,7 +207,7 @@ def test_version(image: Image) -> None:
     setup.read(CHECKOUT / "setup.cfg")
     version = setup["metadata"]["version"]
     assert image.run("mailcheck", "--version").stdout == f"mailcheck {version}\n"
-    [wheel] = image.path("/wheels").iterdir()
+    [wheel] = image.path("/wheels").glob("*.whl")
     assert wheel.name == f"mailcheck_daemon-{version}-py3-none-any.whl"
 
 

@@ -113,7 +113,9 @@ def _copy(image: Image, text: str, sources: Path) -> None:
     if origins[0].startswith("--from="):
         assert origins[1:] == [target]  # it lies there already: the stages share a folder
         return
-    folder = image.path(image.folder) / target
+    folder = image.path(os.path.join(image.folder, target))  # noqa: PTH118
+    if target.endswith("/"):
+        folder.mkdir(parents=True, exist_ok=True)
     for origin in origins:
         if (sources / origin).is_dir():
             shutil.copytree(sources / origin, folder)
