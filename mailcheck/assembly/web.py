@@ -27,18 +27,18 @@ from mailcheck.web.api.report_routes import ReportRoutes
 from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
 from mailcheck.web.api.watch_routes import WatchRoutes
 from mailcheck.web.api.webhook_routes import WebhookRoutes
+from mailcheck.web.dashboard.access_control import PageAccess
 from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
 from mailcheck.web.dashboard.accounts.pages import AccountPages, ServerNames, SignInPages
 from mailcheck.web.dashboard.accounts.webhook_pages import WebhookPages
-from mailcheck.web.dashboard.admission import Admission
 from mailcheck.web.dashboard.api_reference.pages import AnswerPages, ApiPages
 from mailcheck.web.dashboard.application import Dashboard
 from mailcheck.web.dashboard.deliverability.history import ComparisonPages
 from mailcheck.web.dashboard.deliverability.live import DeliverabilityLivePages
-from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
 from mailcheck.web.dashboard.deliverability.pages import DeliverabilityPages
 from mailcheck.web.dashboard.deliverability.preflight import PreflightPages
+from mailcheck.web.dashboard.deliverability.report_mail import ReportMail
 from mailcheck.web.dashboard.deliverability.report_pages import ReportFiles, ReportPages
 from mailcheck.web.dashboard.domains.blocklist_pages import BlocklistPages
 from mailcheck.web.dashboard.domains.pages import DomainPages
@@ -90,7 +90,7 @@ def build_web(daemon: Daemon) -> BoundedSite:
         *ApiPages(description, answers.shown, renderer).pages(),
         *answers.pages(),
     ]
-    admission = Admission(accounts.sessions, urls, addresses, time_and_chance)
+    admission = PageAccess(accounts.sessions, urls, addresses, time_and_chance)
     return BoundedSite(
         Root(
             Api(access, routes, description, urls, runtime.now).resource(),
@@ -216,7 +216,7 @@ def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
 def _test_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[Page]:
     config, tests, progress = daemon.runtime.config, daemon.tests, daemon.scoring.progress
     operations, domain, budget = tests.operations, config.inbox.domain, daemon.accounts.checks
-    mail = MailOfReport(MailOfTest(tests.store, daemon.mail.loader.complete), show)
+    mail = ReportMail(MailOfTest(tests.store, daemon.mail.loader.complete), show)
     return [
         *DeliverabilityPages(
             operations, progress, mail, budget, renderer, domain, mail_server(config)

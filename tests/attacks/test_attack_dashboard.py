@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from mailcheck.core.accounts import Account
-from mailcheck.web.dashboard.visits import FormSecret, own_path
+from mailcheck.web.dashboard.visits import FormSecret, local_path
 from tests.house import House, run
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import browser as browser
@@ -56,7 +56,7 @@ def test_signing_in_leads_nowhere_else(browser: Browser, wanted: str) -> None:
 @pytest.mark.parametrize("wanted", ["/", "/keys", "/keys?a=b&c=%0d%0a", "/inbox/x#y", "/@evil"])
 def test_our_own_pages_are_reached(wanted: str) -> None:
     """A path of this site is kept as it was given."""
-    assert own_path(wanted) == wanted
+    assert local_path(wanted) == wanted
 
 
 def test_an_address_that_reads_as_another_site(browser: Browser) -> None:

@@ -26,7 +26,7 @@ from mailcheck.cli.main import COMMANDS, make_parser
 from mailcheck.config.options import Config
 from mailcheck.config.reading import FILE_SUFFIX, variable_name
 from mailcheck.core.instruments import Kind
-from mailcheck.web.dashboard.api_reference.view import list_fields, name_bounds, name_type
+from mailcheck.web.dashboard.api_reference.view import describe_bounds, describe_type, list_fields
 from mailcheck.web.dashboard.snippets import write_snippets
 from tests.docs.blocks import list_pages, read_blocks, with_snippets
 from tests.house import House, config_in_memory
@@ -217,7 +217,7 @@ def _write_route(method: str, path: str, operation: Mapping[str, Any]) -> str:
 
 
 def _with_bounds(text: str, schema: Mapping[str, Any]) -> str:
-    bounds = name_bounds(schema)
+    bounds = describe_bounds(schema)
     return f"{text} ({bounds})" if bounds else text
 
 
@@ -232,7 +232,7 @@ def _markdown(shown: Markup) -> str:
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    return _markdown(name_type(schema)).replace("|", r"\|")
+    return _markdown(describe_type(schema)).replace("|", r"\|")
 
 
 def _kinds(described: Mapping[str, Any]) -> str:

@@ -15,10 +15,10 @@ from twisted.web.server import Request
 
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded
 from mailcheck.core.instants import SECOND, Instant
-from mailcheck.web.dashboard.admission import Admission, read_parameters
+from mailcheck.web.dashboard.access_control import PageAccess, read_parameters
 from mailcheck.web.dashboard.cookies import VISITOR, write_cookie
-from mailcheck.web.dashboard.rendering import Renderer, redirect, write_span
-from mailcheck.web.dashboard.visits import Page, Visit, own_path
+from mailcheck.web.dashboard.rendering import Renderer, format_duration, redirect
+from mailcheck.web.dashboard.visits import Page, Visit, local_path
 from mailcheck.web.site.errors import CONTENT_TOO_LARGE, ERRORS, NOT_SIGNED_IN, STATUSES
 from mailcheck.web.site.event_streams import Stream, send_stream
 from mailcheck.web.site.replies import (
@@ -55,8 +55,8 @@ KEPT_HEADERS = ("Allow", "Retry-After")
 class Dashboard:
     """Hands every request to its page."""
 
-    def __init__(self, admission: Admission, renderer: Renderer, pages: Sequence[Page]) -> None:
-        self._admission = admission
+    def __init__(self, access: PageAccess, renderer: Renderer, pages: Sequence[Page]) -> None:
+        self._access = access
         self._renderer = renderer
         self._pages = {Path(page.method, page.path): page for page in pages}
 
@@ -78,10 +78,10 @@ class Dashboard:
         return Deferred.fromCoroutine(self._serve(cast(Request, request), page, {}))
 
     async def _serve(self, request: Request, page: Page, path: dict[str, str]) -> bytes:
-        visit = self._admission.greet(request, path)
+        visit = self._access.begin_visit(request, path)
         try:
-            if not page.is_same_for_all:
-                visit = await self._admission.identify(visit)
+            if not page.ignores_session:
+                visit = await self._access.authenticate(visit)
             reply = await self._handle(visit, page)
         except CancelledError:
             return b""  # the client has gone
@@ -126,7 +126,7 @@ class Dashboard:
             title=TITLES.get(reply.status) or HTTPStatus(reply.status).phrase,
             problem=error["error"],
             reference=error.get("reference"),
-            again_in=write_span(seconds) if seconds else "",
+            again_in=format_duration(seconds) if seconds else "",
             again_at=Instant(visit.asked_at + seconds * SECOND),
         )
 
@@ -140,7 +140,7 @@ def _send_to_sign_in(visit: Visit) -> Reply:
     """Ask a person to sign in, and lead them back to the page that they wanted."""
     if not prefers_html(visit.request):
         return error_reply(NOT_SIGNED_IN, "your session has ended: sign in again")
-    wanted = own_path(visit.request.uri.decode("ascii", "replace"))
+    wanted = local_path(visit.request.uri.decode("ascii", "replace"))
     if visit.request.method == b"POST" or wanted == "/":
         return redirect(visit, "/sign-in")
     return redirect(visit, "/sign-in", next=wanted)

@@ -29,7 +29,7 @@ MENU: tuple[Entry, ...] = (
     ("Keys", "/keys"),
 )
 
-BELOW: dict[str, tuple[Entry, ...]] = {
+SUBMENUS: dict[str, tuple[Entry, ...]] = {
     "/domain": (
         ("Domain check", "/domain"),
         ("Blocklists", "/blocklists"),
@@ -44,11 +44,11 @@ def is_current(entry: str, path: str) -> bool:
     """Tell whether a path lies at or below an entry of the menu, or of what lies below it."""
     return any(
         path == one or (one != "/" and path.startswith(f"{one}/"))
-        for one in (entry, *(below for _, below in BELOW.get(entry, ())))
+        for one in (entry, *(below for _, below in SUBMENUS.get(entry, ())))
     )
 
 
-class Below(NamedTuple):
+class Submenu(NamedTuple):
     """A line below the menu: the title of its entry, and each page with whether it is shown.
 
     ``is_open``: the page that is shown is one of them. The others are there for who goes by keys.
@@ -59,16 +59,16 @@ class Below(NamedTuple):
     pages: tuple[tuple[str, str, bool], ...]
 
 
-def lines_below(path: str) -> list[Below]:
+def list_submenus(path: str) -> list[Submenu]:
     """Give the lines below the menu."""
     return [
-        Below(
+        Submenu(
             title,
             is_current(entry, path),
             tuple((name, one, path == one or path.startswith(f"{one}/")) for name, one in pages),
         )
         for title, entry in MENU
-        if (pages := BELOW.get(entry, ()))
+        if (pages := SUBMENUS.get(entry, ()))
     ]
 
 
@@ -134,11 +134,11 @@ def _templates() -> "Environment":
         lstrip_blocks=True,
         auto_reload=False,
     )
-    templates.filters["moment"] = write_moment
+    templates.filters["moment"] = render_moment
     templates.filters["topic"] = topic_of
     templates.globals["topic_of_finding"] = topic_of_finding
     templates.filters["thousands"] = "{:,}".format
-    templates.filters["octets"] = write_octets
+    templates.filters["octets"] = format_size
     templates.filters["short_of"] = shorten_recipient
     return templates
 
@@ -189,7 +189,7 @@ class Renderer(Struct, frozen=True):
                 (title, entry, is_current(entry, path) and status != NOT_FOUND)
                 for title, entry in MENU
             ],
-            below=lines_below("" if status == NOT_FOUND else path),
+            submenus=list_submenus("" if status == NOT_FOUND else path),
             refuses_mail=self._refuses_mail(),
             here_uri=visit.request.uri.decode("ascii", "replace"),
             theme=theme_of(visit),
@@ -207,14 +207,14 @@ def redirect(visit: Visit, path: str, *, cookies: Sequence[str] = (), **query: s
     return Reply(303, b"", "text/plain; charset=utf-8", {"Location": address}, cookies)
 
 
-def write_moment(instant: Instant) -> Markup:
+def render_moment(instant: Instant) -> Markup:
     """Write a moment for people, in UTC; the script turns it into their own time."""
     iso = format_instant(instant)
     text = f"{iso[:10]} {iso[11:16]} UTC"
     return Markup('<time datetime="{}">{}</time>').format(iso, text)
 
 
-def write_span(seconds: int) -> str:
+def format_duration(seconds: int) -> str:
     """Write for people how long something takes: ``5 minutes``."""
     for length, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
         if seconds > length:
@@ -223,7 +223,7 @@ def write_span(seconds: int) -> str:
     return f"{seconds} second{'' if seconds == 1 else 's'}"
 
 
-def write_octets(count: int) -> str:
+def format_size(count: int) -> str:
     """Write a size for people: ``41 kB``."""
     size = float(count)
     for unit in ("B", "kB", "MB"):

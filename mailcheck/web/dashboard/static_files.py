@@ -44,7 +44,7 @@ class StaticFiles:
     def pages(self) -> list[Page]:
         """List the one route."""
         path = "/static/<digest>/<name>"
-        return [Page("GET", path, self.send, is_open=True, is_same_for_all=True)]
+        return [Page("GET", path, self.send, is_open=True, ignores_session=True)]
 
     async def send(self, visit: Visit) -> Reply:
         """GET /static/<digest>/<name>."""

@@ -108,9 +108,9 @@ class Page(Struct, frozen=True):
     path: str
     handle: Callable[[Visit], Awaitable[Reply | Stream]]
     is_open: bool = False
-    is_same_for_all: bool = False
+    ignores_session: bool = False
 
 
-def own_path(path: str | None) -> str:
+def local_path(path: str | None) -> str:
     """Give a path that leads nowhere but to this site; the overview where it would not."""
     return path if path and _OWN_PATH.fullmatch(path) else "/"

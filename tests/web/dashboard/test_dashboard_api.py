@@ -6,7 +6,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mailcheck.web.dashboard.api_reference.view import code_words, list_fields, name_type, shorten
+from mailcheck.web.dashboard.api_reference.view import (
+    describe_type,
+    list_fields,
+    render_code,
+    shorten,
+)
 from tests.house import House, mail, run
 from tests.spec.description import load_document
 from tests.web.dashboard.browser import Browser
@@ -61,15 +66,15 @@ def test_it_is_small_over_the_wire(house: House) -> None:
 
 def test_types_are_named_for_people() -> None:
     """A reference is a link, a choice its words, null and lists are said."""
-    assert name_type({"$ref": "#/components/schemas/Message"}) == (
+    assert describe_type({"$ref": "#/components/schemas/Message"}) == (
         '<a href="#schema-Message">Message</a>'
     )
-    assert name_type({"type": ["string", "null"]}) == "string or null"
-    assert name_type({"type": "array", "items": {"type": "integer"}}) == "array of integer"
-    assert name_type({"type": "string", "format": "uuid"}) == "string (uuid)"
-    assert name_type({"anyOf": [{"type": "string"}, {"type": "null"}]}) == "string or null"
-    assert name_type({"const": True}) == "<code>true</code>"
-    assert name_type({"type": ["string", "null"], "enum": ["a", None]}) == (
+    assert describe_type({"type": ["string", "null"]}) == "string or null"
+    assert describe_type({"type": "array", "items": {"type": "integer"}}) == "array of integer"
+    assert describe_type({"type": "string", "format": "uuid"}) == "string (uuid)"
+    assert describe_type({"anyOf": [{"type": "string"}, {"type": "null"}]}) == "string or null"
+    assert describe_type({"const": True}) == "<code>true</code>"
+    assert describe_type({"type": ["string", "null"], "enum": ["a", None]}) == (
         "<code>&#34;a&#34;</code>, <code>null</code>"
     )
 
@@ -94,7 +99,7 @@ def test_objects_within_objects_are_rows_with_dots() -> None:
 
 def test_words_are_escaped() -> None:
     """Descriptions are text: markup in them is shown, code and bold words are marked."""
-    assert code_words("a `<b>` **c**") == "a <code>&lt;b&gt;</code> <b>c</b>"
+    assert render_code("a `<b>` **c**") == "a <code>&lt;b&gt;</code> <b>c</b>"
 
 
 def test_long_lists_are_cut_in_examples() -> None:

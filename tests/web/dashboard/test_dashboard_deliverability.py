@@ -14,7 +14,7 @@ from mailcheck.core.deliverability_tests import MAX_PENDING
 from mailcheck.core.messages import NULL_REVERSE_PATH
 from mailcheck.operations.deliverability.check_progress import PARTS
 from mailcheck.operations.deliverability.run_test_checks import RENEWAL
-from mailcheck.web.dashboard.deliverability.report_view import judge_in_words
+from mailcheck.web.dashboard.deliverability.report_view import summarize_report
 from tests.fakes.analyst import Analyst
 from tests.house import run
 from tests.operations.scored_mails import MAIL, received, zone_with
@@ -108,7 +108,7 @@ def test_a_perfect_mail(scored: ScoredHouse, browser: Browser) -> None:
 def test_nothing_to_fix_is_said_only_where_nothing_is(severities: list[str], said: str) -> None:
     """A report without deductions may still have something to make better: then it says so."""
     found = {"score": 10.0, "deductions": [], "findings": [{"severity": s} for s in severities]}
-    assert said in judge_in_words(found, "good").next
+    assert said in summarize_report(found, "good").next
 
 
 def test_what_each_finding_cost(scored: ScoredHouse, browser: Browser) -> None:

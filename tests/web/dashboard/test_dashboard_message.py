@@ -296,7 +296,7 @@ def test_a_mail_waits_for_no_name_server(browser: Browser) -> None:
     message_id = receive(browser.house, sign_up(browser))
     page = f"/inbox/messages/{message_id}"
     assert b"The mail is not signed." not in fetch(browser, f"{page}?pane=mail").body
-    assert b"The mail is not signed." in fetch(browser, f"{page}/vouchers").body
+    assert b"The mail is not signed." in fetch(browser, f"{page}/authentication").body
 
 
 def test_who_vouches_for_a_message(browser: Browser) -> None:

@@ -9,7 +9,7 @@ from mailcheck.core.webhooks import LONGEST_URL
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.accounts.keep_accounts import MAX_KEY_NAME, OwnKeys
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
-from mailcheck.web.dashboard.accounts.webhook_pages import NO_WEBHOOK, WebhookForm
+from mailcheck.web.dashboard.accounts.webhook_pages import EMPTY_FORM, WebhookForm
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_snippets
 from mailcheck.web.dashboard.visits import Page, Visit
@@ -51,7 +51,7 @@ class KeyPages(Struct, frozen=True):
     async def show(
         self,
         visit: Visit,
-        form: WebhookForm = NO_WEBHOOK,
+        form: WebhookForm = EMPTY_FORM,
         *,
         name: str = "",
         failure: ExpectedFailure | None = None,

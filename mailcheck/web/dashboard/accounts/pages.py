@@ -30,7 +30,7 @@ from mailcheck.web.dashboard.cookies import (
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.snippets import write_first_mail
-from mailcheck.web.dashboard.visits import Page, Visit, own_path
+from mailcheck.web.dashboard.visits import Page, Visit, local_path
 from mailcheck.web.site.replies import Reply, reply_to_failure
 
 
@@ -55,12 +55,12 @@ class SignInPages(Struct, frozen=True):
     async def show_sign_in(self, visit: Visit) -> Reply:
         """GET /sign-in?next=<path>."""
         if visit.owner is not None:
-            return redirect(visit, own_path(visit.query.text("next")))
-        return self._sign_in_form(visit, own_path(visit.query.text("next")))
+            return redirect(visit, local_path(visit.query.text("next")))
+        return self._sign_in_form(visit, local_path(visit.query.text("next")))
 
     async def sign_in(self, visit: Visit) -> Reply:
         """POST /sign-in: name, password, next."""
-        wanted = own_path(visit.form.text("next"))
+        wanted = local_path(visit.form.text("next"))
         name, password = visit.form.text("name") or "", visit.form.text("password") or ""
         try:
             device = read_cookie(visit.request, DEVICE, is_secure=visit.is_secure)
@@ -179,7 +179,7 @@ class AccountPages(Struct, frozen=True):
             raise InvalidParameter("theme", f"theme is one of {', '.join(THEMES)}")
         value = "" if theme == SYSTEM else theme
         cookie = write_cookie(THEME, value, is_secure=visit.is_secure, max_age=THEME_AGE)
-        return redirect(visit, own_path(visit.form.text("next")), cookies=[cookie])
+        return redirect(visit, local_path(visit.form.text("next")), cookies=[cookie])
 
     async def overview(self, visit: Visit) -> Reply:
         """GET /: for who is signed in, and for anybody else."""

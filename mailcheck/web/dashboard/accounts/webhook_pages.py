@@ -15,7 +15,7 @@ from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
 
-PLACE = "/keys"
+LIST_PATH = "/keys"
 """The page that they are listed on."""
 
 
@@ -27,7 +27,7 @@ class WebhookForm(Struct, frozen=True):
     failure: ExpectedFailure | None = None
 
 
-NO_WEBHOOK = WebhookForm()
+EMPTY_FORM = WebhookForm()
 """Nothing is filled in."""
 
 
@@ -75,24 +75,24 @@ class WebhookPages(Struct, frozen=True):
         await self._budget.take(visit.account.id)
         delivery = await self._webhooks.test(visit.account.id, visit.path["webhook_id"])
         outcome = "taken" if delivery.attempt.is_taken else "failed"
-        return redirect(visit, PLACE, done=f"webhook-test-{outcome}")
+        return redirect(visit, LIST_PATH, done=f"webhook-test-{outcome}")
 
     async def resume(self, visit: Visit) -> Reply:
         """POST /webhooks/<webhook_id>/resume."""
         await self._webhooks.restart(visit.account.id, visit.path["webhook_id"])
-        return redirect(visit, PLACE, done="webhook-resumed")
+        return redirect(visit, LIST_PATH, done="webhook-resumed")
 
     async def replay(self, visit: Visit) -> Reply:
         """POST /webhooks/<webhook_id>/replay: all that the inbox holds."""
         await self._webhooks.restart(visit.account.id, visit.path["webhook_id"], START)
-        return redirect(visit, PLACE, done="webhook-replayed")
+        return redirect(visit, LIST_PATH, done="webhook-replayed")
 
     async def delete(self, visit: Visit) -> Reply:
         """POST /webhooks/<webhook_id>/delete."""
         await self._webhooks.delete(visit.account.id, visit.path["webhook_id"])
-        return redirect(visit, PLACE, done="webhook-deleted")
+        return redirect(visit, LIST_PATH, done="webhook-deleted")
 
     def _shown_once(self, visit: Visit, webhook: Webhook) -> Reply:
         return self._renderer.page(
-            visit, "webhook_secret.html", webhooks=[webhook], place=f"{PLACE}#webhooks"
+            visit, "webhook_secret.html", webhooks=[webhook], place=f"{LIST_PATH}#webhooks"
         )

@@ -31,23 +31,23 @@ from mailcheck.web.site.replies import Reply, json_reply
 
 ANSWERS_PATH = "/api/answers"
 
-NOT_SHOWN = ("/wait", "/events", "/tools/", "/raw", "/html", "/attachments/")
+EXCLUDED_PATHS = ("/wait", "/events", "/tools/", "/raw", "/html", "/attachments/")
 """In paths of calls that wait, ask others, or answer with bytes."""
 
-FEW = b"limit=3"
+SHORT_LIST_QUERY = b"limit=3"
 """Entries of a list are as good as all of them, to see how they look."""
 
 
-def is_shown(route: Route[Any]) -> bool:
+def can_be_tried(route: Route[Any]) -> bool:
     """Tell whether a call can be shown: it changes nothing, and answers at once with JSON."""
-    return route.method == "GET" and not any(part in route.path for part in NOT_SHOWN)
+    return route.method == "GET" and not any(part in route.path for part in EXCLUDED_PATHS)
 
 
 class AnswerPages:
     """Runs calls of the API for the account of who is signed in."""
 
     def __init__(self, routes: Sequence[Route[Any]], inbox: ReadInbox, tests: ManageTests) -> None:
-        self._routes = {one.operation.id: one for one in routes if is_shown(one)}
+        self._routes = {one.operation.id: one for one in routes if can_be_tried(one)}
         self._inbox = inbox
         self._tests = tests
 
@@ -70,7 +70,7 @@ class AnswerPages:
         if route is None:
             raise InvalidParameter("operation_id", "no call of this name can be shown here")
         path = await self._fill_in(route, visit)
-        query = FEW if "limit" in route.operation.query_names else b""
+        query = SHORT_LIST_QUERY if "limit" in route.operation.query_names else b""
         call = Call(
             live_caller(visit.account),
             visit.asked_at,

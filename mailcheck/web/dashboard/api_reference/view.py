@@ -36,33 +36,33 @@ class Row(Struct, frozen=True):
     description: Markup
 
 
-def code_words(text: str) -> Markup:
+def render_code(text: str) -> Markup:
     """Show what stands between backticks as code, and between pairs of stars bold."""
     shown = str(escape(text))
     return Markup(_BOLD.sub(r"<b>\1</b>", _CODE.sub(r"<code>\1</code>", shown)))  # noqa: S704
 
 
-def name_type(schema: Mapping[str, Any]) -> Markup:
+def describe_type(schema: Mapping[str, Any]) -> Markup:
     """Name the type of a value; a schema with a name is a link to it."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix(_PREFIX)
         return Markup('<a href="#schema-{0}">{0}</a>').format(name)
     if "anyOf" in schema:
-        return Markup(" or ").join(name_type(one) for one in schema["anyOf"])
+        return Markup(" or ").join(describe_type(one) for one in schema["anyOf"])
     if "const" in schema:
         return _code(schema["const"])
     if "enum" in schema:
         return Markup(", ").join(_code(one) for one in schema["enum"])
     kind = schema.get("type", "any")
     if kind == "array":
-        return Markup("array of {}").format(name_type(schema.get("items", {})))
+        return Markup("array of {}").format(describe_type(schema.get("items", {})))
     words = [kind] if isinstance(kind, str) else list(kind)
     if schema.get("format"):
         words[0] += f" ({schema['format']})"
     return Markup(" or ").join(words)
 
 
-def name_bounds(schema: Mapping[str, Any]) -> str:
+def describe_bounds(schema: Mapping[str, Any]) -> str:
     """Say what a value is limited to, and what stands in for one that is not given."""
     said = [text.format(_plain(schema[name])) for name, text in BOUNDS.items() if name in schema]
     return ", ".join(said)
@@ -72,9 +72,9 @@ def list_fields(schema: Mapping[str, Any], prefix: str = "") -> Iterator[Row]:
     """List the fields of an object, and those of objects in it that have no name of their own."""
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
-        bounds = name_bounds(field)
+        bounds = describe_bounds(field)
         words = "; ".join(filter(None, (field.get("description", ""), bounds)))
-        yield Row(prefix + name, name_type(field), name in required, code_words(words))
+        yield Row(prefix + name, describe_type(field), name in required, render_code(words))
         inner, ending = _inner(field)
         yield from list_fields(inner, f"{prefix}{name}{ending}.")
 
@@ -186,7 +186,7 @@ def view_groups(document: Mapping[str, Any]) -> list[GroupView]:
 def view_prose(document: Mapping[str, Any]) -> list[Markup]:
     """List the paragraphs about the API as a whole."""
     lines = document["info"]["description"].splitlines()
-    return [code_words(line.removeprefix("* ")) for line in lines if line]
+    return [render_code(line.removeprefix("* ")) for line in lines if line]
 
 
 def list_limits(document: Mapping[str, Any]) -> list[str]:
@@ -211,7 +211,7 @@ def view_responses(document: Mapping[str, Any]) -> list[tuple[str, AnswerRow]]:
 def view_schemas(document: Mapping[str, Any]) -> list[SchemaView]:
     """List the named types, by name."""
     return [
-        SchemaView(name, code_words(schema.get("description", "")), list(list_fields(schema)))
+        SchemaView(name, render_code(schema.get("description", "")), list(list_fields(schema)))
         for name, schema in sorted(document["components"]["schemas"].items())
     ]
 
@@ -223,7 +223,7 @@ def _view_call(method: str, path: str, operation: Mapping[str, Any], base_url: s
         method=method,
         path=path,
         summary=operation["summary"],
-        description=code_words(operation["description"]),
+        description=render_code(operation["description"]),
         parameters=[_view_parameter(one) for one in operation.get("parameters", ())],
         body=_kinds(operation.get("requestBody", {})),
         answers=[
@@ -238,11 +238,11 @@ def _view_call(method: str, path: str, operation: Mapping[str, Any], base_url: s
 
 def _view_parameter(parameter: Mapping[str, Any]) -> ParameterRow:
     schema = parameter["schema"]
-    bounds = name_bounds(schema)
+    bounds = describe_bounds(schema)
     words = " ".join(filter(None, (parameter["description"], f"({bounds})" if bounds else "")))
-    kind, is_required = name_type(schema), parameter["required"]
+    kind, is_required = describe_type(schema), parameter["required"]
     return ParameterRow(
-        parameter["name"], kind, is_required, code_words(words), place=parameter["in"]
+        parameter["name"], kind, is_required, render_code(words), place=parameter["in"]
     )
 
 
@@ -251,7 +251,7 @@ def _view_answer(status: str, answer: Mapping[str, Any]) -> AnswerRow:
     example = next((one["example"] for one in contents if "example" in one), None)
     return AnswerRow(
         status,
-        code_words(answer["description"]),
+        render_code(answer["description"]),
         _kinds(answer),
         [name for name, header in answer["headers"].items() if "$ref" not in header],
         "" if example is None else json.dumps(shorten(example), ensure_ascii=False, indent=2),
@@ -261,7 +261,7 @@ def _view_answer(status: str, answer: Mapping[str, Any]) -> AnswerRow:
 def _kinds(described: Mapping[str, Any]) -> list[tuple[str, Markup]]:
     """List media types, each with the type of its value."""
     return [
-        (media_type, name_type(content["schema"]) if "schema" in content else Markup("bytes"))
+        (media_type, describe_type(content["schema"]) if "schema" in content else Markup("bytes"))
         for media_type, content in described.get("content", {}).items()
     ]
 

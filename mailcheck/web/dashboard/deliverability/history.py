@@ -19,7 +19,7 @@ from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
 
-MOST = 30
+MAX_PLOTTED = 30
 """Tests that a plot shows: the newest."""
 
 WIDTH, HEIGHT, MARGIN = 640, 80, 12
@@ -73,7 +73,7 @@ async def find_history(tests: ManageTests, visit: Visit, document: Any) -> Histo
     _, _, domain = str(document["email"]["from"] or "").rpartition("@")
     if not domain:
         return None
-    found = await tests.of_domain(visit.account.id, domain, MOST)
+    found = await tests.of_domain(visit.account.id, domain, MAX_PLOTTED)
     return plot(domain, found) if len(found) > 1 else None
 
 

@@ -47,20 +47,20 @@ class DeliverabilityLivePages(Struct, frozen=True):
         caller, test_id = live_caller(visit.account), visit.path["test_id"]
         delivery_id: DeliveryId | None = None
 
-        def tell() -> None:
+        def report_progress() -> None:
             ended = sorted(self._progress.ended(delivery_id))
             request.write(write_event("checks", {"ended": ended}))
 
         try:
             while self._clock.seconds() < ends_at:
-                patience = KEEP_ALIVE
+                timeout = KEEP_ALIVE
                 if seen is State.PROCESSING and delivery_id is None:
-                    patience = 0.0  # only to learn which mail it is
-                with self._progress.watched(delivery_id, tell):
-                    found = await self._wait.wait(caller, test_id, patience, seen)
+                    timeout = 0.0  # only to learn which mail it is
+                with self._progress.watched(delivery_id, report_progress):
+                    found = await self._wait.wait(caller, test_id, timeout, seen)
                 if delivery_id is None and found.test.delivery_id is not None:
                     delivery_id = found.test.delivery_id
-                    tell()
+                    report_progress()
                 state = found.test.state
                 if state is seen and not state.is_final:
                     request.write(write_event())

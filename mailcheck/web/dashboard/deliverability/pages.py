@@ -12,7 +12,7 @@ from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.deliverability.check_progress import PARTS, CheckProgress
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
 from mailcheck.web.dashboard.deliverability.history import find_history
-from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
+from mailcheck.web.dashboard.deliverability.report_mail import ReportMail
 from mailcheck.web.dashboard.deliverability.report_pages import view_result
 from mailcheck.web.dashboard.deliverability.report_view import level_of
 from mailcheck.web.dashboard.rendering import Renderer, redirect
@@ -30,7 +30,7 @@ class DeliverabilityPages(Struct, frozen=True):
 
     _operations: DeliverabilityOperations
     _progress: CheckProgress
-    _mail: MailOfReport
+    _mail: ReportMail
     _budget: CheckBudget
     _renderer: Renderer
     _domain: str

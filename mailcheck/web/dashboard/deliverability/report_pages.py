@@ -12,7 +12,7 @@ from mailcheck.core.identifiers import SHARE_SECRET_LENGTH, SHORT_ID_LENGTH
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.inbox.check_message import CheckMail
 from mailcheck.web.dashboard.application import prefers_html
-from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
+from mailcheck.web.dashboard.deliverability.report_mail import ReportMail
 from mailcheck.web.dashboard.deliverability.report_view import view_stored_report
 from mailcheck.web.dashboard.inbox.checks_pages import view_checks
 from mailcheck.web.dashboard.inbox.share_pages import UNLISTED
@@ -28,7 +28,7 @@ class ReportPages(Struct, frozen=True):
     """The pages of a report's share link; each asks each time whether the link is still good."""
 
     _tests: ManageTests
-    _mail: MailOfReport
+    _mail: ReportMail
     _check: CheckMail
     _renderer: Renderer
     _domain: str
@@ -96,7 +96,7 @@ class ReportFiles(Struct, frozen=True):
     """The downloads of a report."""
 
     _tests: ManageTests
-    _mail: MailOfReport
+    _mail: ReportMail
     _renderer: Renderer
     _domain: str
 

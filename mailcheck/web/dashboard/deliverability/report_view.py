@@ -96,7 +96,7 @@ def view_report(document: JsonObject) -> dict[str, Any]:
         "doc": shown,
         "level": level,
         "is_content_only": level == "unknown",
-        "verdict": judge_in_words(shown, level),
+        "verdict": summarize_report(shown, level),
         "best": BEST,
         "lost": points(lost),
         "rules": RULES,
@@ -109,7 +109,7 @@ def level_of(score: float, *, is_content_only: bool) -> str:
     return "unknown" if is_content_only else score_level(score, BEST)
 
 
-def judge_in_words(shown: Any, level: str) -> Verdict:
+def summarize_report(shown: Any, level: str) -> Verdict:
     """Say what a report comes to, and where to begin."""
     issues = shown["deductions"]
     if level == "unknown":

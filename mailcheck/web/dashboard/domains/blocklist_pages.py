@@ -53,20 +53,20 @@ EXPLANATIONS = MappingProxyType(
 class Totals(Struct, frozen=True):
     """What the rows come to: ``asked`` lists, of which some are listing, some unknown.
 
-    ``silence`` says why no list told anything, where that is so.
+    ``no_answer_reason`` says why no list told anything, where that is so.
     """
 
     asked: int
     listed: int
     unknown: int
-    silence: str
+    no_answer_reason: str
 
     @property
     def level(self) -> str:
         """Say how it is to be read."""
         if self.listed:
             return "bad"
-        return "unknown" if self.silence else "good"
+        return "unknown" if self.no_answer_reason else "good"
 
 
 def pending_rows(blocklists: Sequence[Blocklist]) -> list[dict[str, Any]]:
@@ -80,11 +80,11 @@ def finished_rows(check: BlocklistCheck) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: ORDER.index(row["status"]))
 
 
-def total_up(check: BlocklistCheck) -> Totals:
+def count_results(check: BlocklistCheck) -> Totals:
     """Count the rows."""
     shown = render_blocklist_check(check)
-    silence = explain_silence(check) if check.has_no_answer else ""
-    return Totals(shown.total_checked, shown.total_listed, shown.total_unknown, silence)
+    no_answer_reason = explain_silence(check) if check.has_no_answer else ""
+    return Totals(shown.total_checked, shown.total_listed, shown.total_unknown, no_answer_reason)
 
 
 class BlocklistPages(Struct, frozen=True):
@@ -123,7 +123,7 @@ class BlocklistPages(Struct, frozen=True):
             text,
             name=check.query,
             rows=finished_rows(check),
-            totals=total_up(check),
+            totals=count_results(check),
             addresses=check.addresses,
         )
 
@@ -134,7 +134,7 @@ class BlocklistPages(Struct, frozen=True):
         async def run(request: Request) -> None:
             def write_row(row: Listing) -> None:
                 shown = as_json(render_listing(row))
-                html = self._piece(visit, "blocklist_row.html", row=shown)
+                html = self._fragment(visit, "blocklist_row.html", row=shown)
                 told = {"zone": shown["zone"], "status": shown["status"], "html": html}
                 request.write(write_event("row", told))
 
@@ -146,11 +146,11 @@ class BlocklistPages(Struct, frozen=True):
                 request.write(write_event("problem", {"problem": str(failure)}))
                 return
             order = [row["zone"] for row in finished_rows(check)]
-            html = self._piece(
+            html = self._fragment(
                 visit,
                 "blocklist_totals.html",
                 name=check.query,
-                totals=total_up(check),
+                totals=count_results(check),
                 addresses=check.addresses,
             )
             request.write(write_event("done", {"order": order, "html": html}))
@@ -177,7 +177,7 @@ class BlocklistPages(Struct, frozen=True):
             **{"name": "", "rows": [], "totals": None, "addresses": (), **values},
         )
 
-    def _piece(self, visit: Visit, template: str, **values: Any) -> str:
+    def _fragment(self, visit: Visit, template: str, **values: Any) -> str:
         reply = self._renderer.page(
             visit, template, labels=LABELS, explanations=EXPLANATIONS, **values
         )

@@ -26,8 +26,8 @@ from mailcheck.web.dashboard.domains.view import (
     DomainForm,
     NameRules,
     count_issues,
-    gain_shown,
-    in_order_of_fixing,
+    displayed_gain,
+    order_fixes,
     read_domain_form,
     score_level,
 )
@@ -42,7 +42,7 @@ LEVELS = ("bad", "warn", "unknown", "", "good")
 """What counts for the line to a host: the worst of its steps."""
 
 
-class WayHost(Struct, frozen=True):
+class RouteHost(Struct, frozen=True):
     """A mail host on the way; ``priority`` is nothing for a domain that is its own mail host."""
 
     exchange: str
@@ -56,19 +56,19 @@ class WayHost(Struct, frozen=True):
         return min((level for level, _ in self.steps if level), key=LEVELS.index, default="")
 
 
-class MailWay(Struct, frozen=True):
+class MailRoute(Struct, frozen=True):
     """All hosts in the order in which senders try them, and the domain's word on encryption."""
 
-    hosts: tuple[WayHost, ...]
+    hosts: tuple[RouteHost, ...]
     policy: Step
 
 
-def draw_way(report: Mapping[str, Any], starttls: StarttlsVerdict) -> MailWay:
+def describe_route(report: Mapping[str, Any], starttls: StarttlsVerdict) -> MailRoute:
     """Put together what the report of a domain says of its hosts, and what they showed."""
     probes = {one.exchange: one for one in starttls.probes}
     pinned = {one["exchange"]: one for one in report["dane"]["hosts"] if one["records"]}
     hosts = tuple(
-        WayHost(
+        RouteHost(
             one["exchange"],
             one["priority"],
             tuple(one["ip"]),
@@ -78,8 +78,8 @@ def draw_way(report: Mapping[str, Any], starttls: StarttlsVerdict) -> MailWay:
     )
     if report["mx"]["implicitMx"]:
         own = report["domain"]
-        hosts = (WayHost(own, None, (), _encryption(probes.get(own))),)
-    return MailWay(hosts, _policy(report["mtaSts"]))
+        hosts = (RouteHost(own, None, (), _encryption(probes.get(own))),)
+    return MailRoute(hosts, _policy(report["mtaSts"]))
 
 
 def _steps(
@@ -175,15 +175,15 @@ def view_check(reputation: Reputation, report: DomainReport) -> dict[str, Any]:
     """Give what the template needs of a check that has ended."""
     score = reputation.score
     found, known = as_json(render_reputation(reputation)), as_json(render_domain_report(report))
-    fixes = in_order_of_fixing(found["factors"])
+    fixes = order_fixes(found["factors"])
     return {
         "found": found,
         "report": known,
         "fixes": fixes,
-        "gain_shown": gain_shown,
-        "gained": sum(map(gain_shown, fixes)),
+        "displayed_gain": displayed_gain,
+        "gained": sum(map(displayed_gain, fixes)),
         "issues_below": count_issues(known),
-        "way": draw_way(known, reputation.evidence.starttls),
+        "route": describe_route(known, reputation.evidence.starttls),
         "is_gradable": score.is_gradable,
         "level": score_level(score.score, 100) if score.is_gradable else "unknown",
         "checked_at": reputation.checked_at,

@@ -121,13 +121,13 @@ def score_level(score: float, best: float) -> str:
     return "good" if share >= 0.8 else "warn" if share >= 0.6 else "bad"
 
 
-def in_order_of_fixing(factors: Sequence[Any]) -> list[Any]:
+def order_fixes(factors: Sequence[Any]) -> list[Any]:
     """List the factors that lack points, those first that can be fixed alone and bring most."""
     lacking = [one for one in factors if one["gain"] and one["determined"]]
     return sorted(lacking, key=_order_of_fixing)
 
 
-def gain_shown(factor: Any) -> int:
+def displayed_gain(factor: Any) -> int:
     """Return the points in the row of a factor: the gain of its proven record, or all."""
     proven: int = (factor["fix"] or {}).get("gain", 0)
     return proven if proven > 0 else int(factor["gain"])

@@ -37,7 +37,7 @@ HEIGHT, SMALL_HEIGHT = 120, 36
 LEVELS = {"error": "bad", "warning": "warn", "undetermined": "unknown", "note": "good"}
 """How a severity is coloured."""
 
-MOST_MARKS = 300
+MAX_MARKS = 300
 """Changes that are marked; so close to each other nobody sees more."""
 
 
@@ -67,7 +67,7 @@ def draw_history(
     if not scores:
         return None
     steps = [(one.at, one.score) for one in scores]
-    told = [one for one in changes if one.topic != "score"][-MOST_MARKS:]
+    told = [one for one in changes if one.topic != "score"][-MAX_MARKS:]
     # The worst of one moment lies on top.
     told.sort(key=lambda one: list(LEVELS).index(one.severity), reverse=True)
     marks = tuple(
@@ -116,17 +116,17 @@ def _line(
     return " ".join(points) if steps else ""
 
 
-MOST_DAYS = HISTORY_KEPT // DAY
+MAX_DAYS = HISTORY_KEPT // DAY
 
-SPANS = {7: "a week", 30: "a month", 90: "three months", 365: "a year", MOST_DAYS: "all"}
+SPANS = {7: "a week", 30: "a month", 90: "three months", 365: "a year", MAX_DAYS: "all"}
 """Days of a history that can be looked at."""
 
 DEFAULT_DAYS = 30
 
-MOST_ROWS = 200
+MAX_ROWS = 200
 """Changes in the table, the newest; the files have all."""
 
-_NOTHING: Mapping[str, str] = {
+EMPTY_FORM: Mapping[str, str] = {
     "target": "",
     "every": "60",
     "selectors": "",
@@ -161,12 +161,12 @@ class WatchPages(Struct, frozen=True):
 
     async def all(self, visit: Visit) -> Reply:
         """GET /watches?page=&target=&selectors=&ips=: the latter fill the form in."""
-        given = {name: visit.query.text(name) or empty for name, empty in _NOTHING.items()}
+        given = {name: visit.query.text(name) or empty for name, empty in EMPTY_FORM.items()}
         return await self._list(visit, given, None)
 
     async def create(self, visit: Visit) -> Reply:
         """POST /watches: target, every, selectors, ips, quiet, alert_to."""
-        form = {name: (visit.form.text(name) or "").strip() for name in _NOTHING}
+        form = {name: (visit.form.text(name) or "").strip() for name in EMPTY_FORM}
         minutes = Query({"every": [form["every"]]} if form["every"] else {})
         lowest, highest = SHORTEST_INTERVAL // MINUTE, LONGEST_INTERVAL // MINUTE
         try:
@@ -208,7 +208,7 @@ class WatchPages(Struct, frozen=True):
         self, visit: Visit, alert_to: str | None = None, failure: ExpectedFailure | None = None
     ) -> Reply:
         """GET /watches/<watch_id>?days=: how it is, its alerts, what changed."""
-        days = visit.query.value("days", INTEGER, DEFAULT_DAYS, 1, MOST_DAYS)
+        days = visit.query.value("days", INTEGER, DEFAULT_DAYS, 1, MAX_DAYS)
         now = visit.asked_at
         account_id, watch_id = visit.account.id, visit.path["watch_id"]
         shown = await self._watches.show(account_id, watch_id)
@@ -231,8 +231,8 @@ class WatchPages(Struct, frozen=True):
             shown=render_shown(shown, now),
             alerts=shown.alerts,
             plots=draw_history(scores, changes, begins, now),
-            changes=list(reversed(changes))[:MOST_ROWS],
-            is_cut=len(changes) > MOST_ROWS or history.is_cut,
+            changes=list(reversed(changes))[:MAX_ROWS],
+            is_cut=len(changes) > MAX_ROWS or history.is_cut,
             uptimes={one.host: one.uptime for one in host_uptimes(watch, history, begins)},
             levels=LEVELS,
             days=days,

@@ -11,14 +11,14 @@ from mailcheck.operations.inbox.check_message import AuthenticateMessage
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage, ShowMessage
 from mailcheck.web.dashboard.inbox.message_view import (
     ResultRow,
-    asks_for_remote,
+    allows_remote_content,
     frame_reply,
     list_results,
     preview_reply,
     view_message,
 )
 from mailcheck.web.dashboard.inbox.pages import InboxList
-from mailcheck.web.dashboard.inbox.view import read_unsearched
+from mailcheck.web.dashboard.inbox.view import read_without_search
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply, download_reply
@@ -42,7 +42,7 @@ class MessagePages(Struct, frozen=True):
         return [
             Page("GET", BASE, self.page),
             Page("GET", f"{BASE}/frame", self.frame),
-            Page("GET", f"{BASE}/vouchers", self.vouchers),
+            Page("GET", f"{BASE}/authentication", self.authentication),
             Page("GET", f"{BASE}/raw", self.raw),
             Page("GET", f"{BASE}/attachments/<attachment_id>", self.attachment),
             Page("GET", f"{BASE}/attachments/<attachment_id>/preview", self.preview),
@@ -61,7 +61,7 @@ class MessagePages(Struct, frozen=True):
         is_opened = visit.request.method == b"GET"
         read = self._read.open_message if is_opened else self._read.message
         message = await read(visit.account.id, _message_id(visit))
-        request = read_unsearched(visit.query)
+        request = read_without_search(visit.query)
         view = await view_message(self._show, message, visit, request)
         summary = message.summary
         is_pane = visit.query.text("pane") == "mail"
@@ -70,21 +70,21 @@ class MessagePages(Struct, frozen=True):
             visit,
             "mail_pane.html" if is_pane else "inbox.html",
             here=f"/inbox/messages/{summary.id}",
-            authentication=None if is_pane else await self._vouchers(message),
+            authentication=None if is_pane else await self._authentication_rows(message),
             share_url=visit.urls.share_url(summary.id, summary.share_token),
             **{"request": request, "newer": None, "older": None, **listed, "status": 200},
             **view.values(),
         )
 
-    async def vouchers(self, visit: Visit) -> Reply:
-        """GET /inbox/messages/{id}/vouchers: SPF, DKIM and DMARC, for the page of the mail."""
-        found = await self._vouchers(await self._load(visit))
-        return self._renderer.page(visit, "vouchers.html", authentication=found)
+    async def authentication(self, visit: Visit) -> Reply:
+        """GET /inbox/messages/{id}/authentication: SPF, DKIM and DMARC of the message."""
+        found = await self._authentication_rows(await self._load(visit))
+        return self._renderer.page(visit, "authentication.html", authentication=found)
 
     async def frame(self, visit: Visit) -> Reply:
         """GET /inbox/messages/{id}/frame?remote=true."""
         message = await self._load(visit)
-        return await frame_reply(self._show, message, allows_remote=asks_for_remote(visit))
+        return await frame_reply(self._show, message, allows_remote=allows_remote_content(visit))
 
     async def raw(self, visit: Visit) -> Reply:
         """GET /inbox/messages/{id}/raw: the exact bytes, as a download."""
@@ -110,10 +110,10 @@ class MessagePages(Struct, frozen=True):
     async def delete(self, visit: Visit) -> Reply:
         """POST /inbox/messages/{id}/delete."""
         await self._delete.one(visit.account.id, _message_id(visit))
-        fields = read_unsearched(visit.query).fields
+        fields = read_without_search(visit.query).fields
         return redirect(visit, "/inbox", done="message-deleted", **fields)
 
-    async def _vouchers(self, message: StoredMessage) -> Sequence[ResultRow]:
+    async def _authentication_rows(self, message: StoredMessage) -> Sequence[ResultRow]:
         return list_results(await self._authenticate.of(message))
 
     async def _attachment(self, visit: Visit) -> Attachment:

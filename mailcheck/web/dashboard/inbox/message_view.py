@@ -251,7 +251,7 @@ class MessageView(Struct, frozen=True):
             if some and [one.address.casefold() for one in some] != [recipient]
         ]
 
-    def look(self, name: str, **more: str) -> str:
+    def view_query(self, name: str, **more: str) -> str:
         """Write the query string of another way to look at it; the list beside it stays."""
         asked = {"view": name, **more}
         return f"?{urlencode(asked)}" if self.beside is None else self.beside.here(**asked)
@@ -268,7 +268,7 @@ class MessageView(Struct, frozen=True):
             "max_files": MAX_FILES_SHOWN,
             "few_people": FEW_PEOPLE,
             "preview_of": preview_of,
-            "look": self.look,
+            "view_query": self.view_query,
         }
 
 
@@ -291,7 +291,7 @@ async def view_message(
     choices = tuple((name, title) for name, title in VIEWS.items() if has[name])
     wanted = visit.query.text("view") or ""
     name = wanted if has.get(wanted) else choices[0][0]
-    is_remote = asks_for_remote(visit)
+    is_remote = allows_remote_content(visit)
     safe = None
     if name == "html":
         safe = await show.html(message, allows_remote=is_remote)
@@ -314,7 +314,7 @@ async def view_message(
     )
 
 
-def asks_for_remote(visit: Visit) -> bool:
+def allows_remote_content(visit: Visit) -> bool:
     """Tell whether remote content was asked for on our own page: no link from elsewhere asks."""
     sites = header_values(visit.request, b"Sec-Fetch-Site")
     return visit.query.value("remote", FLAG, False) and all(site == "same-origin" for site in sites)

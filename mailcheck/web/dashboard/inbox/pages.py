@@ -30,7 +30,7 @@ from mailcheck.web.dashboard.inbox.view import (
     ListRequest,
     list_tags,
     read_list_request,
-    read_unsearched,
+    read_without_search,
     write_range,
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
@@ -71,7 +71,7 @@ class InboxList(Struct, frozen=True):
             if failure.name != SEARCH_PARAMETER:
                 raise
             search_problem, status = str(failure), status_of(failure)
-            request = read_unsearched(visit.query)
+            request = read_without_search(visit.query)
             messages = MessageList((), None, 0, overview.state.last_position)
         newer, older = _neighbours(messages.messages, opened)
         unread = 0
@@ -183,7 +183,7 @@ class InboxPages(Struct, frozen=True):
         """POST /inbox/delete-selected?<the list>: id, repeated."""
         ids = visit.form.texts("id", LARGEST_PAGE)
         await self._delete.some(visit.account.id, map(MessageId, ids))
-        fields = read_unsearched(visit.query).fields
+        fields = read_without_search(visit.query).fields
         done = "message-deleted" if len(ids) == 1 else "messages-deleted"
         return redirect(visit, "/inbox", done=done, **fields)
 

@@ -9,7 +9,7 @@ from mailcheck.operations.inbox.check_message import AuthenticateMessage
 from mailcheck.operations.inbox.messages import ShareMessage, ShowMessage
 from mailcheck.web.dashboard.application import prefers_html
 from mailcheck.web.dashboard.inbox.message_view import (
-    asks_for_remote,
+    allows_remote_content,
     frame_reply,
     list_results,
     preview_reply,
@@ -62,7 +62,7 @@ class SharePages(Struct, frozen=True):
     async def frame(self, visit: Visit) -> Reply:
         """GET /share/{token}/frame?remote=true."""
         message = await self._share.open(visit.path["token"])
-        return await frame_reply(self._show, message, allows_remote=asks_for_remote(visit))
+        return await frame_reply(self._show, message, allows_remote=allows_remote_content(visit))
 
     async def attachment(self, visit: Visit) -> Reply:
         """GET /share/{token}/attachments/{attachmentId}: a download whatever it is."""

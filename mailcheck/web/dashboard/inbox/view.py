@@ -117,13 +117,13 @@ def read_list_request(query: Query, now: Instant) -> ListRequest:
 
     :raises InvalidParameter: it can't be asked for.
     """
-    request = read_unsearched(query)
+    request = read_without_search(query)
     return replace(
         request, wanted=replace(request.wanted, search=parse_search(request.written, now))
     )
 
 
-def read_unsearched(query: Query) -> ListRequest:
+def read_without_search(query: Query) -> ListRequest:
     """Read what is asked for, but do not understand the search: it is kept as it was written.
 
     :raises InvalidParameter: it can't be asked for.

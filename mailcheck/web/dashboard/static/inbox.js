@@ -197,12 +197,12 @@ async function open(href, push = true) {
   window.mailcheck.enhance(pane);
   window.mailcheck.prepareMail(pane);
   follow(openedId(), true);
-  askVouchers(asked.signal);
+  loadAuthentication(asked.signal);
   window.scrollTo({ top: 0, behavior: "instant" });
 }
 
-async function askVouchers(signal) {
-  const place = document.getElementById("vouchers");
+async function loadAuthentication(signal) {
+  const place = document.getElementById("authentication");
   try {
     const answer = await fetch(place.dataset.from, { signal });
     if (!answer.ok) throw new Error();

@@ -20,7 +20,7 @@ OWN_SITES = frozenset({"same-origin", "none"})
 """What Sec-Fetch-Site says of a form of ours."""
 
 
-class Admission(Struct, frozen=True):
+class PageAccess(Struct, frozen=True):
     """Finds the session behind a request, and checks what it posts."""
 
     _sessions: DashboardSessions
@@ -28,7 +28,7 @@ class Admission(Struct, frozen=True):
     _addresses: ClientAddresses
     _time_and_chance: TimeAndChance
 
-    def greet(self, request: Request, path: dict[str, str]) -> Visit:
+    def begin_visit(self, request: Request, path: dict[str, str]) -> Visit:
         """Make a visit of a request, of nobody yet and without parameters."""
         urls = self._urls.of(request)
         is_secure = urls.public_url.startswith("https://")
@@ -46,7 +46,7 @@ class Admission(Struct, frozen=True):
             client=counting_key(self._addresses.client_ip(request)),
         )
 
-    async def identify(self, visit: Visit) -> Visit:
+    async def authenticate(self, visit: Visit) -> Visit:
         """Find whose session it is; form tokens are bound to it then.
 
         :raises StoreUnavailable: can't tell now.

@@ -9,12 +9,16 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.deliverability.manage_tests import MailOfTest
 from mailcheck.operations.inbox.messages import ShowMessage
-from mailcheck.web.dashboard.inbox.message_view import asks_for_remote, frame_reply, view_message
+from mailcheck.web.dashboard.inbox.message_view import (
+    allows_remote_content,
+    frame_reply,
+    view_message,
+)
 from mailcheck.web.dashboard.visits import Visit
 from mailcheck.web.site.replies import Reply
 
 
-class MailOfReport(Struct, frozen=True):
+class ReportMail(Struct, frozen=True):
     """Shows the mails of tests, to whoever may see the test."""
 
     _mail: MailOfTest
@@ -32,8 +36,9 @@ class MailOfReport(Struct, frozen=True):
             view = await view_message(self._show, message, visit)
         except ExpectedFailure:
             return {"view": None}
-        look = view.look
-        return view.values() | {"look": lambda name, **more: look(name, **more) + "#mail"}
+        return view.values() | {
+            "view_query": lambda name, **more: view.view_query(name, **more) + "#mail"
+        }
 
     async def message(self, result: DeliverabilityResult) -> StoredMessage:
         """Give the mail.
@@ -48,7 +53,7 @@ class MailOfReport(Struct, frozen=True):
         :raises MessageNotFound: the test has no mail.
         """
         message = await self._mail.of(result)
-        return await frame_reply(self._show, message, allows_remote=asks_for_remote(visit))
+        return await frame_reply(self._show, message, allows_remote=allows_remote_content(visit))
 
     async def document(self, result: DeliverabilityResult) -> tuple[str, str]:
         """Give the mail to be put into a file: the document of its HTML, and its text.
