@@ -84,13 +84,13 @@ async def measure(reactor: Any, rounds: int, server: str) -> None:
     """Check page and report with and without proofs in turn, and print the comparison."""
     dns = replace(Config().dns, resolvers=(server,))
     config = config_in_memory(dns=dns)
-    proving = [module.prove_fixes for module in MODULES]
+    proving = [module.verify_fixes for module in MODULES]
     renderer = Renderer(StaticFiles(), lambda: False)
     spent: dict[tuple[str, bool], list[float]] = {}
     for number in range(2 * rounds):
         is_proven = bool(number % 2)
         for module, prove in zip(MODULES, proving, strict=True):
-            module.prove_fixes = prove if is_proven else without_proofs
+            module.verify_fixes = prove if is_proven else without_proofs
         # A new application each time, so that nothing is cached.
         resolvers = open_resolvers(config, reactor, os.urandom)
         alone, time_and_chance = LocalCluster(reactor), of_the_system(reactor)

@@ -26,7 +26,7 @@ from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row, Si
 from mailcheck.checks.receiver_reports.senders import PackedRow, ReportedRow, pack_row, pack_rows
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE
-from mailcheck.operations.in_children import (
+from mailcheck.operations.lazy_functions import (
     find_addresses_to_resolve,
     read_report_mail,
     summarize_page,

@@ -134,7 +134,7 @@ class DelayedHosts:
         missing = PolicyFetch(FetchOutcome.MISSING)
         return deferLater(self._reactor, DELAY, lambda: missing)
 
-    def look_at_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
+    def probe_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
         """Say that a link works."""
         return deferLater(self._reactor, DELAY, LinkAnswer, url, method, (Hop(url, 200),))
 

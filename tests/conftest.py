@@ -20,7 +20,7 @@ from zope.interface import implementer
 
 from mailcheck.assembly.workers import FIRST_MAIL
 from mailcheck.checks.dkim.dkimpy_verify import change_dkimpy
-from mailcheck.operations.in_children import derive_content
+from mailcheck.operations.lazy_functions import derive_content
 
 change_dkimpy()
 

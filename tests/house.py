@@ -27,7 +27,7 @@ from mailcheck.daemon.services import OrderedServices
 from mailcheck.engines.database import call_immediately
 from mailcheck.engines.sqlite_writer import SqliteWriter
 from mailcheck.operations.deliverability.run_test_checks import Analyse
-from mailcheck.operations.inbox.feeds import HandOver, InboxFeeds
+from mailcheck.operations.inbox.feeds import InboxFeeds, MailHandoff
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.workers.scheduling import DirectWorker
 from tests.fakes.analyst import Analyst
@@ -219,7 +219,7 @@ class House:
         nobody = InboxFeeds(assembly.mail.store, assembly.runtime.now)
         contents, want = assembly.mail.contents, assembly.mail.derivation.want
         mail = structs.replace(
-            assembly.mail, hand_over=HandOver(nobody, contents, want, call_immediately)
+            assembly.mail, hand_over=MailHandoff(nobody, contents, want, call_immediately)
         )
         authenticator = assembly.accounts.authenticator
         return build_receiver(

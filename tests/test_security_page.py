@@ -16,7 +16,7 @@ from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.daemon.short_turns import TURN
 from mailcheck.dns import exchange, wire_format
 from mailcheck.engines.disk_reserve import MAX_LOG
-from mailcheck.operations import ask, places
+from mailcheck.operations import dns_evaluation, semaphores
 from mailcheck.operations.accounts import passwords
 from mailcheck.operations.accounts.sign_in import (
     PER_ADDRESS,
@@ -26,7 +26,7 @@ from mailcheck.operations.accounts.sign_in import (
 )
 from mailcheck.operations.inbox import contents
 from mailcheck.operations.inbox.deliver_webhooks import AT_ONCE
-from mailcheck.probes.webhook_posts import MAX_OCTETS, MOST_A_MINUTE, SECONDS
+from mailcheck.probes.webhook_sender import MAX_OCTETS, MOST_A_MINUTE, SECONDS
 from mailcheck.smtp.settings import Limits
 from mailcheck.store.domains.report_quotas import OF_ACCOUNT
 from mailcheck.web.site.requests import MAX_BODY
@@ -73,16 +73,19 @@ CONFIG = Config()
         f"take turns | {passwords.OF_CLIENT}, of {passwords.MAX_UNDER_WAY} in all",
         f"at most {passwords.PATIENCE:.0f} s, and addresses take turns",
         f"| account and day | {OF_ACCOUNT.rows:,} and {OF_ACCOUNT.octets // 2**20} MiB",
-        f"| questions to DNS | request | {ask.MAX_QUESTIONS} ",
+        f"| questions to DNS | request | {dns_evaluation.MAX_QUESTIONS} ",
         (
             f"| records, octets of DNS | answer | {wire_format.MAX_RECORDS}, "
             f"{wire_format.MAX_OCTETS // 1024} KiB; {wire_format.MAX_ALIASES} links of CNAME"
         ),
         f"{wire_format.MAX_WORK:,} steps of about a microsecond; over {wire_format.CHEAP_STEPS} ",
         f"| DNS socket | {exchange.OCTETS_PER_TURN} octets and one reply",
-        f"| records, octets of DNS | request | {ask.MAX_RECORDS}, {ask.MAX_OCTETS // 1024} KiB",
-        f"| checks under way | account | {places.CHECKS_OF_ACCOUNT}, the next wait",
-        f"or after {places.CHECK_PATIENCE:.0f} s",
+        (
+            f"| records, octets of DNS | request | {dns_evaluation.MAX_RECORDS}, "
+            f"{dns_evaluation.MAX_OCTETS // 1024} KiB"
+        ),
+        f"| checks under way | account | {semaphores.CHECKS_OF_ACCOUNT}, the next wait",
+        f"or after {semaphores.CHECK_PATIENCE:.0f} s",
         (
             f"| large mails (from {contents.LARGE // 2**20} MiB) in hand | account | "
             f"{contents.OF_ACCOUNT}, of {contents.AT_ONCE} in all"

@@ -14,7 +14,7 @@ from mailcheck.operations.accounts.authenticate import (
     RequestMeter,
     RevokedKeys,
 )
-from mailcheck.operations.accounts.keep_accounts import KeepAccounts
+from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
 from mailcheck.operations.accounts.register import (
     Invitations,
@@ -32,7 +32,7 @@ KEY_USE_INTERVAL = 30.0
 class AccountParts(Struct, frozen=True):
     """The operations on accounts; ``checks`` limits the checks that accounts start on the pages."""
 
-    keep: KeepAccounts
+    keep: ManageAccounts
     meter: RequestMeter
     checks: CheckBudget
     authenticator: Authenticator
@@ -48,7 +48,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
     time_and_chance, engine, now = runtime.time_and_chance, runtime.engine, runtime.now
     options, limits = runtime.config.accounts, runtime.config.limits
     store, passwords = AccountStore(engine), PasswordStore(engine)
-    keep = KeepAccounts(store, time_and_chance)
+    keep = ManageAccounts(store, time_and_chance)
     meter = RequestMeter(runtime.cluster.counters, now)
     default = RequestLimits(limits.requests_per_minute, limits.requests_per_day)
     hasher = PasswordHasher(
@@ -91,6 +91,6 @@ def account_services(runtime: Runtime, accounts: AccountParts) -> list[Service]:
             ends_with_round=True,
         ),
         PeriodicService(
-            "revoked keys", REVOKED_KEYS_INTERVAL, accounts.revoked_keys.look, runtime.clock
+            "revoked keys", REVOKED_KEYS_INTERVAL, accounts.revoked_keys.check, runtime.clock
         ),
     ]

@@ -29,7 +29,8 @@ from mailcheck.dns.exchange import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from mailcheck.dns.servers import parse_server, system_servers
-from mailcheck.operations.domains.check_blocklists import AskBlocklists, CheckBlocklists
+from mailcheck.operations.cached_values import CachedValues
+from mailcheck.operations.domains.check_blocklists import CheckBlocklists, QueryBlocklists
 from mailcheck.operations.domains.check_mx import CheckMx
 from mailcheck.operations.domains.compute_reputation import (
     ComputeReputation,
@@ -38,21 +39,20 @@ from mailcheck.operations.domains.compute_reputation import (
 )
 from mailcheck.operations.domains.describe_domain import DescribeDomain
 from mailcheck.operations.domains.known_selectors import SAVE_INTERVAL, LearnedSelectors
-from mailcheck.operations.domains.watches.look import (
-    LookAtWatched,
-    NothingRemembered,
-    WatchersBudgets,
+from mailcheck.operations.domains.watches.collect_facts import (
+    CollectFacts,
+    NullCache,
+    WatchBudgets,
 )
 from mailcheck.operations.domains.zone_health import (
     FIRST_TEST_AFTER,
     FIRST_TEST_PATIENCE,
     LOOK_INTERVAL,
-    HealthOfLists,
+    BlocklistHealth,
     ListBudgets,
     ZoneHealthCheck,
 )
-from mailcheck.operations.kept_values import KeptValues
-from mailcheck.operations.places import CheckTurns
+from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.ports.clocks import Now, TimeAndChance
 from mailcheck.ports.probes import LinkProber, PolicyFetcher, RegistrationFinder, StarttlsProber
 from mailcheck.ports.resolver import Resolver
@@ -177,7 +177,7 @@ class CheckRuntime(Struct, frozen=True):
 class DomainChecks(Struct, frozen=True):
     """The checks of a domain that count questions to lists against the same budgets."""
 
-    lists: AskBlocklists
+    lists: QueryBlocklists
     blocklists: CheckBlocklists
     reputation: ComputeReputation
     domain: DescribeDomain
@@ -191,19 +191,19 @@ class Checks(Struct, frozen=True):
     health: ZoneHealthCheck
     selectors: LearnedSelectors
     mx: CheckMx
-    turns: CheckTurns
-    lists: AskBlocklists
+    turns: CheckSlots
+    lists: QueryBlocklists
     blocklists: CheckBlocklists
     reputation: ComputeReputation
     domain: DescribeDomain
-    watched: LookAtWatched
+    watched: CollectFacts
 
     def with_tested_lists(self) -> AbstractAsyncContextManager[None]:
         """Judge lists by a self-test that runs beside the checks, as in the daemon.
 
         For commands without a daemon.
         """
-        return self.health.tested_beside(self.lists.deadline)
+        return self.health.testing_in_background(self.lists.deadline)
 
 
 def build_checks(runtime: CheckRuntime) -> Checks:
@@ -228,14 +228,16 @@ def build_checks(runtime: CheckRuntime) -> Checks:
         runtime.resolvers.fresh_lists,
         runtime.resolvers.servers_of_lists,
         budgets,
-        KeptValues(lasting.memory, "health", HealthOfLists),
+        CachedValues(lasting.memory, "health", BlocklistHealth),
         cluster.wake_ups("lists"),
         time_and_chance,
     )
 
-    def build(of: ListBudgets, kept: KeptValues[Reputation], *, is_proving: bool) -> DomainChecks:
+    def build(
+        of: ListBudgets, kept: CachedValues[Reputation], *, verifies_fixes: bool
+    ) -> DomainChecks:
         allow_private = config.network.allow_private
-        lists = AskBlocklists(
+        lists = QueryBlocklists(
             runtime.resolvers.lists, of, health, runtime.clock, config.blocklists.deadline
         )
         blocklists = CheckBlocklists(
@@ -243,7 +245,11 @@ def build_checks(runtime: CheckRuntime) -> Checks:
         )
         sources = ReputationSources(plain, blocklists, probes, probes, selectors.of)
         reputation = ComputeReputation(
-            sources, kept, time_and_chance, allow_private=allow_private, is_proving=is_proving
+            sources,
+            kept,
+            time_and_chance,
+            allow_private=allow_private,
+            verifies_fixes=verifies_fixes,
         )
         domain = DescribeDomain(
             plain,
@@ -252,16 +258,18 @@ def build_checks(runtime: CheckRuntime) -> Checks:
             time_and_chance,
             is_validating=config.dns.validating,
             allow_private=allow_private,
-            is_proving=is_proving,
+            verifies_fixes=verifies_fixes,
         )
         return DomainChecks(lists, blocklists, reputation, domain)
 
-    asked = build(budgets, KeptValues(cluster.memory, "reputation", Reputation), is_proving=True)
+    asked = build(
+        budgets, CachedValues(cluster.memory, "reputation", Reputation), verifies_fixes=True
+    )
     # Watches leave most questions to lists to clients, and neither cache nor prove anything.
     watched = build(
-        WatchersBudgets(daily, lasting.counters, runtime.now),
-        KeptValues(NothingRemembered(), "watched", Reputation),
-        is_proving=False,
+        WatchBudgets(daily, lasting.counters, runtime.now),
+        CachedValues(NullCache(), "watched", Reputation),
+        verifies_fixes=False,
     )
     return Checks(
         catalogue,
@@ -269,12 +277,12 @@ def build_checks(runtime: CheckRuntime) -> Checks:
         health,
         selectors,
         CheckMx(plain, runtime.clock, allow_private=config.network.allow_private),
-        CheckTurns(runtime.clock),
+        CheckSlots(runtime.clock),
         asked.lists,
         asked.blocklists,
         asked.reputation,
         asked.domain,
-        LookAtWatched(
+        CollectFacts(
             watched.reputation, watched.domain, watched.blocklists, plain, probes, time_and_chance
         ),
     )
@@ -287,7 +295,7 @@ def check_services(runtime: CheckRuntime, checks: Checks) -> list[Service]:
         PeriodicService(
             "testing the blocklists",
             LOOK_INTERVAL,
-            checks.health.look,
+            checks.health.refresh,
             runtime.clock,
             begins_after=FIRST_TEST_AFTER,
         ),

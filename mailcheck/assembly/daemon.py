@@ -14,9 +14,9 @@ from mailcheck.assembly.scoring import Scoring, build_scoring, scoring_settings
 from mailcheck.assembly.watches import WatchParts, build_watches
 from mailcheck.assembly.webhooks import WebhookParts, build_webhooks
 from mailcheck.operations.deliverability.run_test_checks import Analyse
-from mailcheck.operations.inbox.offered import InboxOperations
+from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
-from mailcheck.operations.places import WaitSlots
+from mailcheck.operations.semaphores import WaitSlots
 from mailcheck.ops.heartbeat import Heartbeat
 from mailcheck.ops.journal import MailJournal
 

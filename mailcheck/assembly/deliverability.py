@@ -12,13 +12,13 @@ from mailcheck.core.instants import DAY
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import INTERVAL, DeliverabilityRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
+from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
 from mailcheck.operations.deliverability.manage_tests import ManageTests
-from mailcheck.operations.deliverability.offered import DeliverabilityOperations
 from mailcheck.operations.deliverability.preflight import Preflight
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
 from mailcheck.operations.deliverability.run_test_checks import RENEWAL, Analyse, RunTestChecks
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds, WaitForTest
-from mailcheck.operations.places import WaitSlots
+from mailcheck.operations.semaphores import WaitSlots
 from mailcheck.ports.cluster import WakeUps
 from mailcheck.store.deliverability_store import DeliverabilityStore
 
@@ -46,12 +46,12 @@ def build_tests(
     expiry_now, retention = time_and_chance.expiry_now, config.tests.retention_days * DAY
     store, feeds = DeliverabilityStore(runtime.engine), DeliverabilityFeeds()
     wake_ups = cluster.wake_ups("tests")
-    wake_ups.listen(feeds.hear)
+    wake_ups.listen(feeds.on_hint)
     runner = RunTestChecks(
         store, analyse, wake_ups, runtime.traffic, runtime.holder, time_and_chance
     )
-    look = share_work(cluster, "waiting tests", runner.look)
-    cluster.when_hints_are_lost(feeds.look_everywhere)
+    look = share_work(cluster, "waiting tests", runner.wake)
+    cluster.when_hints_are_lost(feeds.check_all)
     manage = ManageTests(store, wake_ups, look, retention, time_and_chance)
     operations = DeliverabilityOperations(
         manage, WaitForTest(manage, feeds, slots, time_and_chance)

@@ -18,7 +18,7 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.network_addresses import parse_ip_address, parse_listen_address
 from mailcheck.daemon.listening import half_of_files, real_address
 from mailcheck.engines.sqlite import IN_MEMORY
-from mailcheck.operations.domains.watches.tell import SENDER
+from mailcheck.operations.domains.watches.send_alerts import SENDER
 from mailcheck.operations.inbox.receive_mail import ReceiveSettings
 from mailcheck.smtp.certificates import ReloadableCertificate, ensure_self_signed
 from mailcheck.smtp.settings import (

@@ -23,21 +23,21 @@ from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE
 from mailcheck.core.network_addresses import IpAddress, why_not_public
 from mailcheck.daemon.spamd_folder import find_spamd
 from mailcheck.engines.backup import require_database
-from mailcheck.operations.ask import Inquiry
-from mailcheck.operations.doctor import Advice, Doctor, Examine, not_found_out
-from mailcheck.operations.prove_fixes import prove_fixes
+from mailcheck.operations.dns_evaluation import DnsEvaluator
+from mailcheck.operations.doctor import Advice, Doctor, Examine, undetermined_finding
+from mailcheck.operations.verify_fixes import verify_fixes
 from mailcheck.ports.probes import OutboundPort
 from mailcheck.probes.guarded_dialer import is_own_address
-from mailcheck.probes.own_machine import (
+from mailcheck.probes.machine_checks import (
     examine_certificate,
     examine_disk,
+    examine_inbound_port,
     examine_rights,
-    examine_way_in,
     outgoing_addresses,
 )
 from mailcheck.probes.spamd_address import parse_spamd_address
 from mailcheck.probes.spamd_client import SpamdClient
-from mailcheck.probes.spamd_filter import USUAL_PLACES
+from mailcheck.probes.spamd_filter import DEFAULT_ADDRESSES
 
 REDIS_SECONDS = 3.0
 REDIS_LOOKS = 0.1
@@ -105,11 +105,11 @@ class DoctorParts(NamedTuple):
         return self._config.inbox.domain == EXAMPLE_DOMAIN
 
     async def _resolver(self) -> Iterable[Finding]:
-        inquiry = Inquiry.starting_now(self.runtime.resolvers.plain, self.reactor)
-        root = await inquiry.ask(lambda answers: look_up(answers, ROOT, "NS"))
+        evaluator = DnsEvaluator.starting_now(self.runtime.resolvers.plain, self.reactor)
+        root = await evaluator.evaluate(lambda answers: look_up(answers, ROOT, "NS"))
         if not root.status.is_determined:
             advice = advice_of("doctor.resolver.closed")
-            return [not_found_out("resolver", "No resolver answers.", advice)]
+            return [undetermined_finding("resolver", "No resolver answers.", advice)]
         if not root.records:
             meaning = (
                 "The resolver knows no name of the Internet, not even the servers of the root:"
@@ -127,20 +127,20 @@ class DoctorParts(NamedTuple):
         def judge(answers: Answers) -> Outcome:
             return Outcome(evaluate_own_zone(zone, answers), 0)
 
-        inquiry = Inquiry.starting_now(self.runtime.resolvers.plain, self.reactor)
-        found = await inquiry.ask(judge)
-        proofs = await prove_fixes(found, judge, inquiry)
+        evaluator = DnsEvaluator.starting_now(self.runtime.resolvers.plain, self.reactor)
+        found = await evaluator.evaluate(judge)
+        proofs = await verify_fixes(found, judge, evaluator)
         return Advice(found.findings, proofs)
 
     async def _way_in(self) -> Iterable[Finding]:
         if self._is_for_this_machine:
             return []
         zone = self.zone
-        inquiry = Inquiry.starting_now(self.runtime.resolvers.plain, self.reactor)
-        host = await inquiry.ask(lambda answers: look_up_addresses(answers, zone.host_name))
+        evaluator = DnsEvaluator.starting_now(self.runtime.resolvers.plain, self.reactor)
+        host = await evaluator.evaluate(lambda answers: look_up_addresses(answers, zone.host_name))
         addresses: list[IpAddress] = list(host.addresses)
         port = self._config.probes.smtp_port
-        return await examine_way_in(self.reactor, addresses, port, zone.host_name)
+        return await examine_inbound_port(self.reactor, addresses, port, zone.host_name)
 
     async def _way_out(self) -> Iterable[Finding]:
         found = await self.probes.outbound_port()
@@ -148,7 +148,7 @@ class DoctorParts(NamedTuple):
             return []
         if found is OutboundPort.UNKNOWN:
             why = "Whether connections to port 25 leave this network could not be found out."
-            return [not_found_out("port-out", why)]
+            return [undetermined_finding("port-out", why)]
         meaning = (
             "Connections to port 25 do not leave this network: whether mail hosts offer"
             " encryption can't be found out. Receiving mail is not affected."
@@ -164,7 +164,9 @@ class DoctorParts(NamedTuple):
         sick = [name for name, found in asked.items() if _is_any(found, HealthStatus.SICK)]
         if asked and len(silent) == len(asked):
             advice = advice_of("doctor.blocklists.refused")
-            return [not_found_out("blocklists", "No blocklist answers the resolver.", advice)]
+            return [
+                undetermined_finding("blocklists", "No blocklist answers the resolver.", advice)
+            ]
         if len(sick) > len(asked) // 4:
             names = ", ".join(sorted(sick)[:5])
             meaning = f"{len(sick)} of {len(asked)} blocklists fail their self-test: {names}, ..."
@@ -176,7 +178,7 @@ class DoctorParts(NamedTuple):
         if option == "off":
             meaning = "The content filter is switched off; reports do without it."
             return [make_finding("doctor.spamd.off", meaning)]
-        places = USUAL_PLACES if option == "auto" else (parse_spamd_address(option),)
+        places = DEFAULT_ADDRESSES if option == "auto" else (parse_spamd_address(option),)
         for place in places:
             if await SpamdClient(self.reactor, place).answers():
                 return []

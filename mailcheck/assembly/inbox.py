@@ -15,17 +15,17 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.daemon.derivation import Derivation
 from mailcheck.daemon.retention import Retention
 from mailcheck.operations.accounts.authenticate import Authenticator
-from mailcheck.operations.deliverability.authenticate_mail import KnownResults
+from mailcheck.operations.deliverability.authenticate_mail import AuthenticationCache
+from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.check_message import AuthenticateMessage, CheckLinks, CheckMail
-from mailcheck.operations.inbox.contents import Contents, MailBytes, MessageLoader
-from mailcheck.operations.inbox.feeds import HandOver, InboxFeeds
+from mailcheck.operations.inbox.contents import MailBytes, MessageContents, MessageLoader
+from mailcheck.operations.inbox.feeds import InboxFeeds, MailHandoff
 from mailcheck.operations.inbox.follow_inbox import FollowInbox
+from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
-from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.receive_mail import ReceiveMail, RequestedFaults
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
-from mailcheck.operations.inbox.webhooks import KeepWebhooks
-from mailcheck.operations.places import WaitSlots
+from mailcheck.operations.semaphores import WaitSlots
 from mailcheck.ports.cluster import WakeUps
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.mail_store import MailStore
@@ -41,13 +41,13 @@ class MailParts(Struct, frozen=True):
     store: MailStore
     content_store: ContentStore
     mail_bytes: MailBytes
-    contents: Contents
+    contents: MessageContents
     loader: MessageLoader
     wake_ups: WakeUps[AccountId]
     removals: WakeUps[AccountId]
     feeds: InboxFeeds
     derivation: Derivation
-    hand_over: HandOver
+    hand_over: MailHandoff
     faults: RequestedFaults
     retention: Retention
 
@@ -62,12 +62,12 @@ def build_mail(runtime: Runtime, learn: Callable[[tuple[tuple[str, str], ...]], 
     store = MailStore(engine, Quota(config.inbox.max_messages, config.inbox.max_bytes))
     content_store = ContentStore(engine)
     mail_bytes = MailBytes(content_store, workers.content, workers.large, runtime.reactor)
-    contents = Contents(content_store, mail_bytes, learn, runtime.clock)
+    contents = MessageContents(content_store, mail_bytes, learn, runtime.clock)
     feeds = InboxFeeds(store, time_and_chance.expiry_now)
     wake_ups, removals = cluster.wake_ups("inboxes"), cluster.wake_ups("removals")
-    wake_ups.listen(feeds.hear)
-    removals.listen(feeds.hear_removal)
-    cluster.when_hints_are_lost(feeds.look_everywhere)
+    wake_ups.listen(feeds.on_hint)
+    removals.listen(feeds.on_removal)
+    cluster.when_hints_are_lost(feeds.check_all)
     is_alone = not config.storage.is_shared
     derivation = Derivation(
         contents, content_store, runtime.traffic, time_and_chance, is_alone=is_alone
@@ -82,7 +82,7 @@ def build_mail(runtime: Runtime, learn: Callable[[tuple[tuple[str, str], ...]], 
         removals,
         feeds,
         derivation,
-        HandOver(feeds, contents, derivation.want, runtime.traffic.gather),
+        MailHandoff(feeds, contents, derivation.want, runtime.traffic.call_batched),
         RequestedFaults(
             runtime.lasting.memory, cluster.counters, runtime.now, is_on=config.inbox.faults
         ),
@@ -95,8 +95,8 @@ def build_inbox(
     mail: MailParts,
     accounts: AccountParts,
     slots: WaitSlots,
-    known: KnownResults,
-    webhooks: KeepWebhooks,
+    known: AuthenticationCache,
+    webhooks: ManageWebhooks,
 ) -> InboxOperations:
     """Build what an account can do with its inbox.
 

@@ -14,8 +14,8 @@ from mailcheck.core.version import installed_version
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.operations.deliverability.run_test_checks import RunTestChecks
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds
-from mailcheck.operations.domains.watches.run import RunWatches
-from mailcheck.operations.domains.watches.tell import TellAlerts
+from mailcheck.operations.domains.watches.run_watches import RunWatches
+from mailcheck.operations.domains.watches.send_alerts import SendAlerts
 from mailcheck.operations.inbox.deliver_webhooks import DeliverWebhooks
 from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
@@ -70,7 +70,7 @@ def list_metrics(
         *mail_metrics(daemon.journals, connections),
         *wait_metrics(daemon.inbox.wait, daemon.mail.feeds, daemon.tests.feeds),
         *webhook_metrics(daemon.webhooks.deliver),
-        *watch_metrics(daemon.watches.runner, daemon.watches.tell),
+        *watch_metrics(daemon.watches.runner, daemon.watches.send_alerts),
         *check_metrics(daemon.checks, daemon.tests.runner),
         *store_metrics(runtime.engine, runtime.workers),
         *redis_metrics(runtime.redis_figures),
@@ -154,7 +154,7 @@ def webhook_metrics(deliver: DeliverWebhooks) -> list[Metric]:
     ]
 
 
-def watch_metrics(runner: RunWatches, tell: TellAlerts) -> list[Metric]:
+def watch_metrics(runner: RunWatches, send_alerts: SendAlerts) -> list[Metric]:
     """List what is counted of watches, of those that this daemon has run."""
     return [
         counter(
@@ -170,7 +170,7 @@ def watch_metrics(runner: RunWatches, tell: TellAlerts) -> list[Metric]:
             "watch_alert_mails",
             "Mails with alerts to inboxes: told, or put off, for want of room say.",
             ("outcome",),
-            tell.outcomes,
+            send_alerts.outcomes,
         ),
     ]
 

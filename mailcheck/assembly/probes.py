@@ -20,7 +20,7 @@ from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.rules import parse_allowed, parse_recipients, parse_relay
 from mailcheck.daemon.wall_clock import of_the_system
-from mailcheck.operations.doctor import not_found_out
+from mailcheck.operations.doctor import undetermined_finding
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.probes import (
     OutboundPort,
@@ -34,18 +34,18 @@ from mailcheck.ports.probes import (
 from mailcheck.ports.resolver import Resolver
 from mailcheck.probes.fetching import GuardedFetcher, MtaStsFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer, ProbeReactor, is_own_address
+from mailcheck.probes.machine_checks import examine_clock
 from mailcheck.probes.mail_host_prober import (
     REFERENCE_HOSTS,
     MailHostProber,
     OutboundPortCheck,
     ProbeSettings,
 )
-from mailcheck.probes.own_machine import examine_clock
 from mailcheck.probes.rdap import RdapFinder, RegistryList
 from mailcheck.probes.trust import NoAuthorities, TrustRoots, find_trust_roots
 
 if TYPE_CHECKING:
-    from mailcheck.probes.alert_mail import AlertMail, PostsAndMail
+    from mailcheck.probes.alert_mail import AlertMail, WebhookAndMailDialer
     from mailcheck.probes.link_prober import GuardedLinkProber
 
 NO_AUTHORITIES = "there are no certificate authorities to check the registry's certificate against"
@@ -86,7 +86,7 @@ class NoHostProbes:
 
     async def examine_clock(self) -> list[Finding]:
         """Report that the clock could not be compared."""
-        return [not_found_out("clock", NO_AUTHORITIES)]
+        return [undetermined_finding("clock", NO_AUTHORITIES)]
 
     def stop(self) -> None:
         """Do nothing."""
@@ -190,9 +190,9 @@ class Probes:
         """Answer as `PolicyFetcher` promises."""
         return self._hosts.fetch_policy(domain)
 
-    def look_at_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
+    def probe_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
         """Answer as `LinkProber` promises."""
-        return self._links.look_at_link(url, method)
+        return self._links.probe_link(url, method)
 
     def require_foreign(self, url: str) -> None:
         """Answer as `WebhookDialer` promises."""
@@ -207,14 +207,14 @@ class Probes:
         return self._receivers.line(account_name)
 
     @cached_property
-    def _receivers(self) -> "PostsAndMail":
+    def _receivers(self) -> "WebhookAndMailDialer":
         """Post to the receivers of webhooks, and mail alerts where there is a relay.
 
         `[network] allow_private` is not for it.
         """
         # Imported here: most daemons and commands have no webhook.
-        from mailcheck.probes.alert_mail import PostsAndMail
-        from mailcheck.probes.webhook_posts import SECONDS, WebhookPosts
+        from mailcheck.probes.alert_mail import WebhookAndMailDialer
+        from mailcheck.probes.webhook_sender import SECONDS, HttpWebhookDialer
 
         config = self._config
         dialer = GuardedDialer(
@@ -224,7 +224,7 @@ class Probes:
             allow_private=False,
             own_ports=own_ports(config),
         )
-        posts = WebhookPosts(
+        posts = HttpWebhookDialer(
             self._reactor,
             dialer,
             self._trust or TrustRoots(()),
@@ -234,7 +234,7 @@ class Probes:
             self._now,
             SECONDS,
         )
-        return PostsAndMail(posts, self._alert_mail() if config.alerts.smtp_relay else None)
+        return WebhookAndMailDialer(posts, self._alert_mail() if config.alerts.smtp_relay else None)
 
     def _alert_mail(self) -> "AlertMail":
         from mailcheck.probes.alert_mail import AlertMail, Relay

@@ -13,12 +13,12 @@ from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import ReportRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.accounts.authenticate import RequestMeter
-from mailcheck.operations.reports.look_at_senders import LookAtSenders
+from mailcheck.operations.reports.all_operations import ReportOperations
+from mailcheck.operations.reports.ingest_reports import IngestReports
 from mailcheck.operations.reports.offer_records import OfferRecords
-from mailcheck.operations.reports.offered import ReportOperations
 from mailcheck.operations.reports.receive_reports import PostReport, ReceiveReports, ReportAddresses
 from mailcheck.operations.reports.show_reports import DeleteReports, ShowReports
-from mailcheck.operations.reports.take_in_reports import TakeInReports
+from mailcheck.operations.reports.summarize_senders import SummarizeSenders
 from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.mail_store import MailStore
 
@@ -33,7 +33,7 @@ class ReportParts(Struct, frozen=True):
     """The operations on reports; ``mail`` takes them in."""
 
     store: ReportStore
-    runner: TakeInReports
+    runner: IngestReports
     mail: ReceiveReports
     operations: ReportOperations
 
@@ -45,7 +45,7 @@ def build_reports(
     config, workers, time_and_chance = runtime.config, runtime.workers, runtime.time_and_chance
     plain, addresses = runtime.resolvers.plain, _addresses(config)
     store = ReportStore(runtime.engine)
-    runner = TakeInReports(
+    runner = IngestReports(
         store,
         addresses,
         plain,
@@ -55,8 +55,8 @@ def build_reports(
         runtime.holder,
         time_and_chance,
     )
-    look = share_work(runtime.cluster, "waiting reports", runner.look)
-    senders = LookAtSenders(workers.analysis, plain, checks.blocklists, time_and_chance)
+    look = share_work(runtime.cluster, "waiting reports", runner.wake)
+    senders = SummarizeSenders(workers.analysis, plain, checks.blocklists, time_and_chance)
     operations = ReportOperations(
         ShowReports(store, inboxes, senders, addresses, runtime.now),
         PostReport(inboxes, store, meter, look, time_and_chance),
@@ -72,7 +72,7 @@ def report_services(runtime: Runtime, reports: ReportParts) -> list[Service]:
     clock, retention = runtime.clock, ReportRetention(reports.store, runtime.now)
     return [
         LeasedWorkService(reports.runner),
-        PeriodicService("looking for reports", LOOK_INTERVAL, reports.runner.look_again, clock),
+        PeriodicService("looking for reports", LOOK_INTERVAL, reports.runner.poll, clock),
         retention_service("retention of reports", FORGETTING_INTERVAL, retention.sweep, clock),
     ]
 

@@ -30,7 +30,7 @@ from mailcheck.daemon.presence import Presence
 from mailcheck.daemon.wall_clock import WallClock
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine, SqlitePresence
-from mailcheck.operations.concurrency import MailTraffic, Turns
+from mailcheck.operations.concurrency import MailTraffic, PacedQueue
 from mailcheck.operations.incidents import Incidents
 from mailcheck.ops.journal import ClientJournal, Pace
 from mailcheck.ports.clocks import Now, Soon, TimeAndChance
@@ -64,7 +64,7 @@ class Runtime(CheckRuntime, frozen=True):
     workers: Workers
     engine: DatabaseEngine
     traffic: MailTraffic
-    turns: Turns
+    turns: PacedQueue
     conditions: Conditions
     pace: Pace
     clients: ClientJournal
@@ -105,7 +105,7 @@ def open_runtime(
     conditions, figures, pace = Conditions(), RedisFigures(), Pace()
     cluster, cluster_services = open_cluster(config, reactor, conditions, figures)
     traffic = MailTraffic(reactor, workers.soon)
-    engine = database_engine(config, workers, traffic.gather)
+    engine = database_engine(config, workers, traffic.call_batched)
     engine.incidents = Incidents(reactor.seconds, time_and_chance.random_bytes)
     if outside is None:
         outside = open_outside(config, reactor, time_and_chance, workers.analysis, cluster)
@@ -120,7 +120,7 @@ def open_runtime(
         workers=workers,
         engine=engine,
         traffic=traffic,
-        turns=Turns(reactor),
+        turns=PacedQueue(reactor),
         conditions=conditions,
         pace=pace,
         clients=ClientJournal(pace),

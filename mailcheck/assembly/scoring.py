@@ -17,10 +17,10 @@ from mailcheck.core.network_addresses import is_local_client
 from mailcheck.daemon.services import ChecksService, OrderedServices
 from mailcheck.daemon.spamd_folder import SpamdSettings, find_spamd
 from mailcheck.daemon.spamd_service import SpamdService
-from mailcheck.operations.deliverability.authenticate_mail import KnownResults
+from mailcheck.operations.deliverability.authenticate_mail import AuthenticationCache
 from mailcheck.operations.deliverability.check_progress import CheckProgress
 from mailcheck.operations.deliverability.score_mail import (
-    BlocklistsOfMail,
+    MailBlocklists,
     ScoreMail,
     ScoringSettings,
 )
@@ -81,7 +81,7 @@ class Scoring(Struct, frozen=True):
     """
 
     progress: CheckProgress
-    known: KnownResults
+    known: AuthenticationCache
     scorer: ScoreMail
 
     async def score(
@@ -103,10 +103,13 @@ def build_scoring(
     settings: ScoringSettings,
 ) -> Scoring:
     """Build the scoring of mails."""
-    progress, known = CheckProgress(runtime.cluster.wake_ups("checks of tests")), KnownResults()
+    progress, known = (
+        CheckProgress(runtime.cluster.wake_ups("checks of tests")),
+        AuthenticationCache(),
+    )
     scorer = ScoreMail(
         runtime.resolvers.plain,
-        BlocklistsOfMail(checks.catalogue, checks.lists),
+        MailBlocklists(checks.catalogue, checks.lists),
         content_filter,
         worker,
         known,

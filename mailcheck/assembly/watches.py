@@ -9,11 +9,11 @@ from mailcheck.assembly.runtime import Runtime
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import WATCHES_INTERVAL, WatchRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
-from mailcheck.operations.domains.watches.manage_watches import AlertReceivers, KeepWatches
-from mailcheck.operations.domains.watches.run import LOOK_INTERVAL, RunWatches
-from mailcheck.operations.domains.watches.tell import TELL_INTERVAL, TellAlerts
+from mailcheck.operations.domains.watches.manage_watches import AlertReceivers, ManageWatches
+from mailcheck.operations.domains.watches.run_watches import LOOK_INTERVAL, RunWatches
+from mailcheck.operations.domains.watches.send_alerts import TELL_INTERVAL, SendAlerts
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
-from mailcheck.operations.inbox.send_sample import SendToOwn
+from mailcheck.operations.inbox.send_sample import SendInternalMail
 from mailcheck.store.domains.watch_store import WatchStore
 
 
@@ -22,8 +22,8 @@ class WatchParts(Struct, frozen=True):
 
     store: WatchStore
     runner: RunWatches
-    keep: KeepWatches
-    tell: TellAlerts
+    keep: ManageWatches
+    send_alerts: SendAlerts
 
 
 def build_watches(
@@ -37,18 +37,18 @@ def build_watches(
     config, time_and_chance = runtime.config, runtime.time_and_chance
     store = WatchStore(runtime.engine)
     runner = RunWatches(store, checks.watched, runtime.holder, time_and_chance)
-    keep = KeepWatches(
+    keep = ManageWatches(
         store,
         runner,
         alerted,
-        share_work(runtime.cluster, "due watches", runner.look),
+        share_work(runtime.cluster, "due watches", runner.wake),
         time_and_chance,
         allow_special_use=config.dns.allow_special_use,
         allow_private=config.network.allow_private,
     )
-    send = SendToOwn(receiver, config.inbox.domain).send
-    tell = TellAlerts(store, send, runtime.lasting.memory, time_and_chance)
-    return WatchParts(store, runner, keep, tell)
+    send = SendInternalMail(receiver, config.inbox.domain).send
+    send_alerts = SendAlerts(store, send, runtime.lasting.memory, time_and_chance)
+    return WatchParts(store, runner, keep, send_alerts)
 
 
 def watch_services(runtime: Runtime, watches: WatchParts) -> list[Service]:
@@ -57,7 +57,7 @@ def watch_services(runtime: Runtime, watches: WatchParts) -> list[Service]:
     return [
         LeasedWorkService(watches.runner),
         # Stopped before it: a round under way would begin new runs.
-        PeriodicService("looking for due watches", LOOK_INTERVAL, watches.runner.look_again, clock),
-        PeriodicService("telling alerts", TELL_INTERVAL, watches.tell.tell, clock),
+        PeriodicService("looking for due watches", LOOK_INTERVAL, watches.runner.poll, clock),
+        PeriodicService("telling alerts", TELL_INTERVAL, watches.send_alerts.send_pending, clock),
         retention_service("retention of watches", WATCHES_INTERVAL, retention.sweep, clock),
     ]

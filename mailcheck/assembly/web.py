@@ -9,7 +9,7 @@ from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import connection_limits, mail_server, submission_server
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.core.network_addresses import parse_listen_address
-from mailcheck.operations.accounts.keep_accounts import OwnKeys
+from mailcheck.operations.accounts.manage_accounts import OwnKeys
 from mailcheck.operations.deliverability.manage_tests import MailOfTest
 from mailcheck.operations.doctor import Doctor
 from mailcheck.operations.inbox.messages import ShowMessage

@@ -17,9 +17,9 @@ from mailcheck.core.webhooks import Webhook
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.domains.watches.manage_watches import AlertReceivers
-from mailcheck.operations.domains.watches.tell import MailHead, write_mail_abroad
+from mailcheck.operations.domains.watches.send_alerts import MailHead, write_external_mail
 from mailcheck.operations.inbox.deliver_webhooks import RENEWAL, DeliverWebhooks
-from mailcheck.operations.inbox.webhooks import KeepWebhooks
+from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.ports.cluster import WakeUps
 from mailcheck.store.accounts.webhook_store import WebhookStore
 
@@ -38,14 +38,14 @@ def write_event(
         "It ends when none of them does: ask who has that account, or the operator of\n"
         f"{urls.public_url}. The watches are at {urls.public_url}/watches."
     )
-    return write_mail_abroad(head, summary.header.subject, text, why)
+    return write_external_mail(head, summary.header.subject, text, why)
 
 
 class WebhookParts(Struct, frozen=True):
     """The operations on webhooks; ``receivers`` are those that alerts are sent to."""
 
     receivers: AlertReceivers
-    keep: KeepWebhooks
+    keep: ManageWebhooks
     deliver: DeliverWebhooks
 
 
@@ -65,11 +65,11 @@ def build_webhooks(runtime: Runtime, mail: MailParts) -> WebhookParts:
         runtime.holder,
         time_and_chance,
     )
-    changes.listen(deliver.hear_change)
-    cluster.when_hints_are_lost(deliver.look)
+    changes.listen(deliver.on_change)
+    cluster.when_hints_are_lost(deliver.wake)
     return WebhookParts(
         AlertReceivers(store, dialer, changes, time_and_chance),
-        KeepWebhooks(store, dialer, changes, write, time_and_chance),
+        ManageWebhooks(store, dialer, changes, write, time_and_chance),
         deliver,
     )
 

@@ -13,7 +13,7 @@ from twisted.internet.interfaces import IReactorFDSet
 from twisted.logger import Logger
 
 from mailcheck.engines.database import call_immediately
-from mailcheck.operations.in_children import (
+from mailcheck.operations.lazy_functions import (
     change_dkimpy,
     derive_content,
     read_mail_for_score,

@@ -11,7 +11,7 @@ from functools import partial
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.accounts import AccountParts
 from mailcheck.cli.commands import Console
-from mailcheck.cli.daemon_access import url_here
+from mailcheck.cli.daemon_access import local_url
 from mailcheck.cli.exit_statuses import EXIT_FINE
 from mailcheck.cli.store_access import with_accounts
 from mailcheck.core.accounts import Account, ApiKey
@@ -25,10 +25,10 @@ from mailcheck.operations.accounts.register import INVITATION_DAYS, Registration
 def make_invitation(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account invite``: prints the link, and nothing else, to standard output."""
     invitation = with_accounts(console.config, lambda accounts: accounts.invitations.invite())
-    console.say(PublicUrls(url_here(console.config)).invitation_url(invitation))
-    console.remark(f"it works once, for {INVITATION_DAYS} days")
+    console.print_line(PublicUrls(local_url(console.config)).invitation_url(invitation))
+    console.print_note(f"it works once, for {INVITATION_DAYS} days")
     if console.config.accounts.registration == Registration.CLOSED:
-        console.remark("not now: [accounts] registration is closed")
+        console.print_note("not now: [accounts] registration is closed")
     return EXIT_FINE
 
 
@@ -47,8 +47,8 @@ def set_password(options: argparse.Namespace, console: Console) -> int:
 
     with_accounts(console.config, change)
     if options.generate:
-        console.say(password)
-    console.remark("set; whoever was signed in to the account is no longer")
+        console.print_line(password)
+    console.print_note("set; whoever was signed in to the account is no longer")
     return EXIT_FINE
 
 
@@ -120,10 +120,10 @@ def add_account(options: argparse.Namespace, console: Console) -> int:
             max_bytes=options.max_bytes,
         ),
     )
-    console.say(join_subaddress(account.mailbox_name, "", console.config.inbox.domain))
+    console.print_line(join_subaddress(account.mailbox_name, "", console.config.inbox.domain))
     if account.is_operator:
-        console.remark("it reads the mail to postmaster and abuse")
-    console.remark(f"next: mailcheck key issue {shlex.quote(account.name)}")
+        console.print_note("it reads the mail to postmaster and abuse")
+    console.print_note(f"next: mailcheck key issue {shlex.quote(account.name)}")
     return EXIT_FINE
 
 
@@ -138,10 +138,10 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
                 "createdAt": format_instant(account.created_at),
                 "isOperator": account.is_operator,
             }
-            console.say_text(json.dumps(shown))
+            console.print_text(json.dumps(shown))
             continue
         role = "  operator" if account.is_operator else ""
-        console.say(f"{account.name}  {address}  {format_instant(account.created_at)}{role}")
+        console.print_line(f"{account.name}  {address}  {format_instant(account.created_at)}{role}")
     return EXIT_FINE
 
 
@@ -157,8 +157,8 @@ def issue_key(options: argparse.Namespace, console: Console) -> int:
         )
         return issued.secret
 
-    console.say(with_accounts(console.config, issue))
-    console.remark("keep it: it is shown this once")
+    console.print_line(with_accounts(console.config, issue))
+    console.print_note("keep it: it is shown this once")
     return EXIT_FINE
 
 
@@ -187,13 +187,13 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
             "lastUsedAt": _moment(key.last_used_at),
         }
         if options.json:
-            console.say_text(json.dumps(shown))
+            console.print_text(json.dumps(shown))
             continue
         state = f"revoked {shown['revokedAt']}" if key.revoked_at else "valid"
         rates = f"{shown['perMinute']}/min {shown['perDay']}/day"
         used = f"last used {shown['lastUsedAt'] or 'never'}"
         words = (key.id, account.name, f"{key.hint}...", rates, state, used, key.name)
-        console.say("  ".join(words).rstrip())
+        console.print_line("  ".join(words).rstrip())
     return EXIT_FINE
 
 
@@ -202,16 +202,16 @@ def set_fault(options: argparse.Namespace, console: Console) -> int:
     with_accounts(
         console.config, lambda accounts: accounts.keep.set_fault(options.id, options.every)
     )
-    console.remark("none of its mails fails" if options.off else "set")
+    console.print_note("none of its mails fails" if options.off else "set")
     if not console.config.inbox.faults:
-        console.remark("[inbox] faults is false: no mail fails")
+        console.print_note("[inbox] faults is false: no mail fails")
     return EXIT_FINE
 
 
 def revoke_key(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck key revoke ID``: requests with it get 401 from now on."""
     with_accounts(console.config, lambda accounts: accounts.keep.revoke_key(options.id))
-    console.remark("revoked")
+    console.print_note("revoked")
     return EXIT_FINE
 
 

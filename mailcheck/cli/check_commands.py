@@ -26,7 +26,7 @@ from mailcheck.cli.check_texts import (
 )
 from mailcheck.cli.commands import Console, Line
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
-from mailcheck.cli.on_reactor import set_work
+from mailcheck.cli.reactor_commands import set_async_command
 from mailcheck.config.options import Config
 from mailcheck.core.domain_names import (
     parse_blocklist_query,
@@ -148,18 +148,18 @@ def _add_check(parser: argparse.ArgumentParser, check: Check, name: str) -> None
             runtime.probes.open()
             result = await check(options, build_checks(runtime), console.config)
         except InvalidParameter as problem:
-            console.remark(f"mailcheck: {problem}")
+            console.print_note(f"mailcheck: {problem}")
             return EXIT_USAGE
         finally:
             progress.end()
             await runtime.close()
         if options.json:
-            console.say_json(result.shape)
+            console.print_json(result.shape)
         else:
-            console.say_all(result.describe())
+            console.print_lines(result.describe())
         return result.status
 
-    set_work(parser, work)
+    set_async_command(parser, work)
 
 
 def _add_selectors(parser: argparse.ArgumentParser) -> None:

@@ -32,7 +32,7 @@ class Console(Struct, frozen=True):
     output: TextIO
     errors: TextIO
 
-    def say(self, line: Line) -> None:
+    def print_line(self, line: Line) -> None:
         """Print a line of the result; on a terminal no text in it begins another line."""
         is_terminal = is_safe_terminal(self.output)
         is_coloured = self.output.isatty() and not os.environ.get("NO_COLOR")  # no-color.org
@@ -45,26 +45,26 @@ class Console(Struct, frozen=True):
                 draw(self.output, "\x1b[0m")
         self.output.write("\n")
 
-    def say_all(self, lines: Iterable[Line]) -> None:
+    def print_lines(self, lines: Iterable[Line]) -> None:
         """Print several lines of the result."""
         for line in lines:
-            self.say(line)
+            self.print_line(line)
 
-    def say_text(self, text: str) -> None:
+    def print_text(self, text: str) -> None:
         """Print a text of any number of lines."""
         self.output.write(f"{text}\n")
 
-    def say_json(self, shape: object) -> None:
+    def print_json(self, shape: object) -> None:
         """Print JSON for people and programs, on several lines."""
-        self.say_text(json.dumps(shape, indent=2, ensure_ascii=False))
+        self.print_text(json.dumps(shape, indent=2, ensure_ascii=False))
 
-    def give_bytes(self, data: bytes) -> None:
+    def write_bytes(self, data: bytes) -> None:
         """Write bytes as they are, to a terminal too."""
         self.output.flush()
         self.output.buffer.write(data)
         self.output.buffer.flush()
 
-    def remark(self, text: str) -> None:
+    def print_note(self, text: str) -> None:
         """Print a text for people only: not part of the result."""
         self.errors.write(f"{text}\n")
 

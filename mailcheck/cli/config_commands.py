@@ -23,7 +23,7 @@ def add_config_commands(parser: argparse.ArgumentParser) -> None:
 
 def check_config(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck config check``: reading it has found nothing wrong."""
-    console.remark(f"{options.config or 'the configuration'} is fine")
+    console.print_note(f"{options.config or 'the configuration'} is fine")
     return EXIT_FINE
 
 

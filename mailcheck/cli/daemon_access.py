@@ -50,14 +50,14 @@ def reach_daemon(options: argparse.Namespace, console: Console) -> Mailcheck:
                 f"no API key: set MAILCHECK_API_KEY or name a file with --key-file "
                 f"({path} can't be read)"
             ) from None
-    url = options.url or os.environ.get("MAILCHECK_URL") or url_here(console.config)
+    url = options.url or os.environ.get("MAILCHECK_URL") or local_url(console.config)
     try:
         return Mailcheck(url, key)
     except MailcheckError as error:
         raise ConfigError(str(error)) from None
 
 
-def url_here(config: Config) -> str:
+def local_url(config: Config) -> str:
     """Give the address that the daemon of this folder has left, or else the configured one."""
     try:
         return (Path(config.storage.state_directory) / ADDRESS_FILE).read_text("utf-8").strip()
@@ -80,9 +80,9 @@ def command_line(options: argparse.Namespace, *words: str) -> str:
 
 def report_problem(error: MailcheckError, console: Console) -> int:
     """Say what the daemon refused, or that it is not there, and give the exit status."""
-    console.remark(f"mailcheck: {error}")
+    console.print_note(f"mailcheck: {error}")
     if isinstance(error, Unreachable):
-        console.remark(
+        console.print_note(
             "is it running? `mailcheck serve` starts one; --url or MAILCHECK_URL names another"
         )
         return EXIT_UNDETERMINED

@@ -90,7 +90,7 @@ def run_deliverability(daemon: Mailcheck, options: argparse.Namespace, console: 
     try:
         if options.delete is not None:
             daemon.request("DELETE", f"/test/{quote(options.delete, safe='')}")
-            console.remark(f"test {options.delete} has been deleted, with its report and its mail")
+            console.print_note(f"deleted test {options.delete}, its report and its mail")
             return EXIT_FINE
         if test_id is None:
             made = daemon.request("POST", "/test/generate")
@@ -100,9 +100,9 @@ def run_deliverability(daemon: Mailcheck, options: argparse.Namespace, console: 
             return EXIT_FINE
         found = _wait(daemon, test_id, options.timeout, console)
     except KeyboardInterrupt:
-        console.remark("")
+        console.print_note("")
         if test_id is not None:
-            console.remark(f"the address stays; go on: {_again(test_id, options)}")
+            console.print_note(f"the address stays; go on: {_again(test_id, options)}")
         return EXIT_UNDETERMINED
     return _print(found, options, console)
 
@@ -115,13 +115,13 @@ def _tell(made: Shape, daemon: Mailcheck, options: argparse.Namespace, console: 
     """Say where the mail is to be sent."""
     address = made["email"]
     if options.no_wait:
-        console.say_text(json.dumps(made) if options.json else address)
-        console.remark(f"next: {_again(made['testId'], options)}")
+        console.print_text(json.dumps(made) if options.json else address)
+        console.print_note(f"next: {_again(made['testId'], options)}")
         return
-    console.remark(f"Send one mail from the server under test to\n\n    {address}\n")
-    console.remark(f"by {made['expiresAt']}, with its usual From. To see how it works:\n")
+    console.print_note(f"Send one mail from the server under test to\n\n    {address}\n")
+    console.print_note(f"by {made['expiresAt']}, with its usual From. To see how it works:\n")
     server = mail_server(daemon)
-    console.remark(f"    swaks --server {server} --from you@example.com --to {address}\n")
+    console.print_note(f"    swaks --server {server} --from you@example.com --to {address}\n")
 
 
 def _wait(daemon: Mailcheck, test_id: str, timeout: float, console: Console) -> dict[str, Any]:
@@ -147,12 +147,12 @@ def _wait(daemon: Mailcheck, test_id: str, timeout: float, console: Console) -> 
 
 def _print(found: Shape, options: argparse.Namespace, console: Console) -> int:
     if options.json:
-        console.say_text(json.dumps(found, indent=2, ensure_ascii=False))
+        console.print_text(json.dumps(found, indent=2, ensure_ascii=False))
     if found["status"] == "completed":
         if not options.json:
-            console.say_all(describe_report(found))
-            console.say("")
-            console.say(f"the whole report: {found['shareUrl']}")
+            console.print_lines(describe_report(found))
+            console.print_line("")
+            console.print_line(f"the whole report: {found['shareUrl']}")
         return judge_report(found, options.fail_under)
     again = f"go on: {_again(found['testId'], options)}"
     said = {
@@ -162,5 +162,5 @@ def _print(found: Shape, options: argparse.Namespace, console: Console) -> int:
         "error": (f"{found.get('failure')}; POST /test/ID/recheck tries again", EXIT_UNDETERMINED),
     }
     words, status = said[found["status"]]
-    console.remark(f"mailcheck: {words}")
+    console.print_note(f"mailcheck: {words}")
     return status

@@ -15,7 +15,7 @@ from mailcheck.checks.hosts.own_zone import zone_lines
 from mailcheck.checks.proofs import proof_of
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
-from mailcheck.cli.on_reactor import set_work
+from mailcheck.cli.reactor_commands import set_async_command
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.doctor import Health
@@ -34,7 +34,7 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dns", action="store_true", help="print the DNS records to publish, as zone lines"
     )
-    set_work(parser, examine)
+    set_async_command(parser, examine)
 
 
 async def examine(options: argparse.Namespace, console: Console, reactor: Any) -> int:
@@ -53,18 +53,18 @@ async def examine(options: argparse.Namespace, console: Console, reactor: Any) -
     finally:
         await runtime.close()
     if options.json:
-        console.say_json(as_json(render_diagnosis(found)))
+        console.print_json(as_json(render_diagnosis(found)))
     else:
         marks = {Health.FINE: "ok", Health.PROBLEM: "PROBLEM", Health.UNKNOWN: "unknown"}
         for one in found:
-            console.say(f"{one.topic:<12} {marks[one.health]}")
+            console.print_line(f"{one.topic:<12} {marks[one.health]}")
             for finding in one.findings:
-                console.say(f"  {finding.meaning}")
-                console.say(f"  -> {finding.fix}")
+                console.print_line(f"  {finding.meaning}")
+                console.print_line(f"  -> {finding.fix}")
                 fix = proof_of(finding, one.proofs)
                 if fix is not None:
                     record = fix.record
-                    console.say(f"     {record.name}  {record.rdtype}  {record.value}")
+                    console.print_line(f"     {record.name}  {record.rdtype}  {record.value}")
     return STATUSES[worst_health(one.health for one in found)]
 
 
@@ -76,13 +76,13 @@ def _say_zone(records: Iterable[RecordToPublish], console: Console) -> int:
         if record.rdtype == "PTR":
             pointers.append(line)
         else:
-            console.say(line)
+            console.print_line(line)
     if pointers:
-        console.say("; the provider of the address sets this one:")
+        console.print_line("; the provider of the address sets this one:")
     else:
-        console.say(
+        console.print_line(
             "; and A (AAAA) of the server's name: its public address, which is not known here;"
             " its provider sets the PTR record of that address to the server's name"
         )
-    console.say_all(pointers)
+    console.print_lines(pointers)
     return EXIT_FINE

@@ -101,11 +101,11 @@ def take_address(inbox: Mailcheck, options: argparse.Namespace, console: Console
     asked = {"unique": "true"} if options.tag is None else {"tag": options.tag}
     made = inbox.request("GET", "/inbox/address", asked)
     if options.json:
-        console.say_text(json.dumps(made))
+        console.print_text(json.dumps(made))
         return EXIT_FINE
-    console.say(f"{made['address']}  {made['cursor']}")
+    console.print_line(f"{made['address']}  {made['cursor']}")
     wait = command_line(options, "wait", "--tag", made["tag"], "--after", made["cursor"])
-    console.remark(f"next: {wait}")
+    console.print_note(f"next: {wait}")
     return EXIT_FINE
 
 
@@ -120,7 +120,7 @@ def wait_for_mail(inbox: Mailcheck, options: argparse.Namespace, console: Consol
         mails = _wait(inbox, filters, options, console)
     except UnexpectedMail as error:
         if error.mail is not None:
-            console.remark(_one_line(error.mail))
+            console.print_note(_one_line(error.mail))
         return report_problem(error, console)
     if options.count is None:
         return _print_mail(mails[0], options, console)
@@ -139,9 +139,11 @@ def show_inbox(inbox: Mailcheck, options: argparse.Namespace, console: Console) 
     limit = 1 if is_of_newest else options.limit
     mails = inbox.messages(q=options.query, limit=limit, **_filters(options))
     if mails.not_searched:
-        console.remark(f"{mails.not_searched} more just came and were not searched yet: ask again")
+        console.print_note(
+            f"{mails.not_searched} new mails have not been searched yet; run the command again"
+        )
     if not mails:
-        console.remark("mailcheck: there is no such mail")
+        console.print_note("mailcheck: there is no such mail")
         return EXIT_PROBLEM if is_of_newest else EXIT_FINE
     return _print_mails(mails, options, console)
 
@@ -161,15 +163,15 @@ def send_sample(inbox: Mailcheck, options: argparse.Namespace, console: Console)
         with smtplib.SMTP(where.host, where.port or 25, timeout=SAMPLE_TIMEOUT) as smtp:
             smtp.send_message(_sample(recipient))
     except smtplib.SMTPException as error:
-        console.remark(f"mailcheck: {server} did not take the mail: {error}")
+        console.print_note(f"mailcheck: {server} did not take the mail: {error}")
         return EXIT_PROBLEM
     except OSError as error:
-        console.remark(f"mailcheck: {server} can't be reached: {error}")
+        console.print_note(f"mailcheck: {server} can't be reached: {error}")
         return EXIT_UNDETERMINED
-    console.say(f"sent to {recipient}")
+    console.print_line(f"sent to {recipient}")
     if not options.recipient:
         wait = ("wait", "--tag", SAMPLE_TAG, "--after", address.cursor, "--code")
-        console.remark(f"next: {command_line(options, *wait)}")
+        console.print_note(f"next: {command_line(options, *wait)}")
     return EXIT_FINE
 
 
@@ -204,7 +206,7 @@ def _wait(
             received_at = datetime.fromisoformat(found[0]["receivedAt"]).timestamp()
             seconds = max(0, round(time.time() - received_at))
             age = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
-            console.remark(f"it came {age} ago; --new waits for the next one")
+            console.print_note(f"it came {age} ago; --new waits for the next one")
             return found[::-1]
     if options.count is not None:
         return inbox.wait_many(count, after=options.after, timeout=timeout, **filters)
@@ -215,7 +217,7 @@ def _delete(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> 
     """``mailcheck inbox delete``: by ids, or all to a tag, or the whole inbox."""
     ids = options.ids[1:]
     if [bool(ids), options.tag is not None, options.all].count(True) != 1 or options.query:
-        console.remark("mailcheck: say what to delete: ids, or --tag TAG, or --all")
+        console.print_note("mailcheck: say what to delete: ids, or --tag TAG, or --all")
         return EXIT_USAGE
     for one in ids:
         inbox.delete(one)
@@ -223,7 +225,7 @@ def _delete(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> 
     if not ids:
         tag = {} if options.all else {"tag": options.tag}
         deleted = inbox.request("DELETE", "/inbox/messages", tag)["deleted"]
-    console.remark(f"deleted: {deleted}")
+    console.print_note(f"deleted: {deleted}")
     return EXIT_FINE
 
 
@@ -244,28 +246,28 @@ def _print_mails(mails: Sequence[Mail], options: argparse.Namespace, console: Co
             if status := _print_mail(mail, options, console):
                 return status
         else:
-            console.say_text(json.dumps(mail) if options.json else _one_line(mail))
+            console.print_text(json.dumps(mail) if options.json else _one_line(mail))
     return EXIT_FINE
 
 
 def _print_mail(mail: Mail, options: argparse.Namespace, console: Console) -> int:
     try:
         if options.code:
-            console.say(mail.code)
+            console.print_line(mail.code)
         elif options.link:
-            console.say(mail.link)
+            console.print_line(mail.link)
         elif options.raw:
-            console.give_bytes(mail.eml())
+            console.write_bytes(mail.eml())
         elif options.json:
-            console.say_json(mail.whole())
+            console.print_json(mail.whole())
         else:
-            console.say(_one_line(mail))
+            console.print_line(_one_line(mail))
             for name, values in (("code", mail["codes"]), ("link", mail["links"])):
                 for value in values:
                     best = "  <- best link" if value == mail["bestLink"] else ""
-                    console.say(f"{name}: {value}{best}")
-            console.say("")
-            console.say_text(mail.text or "(no text part; --json shows the HTML)")
+                    console.print_line(f"{name}: {value}{best}")
+            console.print_line("")
+            console.print_text(mail.text or "(no text part; --json shows the HTML)")
     except MailcheckError as error:
         return report_problem(error, console)
     return EXIT_FINE

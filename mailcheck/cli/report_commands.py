@@ -28,14 +28,14 @@ from mailcheck.checks.receiver_reports.senders import (
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Console, Line, Painted
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
-from mailcheck.cli.on_reactor import on_reactor
+from mailcheck.cli.reactor_commands import on_reactor
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.instants import DAY, Instant, format_instant
 from mailcheck.daemon.wall_clock import of_the_system
-from mailcheck.operations.reports.look_at_senders import (
-    LookAtSenders,
+from mailcheck.operations.reports.summarize_senders import (
     ShownOverview,
     ShownSender,
+    SummarizeSenders,
     show_sender,
 )
 from mailcheck.workers.scheduling import DirectWorker
@@ -107,7 +107,7 @@ def _read(names: Iterable[str]) -> _Files:
 
 def _end(found: _Files, console: Console, *, has_failures: bool) -> int:
     for one in found.refused:
-        console.remark(f"mailcheck: {one.file}: {one.reason}")
+        console.print_note(f"mailcheck: {one.file}: {one.reason}")
     if found.refused:
         return EXIT_USAGE
     return EXIT_PROBLEM if has_failures else EXIT_FINE
@@ -129,9 +129,9 @@ async def _dmarc_online(options: argparse.Namespace, console: Console, reactor: 
     found = _read(options.files)
     resolvers = open_resolvers(console.config, reactor, os.urandom)
     try:
-        look = LookAtSenders(DirectWorker(), resolvers.plain, None, of_the_system(reactor))
+        summarizer = SummarizeSenders(DirectWorker(), resolvers.plain, None, of_the_system(reactor))
         shown = [
-            await look.look(domain, list(map(pack_row, seen)), policy)
+            await summarizer.summarize(domain, list(map(pack_row, seen)), policy)
             for domain, (seen, policy) in _by_domain(found.dmarc).items()
         ]
     finally:
@@ -161,12 +161,12 @@ def _say_dmarc(
         for one in found.tls
     ]
     if options.json:
-        console.say_json(as_json(render_dmarc_files(found.dmarc, found.refused, shown)))
+        console.print_json(as_json(render_dmarc_files(found.dmarc, found.refused, shown)))
     else:
         for report in found.dmarc:
             for problem in report.problems:
-                console.say(f"{reporter_of(report)}, report {report.report_id}: {problem}")
-        console.say_all(describe_overviews(shown))
+                console.print_line(f"{reporter_of(report)}, report {report.report_id}: {problem}")
+        console.print_lines(describe_overviews(shown))
     return _end(found, console, has_failures=any(one.overview.failing for one in shown))
 
 
@@ -215,9 +215,9 @@ def _tls_report(options: argparse.Namespace, console: Console) -> int:
         for one in found.dmarc
     ]
     if options.json:
-        console.say_json(as_json(render_tls_files(found.tls, found.refused)))
+        console.print_json(as_json(render_tls_files(found.tls, found.refused)))
     else:
-        console.say_all(_describe_tls(found.tls))
+        console.print_lines(_describe_tls(found.tls))
     failed = any(policy.failed for one in found.tls for policy in one.policies)
     return _end(found, console, has_failures=failed)
 

@@ -32,13 +32,13 @@ def list_reports(daemon: Mailcheck, options: argparse.Namespace, console: Consol
     """``mailcheck reports list``: a line for each."""
     found = daemon.request("GET", "/reports", {"limit": options.limit})
     if options.json:
-        console.say(json.dumps(found))
+        console.print_line(json.dumps(found))
         return EXIT_FINE
     for one in found["reports"]:
         day = (one["beginsAt"] or one["receivedAt"])[:10]
         facts = (one["id"], day, one["kind"], one["state"], one["reporter"] or "-", one["domain"])
         counts = f"{one['messages']} messages, {one['failing']} fail"
-        console.say("  ".join(filter(None, (*facts, counts, one["reason"]))))
+        console.print_line("  ".join(filter(None, (*facts, counts, one["reason"]))))
     return EXIT_FINE
 
 
@@ -47,7 +47,7 @@ def delete_reports(daemon: Mailcheck, options: argparse.Namespace, console: Cons
     chosen = {"reporter": options.reporter, "day": options.day}
     asked = {name: value for name, value in chosen.items() if value is not None}
     if bool(options.ids) is bool(asked):
-        console.remark(
+        console.print_note(
             "mailcheck: name the reports to delete: their ids, or --reporter DOMAIN, --day DATE"
         )
         return EXIT_USAGE
@@ -57,7 +57,7 @@ def delete_reports(daemon: Mailcheck, options: argparse.Namespace, console: Cons
     if asked:
         deleted = daemon.request("DELETE", "/reports", asked)["deleted"]
     if options.json:
-        console.say(json.dumps({"success": True, "deleted": deleted}))
+        console.print_line(json.dumps({"success": True, "deleted": deleted}))
     else:
-        console.remark(f"deleted: {deleted}")
+        console.print_note(f"deleted: {deleted}")
     return EXIT_FINE

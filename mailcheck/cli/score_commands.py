@@ -23,7 +23,7 @@ from mailcheck.checks.findings import RecordToPublish
 from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
-from mailcheck.cli.on_reactor import set_work
+from mailcheck.cli.reactor_commands import set_async_command
 from mailcheck.cli.score_texts import Shape, describe_checks, describe_report
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.errors import InvalidParameter
@@ -32,7 +32,7 @@ from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.daemon.wall_clock import time_of_day
 from mailcheck.operations.deliverability.preflight import check_records, parse_record
-from mailcheck.operations.in_children import check_raw_mail
+from mailcheck.operations.lazy_functions import check_raw_mail
 
 
 class MailOfFile(Struct, frozen=True):
@@ -148,7 +148,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
         help="also say which mail programs don't support the HTML, and who can't read it",
     )
     add_report_options(parser)
-    set_work(parser, _score)
+    set_async_command(parser, _score)
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
@@ -179,7 +179,7 @@ async def _score(options: argparse.Namespace, console: Console, reactor: Any) ->
         async with checks.with_tested_lists():
             report = await scoring.score(found.mail, records)
     except InvalidParameter as problem:
-        console.remark(f"mailcheck: {problem}")
+        console.print_note(f"mailcheck: {problem}")
         return EXIT_USAGE
     finally:
         progress.end()
@@ -187,17 +187,17 @@ async def _score(options: argparse.Namespace, console: Console, reactor: Any) ->
         await runtime.resolvers.close()
     if found.assumed:
         words = ", ".join(f"{name} {value or '<>'}" for name, value in found.assumed.items())
-        console.remark(f"read from the file's own header, not verified: {words}")
+        console.print_note(f"read from the file's own header, not verified: {words}")
     shape = as_json(render_report(report))
     html = None
     if options.html:  # in this process, which does nothing else any more
         html = as_json(render_html_checks(check_raw_mail(found.mail.raw_message)))
     if options.json:
         more = {} if html is None else {"html": html}
-        console.say_json({**shape, "assumed": dict(found.assumed), **more})
+        console.print_json({**shape, "assumed": dict(found.assumed), **more})
     else:
-        console.say_all(describe_report(shape))
-        console.say_all(describe_checks(html) if html is not None else ())
+        console.print_lines(describe_report(shape))
+        console.print_lines(describe_checks(html) if html is not None else ())
     return judge_report(shape, options.fail_under)
 
 

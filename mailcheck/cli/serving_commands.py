@@ -49,7 +49,7 @@ def init(options: argparse.Namespace, console: Console) -> int:
     from mailcheck.daemon.first_start import write_secret
 
     if options.file.exists():
-        console.remark(f"mailcheck: {options.file} is there already; nothing was changed")
+        console.print_note(f"mailcheck: {options.file} is there already; nothing was changed")
         return EXIT_PROBLEM
     options.file.parent.mkdir(parents=True, exist_ok=True)
     options.file.write_text(_configuration(options.domain), "utf-8")
@@ -67,11 +67,11 @@ def init(options: argparse.Namespace, console: Console) -> int:
         raise
     key_path = Path(config.storage.state_directory) / KEY_FILE
     write_secret(key_path, secret)
-    console.say(f"configuration  {options.file}")
-    console.say(f"inbox          {address}")
-    console.say(f"API key        in {key_path}")
-    console.remark(f"next: mailcheck --config {shlex.quote(str(options.file))} serve")
-    console.remark(f"then: mailcheck --config {shlex.quote(str(options.file))} doctor")
+    console.print_line(f"configuration  {options.file}")
+    console.print_line(f"inbox          {address}")
+    console.print_line(f"API key        in {key_path}")
+    console.print_note(f"next: mailcheck --config {shlex.quote(str(options.file))} serve")
+    console.print_note(f"then: mailcheck --config {shlex.quote(str(options.file))} doctor")
     return EXIT_FINE
 
 

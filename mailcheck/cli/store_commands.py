@@ -45,7 +45,7 @@ def back_up_store(options: argparse.Namespace, console: Console) -> int:
 
     database = _sqlite_path(console, "pg_dump --format=custom --file={path} {url}", options.path)
     back_up(database, options.path)
-    console.say(f"{options.path}  {options.path.stat().st_size} bytes")
+    console.print_line(f"{options.path}  {options.path.stat().st_size} bytes")
     return EXIT_FINE
 
 
@@ -55,9 +55,9 @@ def restore_store(options: argparse.Namespace, console: Console) -> int:
 
     database = _sqlite_path(console, "pg_restore --clean --dbname={url} {path}", options.path)
     aside = restore(options.path, database)
-    console.say(f"{database} is the copy now")
+    console.print_line(f"{database} is the copy now")
     if aside is not None:
-        console.remark(f"what was there before is {aside}")
+        console.print_note(f"what was there before is {aside}")
     return EXIT_FINE
 
 
@@ -74,9 +74,9 @@ def check_store(options: argparse.Namespace, console: Console) -> int:
     problems = [] if storage.is_shared else check_file(Path(storage.file))
     problems = problems or with_store(console.config, check)
     for problem in problems:
-        console.say(problem)
+        console.print_line(problem)
     if not problems:
-        console.remark("nothing is wrong")
+        console.print_note("nothing is wrong")
     return EXIT_PROBLEM if problems else EXIT_FINE
 
 
@@ -108,20 +108,20 @@ def copy_to_postgresql(options: argparse.Namespace, console: Console) -> int:
         now = time.monotonic()
         if now >= told_at + PROGRESS_EVERY:
             told_at = now
-            console.remark(f"{table}: {done:,} of {total:,}")
+            console.print_note(f"{table}: {done:,} of {total:,}")
 
     try:
         copied = copy_store(console.config.storage.file, url, tell)
     except CopyUndetermined as failure:
-        console.remark(f"mailcheck: {failure}")
+        console.print_note(f"mailcheck: {failure}")
         return EXIT_UNDETERMINED
     except KeyboardInterrupt:
-        console.remark("mailcheck: interrupted; the target is as empty as it was")
+        console.print_note("mailcheck: interrupted; the target is as empty as it was")
         return EXIT_PROBLEM
     for name, summary in copied.items():
-        console.say(f"{name}  {summary.rows}  sha256 {summary.digest:064x}")
-    console.remark("copied; counts and digests are the same on both sides")
-    console.remark("next: set [storage] url, and start the daemon; the file stays as it is")
+        console.print_line(f"{name}  {summary.rows}  sha256 {summary.digest:064x}")
+    console.print_note("copied; counts and digests are the same on both sides")
+    console.print_note("next: set [storage] url, and start the daemon; the file stays as it is")
     return EXIT_FINE
 
 

@@ -53,7 +53,7 @@ def add_watches(daemon: Mailcheck, options: argparse.Namespace, console: Console
         lines = (line.partition("#")[0].strip() for line in options.file.read_text().splitlines())
         targets += filter(None, lines)
     if not targets:
-        console.remark("mailcheck: name what is to be watched, or a --file with it")
+        console.print_note("mailcheck: name what is to be watched, or a --file with it")
         return EXIT_USAGE
     choice: dict[str, Any] = {"everyMinutes": options.every}
     chosen = {"selectors": options.selector, "addresses": options.ip, "quiet": options.quiet}
@@ -66,16 +66,16 @@ def add_watches(daemon: Mailcheck, options: argparse.Namespace, console: Console
         for name, some in found.items():
             some += answer[name]
     if options.json:
-        console.say_text(json.dumps(found))
+        console.print_text(json.dumps(found))
     else:
         for one in found["made"]:
-            console.say(f"{one['id']}  {one['target']}")
+            console.print_line(f"{one['id']}  {one['target']}")
         for one in found["newWebhooks"]:
-            console.say(f"{one['url']}  {one['secret']}")
+            console.print_line(f"{one['url']}  {one['secret']}")
         if found["newWebhooks"]:
-            console.remark("keep each secret: it signs what is posted, and is shown this once")
+            console.print_note("keep each secret: it signs what is posted, and is shown this once")
         for one in found["refused"]:
-            console.remark(f"mailcheck: {one['target']}: {one['error']}")
+            console.print_note(f"mailcheck: {one['target']}: {one['error']}")
     return EXIT_PROBLEM if found["refused"] else EXIT_FINE
 
 
@@ -83,12 +83,12 @@ def list_watches(daemon: Mailcheck, options: argparse.Namespace, console: Consol
     """``mailcheck watch list``: status 1 where an alert is open."""
     watches, alerts = _all(daemon)
     if options.json:
-        console.say_text(json.dumps({"watches": watches, "openAlerts": alerts}))
+        console.print_text(json.dumps({"watches": watches, "openAlerts": alerts}))
     else:
         for one in watches:
             state = "paused" if one["paused"] else f"every {one['everyMinutes']} min"
-            console.say(f"{one['id']}  {one['target']}  {state}")
-        console.say_all(map(_alert_line, alerts))
+            console.print_line(f"{one['id']}  {one['target']}  {state}")
+        console.print_lines(map(_alert_line, alerts))
     return EXIT_PROBLEM if alerts else EXIT_FINE
 
 
@@ -101,34 +101,34 @@ def show_watch(daemon: Mailcheck, options: argparse.Namespace, console: Console)
     history = daemon.request("GET", f"{path}/history")
     open_alerts = [alert for alert in shown["alerts"] if alert["endedAt"] is None]
     if options.json:
-        console.say_text(json.dumps({**shown, "history": history}))
+        console.print_text(json.dumps({**shown, "history": history}))
     else:
-        console.say(f"{shown['target']}  {_moment(shown['lastRunAt']) or 'not run yet'}")
+        console.print_line(f"{shown['target']}  {_moment(shown['lastRunAt']) or 'not run yet'}")
         if shown["score"] is not None:
-            console.say(f"score {shown['score']} ({shown['grade']})")
-        console.say_all(map(_alert_line, open_alerts))
+            console.print_line(f"score {shown['score']} ({shown['grade']})")
+        console.print_lines(map(_alert_line, open_alerts))
         known = {alert["sentence"] for alert in open_alerts}
         others = (one["sentence"] for one in shown["problems"])
-        console.say_all(sentence for sentence in others if sentence not in known)
+        console.print_lines(sentence for sentence in others if sentence not in known)
         if shown["undetermined"]:
-            console.say(f"could not be found out: {', '.join(shown['undetermined'])}")
+            console.print_line(f"could not be found out: {', '.join(shown['undetermined'])}")
         for host in history["hosts"]:
             if host["uptime"] is not None:
                 share = f"{host['uptime']:.2%}"
-                console.say(f"{host['host']} took connections for {share} of the time")
+                console.print_line(f"{host['host']} took connections for {share} of the time")
         for one in shown["receivers"]:
             if one["problem"]:
                 where = f"{one['to']} ({one['state']})"
-                console.say(f"alerts do not reach {where}: {one['problem']}")
+                console.print_line(f"alerts do not reach {where}: {one['problem']}")
         for one in reversed(history["changes"][-CHANGES:]):
-            console.say(f"{_moment(one['at'])}  {one['sentence']}")
+            console.print_line(f"{_moment(one['at'])}  {one['sentence']}")
     return EXIT_PROBLEM if open_alerts else EXIT_FINE
 
 
 def remove_watch(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck watch remove``."""
     removed = daemon.request("DELETE", _path(daemon, options.watch))
-    console.say_text(json.dumps(removed) if options.json else f"{removed['id']} is watched no more")
+    console.print_text(json.dumps(removed) if options.json else f"removed {removed['id']}")
     return EXIT_FINE
 
 

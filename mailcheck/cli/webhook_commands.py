@@ -68,11 +68,11 @@ def _add(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int
     asked = {name: value for name, value in given.items() if value is not None}
     made = inbox.request("POST", PATH, body={"url": options.address, **asked})
     if options.json:
-        console.say_text(json.dumps(made))
+        console.print_text(json.dumps(made))
         return EXIT_FINE
-    console.say(f"{made['id']}  {made['secret']}")
-    console.remark("keep the secret, which signs what is posted: it is shown this once")
-    console.remark(f"next: {command_line(options, 'webhook', 'test', made['id'])}")
+    console.print_line(f"{made['id']}  {made['secret']}")
+    console.print_note("keep the secret, which signs what is posted: it is shown this once")
+    console.print_note(f"next: {command_line(options, 'webhook', 'test', made['id'])}")
     return EXIT_FINE
 
 
@@ -80,12 +80,12 @@ def _list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> in
     """``mailcheck webhook list``: a line for each."""
     for one in inbox.request("GET", PATH)["webhooks"]:
         if options.json:
-            console.say_text(json.dumps(one))
+            console.print_text(json.dumps(one))
             continue
         wanted = [f"{name}={value}" for name, value in one["filter"].items()]
         problem = [f"({one['failures']} failures: {one['problem']})"] if one["problem"] else []
         words = [one["id"], one["state"], one["cursor"], one["url"], *wanted, *problem]
-        console.say("  ".join(words))
+        console.print_line("  ".join(words))
     return EXIT_FINE
 
 
@@ -93,11 +93,11 @@ def _test(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> in
     """``mailcheck webhook test ID``: the status, or why there was none."""
     tried = inbox.request("POST", _path(options, "/test"))
     if options.json:
-        console.say_text(json.dumps(tried))
+        console.print_text(json.dumps(tried))
     elif tried["delivered"]:
-        console.say(f"taken with {tried['status']} in {tried['milliseconds']} ms")
+        console.print_line(f"taken with {tried['status']} in {tried['milliseconds']} ms")
     else:
-        console.remark(f"mailcheck: it was not taken: {tried['problem']}")
+        console.print_note(f"mailcheck: it was not taken: {tried['problem']}")
     return EXIT_FINE if tried["delivered"] else EXIT_PROBLEM
 
 
@@ -116,10 +116,10 @@ def _resume(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> 
 def _rotate(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook secret ID``: the secret, and nothing else, to standard output."""
     rotated = inbox.request("POST", _path(options, "/secret"))
-    console.say_text(json.dumps(rotated) if options.json else rotated["secret"])
+    console.print_text(json.dumps(rotated) if options.json else rotated["secret"])
     if not options.json:
         until = rotated["earlierSignsUntil"]
-        console.remark(f"keep it: it is shown this once; the one before it signs until {until}")
+        console.print_note(f"keep it: it is shown this once; the one before it signs until {until}")
     return EXIT_FINE
 
 
@@ -131,9 +131,9 @@ def _remove(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> 
 
 def _tell(answer: dict[str, Any], options: argparse.Namespace, console: Console, what: str) -> int:
     if options.json:
-        console.say_text(json.dumps(answer))
+        console.print_text(json.dumps(answer))
     else:
-        console.remark(f"{options.id}: {what}")
+        console.print_note(f"{options.id}: {what}")
     return EXIT_FINE
 
 

@@ -11,7 +11,7 @@ from mailcheck.core.client_limits import Window
 from mailcheck.core.instants import instant_of
 from mailcheck.core.keys import Key
 from mailcheck.core.recent import RecentlyUsed
-from mailcheck.operations.places import Places
+from mailcheck.operations.semaphores import FairSemaphore
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, RateCounters, Subject
 
 KEPT_CHARACTERS = 32 * 2**20
@@ -167,9 +167,9 @@ class LocalCluster:
         """Make the wake-ups of one kind."""
         return LocalWakeUps()
 
-    def places(self, name: str, of_one: int) -> Places[str]:
+    def places(self, name: str, of_one: int) -> FairSemaphore[str]:
         """Make places of which each owner may have so many."""
-        return Places(self._clock, of_one=of_one)
+        return FairSemaphore(self._clock, per_owner=of_one)
 
     def when_hints_are_lost(self, look: Callable[[], None]) -> None:
         """Have nothing to do: within a process no hint is lost."""

@@ -25,7 +25,7 @@ from mailcheck.cluster.redis import BEAT, LOOK_BEATS, Redis, RedisAway
 from mailcheck.core.instants import SECOND
 from mailcheck.core.keys import Key
 from mailcheck.core.version import installed_version
-from mailcheck.operations.places import NoPlace, Places
+from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, Subject
 from mailcheck.ports.workers import Result
 
@@ -364,19 +364,19 @@ class SharedPlaces:
         self._redis = redis
         self._name = name
         self._of_one = of_one
-        self._alone: Places[str] = Places(clock, of_one=of_one)
+        self._alone: FairSemaphore[str] = FairSemaphore(clock, per_owner=of_one)
         self._held: defaultdict[str, set[str]] = defaultdict(set)
 
     @asynccontextmanager
     async def held(self, owner: str) -> AsyncIterator[None]:
         """Have a place while the block runs.
 
-        :raises NoPlace: the owner has all of its places taken.
+        :raises NoPermit: the owner has all of its places taken.
         """
         async with self._alone.held(owner):
             place = os.urandom(OWN_NAME_BYTES).hex()
             if not await self._take(owner, place):
-                raise NoPlace(is_own_share=True)
+                raise NoPermit(is_owner_limit=True)
             self._held[owner].add(place)
             try:
                 yield

@@ -15,7 +15,7 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import BEGINNING, MINUTE, Instant
 from mailcheck.operations.concurrency import MailTraffic
-from mailcheck.operations.inbox.contents import Contents
+from mailcheck.operations.inbox.contents import MessageContents
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.store.content_store import ContentStore
 
@@ -39,7 +39,7 @@ class Derivation(Service):
 
     def __init__(
         self,
-        contents: Contents,
+        contents: MessageContents,
         store: ContentStore,
         traffic: MailTraffic,
         time_and_chance: TimeAndChance,
@@ -121,7 +121,7 @@ class Derivation(Service):
 
     async def _until_quiet(self) -> None:
         """Leave the machine to a burst of mail: what counts for its senders is the 250."""
-        while (pause := self._traffic.seconds_until_quiet(LONGEST_PUT_OFF)) > 0:
+        while (pause := self._traffic.seconds_until_idle(LONGEST_PUT_OFF)) > 0:
             await deferLater(self._clock, pause)
 
     async def _derive(self, delivery_id: DeliveryId) -> None:

@@ -21,7 +21,7 @@ from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.errors import AccountNameTaken, ExpectedFailure
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE, RandomBytes, new_password
-from mailcheck.operations.accounts.keep_accounts import KeepAccounts
+from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.sign_in import SignIn
 
 ACCOUNT_NAME = "developer"
@@ -61,7 +61,7 @@ class FirstStart(Service):
 
     def __init__(
         self,
-        accounts: KeepAccounts,
+        accounts: ManageAccounts,
         sign_in: SignIn,
         random_bytes: RandomBytes,
         preset_key: str,
@@ -134,11 +134,11 @@ class FirstStart(Service):
         """Give the key of the first account where it is new; it lies in a file of mode 0600."""
         key_path = self._key_path
         if self._preset_key:
-            if not await self._accounts.knows_key(self._preset_key):
+            if not await self._accounts.has_key(self._preset_key):
                 await self._accounts.issue_key(account, "preset", preset=self._preset_key)
             write_secret(key_path, self._preset_key)
             return None
-        if key_path.exists() and await self._accounts.knows_key(key_path.read_text().strip()):
+        if key_path.exists() and await self._accounts.has_key(key_path.read_text().strip()):
             return None
         if self._issued is None:
             self._issued = (await self._accounts.issue_key(account, "first start")).secret

@@ -9,7 +9,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.operations.accounts.keep_accounts import KeepAccounts
+from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 
 
 class MissingAccounts(Service):
@@ -21,7 +21,7 @@ class MissingAccounts(Service):
     _log = Logger()
 
     def __init__(
-        self, accounts: KeepAccounts, named: Sequence[tuple[str, str]], reactor: Any
+        self, accounts: ManageAccounts, named: Sequence[tuple[str, str]], reactor: Any
     ) -> None:
         self._accounts = accounts
         self._named = named

@@ -9,7 +9,7 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.watches import HISTORY_KEPT
 from mailcheck.daemon.periodic import PeriodicService
-from mailcheck.operations.concurrency import remove_all
+from mailcheck.operations.concurrency import delete_in_batches
 from mailcheck.ports.clocks import Now
 from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.domains.report_store import ReportStore
@@ -48,9 +48,9 @@ class Retention:
     async def sweep(self) -> None:
         """Delete all that has expired by now, and give the space back."""
         now = self._now()
-        await remove_all(partial(self._store.expire, now), BATCH)
+        await delete_in_batches(partial(self._store.expire, now), BATCH)
         before = Instant(now - REFUSALS_KEPT)
-        await remove_all(partial(self._store.forget_refusals, before), BATCH)
+        await delete_in_batches(partial(self._store.forget_refusals, before), BATCH)
         # A piece in each round, until nothing is left to give.
         await self._store.reclaim_space()
 
@@ -65,8 +65,8 @@ class DeliverabilityRetention:
     async def sweep(self) -> None:
         """Expire and forget all whose time has come by now."""
         now = self._now()
-        await remove_all(partial(self._store.expire, now), BATCH)
-        await remove_all(partial(self._store.forget, now), BATCH)
+        await delete_in_batches(partial(self._store.expire, now), BATCH)
+        await delete_in_batches(partial(self._store.forget, now), BATCH)
 
 
 class WatchRetention:
@@ -78,7 +78,9 @@ class WatchRetention:
 
     async def sweep(self) -> None:
         """Forget what is older than histories are kept."""
-        await remove_all(partial(self._store.forget, Instant(self._now() - HISTORY_KEPT)), BATCH)
+        await delete_in_batches(
+            partial(self._store.forget, Instant(self._now() - HISTORY_KEPT)), BATCH
+        )
 
 
 class ReportRetention:
@@ -90,4 +92,4 @@ class ReportRetention:
 
     async def sweep(self) -> None:
         """Forget all that was kept for long enough."""
-        await remove_all(partial(self._store.forget, self._now()), BATCH)
+        await delete_in_batches(partial(self._store.forget, self._now()), BATCH)

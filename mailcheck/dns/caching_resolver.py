@@ -12,7 +12,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.core.recent import RecentlyUsed
-from mailcheck.operations.concurrency import SharedCalls
+from mailcheck.operations.concurrency import SingleFlight
 from mailcheck.ports.resolver import Resolver
 
 RECORD_WEIGHT = 500  # octets of memory for a record in addition to its data, measured
@@ -78,7 +78,7 @@ class CachingResolver:
         self._resolver = resolver
         self._cache = cache
         self._clock = clock
-        self._lookups = SharedCalls(self._ask, ends_unwanted=True)
+        self._lookups = SingleFlight(self._ask, cancels_unwanted=True)
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
         """Look up a question as `mailcheck.ports.resolver.Resolver` specifies.

@@ -24,7 +24,7 @@ from mailcheck.dns.wire_format import (
     pack_query,
     pack_question,
 )
-from mailcheck.operations.concurrency import Turn, Turns
+from mailcheck.operations.concurrency import PacedCall, PacedQueue
 
 ROOT = pack_question(DnsQuestion("", "NS"))
 """A question that a working resolver always answers, also when other name servers are dead."""
@@ -204,7 +204,7 @@ class Lookup:
         self._resolver = resolver
         self._resolution = Resolution(question, packed, servers, settings.try_timeouts)
         self._deadline = now + settings.deadline
-        self._pending: Pending | Deferred[bytes] | Turn | None = None
+        self._pending: Pending | Deferred[bytes] | PacedCall | None = None
         self._timer: IDelayedCall | None = None
         self.answer: Deferred[DnsAnswer] = Deferred(self._cancel)
         self.is_over = False
@@ -332,7 +332,7 @@ class StubResolver:
         self.exchange = Exchange(reactor, random_bytes)
         self.rotation = ServerRotation(servers)
         self.liveness = Liveness(reactor, self.exchange, servers, self._give_up_all)
-        self.turns = Turns(reactor)
+        self.turns = PacedQueue(reactor)
         self.servers = tuple(servers)
         self._running: set[Lookup] = set()
         self._recent: dict[Lookup, float] = {}  # start times, oldest first

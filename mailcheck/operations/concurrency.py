@@ -47,7 +47,7 @@ class _Call(Generic[Result]):
     work: Deferred[Result] | None = None
 
 
-class SharedCalls(Generic[Key, Result, *Inputs]):
+class SingleFlight(Generic[Key, Result, *Inputs]):
     """Merges calls with the same key while one is under way.
 
     The function is called with the key and the further inputs of the first caller.
@@ -55,7 +55,7 @@ class SharedCalls(Generic[Key, Result, *Inputs]):
     A caller that is cancelled leaves the others alone. A fault of ours that nobody
     waits for any more is logged.
 
-    :param ends_unwanted: a call that nobody waits for any more is cancelled; else
+    :param cancels_unwanted: a call that nobody waits for any more is cancelled; else
         it goes on.
     """
 
@@ -65,10 +65,10 @@ class SharedCalls(Generic[Key, Result, *Inputs]):
         self,
         function: Callable[[Key, *Inputs], Coroutine[Any, Any, Result] | Deferred[Result]],
         *,
-        ends_unwanted: bool = False,
+        cancels_unwanted: bool = False,
     ) -> None:
         self._function = function
-        self._ends_unwanted = ends_unwanted
+        self._ends_unwanted = cancels_unwanted
         self._under_way: dict[Key, _Call[Result]] = {}
 
     def __len__(self) -> int:
@@ -122,7 +122,7 @@ REST_SHARE = 3.0
 """Seconds of rest for each second that a piece took: all of them have a quarter of the reactor."""
 
 
-class Turn:
+class PacedCall:
     """A piece of work that is done some time, unless it is cancelled."""
 
     __slots__ = ("action",)
@@ -135,16 +135,16 @@ class Turn:
         self.action = None
 
 
-class Turns:
+class PacedQueue:
     """Does pieces of work in the order in which they came, with a rest between two."""
 
     def __init__(self, clock: IReactorTime) -> None:
         self._clock = clock
-        self._waiting: deque[Turn] = deque()
+        self._waiting: deque[PacedCall] = deque()
 
-    def call(self, action: Callable[[], None]) -> Turn:
+    def call(self, action: Callable[[], None]) -> PacedCall:
         """Have an action called in a turn of its own."""
-        turn = Turn(action)
+        turn = PacedCall(action)
         self._waiting.append(turn)
         if len(self._waiting) == 1:
             self._clock.callLater(0, self._take)
@@ -204,18 +204,18 @@ class MailTraffic:
         self._held_since = 0.0
         self._will_look_again = False
 
-    def moved(self, mail: object) -> None:
+    def note_progress(self, mail: object) -> None:
         """Take note that a mail is coming in, or has come a step further."""
         self._arriving.add(mail)
         self._moved_at = self._clock.seconds()
 
-    def ended(self, mail: object) -> None:
+    def note_end(self, mail: object) -> None:
         """Take note that it is there, or will not come."""
         self._arriving.discard(mail)
         if not self._arriving:
-            self._wait_no_more()
+            self._stop_waiting()
 
-    def gather(self, call: Callable[[], object]) -> None:
+    def call_batched(self, call: Callable[[], object]) -> None:
         """Call soon; where mails are coming in, when all are there or none comes any further.
 
         What all of them ask for is done together then.
@@ -225,12 +225,12 @@ class MailTraffic:
             self._held_since = self._clock.seconds()
             self._soon(self._look)
 
-    def hurry(self) -> None:
+    def flush(self) -> None:
         """Wait for no more of it: somebody waits for what was asked for."""
         self._held_since = -math.inf
-        self._wait_no_more()
+        self._stop_waiting()
 
-    def _wait_no_more(self) -> None:
+    def _stop_waiting(self) -> None:
         # Where nothing is put off, the first look is still to come.
         if self._will_look_again:
             self._soon(self._look)
@@ -251,7 +251,7 @@ class MailTraffic:
         if self._held:
             self._look()
 
-    def note(self) -> None:
+    def note_stored(self) -> None:
         """Take note of a mail that has just been stored."""
         now = self._clock.seconds()
         if not 0 <= now - self._newest_at < QUIET:
@@ -259,11 +259,11 @@ class MailTraffic:
         self._newest_at = now
 
     @property
-    def is_flowing(self) -> bool:
+    def is_busy(self) -> bool:
         """Tell whether mail is coming in."""
-        return self.seconds_until_quiet() > 0
+        return self.seconds_until_idle() > 0
 
-    def seconds_until_quiet(self, longest: float = math.inf) -> float:
+    def seconds_until_idle(self, longest: float = math.inf) -> float:
         """Say when the machine counts as idle unless more comes in: 0 is now.
 
         A burst that lasts for ``longest`` seconds is waited for no more. A
@@ -275,7 +275,7 @@ class MailTraffic:
         return quiet_at - now if self._newest_at <= now < quiet_at else 0.0
 
 
-async def remove_all(remove: Callable[[int], Awaitable[int]], most: int) -> int:
+async def delete_in_batches(remove: Callable[[int], Awaitable[int]], most: int) -> int:
     """Remove until nothing is left, at most ``most`` at a time; gives how many were removed.
 
     :param remove: removes at most so many in one transaction, and gives how many.

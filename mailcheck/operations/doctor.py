@@ -87,9 +87,9 @@ class Doctor:
         except Exception:
             self._log.failure("the examination of {topic} failed", topic=topic)
             why = "The examination itself failed; the log says why."
-        return Examination(topic, (not_found_out(topic, why),))
+        return Examination(topic, (undetermined_finding(topic, why),))
 
 
-def not_found_out(topic: str, meaning: str, fix: str | None = None) -> Finding:
+def undetermined_finding(topic: str, meaning: str, fix: str | None = None) -> Finding:
     """Say that something could not be found out."""
     return make_finding(f"doctor.{topic}.undetermined", meaning, fix)

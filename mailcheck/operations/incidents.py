@@ -20,7 +20,7 @@ MOST_INCIDENTS = 100
 REFERENCE_BYTES = 6
 
 
-def shown(failure: ExpectedFailure) -> ExpectedFailure:
+def public_failure(failure: ExpectedFailure) -> ExpectedFailure:
     """Return the public form of a failure; a failure outside the engine is logged now.
 
     A child process fails outside the engine: it reads the database by itself or has died.
@@ -55,9 +55,9 @@ class Incidents:
             reference = self._random_bytes(REFERENCE_BYTES).hex()
             self._known.put(cause, (now, reference))
             self._log.warn("{cause}, reference {reference}", cause=cause, reference=reference)
-        shown = type(failure)(
+        public_failure = type(failure)(
             f"{failure.PUBLIC}; the log has the cause under reference {reference}"
         )
-        shown.reference = reference
-        shown.__cause__ = failure
-        return shown
+        public_failure.reference = reference
+        public_failure.__cause__ = failure
+        return public_failure

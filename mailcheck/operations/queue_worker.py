@@ -38,20 +38,20 @@ class QueueWorker(ABC, Generic[Id, Job]):
     """Claims jobs that wait and does them, while it runs.
 
     A kind of work says what it is called in the log (``jobs``: "tests"), how many of it may be
-    under way (``at_once``), and how it is claimed, done and let go of.
+    under way (``max_jobs``), and how it is claimed, done and let go of.
     """
 
     jobs: str
-    at_once: int
+    max_jobs: int
     _log = Logger()
 
     def __init__(self, clock: IReactorTime) -> None:
         self._clock = clock
         self._under_way: dict[Id, Deferred[None]] = {}
         self._is_running = False
-        self._must_look = False
-        self._is_looking = False
-        self._looking: Deferred[None] = succeed(None)
+        self._has_hint = False
+        self._is_polling = False
+        self._polling: Deferred[None] = succeed(None)
         self.outcomes = Tally()
 
     @abstractmethod
@@ -59,7 +59,7 @@ class QueueWorker(ABC, Generic[Id, Job]):
         """Take so many jobs at most that wait and that nobody else does."""
 
     @abstractmethod
-    async def do(self, job: Job) -> None:
+    async def process(self, job: Job) -> None:
         """Do a job and record it; one that fails here is claimed again when its lease has ended."""
 
     @abstractmethod
@@ -74,12 +74,12 @@ class QueueWorker(ABC, Generic[Id, Job]):
             # They are free when their leases end.
             self._log.warn("{jobs} of an earlier run wait: {why}", jobs=self.jobs, why=failure)
         self._is_running = True
-        self.look()
+        self.wake()
 
     async def stop(self) -> None:
         """Drop what is under way, to be taken up at the next start."""
         self._is_running = False
-        await self._looking
+        await self._polling
         under_way = list(self._under_way.values())
         for one in under_way:
             one.cancel()
@@ -91,17 +91,17 @@ class QueueWorker(ABC, Generic[Id, Job]):
         except ExpectedFailure as failure:
             self._log.warn("{jobs} could not be let go of: {why}", jobs=self.jobs, why=failure)
 
-    def look(self) -> None:
+    def wake(self) -> None:
         """Take the hint that a job may wait."""
-        self._must_look = True
-        if self._may_claim() and not self._is_looking:
-            self._is_looking = True
-            self._looking = Deferred.fromCoroutine(self._claim_all())
+        self._has_hint = True
+        if self._may_claim() and not self._is_polling:
+            self._is_polling = True
+            self._polling = Deferred.fromCoroutine(self._claim_all())
 
-    async def look_again(self) -> None:
+    async def poll(self) -> None:
         """Look without a hint: one may have been lost, or a job was put off."""
-        self.look()
-        await self._looking
+        self.wake()
+        await self._polling
 
     def count(self) -> int:
         """Say how many jobs are under way."""
@@ -115,31 +115,31 @@ class QueueWorker(ABC, Generic[Id, Job]):
         return under_way
 
     def _may_claim(self) -> bool:
-        return self._must_look and self._is_running and len(self._under_way) < self.at_once
+        return self._has_hint and self._is_running and len(self._under_way) < self.max_jobs
 
     async def _claim_all(self) -> None:
         try:
             while self._may_claim():
-                self._must_look = False
-                free = self.at_once - len(self._under_way)
+                self._has_hint = False
+                free = self.max_jobs - len(self._under_way)
                 claimed = await self.claim(free)
                 # There may be more where so many were found: who ends looks again.
-                self._must_look = self._must_look or len(claimed) == free
+                self._has_hint = self._has_hint or len(claimed) == free
                 for job in claimed:
                     # One of our own, when the clock was put forward: its lease goes on.
                     if job.id not in self._under_way:
-                        self.begin(job.id, self.do(job))
+                        self.begin(job.id, self.process(job))
         except ExpectedFailure as failure:
             self._log.warn("{jobs} wait to be claimed: {why}", jobs=self.jobs, why=failure)
         except Exception:
             self._log.failure("{jobs} could not be claimed", jobs=self.jobs)
         finally:
-            self._is_looking = False
+            self._is_polling = False
 
     def _end(self, job_id: Id) -> None:
         del self._under_way[job_id]
-        if self._must_look:
-            self.look()
+        if self._has_hint:
+            self.wake()
 
     def _log_dropped(self, failure: Failure, job_id: Id) -> None:
         """Say why a job came to nothing: it is begun again when its lease has ended."""

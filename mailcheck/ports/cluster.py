@@ -64,7 +64,7 @@ class HeldPlaces(Protocol):
     def held(self, owner: str) -> AbstractAsyncContextManager[None]:
         """Have a place while the block runs.
 
-        :raises NoPlace: the owner has all of its places taken.
+        :raises NoPermit: the owner has all of its places taken.
         """
 
 

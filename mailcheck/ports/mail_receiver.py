@@ -32,10 +32,10 @@ class MailJournal(Protocol):
 class Traffic(Protocol):
     """Keeps in mind which mails are coming in: those that end together are stored together."""
 
-    def moved(self, mail: object) -> None:
+    def note_progress(self, mail: object) -> None:
         """Take note that a mail is coming in, or has come a step further."""
 
-    def ended(self, mail: object) -> None:
+    def note_end(self, mail: object) -> None:
         """Take note that it is there, or will not come."""
 
 

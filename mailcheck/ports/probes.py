@@ -61,7 +61,7 @@ class PolicyFetcher(Protocol):
 class LinkProber(Protocol):
     """Asks for links."""
 
-    def look_at_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
+    def probe_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
         """Ask for a link by HEAD or GET, and follow its redirects; fires within ten seconds.
 
         What was asked within the last minute is not asked again. Never fails.

@@ -32,7 +32,7 @@ from mailcheck.ports.cluster import Hit, RateCounters
 from mailcheck.ports.probes import Post, WebhookLine
 from mailcheck.probes.guarded_dialer import ProbeReactor
 from mailcheck.probes.trust import TrustRoots
-from mailcheck.probes.webhook_posts import WebhookPosts
+from mailcheck.probes.webhook_sender import HttpWebhookDialer
 
 SECONDS = 60.0
 """For one mail: servers that look into what they are given take their time before they answer."""
@@ -192,13 +192,13 @@ class _InOnePiece(BytesIO):
         return super().read()
 
 
-class PostsAndMail:
+class WebhookAndMailDialer:
     """The `mailcheck.operations.inbox.webhook_ports.WebhookDialer` for both: by what a URL is.
 
     :param mail: nothing where there is no relay.
     """
 
-    def __init__(self, posts: WebhookPosts, mail: AlertMail | None) -> None:
+    def __init__(self, posts: HttpWebhookDialer, mail: AlertMail | None) -> None:
         self._posts = posts
         self._mail = mail
 
@@ -213,12 +213,12 @@ class PostsAndMail:
         if not self._mail.is_allowed(address, account_name):
             raise InvalidParameter(ALERT_TO, f"{ALERT_TO}: {_not_allowed(address)}")
 
-    def line(self, account_name: str) -> "EitherLine":
+    def line(self, account_name: str) -> "WebhookOrMailLine":
         """Give a line of its own for a webhook of an account; nothing is sent yet."""
-        return EitherLine(self._posts.line(account_name), self._mail, account_name)
+        return WebhookOrMailLine(self._posts.line(account_name), self._mail, account_name)
 
 
-class EitherLine:
+class WebhookOrMailLine:
     """The way to one receiver, by post or by mail."""
 
     def __init__(self, posts: WebhookLine, mail: AlertMail | None, account_name: str) -> None:

@@ -37,21 +37,21 @@ from zope.interface import implementer
 from mailcheck.checks.hosts.mta_sts import MAX_POLICY_OCTETS, FetchOutcome, PolicyFetch, policy_url
 from mailcheck.core.instants import MINUTE
 from mailcheck.core.network_addresses import IpAddress, IpNetwork, parse_ip_address
-from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.cached_values import CachedValues
 from mailcheck.ports.cluster import Memory
+from mailcheck.probes.cached_probes import CachedProbes
 from mailcheck.probes.guarded_dialer import (
     AddressRefused,
     Choice,
+    ConnectionsRefused,
     DialFailed,
     FetchFailed,
     FetchProblem,
     GuardedDialer,
     HostNotFound,
     ProbeReactor,
-    Refused,
     any_address,
 )
-from mailcheck.probes.shared_probes import SharedProbes
 from mailcheck.probes.trust import TrustRoots
 
 Dialling = Coroutine[Deferred[Any], Any, IProtocol]
@@ -107,7 +107,7 @@ class WebConnections:
             return parse_ip_address(connection.transport.getPeer().host)
         return None
 
-    def count_anew(self) -> None:
+    def reset_octets(self) -> None:
         """Let connections that were kept take in as much once more: another request begins."""
         self.is_flooded = False
         for connection in self.open_ones:
@@ -331,7 +331,7 @@ def problem_of(failure: Exception) -> FetchProblem:
     """
     if isinstance(failure, HostNotFound | AddressRefused):
         return FetchProblem.NO_HOST
-    if isinstance(failure, Refused):
+    if isinstance(failure, ConnectionsRefused):
         return FetchProblem.NO_CONNECTION
     if isinstance(failure, DialFailed):
         return FetchProblem.SILENT
@@ -370,9 +370,9 @@ class MtaStsFetcher:
 
     def __init__(self, fetcher: GuardedFetcher, clock: IReactorTime, memory: Memory) -> None:
         self._fetcher = fetcher
-        self._fetches: SharedProbes[PolicyFetch] = SharedProbes(
+        self._fetches: CachedProbes[PolicyFetch] = CachedProbes(
             clock,
-            KeptValues(memory, "policy", PolicyFetch),
+            CachedValues(memory, "policy", PolicyFetch),
             self._fetch,
             freshness=FRESHNESS,
             is_kept=lambda fetch: fetch.outcome is not FetchOutcome.SILENT,

@@ -36,7 +36,7 @@ from mailcheck.core.network_addresses import (
     parse_ip_address,
     why_not_public,
 )
-from mailcheck.operations.ask import QuestionBudget, ask_until_known
+from mailcheck.operations.dns_evaluation import QuestionBudget, evaluate_with_dns
 from mailcheck.ports.resolver import Resolver
 
 
@@ -71,7 +71,7 @@ class NotConnected(DialFailed):
     """None of the addresses took the connection in time."""
 
 
-class Refused(NotConnected):
+class ConnectionsRefused(NotConnected):
     """All addresses refused: the host is there, and nobody listens."""
 
 
@@ -177,7 +177,9 @@ class _Race:
         self._forget_timer()
         if not self._untried:
             if not self._attempts:
-                self.connected.errback(Refused() if self._have_all_refused else NotConnected())
+                self.connected.errback(
+                    ConnectionsRefused() if self._have_all_refused else NotConnected()
+                )
             return
         address = self._untried.popleft()
         kind = TCP6ClientEndpoint if isinstance(address, IPv6Address) else TCP4ClientEndpoint
@@ -279,7 +281,7 @@ class GuardedDialer:
         :raises HostNotFound: the name has no address.
         :raises HostUndetermined: DNS does not answer.
         :raises AddressRefused: no address of it may be dialled; nothing was sent to any.
-        :raises NotConnected: no address took the connection (`Refused`: all refused it).
+        :raises NotConnected: no address took the connection (`ConnectionsRefused`: all refused it).
         """
         ends_at = self._reactor.seconds() + seconds
         found = await self._find_addresses(host, ends_at)
@@ -297,7 +299,7 @@ class GuardedDialer:
         name = host.lower().removesuffix(".")
         if name == LOCALHOST:
             return LOOPBACK
-        found = await ask_until_known(
+        found = await evaluate_with_dns(
             self._resolver,
             partial(_addresses_so_far, name),
             clock=self._reactor,

@@ -15,8 +15,9 @@ from twisted.web.http_headers import Headers
 from mailcheck.checks.content.limits import MAX_URL
 from mailcheck.checks.link_checks import MAX_REDIRECTS, Hop, LinkAnswer, LinkProblem
 from mailcheck.core.instants import MINUTE
-from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.cached_values import CachedValues
 from mailcheck.ports.cluster import Memory
+from mailcheck.probes.cached_probes import CachedProbes
 from mailcheck.probes.fetching import (
     BREAKDOWNS,
     HEADER_ALLOWANCE,
@@ -34,7 +35,6 @@ from mailcheck.probes.guarded_dialer import (
     GuardedDialer,
     ProbeReactor,
 )
-from mailcheck.probes.shared_probes import SharedProbes
 from mailcheck.probes.trust import TrustRoots
 
 SECONDS = 9.0
@@ -75,9 +75,9 @@ class GuardedLinkProber:
         self._reactor = reactor
         self._dialer = dialer
         self._trust = trust
-        self._probes: SharedProbes[LinkAnswer] = SharedProbes(
+        self._probes: CachedProbes[LinkAnswer] = CachedProbes(
             reactor,
-            KeptValues(memory, "link", LinkAnswer),
+            CachedValues(memory, "link", LinkAnswer),
             self._run,
             freshness=FRESHNESS,
             at_once=AT_ONCE,
@@ -85,7 +85,7 @@ class GuardedLinkProber:
             when_busy=partial(_answer_to, problem=LinkProblem.BUSY),
         )
 
-    def look_at_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
+    def probe_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
         """Answer as `mailcheck.operations.inbox.check_links.LinkProber` promises."""
         return self._probes.get(f"{method} {url}")
 

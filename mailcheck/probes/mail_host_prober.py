@@ -40,11 +40,12 @@ from mailcheck.core.instants import MINUTE, Instant, instant_of
 from mailcheck.core.keys import Key, key_of
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 from mailcheck.core.recent import Recent
-from mailcheck.operations.concurrency import SharedCalls
-from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.cached_values import CachedValues
+from mailcheck.operations.concurrency import SingleFlight
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Hit, Memory, RateCounters
 from mailcheck.ports.probes import OutboundPort
+from mailcheck.probes.cached_probes import CachedProbes
 from mailcheck.probes.guarded_dialer import (
     DialFailed,
     GuardedDialer,
@@ -52,7 +53,6 @@ from mailcheck.probes.guarded_dialer import (
     ProbeReactor,
     quiet_factory,
 )
-from mailcheck.probes.shared_probes import SharedProbes
 from mailcheck.probes.trust import TrustRoots
 
 REFERENCE_HOSTS = (
@@ -92,7 +92,7 @@ class OutboundPortCheck:
     ) -> None:
         self._dialer = dialer
         self._hosts = tuple(hosts) if port == SMTP_PORT else ()
-        self._checks = SharedCalls(self._check)
+        self._checks = SingleFlight(self._check)
         self._found: Recent[int, OutboundPort] = Recent(1, FRESHNESS)
         self._clock = clock
         self._port = port
@@ -102,14 +102,14 @@ class OutboundPortCheck:
         """Give what is known now."""
         return self._recall() or OutboundPort.UNKNOWN
 
-    def find_out(self) -> Deferred[OutboundPort]:
+    def determine(self) -> Deferred[OutboundPort]:
         """Give what is known, else try the reference hosts."""
         known = self._recall()
         return self._checks.call(self._port) if known is None else succeed(known)
 
     def suspect(self) -> None:
         """Learn that a host was not reached: find out in the background, unless it is known."""
-        self.find_out().addErrback(lambda failure: failure.trap(CancelledError))
+        self.determine().addErrback(lambda failure: failure.trap(CancelledError))
 
     def note_connection(self) -> None:
         """Learn that some host was reached."""
@@ -397,9 +397,9 @@ class MailHostProber:
         self._context = make_observing_context(trust)
         self._budget = _AddressBudget(counters, now)
         self._conversations: set[StarttlsConversation] = set()
-        self._probes: SharedProbes[StarttlsProbe] = SharedProbes(
+        self._probes: CachedProbes[StarttlsProbe] = CachedProbes(
             reactor,
-            KeptValues(memory, "probe", StarttlsProbe),
+            CachedValues(memory, "probe", StarttlsProbe),
             self._probe,
             freshness=FRESHNESS,
             is_kept=lambda probe: probe.outcome is not ProbeOutcome.NOT_PROBED,
@@ -416,7 +416,7 @@ class MailHostProber:
 
     def outbound_port(self) -> Deferred[OutboundPort]:
         """Answer as `mailcheck.operations.domains.probe_hosts.StarttlsProber` promises."""
-        return self._outbound.find_out()
+        return self._outbound.determine()
 
     def stop(self) -> None:
         """Give up all probes and hang up on everybody."""
@@ -426,7 +426,7 @@ class MailHostProber:
             conversation.abort()
 
     async def _recall(self, exchange: str) -> StarttlsProbe:
-        found = await self._probes.remembered(exchange)
+        found = await self._probes.cached(exchange)
         return found or StarttlsProbe(exchange, ProbeOutcome.UNREACHABLE)
 
     async def _probe(self, exchange: str) -> StarttlsProbe:

@@ -22,13 +22,13 @@ from mailcheck.checks.hosts.registration import (
     unregistered,
 )
 from mailcheck.core.instants import DAY, HOUR, SECOND
-from mailcheck.operations.concurrency import SharedCalls
-from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.cached_values import CachedValues
+from mailcheck.operations.concurrency import SingleFlight
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.cluster import Memory
+from mailcheck.probes.cached_probes import CachedProbes
 from mailcheck.probes.fetching import Fetched, FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import FetchFailed
-from mailcheck.probes.shared_probes import SharedProbes
 
 MAX_SUFFIXES = 20_000  # of a file; IANA's has 1,200
 
@@ -69,7 +69,7 @@ def read_bootstrap(text: bytes) -> Bootstrap:
 
 
 @cache
-def shipped_bootstrap() -> Bootstrap:
+def bundled_bootstrap() -> Bootstrap:
     """Give the registries that are known without asking anybody.
 
     A part of IANA's file, with the date it had; for the first minutes, and for
@@ -125,9 +125,9 @@ class RegistryList:
         self._fetcher = fetcher
         self._clock = clock
         self._source = source
-        self._known = shipped_bootstrap() if source == IANA_URL else None
+        self._known = bundled_bootstrap() if source == IANA_URL else None
         self._due_at = clock.seconds()
-        self._loads = SharedCalls(self._load)
+        self._loads = SingleFlight(self._load)
 
     async def find(self, domain: str) -> Registry | None:
         """Give the registry that knows a domain; nothing when no known one does.
@@ -213,10 +213,10 @@ class RdapFinder:
         self._registries = registries
         self._clock = time_and_chance.clock
         self._now = time_and_chance.now
-        self._silences: KeptValues[int] = KeptValues(memory, "silence", int)
-        self._searches: SharedProbes[RegistrationVerdict] = SharedProbes(
+        self._silences: CachedValues[int] = CachedValues(memory, "silence", int)
+        self._searches: CachedProbes[RegistrationVerdict] = CachedProbes(
             time_and_chance.clock,
-            KeptValues(memory, "registration", RegistrationVerdict),
+            CachedValues(memory, "registration", RegistrationVerdict),
             self._find,
             freshness=FRESHNESS,
             is_kept=lambda verdict: verdict.presence is not Presence.UNDETERMINED,
@@ -266,7 +266,7 @@ class RdapFinder:
 
         :raises _NoAnswer: it says neither that it knows the name nor that it does not.
         """
-        if await self._silences.recall(registry.base_url):
+        if await self._silences.get(registry.base_url):
             raise _NoAnswer("the registry has asked to be left alone for a while")
         request = FetchRequest(
             f"{registry.base_url}domain/{quote(name)}",
@@ -281,7 +281,7 @@ class RdapFinder:
             raise _NoAnswer("the registry did not answer") from None
         if fetched.status == TOO_MANY:
             wait = min(fetched.retry_after or BACK_OFF, MAX_BACK_OFF)
-            await self._silences.keep(registry.base_url, wait, wait * SECOND)
+            await self._silences.put(registry.base_url, wait, wait * SECOND)
             raise _NoAnswer("the registry has asked to be left alone for a while")
         if fetched.status not in (FOUND, NOT_THERE, *NO_QUESTION):
             raise _NoAnswer("the registry did not answer properly")

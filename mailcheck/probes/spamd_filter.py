@@ -24,13 +24,13 @@ from mailcheck.checks.deliverability.filtered_mail import (
     shrink_for_filter,
 )
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.operations.places import NoPlace, Places
+from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from mailcheck.ports.probes import FilterFailed, PrivateSpamd
 from mailcheck.ports.workers import Worker
 from mailcheck.probes.spamd_address import SpamdAddress
 from mailcheck.probes.spamd_client import SpamdClient, SpamdReactor
 
-USUAL_PLACES = (
+DEFAULT_ADDRESSES = (
     SpamdAddress("127.0.0.1", 783),  # Debian, Ubuntu, FreeBSD, Homebrew
     SpamdAddress(path="/run/spamd.sock"),
     SpamdAddress(path="/run/spamassassin/spamd.sock"),
@@ -91,11 +91,11 @@ class AutomaticSpamd:
         self,
         reactor: SpamdReactor,
         private: PrivateSpamd,
-        places: Sequence[SpamdAddress] = USUAL_PLACES,
+        places: Sequence[SpamdAddress] = DEFAULT_ADDRESSES,
     ) -> None:
         self._reactor = reactor
         self._private = private
-        self._places = places
+        self._semaphore = places
         self._running: SpamdClient | None = None
 
     async def find(self) -> tuple[SpamdClient, str]:
@@ -113,7 +113,7 @@ class AutomaticSpamd:
         self._running = None
 
     async def _find_running(self) -> SpamdClient | None:
-        for place in self._places:
+        for place in self._semaphore:
             client = SpamdClient(self._reactor, place)
             if await client.answers():
                 return client
@@ -161,11 +161,11 @@ class SpamdFilter:
         self._finder = finder
         self._clock = clock
         self._limits = limits or FilterLimits()
-        self._places: Places[None] = Places(
+        self._semaphore: FairSemaphore[None] = FairSemaphore(
             clock,
-            at_once=self._limits.at_a_time,
-            of_one=self._limits.at_a_time,
-            waiting=self._limits.waiting,
+            limit=self._limits.at_a_time,
+            per_owner=self._limits.at_a_time,
+            max_waiting=self._limits.waiting,
         )
         self._under_way: set[Deferred[FilterOutcome]] = set()
         self._is_closed = False
@@ -189,10 +189,10 @@ class SpamdFilter:
 
     async def _judge(self, raw_message: bytes) -> FilterOutcome:
         try:
-            async with self._places.held(None, self._limits.wait_seconds):
+            async with self._semaphore.held(None, self._limits.wait_seconds):
                 judging = Deferred.fromCoroutine(self._ask(raw_message))
                 return await judging.addTimeout(self._limits.judge_seconds, self._clock, _give_up)
-        except NoPlace:
+        except NoPermit:
             self._log.warn("The content filter did not judge: too many mails are waiting")
             return unavailable(FilterProblem.BUSY)
         except FilterFailed as failure:

@@ -107,7 +107,7 @@ def _begin_message(
     )
     transaction.message = message
     transaction.stage = stage
-    connection.receiver.traffic.moved(transaction)
+    connection.receiver.traffic.note_progress(transaction)
     transaction.deadline = connection.clock.seconds() + connection.limits.message
     return message
 

@@ -132,7 +132,7 @@ class MailProtocol(ReceivePath):
         if transaction is not None:
             if transaction.message is not None:
                 transaction.message.discard()
-            self.receiver.traffic.ended(transaction)
+            self.receiver.traffic.note_end(transaction)
         self.client.forwarded = None
 
     def reset_error_count(self) -> None:

@@ -358,7 +358,7 @@ def mail(connection: MailProtocol, argument: bytes) -> None:
     connection.transaction = Transaction(
         client.session(), command.envelope_sender, is_utf8=command.is_utf8
     )
-    connection.receiver.traffic.moved(connection.transaction)
+    connection.receiver.traffic.note_progress(connection.transaction)
     connection.transcript.begin_mail()
     connection.reply(replies.SENDER_OK)
 

@@ -11,9 +11,9 @@ from twisted.internet.defer import Deferred, succeed
 from mailcheck.api.deliverability.report import store_report
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.operations.ask import MAX_QUESTIONS
 from mailcheck.operations.deliverability.preflight import MAX_AT_ONCE, MAX_OF_ACCOUNT, MAX_RECORDS
 from mailcheck.operations.deliverability.score_mail import MAX_NAMES
+from mailcheck.operations.dns_evaluation import MAX_QUESTIONS
 from tests.fakes.mail_signer import MAIL, RSA
 from tests.house import Pending, run
 from tests.operations.scored_mails import received, score, scorer

@@ -23,10 +23,10 @@ from mailcheck.dns.wire_format import (
     pack_question,
     read_reply,
 )
-from mailcheck.operations import ask
-from mailcheck.operations.ask import MAX_QUESTIONS, QuestionBudget, ask_until_known
+from mailcheck.operations import dns_evaluation
 from mailcheck.operations.concurrency import REST
-from mailcheck.operations.places import CHECKS_AT_ONCE, CHECKS_OF_ACCOUNT, WAITING_CHECKS
+from mailcheck.operations.dns_evaluation import MAX_QUESTIONS, QuestionBudget, evaluate_with_dns
+from mailcheck.operations.semaphores import CHECKS_AT_ONCE, CHECKS_OF_ACCOUNT, WAITING_CHECKS
 from tests.dns.scripted_network import SERVER, Query, ScriptedNetwork, build_reply, collect
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, result_of
@@ -251,16 +251,16 @@ def test_a_request_reads_no_more_than_its_budget(is_slow: bool) -> None:
         return [look_up(answers, name, "TXT").status for name in names]
 
     budget = QuestionBudget.starting_now(clock)
-    asking = ask_until_known(Counting(), evaluate, clock=clock, budget=budget)
+    asking = evaluate_with_dns(Counting(), evaluate, clock=clock, budget=budget)
     verdict: Deferred[list[DnsStatus]] = Deferred.fromCoroutine(asking)
     if is_slow:
-        clock.advance(0.01 * ask.MAX_RECORDS / MAX_RECORDS)
+        clock.advance(0.01 * dns_evaluation.MAX_RECORDS / MAX_RECORDS)
         assert clock.getDelayedCalls()  # of answers that are no longer awaited
     statuses = result_of(verdict)
     assert len(zone.asked) <= MAX_QUESTIONS
-    assert statuses.count(DnsStatus.FOUND) == ask.MAX_RECORDS // MAX_RECORDS
+    assert statuses.count(DnsStatus.FOUND) == dns_evaluation.MAX_RECORDS // MAX_RECORDS
     assert set(statuses) == {DnsStatus.FOUND, DnsStatus.EXCESSIVE}
-    assert is_slow or read[0] == ask.MAX_RECORDS
+    assert is_slow or read[0] == dns_evaluation.MAX_RECORDS
 
 
 class Stalled(MemoryZone):

@@ -12,7 +12,7 @@ from twisted.internet.task import Clock
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.checks.spf.mail import SpfIdentity, SpfOfMail, evaluate_spf_of_mail
-from mailcheck.operations.ask import QuestionBudget, ask_until_known
+from mailcheck.operations.dns_evaluation import QuestionBudget, evaluate_with_dns
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 
@@ -360,7 +360,7 @@ def test_a_slow_name_that_is_not_needed_holds_nothing_up() -> None:
     clock = Clock()
     verdicts: list[SpfOfMail] = []
     waiting = Deferred.fromCoroutine(
-        ask_until_known(
+        evaluate_with_dns(
             zone,
             lambda a: evaluate_spf_of_mail(ip_address(CLIENT), "", "joe@d.example", "r", a),
             clock=clock,

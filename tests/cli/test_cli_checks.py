@@ -111,10 +111,10 @@ def test_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal is painted, unless its user has asked for no colours; a file is not."""
     line = ("  ", Painted("good", GREEN), " to see")
     screen, calm, file = Screen(), Screen(), io.StringIO()
-    screen.console().say(line)
-    Console(Config(), file, file).say(line)
+    screen.console().print_line(line)
+    Console(Config(), file, file).print_line(line)
     monkeypatch.setenv("NO_COLOR", "1")
-    calm.console().say(line)
+    calm.console().print_line(line)
     assert screen.read() == "  \x1b[32mgood\x1b[0m to see\n"
     assert file.getvalue() == calm.read() == "  good to see\n"
 

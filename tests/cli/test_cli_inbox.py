@@ -118,7 +118,7 @@ def test_a_search_says_what_it_did_not_look_into(
         searched = mailcheck("inbox", "--json", "-q", "cherry", "--url", url)
         listed = mailcheck("inbox", "--json", "--url", url)
     assert (searched.status, len(searched.lines)) == (0, 100)
-    assert searched.errors == "2 more just came and were not searched yet: ask again\n"
+    assert searched.errors == ("2 new mails have not been searched yet; run the command again\n")
     assert listed.errors == ""
 
 

@@ -195,7 +195,7 @@ def test_mails_can_not_steer_the_terminal() -> None:
     raw = MAIL.replace(b"The minutes", b"=?utf-8?q?=1B[31m?=")
     report = score(mail=received(raw, helo_name="\x1b[2J"))
     screen = Screen()
-    screen.console().say_all(describe_report(as_json(render_report(report))))
+    screen.console().print_lines(describe_report(as_json(render_report(report))))
     text = re.sub(r"\x1b\[[0-9]+m", "", screen.read())
     assert "\x1b" not in text
 

@@ -217,7 +217,7 @@ def _described(work: Callable[[Any], Any], describe: Callable[[Any], Any]) -> st
     house = checking_house(zone)
     screen = Screen()
     try:
-        screen.console().say_all(describe(run_in_house(work(house.assembly.checks))))
+        screen.console().print_lines(describe(run_in_house(work(house.assembly.checks))))
     finally:
         house.close()
     return screen.read()
@@ -272,7 +272,7 @@ def test_a_wrong_option_is_cleaned() -> None:
 def test_one_line_stays_one_line() -> None:
     """A line feed in a text that is shown in a line begins no line that looks like ours."""
     screen = Screen()
-    screen.console().say(("subject: ", "a\nb"))
+    screen.console().print_line(("subject: ", "a\nb"))
     assert screen.read() == "subject: a\\nb\n"
 
 

@@ -47,7 +47,7 @@ class RealProbes:
         self.finder = RdapFinder(fetcher, registries, memory, of_the_system(self.hosts))
         self.fetcher = MtaStsFetcher(fetcher, self.hosts, memory)
         self.links = GuardedLinkProber(self.hosts, dialer, trust, memory)
-        self.look_at_link = self.links.look_at_link
+        self.probe_link = self.links.probe_link
         self.probe = self.prober.probe
         self.outbound_port = self.prober.outbound_port
         self.find_registration = self.finder.find_registration
@@ -136,7 +136,7 @@ def test_a_policy_has_an_outcome(probes: Probes, name: str) -> None:
 @pytest.mark.parametrize("url", [f"https://{name}/a" for name in NAMES])
 def test_a_link_has_an_answer(probes: Probes, url: str, method: str) -> None:
     """Any link gets a value about it: hops, or the problem that kept us from a status."""
-    answer = settled(probes, probes.look_at_link(url, method))
+    answer = settled(probes, probes.probe_link(url, method))
     assert isinstance(answer, LinkAnswer)
     assert (answer.url, answer.method) == (url, method)
     assert answer.hops or answer.problem is not None

@@ -8,7 +8,7 @@ from twisted.internet.task import Clock
 
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.cluster.shared import HELD, RedisCluster
-from mailcheck.operations.places import NoPlace
+from mailcheck.operations.semaphores import NoPermit
 from mailcheck.ports.cluster import HeldPlaces
 from tests.servers.redis import RedisServer, connected, connected_twice
 
@@ -32,7 +32,7 @@ async def test_each_owner_has_so_many(places: HeldPlaces) -> None:
     """One more than allowed is refused, to that owner alone; what is given back is free."""
     async with places.held("ann"):
         async with places.held("ann"), places.held("bob"):
-            with pytest.raises(NoPlace):
+            with pytest.raises(NoPermit):
                 async with places.held("ann"):
                     raise AssertionError("a third place")
         async with places.held("ann"):
@@ -55,7 +55,7 @@ async def test_places_of_a_dead_daemon(redis_server: RedisServer) -> None:
         one = RedisCluster(here, Clock())
         mine, others = one.places("waits", 1), RedisCluster(there, Clock()).places("waits", 1)
         async with mine.held("ann"):
-            with pytest.raises(NoPlace):
+            with pytest.raises(NoPermit):
                 async with others.held("ann"):
                     raise AssertionError("the place is held elsewhere")
             key = here.key("places", "waits", "ann")
@@ -65,7 +65,7 @@ async def test_places_of_a_dead_daemon(redis_server: RedisServer) -> None:
             assert HELD - 5 <= float(free_at) - now <= HELD
             await here.run("ZADD", key, now - 1, held)  # as if nobody had renewed it
             await one.renew()
-            with pytest.raises(NoPlace):
+            with pytest.raises(NoPermit):
                 async with others.held("ann"):
                     raise AssertionError("it was renewed")
             await here.run("ZADD", key, now - 1, held)

@@ -12,7 +12,7 @@ from mailcheck.core.instants import Instant
 from mailcheck.daemon.derivation import LONGEST_PUT_OFF, REST_SHARE, Derivation
 from mailcheck.engines.database import call_immediately
 from mailcheck.operations.concurrency import QUIET, MailTraffic
-from mailcheck.operations.inbox.contents import Contents
+from mailcheck.operations.inbox.contents import MessageContents
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
@@ -129,7 +129,7 @@ def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) 
     shop.receive()
     shop.clock.advance(1)
 
-    class Breaking(Contents):
+    class Breaking(MessageContents):
         async def of(self, delivery_id: DeliveryId) -> object:  # type: ignore[override]
             if delivery_id == broken:
                 raise ZeroDivisionError
@@ -224,7 +224,7 @@ def test_mail_of_daemons_that_have_died(shop: Workshop) -> None:
     """Of several daemons the receiver takes a mail apart, and after a minute any other one."""
     assembly = shop.assembly
     store, mail_bytes = assembly.mail.content_store, assembly.mail.mail_bytes
-    contents = Contents(store, mail_bytes, lambda content: None, shop.clock)
+    contents = MessageContents(store, mail_bytes, lambda content: None, shop.clock)
     traffic = MailTraffic(shop.clock, call_immediately)
     other = Derivation(contents, store, traffic, assembly.runtime.time_and_chance, is_alone=False)
     other.startService()

@@ -45,7 +45,7 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
     path = tmp_path / "mail.db"
     with daemon(path, clock) as before:
         lists = before.catalogue.blocklists
-        run(before.health.look())
+        run(before.health.refresh())
         run(before.budgets.take([(lists[0], 5)]))
         before.selectors.learn(SIGNED)
         run(before.selectors.save())
@@ -57,7 +57,7 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
     with daemon(path, clock) as after:
         assert run(after.budgets.asked_today(lists)) == asked
         assert run(after.selectors.of("good.example")) == ("june",)
-        run(after.health.look())
+        run(after.health.refresh())
         assert after.health.tested_at == before.health.tested_at
         assert [after.health.of(one) for one in lists] == found
         assert run(after.budgets.asked_today(lists)) == asked

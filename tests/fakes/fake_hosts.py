@@ -75,7 +75,7 @@ class FakeHosts:
         """Answer as `PolicyFetcher` promises."""
         return succeed(self.policies.get(domain, PolicyFetch(FetchOutcome.MISSING)))
 
-    def look_at_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
+    def probe_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
         """Answer as `LinkProber` promises."""
         self.looked_at.append((method, url))
         if self.is_stalling:

@@ -45,12 +45,12 @@ class FakeTraffic:
     def __init__(self) -> None:
         self.arriving: list[object] = []
 
-    def moved(self, mail: object) -> None:
+    def note_progress(self, mail: object) -> None:
         """Keep one that has begun, or come a step further."""
         if mail not in self.arriving:
             self.arriving.append(mail)
 
-    def ended(self, mail: object) -> None:
+    def note_end(self, mail: object) -> None:
         """Let go of one that was there."""
         self.arriving.remove(mail)
 

@@ -8,7 +8,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import Answers
-from mailcheck.operations.ask import QuestionBudget, ask_until_known
+from mailcheck.operations.dns_evaluation import QuestionBudget, evaluate_with_dns
 from mailcheck.ports.resolver import Resolver
 
 Verdict = TypeVar("Verdict")
@@ -25,7 +25,7 @@ def settle(
     verdicts: list[Verdict] = []
     failures: list[Failure] = []
     waiting = Deferred.fromCoroutine(
-        ask_until_known(
+        evaluate_with_dns(
             resolver,
             evaluate,
             clock=clock,

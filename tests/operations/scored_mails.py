@@ -17,9 +17,9 @@ from mailcheck.cluster.local import LocalCluster
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.instants import instant_of
 from mailcheck.core.messages import Session, TlsFacts
-from mailcheck.operations.deliverability.authenticate_mail import KnownResults
+from mailcheck.operations.deliverability.authenticate_mail import AuthenticationCache
 from mailcheck.operations.deliverability.score_mail import (
-    BlocklistsOfMail,
+    MailBlocklists,
     ScoreMail,
     ScoringSettings,
 )
@@ -107,10 +107,10 @@ def scorer(
     )
     return ScoreMail(
         zone,
-        BlocklistsOfMail(checks.catalogue, checks.lists),
+        MailBlocklists(checks.catalogue, checks.lists),
         content_filter or ScriptedFilter(),
         worker or DirectWorker(),
-        KnownResults(),
+        AuthenticationCache(),
         ScoringSettings("mailcheck.example", allow_private, lambda _: offers_tls),
         lambda *_: None,
         clock,

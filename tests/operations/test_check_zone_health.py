@@ -20,14 +20,14 @@ from mailcheck.checks.dnsbl.listings import ListingStatus, UnknownReason, target
 from mailcheck.cluster.local import LocalMemory, LocalRateCounters, LocalWakeUps
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.network_addresses import parse_ip_address
-from mailcheck.operations.domains.check_blocklists import AskBlocklists
+from mailcheck.operations.cached_values import CachedValues
+from mailcheck.operations.domains.check_blocklists import QueryBlocklists
 from mailcheck.operations.domains.zone_health import (
     FIRST_TEST_PATIENCE,
-    HealthOfLists,
+    BlocklistHealth,
     ListBudgets,
     ZoneHealthCheck,
 )
-from mailcheck.operations.kept_values import KeptValues
 from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import result_of, run
@@ -56,11 +56,11 @@ class Bench:
             zone,
             [],
             self.budgets,
-            KeptValues(LocalMemory(self.clock), "health", HealthOfLists),
+            CachedValues(LocalMemory(self.clock), "health", BlocklistHealth),
             LocalWakeUps(),
             self.time_and_chance,
         )
-        self.asker = AskBlocklists(zone, self.budgets, self.health, self.clock, 3.0)
+        self.asker = QueryBlocklists(zone, self.budgets, self.health, self.clock, 3.0)
 
     def statuses(self) -> dict[TargetKind, HealthStatus]:
         """Test the list, and give its health by kind."""
@@ -71,7 +71,7 @@ class Bench:
         """Ask the list about an address that it does not list."""
         address = parse_ip_address("8.8.4.4")
         assert address is not None
-        [row] = run(self.asker.ask([self.list], [target_address(address)]))
+        [row] = run(self.asker.query([self.list], [target_address(address)]))
         return row.status, row.unknown_reason
 
 
@@ -191,7 +191,7 @@ class Daemons:
             self.zone,
             servers,
             ListBudgets({}, LocalRateCounters(), time_and_chance.now),
-            KeptValues(self.memory, "health", HealthOfLists),
+            CachedValues(self.memory, "health", BlocklistHealth),
             self.tested,
             time_and_chance,
         )
@@ -211,20 +211,20 @@ def test_one_daemon_tests_and_all_know() -> None:
     """Another daemon, and one that starts again, has the results; the next test comes later."""
     daemons = Daemons()
     one, other = daemons.daemon(), daemons.daemon()
-    run(one.look())
+    run(one.refresh())
     asked = len(daemons.zone.asked)
     assert asked > 0
     assert other.of(psbl()) == one.of(psbl()) != ()
     started = daemons.daemon()
     for minute in range(29):
         for daemon in (one, other, started):
-            run(daemon.look())
+            run(daemon.refresh())
             assert daemon.tested_at == Instant(0), minute
         daemons.clock.advance(60)
     assert len(daemons.zone.asked) == asked
     daemons.clock.advance(60)
     for daemon in (started, one, other):
-        run(daemon.look())
+        run(daemon.refresh())
     assert one.tested_at == other.tested_at == started.tested_at == Instant(1_800_000)
     assert len(daemons.zone.asked) == 2 * asked
 
@@ -238,15 +238,15 @@ def test_what_was_found_with_other_servers_or_keys_does_not_count(
 ) -> None:
     """A daemon with other DNS servers, or another key of a list, tests at once."""
     daemons = Daemons()
-    run(daemons.daemon("192.0.2.1 53").look())
+    run(daemons.daemon("192.0.2.1 53").refresh())
     asked = len(daemons.zone.asked)
     again = daemons.daemon("192.0.2.1 53")
-    run(again.look())
+    run(again.refresh())
     assert len(daemons.zone.asked) == asked
     changed = daemons.daemon(
         *servers, blocklist=replace(psbl(), query_zones={**psbl().query_zones, **query_zones})
     )
-    run(changed.look())
+    run(changed.refresh())
     assert len(daemons.zone.asked) == 2 * asked
 
 
@@ -254,13 +254,13 @@ def test_lists_that_all_fail_are_tested_again_soon() -> None:
     """While no list passes, the next test comes after a minute: a repaired resolver counts."""
     daemons = Daemons()
     daemons.zone = MemoryZone({f"*.{PSBL}": {"A": ["127.0.0.2"]}})
-    run(daemons.daemon().look())
+    run(daemons.daemon().refresh())
     daemons.zone = living()
     daemon = daemons.daemon()
-    run(daemon.look())
+    run(daemon.refresh())
     assert daemon.sick_kinds(psbl())
     daemons.clock.advance(60)
-    run(daemon.look())
+    run(daemon.refresh())
     assert not daemon.sick_kinds(psbl())
 
 
@@ -269,10 +269,10 @@ def test_a_test_beside_a_check_ends_with_it() -> None:
     bench = Bench(MemoryZone({f"*.{PSBL}": {"A": ["127.0.0.2"]}}))
 
     async def check() -> tuple[ListingStatus, UnknownReason | None]:
-        async with bench.health.tested_beside(3.0):
+        async with bench.health.testing_in_background(3.0):
             address = parse_ip_address("8.8.4.4")
             assert address is not None
-            [row] = await bench.asker.ask([bench.list], [target_address(address)])
+            [row] = await bench.asker.query([bench.list], [target_address(address)])
             return row.status, row.unknown_reason
 
     assert run(check()) == (ListingStatus.UNKNOWN, UnknownReason.SICK)
@@ -284,9 +284,9 @@ def test_a_test_that_another_daemon_does() -> None:
     daemons = Daemons()
     one, other = daemons.daemon(), daemons.daemon()
     daemons.memory.is_taken = True
-    run(other.look())
+    run(other.refresh())
     assert daemons.zone.asked == []
-    waiting = Deferred.fromCoroutine(other.when_known())
+    waiting = Deferred.fromCoroutine(other.wait_for_first_test())
     assert not waiting.called
     run(one.test_all())
     assert waiting.called
@@ -307,15 +307,15 @@ class TestTheFirstTest:
             slow,
             [],
             bench.budgets,
-            KeptValues(LocalMemory(bench.clock), "health", HealthOfLists),
+            CachedValues(LocalMemory(bench.clock), "health", BlocklistHealth),
             LocalWakeUps(),
             bench.time_and_chance,
         )
-        bench.asker = AskBlocklists(bench.zone, bench.budgets, bench.health, bench.clock, 3.0)
+        bench.asker = QueryBlocklists(bench.zone, bench.budgets, bench.health, bench.clock, 3.0)
         tested = Deferred.fromCoroutine(bench.health.test_all())
         address = parse_ip_address("8.8.4.4")
         assert address is not None
-        asked = Deferred.fromCoroutine(bench.asker.ask([bench.list], [target_address(address)]))
+        asked = Deferred.fromCoroutine(bench.asker.query([bench.list], [target_address(address)]))
         return bench, slow, tested, asked
 
     def test_checks_wait_for_it(self) -> None:
@@ -336,7 +336,7 @@ class TestTheFirstTest:
         """Who asks before a test that is expected has begun waits for it, too."""
         bench = Bench(MemoryZone({}))
         bench.health.expect(2)
-        waiting = Deferred.fromCoroutine(bench.health.when_known())
+        waiting = Deferred.fromCoroutine(bench.health.wait_for_first_test())
         assert not waiting.called
         run(bench.health.test_all())
         assert waiting.called

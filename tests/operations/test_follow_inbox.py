@@ -22,7 +22,12 @@ from mailcheck.core.errors import (
 from mailcheck.core.filters import MessageFilter
 from mailcheck.operations.accounts import authenticate
 from mailcheck.operations.inbox.feeds import LOOK_SIZE
-from mailcheck.operations.inbox.follow_inbox import Arrived, Event, Refused, UpToHere
+from mailcheck.operations.inbox.follow_inbox import (
+    CursorReached,
+    Event,
+    MailRefused,
+    MessageArrived,
+)
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.blocked_worker import HeldWorker
 from tests.house import House, config_in_memory, mail, result_of, run
@@ -66,13 +71,15 @@ class Listener:
     def subjects(self) -> list[str]:
         """Give the subjects of the messages that were told."""
         return [
-            one.message.summary.header.subject for one in self.heard if isinstance(one, Arrived)
+            one.message.summary.header.subject
+            for one in self.heard
+            if isinstance(one, MessageArrived)
         ]
 
     @property
     def cursor(self) -> Position:
         """Give the last cursor that was told."""
-        return [one.cursor for one in self.heard if not isinstance(one, Refused)][-1]
+        return [one.cursor for one in self.heard if not isinstance(one, MailRefused)][-1]
 
     def leave(self) -> None:
         """Go away."""
@@ -88,7 +95,7 @@ def test_all_that_comes_is_told_once_and_in_order(house: House) -> None:
     for number in range(45, 50):
         house.receive(house.address(f"t{number}"), raw=mail(f"Mail {number}"))
     assert listener.subjects == [f"Mail {number}" for number in range(50)]
-    cursors = [one.cursor for one in listener.heard if isinstance(one, Arrived)]
+    cursors = [one.cursor for one in listener.heard if isinstance(one, MessageArrived)]
     assert cursors == sorted(set(cursors))
     listener.leave()
     assert house.assembly.mail.feeds.count() == 0
@@ -98,7 +105,7 @@ def test_without_a_cursor_it_begins_now(house: House) -> None:
     """What came before the request is not told; the first event says where it began."""
     house.receive(raw=mail("Before"))
     listener = Listener(house, MessageFilter())
-    assert listener.heard == [UpToHere(Position(1))]
+    assert listener.heard == [CursorReached(Position(1))]
     house.receive(raw=mail("After"))
     assert listener.subjects == ["After"]
     listener.leave()
@@ -123,9 +130,9 @@ def test_refused_mail_is_told_between(house: House) -> None:
     everybody = Listener(house)
     other = Listener(house, MessageFilter(tag="b", after=START))
     house.refuse("b", "too late")
-    kinds = [type(one).__name__ for one in everybody.heard if not isinstance(one, UpToHere)]
+    kinds = [type(one).__name__ for one in everybody.heard if not isinstance(one, CursorReached)]
     assert kinds == ["Arrived", "Refused", "Arrived", "Refused"]
-    reasons = [one.refusal.reason for one in other.heard if isinstance(one, Refused)]
+    reasons = [one.refusal.reason for one in other.heard if isinstance(one, MailRefused)]
     assert reasons == ["too late"]
     for listener in (everybody, other):
         listener.leave()
@@ -138,12 +145,12 @@ def test_heartbeats_carry_the_newest_cursor(house: House) -> None:
     house.pass_time(14.9)
     assert len(listener.heard) == 1
     house.pass_time(0.2)
-    assert listener.heard[1:] == [UpToHere(Position(1))]
+    assert listener.heard[1:] == [CursorReached(Position(1))]
     house.receive(house.address("mine"))
     house.pass_time(14)
     assert len(listener.heard) == 3
     house.pass_time(1.1)
-    assert listener.heard[3:] == [UpToHere(Position(2))]
+    assert listener.heard[3:] == [CursorReached(Position(2))]
     listener.leave()
 
 
@@ -155,7 +162,7 @@ def test_it_ends_in_time(house: House) -> None:
     house.pass_time(10)
     assert listener.has_ended
     assert listener.failure is None
-    assert listener.heard[-1] == UpToHere(Position(1))
+    assert listener.heard[-1] == CursorReached(Position(1))
     assert house.assembly.mail.feeds.count() == 0
 
 
@@ -183,10 +190,10 @@ def test_it_ends_with_its_key(house: House) -> None:
     (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
     other_key = house.issue_key(house.account)
     listener, other = Listener(house), Listener(house, key=other_key)
-    run(house.assembly.accounts.revoked_keys.look())
+    run(house.assembly.accounts.revoked_keys.check())
     assert not listener.has_ended
     run(house.assembly.accounts.keep.revoke_key(key.id))
-    run(house.assembly.accounts.revoked_keys.look())
+    run(house.assembly.accounts.revoked_keys.check())
     assert isinstance(listener.failure, InvalidCredentials)
     assert not other.has_ended
     other.leave()

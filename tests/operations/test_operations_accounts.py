@@ -87,9 +87,9 @@ def test_a_key_that_the_operator_chose(house: House) -> None:
     """A preset key works when it is long enough to be one, and is plain ASCII."""
     accounts = house.assembly.accounts.keep
     preset = "a-key-of-our-own-choice"
-    assert not run(accounts.knows_key(preset))
+    assert not run(accounts.has_key(preset))
     run(accounts.issue_key(house.account, "preset", preset=preset))
-    assert run(accounts.knows_key(preset))
+    assert run(accounts.has_key(preset))
     assert (
         run(house.assembly.accounts.authenticator.identify(preset)).account_id == house.account.id
     )
@@ -121,7 +121,7 @@ def test_revoked_keys(house: House) -> None:
     run(accounts.revoke_key(issued.key.id))
     with pytest.raises(InvalidCredentials, match="revoked"):
         run(house.assembly.accounts.authenticator.identify(issued.secret))
-    assert run(accounts.knows_key(issued.secret))
+    assert run(accounts.has_key(issued.secret))
     for key_id in (issued.key.id, "nobody"):
         with pytest.raises(KeyNotFound, match=key_id):
             run(accounts.revoke_key(key_id))

@@ -23,7 +23,7 @@ from mailcheck.core.messages import MessageSummary, StoredMessage
 from mailcheck.operations.deliverability.authenticate_mail import (
     BRIEFLY,
     RECENT,
-    KnownResults,
+    AuthenticationCache,
 )
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.inbox.check_message import (
@@ -68,7 +68,7 @@ class Desk:
         self.worker = FaultyWorker()
         self.mails = Mails()
         self.operation = AuthenticateMessage(
-            KnownResults(),
+            AuthenticationCache(),
             self.mails,  # type: ignore[arg-type]
             self.zone,
             self.worker,

@@ -3,7 +3,7 @@
 import pytest
 
 from mailcheck.core.errors import StoreFull
-from mailcheck.operations.concurrency import remove_all
+from mailcheck.operations.concurrency import delete_in_batches
 from tests.house import run
 
 
@@ -32,11 +32,11 @@ class Shelf:
 def test_as_many_at_a_time_as_there_is_room_for(room: int, removals: list[int]) -> None:
     """All are removed, an eighth at a time of what there was no room for, until that fits."""
     shelf = Shelf(450, room)
-    assert run(remove_all(shelf.remove, 200)) == 450
+    assert run(delete_in_batches(shelf.remove, 200)) == 450
     assert shelf.removals == removals
 
 
 def test_no_room_at_all() -> None:
     """Where not one can be removed the disk is full."""
     with pytest.raises(StoreFull):
-        run(remove_all(Shelf(5, 0).remove, 200))
+        run(delete_in_batches(Shelf(5, 0).remove, 200))

@@ -65,11 +65,11 @@ def test_the_day_is_used_up(metered: Metered) -> None:
 def test_looking_costs_nothing(metered: Metered) -> None:
     """What is left can be looked at without a request being counted, used up or not."""
     for _ in range(3):
-        assert run(metered.meter.look(key_of("key"), LIMITS)) == Usage(3, 5, None)
+        assert run(metered.meter.peek(key_of("key"), LIMITS)) == Usage(3, 5, None)
     metered.count(2)
-    assert run(metered.meter.look(key_of("key"), LIMITS)) == Usage(1, 3, None)
+    assert run(metered.meter.peek(key_of("key"), LIMITS)) == Usage(1, 3, None)
     metered.count(2)
-    assert run(metered.meter.look(key_of("key"), LIMITS)) == Usage(0, 2, None)
+    assert run(metered.meter.peek(key_of("key"), LIMITS)) == Usage(0, 2, None)
 
 
 @pytest.mark.parametrize(

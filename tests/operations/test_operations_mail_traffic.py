@@ -21,42 +21,42 @@ def clock() -> Clock:
 def test_silence(clock: Clock) -> None:
     """Before any mail, and a moment after one, the machine counts as idle."""
     traffic = MailTraffic(clock, call_immediately)
-    assert not traffic.is_flowing
-    traffic.note()
-    assert traffic.is_flowing
-    assert traffic.seconds_until_quiet() == pytest.approx(QUIET)
+    assert not traffic.is_busy
+    traffic.note_stored()
+    assert traffic.is_busy
+    assert traffic.seconds_until_idle() == pytest.approx(QUIET)
     clock.advance(QUIET / 2)
-    assert traffic.seconds_until_quiet() == pytest.approx(QUIET / 2)
+    assert traffic.seconds_until_idle() == pytest.approx(QUIET / 2)
     clock.advance(QUIET)
-    assert not traffic.is_flowing
+    assert not traffic.is_busy
 
 
 def test_a_long_burst(clock: Clock) -> None:
     """Who waits for a burst to end need not wait for ever; a pause begins another burst."""
     traffic = MailTraffic(clock, call_immediately)
     for _ in range(9):
-        traffic.note()
-        assert traffic.seconds_until_quiet(QUIET * 4) > 0 or clock.seconds() >= 1_000 + QUIET * 4
+        traffic.note_stored()
+        assert traffic.seconds_until_idle(QUIET * 4) > 0 or clock.seconds() >= 1_000 + QUIET * 4
         clock.advance(QUIET / 2)
-    traffic.note()
-    assert traffic.seconds_until_quiet(QUIET * 4) == 0
-    assert traffic.is_flowing
+    traffic.note_stored()
+    assert traffic.seconds_until_idle(QUIET * 4) == 0
+    assert traffic.is_busy
     clock.advance(QUIET * 2)
-    traffic.note()
-    assert traffic.seconds_until_quiet(QUIET * 4) > 0
+    traffic.note_stored()
+    assert traffic.seconds_until_idle(QUIET * 4) > 0
 
 
 def test_a_clock_set_back(clock: Clock) -> None:
     """A clock that was set back ends the burst: nothing waits until it has caught up."""
     traffic = MailTraffic(clock, call_immediately)
-    traffic.note()
+    traffic.note_stored()
     clock.rightNow -= 3_600
-    assert not traffic.is_flowing
-    traffic.note()
-    assert traffic.seconds_until_quiet(1.0) == pytest.approx(QUIET)
+    assert not traffic.is_busy
+    traffic.note_stored()
+    assert traffic.seconds_until_idle(1.0) == pytest.approx(QUIET)
 
 
-class Turns:
+class PacedQueue:
     """The turns of a reactor: what is to be called soon is called in the next one."""
 
     def __init__(self, clock: Clock) -> None:
@@ -70,7 +70,7 @@ class Turns:
 
     def gather(self, name: str) -> None:
         """Ask for something that is done by name."""
-        self.traffic.gather(partial(self.called.append, name))
+        self.traffic.call_batched(partial(self.called.append, name))
 
     def take(self) -> list[str]:
         """Take a turn; gives what has been done so far."""
@@ -82,31 +82,31 @@ class Turns:
 
 def test_alone_nothing_waits(clock: Clock) -> None:
     """Where no mail is coming in, what is to be written is done in the next turn."""
-    turns = Turns(clock)
-    turns.traffic.moved("a")
-    turns.traffic.ended("a")
+    turns = PacedQueue(clock)
+    turns.traffic.note_progress("a")
+    turns.traffic.note_end("a")
     turns.gather("first")
     assert turns.take() == ["first"]
 
 
 def test_those_that_come_together_are_gathered(clock: Clock) -> None:
     """What is asked for while mails are coming in is done once when the last of them is there."""
-    turns = Turns(clock)
+    turns = PacedQueue(clock)
     for mail in ("a", "b", "c"):
-        turns.traffic.moved(mail)
+        turns.traffic.note_progress(mail)
     for mail in ("a", "b"):
         turns.gather(mail)
-        turns.traffic.ended(mail)
+        turns.traffic.note_end(mail)
         assert turns.take() == []
     turns.gather("c")
-    turns.traffic.ended("c")
+    turns.traffic.note_end("c")
     assert turns.take() == ["a", "b", "c"]
 
 
 def test_no_mail_is_waited_for_that_takes_its_time(clock: Clock) -> None:
     """Who holds his mail back keeps nobody waiting longer than for one step of it."""
-    turns = Turns(clock)
-    turns.traffic.moved("slow")
+    turns = PacedQueue(clock)
+    turns.traffic.note_progress("slow")
     turns.gather("first")
     assert turns.take() == []
     clock.advance(STEP)
@@ -118,11 +118,11 @@ def test_no_mail_is_waited_for_that_takes_its_time(clock: Clock) -> None:
 
 def test_a_mail_that_does_not_come_is_waited_for_no_more(clock: Clock) -> None:
     """When the last one under way is refused or breaks off, the others are written at once."""
-    turns = Turns(clock)
-    turns.traffic.moved("refused")
+    turns = PacedQueue(clock)
+    turns.traffic.note_progress("refused")
     turns.gather("first")
     assert turns.take() == []
-    turns.traffic.ended("refused")
+    turns.traffic.note_end("refused")
     assert turns.take() == ["first"]
     clock.advance(STEP)
     assert turns.take() == ["first"]
@@ -131,8 +131,8 @@ def test_a_mail_that_does_not_come_is_waited_for_no_more(clock: Clock) -> None:
 
 def test_a_stream_of_mails_is_cut(clock: Clock) -> None:
     """Where each step brings more, what is asked for waits only so long."""
-    turns = Turns(clock)
-    turns.traffic.moved("a")
+    turns = PacedQueue(clock)
+    turns.traffic.note_progress("a")
     turns.gather("first")
     assert turns.take() == []
     waited = 0.0
@@ -140,16 +140,16 @@ def test_a_stream_of_mails_is_cut(clock: Clock) -> None:
         assert waited < 2 * GATHERING
         clock.advance(STEP / 2)
         waited += STEP / 2
-        turns.traffic.moved("a")
+        turns.traffic.note_progress("a")
     assert waited == pytest.approx(GATHERING, abs=1.5 * STEP)
 
 
 def test_nobody_is_kept_waiting(clock: Clock) -> None:
     """Where somebody waits for what is asked for, no more is gathered."""
-    turns = Turns(clock)
+    turns = PacedQueue(clock)
     for mail in ("a", "b"):
-        turns.traffic.moved(mail)
+        turns.traffic.note_progress(mail)
     turns.gather("a")
-    turns.traffic.ended("a")
-    turns.traffic.hurry()
+    turns.traffic.note_end("a")
+    turns.traffic.flush()
     assert turns.take() == ["a"]

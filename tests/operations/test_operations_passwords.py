@@ -18,7 +18,7 @@ from mailcheck.operations.accounts.passwords import (
     PasswordHasher,
     ScryptCost,
     is_password,
-    require_fit,
+    require_strong,
     write_hash,
 )
 from mailcheck.workers.scheduling import DirectWorker
@@ -186,7 +186,7 @@ def test_a_failure_gives_its_place_back() -> None:
 def test_what_does_not_fit(password: str) -> None:
     """What is short, endless, of few letters or the name itself is refused."""
     with pytest.raises(InvalidParameter):
-        require_fit(password, "developer 1")
+        require_strong(password, "developer 1")
 
 
 @pytest.mark.parametrize(
@@ -194,4 +194,4 @@ def test_what_does_not_fit(password: str) -> None:
 )
 def test_what_fits(password: str) -> None:
     """Length counts, not kinds of letters; all scripts will do."""
-    require_fit(password, "developer")
+    require_strong(password, "developer")

@@ -11,8 +11,8 @@ from mailcheck.assembly.workers import Workers
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.core.errors import LimitExceeded, RecipientUnknown, WorkTooSlow
 from mailcheck.core.instants import SECOND
+from mailcheck.operations.reports.ingest_reports import MAX_ATTEMPTS, RETRY_AFTER
 from mailcheck.operations.reports.receive_reports import PER_ACCOUNT, PER_CLIENT
-from mailcheck.operations.reports.take_in_reports import MAX_ATTEMPTS, RETRY_AFTER
 from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.report_files import document, gzipped, report_mail
 from tests.fakes.report_senders import (
@@ -167,7 +167,7 @@ def test_name_servers_that_are_silent() -> None:
     assert only_report(house)["state"] == "waiting"
     zone.failing.clear()
     house.clock.advance(RETRY_AFTER / SECOND)
-    run(house.assembly.reports.runner.look_again())
+    run(house.assembly.reports.runner.poll())
     assert only_report(house)["state"] == "counted"
 
 
@@ -177,7 +177,7 @@ def test_name_servers_that_stay_silent() -> None:
     send(house, signed_report("yahoo.xml", address(house)))
     for _ in range(MAX_ATTEMPTS):
         house.clock.advance(RETRY_AFTER / SECOND)
-        run(house.assembly.reports.runner.look_again())
+        run(house.assembly.reports.runner.poll())
     report = only_report(house)
     assert (report["state"], report["reason"]) == (
         "apart",
@@ -210,7 +210,7 @@ def test_a_report_that_takes_too_long_is_read_once() -> None:
             "it was given up: it took the large process longer than 20 seconds",
         )
         house.pass_time(2 * RETRY_AFTER / SECOND)
-        run(house.assembly.reports.runner.look_again())
+        run(house.assembly.reports.runner.poll())
         assert slow.owners == [house.account.id]
 
 

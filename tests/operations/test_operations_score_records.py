@@ -19,12 +19,12 @@ from mailcheck.checks.dns_answers import (
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.overlay import BadRecord, build_zone
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.operations.ask import MAX_QUESTIONS, Inquiry
 from mailcheck.operations.deliverability.preflight import (
     MAX_RECORDS,
     check_records,
     parse_record,
 )
+from mailcheck.operations.dns_evaluation import MAX_QUESTIONS, DnsEvaluator
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import result_of
 
@@ -39,26 +39,26 @@ ZONE = MemoryZone(
 )
 
 
-def inquiry_with(zone: MemoryZone, records: Iterable[tuple[str, str, str]]) -> Inquiry:
+def evaluator_with(zone: MemoryZone, records: Iterable[tuple[str, str, str]]) -> DnsEvaluator:
     """Begin a request in which these records are laid over a zone."""
-    inquiry = Inquiry.starting_now(zone, Clock())
-    inquiry.zone = build_zone(RecordToPublish(*record) for record in records)
-    return inquiry
+    evaluator = DnsEvaluator.starting_now(zone, Clock())
+    evaluator.zone = build_zone(RecordToPublish(*record) for record in records)
+    return evaluator
 
 
-def found_by(inquiry: Inquiry, evaluate: Callable[[Answers], Any]) -> Any:
+def found_by(evaluator: DnsEvaluator, evaluate: Callable[[Answers], Any]) -> Any:
     """Evaluate until all is known."""
-    return result_of(Deferred.fromCoroutine(inquiry.ask(evaluate)))
+    return result_of(Deferred.fromCoroutine(evaluator.evaluate(evaluate)))
 
 
-def ask_for(inquiry: Inquiry, name: str, rdtype: str) -> Any:
+def ask_for(evaluator: DnsEvaluator, name: str, rdtype: str) -> Any:
     """Have an evaluation read one answer."""
-    return found_by(inquiry, lambda answers: answers.lookup(name, rdtype))
+    return found_by(evaluator, lambda answers: answers.lookup(name, rdtype))
 
 
 def ask(name: str, rdtype: str, *records: tuple[str, str, str]) -> Any:
     """Ask the zone with these records laid over it."""
-    return ask_for(inquiry_with(ZONE, records), name, rdtype)
+    return ask_for(evaluator_with(ZONE, records), name, rdtype)
 
 
 def test_a_proposed_record_takes_the_place_of_the_published() -> None:
@@ -118,11 +118,11 @@ class Chained:
 
     def __init__(self, *records: tuple[str, str, str], **faults: Any) -> None:
         self.zone = MemoryZone(CHAIN, **faults)
-        self.inquiry = inquiry_with(self.zone, records)
+        self.evaluator = evaluator_with(self.zone, records)
 
     def ask(self, name: str, rdtype: str = "TXT") -> Any:
         """Ask."""
-        return ask_for(self.inquiry, name, rdtype)
+        return ask_for(self.evaluator, name, rdtype)
 
     def read(self, name: str) -> tuple[tuple[str, ...], str]:
         """Give the texts at a name, and where they stand."""
@@ -197,7 +197,7 @@ def test_a_mail_made_of_chains_has_few_of_them_looked_at() -> None:
         found = [answers.lookup(name, "TXT") for name in names]
         return [None if answer is None else answer.status for answer in found]
 
-    assert DnsStatus.EXCESSIVE in found_by(chained.inquiry, evaluate)
+    assert DnsStatus.EXCESSIVE in found_by(chained.evaluator, evaluate)
     assert len(chained.zone.asked) == MAX_QUESTIONS
 
 

@@ -28,8 +28,8 @@ from mailcheck.core.instants import Instant, instant_of
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Session, StoredMessage
 from mailcheck.operations.inbox.contents import LARGE, SAVE_DELAY
 from mailcheck.operations.inbox.explain_wait import SEEN_LIMIT, TimedOut
-from mailcheck.operations.inbox.feeds import LOOK_SIZE, HandOver
-from mailcheck.operations.inbox.wait_for_message import GRACE, Gathered, Quiet
+from mailcheck.operations.inbox.feeds import LOOK_SIZE, MailHandoff
+from mailcheck.operations.inbox.wait_for_message import GRACE, Messages, NoMessage
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
@@ -244,7 +244,7 @@ class TestNothingIsMissed:
         lose_hints(room)
         room.send(subject="unheard")
         assert not waiting.called
-        room.assembly.mail.feeds.look_everywhere()
+        room.assembly.mail.feeds.check_all()
         assert found(waiting).summary.header.subject == "unheard"
 
     def test_a_lost_hint_at_the_end(self, room: WaitingRoom) -> None:
@@ -328,7 +328,7 @@ class TestOwnMail:
         contents, want = assembly.mail.contents, assembly.mail.derivation.want
         waiting = lobby.wait()
         lobby.content.hold_calls()
-        HandOver(assembly.mail.feeds, contents, want, later.append).expect(delivery_to(lobby))
+        MailHandoff(assembly.mail.feeds, contents, want, later.append).expect(delivery_to(lobby))
         assert not lobby.content.held
         (derive,) = later
         derive()
@@ -349,7 +349,7 @@ class TestOwnMail:
         lobby.receiver = ours
         lobby.send(subject="ours")
         assert not waiting.called
-        lobby.assembly.mail.feeds.look_everywhere()
+        lobby.assembly.mail.feeds.check_all()
         lobby.reader.let_go()
         assert found(waiting).summary.header.subject == "from elsewhere"
 
@@ -634,7 +634,7 @@ class TestTheEnd:
         """When the store fails under it a wait is interrupted, with the cursor to go on from."""
         waiting = room.wait()
         result_of(room.assembly.runtime.engine.write(_break_store, None))
-        room.assembly.mail.feeds.hear(room.account.id)
+        room.assembly.mail.feeds.on_hint(room.account.id)
         assert failure_of(waiting, WaitInterrupted).cursor == "c1"
 
     def test_store_failure_at_first(self, room: WaitingRoom) -> None:
@@ -705,7 +705,7 @@ class TestSeveral:
     def positions(waiting: "Deferred[Any]") -> list[int]:
         """Give the positions of the messages that a wait must have by now."""
         gathered = result_of(waiting)
-        assert isinstance(gathered, Gathered)
+        assert isinstance(gathered, Messages)
         positions: list[int] = [message.summary.position for message in gathered.messages]
         assert gathered.cursor == positions[-1]
         return positions
@@ -790,7 +790,7 @@ class TestNone:
         room.clock.advance(4.9)
         assert not waiting.called
         room.clock.advance(0.1)
-        assert result_of(waiting) == Quiet(Position(3), 5.0)
+        assert result_of(waiting) == NoMessage(Position(3), 5.0)
 
     def test_a_message(self, room: WaitingRoom) -> None:
         """One that came since the cursor, or comes, ends it at once; one before it does not."""
@@ -910,7 +910,7 @@ class TestContent:
         room.content.let_go()
         room.clock.advance(0)
         if body == "nothing":
-            assert result_of(waiting) == Quiet(Position(2), 5.0)
+            assert result_of(waiting) == NoMessage(Position(2), 5.0)
         elif body == "Your code":
             assert result_of(waiting).message.summary.position == 2
 

@@ -13,7 +13,13 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import instant_of
 from mailcheck.core.webhooks import MAILTO, Attempt
 from mailcheck.ports.probes import Post
-from mailcheck.probes.alert_mail import MOST_A_DAY, AlertMail, EitherLine, PostsAndMail, Relay
+from mailcheck.probes.alert_mail import (
+    MOST_A_DAY,
+    AlertMail,
+    Relay,
+    WebhookAndMailDialer,
+    WebhookOrMailLine,
+)
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from tests.probes.test_probes_webhooks_loopback import posts
 from tests.servers.certificates import Authority, self_signed
@@ -119,7 +125,7 @@ async def test_only_those_who_are_allowed() -> None:
     """Nobody is mailed to but whom the operator allows this account, when asked and when told."""
     with running_relay() as relay:
         mail = sender(relay)
-        dialer = PostsAndMail(posts(), mail)
+        dialer = WebhookAndMailDialer(posts(), mail)
         for address in (OPS, OPS.upper(), "a@night.example", "all@example.com"):
             dialer.require_mailable(address, "ann")
         dialer.require_mailable("all@example.com", "bob")
@@ -134,8 +140,8 @@ async def test_only_those_who_are_allowed() -> None:
 async def test_without_a_relay() -> None:
     """No address of mail is taken, and what was to be mailed waits."""
     with pytest.raises(InvalidParameter, match="smtp_relay"):
-        PostsAndMail(posts(), None).require_mailable(OPS, "ann")
-    line = EitherLine(posts().line("ann"), None, "ann")
+        WebhookAndMailDialer(posts(), None).require_mailable(OPS, "ann")
+    line = WebhookOrMailLine(posts().line("ann"), None, "ann")
     tried = await line.post(post())
     line.hang_up()
     assert "smtp_relay" in tried.problem

@@ -15,11 +15,11 @@ from mailcheck.core.network_addresses import IpAddress
 from mailcheck.probes.guarded_dialer import (
     AddressRefused,
     Choice,
+    ConnectionsRefused,
     GuardedDialer,
     HostNotFound,
     HostUndetermined,
     NotConnected,
-    Refused,
     any_address,
 )
 from tests.fakes.memory_zone import MemoryZone
@@ -105,7 +105,7 @@ def test_who_refuses_is_followed_at_once(hosts: ScriptedHosts) -> None:
         assert not caller.results
         hosts.refuse()
     assert len(hosts.dialled) == 4
-    assert caller.failure is Refused
+    assert caller.failure is ConnectionsRefused
     assert hosts.getDelayedCalls() == []
 
 
@@ -160,7 +160,7 @@ def test_private_addresses_are_left_out(hosts: ScriptedHosts) -> None:
     caller.dial("mixed.example")
     hosts.refuse()
     assert hosts.dialled_hosts == ["8.8.8.8"]
-    assert caller.failure is Refused
+    assert caller.failure is ConnectionsRefused
 
 
 def test_a_private_host_is_refused(hosts: ScriptedHosts) -> None:

@@ -43,7 +43,7 @@ class Looking:
 
     def look(self, url: str = URL, method: str = "HEAD") -> None:
         """Begin to ask for a link."""
-        self.results = collect(self.prober.look_at_link(url, method))
+        self.results = collect(self.prober.probe_link(url, method))
 
     def reply(self, text: bytes) -> AcceptedConnection:
         """Accept the newest connection and answer on it."""

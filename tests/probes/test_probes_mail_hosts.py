@@ -256,7 +256,7 @@ def test_without_a_reference_it_is_unknown(trust: TrustRoots, references: tuple[
 def test_another_port_has_no_reference(probing: Probing) -> None:
     """The reference hosts listen on port 25 only: about another port they say nothing."""
     outbound = OutboundPortCheck(probing.dialer, probing.hosts, 2525, REFERENCES)
-    assert collect(outbound.find_out()) == [OutboundPort.UNKNOWN]
+    assert collect(outbound.determine()) == [OutboundPort.UNKNOWN]
     assert probing.hosts.dialled == []
 
 

@@ -21,8 +21,8 @@ from mailcheck.probes.rdap import (
     RdapFinder,
     Registry,
     RegistryList,
+    bundled_bootstrap,
     read_bootstrap,
-    shipped_bootstrap,
 )
 from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.scripted_fetcher import Page, ScriptedFetcher
@@ -348,7 +348,7 @@ def test_the_list_may_be_a_file(tmp_path: Path) -> None:
 
 def test_the_shipped_list_is_a_true_part_of_ianas() -> None:
     """Each suffix once, everything over https, the greatest registries in it."""
-    shipped = shipped_bootstrap()
+    shipped = bundled_bootstrap()
     assert shipped.find("mail.example.com") == Registry("com", "https://rdap.verisign.com/com/v1/")
     assert shipped.find("example.co.uk") == Registry("uk", "https://rdap.nominet.uk/uk/")
     assert shipped.find("example.de") is None

@@ -20,12 +20,12 @@ from mailcheck.core.webhooks import Attempt
 from mailcheck.ports.probes import Post
 from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
-from mailcheck.probes.webhook_posts import (
+from mailcheck.probes.webhook_sender import (
     MAX_OCTETS,
     MOST_A_MINUTE,
-    AddressPace,
-    Line,
-    WebhookPosts,
+    AddressRateLimit,
+    HttpWebhookDialer,
+    HttpWebhookLine,
 )
 from tests.fakes.clock_and_randomness import repeatable_bytes
 from tests.fakes.memory_zone import MemoryZone
@@ -50,7 +50,7 @@ def posts(
     trust: TrustRoots | None = None,
     is_own: Callable[[Any], bool] = is_own_address,
     seconds: float = 60.0,
-) -> WebhookPosts:
+) -> HttpWebhookDialer:
     """Make what posts; the account "ann" may be told in the networks."""
     from twisted.internet import reactor
 
@@ -62,7 +62,7 @@ def posts(
         allow_private=False,
         own_ports=own_ports,
     )
-    return WebhookPosts(
+    return HttpWebhookDialer(
         anything,
         dialer,
         trust or TrustRoots(()),
@@ -74,7 +74,7 @@ def posts(
     )
 
 
-async def hang_up(line: Line) -> None:
+async def hang_up(line: HttpWebhookLine) -> None:
     """Close what is open, and let that be over."""
     from twisted.internet import reactor
 
@@ -96,14 +96,16 @@ def receiver() -> Iterator[Receiver]:
 
 
 @async_yield_fixture
-async def line() -> AsyncIterator[Line]:
+async def line() -> AsyncIterator[HttpWebhookLine]:
     """A line of an account that may be told here."""
     line = posts().line("ann")
     yield line
     await hang_up(line)
 
 
-async def test_events_come_signed_over_one_connection(receiver: Receiver, line: Line) -> None:
+async def test_events_come_signed_over_one_connection(
+    receiver: Receiver, line: HttpWebhookLine
+) -> None:
     """The library believes them; a connection is kept from one to the next."""
     url = f"{receiver.url}/mail"
     for number in range(3):
@@ -115,7 +117,7 @@ async def test_events_come_signed_over_one_connection(receiver: Receiver, line: 
     assert len({one.client for one in receiver.got}) == 1
 
 
-async def test_both_secrets_sign(receiver: Receiver, line: Line) -> None:
+async def test_both_secrets_sign(receiver: Receiver, line: HttpWebhookLine) -> None:
     """Who knows the earlier secret believes an event, and so does who knows the new one."""
     receiver.secrets["/new"] = SECRETS[1]
     receiver.secrets["/other"] = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
@@ -124,7 +126,7 @@ async def test_both_secrets_sign(receiver: Receiver, line: Line) -> None:
     assert [one.is_signed for one in receiver.got] == [True, True, False]
 
 
-async def test_statuses(receiver: Receiver, line: Line) -> None:
+async def test_statuses(receiver: Receiver, line: HttpWebhookLine) -> None:
     """Only 2xx takes an event; a redirect is not followed."""
     outcomes = {
         status: await line.post(event(f"{receiver.url}/{status}"))
@@ -136,7 +138,9 @@ async def test_statuses(receiver: Receiver, line: Line) -> None:
     assert receiver.of("/elsewhere") == []
 
 
-async def test_a_receiver_that_closed_the_connection(receiver: Receiver, line: Line) -> None:
+async def test_a_receiver_that_closed_the_connection(
+    receiver: Receiver, line: HttpWebhookLine
+) -> None:
     """A kept connection that ends just then is no failure: the event goes over another one."""
     url = f"{receiver.url}/mail"
     assert (await line.post(event(url))).is_taken
@@ -225,7 +229,7 @@ async def test_certificates(tmp_path: Path) -> None:
     }
 
 
-async def test_without_authorities(receiver: Receiver, line: Line) -> None:
+async def test_without_authorities(receiver: Receiver, line: HttpWebhookLine) -> None:
     """Where no certificate can be checked nothing is sent over TLS."""
     attempt = await line.post(event(f"https://{HOST}/mail"))
     assert "authorities" in attempt.problem
@@ -258,7 +262,7 @@ class _Flood(Protocol):
         (b"SSH-2.0-OpenSSH_9\r\n\r\n", "its answer broke off, or is not HTTP"),
     ],
 )
-async def test_answers_that_are_none(line: Line, answer: bytes, problem: str) -> None:
+async def test_answers_that_are_none(line: HttpWebhookLine, answer: bytes, problem: str) -> None:
     """Headers without end, and other protocols, are failures that cost little."""
     from twisted.internet import reactor
 
@@ -275,7 +279,7 @@ async def test_answers_that_are_none(line: Line, answer: bytes, problem: str) ->
         await port.stopListening()
 
 
-async def test_a_body_without_end_is_not_read(line: Line) -> None:
+async def test_a_body_without_end_is_not_read(line: HttpWebhookLine) -> None:
     """The status is the answer; what comes behind it is cut off."""
     from twisted.internet import reactor
 
@@ -296,12 +300,12 @@ async def test_a_body_without_end_is_not_read(line: Line) -> None:
 async def test_a_public_address_gets_so_much_in_a_minute() -> None:
     """Events of all accounts count together; an address of an allowed network has no limit."""
     counters, moment = LocalRateCounters(), now()
-    bob, carol = (AddressPace(counters, (), lambda: moment) for _ in range(2))
+    bob, carol = (AddressRateLimit(counters, (), lambda: moment) for _ in range(2))
     address = ip_network("8.8.8.8").network_address
     assert all([await bob.within([address]) for _ in range(MOST_A_MINUTE)])
     assert await carol.within([address]) == []
     assert 0 < carol.wait <= 60_000
-    ann = AddressPace(counters, [ip_network(one) for one in LOOPBACK], lambda: moment)
+    ann = AddressRateLimit(counters, [ip_network(one) for one in LOOPBACK], lambda: moment)
     loopback = ip_network("127.0.0.1").network_address
     assert all([await ann.within([loopback]) for _ in range(MOST_A_MINUTE + 1)])
 

@@ -287,7 +287,7 @@ def test_a_store_that_fails_during_a_wait_is_503() -> None:
     house.pass_time(1)
     pending = wait(house)
     reader.fault = StoreUnavailable("the database can't answer now: disk I/O error")
-    house.assembly.mail.feeds.hear(house.account.id)  # as of mail at another daemon
+    house.assembly.mail.feeds.on_hint(house.account.id)  # as of mail at another daemon
     answer = pending.answer()
     assert answer.status == 503
     assert answer.json["cursor"] == "c1"

@@ -252,15 +252,15 @@ def test_what_is_due_is_run_in_time(watching: Watching) -> None:
     first = watching.ask("GET", one)
     assert first["lastRunAt"] is not None
     watching.house.pass_time(900)
-    run(runner.look_again())
+    run(runner.poll())
     second = watching.ask("GET", one)
     assert second["lastRunAt"] > first["lastRunAt"]
     assert second["nextRunAt"] > second["lastRunAt"]
-    run(runner.look_again())
+    run(runner.poll())
     assert watching.ask("GET", one)["lastRunAt"] == second["lastRunAt"]
     watching.zone.silent.add("good.example")
     watching.house.pass_time(900)
-    run(runner.look_again())
+    run(runner.poll())
     assert runner.count() == 1
     run(runner.stop())
     watching.zone.silent.clear()

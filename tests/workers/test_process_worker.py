@@ -21,7 +21,7 @@ from mailcheck.assembly.workers import WRITTEN_BY
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter, StoreUnavailable, WorkerDied
-from mailcheck.operations.in_children import ByName, derive_content
+from mailcheck.operations.lazy_functions import LazyFunction, derive_content
 from mailcheck.store.transactions import Store, write
 from mailcheck.workers.child import load
 from mailcheck.workers.process import LAST_GRACE, LOOK, ProcessWorker
@@ -36,7 +36,7 @@ WRITES = sorted(
 )
 """What a writer's work lies in."""
 
-loaded_modules = ByName("tests.workers.loaded_modules", "loaded_modules")
+loaded_modules = LazyFunction("tests.workers.loaded_modules", "loaded_modules")
 
 
 @pytest_twisted.async_yield_fixture

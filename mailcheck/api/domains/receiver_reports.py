@@ -18,7 +18,7 @@ from mailcheck.core.receiver_reports import (
     ReportState,
 )
 from mailcheck.operations.reports import show_reports
-from mailcheck.operations.reports.look_at_senders import ShownOverview, ShownSender
+from mailcheck.operations.reports.summarize_senders import ShownOverview, ShownSender
 from mailcheck.store.domains import report_store
 from mailcheck.store.domains.report_quotas import Outcome, Tally
 

@@ -21,7 +21,7 @@ from mailcheck.core.instants import DAY, MINUTE, Instant, format_instant, parse_
 from mailcheck.core.watches import WatchKind
 from mailcheck.core.webhooks import Webhook, WebhookState, address_of
 from mailcheck.operations.domains.watches import manage_watches
-from mailcheck.operations.domains.watches.manage_watches import SHOWN_ALERTS, ShownWatch
+from mailcheck.operations.domains.watches.manage_watches import SHOWN_ALERTS, WatchDetails
 from mailcheck.store.domains.watch_store import History, WatchPage
 
 Minutes = Annotated[
@@ -225,12 +225,12 @@ def render_watch(watch: watches.Watch) -> Watch:
     return Watch(**_fields(watch))
 
 
-def render_kept(kept: manage_watches.KeptWatch) -> KeptWatch:
+def render_kept(kept: manage_watches.SavedWatch) -> KeptWatch:
     """Render a watch that was made or changed."""
     return KeptWatch(**_fields(kept.watch), new_webhooks=_new_webhooks(kept))
 
 
-def _new_webhooks(kept: manage_watches.KeptWatch) -> tuple[NewReceiver, ...]:
+def _new_webhooks(kept: manage_watches.SavedWatch) -> tuple[NewReceiver, ...]:
     # A mail is signed by nobody.
     signing = (one for one in kept.new_receivers if not one.is_mail)
     return tuple(NewReceiver(one.id, one.url, one.secret) for one in signing)
@@ -242,7 +242,7 @@ def render_page(page: WatchPage, alerts: Sequence[watches.Alert]) -> Watches:
     return Watches(shown, page.total, tuple(map(render_alert, alerts)))
 
 
-def render_shown(shown: ShownWatch, now: Instant) -> WatchWithState:
+def render_shown(shown: WatchDetails, now: Instant) -> WatchWithState:
     """Render a watch with what is known of it."""
     state = read_state(shown.watch.state)
     has_score = state is not None and bool(state.points)
@@ -285,10 +285,10 @@ def render_alert(alert: watches.Alert) -> WatchAlert:
 
 
 def render_made(
-    targets: Sequence[str], outcomes: Sequence[manage_watches.KeptWatch | ExpectedFailure]
+    targets: Sequence[str], outcomes: Sequence[manage_watches.SavedWatch | ExpectedFailure]
 ) -> MadeWatches:
     """Render what came of watches that were to be made."""
-    kept = [one for one in outcomes if isinstance(one, manage_watches.KeptWatch)]
+    kept = [one for one in outcomes if isinstance(one, manage_watches.SavedWatch)]
     return MadeWatches(
         tuple(render_watch(one.watch) for one in kept),
         tuple(

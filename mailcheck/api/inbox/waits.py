@@ -19,7 +19,8 @@ from mailcheck.core.cursors import Position, format_cursor
 from mailcheck.core.messages import MessageSummary
 from mailcheck.operations.inbox.explain_wait import COUNTED
 from mailcheck.operations.inbox.explain_wait import TimedOut as WaitInVain
-from mailcheck.operations.inbox.wait_for_message import Disturbed, Gathered, Quiet
+from mailcheck.operations.inbox.wait_for_message import Messages, UnexpectedMessage
+from mailcheck.operations.inbox.wait_for_message import NoMessage as NoneArrived
 
 SecondsWaited = Annotated[float, doc("seconds", ge=0)]
 
@@ -92,7 +93,7 @@ class UnwantedMessage(Shape):
     ]
 
 
-def render_wait_for_many(found: Gathered, urls: PublicUrls) -> GatheredMessages:
+def render_wait_for_many(found: Messages, urls: PublicUrls) -> GatheredMessages:
     """Render all the messages that were waited for."""
     return GatheredMessages(
         tuple(render_listed_message(message, urls) for message in found.messages),
@@ -100,12 +101,12 @@ def render_wait_for_many(found: Gathered, urls: PublicUrls) -> GatheredMessages:
     )
 
 
-def render_no_message(outcome: Quiet) -> NoMessage:
+def render_no_message(outcome: NoneArrived) -> NoMessage:
     """Render that none came."""
     return NoMessage(none=True, waited=outcome.waited, cursor=format_cursor(outcome.cursor))
 
 
-def render_unexpected_message(outcome: Disturbed, urls: PublicUrls) -> UnwantedMessage:
+def render_unexpected_message(outcome: UnexpectedMessage, urls: PublicUrls) -> UnwantedMessage:
     """Render the message that should not have come."""
     message, refusal = outcome.message, outcome.refusal
     return UnwantedMessage(
@@ -116,7 +117,7 @@ def render_unexpected_message(outcome: Disturbed, urls: PublicUrls) -> UnwantedM
     )
 
 
-def explain_unexpected_message(outcome: Disturbed) -> str:
+def explain_unexpected_message(outcome: UnexpectedMessage) -> str:
     """Say in a sentence of ours what came where none should have."""
     if outcome.refusal is None:
         return f"a matching message arrived within {outcome.waited:g} s: none was expected"

@@ -22,7 +22,7 @@ from mailcheck.core import webhooks
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant, format_instant
-from mailcheck.operations.inbox.webhooks import ShownWebhook
+from mailcheck.operations.inbox.manage_webhooks import WebhookDetails
 
 Secret = Annotated[
     str, doc("signs every delivery (Standard Webhooks); shown this once, so keep it")
@@ -137,7 +137,7 @@ def render_rotated(webhook: webhooks.Webhook) -> RotatedWebhook:
     return RotatedWebhook(**_fields(webhook), secret=webhook.secret, earlier_signs_until=until)
 
 
-def render_shown(shown: ShownWebhook) -> ShownWebhookShape:
+def render_shown(shown: WebhookDetails) -> ShownWebhookShape:
     """Render a webhook with its last deliveries."""
     deliveries = tuple(map(render_delivery, shown.deliveries))
     return ShownWebhookShape(**_fields(shown.webhook), deliveries=deliveries)

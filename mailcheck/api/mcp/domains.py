@@ -41,9 +41,9 @@ from mailcheck.core.receiver_reports import ReportKind, ReportPlaces
 from mailcheck.operations.domains import check_mx
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.compute_reputation import Reputation
-from mailcheck.operations.domains.watches.manage_watches import ShownWatch
-from mailcheck.operations.reports.look_at_senders import ShownOverview, ShownSender
+from mailcheck.operations.domains.watches.manage_watches import WatchDetails
 from mailcheck.operations.reports.show_reports import TlsOverview, TlsSum
+from mailcheck.operations.reports.summarize_senders import ShownOverview, ShownSender
 from mailcheck.store.domains.report_store import ReportedDomain
 from mailcheck.store.domains.watch_store import History, WatchPage
 
@@ -416,7 +416,7 @@ def render_watches(page: WatchPage, alerts: Sequence[watches.Alert]) -> WatchesR
     return defuse(WatchesResult(shape.total, shape.watches, shape.open_alerts))
 
 
-def render_one(shown: ShownWatch, history: History, now: Instant) -> WatchResult:
+def render_one(shown: WatchDetails, history: History, now: Instant) -> WatchResult:
     """Give one watch."""
     changes = render_history(shown.watch, history, None, now).changes[-NEWEST_CHANGES:]
     return defuse(WatchResult(render_shown(shown, now), changes))

@@ -48,7 +48,7 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.inbox.explain_wait import TimedOut
 from mailcheck.operations.inbox.messages import MessageList
-from mailcheck.operations.inbox.wait_for_message import Disturbed, Gathered, Quiet
+from mailcheck.operations.inbox.wait_for_message import Messages, NoMessage, UnexpectedMessage
 
 MOST_FEATURES = 15
 """Features told of, those first that most programs lack; REST has them all."""
@@ -319,7 +319,7 @@ def render_arrival(
     )
 
 
-def render_arrivals(found: Gathered, waited: float, fence: Fence, urls: PublicUrls) -> WaitResult:
+def render_arrivals(found: Messages, waited: float, fence: Fence, urls: PublicUrls) -> WaitResult:
     """Render all the messages that were waited for; of many links only the first are shown."""
     return WaitResult(
         **_ended(fence, found.cursor, waited),
@@ -331,7 +331,7 @@ def render_arrivals(found: Gathered, waited: float, fence: Fence, urls: PublicUr
     )
 
 
-def render_none_result(outcome: Quiet, fence: Fence) -> WaitResult:
+def render_none_result(outcome: NoMessage, fence: Fence) -> WaitResult:
     """Render that no message came where none was expected."""
     return WaitResult(
         **_ended(fence, outcome.cursor, outcome.waited), message=None, hint=None, none=True
@@ -339,7 +339,7 @@ def render_none_result(outcome: Quiet, fence: Fence) -> WaitResult:
 
 
 def render_unexpected_result(
-    outcome: Disturbed, view: MessageView | None, fence: Fence, urls: PublicUrls
+    outcome: UnexpectedMessage, view: MessageView | None, fence: Fence, urls: PublicUrls
 ) -> WaitResult:
     """Render what came where nothing was expected, or was refused."""
     shape = render_unexpected_message(outcome, urls)

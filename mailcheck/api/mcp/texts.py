@@ -18,7 +18,7 @@ from mailcheck.core.instants import format_instant
 from mailcheck.core.messages import ListedMessage, MessageSummary, Refusal, StoredMessage
 from mailcheck.operations.inbox.explain_wait import TimedOut
 from mailcheck.operations.inbox.messages import MessageList
-from mailcheck.operations.inbox.wait_for_message import Disturbed, Gathered, Quiet
+from mailcheck.operations.inbox.wait_for_message import Messages, NoMessage, UnexpectedMessage
 
 
 def describe_arrival(
@@ -33,7 +33,7 @@ def describe_arrival(
     return [ours, _fenced_message(message, view, fence)]
 
 
-def describe_arrivals(found: Gathered, waited: float, fence: Fence) -> list[str]:
+def describe_arrivals(found: Messages, waited: float, fence: Fence) -> list[str]:
     """Describe all the messages that were waited for."""
     ours = (
         f"All {len(found.messages)} messages are there after {waited:.1f} s, oldest first. "
@@ -42,7 +42,7 @@ def describe_arrivals(found: Gathered, waited: float, fence: Fence) -> list[str]
     return [ours, _fenced([_listed_line(message) for message in found.messages], fence)]
 
 
-def describe_no_message(outcome: Quiet) -> str:
+def describe_no_message(outcome: NoMessage) -> str:
     """Describe that no message came where none was expected."""
     return (
         f"No matching message came within {outcome.waited:.1f} s, none up to "
@@ -51,7 +51,7 @@ def describe_no_message(outcome: Quiet) -> str:
 
 
 def describe_unexpected_message(
-    outcome: Disturbed, view: MessageView | None, fence: Fence
+    outcome: UnexpectedMessage, view: MessageView | None, fence: Fence
 ) -> list[str]:
     """Describe what came where nothing was expected, or was refused."""
     message, refusal = outcome.message, outcome.refusal

@@ -94,7 +94,7 @@ class LimitUse(Struct, frozen=True):
         return self.limits.per_day - self.usage.daily_remaining
 
 
-RAISE_LIMITS = {
+LIMIT_OPTIONS = {
     MINUTE_WINDOW: "--per-minute 6000",
     DAY_WINDOW: "--per-day 1000000",
 }
@@ -113,7 +113,7 @@ class RequestMeter:
         minute, day = await self._hit(subject, limits, 1)
         return judge_usage(minute, day, limits)
 
-    async def look(self, subject: Key, limits: RequestLimits) -> Usage:
+    async def peek(self, subject: Key, limits: RequestLimits) -> Usage:
         """Say what is left without counting anything."""
         minute, day = await self._hit(subject, limits, 0)
         return judge_usage(minute, day, limits)
@@ -140,7 +140,7 @@ class RequestMeter:
             return LimitExceeded(said, window.seconds_left(now))
         said = f"the limit of {limit} requests per {window.name} is reached; it resets at {reset}"
         if is_of_key:
-            issue = f"mailcheck key issue NAME {RAISE_LIMITS[window]}"
+            issue = f"mailcheck key issue NAME {LIMIT_OPTIONS[window]}"
             said += f"; `{issue}` issues a key with more"
         return LimitExceeded(said, window.seconds_left(now))
 
@@ -173,9 +173,9 @@ class CheckBudget:
         if usage.exhausted is not None:
             raise self._meter.refusal(usage, self._limits, is_of_pages=True)
 
-    async def look(self, account_id: AccountId) -> LimitUse:
+    async def peek(self, account_id: AccountId) -> LimitUse:
         """Say what is used; looking counts nothing."""
-        usage = await self._meter.look(_subject(account_id), self._limits)
+        usage = await self._meter.peek(_subject(account_id), self._limits)
         return LimitUse(self._limits, usage)
 
 
@@ -209,7 +209,7 @@ class RevokedKeys:
             if not ends:
                 self._watched.pop(key_id, None)
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """End what goes on with keys that have been revoked.
 
         :raises StoreUnavailable: can't tell now.

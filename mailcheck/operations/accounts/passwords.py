@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.errors import InvalidParameter, Overloaded
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.operations.places import NoPlace, Places
+from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from mailcheck.ports.workers import Worker
 
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200
@@ -93,7 +93,7 @@ def _read_hash(written: str) -> tuple[ScryptCost, bytes, bytes]:
     return ScryptCost(log_n, r, p), base64.b64decode(match[4]), base64.b64decode(match[5])
 
 
-def require_fit(password: str, name: str) -> None:
+def require_strong(password: str, name: str) -> None:
     """Refuse a password that is too easily guessed.
 
     :raises InvalidParameter: says what is wrong with it.
@@ -125,8 +125,8 @@ class PasswordHasher:
         self._worker = worker
         self._cost = cost
         self._random_bytes = random_bytes
-        self._places: Places[str] = Places(
-            clock, at_once=MAX_UNDER_WAY, of_one=OF_CLIENT, waiting=WAITING
+        self._semaphore: FairSemaphore[str] = FairSemaphore(
+            clock, limit=MAX_UNDER_WAY, per_owner=OF_CLIENT, max_waiting=WAITING
         )
         # Compared with where there is no hash: who is unknown takes as long as who is known.
         salt, key = bytes(SALT_LENGTH), bytes(HASH_LENGTH)
@@ -168,9 +168,9 @@ class PasswordHasher:
 
     async def _run(self, work: partial[Result], client: str) -> Result:
         try:
-            await self._places.take(client, PATIENCE)
-        except NoPlace as failure:
-            whose = "from your address" if failure.is_own_share else "right now"
+            await self._semaphore.acquire(client, PATIENCE)
+        except NoPermit as failure:
+            whose = "from your address" if failure.is_owner_limit else "right now"
             raise Overloaded(
                 f"too many people are signing in {whose}: try again in a moment"
             ) from None
@@ -178,7 +178,7 @@ class PasswordHasher:
         answer: Deferred[Result] = Deferred()
 
         def end(result: Result | Failure) -> None:
-            self._places.give_back(client)
+            self._semaphore.release(client)
             if not answer.called:
                 answer.callback(result)
 

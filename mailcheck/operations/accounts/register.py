@@ -16,8 +16,8 @@ from mailcheck.core.errors import (
 from mailcheck.core.identifiers import digest_secret, new_session_secret
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.keys import key_of
-from mailcheck.operations.accounts.keep_accounts import KeepAccounts
-from mailcheck.operations.accounts.passwords import PasswordHasher, require_fit
+from mailcheck.operations.accounts.manage_accounts import ManageAccounts
+from mailcheck.operations.accounts.passwords import PasswordHasher, require_strong
 from mailcheck.operations.accounts.sign_in import MAX_NAME, Attempts, SignedIn, SignIn
 from mailcheck.ports.clocks import Now, TimeAndChance
 from mailcheck.store.accounts.account_store import PasswordStore, look_alike
@@ -90,7 +90,7 @@ class Register:
     def __init__(
         self,
         rules: RegistrationRules,
-        accounts: KeepAccounts,
+        accounts: ManageAccounts,
         store: PasswordStore,
         hasher: PasswordHasher,
         sign_in: SignIn,
@@ -143,7 +143,7 @@ class Register:
         if any(look_alike(name, reserved) for reserved in self.rules.reserved):
             problem = f"the name {name!r} is reserved by the operator of this service"
             raise AccountNameTaken(f"{problem}: choose another one")
-        require_fit(password, name)
+        require_strong(password, name)
         # Whoever comes first may be a stranger: an operator is made on the machine itself.
         account = replace(await self._accounts.draft(name), is_operator=False)
         number = self.rules.per_address

@@ -15,7 +15,7 @@ from mailcheck.core.identifiers import (
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.keys import Key, key_of
 from mailcheck.operations.accounts.authenticate import RequestMeter
-from mailcheck.operations.accounts.passwords import PasswordHasher, require_fit
+from mailcheck.operations.accounts.passwords import PasswordHasher, require_strong
 from mailcheck.ports.clocks import Now, TimeAndChance
 from mailcheck.ports.journals import AccessJournal
 from mailcheck.store.accounts.account_store import PasswordStore, SessionStore
@@ -170,7 +170,7 @@ class SignIn:
         :raises LimitExceeded: too many attempts.
         """
         await self._attempts.count(key_of("password of", account.id), PER_DEVICE, TOO_MANY)
-        require_fit(new, account.name)
+        require_strong(new, account.name)
         kept = await self._store.find_password(account.name)
         written = kept.password_hash if kept else None
         if not await self._hasher.matches(old, written, account.id):
@@ -183,7 +183,7 @@ class SignIn:
 
         :raises InvalidParameter: it is too easily guessed.
         """
-        require_fit(new, account.name)
+        require_strong(new, account.name)
         written = await self._hasher.write(new, account.id)
         await self._store.set_password(account.id, written, self._now())
 

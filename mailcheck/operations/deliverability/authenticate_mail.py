@@ -1,7 +1,7 @@
 """SPF, DKIM and DMARC of a mail: asked here, whoever shows them.
 
 A message of an inbox, its share link, the report of a test and the command
-line all have their results from `MailInquiry.authenticate`; `KnownResults`
+line all have their results from `MailEvaluator.authenticate`; `AuthenticationCache`
 keeps them by delivery.
 """
 
@@ -41,8 +41,8 @@ from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.core.recent import RecentlyUsed
-from mailcheck.operations.ask import Inquiry, QuestionBudget
 from mailcheck.operations.concurrency import run_all
+from mailcheck.operations.dns_evaluation import DnsEvaluator, QuestionBudget
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
 
@@ -117,7 +117,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
-class MailInquiry:
+class MailEvaluator:
     """All that is asked about one mail.
 
     ``budget`` holds for its questions to DNS, ``ends_at`` (in the clock's
@@ -148,9 +148,9 @@ class MailInquiry:
         return read_mail_domain(self.mail.envelope_sender.rpartition("@")[2]) or ""
 
     @property
-    def dns(self) -> Inquiry:
+    def dns(self) -> DnsEvaluator:
         """Give the questions to DNS."""
-        return Inquiry(self.resolver, self.clock, self.budget, self.answers, self.zone)
+        return DnsEvaluator(self.resolver, self.clock, self.budget, self.answers, self.zone)
 
     @property
     def is_settled(self) -> bool:
@@ -170,12 +170,14 @@ class MailInquiry:
             return Authentication(self.origin, spf, dkim, undetermined_dmarc())
         # What comes from a host that can't be judged might have passed from another one.
         judged = spf if self.origin.judged_address is not None else None
-        dmarc = await self.ask(self.verdicts.dmarc, identities, judged, dkim)
+        dmarc = await self.evaluate(self.verdicts.dmarc, identities, judged, dkim)
         return Authentication(self.origin, spf, dkim, dmarc)
 
-    async def ask(self, evaluate: Callable[[Answers, *Given], Result], *inputs: *Given) -> Result:
+    async def evaluate(
+        self, evaluate: Callable[[Answers, *Given], Result], *inputs: *Given
+    ) -> Result:
         """Ask until an evaluation knows enough, within the budget."""
-        return await self.dns.ask(lambda answers: evaluate(answers, *inputs))
+        return await self.dns.evaluate(lambda answers: evaluate(answers, *inputs))
 
     def run(self, call: Callable[[], Result]) -> Deferred[Result]:
         """Run a call in the worker, when it is the account's turn."""
@@ -194,7 +196,7 @@ class MailInquiry:
         address = self.origin.judged_address
         if address is None:
             return undetermined_spf(self.origin, self.sender_domain)
-        return await self.ask(self.verdicts.spf, address)
+        return await self.evaluate(self.verdicts.spf, address)
 
     async def _judge_signatures(
         self, reading: Awaitable[Identities]
@@ -209,7 +211,7 @@ class MailInquiry:
         headers = identities.signatures
         if not headers:
             return DkimOfMail(())
-        keys = await self.ask(self.verdicts.keys, headers)
+        keys = await self.evaluate(self.verdicts.keys, headers)
         raw_message, received_at = self.mail.raw_message, self.mail.received_at
         verify = partial(verify_signatures, raw_message, headers, keys, received_at)
         return await self.work(verify) or undetermined_dkim(headers)
@@ -229,10 +231,10 @@ class MailInquiry:
             if answers.missing:
                 foresee_walks(author, filter(None, domains), answers)
 
-        await self.ask(evaluate)
+        await self.evaluate(evaluate)
 
 
-class KnownResults:
+class AuthenticationCache:
     """The results of recent deliveries: one value for all who show the same mail.
 
     What is determined is replaced by what is determined later, never by what

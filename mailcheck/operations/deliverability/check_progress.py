@@ -27,7 +27,7 @@ BEGUN = "begun"
 REMEMBERED = 200
 """Mails whose progress is kept: far more than are analysed at a time."""
 
-Tell = Callable[[DeliveryId | None, str], None]
+ReportProgress = Callable[[DeliveryId | None, str], None]
 """Is told that a part of a mail's analysis has ended; of mails that are not stored too."""
 
 

@@ -13,7 +13,7 @@ from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter, Overloaded, TooManyPreflights
 from mailcheck.core.identifiers import AccountId
 from mailcheck.operations.deliverability.manage_tests import ManageTests
-from mailcheck.operations.places import NoPlace, Places
+from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 
 Score = Callable[[ReceivedMail, Sequence[RecordToPublish]], Awaitable[DeliverabilityReport]]
 """Scores a mail with proposed records (`ScoreMail.score`)."""
@@ -34,7 +34,9 @@ class Preflight:
     def __init__(self, tests: ManageTests, score: Score, clock: IReactorTime) -> None:
         self._tests = tests
         self._score = score
-        self._places: Places[AccountId] = Places(clock, at_once=MAX_AT_ONCE, of_one=MAX_OF_ACCOUNT)
+        self._semaphore: FairSemaphore[AccountId] = FairSemaphore(
+            clock, limit=MAX_AT_ONCE, per_owner=MAX_OF_ACCOUNT
+        )
 
     async def run(
         self, account_id: AccountId, test_id: str, records: Sequence[RecordToPublish]
@@ -50,11 +52,11 @@ class Preflight:
         """
         check_records(records, parameter="records")
         try:
-            async with self._places.held(account_id):
+            async with self._semaphore.held(account_id):
                 mail = await self._tests.mail(account_id, test_id)
                 return await self._score(mail, records)
-        except NoPlace as failure:
-            if not failure.is_own_share:
+        except NoPermit as failure:
+            if not failure.is_owner_limit:
                 raise Overloaded(
                     "too many pre-flights are under way: try again in a moment"
                 ) from None

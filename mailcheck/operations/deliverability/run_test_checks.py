@@ -46,7 +46,7 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
     """Claims tests that wait and has them analysed; ``holder`` is this daemon's own name."""
 
     jobs = "tests"
-    at_once = AT_ONCE
+    max_jobs = AT_ONCE
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
             analysis = self._under_way.get(test_id)
             if test_id not in held and analysis is not None:
                 analysis.cancel()
-        self.look()
+        self.wake()
 
     async def claim(self, limit: int) -> Sequence[DeliverabilityTest]:
         """Take the tests that wait longest; those that were given up are told to who waits."""
@@ -86,14 +86,14 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
         for test_id in found.given_up:
             self._wake_ups.publish(test_id)
         if found.given_up:
-            self.look()  # they took others' places
+            self.wake()  # they took others' places
         return found.tests
 
     async def release(self, *, is_attempt: bool) -> None:
         """Let go of what this daemon holds."""
         await self._store.release(self._holder, is_attempt=is_attempt)
 
-    async def do(self, job: DeliverabilityTest) -> None:
+    async def process(self, job: DeliverabilityTest) -> None:
         """Analyse the mail of a test, and keep its report."""
         mail = await self._store.read_mail(job.id)
         if mail is None:
@@ -121,7 +121,7 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
     async def _wait_turn(self) -> None:
         """Let some time pass since another analysis began, if mail is coming in meanwhile."""
         now = turn = self._clock.seconds()
-        if self._traffic.is_flowing:
+        if self._traffic.is_busy:
             turn = max(now, self._next_turn)
         self._next_turn = turn + PACE
         if turn > now:

@@ -62,13 +62,13 @@ from mailcheck.core.domain_names import is_within
 from mailcheck.core.instants import instant_of
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.operations.ask import DEADLINE, MAX_ROUNDS, QuestionBudget
 from mailcheck.operations.concurrency import run_all
-from mailcheck.operations.deliverability.authenticate_mail import KnownResults, MailInquiry
-from mailcheck.operations.deliverability.check_progress import BEGUN, Tell
-from mailcheck.operations.domains.check_blocklists import AskBlocklists
-from mailcheck.operations.in_children import read_mail_for_score
-from mailcheck.operations.prove_fixes import prove_fixes
+from mailcheck.operations.deliverability.authenticate_mail import AuthenticationCache, MailEvaluator
+from mailcheck.operations.deliverability.check_progress import BEGUN, ReportProgress
+from mailcheck.operations.dns_evaluation import DEADLINE, MAX_ROUNDS, QuestionBudget
+from mailcheck.operations.domains.check_blocklists import QueryBlocklists
+from mailcheck.operations.lazy_functions import read_mail_for_score
+from mailcheck.operations.verify_fixes import verify_fixes
 from mailcheck.ports.probes import ContentFilter
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
@@ -77,33 +77,33 @@ MAX_NAMES = 10
 """Domains of one mail that lists are asked about: each costs twelve questions."""
 
 
-class BlocklistsOfMail:
+class MailBlocklists:
     """Asks about a mail: one row for each list of the address profile, and each that knows names.
 
     The two halves are asked apart, since the address is known before the mail
     has been read.
     """
 
-    def __init__(self, catalogue: Catalogue, lists: AskBlocklists) -> None:
+    def __init__(self, catalogue: Catalogue, lists: QueryBlocklists) -> None:
         self._lists = lists
         self._address_lists = catalogue.address_profile
         self._name_lists = tuple(
             one for one in catalogue.domain_profile if one.knows(TargetKind.DOMAIN)
         )
 
-    async def ask_about_address(self, address: IpAddress | None) -> tuple[Listing, ...]:
+    async def query_address(self, address: IpAddress | None) -> tuple[Listing, ...]:
         """Ask about the sending address; without one, which no list can know, nobody is asked."""
         if address is None:
             return tuple(_unasked(one) for one in self._address_lists)
-        return tuple(await self._lists.ask(self._address_lists, [target_address(address)]))
+        return tuple(await self._lists.query(self._address_lists, [target_address(address)]))
 
-    async def ask_about_names(self, names: Iterable[str]) -> tuple[Listing, ...]:
+    async def query_domains(self, names: Iterable[str]) -> tuple[Listing, ...]:
         """Ask about domains, the most important first; those beyond the limit are left out."""
         targets = [target_domain(name) for name in list(dict.fromkeys(names))[:MAX_NAMES]]
-        return tuple(await self._lists.ask(self._name_lists, targets))
+        return tuple(await self._lists.query(self._name_lists, targets))
 
 
-def names_to_ask(
+def domains_to_query(
     author_domains: Iterable[str], envelope_domain: str, link_hosts: Iterable[str]
 ) -> tuple[str, ...]:
     """Give the domains of a mail, each with the one that was registered; A-labels all of them.
@@ -166,12 +166,12 @@ class ScoreMail:
     def __init__(
         self,
         resolver: Resolver,
-        blocklists: BlocklistsOfMail,
+        blocklists: MailBlocklists,
         content_filter: ContentFilter,
         worker: Worker,
-        known: KnownResults,
+        known: AuthenticationCache,
         settings: ScoringSettings,
-        tell: Tell,
+        tell: ReportProgress,
         clock: IReactorTime,
     ) -> None:
         self._resolver = resolver
@@ -190,20 +190,20 @@ class ScoreMail:
 
         :param records: proposed ones, which for this run take the place of those in DNS.
         """
-        inquiry = self._inquire(mail, records)
+        evaluator = self._inquire(mail, records)
         self._tell(mail.delivery_id, BEGUN)
-        host, content = await run_all(self._judge_host(inquiry), self._judge_content(inquiry))
+        host, content = await run_all(self._judge_host(evaluator), self._judge_content(evaluator))
         reverse_dns, helo, outcome, of_address = host
         reading, authentication, arc, (envelope, author), of_names = content
         if not records:
-            authentication = self._settle(inquiry, authentication)
+            authentication = self._settle(evaluator, authentication)
         offered = was_starttls_offered(mail.transcript)
         if offered is None:
             offered = self._settings.offers_tls(mail.session)
         handover = Handover(mail, offered)
         evidence = MailEvidence(
             authentication=authentication,
-            spf_record=await _look_at_record(inquiry, authentication.spf),
+            spf_record=await _look_at_record(evaluator, authentication.spf),
             reverse_dns=reverse_dns,
             helo=helo,
             arc=arc,
@@ -215,22 +215,22 @@ class ScoreMail:
         )
         evidence = replace(evidence, is_own_host=_is_own_host(evidence))
         score = score_mail(evidence)
-        proving = prove_fixes_of_mail(inquiry, reading.identities, evidence, score)
+        proving = verify_fixes_of_mail(evaluator, reading.identities, evidence, score)
         return DeliverabilityReport(
             mail=mail,
             facts=reading.facts,
             evidence=evidence,
             score=score,
             checklists=judge_receivers(reading.facts, evidence, handover),
-            notes=tuple(self._notes(inquiry, reading, score)),
+            notes=tuple(self._notes(evaluator, reading, score)),
             records=tuple(records),
-            proofs=await self._part(inquiry, "fixes", proving),
+            proofs=await self._part(evaluator, "fixes", proving),
         )
 
-    def _inquire(self, mail: ReceivedMail, records: Sequence[RecordToPublish]) -> MailInquiry:
+    def _inquire(self, mail: ReceivedMail, records: Sequence[RecordToPublish]) -> MailEvaluator:
         session, settings, now = mail.session, self._settings, self._clock.seconds()
         allow_private = settings.allow_private
-        return MailInquiry(
+        return MailEvaluator(
             mail,
             judge_origin(session.client_ip, session.helo_name, allow_private=allow_private),
             settings.host_name,
@@ -242,84 +242,88 @@ class ScoreMail:
             zone=build_zone(records),
         )
 
-    async def _part(self, inquiry: MailInquiry, part: str, work: Awaitable[Result]) -> Result:
+    async def _part(self, evaluator: MailEvaluator, part: str, work: Awaitable[Result]) -> Result:
         """Await a part of the work, and tell that it has ended."""
         result = await work
-        self._tell(inquiry.mail.delivery_id, part)
+        self._tell(evaluator.mail.delivery_id, part)
         return result
 
     async def _judge_host(
-        self, inquiry: MailInquiry
+        self, evaluator: MailEvaluator
     ) -> tuple[ReverseDnsVerdict | None, HeloVerdict | None, FilterOutcome, Sequence[Listing]]:
         """Judge names and listings of the host, and have the content filter judge the mail."""
         (reverse_dns, outcome), helo, listings = await run_all(
-            self._judge_name_and_content(inquiry),
-            _judge_helo(inquiry),
+            self._judge_name_and_content(evaluator),
+            _judge_helo(evaluator),
             self._part(
-                inquiry,
+                evaluator,
                 "address-lists",
-                self._blocklists.ask_about_address(inquiry.origin.judged_address),
+                self._blocklists.query_address(evaluator.origin.judged_address),
             ),
         )
         return reverse_dns, helo, outcome, listings
 
     async def _judge_name_and_content(
-        self, inquiry: MailInquiry
+        self, evaluator: MailEvaluator
     ) -> tuple[ReverseDnsVerdict | None, FilterOutcome]:
         """Find the host's name, and pass the mail on with it, as a receiver would."""
-        found, address = None, inquiry.origin.judged_address
+        found, address = None, evaluator.origin.judged_address
         if address is not None:
-            found = await inquiry.ask(inquiry.verdicts.reverse_dns, address)
-        self._tell(inquiry.mail.delivery_id, "host")
+            found = await evaluator.evaluate(evaluator.verdicts.reverse_dns, address)
+        self._tell(evaluator.mail.delivery_id, "host")
         names = found.validated_names if found is not None else ()
-        filtered = with_trace_fields(inquiry.mail.raw_message, _trace_facts(inquiry, names))
-        return found, await self._part(inquiry, "filter", self._content_filter.judge(filtered))
+        filtered = with_trace_fields(evaluator.mail.raw_message, _trace_facts(evaluator, names))
+        return found, await self._part(evaluator, "filter", self._content_filter.judge(filtered))
 
     async def _judge_content(
-        self, inquiry: MailInquiry
+        self, evaluator: MailEvaluator
     ) -> tuple["MailReading", Authentication, ArcOfMail, Senders, Sequence[Listing]]:
         """Read the mail, then verify, walk and ask lists at the same time."""
-        mail = inquiry.mail
-        reading = await inquiry.run(partial(read_mail_for_score, mail.raw_message))
+        mail = evaluator.mail
+        reading = await evaluator.run(partial(read_mail_for_score, mail.raw_message))
         self._tell(mail.delivery_id, "mail")
         facts = reading.facts
-        names = names_to_ask(facts.author_domains, inquiry.sender_domain, facts.link_hosts)
+        names = domains_to_query(facts.author_domains, evaluator.sender_domain, facts.link_hosts)
         authentication, arc, senders, listings = await run_all(
             self._part(
-                inquiry, "authentication", inquiry.authenticate(succeed(reading.identities))
+                evaluator, "authentication", evaluator.authenticate(succeed(reading.identities))
             ),
-            _verify_chain(inquiry, reading),
-            self._ask_about_senders(inquiry, facts),
-            self._part(inquiry, "name-lists", self._blocklists.ask_about_names(names)),
+            _verify_chain(evaluator, reading),
+            self._ask_about_senders(evaluator, facts),
+            self._part(evaluator, "name-lists", self._blocklists.query_domains(names)),
         )
         return reading, authentication, arc, senders, listings
 
-    async def _ask_about_senders(self, inquiry: MailInquiry, facts: MailFacts) -> Senders:
+    async def _ask_about_senders(self, evaluator: MailEvaluator, facts: MailFacts) -> Senders:
         """Find where bounces and answers go; answers need exactly one author."""
         authors = facts.author_domains
         author = next(iter(authors)) if len(authors) == 1 else ""
         envelope, of_author = await run_all(
-            self._ask_about_sender(inquiry, inquiry.sender_domain),
-            self._ask_about_sender(inquiry, author),
+            self._ask_about_sender(evaluator, evaluator.sender_domain),
+            self._ask_about_sender(evaluator, author),
         )
         return envelope, of_author
 
-    async def _ask_about_sender(self, inquiry: MailInquiry, domain: str) -> SenderDomain | None:
+    async def _ask_about_sender(self, evaluator: MailEvaluator, domain: str) -> SenderDomain | None:
         allow_private = self._settings.allow_private
         if not domain:
             return None
-        return await inquiry.ask(partial(evaluate_sender, domain, allow_private=allow_private))
+        return await evaluator.evaluate(
+            partial(evaluate_sender, domain, allow_private=allow_private)
+        )
 
-    def _settle(self, inquiry: MailInquiry, found: Authentication) -> Authentication:
+    def _settle(self, evaluator: MailEvaluator, found: Authentication) -> Authentication:
         """Give what holds for the delivery now, and let those who show its message know."""
-        delivery_id = inquiry.mail.delivery_id
+        delivery_id = evaluator.mail.delivery_id
         if delivery_id is None:
             return found
         now = instant_of(self._clock.seconds())
-        return self._known.take(delivery_id, found, now, is_settled=inquiry.is_settled)
+        return self._known.take(delivery_id, found, now, is_settled=evaluator.is_settled)
 
-    def _notes(self, inquiry: MailInquiry, reading: "MailReading", score: MailScore) -> list[str]:
-        note = inquiry.origin.note_for_report
+    def _notes(
+        self, evaluator: MailEvaluator, reading: "MailReading", score: MailScore
+    ) -> list[str]:
+        note = evaluator.origin.note_for_report
         notes = [note, _BY_YOUR_SERVER] if note else []
         if score.undetermined:
             names = ", ".join(topic_of(one.area.value).title for one in score.undetermined)
@@ -345,59 +349,61 @@ def _is_own_host(evidence: MailEvidence) -> bool:
     return is_named or any(address in host.addresses for host in hosts)
 
 
-async def _judge_helo(inquiry: MailInquiry) -> HeloVerdict | None:
-    address = inquiry.origin.judged_address
+async def _judge_helo(evaluator: MailEvaluator) -> HeloVerdict | None:
+    address = evaluator.origin.judged_address
     if address is None:
         return None
-    return await inquiry.ask(inquiry.verdicts.helo, address)
+    return await evaluator.evaluate(evaluator.verdicts.helo, address)
 
 
-async def _look_at_record(inquiry: MailInquiry, spf: SpfOfMail) -> SpfVerdict | None:
+async def _look_at_record(evaluator: MailEvaluator, spf: SpfOfMail) -> SpfVerdict | None:
     """Judge the whole record of a domain: its faults, and how much a pass is worth."""
     domain = spf.mail_from.domain
     name = read_mail_domain(domain) or ""
     if spf.mail_from.result is AuthResult.TEMPERROR or is_local_name(name):
         return None
-    return await inquiry.ask(inquiry.verdicts.spf_record, domain)
+    return await evaluator.evaluate(evaluator.verdicts.spf_record, domain)
 
 
-async def _verify_chain(inquiry: MailInquiry, reading: "MailReading") -> ArcOfMail:
+async def _verify_chain(evaluator: MailEvaluator, reading: "MailReading") -> ArcOfMail:
     """Verify the seals of those who passed the mail on."""
-    chain, mail = reading.chain, inquiry.mail
+    chain, mail = reading.chain, evaluator.mail
     if not chain.sets:
         return verify_chain(mail.raw_message, chain, {}, mail.received_at)
-    keys = await inquiry.ask(partial(evaluate_arc_keys, chain))
-    return await inquiry.run(partial(verify_chain, mail.raw_message, chain, keys, mail.received_at))
+    keys = await evaluator.evaluate(partial(evaluate_arc_keys, chain))
+    return await evaluator.run(
+        partial(verify_chain, mail.raw_message, chain, keys, mail.received_at)
+    )
 
 
-def _trace_facts(inquiry: MailInquiry, names: tuple[str, ...]) -> TraceFacts:
-    mail, session = inquiry.mail, inquiry.mail.session
+def _trace_facts(evaluator: MailEvaluator, names: tuple[str, ...]) -> TraceFacts:
+    mail, session = evaluator.mail, evaluator.mail.session
     protocol = "ESMTP" if session.is_extended else "SMTP"
     return TraceFacts(
         envelope_sender=mail.envelope_sender,
-        recipient=f"{RECIPIENT}@{inquiry.host_name}",
+        recipient=f"{RECIPIENT}@{evaluator.host_name}",
         helo_name=session.helo_name,
         client_ip=session.client_ip,
         client_name=names[0] if names else "",
-        receiving_host=inquiry.host_name,
+        receiving_host=evaluator.host_name,
         protocol=f"{protocol}S" if session.tls is not None else protocol,
         mail_id=RECIPIENT,
         received_at=mail.received_at,
     )
 
 
-async def prove_fixes_of_mail(
-    inquiry: MailInquiry, identities: Identities, evidence: MailEvidence, score: MailScore
+async def verify_fixes_of_mail(
+    evaluator: MailEvaluator, identities: Identities, evidence: MailEvidence, score: MailScore
 ) -> Proofs:
     """Try every record that the findings propose; what lists and the filter say stays as it is."""
     rest, dns = charge_other_evidence(evidence), DnsCharges(is_own_host=evidence.is_own_host)
     exchange_keys = CachedConclusion(partial(with_keys, evidence.authentication.dkim))
 
     def judge(answers: Answers) -> Outcome:
-        changed = _judge_again(inquiry, identities, evidence, answers, exchange_keys)
+        changed = _judge_again(evaluator, identities, evidence, answers, exchange_keys)
         return _outcome_of(changed, (*dns.charge(changed), *rest))
 
-    return await prove_fixes(_outcome_of(evidence, score.charged), judge, inquiry.dns)
+    return await verify_fixes(_outcome_of(evidence, score.charged), judge, evaluator.dns)
 
 
 def _outcome_of(evidence: MailEvidence, charged: tuple[ChargedFinding, ...]) -> Outcome:
@@ -411,7 +417,7 @@ def _outcome_of(evidence: MailEvidence, charged: tuple[ChargedFinding, ...]) -> 
 
 
 def _judge_again(
-    inquiry: MailInquiry,
+    evaluator: MailEvaluator,
     identities: Identities,
     evidence: MailEvidence,
     answers: Answers,
@@ -420,8 +426,8 @@ def _judge_again(
     """Judge what DNS says of host, author and keys; the mail's bytes are not read again."""
     found, address, verdicts = (
         evidence.authentication,
-        inquiry.origin.judged_address,
-        inquiry.verdicts,
+        evaluator.origin.judged_address,
+        evaluator.verdicts,
     )
     spf, dmarc, record = found.spf, found.dmarc, evidence.spf_record
     reverse_dns, helo = evidence.reverse_dns, evidence.helo

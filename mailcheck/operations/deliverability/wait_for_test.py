@@ -14,13 +14,13 @@ from mailcheck.core.errors import ShuttingDown, StoreUnavailable, WaitInterrupte
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.deliverability.manage_tests import ManageTests
-from mailcheck.operations.incidents import shown
-from mailcheck.operations.places import WaitSlots
+from mailcheck.operations.incidents import public_failure
+from mailcheck.operations.semaphores import WaitSlots
 from mailcheck.ports.clocks import TimeAndChance
 
 
 @dataclass(slots=True, eq=False)
-class Watcher:
+class ResultWaiter:
     """One parked wait; ``when_moved`` fires at the first hint after it was armed."""
 
     test_id: DeliverabilityTestId
@@ -41,16 +41,16 @@ class DeliverabilityFeeds:
     """All parked waits for tests in this daemon."""
 
     def __init__(self) -> None:
-        self._watchers: dict[DeliverabilityTestId, dict[Watcher, None]] = {}
+        self._watchers: dict[DeliverabilityTestId, dict[ResultWaiter, None]] = {}
         self._is_closed = False
 
-    def join(self, test_id: DeliverabilityTestId) -> Watcher:
+    def join(self, test_id: DeliverabilityTestId) -> ResultWaiter:
         """Register a wait; the caller must `leave` whatever happens.
 
         :raises ShuttingDown: no more waits are taken.
         """
         self.require_open()
-        watcher = Watcher(test_id)
+        watcher = ResultWaiter(test_id)
         self._watchers.setdefault(test_id, {})[watcher] = None
         return watcher
 
@@ -62,22 +62,22 @@ class DeliverabilityFeeds:
         if self._is_closed:
             raise ShuttingDown("the service is restarting")
 
-    def leave(self, watcher: Watcher) -> None:
+    def leave(self, watcher: ResultWaiter) -> None:
         """Forget a wait."""
         group = self._watchers.get(watcher.test_id, {})
         group.pop(watcher, None)
         if not group:
             self._watchers.pop(watcher.test_id, None)
 
-    def hear(self, test_id: DeliverabilityTestId) -> None:
+    def on_hint(self, test_id: DeliverabilityTestId) -> None:
         """Take the hint that a test has moved."""
         for watcher in tuple(self._watchers.get(test_id, ())):
             watcher.wake()
 
-    def look_everywhere(self) -> None:
+    def check_all(self) -> None:
         """Wake every wait: hints may have been lost."""
         for test_id in tuple(self._watchers):
-            self.hear(test_id)
+            self.on_hint(test_id)
 
     def count(self) -> int:
         """Say how many waits are parked."""
@@ -86,7 +86,7 @@ class DeliverabilityFeeds:
     def close(self) -> None:
         """End all waits: the daemon stops."""
         self._is_closed = True
-        self.look_everywhere()
+        self.check_all()
 
 
 class WaitForTest:
@@ -118,7 +118,7 @@ class WaitForTest:
         :raises WaitInterrupted: the daemon stops, or the store can't be read.
         """
         deadline = self._clock.seconds() + timeout
-        async with self._slots.taken_by(caller):
+        async with self._slots.held_by(caller):
             try:
                 watcher = self._feeds.join(DeliverabilityTestId(test_id))
                 try:
@@ -126,12 +126,12 @@ class WaitForTest:
                 finally:
                     self._feeds.leave(watcher)
             except (ShuttingDown, StoreUnavailable) as failure:
-                why = shown(failure)
+                why = public_failure(failure)
                 problem = f"the wait was cut short: {why}"
                 raise WaitInterrupted(problem, None, why.reference) from failure
 
     async def _look_and_wait(
-        self, caller: Caller, watcher: Watcher, deadline: float, seen: State | None
+        self, caller: Caller, watcher: ResultWaiter, deadline: float, seen: State | None
     ) -> DeliverabilityResult:
         while True:
             watcher.arm()

@@ -25,20 +25,20 @@ from mailcheck.checks.dnsbl.listings import (
 from mailcheck.checks.dnsbl.mail_addresses import MailHosts, evaluate_mail_hosts
 from mailcheck.core.instruments import Tally
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.concurrency import run_all
+from mailcheck.operations.dns_evaluation import QuestionBudget, evaluate_with_dns
 from mailcheck.operations.domains.zone_health import ListBudgets, ZoneHealthCheck
 from mailcheck.ports.resolver import Resolver
 
-Hear = Callable[[Listing], None]
+OnListing = Callable[[Listing], None]
 """Told what a list says, once for each list, as soon as nothing can change it any more."""
 
 
-def hear_nothing(_: Listing) -> None:
+def ignore_listing(_: Listing) -> None:
     """Hear of no row before all of them are there."""
 
 
-class AskBlocklists:
+class QueryBlocklists:
     """Asks lists: within their budgets, only those that are well, each with the time it took.
 
     :param deadline: seconds after which a list that has not answered is unknown.
@@ -59,15 +59,15 @@ class AskBlocklists:
         self.deadline = deadline
         self.answers = Tally()
 
-    async def ask(
+    async def query(
         self,
         blocklists: Sequence[Blocklist],
         targets: Sequence[Target],
-        hear: Hear = hear_nothing,
+        on_listing: OnListing = ignore_listing,
     ) -> list[Listing]:
         """Ask lists about targets, all at once; one that is silent is unknown in the end.
 
-        :param hear: is told each row before all of them are given, in the order of answers.
+        :param on_listing: is told each row before all of them are given, in the order of answers.
         """
         affordable = await self._affordable(blocklists, targets)
         ends_at = self._clock.seconds() + self.deadline
@@ -78,7 +78,7 @@ class AskBlocklists:
             else:
                 listing = unknown_listing(blocklist, UnknownReason.OVER_BUDGET)
             self.answers.add(listing.status.value)
-            hear(listing)
+            on_listing(listing)
             return listing
 
         return await run_all(*map(ask_and_tell, blocklists))
@@ -92,9 +92,9 @@ class AskBlocklists:
 
         lookups, answers = _TimedLookups(self._resolver, self._clock), Answers()
         budget = QuestionBudget(ends_at)
-        await ask_until_known(lookups, judge, clock=self._clock, budget=budget, answers=answers)
+        await evaluate_with_dns(lookups, judge, clock=self._clock, budget=budget, answers=answers)
         # Asked beside the daemon's first self-test, judged behind it.
-        await self._health.when_known()
+        await self._health.wait_for_first_test()
         return replace(judge(answers), seconds=lookups.slowest)
 
     async def _affordable(
@@ -154,7 +154,7 @@ class CheckBlocklists:
         self,
         catalogue: Catalogue,
         resolver: Resolver,
-        lists: AskBlocklists,
+        lists: QueryBlocklists,
         clock: IReactorTime,
         *,
         allow_private: bool,
@@ -170,15 +170,19 @@ class CheckBlocklists:
         is_name = isinstance(query, str)
         return self.catalogue.domain_profile if is_name else self.catalogue.address_profile
 
-    async def check(self, query: IpAddress | str, hear: Hear = hear_nothing) -> BlocklistCheck:
+    async def check(
+        self, query: IpAddress | str, on_listing: OnListing = ignore_listing
+    ) -> BlocklistCheck:
         """Ask about an address or a domain name.
 
-        :param hear: is told each row as soon as it is known.
+        :param on_listing: is told each row as soon as it is known.
         """
         if not isinstance(query, str):
-            rows = await self._lists.ask(self.lists_for(query), [target_address(query)], hear)
+            rows = await self._lists.query(
+                self.lists_for(query), [target_address(query)], on_listing
+            )
             return BlocklistCheck(str(query), True, (), tuple(rows))
-        return await self.check_domain(query, await self.find_hosts(query), hear=hear)
+        return await self.check_domain(query, await self.find_hosts(query), on_listing=on_listing)
 
     async def find_hosts(self, domain: str) -> MailHosts:
         """Find the mail hosts of a domain, in the time that lists have as well."""
@@ -186,19 +190,19 @@ class CheckBlocklists:
             evaluate_mail_hosts, domain, allow_private=self._allow_private
         )
         budget = QuestionBudget.starting_now(self._clock, self._lists.deadline)
-        return await ask_until_known(self._resolver, evaluate, clock=self._clock, budget=budget)
+        return await evaluate_with_dns(self._resolver, evaluate, clock=self._clock, budget=budget)
 
     async def check_domain(
         self,
         domain: str,
         hosts: MailHosts,
         given: Sequence[IpAddress] = (),
-        hear: Hear = hear_nothing,
+        on_listing: OnListing = ignore_listing,
     ) -> BlocklistCheck:
         """Ask about a domain, its organization's domain, and its mail addresses.
 
         :param given: addresses that it sends from, in place of those of its mail hosts.
-        :param hear: is told each row as soon as it is known.
+        :param on_listing: is told each row as soon as it is known.
         """
         addresses = hosts.listed_addresses(given, allow_private=self._allow_private)
         names = [target_domain(name) for name in dict.fromkeys((domain, hosts.organization))]
@@ -211,8 +215,8 @@ class CheckBlocklists:
             unknown = unknown_listing(row.blocklist, UnknownReason.NO_TARGET)
             return replace(unknown, seconds=row.seconds)
 
-        rows = await self._lists.ask(
-            self.lists_for(domain), [*names, *addresses], lambda row: hear(final(row))
+        rows = await self._lists.query(
+            self.lists_for(domain), [*names, *addresses], lambda row: on_listing(final(row))
         )
         values = tuple(target.value for target in addresses)
         return BlocklistCheck(domain, False, values, tuple(map(final, rows)))

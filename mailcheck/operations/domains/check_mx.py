@@ -15,8 +15,8 @@ from mailcheck.checks.scoring.no_mail import advise_no_mail
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instruments import Tally, outcome_of
-from mailcheck.operations.ask import Inquiry
-from mailcheck.operations.prove_fixes import prove_fixes
+from mailcheck.operations.dns_evaluation import DnsEvaluator
+from mailcheck.operations.verify_fixes import verify_fixes
 from mailcheck.ports.resolver import Resolver
 
 
@@ -83,8 +83,8 @@ class CheckMx:
         def judge(answers: Answers) -> Outcome:
             return evaluate(answers).outcome
 
-        inquiry = Inquiry.starting_now(self._resolver, self._clock)
-        found = await inquiry.ask(evaluate)
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
+        found = await evaluator.evaluate(evaluate)
         self.outcomes.add(outcome_of(is_determined=not found.undetermined))
-        proofs = await prove_fixes(found.outcome, judge, inquiry)
+        proofs = await verify_fixes(found.outcome, judge, evaluator)
         return replace(found, proofs=proofs)

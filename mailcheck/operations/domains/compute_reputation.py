@@ -33,12 +33,12 @@ from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.core.keys import Key, key_of
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
-from mailcheck.operations.ask import DEADLINE, Inquiry, QuestionBudget
-from mailcheck.operations.concurrency import SharedCalls, run_all
+from mailcheck.operations.cached_values import CachedValues
+from mailcheck.operations.concurrency import SingleFlight, run_all
+from mailcheck.operations.dns_evaluation import DEADLINE, DnsEvaluator, QuestionBudget
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
 from mailcheck.operations.domains.known_selectors import KnownSelectors, selectors_to_try
-from mailcheck.operations.kept_values import KeptValues
-from mailcheck.operations.prove_fixes import prove_fixes
+from mailcheck.operations.verify_fixes import verify_fixes
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.probes import RegistrationFinder, StarttlsProber
 from mailcheck.ports.resolver import Resolver
@@ -88,7 +88,7 @@ class ReputationSources(Struct, frozen=True):
 Authenticate = Callable[[Answers], tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]]
 
 
-def authentication_judge(
+def make_authentication_evaluator(
     domain: str, selectors: Sequence[str], offered: ReportPlaces, *, allow_private: bool
 ) -> Authenticate:
     """Return the evaluation of the records by which a domain authenticates its mail.
@@ -126,20 +126,20 @@ class ComputeReputation:
     def __init__(
         self,
         sources: ReputationSources,
-        kept: KeptValues[Reputation],
+        cache: CachedValues[Reputation],
         time_and_chance: TimeAndChance,
         *,
         allow_private: bool,
-        is_proving: bool = True,
+        verifies_fixes: bool = True,
     ) -> None:
-        """``is_proving``: give proven advice, too, which takes as long as all the rest."""
-        self._is_proving = is_proving
+        """``verifies_fixes``: give proven advice, too, which takes as long as all the rest."""
+        self._is_proving = verifies_fixes
         self._sources = sources
         self._clock = time_and_chance.clock
         self._now = time_and_chance.now
         self._allow_private = allow_private
-        self._kept = kept
-        self._running = SharedCalls(self._compute)
+        self._cache = cache
+        self._running = SingleFlight(self._compute)
         self.outcomes = Tally()
 
     async def compute(
@@ -150,7 +150,7 @@ class ComputeReputation:
         :param offered: where advice has reports sent. What is remembered is for everybody, and
             offers nothing.
         """
-        remembered = None if is_refresh else await self._kept.recall(query.key)
+        remembered = None if is_refresh else await self._cache.get(query.key)
         if remembered is not None:
             found = replace(remembered, is_cached=True)
         else:
@@ -168,28 +168,28 @@ class ComputeReputation:
     ) -> Reputation:
         """Make the advice anew with an address for reports, where DNS is as it was."""
         known = (*query.selectors, *await self._sources.known_selectors(query.domain))
-        inquiry = Inquiry.starting_now(self._sources.resolver, self._clock)
-        evaluate = authentication_judge(
+        evaluator = DnsEvaluator.starting_now(self._sources.resolver, self._clock)
+        evaluate = make_authentication_evaluator(
             query.domain, known, offered, allow_private=self._allow_private
         )
-        _, _, dmarc, _ = await inquiry.ask(evaluate)
+        _, _, dmarc, _ = await evaluator.evaluate(evaluate)
         evidence = found.evidence
         if replace(dmarc, findings=evidence.dmarc.findings) != evidence.dmarc:
             return found
         evidence = replace(evidence, dmarc=dmarc)
         found = replace(found, evidence=evidence, score=compute_score(evidence))
-        return replace(found, proofs=await self._prove(evaluate, query, found, inquiry))
+        return replace(found, proofs=await self._prove(evaluate, query, found, evaluator))
 
     async def _compute(self, query: ReputationQuery) -> Reputation:
         sources = self._sources
         known = (*query.selectors, *await sources.known_selectors(query.domain))
-        inquiry = Inquiry.starting_now(sources.resolver, self._clock)
-        authenticate = authentication_judge(
+        evaluator = DnsEvaluator.starting_now(sources.resolver, self._clock)
+        authenticate = make_authentication_evaluator(
             query.domain, known, NOWHERE, allow_private=self._allow_private
         )
         authentication, by_hosts, registration = await run_all(
-            inquiry.ask(authenticate),
-            self._by_hosts(query, inquiry.answers),
+            evaluator.evaluate(authenticate),
+            self._by_hosts(query, evaluator.answers),
             _find_registration(sources.registrations, query.domain),
         )
         spf, dkim, dmarc, _ = authentication
@@ -208,10 +208,10 @@ class ComputeReputation:
         found = Reputation(query.domain, hosts, evidence, blocklists, score, self._now())
         self.outcomes.add(outcome_of(is_determined=not score.undetermined))
         if score.is_gradable and self._is_proving:
-            found = replace(found, proofs=await self._prove(authenticate, query, found, inquiry))
+            found = replace(found, proofs=await self._prove(authenticate, query, found, evaluator))
         if score.is_gradable:
             lifetime = REMEMBERED_UNDETERMINED if score.undetermined else REMEMBERED
-            await self._kept.keep(query.key, found, lifetime)
+            await self._cache.put(query.key, found, lifetime)
         return found
 
     async def _prove(
@@ -219,7 +219,7 @@ class ComputeReputation:
         authentication: Authenticate,
         query: ReputationQuery,
         found: Reputation,
-        inquiry: Inquiry,
+        evaluator: DnsEvaluator,
     ) -> Proofs:
         """Prove the advice; what lists, hosts and registry say stays as it is."""
         evidence = found.evidence
@@ -240,8 +240,8 @@ class ComputeReputation:
                 changed = replace(changed, reverse_dns=judge_name(answers))
             return outcome_of_evidence(changed, rest)
 
-        before = await inquiry.ask(judge)
-        return await prove_fixes(before, judge, inquiry)
+        before = await evaluator.evaluate(judge)
+        return await verify_fixes(before, judge, evaluator)
 
     async def _by_hosts(
         self, query: ReputationQuery, answers: Answers
@@ -263,8 +263,8 @@ class ComputeReputation:
         if host is None:
             return None
         budget = QuestionBudget.starting_now(self._clock, seconds)
-        inquiry = Inquiry(self._sources.resolver, self._clock, budget, answers)
-        return await inquiry.ask(
+        evaluator = DnsEvaluator(self._sources.resolver, self._clock, budget, answers)
+        return await evaluator.evaluate(
             partial(evaluate_reverse_dns, host.address, host_name=host.host_name)
         )
 

@@ -26,11 +26,11 @@ from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instants import Instant
 from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
-from mailcheck.operations.ask import Inquiry
-from mailcheck.operations.concurrency import SharedCalls
-from mailcheck.operations.domains.compute_reputation import authentication_judge
+from mailcheck.operations.concurrency import SingleFlight
+from mailcheck.operations.dns_evaluation import DnsEvaluator
+from mailcheck.operations.domains.compute_reputation import make_authentication_evaluator
 from mailcheck.operations.domains.known_selectors import KnownSelectors
-from mailcheck.operations.prove_fixes import prove_fixes
+from mailcheck.operations.verify_fixes import verify_fixes
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.probes import PolicyFetcher
 from mailcheck.ports.resolver import Resolver
@@ -105,10 +105,10 @@ class DescribeDomain:
         *,
         is_validating: bool,
         allow_private: bool,
-        is_proving: bool = True,
+        verifies_fixes: bool = True,
     ) -> None:
-        """``is_proving``: give proven advice, too, which takes as long as all the rest."""
-        self._is_proving = is_proving
+        """``verifies_fixes``: give proven advice, too, which takes as long as all the rest."""
+        self._is_proving = verifies_fixes
         self._resolver = resolver
         self._fetcher = fetcher
         self._known_selectors = known_selectors
@@ -116,7 +116,7 @@ class DescribeDomain:
         self._now = time_and_chance.now
         self._is_validating = is_validating
         self._allow_private = allow_private
-        self._running = SharedCalls(self._describe)
+        self._running = SingleFlight(self._describe)
         self.outcomes = Tally()
 
     async def describe(
@@ -133,8 +133,8 @@ class DescribeDomain:
         domain, selectors, offered = asked
         known = (*selectors, *await self._known_selectors(domain))
         evaluate = self._evaluate(domain, known, offered)
-        inquiry = Inquiry.starting_now(self._resolver, self._clock)
-        records = await inquiry.ask(evaluate)
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
+        records = await evaluator.evaluate(evaluate)
         fetch = None
         if records.mta_sts_record.text:
             # Also of a record that senders ignore: advice about it is proven with the policy.
@@ -155,13 +155,13 @@ class DescribeDomain:
         self.outcomes.add(outcome_of(is_determined=Presence.UNDETERMINED not in presences))
         if not self._is_proving:
             return report
-        proofs = await prove_fixes(report.outcome, judge, inquiry)
+        proofs = await verify_fixes(report.outcome, judge, evaluator)
         return replace(report, proofs=proofs)
 
     def _evaluate(
         self, domain: str, known: tuple[str, ...], offered: ReportPlaces
     ) -> Callable[[Answers], DomainRecords]:
-        authenticate = authentication_judge(
+        authenticate = make_authentication_evaluator(
             domain, known, offered, allow_private=self._allow_private
         )
         judge_mta_sts = CachedEvaluation(partial(evaluate_mta_sts_record, domain))

@@ -19,8 +19,8 @@ from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.keys import key_of
-from mailcheck.operations.ask import DEADLINE, QuestionBudget, ask_until_known
-from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.cached_values import CachedValues
+from mailcheck.operations.dns_evaluation import DEADLINE, QuestionBudget, evaluate_with_dns
 from mailcheck.ports.clocks import Now, TimeAndChance
 from mailcheck.ports.cluster import Hit, RateCounters, WakeUps
 from mailcheck.ports.resolver import Resolver
@@ -83,7 +83,7 @@ FIRST_TEST_PATIENCE = 2.0
 QUESTIONS_PER_KIND = 3  # two test points and a random target
 
 
-class HealthOfLists(Struct, frozen=True):
+class BlocklistHealth(Struct, frozen=True):
     """What the last self-test of each list found, by zone, and when the last one ended."""
 
     tested_at: Instant
@@ -107,7 +107,7 @@ class ZoneHealthCheck:
         resolver: Resolver,
         servers: Sequence[str],
         budgets: ListBudgets,
-        kept: KeptValues[HealthOfLists],
+        cache: CachedValues[BlocklistHealth],
         tested: WakeUps[str],
         time_and_chance: TimeAndChance,
     ) -> None:
@@ -122,26 +122,26 @@ class ZoneHealthCheck:
         self._known_at: float | None = None
         self._is_known = False
         self._waiting: list[Deferred[None]] = []
-        self._kept = kept
+        self._cache = cache
         self._key = _key_of(servers, blocklists)
         self._tested = tested
         tested.listen(self._hear)
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Learn what was found out, and test where that is too long ago, unless another does.
 
         To be done again every `LOOK_INTERVAL` seconds.
         """
         self.expect()
         await self._take_over()
-        if not self._is_due() or not await self._kept.claim(self._key, TESTING):
+        if not self._is_due() or not await self._cache.acquire(self._key, TESTING):
             return
         try:
             await self._take_over()  # it may have been done since
             if self._is_due():
                 await self.test_all()
         finally:
-            await self._kept.give_up(self._key)
+            await self._cache.release(self._key)
 
     async def test_all(self) -> None:
         """Test all lists that are switched on, within the budget of their day."""
@@ -151,11 +151,11 @@ class ZoneHealthCheck:
         finally:
             self._end_waiting()
         assert self.tested_at is not None
-        await self._kept.keep(self._key, HealthOfLists(self.tested_at, self._found), KEPT)
+        await self._cache.put(self._key, BlocklistHealth(self.tested_at, self._found), KEPT)
         self._tested.publish(self._key)
 
     @asynccontextmanager
-    async def tested_beside(self, seconds: float) -> AsyncIterator[None]:
+    async def testing_in_background(self, seconds: float) -> AsyncIterator[None]:
         """Test all lists once, at most so long, beside checks that wait for the result.
 
         For a process that makes a check or two and ends. A list that has not answered by then
@@ -174,7 +174,7 @@ class ZoneHealthCheck:
         finally:
             testing.cancel()
 
-    async def when_known(self) -> None:
+    async def wait_for_first_test(self) -> None:
         """Wait a moment if the first test is under way: a sick list would be believed.
 
         The same mail would be judged in another way before and after a restart.
@@ -200,7 +200,7 @@ class ZoneHealthCheck:
         taking.addErrback(lambda failure: failure.trap(StoreUnavailable))
 
     async def _take_over(self) -> None:
-        known = await self._kept.recall(self._key)
+        known = await self._cache.get(self._key)
         if known is not None and (self.tested_at is None or known.tested_at > self.tested_at):
             self._found.update(known.found)
             self.tested_at = known.tested_at
@@ -234,7 +234,7 @@ class ZoneHealthCheck:
         nonce = int.from_bytes(self._random_bytes(NONCE_OCTETS), "big")
         budget = QuestionBudget.starting_now(self._clock, seconds)
         budget.questions_left = QUESTIONS_PER_KIND * len(TargetKind) * len(tested)
-        found = await ask_until_known(
+        found = await evaluate_with_dns(
             self._resolver,
             lambda answers: [evaluate_health(one, answers, nonce) for one in tested],
             clock=self._clock,

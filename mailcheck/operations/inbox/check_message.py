@@ -34,17 +34,17 @@ from mailcheck.core.keys import Key, key_of
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.recent import RecentlyUsed
 from mailcheck.operations.accounts.authenticate import RequestMeter
-from mailcheck.operations.ask import QuestionBudget
-from mailcheck.operations.concurrency import SharedCalls, run_all
+from mailcheck.operations.concurrency import SingleFlight, run_all
 from mailcheck.operations.deliverability.authenticate_mail import (
     LEAST_TIME,
-    KnownResults,
-    MailInquiry,
+    AuthenticationCache,
+    MailEvaluator,
 )
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
-from mailcheck.operations.in_children import check_html, check_raw_mail
+from mailcheck.operations.dns_evaluation import QuestionBudget
 from mailcheck.operations.inbox.contents import MailBytes
-from mailcheck.operations.places import NoPlace, Places
+from mailcheck.operations.lazy_functions import check_html, check_raw_mail
+from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from mailcheck.ports.probes import LinkProber
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
@@ -62,7 +62,7 @@ class CheckMail:
     def __init__(self, mail_bytes: MailBytes) -> None:
         self._mail_bytes = mail_bytes
         self._recent: RecentlyUsed[Key, MailChecks] = RecentlyUsed(RECENT_CHECKS)
-        self._checking: SharedCalls[Key, MailChecks, _Work] = SharedCalls(self._check)
+        self._checking: SingleFlight[Key, MailChecks, _Work] = SingleFlight(self._check)
 
     async def of_message(self, message: StoredMessage) -> MailChecks:
         """Check a message of an inbox."""
@@ -118,8 +118,12 @@ class CheckLinks:
         self._prober = prober
         self._meter = meter
         self._clock = clock
-        self._accounts: Places[AccountId] = Places(clock, of_one=OF_ACCOUNT, waiting=WAITING)
-        self._hosts: Places[str] = Places(clock, of_one=OF_HOST, waiting=WAITING)
+        self._accounts: FairSemaphore[AccountId] = FairSemaphore(
+            clock, per_owner=OF_ACCOUNT, max_waiting=WAITING
+        )
+        self._hosts: FairSemaphore[str] = FairSemaphore(
+            clock, per_owner=OF_HOST, max_waiting=WAITING
+        )
 
     async def check(
         self, account_id: AccountId, checks: MailChecks, urls: Sequence[str] | None, method: str
@@ -147,11 +151,11 @@ class CheckLinks:
                 usage = await self._meter.count(key_of("links of account", account_id), BUDGET)
                 if usage.exhausted is not None:
                     return judge_link(LinkAnswer(url, method, problem=LinkProblem.BUDGET))
-                looking = self._prober.look_at_link(url, method)
+                looking = self._prober.probe_link(url, method)
                 seconds = max(0.0, self._left(ends_at))
                 looking.addTimeout(seconds, self._clock, lambda _, __: busy)
                 return judge_link(await looking)
-        except NoPlace:
+        except NoPermit:
             return judge_link(busy)
 
     def _left(self, ends_at: float) -> float:
@@ -213,7 +217,7 @@ class AuthenticateMessage:
 
     def __init__(
         self,
-        known: KnownResults,
+        known: AuthenticationCache,
         content_store: ContentStore,
         resolver: Resolver,
         worker: Worker,
@@ -226,13 +230,13 @@ class AuthenticateMessage:
         self._worker = worker
         self._settings = settings
         self._clock = clock
-        self._places: Places[AccountId] = Places(
+        self._semaphore: FairSemaphore[AccountId] = FairSemaphore(
             clock,
-            at_once=AUTHENTICATED_AT_ONCE,
-            of_one=AUTHENTICATED_OF_ACCOUNT,
-            waiting=WAITING_FOR_AUTHENTICATION,
+            limit=AUTHENTICATED_AT_ONCE,
+            per_owner=AUTHENTICATED_OF_ACCOUNT,
+            max_waiting=WAITING_FOR_AUTHENTICATION,
         )
-        self._judging: SharedCalls[DeliveryId, Authentication, StoredMessage] = SharedCalls(
+        self._judging: SingleFlight[DeliveryId, Authentication, StoredMessage] = SingleFlight(
             self._judge
         )
 
@@ -251,13 +255,13 @@ class AuthenticateMessage:
         owner = message.summary.account_id
         budget = QuestionBudget.starting_now(self._clock, AUTHENTICATION_DEADLINE)
         try:
-            await self._places.take(owner, AUTHENTICATION_DEADLINE - LEAST_TIME)
-        except NoPlace:
+            await self._semaphore.acquire(owner, AUTHENTICATION_DEADLINE - LEAST_TIME)
+        except NoPermit:
             return self._in_vain(message)
         try:
             found, is_settled = await self._judge_within(message, budget)
         finally:
-            self._places.give_back(owner)
+            self._semaphore.release(owner)
         return self._known.take(key, found, self._now(), is_settled=is_settled)
 
     async def _judge_within(
@@ -268,7 +272,7 @@ class AuthenticateMessage:
         raw_message = await self._content_store.raw_message(summary.delivery_id)
         if raw_message is None:
             raise MessageNotFound
-        inquiry = MailInquiry(
+        evaluator = MailEvaluator(
             ReceivedMail(
                 message.session,
                 message.envelope_sender,
@@ -285,19 +289,19 @@ class AuthenticateMessage:
             budget.ends_at,
         )
         try:
-            found = await inquiry.authenticate(self._read(message, inquiry))
+            found = await evaluator.authenticate(self._read(message, evaluator))
         except Exception:
             # A fault of ours here must not keep anybody from reading the message.
             key = summary.delivery_id
             self._log.failure("delivery {delivery} could not be authenticated", delivery=key)
             return self._in_vain(message), False
-        return found, inquiry.is_settled
+        return found, evaluator.is_settled
 
-    async def _read(self, message: StoredMessage, inquiry: MailInquiry) -> Identities:
-        head = header_of(inquiry.mail.raw_message)
+    async def _read(self, message: StoredMessage, evaluator: MailEvaluator) -> Identities:
+        head = header_of(evaluator.mail.raw_message)
         if len(head) <= LARGE_HEADER:
             return read_identities(head)
-        read = await inquiry.work(partial(read_identities, head))
+        read = await evaluator.work(partial(read_identities, head))
         return read or _unread(message)
 
     def _in_vain(self, message: StoredMessage) -> Authentication:

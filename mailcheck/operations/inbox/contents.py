@@ -25,9 +25,9 @@ from mailcheck.core.errors import (
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.messages import Delivery, MessageSummary, StoredMessage
 from mailcheck.core.recent import RecentlyUsed
-from mailcheck.operations.concurrency import SharedCalls
-from mailcheck.operations.in_children import derive_content
-from mailcheck.operations.places import NoPlace, Places
+from mailcheck.operations.concurrency import SingleFlight
+from mailcheck.operations.lazy_functions import derive_content
+from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.workers import Worker
 from mailcheck.store.content_store import ContentStore
@@ -82,12 +82,12 @@ class MailBytes:
         self._store = store
         self._worker = worker
         self._large_worker = large_worker
-        self._places: Places[AccountId] = Places(
-            clock, at_once=AT_ONCE, of_one=OF_ACCOUNT, waiting=WAITING
+        self._semaphore: FairSemaphore[AccountId] = FairSemaphore(
+            clock, limit=AT_ONCE, per_owner=OF_ACCOUNT, max_waiting=WAITING
         )
 
     @asynccontextmanager
-    async def in_hand(self, mail: Mail, patience: float = PATIENCE) -> AsyncIterator[bytes]:
+    async def opened(self, mail: Mail, patience: float = PATIENCE) -> AsyncIterator[bytes]:
         """Give the exact bytes that came after DATA, for the time that they are worked on.
 
         A large mail waits for its turn, at most ``patience`` seconds.
@@ -108,11 +108,11 @@ class MailBytes:
         :raises Overloaded: too many large mails are asked for.
         """
         is_large = mail.size >= LARGE
-        place = self._places.held(mail.account_id, patience) if is_large else nullcontext()
+        place = self._semaphore.held(mail.account_id, patience) if is_large else nullcontext()
         try:
             async with place:
                 yield
-        except NoPlace:
+        except NoPermit:
             raise Overloaded("too many large mails are being read: try again in a moment") from None
 
     def work(
@@ -123,16 +123,16 @@ class MailBytes:
         return worker.run(call, account_id)
 
     async def whole(self, summary: MessageSummary) -> bytes:
-        """Give the exact bytes that came after DATA; raises as `in_hand`."""
-        async with self.in_hand(summary) as raw:
+        """Give the exact bytes that came after DATA; raises as `opened`."""
+        async with self.opened(summary) as raw:
             return raw
 
     async def attachment(self, summary: MessageSummary, attachment_id: str) -> Attachment:
-        """Give an attachment, decoded; raises as `in_hand`.
+        """Give an attachment, decoded; raises as `opened`.
 
         :raises AttachmentNotFound: the message has no such attachment.
         """
-        async with self.in_hand(summary) as raw:
+        async with self.opened(summary) as raw:
             find = partial(find_attachment, raw, attachment_id)
             attachment = await self.work(find, len(raw), summary.account_id)
         if attachment is None:
@@ -186,7 +186,7 @@ class _Wanted:
     found: MessageContent | bytes | None = field(default=None, compare=False)
 
 
-class Contents:
+class MessageContents:
     """Gives the content of a delivery; whoever comes first has it derived.
 
     :param learn: is told of the header of each content that is taken into memory.
@@ -206,7 +206,7 @@ class Contents:
         self._learn = learn
         self._clock = clock
         self._recent: RecentlyUsed[DeliveryId, MessageContent] = RecentlyUsed(RECENT_CONTENTS)
-        self._loading: SharedCalls[_Wanted, MessageContent] = SharedCalls(self._load)
+        self._loading: SingleFlight[_Wanted, MessageContent] = SingleFlight(self._load)
 
     async def of_message(
         self, message: MessageSummary, found: MessageContent | bytes | None = None
@@ -271,7 +271,7 @@ class Contents:
         if found is not None:
             content = await self._derive(wanted, found)
         else:
-            async with self._mail_bytes.in_hand(wanted, DERIVING_PATIENCE) as raw_message:
+            async with self._mail_bytes.opened(wanted, DERIVING_PATIENCE) as raw_message:
                 content = await self._derive(wanted, raw_message)
         self._save(delivery_id, content)
         return content
@@ -331,14 +331,14 @@ class Contents:
 class MessageLoader:
     """Reads messages with their content."""
 
-    def __init__(self, store: MailStore, contents: Contents, now: Now) -> None:
+    def __init__(self, store: MailStore, contents: MessageContents, now: Now) -> None:
         self._store = store
         self._contents = contents
         self._now = now
-        self._loading: SharedCalls[tuple[AccountId, MessageId], StoredMessage] = SharedCalls(
+        self._loading: SingleFlight[tuple[AccountId, MessageId], StoredMessage] = SingleFlight(
             self._load
         )
-        self._completing: SharedCalls[MessageRow, StoredMessage] = SharedCalls(self._complete)
+        self._completing: SingleFlight[MessageRow, StoredMessage] = SingleFlight(self._complete)
         self._alive: WeakValueDictionary[MessageRow, StoredMessage] = WeakValueDictionary()
         self._last: tuple[MessageRow, StoredMessage] | None = None
 

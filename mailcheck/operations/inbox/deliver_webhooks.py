@@ -32,11 +32,11 @@ from mailcheck.core.webhooks import (
     failed,
     told,
 )
-from mailcheck.operations.concurrency import SharedCalls
+from mailcheck.operations.concurrency import SingleFlight
 from mailcheck.operations.inbox.contents import LARGE, UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
-from mailcheck.operations.inbox.webhooks import WriteMessage, try_once
-from mailcheck.operations.places import NoPlace, Places
+from mailcheck.operations.inbox.manage_webhooks import WriteMessage, send_once
+from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.probes import WebhookDialer
 from mailcheck.store.accounts.webhook_store import WebhookStore
@@ -112,8 +112,8 @@ class DeliverWebhooks:
         self.now = time_and_chance.now
         self.expiry_now = time_and_chance.expiry_now
         self.outcomes = Tally()
-        self.places: Places[AccountId] = Places(
-            time_and_chance.clock, of_one=MOST_WEBHOOKS, at_once=AT_ONCE, waiting=WAITING
+        self.semaphore: FairSemaphore[AccountId] = FairSemaphore(
+            time_and_chance.clock, per_owner=MOST_WEBHOOKS, limit=AT_ONCE, max_waiting=WAITING
         )
         self._dialer = dialer
         self._random_bytes = time_and_chance.random_bytes
@@ -126,7 +126,7 @@ class DeliverWebhooks:
     async def start(self) -> None:
         """Begin with what is behind."""
         self._looking = _Looking.IDLE
-        self.look()
+        self.wake()
 
     async def stop(self) -> None:
         """Give up what is under way, and let another daemon go on; it may be told once more."""
@@ -140,12 +140,12 @@ class DeliverWebhooks:
         except ExpectedFailure as failure:
             self._log.warn("webhooks could not be let go of: {reason}", reason=failure)
 
-    def hear_change(self, _: str) -> None:
+    def on_change(self, _: str) -> None:
         """Take the hint that an owner has changed something."""
         self._load_at = 0.0
-        self.look()
+        self.wake()
 
-    def look(self) -> None:
+    def wake(self) -> None:
         """Take the lease where it is free, and see what there is to do: now, or right after."""
         if self._looking is _Looking.RUNNING:
             self._looking = _Looking.DUE
@@ -155,7 +155,7 @@ class DeliverWebhooks:
 
     async def renew(self) -> None:
         """Hold the lease for longer, and see what hints have not told."""
-        self.look()
+        self.wake()
         await self._look_ended
 
     @property
@@ -250,7 +250,7 @@ class _WebhookSender:
         self._run_ended: Deferred[None] = succeed(None)
         self._timer: IDelayedCall | None = None
         self._unrecorded: list[WebhookDelivery] = []
-        self._records: SharedCalls[None, None] = SharedCalls(self._record_all)
+        self._records: SingleFlight[None, None] = SingleFlight(self._record_all)
         self._is_outdated = False
         self._wait_for_retry()
 
@@ -306,7 +306,7 @@ class _WebhookSender:
             await self._tell_all()
         except CancelledError:
             is_cancelled = True
-        except NoPlace:
+        except NoPermit:
             pause = TROUBLE
         except ExpectedFailure as failure:
             self._log.warn("webhook {id} is put off: {why}", id=self.webhook.id, why=failure)
@@ -331,7 +331,7 @@ class _WebhookSender:
         try:
             while self._state is _State.RUN_DUE and self._may_go_on():
                 self._state = _State.RUNNING
-                async with self._queue.places.held(self.webhook.account_id, PATIENCE):
+                async with self._queue.semaphore.held(self.webhook.account_id, PATIENCE):
                     has_more = self._may_go_on() and await self._tell_next()
                 if has_more:
                     self.wake()
@@ -372,7 +372,7 @@ class _WebhookSender:
         # The waiter hears of all that comes from here on, and of what is deleted.
         waiter = self._waiter
         if waiter is None:
-            waiter = queue.feeds.join(webhook.account_id, webhook.wanted, most_held=0)
+            waiter = queue.feeds.join(webhook.account_id, webhook.wanted, max_held=0)
             self._waiter = waiter
         waiter.begin_read()
         waiter.watch_removals()
@@ -419,7 +419,7 @@ class _WebhookSender:
         listed = ListedMessage(message.summary, message.content.extracted)
         event_id = f"msg_{message.summary.id}"
         body = queue.write(webhook, listed, message.content.text)
-        delivery = await try_once(self._line, webhook, event_id, body, queue.clock, queue.now())
+        delivery = await send_once(self._line, webhook, event_id, body, queue.clock, queue.now())
         if self.webhook.revision != revision:
             return False  # changed by its owner meanwhile: that holds
         if delivery.attempt.wait:
@@ -461,7 +461,7 @@ class _WebhookSender:
                 # Changed or deleted by its owner, or another daemon delivers now.
                 unrecorded.clear()
                 self._is_outdated = True
-                self._queue.hear_change(self.webhook.id)
+                self._queue.on_change(self.webhook.id)
             del unrecorded[: len(some)]
 
     async def _complete(self, row: MessageRow) -> StoredMessage | None:

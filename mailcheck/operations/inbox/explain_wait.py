@@ -44,7 +44,7 @@ ALIKE = 0.75
 """Likeness (difflib's ratio) from which a tag may be the one meant: ``sign-up`` and ``signup``."""
 
 
-class Asked(Struct, frozen=True):
+class WaitRequest(Struct, frozen=True):
     """A wait as it was asked for: when, seconds of the clock, seconds, and how many messages."""
 
     wanted: MessageFilter
@@ -64,7 +64,7 @@ class Asked(Struct, frozen=True):
         return self.wanted.since is None and self.wanted.after is None
 
 
-class Seen(Struct, frozen=True):
+class SeenMessage(Struct, frozen=True):
     """A message that did arrive, and why it is not the one that was waited for.
 
     ``is_other_inside``: what is in it is among the reasons.
@@ -92,7 +92,7 @@ class TimedOut(Struct, frozen=True):
     matched: int
     timeout: float
     waited: float
-    seen: tuple[Seen, ...]
+    seen: tuple[SeenMessage, ...]
     has_near_miss: bool
     other_tags: int
     rejected: tuple[Refusal, ...]
@@ -105,7 +105,7 @@ class TimedOut(Struct, frozen=True):
 class _Came(Struct, frozen=True):
     """What came, the closest first; how many messages were for others; what came too early."""
 
-    seen: tuple[Seen, ...]
+    seen: tuple[SeenMessage, ...]
     other_tags: int
     missed: MessageSummary | None
     has_near_miss: bool
@@ -125,7 +125,7 @@ class ExplainWait:
     async def explain(
         self,
         account_id: AccountId,
-        asked: Asked,
+        asked: WaitRequest,
         up_to: Position,
         matched: Collection[Position],
         cursor: Position,
@@ -166,7 +166,7 @@ class ExplainWait:
     async def _look(
         self,
         account_id: AccountId,
-        asked: Asked,
+        asked: WaitRequest,
         time: MessageFilter,
         matched: Collection[Position],
     ) -> _Came:
@@ -182,7 +182,7 @@ class ExplainWait:
         # People know when they asked, not at which position.
         judged = replace(wanted, since=asked.asked_at) if asked.is_open else wanted
         near = [
-            Seen(one, tuple(judged.mismatches(one)))
+            SeenMessage(one, tuple(judged.mismatches(one)))
             for one in (*addressed, *alike)
             if one.position not in matched
         ]
@@ -200,7 +200,7 @@ class ExplainWait:
         missed = early[0] if early and wanted.after is None else None
         return _Came(tuple(near), others, missed, has_near_miss=len(early) < len(near))
 
-    async def _look_inside(self, wanted: MessageFilter, seen: Seen) -> Seen:
+    async def _look_inside(self, wanted: MessageFilter, seen: SeenMessage) -> SeenMessage:
         """Add why its content is not the one wanted; what can't be read at once says so."""
         message = seen.message
         try:
@@ -209,7 +209,7 @@ class ExplainWait:
             found = wanted.content_mismatches(stored.content)
         except (MessageNotFound, Overloaded, DeferredTimeout):
             found = ["what is in it is not known yet"]
-        return Seen(message, (*seen.reasons, *found), is_other_inside=bool(found))
+        return SeenMessage(message, (*seen.reasons, *found), is_other_inside=bool(found))
 
     async def _newest(self, account_id: AccountId, wanted: MessageFilter) -> NewestMessages:
         return await self._store.newest(account_id, wanted, self._expiry_now(), NEAR, COUNTED)
@@ -223,6 +223,6 @@ def _is_alike(wanted: MessageFilter, message: MessageSummary) -> bool:
     return tag == UNTAGGED or SequenceMatcher(None, tag, meant).ratio() >= ALIKE
 
 
-def _with_reason(seen: Seen) -> Seen:
+def _with_reason(seen: SeenMessage) -> SeenMessage:
     # By another daemon's clock it may have come after the request.
     return seen if seen.reasons else replace(seen, reasons=("it had arrived before this request",))

@@ -25,7 +25,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import BEGINNING
 from mailcheck.core.messages import Delivery, Refusal
-from mailcheck.operations.inbox.contents import LARGE, Contents
+from mailcheck.operations.inbox.contents import LARGE, MessageContents
 from mailcheck.ports.clocks import Now, Soon
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow, Prefetch
@@ -46,15 +46,15 @@ class _Removals(Enum):
 class Waiter:
     """One parked wait: the messages that come in for it are kept in order until they are taken.
 
-    A waiter with ``hears_refusals`` is also offered refused mail that it may have wanted. At most
-    ``most_held`` messages are kept if that is given; ``has_missed`` says that there were more, so
+    A waiter with ``wants_refusals`` is also offered refused mail that it may have wanted. At most
+    ``max_held`` messages are kept if that is given; ``has_missed`` says that there were more, so
     that the store must be read.
     """
 
     account_id: AccountId
     wanted: MessageFilter
-    hears_refusals: bool = False
-    most_held: int | None = None
+    wants_refusals: bool = False
+    max_held: int | None = None
     has_missed: bool = False
     _removals: _Removals = _Removals.IGNORED
     _messages: list[MessageRow] = field(default_factory=list)
@@ -70,15 +70,15 @@ class Waiter:
     def offer(self, message: MessageRow) -> None:
         """Keep the message when it matches."""
         if self.wanted.matches(message.summary):
-            self.has_missed = self.has_missed or len(self._messages) == self.most_held
+            self.has_missed = self.has_missed or len(self._messages) == self.max_held
             if not self.has_missed:
                 self._messages.append(message)
             self._ring()
 
     def offer_refusal(self, refusal: Refusal) -> None:
         """Keep the refusal when it may have been of a mail that matches."""
-        if self.hears_refusals and self.wanted.is_addressed(refusal.tag, refusal.recipient):
-            self.has_missed = self.has_missed or len(self._refusals) == self.most_held
+        if self.wants_refusals and self.wanted.is_addressed(refusal.tag, refusal.recipient):
+            self.has_missed = self.has_missed or len(self._refusals) == self.max_held
             if not self.has_missed:
                 self._refusals.append(refusal)
             self._ring()
@@ -229,9 +229,9 @@ class _Feed:
         """Tell whether somebody may wait for mail with this tag."""
         return None in self._by_tag or fold_tag(tag) in self._by_tag
 
-    def hears_refusals(self) -> bool:
+    def wants_refusals(self) -> bool:
         """Tell whether somebody wants to know of mail that was refused."""
-        return any(waiter.hears_refusals for waiter in self.waiters())
+        return any(waiter.wants_refusals for waiter in self.waiters())
 
     def take(self, message: MessageRow) -> None:
         """Offer a message that is on disk; only the next one, so that none is left out."""
@@ -248,7 +248,7 @@ class _Feed:
         self._position = position
         return True
 
-    def hear(self) -> None:
+    def on_hint(self) -> None:
         """Take a hint. It needs no read if it is of messages that were all offered."""
         own_mail, self._own_mail = self._own_mail, _OwnMail.NONE
         if own_mail is not _OwnMail.ALL_OFFERED:
@@ -273,7 +273,7 @@ class _Feed:
         for message in messages:
             self._offer_one(message)
         # A position that no message has is a refusal's, or that of a mail which is gone.
-        if last_position - before > len(messages) and self.hears_refusals():
+        if last_position - before > len(messages) and self.wants_refusals():
             between = MessageFilter(after=before, up_to=last_position)
             refusals = self._store.recent_refusals(self._account_id, BEGINNING, LOOK_SIZE, between)
             return refusals.addCallbacks(self._offer_refusals, self._fail)
@@ -325,8 +325,8 @@ class InboxFeeds:
         account_id: AccountId,
         wanted: MessageFilter,
         *,
-        hears_refusals: bool = False,
-        most_held: int | None = None,
+        wants_refusals: bool = False,
+        max_held: int | None = None,
     ) -> Waiter:
         """Register a wait; the caller must `leave` whatever happens.
 
@@ -337,7 +337,7 @@ class InboxFeeds:
         feed = self._feeds.get(account_id)
         if feed is None:
             feed = self._feeds[account_id] = _Feed(account_id, self._store, self._now)
-        waiter = Waiter(account_id, wanted, hears_refusals, most_held)
+        waiter = Waiter(account_id, wanted, wants_refusals, max_held)
         feed.add(waiter)
         return waiter
 
@@ -366,26 +366,26 @@ class InboxFeeds:
         if feed is not None:
             feed.take(message)
 
-    def pass_by(self, account_id: AccountId, position: Position) -> None:
+    def advance_past(self, account_id: AccountId, position: Position) -> None:
         """Take note of a message that has just been stored and nobody here waits for."""
         feed = self._feeds.get(account_id)
         if feed is not None:
             feed.reach(position)
 
-    def hear(self, account_id: AccountId) -> None:
+    def on_hint(self, account_id: AccountId) -> None:
         """Take the hint that an inbox has new mail; that of this daemon's own comes at once."""
         feed = self._feeds.get(account_id)
         if feed is not None:
-            feed.hear()
+            feed.on_hint()
 
-    def hear_removal(self, account_id: AccountId) -> None:
+    def on_removal(self, account_id: AccountId) -> None:
         """Take the hint that mail of an inbox was deleted."""
         feed = self._feeds.get(account_id)
         if feed is not None:
             for waiter in feed.waiters():
                 waiter.note_removal()
 
-    def look_everywhere(self) -> None:
+    def check_all(self) -> None:
         """Look into every inbox waited for, by one read of them all: hints may have been lost."""
         if self._feeds and not self._is_looking:
             self._is_looking = True
@@ -410,7 +410,7 @@ class InboxFeeds:
 
     def count(self) -> int:
         """Say how many waits are parked; webhooks, which only hear that there is something, no."""
-        return sum(waiter.most_held != 0 for waiter in self.waiters())
+        return sum(waiter.max_held != 0 for waiter in self.waiters())
 
     def close(self) -> None:
         """End all waits: the daemon stops."""
@@ -419,7 +419,7 @@ class InboxFeeds:
             waiter.fail(ShuttingDown("the service is restarting"))
 
 
-class HandOver:
+class MailHandoff:
     """Stands between those who take mail in and those who wait for it.
 
     :param when_stored: told of each delivery that is on disk, to be derived when there is time.
@@ -429,7 +429,7 @@ class HandOver:
     def __init__(
         self,
         feeds: InboxFeeds,
-        contents: Contents,
+        contents: MessageContents,
         when_stored: Callable[[DeliveryId], None],
         soon: Soon,
     ) -> None:
@@ -465,7 +465,7 @@ class HandOver:
             if self._feeds.expects(one.account_id, one.tag):
                 self._feeds.take(_message_of(delivery, number, positions[number]))
             else:
-                self._feeds.pass_by(one.account_id, positions[number])
+                self._feeds.advance_past(one.account_id, positions[number])
 
 
 def _message_of(delivery: Delivery, number: int, position: Position) -> MessageRow:

@@ -23,8 +23,8 @@ from mailcheck.operations.accounts.authenticate import RevokedKeys
 from mailcheck.operations.inbox.contents import LARGE, UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.feeds import LOOK_SIZE, InboxFeeds, Waiter
 from mailcheck.operations.inbox.wait_for_message import position_of
-from mailcheck.operations.incidents import shown
-from mailcheck.operations.places import WaitSlots
+from mailcheck.operations.incidents import public_failure
+from mailcheck.operations.semaphores import WaitSlots
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow, Prefetch
@@ -38,7 +38,7 @@ HEARTBEAT = 15.0
 """Seconds without a cursor after which one is told: proxies close what is silent for 30 or 60."""
 
 
-class Arrived(Struct, frozen=True):
+class MessageArrived(Struct, frozen=True):
     """A message that matches."""
 
     message: StoredMessage
@@ -49,13 +49,13 @@ class Arrived(Struct, frozen=True):
         return self.message.summary.position
 
 
-class Refused(Struct, frozen=True):
+class MailRefused(Struct, frozen=True):
     """A mail that may have matched was refused."""
 
     refusal: Refusal
 
 
-class UpToHere(Struct, frozen=True):
+class CursorReached(Struct, frozen=True):
     """Everything up to here was told: where to go on from.
 
     ``has_removals``: messages of the inbox were deleted; which, the store knows. A hint: where
@@ -66,7 +66,7 @@ class UpToHere(Struct, frozen=True):
     has_removals: bool = False
 
 
-Event = Arrived | Refused | UpToHere
+Event = MessageArrived | MailRefused | CursorReached
 
 
 class FollowInbox:
@@ -112,11 +112,11 @@ class FollowInbox:
         """
         if wanted.after is None and wanted.since is None:
             wanted = replace(wanted, after=await position_of(caller, self._store))
-        async with self._slots.taken_by(caller):
+        async with self._slots.held_by(caller):
             position = wanted.start
             try:
                 waiter = self._feeds.join(
-                    caller.account_id, wanted, hears_refusals=True, most_held=LOOK_SIZE
+                    caller.account_id, wanted, wants_refusals=True, max_held=LOOK_SIZE
                 )
                 try:
                     with self._keys.watched(caller.key_id, waiter.fail):
@@ -141,7 +141,7 @@ class FollowInbox:
             following.position = max(following.position, up_to)
             if waiter.has_removals:
                 waiter.watch_removals()
-                yield UpToHere(following.position, has_removals=True)
+                yield CursorReached(following.position, has_removals=True)
             if following.is_due:
                 yield following.up_to_here(self._feeds.read_up_to(waiter))
         yield following.up_to_here(START)
@@ -194,7 +194,7 @@ class FollowInbox:
     async def _event(self, waiter: Waiter, one: MessageRow | Refusal) -> Event | None:
         """Give what is told; nothing of a message that is gone, or has other contents."""
         if isinstance(one, Refusal):
-            return Refused(one)
+            return MailRefused(one)
         try:
             message = await self._loader.complete(one)
         except MessageNotFound:
@@ -202,8 +202,8 @@ class FollowInbox:
         wanted = waiter.wanted
         # Of one that could not be taken apart nothing is known: that it does not match is not said.
         if wanted.asks_content and message.content is not UNREADABLE:
-            return None if wanted.content_mismatches(message.content) else Arrived(message)
-        return Arrived(message)
+            return None if wanted.content_mismatches(message.content) else MessageArrived(message)
+        return MessageArrived(message)
 
 
 class _Following:
@@ -267,10 +267,10 @@ class _Following:
             self.position = one.summary.position
             self._due_at = self._clock.seconds() + self._heartbeat
 
-    def up_to_here(self, read_up_to: Position) -> UpToHere:
+    def up_to_here(self, read_up_to: Position) -> CursorReached:
         """Give the cursor to go on from; the next one is due later."""
         self._due_at = self._clock.seconds() + self._heartbeat
-        return UpToHere(max(self.position, read_up_to))
+        return CursorReached(max(self.position, read_up_to))
 
 
 def _in_order(
@@ -283,6 +283,6 @@ def _in_order(
 
 
 def _interrupted(failure: ShuttingDown | StoreUnavailable, position: Position) -> WaitInterrupted:
-    why = shown(failure)
+    why = public_failure(failure)
     problem = f"the stream was cut short: {why}"
     return WaitInterrupted(problem, format_cursor(position), why.reference)

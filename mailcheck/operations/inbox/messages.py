@@ -23,8 +23,8 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.messages import ListedMessage, MessageSummary, StoredMessage
 from mailcheck.core.recent import RecentlyUsed
-from mailcheck.operations.concurrency import SharedCalls, remove_all
-from mailcheck.operations.inbox.contents import Contents, MailBytes, MessageLoader
+from mailcheck.operations.concurrency import SingleFlight, delete_in_batches
+from mailcheck.operations.inbox.contents import MailBytes, MessageContents, MessageLoader
 from mailcheck.operations.shared_links import find_shared, share_not_found
 from mailcheck.ports.clocks import Now, TimeAndChance
 from mailcheck.ports.workers import Worker
@@ -63,7 +63,7 @@ class ReadInbox:
     def __init__(
         self,
         store: MailStore,
-        contents: Contents,
+        contents: MessageContents,
         loader: MessageLoader,
         mail_bytes: MailBytes,
         now: Now,
@@ -189,7 +189,7 @@ class ShowMessage:
         self._mail_bytes = mail_bytes
         self._worker = worker
         self._recent: RecentlyUsed[_Key, SafeHtml] = RecentlyUsed(RECENT_PAGES)
-        self._making: SharedCalls[_Key, SafeHtml, StoredMessage] = SharedCalls(self._make)
+        self._making: SingleFlight[_Key, SafeHtml, StoredMessage] = SingleFlight(self._make)
 
     async def html(self, message: StoredMessage, *, allows_remote: bool) -> SafeHtml:
         """Give the HTML of a message, safe to be shown in a sandboxed frame.
@@ -224,7 +224,7 @@ class ShowMessage:
         has_images = bool(message.content.attachments) and "cid:" in html.lower()
         make = partial(make_safe, html, allows_remote=key[1])
         if has_images:
-            async with self._mail_bytes.in_hand(message.summary) as raw:
+            async with self._mail_bytes.opened(message.summary) as raw:
                 safe = await self._worker.run(partial(make, raw), owner)
         else:
             safe = await self._worker.run(partial(make, b""), owner)
@@ -327,7 +327,7 @@ class DeleteMessages:
         up_to = newest if wanted.up_to is None else min(wanted.up_to, newest)
         wanted = replace(wanted, up_to=up_to)
         now = self._now()
-        deleted = await remove_all(
+        deleted = await delete_in_batches(
             lambda most: self._store.delete_matches(account_id, wanted, now, most), BATCH
         )
         self._tell(account_id)

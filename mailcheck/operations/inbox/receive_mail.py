@@ -45,7 +45,7 @@ from mailcheck.core.watches import ALERT_TAG
 from mailcheck.operations.accounts.authenticate import Authenticator
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
-from mailcheck.operations.inbox.feeds import HandOver
+from mailcheck.operations.inbox.feeds import MailHandoff
 from mailcheck.operations.reports.receive_reports import ReceiveReports
 from mailcheck.ports.clocks import Now, TimeAndChance
 from mailcheck.ports.cluster import Hit, Memory, RateCounters, WakeUps
@@ -184,7 +184,7 @@ class ReceiveMail:
         authenticator: Authenticator,
         wake_ups: WakeUps[AccountId],
         traffic: MailTraffic,
-        hand_over: HandOver,
+        hand_over: MailHandoff,
         tests: ReceiveForTests,
         reports: ReceiveReports,
         faults: RequestedFaults,
@@ -258,7 +258,7 @@ class ReceiveMail:
         )
         stored = self._store.deliver(delivery)
         if self._hand_over.expect(delivery):
-            self.traffic.hurry()
+            self.traffic.flush()
         return stored.addCallbacks(self._announce, self._look_again, callbackArgs=(delivery,))
 
     def record_refusal(
@@ -366,7 +366,7 @@ class ReceiveMail:
         recipients = delivery.envelope.recipients
         accounts = {one.account_id for one in recipients if one.is_inbox}
         if accounts:
-            self.traffic.note()
+            self.traffic.note_stored()
             self._hand_over.stored(delivery, positions)
         for account_id in accounts:
             self._wake_ups.publish(account_id)

@@ -51,7 +51,7 @@ here: send one to {address}</p>
 """
 
 
-class SendToOwn:
+class SendInternalMail:
     """Hands mail of the daemon's own to the receiver, for an inbox of its own."""
 
     def __init__(self, receiver: ReceiveMail, domain: str) -> None:
@@ -80,7 +80,7 @@ class SendSample:
     """Writes a mail with text, HTML, a link and a code, and hands it to the receiver."""
 
     def __init__(self, receiver: ReceiveMail, domain: str, time_and_chance: TimeAndChance) -> None:
-        self._own = SendToOwn(receiver, domain)
+        self._own = SendInternalMail(receiver, domain)
         self._domain = domain
         self._now = time_and_chance.now
         self._random_bytes = time_and_chance.random_bytes

@@ -23,10 +23,10 @@ from mailcheck.core.instants import BEGINNING, SECOND
 from mailcheck.core.instruments import SECONDS, Distribution, Tally
 from mailcheck.core.messages import ListedMessage, Refusal, StoredMessage
 from mailcheck.operations.inbox.contents import LARGE, UNREADABLE, MessageLoader
-from mailcheck.operations.inbox.explain_wait import Asked, ExplainWait, TimedOut
+from mailcheck.operations.inbox.explain_wait import ExplainWait, TimedOut, WaitRequest
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
-from mailcheck.operations.incidents import shown
-from mailcheck.operations.places import WaitSlots
+from mailcheck.operations.incidents import public_failure
+from mailcheck.operations.semaphores import WaitSlots
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow, Prefetch
@@ -37,21 +37,21 @@ GRACE = 2.0
 """Seconds beyond its end that a wait gives to a mail which must be taken apart to be judged."""
 
 
-class Gathered(Struct, frozen=True):
+class Messages(Struct, frozen=True):
     """All the messages that were waited for, oldest first; ``cursor`` is the last one's."""
 
     messages: tuple[ListedMessage, ...]
     cursor: Position
 
 
-class Quiet(Struct, frozen=True):
+class NoMessage(Struct, frozen=True):
     """No message that matches came; ``waited`` is in seconds, ``cursor`` up to where."""
 
     cursor: Position
     waited: float
 
 
-class Disturbed(Struct, frozen=True):
+class UnexpectedMessage(Struct, frozen=True):
     """A message came where none should have, or one was refused that may have matched.
 
     Exactly one of both is there; ``cursor`` is its position.
@@ -74,7 +74,7 @@ class _Watch:
     """
 
     waiter: Waiter
-    asked: Asked
+    asked: WaitRequest
     count: int
     position: Position
     refused_up_to: Position
@@ -147,7 +147,7 @@ class WaitForMessage:
 
     async def wait_for_many(
         self, caller: Caller, wanted: MessageFilter, timeout: float, count: int
-    ) -> Gathered | TimedOut:
+    ) -> Messages | TimedOut:
         """Give the oldest ``count`` messages that match, as soon as all of them are there.
 
         Where they are not in time, the cursor to go on from is the one that it began with.
@@ -161,31 +161,31 @@ class WaitForMessage:
             listed = tuple(
                 ListedMessage(message.summary, message.content.extracted) for message in watch.found
             )
-            return Gathered(listed, watch.position)
+            return Messages(listed, watch.position)
 
     async def wait_for_none(
         self, caller: Caller, wanted: MessageFilter, seconds: float
-    ) -> Quiet | Disturbed:
+    ) -> NoMessage | UnexpectedMessage:
         """Say that no message matches for so many seconds, or give the one that does.
 
         A refused mail that may have matched is one that came: what it said is not known,
         so it is judged by whom it was for. What counts, and what it raises, is as with
         `wait`; where it was interrupted nothing is said.
         """
-        async with self._begun(caller, wanted, seconds, hears_refusals=True) as watch:
+        async with self._begun(caller, wanted, seconds, wants_refusals=True) as watch:
             await self._run(watch)
             waited = self._waited(watch)
             if watch.is_unsettled:
                 raise _interrupted(_NotJudged(), watch.resume_at)
             if not watch.is_over:
                 self.outcomes.add("timed out")
-                return Quiet(watch.position, waited)
+                return NoMessage(watch.position, waited)
             self._count_arrival(watch)
             message = next(iter(watch.found), None)
             refusal = watch.refusal
             if message is None and refusal is not None:
-                return Disturbed(refusal.position, waited, None, refusal)
-            return Disturbed(watch.position, waited, message, None)
+                return UnexpectedMessage(refusal.position, waited, None, refusal)
+            return UnexpectedMessage(watch.position, waited, message, None)
 
     @asynccontextmanager
     async def _begun(
@@ -195,22 +195,22 @@ class WaitForMessage:
         timeout: float,
         count: int = 1,
         *,
-        hears_refusals: bool = False,
+        wants_refusals: bool = False,
     ) -> AsyncIterator[_Watch]:
         """Register a wait; it is forgotten when the block ends."""
         if wanted.search is not None:
             raise InvalidParameter(
                 "q", "q searches stored mail and is not for waits: send from, subject, tag or to"
             )
-        asked = Asked(wanted, self._now(), self._clock.seconds(), timeout, count)
+        asked = WaitRequest(wanted, self._now(), self._clock.seconds(), timeout, count)
         if asked.is_open:
             try:
                 wanted = replace(wanted, after=await position_of(caller, self._store))
             except StoreUnavailable as failure:
                 raise _interrupted(failure, None) from failure
-        async with self._slots.taken_by(caller):
+        async with self._slots.held_by(caller):
             try:
-                waiter = self._feeds.join(caller.account_id, wanted, hears_refusals=hears_refusals)
+                waiter = self._feeds.join(caller.account_id, wanted, wants_refusals=wants_refusals)
             except ShuttingDown as failure:
                 raise _interrupted(failure, wanted.after) from failure
             try:
@@ -259,7 +259,7 @@ class WaitForMessage:
                 if watch.resume_at is None and not watch.found:
                     watch.resume_at = last_position
                 break
-        if waiter.hears_refusals and not watch.is_over:
+        if waiter.wants_refusals and not watch.is_over:
             between = replace(waiter.wanted, after=watch.refused_up_to, up_to=watch.position)
             refusals = await self._store.recent_refusals(waiter.account_id, BEGINNING, 1, between)
             self._judge_refusals(watch, refusals)
@@ -342,7 +342,7 @@ def _has_content(watch: _Watch, message: StoredMessage) -> bool:
         return True
     if message.content is UNREADABLE:
         # Nothing is known of it: that it does not match is not said.
-        return watch.waiter.hears_refusals
+        return watch.waiter.wants_refusals
     return not wanted.content_mismatches(message.content)
 
 
@@ -352,5 +352,5 @@ def _interrupted(
     cursor = None if position is None else format_cursor(position)
     if isinstance(failure, _NotJudged):
         return WaitInterrupted(f"the wait was cut short: {failure}", cursor)
-    why = shown(failure)
+    why = public_failure(failure)
     return WaitInterrupted(f"the wait was cut short: {why}", cursor, why.reference)

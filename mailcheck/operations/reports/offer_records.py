@@ -20,15 +20,15 @@ from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt, propose_tls_rpt
 from mailcheck.checks.overlay import Change, Overlay
 from mailcheck.checks.receiver_reports.trust import Trust, judge_tls_request
 from mailcheck.core.receiver_reports import ReportPlaces
-from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import run_all
+from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.ports.resolver import Resolver
 
 DEADLINE = 5.0
 """Seconds for all questions: somebody waits for the page."""
 
 
-class Offered(Struct, frozen=True):
+class RecordOffer(Struct, frozen=True):
     """``is_asking``: reports come already. The records are to be published; none if unproven.
 
     ``own`` is the domain's, ``None`` where it names the address already; with ``agreement`` the
@@ -40,15 +40,15 @@ class Offered(Struct, frozen=True):
     agreement: RecordToPublish | None = None
 
 
-NOT_PROVEN = Offered()
-ASKING = Offered(is_asking=True)
+NOT_PROVEN = RecordOffer()
+ASKING = RecordOffer(is_asking=True)
 
 
 class OfferedRecords(Struct, frozen=True):
     """What to publish for the reports of each kind."""
 
-    dmarc: Offered
-    tls: Offered
+    dmarc: RecordOffer
+    tls: RecordOffer
 
 
 class OfferRecords:
@@ -65,15 +65,15 @@ class OfferRecords:
         )
         return OfferedRecords(dmarc, tls)
 
-    async def _offer_dmarc(self, domain: str, address: str) -> Offered:
-        inquiry = Inquiry.starting_now(self._resolver, self._clock, DEADLINE)
+    async def _offer_dmarc(self, domain: str, address: str) -> RecordOffer:
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, DEADLINE)
 
         def look(answers: Answers) -> tuple[DmarcVerdict, ReportOffer | None]:
             verdict = evaluate_dmarc(domain, answers, address)
             place = verdict.found_at or domain
             return verdict, offer_reports(place, address, verdict.walk, answers)
 
-        before, offer = await inquiry.ask(look)
+        before, offer = await evaluator.evaluate(look)
         if before.presence is Presence.UNDETERMINED or offer is None:
             return NOT_PROVEN
         if _is_sent(before, offer.uri):
@@ -84,13 +84,13 @@ class OfferRecords:
         def judge(answers: Answers) -> DmarcVerdict:
             return evaluate_dmarc(domain, Overlay(answers, changes))
 
-        is_proven = _is_sent(await inquiry.ask(judge), offer.uri)
-        return Offered(own=own, agreement=offer.agreement) if is_proven else NOT_PROVEN
+        is_proven = _is_sent(await evaluator.evaluate(judge), offer.uri)
+        return RecordOffer(own=own, agreement=offer.agreement) if is_proven else NOT_PROVEN
 
-    async def _offer_tls(self, domain: str, places: ReportPlaces) -> Offered:
-        inquiry = Inquiry.starting_now(self._resolver, self._clock, DEADLINE)
+    async def _offer_tls(self, domain: str, places: ReportPlaces) -> RecordOffer:
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, DEADLINE)
         uri = f"mailto:{places.tls}"
-        before = await inquiry.ask(partial(evaluate_tls_rpt, domain))
+        before = await evaluator.evaluate(partial(evaluate_tls_rpt, domain))
         asked = judge_tls_request(before, (uri, places.tls_url)).trust
         if asked is not Trust.DOUBTED:
             return NOT_PROVEN if asked is Trust.UNDETERMINED else ASKING
@@ -98,8 +98,8 @@ class OfferRecords:
         if own is None:
             return NOT_PROVEN
         overlay = partial(Overlay, changes=(Change(own),))
-        after = await inquiry.ask(lambda answers: evaluate_tls_rpt(domain, overlay(answers)))
-        return Offered(own=own) if uri in after.rua else NOT_PROVEN
+        after = await evaluator.evaluate(lambda answers: evaluate_tls_rpt(domain, overlay(answers)))
+        return RecordOffer(own=own) if uri in after.rua else NOT_PROVEN
 
 
 def _is_sent(verdict: DmarcVerdict, uri: str) -> bool:

@@ -17,9 +17,9 @@ from mailcheck.core.receiver_reports import (
     ReportPlaces,
     ReportSelection,
 )
-from mailcheck.operations.concurrency import remove_all
-from mailcheck.operations.reports.look_at_senders import LookAtSenders, ShownOverview
+from mailcheck.operations.concurrency import delete_in_batches
 from mailcheck.operations.reports.receive_reports import ReportAddresses
+from mailcheck.operations.reports.summarize_senders import ShownOverview, SummarizeSenders
 from mailcheck.ports.clocks import Now
 from mailcheck.store.domains.report_quotas import Tally
 from mailcheck.store.domains.report_store import (
@@ -67,13 +67,13 @@ class ShowReports:
         self,
         store: ReportStore,
         inboxes: MailStore,
-        look: LookAtSenders,
+        senders: SummarizeSenders,
         addresses: ReportAddresses,
         now: Now,
     ) -> None:
         self._store = store
         self._inboxes = inboxes
-        self._look = look
+        self._senders = senders
         self._addresses = addresses
         self._now = now
 
@@ -126,7 +126,7 @@ class ShowReports:
         ]
         policy = await self._store.policy(account_id, domain)
         span = ((page - 1) * limit, page * limit)
-        return await self._look.look(domain, told, policy, account_id, span)
+        return await self._senders.summarize(domain, told, policy, account_id, span)
 
     async def tls(
         self,
@@ -191,5 +191,5 @@ class DeleteReports:
             reports += removed.reports
             return removed.reports + removed.rows
 
-        await remove_all(remove, PIECE)
+        await delete_in_batches(remove, PIECE)
         return reports

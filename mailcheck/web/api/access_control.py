@@ -76,11 +76,11 @@ class AccessControl:
 
     async def remaining(self, caller: Caller) -> Allowed:
         """Say what a caller has left, for a request that does not count."""
-        return Allowed(await self._meter.look(key_subject(caller.key_id), caller.limits), caller)
+        return Allowed(await self._meter.peek(key_subject(caller.key_id), caller.limits), caller)
 
     async def anonymous_usage(self, request: Request) -> Usage:
         """Say what the client's address has left, for a request that needs no key."""
-        return await self._meter.look(self._address_subject(request), self._anonymous)
+        return await self._meter.peek(self._address_subject(request), self._anonymous)
 
     def _address_subject(self, request: Request) -> Key:
         client = counting_key(self._addresses.client_ip(request))

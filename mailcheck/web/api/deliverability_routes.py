@@ -29,8 +29,8 @@ from mailcheck.api.openapi.operations import Body, Link, Operation, Response, js
 from mailcheck.api.requests.checks import ListPage, WaitForTest
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.deliverability_tests import DeliverabilityResult
-from mailcheck.operations.concurrency import Turns
-from mailcheck.operations.deliverability.offered import DeliverabilityOperations
+from mailcheck.operations.concurrency import PacedQueue
+from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
 from mailcheck.operations.deliverability.preflight import Preflight
 from mailcheck.web.api.calls import Call, Route, not_found
 from mailcheck.web.site.errors import WAIT_TIMED_OUT
@@ -190,7 +190,7 @@ class DeliverabilityRoutes:
         operations: DeliverabilityOperations,
         preflight: Preflight,
         domain: str,
-        turns: Turns,
+        turns: PacedQueue,
     ) -> None:
         self._operations = operations
         self._preflight = preflight

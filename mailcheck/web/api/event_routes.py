@@ -17,7 +17,13 @@ from mailcheck.api.urls import PublicUrls
 from mailcheck.core.cursors import CURSOR_PATTERN, format_cursor
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.messages import ListedMessage, StoredMessage
-from mailcheck.operations.inbox.follow_inbox import HEARTBEAT, Arrived, Event, FollowInbox, Refused
+from mailcheck.operations.inbox.follow_inbox import (
+    HEARTBEAT,
+    Event,
+    FollowInbox,
+    MailRefused,
+    MessageArrived,
+)
 from mailcheck.web.api.calls import COMMON_ERRORS, Call, Route
 from mailcheck.web.site.event_streams import Stream, make_stream, write_event
 
@@ -79,9 +85,9 @@ class EventRoutes:
         return make_stream(events, first, write, self._clock, _write_ending)
 
     def _write(self, urls: PublicUrls, event: Event) -> bytes:
-        if isinstance(event, Refused):
+        if isinstance(event, MailRefused):
             return write_event("refused", render_refusal(event.refusal))
-        if isinstance(event, Arrived):
+        if isinstance(event, MessageArrived):
             return self._write_message(urls, event.message)
         return write_event(cursor=format_cursor(event.cursor))
 

@@ -7,7 +7,7 @@ from mailcheck.api.openapi.operations import Operation, Response, json_body
 from mailcheck.api.requests.inbox import KeyFault
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.errors import InvalidCredentials, KeyNotFound
-from mailcheck.operations.accounts.keep_accounts import KeepAccounts
+from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.site.replies import Reply, json_reply
 
@@ -38,7 +38,7 @@ KEY_FAULT_SET = Operation(
 class FaultRoutes:
     """``is_on``: mail meets them."""
 
-    def __init__(self, accounts: KeepAccounts, *, is_on: bool) -> None:
+    def __init__(self, accounts: ManageAccounts, *, is_on: bool) -> None:
         self._accounts = accounts
         self._is_on = is_on
 

@@ -54,11 +54,11 @@ from mailcheck.core.addresses import MAX_TAG, explain_bad_tag
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.messages import StoredMessage
-from mailcheck.operations.concurrency import SharedCalls, Turns
+from mailcheck.operations.concurrency import PacedQueue, SingleFlight
 from mailcheck.operations.inbox import explain_wait
+from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.contents import LARGE
-from mailcheck.operations.inbox.offered import InboxOperations
-from mailcheck.operations.inbox.wait_for_message import Quiet
+from mailcheck.operations.inbox.wait_for_message import NoMessage as NoneArrived
 from mailcheck.web.api.calls import COMMON_ERRORS, DOWNLOAD, Call, Route, not_found
 from mailcheck.web.site.errors import UNEXPECTED_MESSAGE, WAIT_TIMED_OUT
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
@@ -340,7 +340,7 @@ class InboxRoutes:
         retention: int,
         random_bytes: RandomBytes,
         mail_server: str,
-        turns: Turns,
+        turns: PacedQueue,
     ) -> None:
         self._read = operations.read
         self._wait = operations.wait
@@ -354,8 +354,8 @@ class InboxRoutes:
         self._random_bytes = random_bytes
         self._mail_server = mail_server
         self._turns = turns
-        self._rendering: SharedCalls[_LargeMessage, Reply] = SharedCalls(
-            self._render_large, ends_unwanted=True
+        self._rendering: SingleFlight[_LargeMessage, Reply] = SingleFlight(
+            self._render_large, cancels_unwanted=True
         )
         self._rendered: WeakKeyDictionary[StoredMessage, tuple[_RenderedFor, Reply]] = (
             WeakKeyDictionary()
@@ -424,7 +424,7 @@ class InboxRoutes:
         """GET /inbox/wait/none."""
         request = call.request
         outcome = await self._wait.wait_for_none(call.caller, request.wanted, request.seconds)
-        if isinstance(outcome, Quiet):
+        if isinstance(outcome, NoneArrived):
             return json_reply(render_no_message(outcome))
         return await large_json_reply(
             render_unexpected_message(outcome, call.urls), self._turns, status=UNEXPECTED_MESSAGE

@@ -19,8 +19,8 @@ from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.receiver_reports import ReportId
-from mailcheck.operations.places import CheckTurns
-from mailcheck.operations.reports.offered import ReportOperations
+from mailcheck.operations.reports.all_operations import ReportOperations
+from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.api.calls import Call, Route, not_found
 from mailcheck.web.site.replies import Reply, json_reply
 
@@ -87,7 +87,7 @@ REPORTS_DELETE = Operation(
 class ReportRoutes:
     """Parameters in, operation, shape out; no rule of its own."""
 
-    def __init__(self, operations: ReportOperations, turns: CheckTurns) -> None:
+    def __init__(self, operations: ReportOperations, turns: CheckSlots) -> None:
         self._reports = operations.show
         self._delete = operations.delete
         self._turns = turns

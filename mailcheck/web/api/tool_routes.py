@@ -43,7 +43,7 @@ from mailcheck.operations.domains.check_mx import CheckMx
 from mailcheck.operations.domains.compute_reputation import ComputeReputation, ReputationQuery
 from mailcheck.operations.domains.describe_domain import DescribeDomain
 from mailcheck.operations.domains.zone_health import ListBudgets, ZoneHealthCheck
-from mailcheck.operations.places import CheckTurns
+from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.site.errors import UNDETERMINED
 from mailcheck.web.site.replies import Reply, json_reply
@@ -146,7 +146,7 @@ class ToolRoutes:
     def __init__(
         self,
         tools: DomainTools,
-        turns: CheckTurns,
+        turns: CheckSlots,
         *,
         allow_special_use: bool,
         allow_private: bool,
@@ -207,7 +207,7 @@ class ToolRoutes:
     async def blacklists(self, _: Call[NoParameters]) -> Reply:
         """GET /tools/blacklists, with what the first test found: checks wait for it, too."""
         tools = self._tools
-        await tools.health.when_known()
+        await tools.health.wait_for_first_test()
         catalogue, budgets = tools.blocklists.catalogue, tools.budgets
         asked_today = await budgets.asked_today(catalogue.blocklists)
         return json_reply(render_catalogue(catalogue, tools.health, budgets, asked_today))

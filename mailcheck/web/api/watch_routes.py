@@ -36,8 +36,8 @@ from mailcheck.api.requests.checks import (
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.watches import MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
 from mailcheck.core.webhooks import MOST_WEBHOOKS
-from mailcheck.operations.domains.watches.manage_watches import KeepWatches
-from mailcheck.operations.places import CheckTurns
+from mailcheck.operations.domains.watches.manage_watches import ManageWatches
+from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.api.calls import DOWNLOAD, Call, Route, not_found
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
@@ -179,7 +179,7 @@ ALERT_ACKNOWLEDGE = Operation(
 class WatchRoutes:
     """Bodies in, operation, shape out; no rule of its own."""
 
-    def __init__(self, watches: KeepWatches, turns: CheckTurns) -> None:
+    def __init__(self, watches: ManageWatches, turns: CheckSlots) -> None:
         self._watches = watches
         self._turns = turns
 

@@ -22,7 +22,7 @@ from mailcheck.api.openapi.operations import Link, Operation, Response, json_bod
 from mailcheck.api.requests.inbox import NewWebhook, WebhookReplay
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS
-from mailcheck.operations.inbox.webhooks import KeepWebhooks
+from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.web.api.calls import Call, Route, not_found
 from mailcheck.web.site.replies import Reply, json_reply
 
@@ -154,7 +154,7 @@ WEBHOOK_RESUME = Operation(
 class WebhookRoutes:
     """Bodies in, operation, shape out; no rule of its own."""
 
-    def __init__(self, webhooks: KeepWebhooks) -> None:
+    def __init__(self, webhooks: ManageWebhooks) -> None:
         self._webhooks = webhooks
 
     def routes(self) -> list[Route[Any]]:

@@ -12,7 +12,7 @@ from mailcheck.api.mcp.deliverability import (
 )
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.instants import SECOND
-from mailcheck.operations.deliverability.offered import DeliverabilityOperations
+from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
 from mailcheck.ports.clocks import Now
 from mailcheck.web.mcp.inbox_tools import ANSWERED_BY
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text

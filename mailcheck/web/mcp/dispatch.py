@@ -26,7 +26,7 @@ from mailcheck.core.errors import (
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import Instant
 from mailcheck.core.version import installed_version
-from mailcheck.operations.incidents import shown
+from mailcheck.operations.incidents import public_failure
 from mailcheck.web.mcp.json_rpc import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -80,7 +80,7 @@ def explain_failure(failure: ExpectedFailure) -> str:
 
     :raises RpcError: it is the client's to deal with.
     """
-    failure = shown(failure)
+    failure = public_failure(failure)
     for kind, explain in TOOL_FAILURES.items():
         if isinstance(failure, kind):
             return explain(failure)
@@ -91,7 +91,7 @@ def refuse(failure: ExpectedFailure) -> RpcError:
     """Turn a failure into the refusal of a request; one in no table is our own mistake."""
     if not isinstance(failure, HTTP_FAILURES):
         raise failure
-    failure = shown(failure)
+    failure = public_failure(failure)
     status = status_of(failure)
     retry_after = failure.retry_after if isinstance(failure, LimitExceeded) else None
     if status == SERVICE_UNAVAILABLE:

@@ -28,11 +28,11 @@ from mailcheck.core.domain_names import (
     parse_domain,
     parse_host_address,
 )
-from mailcheck.operations.ask import DEADLINE
+from mailcheck.operations.dns_evaluation import DEADLINE
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
-from mailcheck.operations.domains.watches.manage_watches import KeepWatches
-from mailcheck.operations.places import CheckTurns
+from mailcheck.operations.domains.watches.manage_watches import ManageWatches
 from mailcheck.operations.reports.show_reports import ShowReports
+from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.api.tool_routes import DomainTools
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
 
@@ -83,7 +83,7 @@ class AgentDomainTools:
     def __init__(
         self,
         operations: DomainTools,
-        turns: CheckTurns,
+        turns: CheckSlots,
         *,
         allow_special_use: bool,
         allow_private: bool,
@@ -165,7 +165,7 @@ REPORTS_DURATION = 10.0
 class ReportTools:
     """Arguments in, operation, shape and text out; no rule of its own."""
 
-    def __init__(self, reports: ShowReports, turns: CheckTurns) -> None:
+    def __init__(self, reports: ShowReports, turns: CheckSlots) -> None:
         self._reports = reports
         self._turns = turns
 
@@ -202,7 +202,7 @@ class ReportTools:
 class WatchTools:
     """Arguments in, operation, shape and text out; no rule of its own."""
 
-    def __init__(self, watches: KeepWatches) -> None:
+    def __init__(self, watches: ManageWatches) -> None:
         self._watches = watches
 
     def tools(self) -> list[Tool[Any]]:

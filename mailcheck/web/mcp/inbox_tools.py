@@ -35,11 +35,11 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import MessageId, new_short_id
 from mailcheck.core.instants import SECOND
 from mailcheck.core.messages import StoredMessage
-from mailcheck.operations.concurrency import SharedCalls, run_all
+from mailcheck.operations.concurrency import SingleFlight, run_all
+from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.check_message import AUTHENTICATION_DEADLINE
 from mailcheck.operations.inbox.explain_wait import TimedOut
-from mailcheck.operations.inbox.offered import InboxOperations
-from mailcheck.operations.inbox.wait_for_message import Quiet
+from mailcheck.operations.inbox.wait_for_message import NoMessage
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.workers import Worker
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
@@ -51,7 +51,7 @@ class MessageViews:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._views: WeakKeyDictionary[StoredMessage, MessageView] = WeakKeyDictionary()
-        self._making: SharedCalls[StoredMessage, MessageView] = SharedCalls(self._make)
+        self._making: SingleFlight[StoredMessage, MessageView] = SingleFlight(self._make)
 
     async def of(self, message: StoredMessage) -> MessageView:
         """Give the view of a message."""
@@ -257,7 +257,7 @@ class InboxTools:
     ) -> ToolResult:
         call.announce(timeout, "seeing that no matching message comes")
         outcome = await self._wait.wait_for_none(call.caller, wanted, timeout)
-        if isinstance(outcome, Quiet):
+        if isinstance(outcome, NoMessage):
             return ToolResult(
                 render_none_result(outcome, call.fence), [describe_no_message(outcome)]
             )

@@ -22,8 +22,8 @@ from twisted.web.server import Request
 from mailcheck.api.errors import Error
 from mailcheck.api.shapes import Shape, dump_json, dump_json_in_chunks
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded, WaitInterrupted
-from mailcheck.operations.concurrency import Turns
-from mailcheck.operations.incidents import shown
+from mailcheck.operations.concurrency import PacedQueue
+from mailcheck.operations.incidents import public_failure
 from mailcheck.web.site.errors import (
     BUFFERS_FULL,
     INTERNAL_SERVER_ERROR,
@@ -79,7 +79,7 @@ def json_reply(value: object, status: int = 200, headers: Mapping[str, str] | No
 
 
 async def large_json_reply(
-    shape: Shape, turns: Turns, *, status: int = 200, headers: Mapping[str, str] | None = None
+    shape: Shape, turns: PacedQueue, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Reply:
     """Make a JSON response of a shape whose texts may be long: piece by piece, in turns."""
     body = await dump_json_in_chunks(shape, turns.wait)
@@ -94,7 +94,7 @@ def error_reply(status: int, error: str, headers: Mapping[str, str] | None = Non
 def reply_to_failure(failure: ExpectedFailure) -> Reply:
     """Render an expected failure; one that is missing in the table is our own mistake."""
     status = status_of(failure)
-    failure = shown(failure)
+    failure = public_failure(failure)
     body = {"error": str(failure)}
     headers: dict[str, str] = {}
     if isinstance(failure, LimitExceeded):

@@ -8,7 +8,7 @@ from html import unescape
 
 import pytest
 
-from mailcheck.operations.accounts.keep_accounts import MAX_KEYS
+from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
 from tests.house import House, run
 from tests.web.dashboard.browser import Browser
 

@@ -42,7 +42,7 @@ from mailcheck.core.watches import (
 )
 from mailcheck.core.webhooks import ALERT_TO, MAILTO, Webhook, address_of, parse_alert_receiver
 from mailcheck.operations.concurrency import run_all
-from mailcheck.operations.domains.watches.run import RunWatches
+from mailcheck.operations.domains.watches.run_watches import RunWatches
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.cluster import WakeUps
 from mailcheck.ports.probes import ReceiverRules
@@ -122,7 +122,7 @@ SHOWN_ALERTS = 100
 """Of a watch, or of an account, that are listed."""
 
 
-class ShownWatch(Struct, frozen=True):
+class WatchDetails(Struct, frozen=True):
     """A watch with its alerts, those that are open first, and who is told of them."""
 
     watch: Watch
@@ -130,14 +130,14 @@ class ShownWatch(Struct, frozen=True):
     receivers: list[Webhook]
 
 
-class KeptWatch(Struct, frozen=True):
+class SavedWatch(Struct, frozen=True):
     """A watch as its owner wants it, and those who are told of its alerts for the first time."""
 
     watch: Watch
     new_receivers: tuple[Webhook, ...] = ()
 
 
-class KeepWatches:
+class ManageWatches:
     """The operations of the owner; whoever runs watches is told by ``hint`` that one is due."""
 
     def __init__(
@@ -162,7 +162,7 @@ class KeepWatches:
 
     async def create(
         self, account_id: AccountId, target: str, settings: WatchSettings
-    ) -> KeptWatch:
+    ) -> SavedWatch:
         """Watch a domain or an address; the first run is as soon as there is time.
 
         :raises InvalidParameter: it is none, or something of the settings can't be.
@@ -176,16 +176,16 @@ class KeepWatches:
 
     async def create_many(
         self, account_id: AccountId, wanted: Sequence[tuple[str, WatchSettings]]
-    ) -> list[KeptWatch | ExpectedFailure]:
+    ) -> list[SavedWatch | ExpectedFailure]:
         """Watch many; gives for each the watch, or why there is none."""
 
-        async def add(target: str, settings: WatchSettings) -> KeptWatch | ExpectedFailure:
+        async def add(target: str, settings: WatchSettings) -> SavedWatch | ExpectedFailure:
             try:
                 return await self._add(account_id, target, settings)
             except ExpectedFailure as failure:
                 return failure
 
-        outcomes: list[KeptWatch | ExpectedFailure] = await run_all(*(add(*one) for one in wanted))
+        outcomes: list[SavedWatch | ExpectedFailure] = await run_all(*(add(*one) for one in wanted))
         self._hint()
         return outcomes
 
@@ -197,7 +197,7 @@ class KeepWatches:
         """List what is wrong now and was not when it was first watched, the newest first."""
         return await self._store.open_alerts(account_id, SHOWN_ALERTS)
 
-    async def show(self, account_id: AccountId, watch_id: str) -> ShownWatch:
+    async def show(self, account_id: AccountId, watch_id: str) -> WatchDetails:
         """Give a watch with its alerts.
 
         :raises WatchNotFound: the account has none of this id.
@@ -205,14 +205,14 @@ class KeepWatches:
         watch = _found(await self._store.find(account_id, WatchId(watch_id)))
         alerts = await self._store.alerts(account_id, watch.id, SHOWN_ALERTS)
         receivers = await self._receivers.of(account_id, watch.settings.alert_to)
-        return ShownWatch(watch, alerts, receivers)
+        return WatchDetails(watch, alerts, receivers)
 
     async def change(
         self,
         account_id: AccountId,
         watch_id: str,
         choose: Callable[[WatchSettings], WatchSettings],
-    ) -> KeptWatch:
+    ) -> SavedWatch:
         """Choose other settings.
 
         :raises WatchNotFound: the account has none of this id.
@@ -225,7 +225,7 @@ class KeepWatches:
         changed = _found(
             await self._store.change(account_id, watch.id, settings, next_run_at, receivers)
         )
-        return KeptWatch(changed, await self._receivers.made_of(account_id, receivers))
+        return SavedWatch(changed, await self._receivers.made_of(account_id, receivers))
 
     async def delete(self, account_id: AccountId, watch_id: str) -> None:
         """Delete a watch, with its history.
@@ -236,7 +236,7 @@ class KeepWatches:
             raise _missing()
         self._receivers.note_change()
 
-    async def run(self, account_id: AccountId, watch_id: str) -> ShownWatch:
+    async def run(self, account_id: AccountId, watch_id: str) -> WatchDetails:
         """Run a watch now, as if it were due; when it is run next stays as it is.
 
         :raises WatchNotFound: the account has none of this id.
@@ -271,7 +271,7 @@ class KeepWatches:
             raise AlertNotFound("this watch has no such alert: never opened, or forgotten")
         return alert
 
-    async def _add(self, account_id: AccountId, target: str, settings: WatchSettings) -> KeptWatch:
+    async def _add(self, account_id: AccountId, target: str, settings: WatchSettings) -> SavedWatch:
         query = parse_blocklist_query(
             target,
             name="target",
@@ -292,7 +292,7 @@ class KeepWatches:
         )
         added = await self._store.add(watch, receivers)
         new = await self._receivers.made_of(account_id, receivers) if receivers else ()
-        return KeptWatch(added, new)
+        return SavedWatch(added, new)
 
     async def _ready(
         self, account_id: AccountId, kind: WatchKind, settings: WatchSettings

@@ -7,8 +7,8 @@ from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.webhooks import LONGEST_URL
 from mailcheck.operations.accounts.authenticate import CheckBudget
-from mailcheck.operations.accounts.keep_accounts import MAX_KEY_NAME, OwnKeys
-from mailcheck.operations.inbox.webhooks import KeepWebhooks
+from mailcheck.operations.accounts.manage_accounts import MAX_KEY_NAME, OwnKeys
+from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.web.dashboard.accounts.webhook_pages import EMPTY_FORM, WebhookForm
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_snippets
@@ -25,7 +25,7 @@ class KeyPages(Struct, frozen=True):
     """
 
     _keys: OwnKeys
-    _webhooks: KeepWebhooks
+    _webhooks: ManageWebhooks
     _checks: CheckBudget
     _renderer: Renderer
     _submission: str
@@ -64,7 +64,7 @@ class KeyPages(Struct, frozen=True):
             "keys.html",
             status=200 if failed is None else status_of(failed),
             keys=await self._keys.valid(visit.account),
-            checks=await self._checks.look(visit.account.id),
+            checks=await self._checks.peek(visit.account.id),
             name=name,
             longest=MAX_KEY_NAME,
             largest_every=LARGEST_EVERY,

@@ -7,7 +7,7 @@ from msgspec import Struct
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.filters import MessageFilter
-from mailcheck.operations.accounts.keep_accounts import OwnKeys
+from mailcheck.operations.accounts.manage_accounts import OwnKeys
 from mailcheck.operations.accounts.register import (
     INVITATION_DAYS,
     Invitations,

@@ -10,7 +10,7 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.webhooks import Webhook
 from mailcheck.operations.accounts.authenticate import CheckBudget
-from mailcheck.operations.inbox.webhooks import KeepWebhooks
+from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
@@ -37,7 +37,7 @@ class WebhookPages(Struct, frozen=True):
     :param show: gives that page.
     """
 
-    _webhooks: KeepWebhooks
+    _webhooks: ManageWebhooks
     _budget: CheckBudget
     _renderer: Renderer
     _show: Callable[[Visit, WebhookForm], Awaitable[Reply]]

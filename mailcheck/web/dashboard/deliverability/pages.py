@@ -9,8 +9,8 @@ from mailcheck.api.deliverability.tests import address_of
 from mailcheck.api.requests.fields import INTEGER
 from mailcheck.core.identifiers import MessageId
 from mailcheck.operations.accounts.authenticate import CheckBudget
+from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
 from mailcheck.operations.deliverability.check_progress import PARTS, CheckProgress
-from mailcheck.operations.deliverability.offered import DeliverabilityOperations
 from mailcheck.web.dashboard.deliverability.history import find_history
 from mailcheck.web.dashboard.deliverability.report_mail import ReportMail
 from mailcheck.web.dashboard.deliverability.report_pages import view_result

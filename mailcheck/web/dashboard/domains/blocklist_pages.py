@@ -18,7 +18,7 @@ from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
-from mailcheck.operations.places import CheckTurns
+from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.dashboard.domains.view import NameRules
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
@@ -92,7 +92,7 @@ class BlocklistPages(Struct, frozen=True):
 
     _blocklists: CheckBlocklists
     _budget: CheckBudget
-    _turns: CheckTurns
+    _turns: CheckSlots
     _renderer: Renderer
     _rules: NameRules
 

@@ -19,7 +19,7 @@ from mailcheck.operations.domains.compute_reputation import (
     Reputation,
 )
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
-from mailcheck.operations.places import CheckTurns
+from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.dashboard.domains.view import (
     HOST_PROBLEMS,
     WORDS,
@@ -129,7 +129,7 @@ class DomainPages(Struct, frozen=True):
     _describe: DescribeDomain
     _offer: Offer
     _budget: CheckBudget
-    _turns: CheckTurns
+    _turns: CheckSlots
     _renderer: Renderer
     _rules: NameRules
 

@@ -18,9 +18,9 @@ from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.receiver_reports import ReportId, ReportKind, ReportSelection
 from mailcheck.operations.accounts.authenticate import CheckBudget
-from mailcheck.operations.places import CheckTurns
-from mailcheck.operations.reports.offer_records import Offered
-from mailcheck.operations.reports.offered import ReportOperations
+from mailcheck.operations.reports.all_operations import ReportOperations
+from mailcheck.operations.reports.offer_records import RecordOffer
+from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
@@ -39,7 +39,7 @@ class ReportsPages(Struct, frozen=True):
 
     _reports: ReportOperations
     _budget: CheckBudget
-    _turns: CheckTurns
+    _turns: CheckSlots
     _renderer: Renderer
 
     def pages(self) -> list[Page]:
@@ -114,7 +114,7 @@ class ReportsPages(Struct, frozen=True):
         return redirect(visit, "/reports", done="reports-deleted")
 
 
-def _shown(offered: Offered) -> Mapping[str, Any]:
+def _shown(offered: RecordOffer) -> Mapping[str, Any]:
     records = {"own": offered.own, "agreement": offered.agreement}
     shown = {name: one and as_json(render_record(one)) for name, one in records.items()}
     return {"is_asking": offered.is_asking, **shown}

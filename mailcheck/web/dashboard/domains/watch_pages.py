@@ -22,8 +22,8 @@ from mailcheck.core.watches import (
 )
 from mailcheck.core.webhooks import address_of
 from mailcheck.operations.accounts.authenticate import CheckBudget
-from mailcheck.operations.domains.watches.manage_watches import KeepWatches, KeptWatch
-from mailcheck.operations.places import CheckTurns
+from mailcheck.operations.domains.watches.manage_watches import ManageWatches, SavedWatch
+from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
@@ -139,9 +139,9 @@ EMPTY_FORM: Mapping[str, str] = {
 class WatchPages(Struct, frozen=True):
     """The list of watches with its form, and the page of each."""
 
-    _watches: KeepWatches
+    _watches: ManageWatches
     _budget: CheckBudget
-    _turns: CheckTurns
+    _turns: CheckSlots
     _renderer: Renderer
 
     def pages(self) -> list[Page]:
@@ -197,7 +197,7 @@ class WatchPages(Struct, frozen=True):
             return await self.show(visit, " ".join(named), failure)
         return self._kept(visit, changed, "receivers-chosen")
 
-    def _kept(self, visit: Visit, kept: KeptWatch, done: str) -> Reply:
+    def _kept(self, visit: Visit, kept: SavedWatch, done: str) -> Reply:
         place = f"/watches/{kept.watch.id}"
         signing = [one for one in kept.new_receivers if not one.is_mail]
         if not signing:

@@ -11,7 +11,7 @@ from mailcheck.checks.mail_checks import Compatibility, MailChecks, MailLink, Su
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import MessageId
 from mailcheck.operations.deliverability.manage_tests import ManageTests
-from mailcheck.operations.inbox.offered import InboxOperations
+from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply

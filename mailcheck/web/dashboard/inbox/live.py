@@ -15,10 +15,10 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import KeyId
 from mailcheck.core.messages import ListedMessage
 from mailcheck.operations.inbox.follow_inbox import (
-    Arrived,
     Event,
     FollowInbox,
-    Refused,
+    MailRefused,
+    MessageArrived,
 )
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
@@ -77,10 +77,10 @@ class LivePages(Struct, frozen=True):
         return make_stream(events, first, partial(self._write, visit), self._clock, _write_problem)
 
     def _write(self, visit: Visit, event: Event) -> bytes:
-        if isinstance(event, Refused):
+        if isinstance(event, MailRefused):
             return write_event("refused", render_refusal(event.refusal))
         cursor = format_cursor(event.cursor)
-        if not isinstance(event, Arrived):
+        if not isinstance(event, MessageArrived):
             return write_event("removed" if event.has_removals else "", {}, cursor)
         # The row of a list, and what is told of a mail where the list is not looked at.
         summary, extracted = event.message.summary, event.message.content.extracted

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from mailcheck.api.inbox.messages import render_message
 from mailcheck.checks.content.bodies import Attachment
-from mailcheck.operations.concurrency import Turns
+from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.inbox.check_message import AuthenticateMessage
 from mailcheck.operations.inbox.messages import ShareMessage, ShowMessage
 from mailcheck.web.dashboard.application import prefers_html
@@ -31,7 +31,7 @@ class SharePages(Struct, frozen=True):
     _authenticate: AuthenticateMessage
     _show: ShowMessage
     _renderer: Renderer
-    _turns: Turns
+    _turns: PacedQueue
 
     def pages(self) -> list[Page]:
         """List the pages."""

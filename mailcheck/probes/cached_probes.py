@@ -9,8 +9,8 @@ from twisted.internet.task import deferLater
 
 from mailcheck.core.instants import SECOND, instant_of
 from mailcheck.core.recent import Recent
-from mailcheck.operations.concurrency import SharedCalls
-from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.cached_values import CachedValues
+from mailcheck.operations.concurrency import SingleFlight
 
 Value = TypeVar("Value")
 
@@ -31,7 +31,7 @@ MAX_OWN = 10_000
 """Maximum number of remembered results that are not for other daemons."""
 
 
-class SharedProbes(Generic[Value]):
+class CachedProbes(Generic[Value]):
     """Runs probes by key, one at a time for each key over all daemons.
 
     :param run: does the work; it ends by itself, within its own deadline.
@@ -44,7 +44,7 @@ class SharedProbes(Generic[Value]):
     def __init__(
         self,
         clock: IReactorTime,
-        kept: KeptValues[Value],
+        cache: CachedValues[Value],
         run: Callable[[str], Coroutine[Deferred[Any], Any, Value]],
         *,
         freshness: int,
@@ -56,13 +56,13 @@ class SharedProbes(Generic[Value]):
         self._clock = clock
         self._freshness = freshness
         self._at_once = at_once
-        self._kept = kept
-        self._for_waiting = kept.beside("told")
+        self._cache = cache
+        self._for_waiting = cache.variant("told")
         self._run = run
         self._is_kept = is_kept
         self._is_for_all = is_for_all
         self._when_busy = when_busy
-        self._calls = SharedCalls(self._find)
+        self._calls = SingleFlight(self._find)
         self._own: Recent[str, Value] = Recent(MAX_OWN, freshness)
         self._under_way = 0
 
@@ -70,17 +70,17 @@ class SharedProbes(Generic[Value]):
         """Give the result: remembered, of the probe under way, or of a new one."""
         return self._calls.call(key)
 
-    async def remembered(self, key: str) -> Value | None:
+    async def cached(self, key: str) -> Value | None:
         """Give what is remembered."""
         own = self._own.get(key, instant_of(self._clock.seconds()))
-        return await self._kept.recall(key) if own is None else own
+        return await self._cache.get(key) if own is None else own
 
     def stop(self) -> None:
         """Cancel all that is under way."""
         self._calls.stop()
 
     async def _find(self, key: str) -> Value:
-        found = await self.remembered(key)
+        found = await self.cached(key)
         if found is not None:
             return found
         if self._under_way >= self._at_once:
@@ -93,8 +93,8 @@ class SharedProbes(Generic[Value]):
 
     async def _find_out(self, key: str) -> Value:
         gives_up_at = self._clock.seconds() + PATIENCE
-        look = self._kept.recall
-        while not await self._kept.claim(key, LONGEST):
+        look = self._cache.get
+        while not await self._cache.acquire(key, LONGEST):
             if self._clock.seconds() >= gives_up_at:
                 return self._when_busy(key)
             await deferLater(self._clock, LOOK)
@@ -111,18 +111,18 @@ class SharedProbes(Generic[Value]):
             await self._note(key, result)
             return result
         finally:
-            await self._kept.give_up(key)
+            await self._cache.release(key)
 
     async def _note(self, key: str, result: Value) -> None:
         is_kept, is_for_all = self._is_kept(result), self._is_for_all(result)
         if is_kept and is_for_all:
-            await self._kept.keep(key, result, self._freshness)
+            await self._cache.put(key, result, self._freshness)
         elif is_for_all:
-            await self._for_waiting.keep(key, result, TOLD)
+            await self._for_waiting.put(key, result, TOLD)
         elif is_kept:
             self._own.put(key, result, instant_of(self._clock.seconds()))
 
     async def _told(self, key: str) -> Value | None:
         """Give what another daemon has just found out."""
-        found = await self._kept.recall(key)
-        return await self._for_waiting.recall(key) if found is None else found
+        found = await self._cache.get(key)
+        return await self._for_waiting.get(key) if found is None else found

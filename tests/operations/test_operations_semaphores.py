@@ -9,24 +9,24 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
-from mailcheck.operations.places import NoPlace, Places
+from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from tests.house import result_of
 
 
 class Room:
     """Places, and who has one."""
 
-    def __init__(self, *, at_once: int = 2, of_one: int = 2, waiting: int = 10) -> None:
+    def __init__(self, *, limit: int = 2, per_owner: int = 2, max_waiting: int = 10) -> None:
         self.clock = Clock()
-        self.places: Places[str] = Places(
-            self.clock, at_once=at_once, of_one=of_one, waiting=waiting
+        self.semaphore: FairSemaphore[str] = FairSemaphore(
+            self.clock, limit=limit, per_owner=per_owner, max_waiting=max_waiting
         )
         self.inside: list[str] = []
         self.turned_away: list[str] = []
 
     def come(self, owner: str, patience: float = 1.0) -> Deferred[None]:
         """Ask for a place."""
-        taking = Deferred.fromCoroutine(self.places.take(owner, patience))
+        taking = Deferred.fromCoroutine(self.semaphore.acquire(owner, patience))
         return taking.addCallbacks(
             lambda _: self.inside.append(owner), self._turn_away, errbackArgs=(owner,)
         )
@@ -34,10 +34,10 @@ class Room:
     def go(self, owner: str) -> None:
         """Give a place back."""
         self.inside.remove(owner)
-        self.places.give_back(owner)
+        self.semaphore.release(owner)
 
     def _turn_away(self, failure: Failure, owner: str) -> None:
-        failure.trap(NoPlace, CancelledError)
+        failure.trap(NoPermit, CancelledError)
         self.turned_away.append(owner)
 
 
@@ -58,7 +58,7 @@ def test_the_first_who_waits_is_the_next() -> None:
 
 def test_who_has_his_share_is_passed_by() -> None:
     """Who has as many places as one may have waits, and holds up nobody behind him."""
-    room = Room(at_once=3, of_one=2)
+    room = Room(limit=3, per_owner=2)
     for owner in "aaab":
         room.come(owner)
     assert room.inside == ["a", "a", "b"]
@@ -71,7 +71,7 @@ def test_who_has_his_share_is_passed_by() -> None:
 
 def test_patience_ends() -> None:
     """Who waits for longer than he wants gets none, and takes none later."""
-    room = Room(at_once=1)
+    room = Room(limit=1)
     room.come("a")
     room.come("b", patience=1.0)
     room.come("c", patience=3.0)
@@ -84,7 +84,7 @@ def test_patience_ends() -> None:
 @pytest.mark.parametrize("patience", [0.0, -1.0])
 def test_without_patience(patience: float) -> None:
     """Who can't wait gets a free place or none."""
-    room = Room(at_once=1)
+    room = Room(limit=1)
     room.come("a", patience)
     room.come("b", patience)
     assert (room.inside, room.turned_away) == (["a"], ["b"])
@@ -92,7 +92,7 @@ def test_without_patience(patience: float) -> None:
 
 def test_few_wait() -> None:
     """Who comes when the queue is full is told at once."""
-    room = Room(at_once=1, waiting=1)
+    room = Room(limit=1, max_waiting=1)
     for owner in "abc":
         room.come(owner)
     assert (room.inside, room.turned_away) == (["a"], ["c"])
@@ -100,7 +100,7 @@ def test_few_wait() -> None:
 
 def test_owners_take_turns() -> None:
     """Who asks for fifty places waits behind nobody's one: owners take turns, not requests."""
-    room = Room(at_once=1, of_one=1, waiting=100)
+    room = Room(limit=1, per_owner=1, max_waiting=100)
     for owner in ["a"] * 50 + ["b"] * 3 + ["c"]:
         room.come(owner)
     served = []
@@ -113,7 +113,7 @@ def test_owners_take_turns() -> None:
 
 def test_who_waits_for_most_makes_room() -> None:
     """A queue that one owner has filled takes those of others: his newest are turned away."""
-    room = Room(at_once=1, waiting=4)
+    room = Room(limit=1, max_waiting=4)
     for owner in "aaaaa":
         room.come(owner)
     for owner in "bbb":
@@ -128,7 +128,7 @@ def test_who_waits_for_most_makes_room() -> None:
 
 def test_who_goes_while_he_waits() -> None:
     """A wait that is cancelled leaves the queue."""
-    room = Room(at_once=1)
+    room = Room(limit=1)
     room.come("a")
     room.come("b").cancel()
     room.come("c")
@@ -138,13 +138,13 @@ def test_who_goes_while_he_waits() -> None:
 
 def test_a_long_queue_of_those_who_are_done_at_once() -> None:
     """Hundreds who wait, and have nothing to do when their turn comes, get through in order."""
-    room = Room(at_once=1, waiting=500)
+    room = Room(limit=1, max_waiting=500)
     room.come("first")
     done: list[int] = []
 
     async def come_and_go(number: int) -> None:
-        await room.places.take("a", 1.0)
-        room.places.give_back("a")
+        await room.semaphore.acquire("a", 1.0)
+        room.semaphore.release("a")
         done.append(number)
 
     for number in range(500):
@@ -158,16 +158,16 @@ def test_a_long_queue_of_those_who_are_done_at_once() -> None:
 
 def test_who_is_told_why() -> None:
     """Who gets no place is told whether it is for his own share, and one is held for a block."""
-    places: Places[str] = Places(Clock(), at_once=2, of_one=1)
+    places: FairSemaphore[str] = FairSemaphore(Clock(), limit=2, per_owner=1)
 
     async def have() -> list[bool]:
         found = []
         async with places.held("a"):
             for owner in "ab":
-                with pytest.raises(NoPlace) as caught:
+                with pytest.raises(NoPermit) as caught:
                     async with places.held(owner), places.held("c"):
                         pass
-                found.append(caught.value.is_own_share)
+                found.append(caught.value.is_owner_limit)
         async with places.held("a"), places.held("b"):
             return found
 
@@ -177,7 +177,7 @@ def test_who_is_told_why() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=60))
 def test_bounds_hold_and_no_place_is_lost(steps: list[tuple[str, bool]]) -> None:
     """Whatever the order, no bound is passed, and nobody waits for a place that is free."""
-    room = Room(at_once=3, of_one=2, waiting=5)
+    room = Room(limit=3, per_owner=2, max_waiting=5)
     waiting: Counter[str] = Counter()
     for owner, is_coming in steps:
         if is_coming:

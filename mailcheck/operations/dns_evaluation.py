@@ -87,7 +87,7 @@ class QuestionBudget:
 
 
 @dataclass(slots=True)
-class Inquiry:
+class DnsEvaluator:
     """The questions of one request: what one evaluation has learned is known to the next.
 
     Records of a proposed ``zone`` are judged as if they were published.
@@ -102,22 +102,22 @@ class Inquiry:
     @classmethod
     def starting_now(
         cls, resolver: Resolver, clock: IReactorTime, seconds: float = DEADLINE
-    ) -> "Inquiry":
+    ) -> "DnsEvaluator":
         """Make the inquiry of a request that begins now."""
         return cls(resolver, clock, QuestionBudget.starting_now(clock, seconds))
 
-    def hurry(self, seconds: float) -> None:
+    def shorten_deadline(self, seconds: float) -> None:
         """Wait no longer than this for whatever is still to be asked."""
         self.budget.ends_at = min(self.budget.ends_at, self.clock.seconds() + seconds)
 
-    async def ask(self, evaluate: Callable[[Answers], Verdict]) -> Verdict:
+    async def evaluate(self, evaluate: Callable[[Answers], Verdict]) -> Verdict:
         """Ask until an evaluation knows enough, within the budget.
 
         Each has answers of its own while it asks: several may be under way.
         """
         answers = Answers(dict(self.answers.known), given_up=self.answers.given_up)
         try:
-            return await ask_until_known(
+            return await evaluate_with_dns(
                 self.resolver,
                 lambda known: evaluate(self._seen(known)),
                 clock=self.clock,
@@ -127,11 +127,11 @@ class Inquiry:
         finally:
             self.answers.known.update(answers.known)
 
-    async def ask_again(self, evaluate: Callable[[Answers], Verdict]) -> Verdict:
+    async def evaluate_again(self, evaluate: Callable[[Answers], Verdict]) -> Verdict:
         """Ask as `ask` does; at once where nothing is missing, as for most trials."""
         self.answers.missing.clear()
         verdict = evaluate(self._seen(self.answers))
-        return await self.ask(evaluate) if self.answers.missing else verdict
+        return await self.evaluate(evaluate) if self.answers.missing else verdict
 
     def records_at(self, name: str, rdtype: str) -> tuple[Rdata, ...]:
         """Return the records that are known at a place, also where only an alias was asked for."""
@@ -145,7 +145,7 @@ class Inquiry:
         return Overlay(answers, zone=self.zone) if self.zone else answers
 
 
-async def ask_until_known(
+async def evaluate_with_dns(
     resolver: Resolver,
     evaluate: Callable[[Answers], Verdict],
     *,

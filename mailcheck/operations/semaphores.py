@@ -20,24 +20,24 @@ from mailcheck.ports.cluster import HeldPlaces
 Owner = TypeVar("Owner")
 
 
-class NoPlace(Exception):
+class NoPermit(Exception):
     """No place was free in time, or too many wait for one already.
 
-    :param is_own_share: the owner has as many places as one may have.
+    :param is_owner_limit: the owner has as many places as one may have.
     """
 
-    def __init__(self, *, is_own_share: bool) -> None:
+    def __init__(self, *, is_owner_limit: bool) -> None:
         super().__init__()
-        self.is_own_share = is_own_share
+        self.is_owner_limit = is_owner_limit
 
 
-class Places(Generic[Owner]):
-    """Gives ``at_once`` places; those who wait take turns, owner by owner.
+class FairSemaphore(Generic[Owner]):
+    """Gives ``limit`` places; those who wait take turns, owner by owner.
 
     Each owner's own are served in the order in which they were asked for.
 
-    :param at_once: places of all owners together; as many as are asked for where it is not given.
-    :param of_one: places that one owner may have; what more he asks for waits.
+    :param limit: places of all owners together; as many as are asked for where it is not given.
+    :param per_owner: places that one owner may have; what more he asks for waits.
     :param waiting: how many may wait. Where they do, the owner of most of them makes room for one
         who has fewer.
     """
@@ -46,50 +46,50 @@ class Places(Generic[Owner]):
         self,
         clock: IReactorTime,
         *,
-        of_one: int,
-        at_once: int | None = None,
-        waiting: int = 0,
+        per_owner: int,
+        limit: int | None = None,
+        max_waiting: int = 0,
     ) -> None:
         self._clock = clock
-        self._at_once = at_once
-        self._of_one = of_one
-        self._waiting = waiting
+        self._limit = limit
+        self._per_owner = per_owner
+        self._max_waiting = max_waiting
         self._taken: Counter[Owner] = Counter()
         self._queues: dict[Owner, deque[Deferred[None]]] = {}  # whose turn is next comes first
         self._is_calling = False
 
     @asynccontextmanager
-    async def held(self, owner: Owner, patience: float = 0.0) -> AsyncIterator[None]:
+    async def held(self, owner: Owner, timeout: float = 0.0) -> AsyncIterator[None]:
         """Have a place while the block runs; raises as `take`."""
-        await self.take(owner, patience)
+        await self.acquire(owner, timeout)
         try:
             yield
         finally:
-            self.give_back(owner)
+            self.release(owner)
 
-    async def take(self, owner: Owner, patience: float) -> None:
-        """Take a place, within ``patience`` seconds; the caller must `give_back`.
+    async def acquire(self, owner: Owner, timeout: float) -> None:
+        """Take a place, within ``timeout`` seconds; the caller must `give_back`.
 
-        :raises NoPlace: there is none.
+        :raises NoPermit: there is none.
         """
         if self._may_take(owner):
             self._taken[owner] += 1
             return
-        if patience <= 0:
-            raise self._no_place(owner)
+        if timeout <= 0:
+            raise self._no_permit(owner)
         if not self._has_room_to_wait(owner):
-            raise NoPlace(is_own_share=owner in self._queues)
+            raise NoPermit(is_owner_limit=owner in self._queues)
         turn: Deferred[None] = Deferred()
         self._queues.setdefault(owner, deque()).append(turn)
         try:
-            await turn.addTimeout(patience, self._clock)
+            await turn.addTimeout(timeout, self._clock)
         except DeferredTimeout:
-            raise self._no_place(owner) from None
+            raise self._no_permit(owner) from None
         finally:
             if turn in self._queues.get(owner, ()):
                 self._leave(owner, turn)
 
-    def give_back(self, owner: Owner) -> None:
+    def release(self, owner: Owner) -> None:
         """Give a place back; it goes straight to the next one who may have it."""
         self._taken[owner] -= 1
         if not self._taken[owner]:
@@ -123,7 +123,7 @@ class Places(Generic[Owner]):
             del self._queues[owner]
 
     def _has_room_to_wait(self, owner: Owner) -> bool:
-        if sum(map(len, self._queues.values())) < self._waiting:
+        if sum(map(len, self._queues.values())) < self._max_waiting:
             return True
         if not self._queues:
             return False
@@ -132,16 +132,16 @@ class Places(Generic[Owner]):
             return False
         newest = self._queues[longest][-1]
         self._leave(longest, newest)
-        newest.errback(NoPlace(is_own_share=True))
+        newest.errback(NoPermit(is_owner_limit=True))
         return True
 
     def _may_take(self, owner: Owner) -> bool:
-        if self._taken[owner] >= self._of_one:
+        if self._taken[owner] >= self._per_owner:
             return False
-        return self._at_once is None or self._taken.total() < self._at_once
+        return self._limit is None or self._taken.total() < self._limit
 
-    def _no_place(self, owner: Owner) -> NoPlace:
-        return NoPlace(is_own_share=self._taken[owner] >= self._of_one)
+    def _no_permit(self, owner: Owner) -> NoPermit:
+        return NoPermit(is_owner_limit=self._taken[owner] >= self._per_owner)
 
 
 WAIT_RETRY = 1
@@ -153,18 +153,18 @@ class WaitSlots:
 
     def __init__(self, slots_per_key: int, places: HeldPlaces) -> None:
         self._slots_per_key = slots_per_key
-        self._places = places
+        self._semaphore = places
 
     @asynccontextmanager
-    async def taken_by(self, caller: Caller) -> AsyncIterator[None]:
+    async def held_by(self, caller: Caller) -> AsyncIterator[None]:
         """Hold a slot while the block runs.
 
         :raises TooManyWaits: none is free.
         """
         try:
-            async with self._places.held(caller.key_id):
+            async with self._semaphore.held(caller.key_id):
                 yield
-        except NoPlace:
+        except NoPermit:
             raise TooManyWaits(
                 f"this key has {self._slots_per_key} waits parked, its limit; "
                 f"end one, or raise [limits] waits_per_key",
@@ -189,12 +189,12 @@ CHECK_RETRY = 10
 """Seconds: by then any check under way has ended."""
 
 
-class CheckTurns:
+class CheckSlots:
     """Lets accounts check in turn."""
 
     def __init__(self, clock: IReactorTime) -> None:
-        self._places: Places[AccountId] = Places(
-            clock, at_once=CHECKS_AT_ONCE, of_one=CHECKS_OF_ACCOUNT, waiting=WAITING_CHECKS
+        self._semaphore: FairSemaphore[AccountId] = FairSemaphore(
+            clock, limit=CHECKS_AT_ONCE, per_owner=CHECKS_OF_ACCOUNT, max_waiting=WAITING_CHECKS
         )
 
     @asynccontextmanager
@@ -205,10 +205,10 @@ class CheckTurns:
         :raises Overloaded: too many of others are.
         """
         try:
-            async with self._places.held(account_id, CHECK_PATIENCE):
+            async with self._semaphore.held(account_id, CHECK_PATIENCE):
                 yield
-        except NoPlace as failure:
-            if not failure.is_own_share:
+        except NoPermit as failure:
+            if not failure.is_owner_limit:
                 raise Overloaded("too many checks are under way: try again in a moment") from None
             raise TooManyChecks(
                 f"{CHECKS_OF_ACCOUNT} checks of this account are under way and more wait for their"

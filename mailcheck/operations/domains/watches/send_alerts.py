@@ -52,7 +52,7 @@ _Told = tuple[str, tuple[str, ...]]
 """The inbox, and the keys of those who are told beside it."""
 
 
-class TellAlerts:
+class SendAlerts:
     """Tells what is untold, one daemon at a time."""
 
     _log = Logger()
@@ -69,16 +69,16 @@ class TellAlerts:
         self._told_at: dict[_Told, float] = {}
         self.outcomes = Tally()
 
-    async def tell(self) -> None:
+    async def send_pending(self) -> None:
         """Tell all who may be told now: to be done again every `TELL_INTERVAL` seconds."""
         if not await self._store.pending_alerts(1) or not await self._memory.claim(WORK, CLAIM):
             return
         try:
-            await self._tell()
+            await self._send_pending()
         finally:
             await self._memory.give_up(WORK)
 
-    async def _tell(self) -> None:
+    async def _send_pending(self) -> None:
         now = self._clock.seconds()
         self._told_at = {to: at for to, at in self._told_at.items() if now - at < PAUSE}
         mails: dict[_Told, list[Alert]] = {}
@@ -103,7 +103,7 @@ class TellAlerts:
 
         def write(address: str, sender: str) -> bytes:
             head = MailHead(sender, address, new_short_id(self._random_bytes), self._now())
-            return write_mail(alerts, head, keys)
+            return write_alert_mail(alerts, head, keys)
 
         await self._send_to_inbox(mailbox_name, ALERT_TAG, SENDER, write)
 
@@ -117,7 +117,7 @@ class MailHead(Struct, frozen=True):
     now: Instant
 
 
-def write_mail(alerts: Sequence[Alert], head: MailHead, keys: Sequence[str] = ()) -> bytes:
+def write_alert_mail(alerts: Sequence[Alert], head: MailHead, keys: Sequence[str] = ()) -> bytes:
     """Write the mail that tells of alerts: what is new first, then what is over.
 
     :param keys: those of the others who are told of it.
@@ -125,7 +125,7 @@ def write_mail(alerts: Sequence[Alert], head: MailHead, keys: Sequence[str] = ()
     return _write(head, _subject(alerts), _text(alerts), " ".join(keys))
 
 
-def write_mail_abroad(head: MailHead, subject: str, text: str, why: str) -> bytes:
+def write_external_mail(head: MailHead, subject: str, text: str, why: str) -> bytes:
     """Write the mail in which one who has no inbox here is told what an inbox was.
 
     :param why: says for what reason they get it, and how to stop it.

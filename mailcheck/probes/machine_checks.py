@@ -16,14 +16,14 @@ from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.findings_table import make_finding
 from mailcheck.core.instants import SECOND
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.operations.doctor import not_found_out
+from mailcheck.operations.doctor import undetermined_finding
 from mailcheck.ports.clocks import Now
 from mailcheck.probes.fetching import FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import (
+    ConnectionsRefused,
     FetchFailed,
     NotConnected,
     ProbeReactor,
-    Refused,
     connect_first,
     quiet_factory,
     source_towards,
@@ -103,14 +103,14 @@ def examine_certificate(path: Path, now: float) -> Iterator[Finding]:
 async def examine_clock(fetcher: GuardedFetcher, url: str, now: Now) -> list[Finding]:
     """Compare this machine's clock with that of a web server."""
     if not url.startswith("http"):
-        return [not_found_out("clock", "No web server is known whose clock could be asked.")]
+        return [undetermined_finding("clock", "No web server is known whose clock could be asked.")]
     try:
         fetched = await fetcher.fetch(FetchRequest(url, "*/*", max_octets=4 * 1024 * 1024))
     except FetchFailed as failure:
         why = f"No clock to compare with: {url} can't be fetched ({failure.problem.value})."
-        return [not_found_out("clock", why)]
+        return [undetermined_finding("clock", why)]
     if fetched.served_at is None:
-        return [not_found_out("clock", f"No clock to compare with: {url} tells no time.")]
+        return [undetermined_finding("clock", f"No clock to compare with: {url} tells no time.")]
     ahead = now() / SECOND - fetched.served_at
     if abs(ahead) <= CLOCK_TOLERANCE:
         return []
@@ -119,20 +119,20 @@ async def examine_clock(fetcher: GuardedFetcher, url: str, now: Now) -> list[Fin
     return [make_finding("doctor.clock.wrong", meaning)]
 
 
-async def examine_way_in(
+async def examine_inbound_port(
     reactor: ProbeReactor, addresses: Sequence[IpAddress], port: int, host_name: str
 ) -> list[Finding]:
     """Connect to this server as other mail servers do, and see who greets."""
     if not addresses:
         why = f"{host_name} has no address that could be connected to."
-        return [not_found_out("port-in", why, "Publish its address first.")]
+        return [undetermined_finding("port-in", why, "Publish its address first.")]
     greeting = _Greeting()
     try:
         await connect_first(
             reactor, list(addresses), port, quiet_factory(lambda: greeting), CONNECT_SECONDS
         )
         line = await greeting.heard.addTimeout(GREETING_SECONDS, reactor)
-    except Refused:
+    except ConnectionsRefused:
         meaning = f"Nobody listens at port {port} of {_named(addresses)}: no mail comes in."
         fix = f"Let [smtp] listen be 0.0.0.0:{port}, or forward that port to where it listens."
         return [make_finding("doctor.port-in.closed", meaning, fix)]
@@ -142,10 +142,10 @@ async def examine_way_in(
             "Open it in the firewall. Where a router translates addresses, try from outside:"
             f" nc {host_name} {port}"
         )
-        return [not_found_out("port-in", why, fix)]
+        return [undetermined_finding("port-in", why, fix)]
     except Exception as problem:  # nothing came, or the connection broke off
         why = f"Port {port} of {_named(addresses)} takes connections and does not greet: {problem}"
-        return [not_found_out("port-in", why.rstrip(".: ") + ".")]
+        return [undetermined_finding("port-in", why.rstrip(".: ") + ".")]
     if line.split(" ")[1:2] != [host_name]:
         meaning = f"At port {port} of {_named(addresses)} another server greets: {line[:100]!r}."
         fix = f"Stop that server, or let mail for the inbox domain pass from it to {host_name}."

@@ -6,7 +6,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import Answers, DnsQuestion, DnsStatus
-from mailcheck.operations.ask import HEAVY, REST_SHARE, QuestionBudget, ask_until_known
+from mailcheck.operations.dns_evaluation import HEAVY, REST_SHARE, QuestionBudget, evaluate_with_dns
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 from tests.house import result_of
@@ -82,7 +82,9 @@ def test_answers_that_are_known_are_not_asked_again() -> None:
     answers = Answers()
     for _ in range(2):
         done = Deferred.fromCoroutine(
-            ask_until_known(zone, follow, clock=Clock(), budget=QuestionBudget(10), answers=answers)
+            evaluate_with_dns(
+                zone, follow, clock=Clock(), budget=QuestionBudget(10), answers=answers
+            )
         )
         assert done.called
     assert len(zone.asked) == len(ZONE)
@@ -94,7 +96,7 @@ def wait_in_silence() -> tuple[Clock, MemoryZone, list[object]]:
     zone = MemoryZone(ZONE, silent=["b.example"])
     results: list[object] = []
     budget = QuestionBudget.starting_now(clock, seconds=3)
-    waiting = Deferred.fromCoroutine(ask_until_known(zone, follow, clock=clock, budget=budget))
+    waiting = Deferred.fromCoroutine(evaluate_with_dns(zone, follow, clock=clock, budget=budget))
     waiting.addBoth(results.append)
     results.append(waiting)
     return clock, zone, results
@@ -140,7 +142,7 @@ def test_a_heavy_evaluation_rests() -> None:
         return len(runs)
 
     budget = QuestionBudget.starting_now(clock)
-    asking = ask_until_known(MemoryZone(ZONE), evaluate, clock=clock, budget=budget)
+    asking = evaluate_with_dns(MemoryZone(ZONE), evaluate, clock=clock, budget=budget)
     verdict = Deferred.fromCoroutine(asking)
     clock.advance(REST_SHARE * HEAVY - 0.001)
     assert len(runs) == 1

@@ -11,7 +11,12 @@ from mailcheck.core.errors import RecipientUnknown
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.watches import ALERT_TAG, Alert, AlertId, WatchId, parse_quiet_time
 from mailcheck.core.webhooks import Attempt
-from mailcheck.operations.domains.watches.tell import MOST_IN_MAIL, PAUSE, MailHead, write_mail
+from mailcheck.operations.domains.watches.send_alerts import (
+    MOST_IN_MAIL,
+    PAUSE,
+    MailHead,
+    write_alert_mail,
+)
 from tests.engines.deliveries import NOON, at
 from tests.fakes.scripted_receivers import ScriptedReceivers
 from tests.house import run
@@ -28,7 +33,7 @@ def watching() -> Watching:
 
 def mails(watching: Watching) -> list[Any]:
     """Tell what is to be told now, and give the mails that came of all, oldest first."""
-    run(watching.house.assembly.watches.tell.tell())
+    run(watching.house.assembly.watches.send_alerts.send_pending())
     listed = watching.house.get(f"/inbox/messages?tag={ALERT_TAG}").json["messages"]
     return list(reversed(listed))
 
@@ -260,7 +265,7 @@ def alert(target: str, sentence: str, **facts: Any) -> Alert:
 def test_what_others_publish_stays_on_its_line() -> None:
     """A record with line breaks adds neither a header field nor a line of its own."""
     evil = alert("a.example", "The record is x\r\nBcc: all@example.com\r\n\r\n* b.example: fine")
-    written = write_mail([evil], MailHead(NOBODY, NOBODY, "1", NOON)).decode()
+    written = write_alert_mail([evil], MailHead(NOBODY, NOBODY, "1", NOON)).decode()
     head, _, text = written.partition("\r\n\r\n")
     assert "\r\nBcc:" not in head
     assert "\r\n* b.example" not in text

@@ -4,9 +4,9 @@ from msgspec import Struct
 
 from mailcheck.operations.inbox.check_message import AuthenticateMessage, CheckLinks, CheckMail
 from mailcheck.operations.inbox.follow_inbox import FollowInbox
+from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
-from mailcheck.operations.inbox.webhooks import KeepWebhooks
 
 
 class InboxOperations(Struct, frozen=True):
@@ -20,4 +20,4 @@ class InboxOperations(Struct, frozen=True):
     authenticate: AuthenticateMessage
     check: CheckMail
     check_links: CheckLinks
-    webhooks: KeepWebhooks
+    webhooks: ManageWebhooks

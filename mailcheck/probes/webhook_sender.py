@@ -32,13 +32,13 @@ from mailcheck.ports.probes import Post
 from mailcheck.probes.fetching import BREAKDOWNS, USER_AGENT, WebConnections, problem_of
 from mailcheck.probes.guarded_dialer import (
     AddressRefused,
+    ConnectionsRefused,
     DialFailed,
     FetchProblem,
     GuardedDialer,
     HostNotFound,
     HostUndetermined,
     ProbeReactor,
-    Refused,
 )
 from mailcheck.probes.trust import TrustRoots
 
@@ -66,7 +66,7 @@ _WHY: Mapping[FetchProblem, str] = {
 }
 
 
-class WebhookPosts:
+class HttpWebhookDialer:
     """The `mailcheck.operations.inbox.webhook_ports.WebhookDialer` over the guarded dialer.
 
     :param allowed: networks, not public, that accounts may be told in, by the accounts' names.
@@ -99,10 +99,10 @@ class WebhookPosts:
         if _place(url) == self._own_place:
             raise InvalidParameter("url", "url leads to this service itself")
 
-    def line(self, account_name: str) -> "Line":
+    def line(self, account_name: str) -> "HttpWebhookLine":
         """Give a line of its own for a webhook of an account; nothing is sent yet."""
         allowed = self._allowed.get(account_name, ())
-        pace = AddressPace(self._counters, allowed, self._now)
+        pace = AddressRateLimit(self._counters, allowed, self._now)
         connections = WebConnections(
             self._dialer,
             self._trust,
@@ -111,12 +111,12 @@ class WebhookPosts:
             may_use=pace.within,
             allowed=allowed,
         )
-        return Line(
+        return HttpWebhookLine(
             self._reactor, connections, pace, self._seconds, has_authorities=bool(self._trust)
         )
 
 
-class AddressPace:
+class AddressRateLimit:
     """Limits the events that one address gets in a minute, from all accounts together.
 
     ``wait``: milliseconds until an address that was left out may get the next event, or 0.
@@ -149,14 +149,14 @@ class AddressPace:
         return found
 
 
-class Line:
+class HttpWebhookLine:
     """The way to one receiver, event by event."""
 
     def __init__(
         self,
         reactor: ProbeReactor,
         connections: WebConnections,
-        pace: AddressPace,
+        pace: AddressRateLimit,
         seconds: float,
         *,
         has_authorities: bool,
@@ -208,7 +208,7 @@ class Line:
             return self._explain(failure)
 
     async def _send(self, post: Post) -> Attempt:
-        self._connections.count_anew()
+        self._connections.reset_octets()
         headers = Headers(_signed(post))
         body = _Body(post.body)
         response: IResponse = await self._agent.request(
@@ -250,7 +250,7 @@ def _why_not_connected(failure: DialFailed) -> str:
         return "the address of its host could not be found out"
     if isinstance(failure, AddressRefused):
         return f"its address is not connected to: {failure}"
-    if isinstance(failure, Refused):
+    if isinstance(failure, ConnectionsRefused):
         return "its host refuses connections"
     return "its host does not answer"
 

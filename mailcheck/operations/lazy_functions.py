@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mailcheck.core.content import MessageContent
 
 
-class ByName:
+class LazyFunction:
     """Stands for a function of a module that is imported when it is first called.
 
     Pickled it is its name: who sends a call to a process need not have imported what it calls.
@@ -32,31 +32,33 @@ class ByName:
         return getattr(import_module(self._module), self._name)(*arguments)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ByName, (self._module, self._name)
+        return LazyFunction, (self._module, self._name)
 
 
-derive_content: Callable[[bytes], MessageContent] = ByName(
+derive_content: Callable[[bytes], MessageContent] = LazyFunction(
     "mailcheck.checks.content.derive", "derive_content"
 )
-read_mail_for_score: Callable[[bytes], MailReading] = ByName(
+read_mail_for_score: Callable[[bytes], MailReading] = LazyFunction(
     "mailcheck.checks.deliverability.reading", "read_mail_for_score"
 )
-check_html: Callable[[str, str, str | None, tuple[str, ...], dict[str, str]], MailChecks] = ByName(
-    "mailcheck.checks.html_checks.check", "check_html"
+check_html: Callable[[str, str, str | None, tuple[str, ...], dict[str, str]], MailChecks] = (
+    LazyFunction("mailcheck.checks.html_checks.check", "check_html")
 )
-check_raw_mail: Callable[[bytes], MailChecks] = ByName(
+check_raw_mail: Callable[[bytes], MailChecks] = LazyFunction(
     "mailcheck.checks.html_checks.check", "check_raw_mail"
 )
-change_dkimpy: Callable[[], None] = ByName("mailcheck.checks.dkim.dkimpy_verify", "change_dkimpy")
-read_report_mail: Callable[[bytes], list[Report | RejectedDocument]] = ByName(
+change_dkimpy: Callable[[], None] = LazyFunction(
+    "mailcheck.checks.dkim.dkimpy_verify", "change_dkimpy"
+)
+read_report_mail: Callable[[bytes], list[Report | RejectedDocument]] = LazyFunction(
     "mailcheck.checks.receiver_reports.reading", "read_report_mail"
 )
-find_addresses_to_resolve: Callable[[bytes], list[str]] = ByName(
+find_addresses_to_resolve: Callable[[bytes], list[str]] = LazyFunction(
     "mailcheck.checks.receiver_reports.senders", "find_addresses_to_resolve"
 )
 summarize_page: Callable[
     [str, bytes, str, Mapping[str, str], tuple[int, int]], tuple[Overview, int]
-] = ByName("mailcheck.checks.receiver_reports.senders", "summarize_page")
-read_report_file: Callable[[bytes], list[Report | RejectedDocument]] = ByName(
+] = LazyFunction("mailcheck.checks.receiver_reports.senders", "summarize_page")
+read_report_file: Callable[[bytes], list[Report | RejectedDocument]] = LazyFunction(
     "mailcheck.checks.receiver_reports.reading", "read_report_file"
 )

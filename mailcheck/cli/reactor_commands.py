@@ -15,7 +15,7 @@ Work = Callable[[argparse.Namespace, Console, Any], Coroutine[Any, Any, int]]
 """A command that asks the network; it is given the reactor, and gives the exit status."""
 
 
-def set_work(parser: argparse.ArgumentParser, work: Work) -> None:
+def set_async_command(parser: argparse.ArgumentParser, work: Work) -> None:
     """Have a parser's command do its work on the reactor."""
     parser.set_defaults(command=on_reactor, work=work)
 

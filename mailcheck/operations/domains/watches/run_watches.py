@@ -9,7 +9,7 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId, new_short_id
 from mailcheck.core.instants import MINUTE, SECOND, Instant
 from mailcheck.core.watches import AlertId, Watch, WatchId, next_run
-from mailcheck.operations.domains.watches.look import LookAtWatched
+from mailcheck.operations.domains.watches.collect_facts import CollectFacts
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.store.domains.watch_store import RunRecord, WatchStore
@@ -35,14 +35,14 @@ class RunWatches(QueueWorker[WatchId, Watch]):
     """Claims watches that are due; ``holder`` is this daemon's own name."""
 
     jobs = "watches"
-    at_once = AT_ONCE
+    max_jobs = AT_ONCE
 
     def __init__(
-        self, store: WatchStore, look: LookAtWatched, holder: str, time_and_chance: TimeAndChance
+        self, store: WatchStore, facts: CollectFacts, holder: str, time_and_chance: TimeAndChance
     ) -> None:
         super().__init__(time_and_chance.clock)
         self._store = store
-        self._look_at = look
+        self._facts = facts
         self._holder = holder
         self._now = time_and_chance.now
         self._random_bytes = time_and_chance.random_bytes
@@ -55,7 +55,7 @@ class RunWatches(QueueWorker[WatchId, Watch]):
         """Let go of what this daemon runs: it is due as before."""
         await self._store.release(self._holder)
 
-    async def do(self, job: Watch) -> None:
+    async def process(self, job: Watch) -> None:
         """Run a watch that is due."""
         await self._run(job, is_due=True)
 
@@ -77,7 +77,7 @@ class RunWatches(QueueWorker[WatchId, Watch]):
 
     async def _run(self, watch: Watch, *, is_due: bool) -> None:
         try:
-            looking = Deferred.fromCoroutine(self._look_at.look(watch))
+            looking = Deferred.fromCoroutine(self._facts.collect(watch))
             facts = await looking.addTimeout(DEADLINE, self._clock)
         except CancelledError:
             return

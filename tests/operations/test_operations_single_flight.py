@@ -6,7 +6,7 @@ from twisted.logger import LogEvent
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import MessageNotFound
-from mailcheck.operations.concurrency import SharedCalls
+from mailcheck.operations.concurrency import SingleFlight
 from tests.house import result_of
 
 
@@ -16,7 +16,7 @@ class Calls:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.answers: list[Deferred[int]] = []
-        self.shared: SharedCalls[str, int] = SharedCalls(self.call)
+        self.shared: SingleFlight[str, int] = SingleFlight(self.call)
 
     async def call(self, key: str) -> int:
         """Take a call."""
@@ -98,7 +98,7 @@ def test_what_is_expected_is_no_fault(failure: Exception, logged_failures: list[
 def test_a_call_that_nobody_wants() -> None:
     """Where calls end unwanted, the last one who leaves ends the call, and no one before."""
     calls = Calls()
-    shared = SharedCalls(calls.call, ends_unwanted=True)
+    shared = SingleFlight(calls.call, cancels_unwanted=True)
     asked = [shared.call("a") for _ in range(2)]
     for one in asked:
         one.addErrback(lambda _: None)
@@ -148,5 +148,5 @@ def test_an_answer_at_once() -> None:
     async def double(number: int) -> int:
         return 2 * number
 
-    shared = SharedCalls(double)
+    shared = SingleFlight(double)
     assert [result_of(shared.call(number)) for number in (1, 2, 1)] == [2, 4, 2]

@@ -43,7 +43,7 @@ class IssuedKey(Struct, frozen=True):
     secret: str
 
 
-class KeepAccounts:
+class ManageAccounts:
     """The operations on accounts."""
 
     def __init__(self, store: AccountStore, time_and_chance: TimeAndChance) -> None:
@@ -144,7 +144,7 @@ class KeepAccounts:
         await self._store.add_key(key, digest_secret(secret))
         return IssuedKey(key, secret)
 
-    async def knows_key(self, secret: str) -> bool:
+    async def has_key(self, secret: str) -> bool:
         """Tell whether a key was issued before, revoked or not."""
         return await self._store.find_key(digest_secret(secret)) is not None
 
@@ -191,7 +191,7 @@ class OwnKeys:
     """The operations on one's own keys."""
 
     def __init__(
-        self, accounts: KeepAccounts, authenticator: Authenticator, meter: RequestMeter
+        self, accounts: ManageAccounts, authenticator: Authenticator, meter: RequestMeter
     ) -> None:
         self._accounts = accounts
         self._authenticator = authenticator
@@ -241,5 +241,5 @@ class OwnKeys:
 
     async def _use_of(self, key: ApiKey) -> KeyUse:
         limits = self._authenticator.limits_of(key)
-        usage = await self._meter.look(key_subject(key.id), limits)
+        usage = await self._meter.peek(key_subject(key.id), limits)
         return KeyUse(limits, usage, key, self._authenticator.last_use(key))

@@ -13,7 +13,7 @@ from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.overlay import Change, Overlay, format_rdata
 from mailcheck.checks.proofs import NotProven, Outcome, Proofs, ProvenFix, is_resolved
-from mailcheck.operations.ask import Inquiry
+from mailcheck.operations.dns_evaluation import DnsEvaluator
 
 MAX_TRIALS = 16
 """Evaluations for all advice of one check; the worst honest domain needs nine."""
@@ -31,14 +31,14 @@ PATIENCE = 2.0
 """Seconds for what has to be asked for proofs, within the budget of the request."""
 
 
-async def prove_fixes(before: Outcome, judge: Judge, inquiry: Inquiry) -> Proofs:
+async def verify_fixes(before: Outcome, judge: Judge, evaluator: DnsEvaluator) -> Proofs:
     """Try the records that the findings propose, in their order, and give those that hold.
 
     :param before: what ``judge`` says without any of them.
     :param inquiry: has what is published; nothing that it knows is asked again.
     """
-    inquiry.hurry(PATIENCE)
-    proving = _Proving(before, judge, inquiry)
+    evaluator.shorten_deadline(PATIENCE)
+    proving = _Proving(before, judge, evaluator)
     proofs: dict[tuple[str, str], ProvenFix] = {}
     mendable = [
         one
@@ -57,10 +57,10 @@ async def prove_fixes(before: Outcome, judge: Judge, inquiry: Inquiry) -> Proofs
 class _Proving:
     """The trials of one check, each made once."""
 
-    def __init__(self, before: Outcome, judge: Judge, inquiry: Inquiry) -> None:
+    def __init__(self, before: Outcome, judge: Judge, evaluator: DnsEvaluator) -> None:
         self._before = before
         self._judge = judge
-        self._inquiry = inquiry
+        self._evaluator = evaluator
         self._outcomes: dict[tuple[Change, ...], Outcome] = {(): before}
         self._accepted: dict[tuple[str, str], Attempt] = {}
 
@@ -101,7 +101,7 @@ class _Proving:
         if changes not in self._outcomes:
             if len(self._outcomes) > MAX_TRIALS:
                 return None
-            self._outcomes[changes] = await self._inquiry.ask_again(
+            self._outcomes[changes] = await self._evaluator.evaluate_again(
                 lambda answers: self._judge(Overlay(answers, changes))
             )
         return self._outcomes[changes]
@@ -115,7 +115,7 @@ class _Proving:
         others: Attempt = (),
     ) -> ProvenFix | None:
         change = attempt[0]
-        published = self._inquiry.records_at(*change.rrset_key)
+        published = self._evaluator.records_at(*change.rrset_key)
         # The values that go, as they are typed into a zone editor.
         removed = tuple(format_rdata(one) for one in published if change.replaces(one))
         beside = tuple(one.record for one in _together((attempt[1:], others)))

@@ -37,10 +37,10 @@ from mailcheck.core.receiver_reports import (
     day_of,
     row_digest,
 )
-from mailcheck.operations.ask import Inquiry, QuestionBudget
-from mailcheck.operations.deliverability.authenticate_mail import MailInquiry
+from mailcheck.operations.deliverability.authenticate_mail import MailEvaluator
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
-from mailcheck.operations.in_children import read_report_file, read_report_mail
+from mailcheck.operations.dns_evaluation import DnsEvaluator, QuestionBudget
+from mailcheck.operations.lazy_functions import read_report_file, read_report_mail
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.operations.reports.receive_reports import ReportAddresses
 from mailcheck.ports.clocks import TimeAndChance
@@ -84,7 +84,7 @@ MAX_AHEAD = 2 * DAY
 POSTED = "it was posted over HTTPS, where nobody vouches for who sends it"
 
 
-class NotKnownYet(Exception):
+class UndeterminedYet(Exception):
     """Something could not be found out now."""
 
 
@@ -101,7 +101,7 @@ class _Judged(Struct, frozen=True):
     is_foreign: bool = False
 
 
-class TakeInReports(QueueWorker[ReportId, WaitingReport]):
+class IngestReports(QueueWorker[ReportId, WaitingReport]):
     """Reads waiting reports: several at a time, one of each account.
 
     A name server that answers slowly delays the reports of one account only.
@@ -110,7 +110,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
     """
 
     jobs = "reports"
-    at_once = 8
+    max_jobs = 8
 
     def __init__(
         self,
@@ -151,14 +151,14 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         """Let go of what this daemon reads: it counts as not begun."""
         await self._store.release(self._holder)
 
-    async def do(self, job: WaitingReport) -> None:
+    async def process(self, job: WaitingReport) -> None:
         """Read a report, and then look for the next one of its account."""
         self._accounts.add(job.account_id)
         try:
             await self._read(job)
         finally:
             self._accounts.discard(job.account_id)
-            self._must_look = True
+            self._has_hint = True
 
     async def _read(self, job: WaitingReport) -> None:
         """Read a report, count its authenticated rows, and record the outcome."""
@@ -170,7 +170,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         except WorkTooSlow as failure:
             # It would take as long again, and hold up the reports of others.
             judged = [_Judged(self._kept(job, ReportState.APART, f"it was given up: {failure}"))]
-        except NotKnownYet as doubt:
+        except UndeterminedYet as doubt:
             judged, why = [], str(doubt)
         except (WorkerDied, DeferredTimeout):
             judged, why = [], "it could not be read: the process that reads reports ended"
@@ -218,7 +218,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         """Judge all documents of a report.
 
         :raises ReportRefused: there is none.
-        :raises NotKnownYet: DNS did not answer.
+        :raises UndeterminedYet: DNS did not answer.
         """
         if waiting.mail is None:
             read = partial(read_report_file, waiting.body)
@@ -252,7 +252,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
             session.client_ip, session.helo_name, allow_private=self._settings.allow_private
         )
         budget = QuestionBudget.starting_now(self._clock, AUTHENTICATION_DEADLINE)
-        inquiry = MailInquiry(
+        evaluator = MailEvaluator(
             mail,
             origin,
             self._settings.host_name,
@@ -263,12 +263,12 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
             budget.ends_at,
         )
         read = partial(read_identities, header_of(mail.raw_message))
-        identities = await inquiry.work(read)
+        identities = await evaluator.work(read)
         if identities is None:
-            raise NotKnownYet("who vouches for its mail could not be found out")
-        reporter = find_reporter(await inquiry.authenticate(succeed(identities)))
+            raise UndeterminedYet("who vouches for its mail could not be found out")
+        reporter = find_reporter(await evaluator.authenticate(succeed(identities)))
         if reporter.trust is Trust.UNDETERMINED:
-            raise NotKnownYet("who vouches for its mail could not be found out")
+            raise UndeterminedYet("who vouches for its mail could not be found out")
         return reporter.domain
 
     async def _judge_document(
@@ -323,16 +323,16 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
     async def _doubt_request(self, waiting: WaitingReport, report: Report) -> str:
         """Return why a domain of a report does not ask for it; empty if all of them do.
 
-        :raises NotKnownYet: DNS did not answer.
+        :raises UndeterminedYet: DNS did not answer.
         """
-        inquiry = Inquiry.starting_now(self._resolver, self._clock)
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
         if isinstance(report, AggregateReport):
             addresses = self._addresses.mail_address(ReportKind.DMARC, waiting.mailbox_name)
-            dmarc = await inquiry.ask(partial(evaluate_dmarc, report.domain))
+            dmarc = await evaluator.evaluate(partial(evaluate_dmarc, report.domain))
             return _settle([judge_dmarc_request(dmarc, one) for one in addresses], report.domain)
         places = self._addresses.tls_places(waiting.mailbox_name)
         for domain in report.domains:
-            tls = await inquiry.ask(partial(evaluate_tls_rpt, domain))
+            tls = await evaluator.evaluate(partial(evaluate_tls_rpt, domain))
             doubt = _settle([judge_tls_request(tls, places)], domain)
             if doubt:
                 return doubt
@@ -395,13 +395,13 @@ def _doubt_source(waiting: WaitingReport, report: Report, reporter: str) -> str:
 def _settle(judgements: Sequence[Judgement], domain: str) -> str:
     """Return why a domain does not ask for reports to any address; empty if it asks for one.
 
-    :raises NotKnownYet: DNS did not answer.
+    :raises UndeterminedYet: DNS did not answer.
     """
     found = {one.trust for one in judgements}
     if Trust.TRUSTED in found:
         return ""
     if Trust.UNDETERMINED in found:
-        raise NotKnownYet(f"whether {domain} asks for reports here could not be found out")
+        raise UndeterminedYet(f"whether {domain} asks for reports here could not be found out")
     return judgements[0].reason
 
 

@@ -41,14 +41,14 @@ SAMPLE_TAG = "webhook-test"
 SAMPLE_TEXT = "This is a test: alerts come here."
 
 
-class ShownWebhook(Struct, frozen=True):
+class WebhookDetails(Struct, frozen=True):
     """A webhook with its last deliveries, newest first."""
 
     webhook: Webhook
     deliveries: list[WebhookDelivery]
 
 
-class KeepWebhooks:
+class ManageWebhooks:
     """The operations of the owner; whoever delivers is told of each change by a hint."""
 
     def __init__(
@@ -93,18 +93,18 @@ class KeepWebhooks:
         """List the webhooks of an account, oldest first."""
         return await self._store.of_account(account_id)
 
-    async def show(self, account_id: AccountId, webhook_id: str) -> ShownWebhook:
+    async def show(self, account_id: AccountId, webhook_id: str) -> WebhookDetails:
         """Give a webhook with its last deliveries.
 
         :raises WebhookNotFound: the account has none of this id.
         """
         webhook = _found(await self._store.find(account_id, WebhookId(webhook_id)))
-        return ShownWebhook(webhook, await self._store.deliveries(webhook.id))
+        return WebhookDetails(webhook, await self._store.deliveries(webhook.id))
 
-    async def all_shown(self, account_id: AccountId) -> list[ShownWebhook]:
+    async def all_shown(self, account_id: AccountId) -> list[WebhookDetails]:
         """Give all webhooks of an account with their last deliveries."""
         return [
-            ShownWebhook(webhook, await self._store.deliveries(webhook.id))
+            WebhookDetails(webhook, await self._store.deliveries(webhook.id))
             for webhook in await self._store.of_account(account_id)
         ]
 
@@ -151,7 +151,7 @@ class KeepWebhooks:
         body = self._write(webhook, self._sample(webhook), SAMPLE_TEXT)
         line = self._dialer.line(webhook.account_name)
         try:
-            delivery = await try_once(line, webhook, event_id, body, self._clock, self._now())
+            delivery = await send_once(line, webhook, event_id, body, self._clock, self._now())
         finally:
             line.hang_up()
         await self._store.note(webhook.id, delivery)
@@ -175,7 +175,7 @@ class KeepWebhooks:
         return ListedMessage(summary, Extracted((), None, ()))
 
 
-async def try_once(
+async def send_once(
     line: WebhookLine,
     webhook: Webhook,
     event_id: str,

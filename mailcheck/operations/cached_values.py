@@ -40,7 +40,7 @@ _IN_TEXT: dict[frozenset[Any], Reader] = {
 }
 
 
-class KeptValues(Generic[Value]):
+class CachedValues(Generic[Value]):
     """Values of one kind in a memory, by key.
 
     :param aspect: tells apart values of one kind that have the same keys.
@@ -52,14 +52,14 @@ class KeptValues(Generic[Value]):
         self._read = reader_of(value_type)
         self._read_before: RecentlyUsed[str, tuple[str, Value]] = RecentlyUsed(READ_BEFORE)
 
-    def beside(self, aspect: str) -> "KeptValues[Value]":
+    def variant(self, aspect: str) -> "CachedValues[Value]":
         """Return other values of this kind, with the same keys."""
-        return KeptValues(self._memory, self._kind, self._type, aspect)
+        return CachedValues(self._memory, self._kind, self._type, aspect)
 
     def _name(self, key: str) -> Key:
         return key_of(self._kind, self._aspect, key)
 
-    async def recall(self, key: str) -> Value | None:
+    async def get(self, key: str) -> Value | None:
         """Give what is kept; nothing where it can't be read."""
         text = await self._memory.recall(self._name(key))
         if text is None:
@@ -74,16 +74,16 @@ class KeptValues(Generic[Value]):
         self._read_before.put(key, (text, value))
         return value
 
-    async def keep(self, key: str, value: Value, milliseconds: int) -> None:
+    async def put(self, key: str, value: Value, milliseconds: int) -> None:
         """Keep a value so long."""
         text = b64encode(msgspec.msgpack.encode(value, enc_hook=_plain)).decode()
         await self._memory.keep(self._name(key), text, milliseconds)
 
-    async def claim(self, key: str, milliseconds: int) -> bool:
+    async def acquire(self, key: str, milliseconds: int) -> bool:
         """Take on finding a value out; false while another daemon does."""
         return await self._memory.claim(self._name(key), milliseconds)
 
-    async def give_up(self, key: str) -> None:
+    async def release(self, key: str) -> None:
         """Find it out no more."""
         await self._memory.give_up(self._name(key))
 

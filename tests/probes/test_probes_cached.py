@@ -13,9 +13,9 @@ from mailcheck.cluster.local import LocalMemory
 from mailcheck.cluster.redis import Redis
 from mailcheck.cluster.shared import SharedMemory
 from mailcheck.core.keys import Key
-from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.cached_values import CachedValues
 from mailcheck.ports.cluster import Memory
-from mailcheck.probes.shared_probes import PATIENCE, SharedProbes
+from mailcheck.probes.cached_probes import PATIENCE, CachedProbes
 from tests.probes.scripted_hosts import collect
 from tests.servers.redis import RedisServer, connected_twice, until
 
@@ -26,9 +26,9 @@ class Work:
     def __init__(self, clock: IReactorTime | None = None, memory: Memory | None = None) -> None:
         self.clock: Any = clock or Clock()
         self.running: list[Deferred[str]] = []
-        self.probes: SharedProbes[str] = SharedProbes(
+        self.probes: CachedProbes[str] = CachedProbes(
             self.clock,
-            KeptValues(memory or LocalMemory(self.clock), "work", str),
+            CachedValues(memory or LocalMemory(self.clock), "work", str),
             self._run,
             freshness=60_000,
             at_once=3,
@@ -90,7 +90,7 @@ def test_too_many_at_once_are_told_so() -> None:
     assert joined == ["A"]
 
 
-class Refused(SharedMemory):
+class ConnectionsRefused(SharedMemory):
     """Knows what another daemon had taken on."""
 
     def __init__(self, redis: Redis, clock: IReactorTime, version: str) -> None:
@@ -115,7 +115,7 @@ async def test_one_probe_over_all_daemons(redis_server: RedisServer) -> None:
 
     clock: Any = reactor
     async with connected_twice(redis_server) as (here, there):
-        memory = Refused(there, clock, "1")
+        memory = ConnectionsRefused(there, clock, "1")
         one, other = Work(clock, SharedMemory(here, clock, "1")), Work(clock, memory)
 
         async def both_ask(key: str) -> list[Deferred[str]]:

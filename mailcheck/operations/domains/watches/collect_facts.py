@@ -15,8 +15,8 @@ from mailcheck.checks.watching.facts import (
 )
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 from mailcheck.core.watches import Watch, WatchKind
-from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import run_all
+from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.domains.compute_reputation import ComputeReputation, ReputationQuery
 from mailcheck.operations.domains.describe_domain import DescribeDomain
@@ -29,7 +29,7 @@ SHARE_OF_BUDGETS = 0.5
 """Of what a list may be asked in a day watches take so much at most: people ask, too."""
 
 
-class WatchersBudgets(ListBudgets):
+class WatchBudgets(ListBudgets):
     """The budgets of all, of which watches leave a part to those who ask now."""
 
     async def take(self, wanted: list[tuple[Blocklist, int]]) -> list[bool]:  # type: ignore[override]
@@ -49,7 +49,7 @@ class WatchersBudgets(ListBudgets):
         return [may and is_taken for may, is_taken in zip(left, taken, strict=True)]
 
 
-class NothingRemembered:
+class NullCache:
     """A memory that keeps nothing: a watch wants to know how it is now."""
 
     def recall(self, _: str) -> Deferred[str | None]:
@@ -69,7 +69,7 @@ class NothingRemembered:
         return succeed(None)
 
 
-class LookAtWatched:
+class CollectFacts:
     """Asks all that is asked about a domain or an address, and gives the facts.
 
     :param reputation: one that remembers nothing.
@@ -92,10 +92,10 @@ class LookAtWatched:
         self._clock = time_and_chance.clock
         self._now = time_and_chance.now
 
-    async def look(self, watch: Watch) -> Facts:
+    async def collect(self, watch: Watch) -> Facts:
         """Look at it once; what could not be found out is said to be so."""
         if watch.kind is WatchKind.ADDRESS:
-            return await self._look_at_address(_address(watch.target))
+            return await self._collect_of_address(_address(watch.target))
         settings = watch.settings
         query = ReputationQuery(
             watch.target, settings.selectors, tuple(map(_address, settings.addresses))
@@ -120,11 +120,11 @@ class LookAtWatched:
             now=self._now(),
         )
 
-    async def _look_at_address(self, address: IpAddress) -> Facts:
-        inquiry = Inquiry.starting_now(self._resolver, self._clock)
+    async def _collect_of_address(self, address: IpAddress) -> Facts:
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
         check, names = await run_all(
             self._blocklists.check(address),
-            inquiry.ask(partial(evaluate_reverse_dns, address)),
+            evaluator.evaluate(partial(evaluate_reverse_dns, address)),
         )
         return facts_of_address(check.listings, names)
 

@@ -27,10 +27,10 @@ from mailcheck.checks.spf.repair import add_term, mend_text, propose_new_record,
 from mailcheck.core.instants import HOUR
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 from mailcheck.core.recent import Recent
-from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import run_all
+from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
-from mailcheck.operations.in_children import find_addresses_to_resolve, summarize_page
+from mailcheck.operations.lazy_functions import find_addresses_to_resolve, summarize_page
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
@@ -77,7 +77,7 @@ class ShownOverview(Struct, frozen=True):
     total: int
 
 
-class LookAtSenders:
+class SummarizeSenders:
     """Looks up what reports do not say.
 
     :param worker: sums up, so that nobody waits for it.
@@ -98,7 +98,7 @@ class LookAtSenders:
         self._now = time_and_chance.now
         self._listed: Recent[str, tuple[str, ...]] = Recent(1_000, LISTS_FRESHNESS)
 
-    async def look(
+    async def summarize(
         self,
         domain: str,
         told: Sequence[PackedRow],
@@ -111,7 +111,7 @@ class LookAtSenders:
         :param account_id: the account that asks; empty for a command.
         :param span: the index of the first sender to show, and of the first one after the page.
         """
-        inquiry = Inquiry.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
         packed = pack_rows(told)
         named = await self._worker.run(partial(find_addresses_to_resolve, packed), account_id)
         addresses = [one for one in map(parse_ip_address, named) if one is not None]
@@ -120,7 +120,7 @@ class LookAtSenders:
             verdicts = [evaluate_reverse_dns(address, answers) for address in addresses]
             return {str(one.address): one.host_name for one in verdicts if one.host_name}
 
-        hosts = await inquiry.ask(name)
+        hosts = await evaluator.evaluate(name)
         summing_up = partial(summarize_page, domain, packed, policy, hosts, span)
         overview, total = await self._worker.run(summing_up, account_id)
         listed, records = await run_all(
@@ -174,8 +174,8 @@ class LookAtSenders:
         domain = sender.envelope_domains[0]
         failing = [one.address for one in sender.sources if one.failing][:MOST_ADDRESSES]
         addresses = [one for one in map(parse_ip_address, failing) if one is not None]
-        inquiry = Inquiry.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
-        before = await inquiry.ask(lambda answers: _judge(addresses, domain, answers))
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+        before = await evaluator.evaluate(lambda answers: _judge(addresses, domain, answers))
         first = before[0].mail_from
         if any(one.mail_from.result is AuthResult.TEMPERROR for one in before):
             return None  # nobody knows what stands there
@@ -194,7 +194,7 @@ class LookAtSenders:
             def judge(answers: Answers, change: tuple[Change, ...] = change) -> list[SpfOfMail]:
                 return _judge(addresses, domain, Overlay(answers, change))
 
-            after = await inquiry.ask(judge)
+            after = await evaluator.evaluate(judge)
             if all(one.has_pass for one in after):
                 return record
         return None

@@ -15,14 +15,14 @@ from mailcheck.checks.findings import Finding, Severity
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.probes.fetching import Fetched, FetchRequest
 from mailcheck.probes.guarded_dialer import FetchFailed, FetchProblem
-from mailcheck.probes.own_machine import (
+from mailcheck.probes.machine_checks import (
     CONNECT_SECONDS,
     GREETING_SECONDS,
     examine_certificate,
     examine_clock,
     examine_disk,
+    examine_inbound_port,
     examine_rights,
-    examine_way_in,
     outgoing_addresses,
 )
 from tests.house import run
@@ -124,7 +124,7 @@ class WayIn:
 
     def __init__(self, host_name: str = HOST) -> None:
         self.hosts = ScriptedHosts()
-        looking = examine_way_in(self.hosts, ADDRESSES, 25, host_name)
+        looking = examine_inbound_port(self.hosts, ADDRESSES, 25, host_name)
         self._results = collect(Deferred.fromCoroutine(looking))
 
     @property
@@ -172,7 +172,7 @@ def test_nobody_greets() -> None:
 
 def test_a_name_without_an_address() -> None:
     """There is nowhere to connect to."""
-    (finding,) = run(examine_way_in(ScriptedHosts(), [], 25, HOST))
+    (finding,) = run(examine_inbound_port(ScriptedHosts(), [], 25, HOST))
     assert finding.id == "doctor.port-in.undetermined"
 
 

@@ -14,8 +14,8 @@ from twisted.internet.task import Clock
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.cluster.local import LocalMemory
 from mailcheck.core.keys import key_of
+from mailcheck.operations.cached_values import CachedValues, reader_of
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
-from mailcheck.operations.kept_values import KeptValues, reader_of
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import run
 from tests.web.checking import GOOD, checking_house, zone_with
@@ -28,9 +28,9 @@ def written(plain: Any) -> str:
     return b64encode(msgspec.msgpack.encode(plain)).decode()
 
 
-def kept(memory: LocalMemory, kind: Any = StarttlsProbe) -> KeptValues[Any]:
+def kept(memory: LocalMemory, kind: Any = StarttlsProbe) -> CachedValues[Any]:
     """Give values as another daemon has them."""
-    return KeptValues(memory, "kind", kind)
+    return CachedValues(memory, "kind", kind)
 
 
 def shown(value: object) -> str:
@@ -53,10 +53,10 @@ def test_reputations() -> None:
         ):
             found = run(house.assembly.checks.reputation.compute(query))
             memory = LocalMemory(house.clock)
-            run(kept(memory, Reputation).keep("a", found, LONG))
+            run(kept(memory, Reputation).put("a", found, LONG))
             other = kept(memory, Reputation)
-            assert [run(other.recall("a")) for _ in range(2)] == [found, found]
-            assert shown(run(other.recall("a"))) == shown(found)
+            assert [run(other.get("a")) for _ in range(2)] == [found, found]
+            assert shown(run(other.get("a"))) == shown(found)
         house.close()
 
 
@@ -68,24 +68,24 @@ def test_what_cannot_be_read_is_not_known(text: str) -> None:
     """What another version has written, or nobody of ours, counts as not kept."""
     memory = LocalMemory(Clock())
     memory.keep(key_of("kind", "", "a"), text, LONG)
-    assert run(kept(memory).recall("a")) is None
+    assert run(kept(memory).get("a")) is None
 
 
 def test_values_of_another_shape() -> None:
     """A field too much or of another type is of another version, too."""
     memory = LocalMemory(Clock())
     probe = StarttlsProbe("mx.example", ProbeOutcome.ENCRYPTED, "TLSv1.3", True, False)
-    run(kept(memory).keep("a", probe, LONG))
-    assert run(kept(memory).recall("a")) == probe
+    run(kept(memory).put("a", probe, LONG))
+    assert run(kept(memory).get("a")) == probe
     plain = {**asdict(probe), "outcome": probe.outcome.value}
     memory.keep(key_of("kind", "", "a"), written(plain), LONG)
-    assert run(kept(memory).recall("a")) == probe
+    assert run(kept(memory).get("a")) == probe
     odd = ({"more": 1}, {"tls_version": 13}, {"outcome": "new word"}, {"is_name_matching": None})
     for change in odd:
         memory.keep(key_of("kind", "", "a"), written({**plain, **change}), LONG)
-        assert run(kept(memory).recall("a")) is None
-    run(kept(memory).keep("a", replace(probe, exchange="other"), LONG))
-    assert run(kept(memory).recall("a")).exchange == "other"
+        assert run(kept(memory).get("a")) is None
+    run(kept(memory).put("a", replace(probe, exchange="other"), LONG))
+    assert run(kept(memory).get("a")).exchange == "other"
 
 
 class Odd(msgspec.Struct, frozen=True):
