@@ -19,10 +19,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
 from mailcheck.assembly.workers import FIRST_MAIL
-from mailcheck.checks.dkim.dkimpy_verify import change_dkimpy
+from mailcheck.checks.dkim.dkimpy_verify import patch_dkimpy
 from mailcheck.operations.lazy_functions import derive_content
 
-change_dkimpy()
+patch_dkimpy()
 
 # Pytest asks for Twisted's version before each test, and each house for our own: both are read
 # from a file of some kilobytes, each time.

@@ -13,8 +13,8 @@ from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.assembly.cluster import Cluster, Lasting
 from mailcheck.checks.dnsbl.catalogue import (
-    BadCatalogue,
     Catalogue,
+    InvalidCatalogue,
     packaged_catalogue_text,
     parse_catalogue,
 )
@@ -130,7 +130,7 @@ def load_catalogue(options: BlocklistOptions, *, allow_special_use: bool) -> Cat
         if options.catalogue:
             text = Path(options.catalogue).read_text("utf-8")
         return _read_catalogue(text, options.keys, options.disabled, allow_special_use)
-    except (OSError, UnicodeDecodeError, BadCatalogue) as error:
+    except (OSError, UnicodeDecodeError, InvalidCatalogue) as error:
         raise ConfigError(f"[blocklists] {source}: {error}") from None
 
 

@@ -161,7 +161,7 @@ class DoctorParts(NamedTuple):
         tested = {one.name: health.of(one) for one in self.checks.catalogue.blocklists}
         asked = {name: found for name, found in tested.items() if found}
         silent = [n for n, f in asked.items() if _is_any(f, HealthStatus.UNREACHABLE)]
-        sick = [name for name, found in asked.items() if _is_any(found, HealthStatus.SICK)]
+        sick = [name for name, found in asked.items() if _is_any(found, HealthStatus.UNHEALTHY)]
         if asked and len(silent) == len(asked):
             advice = advice_of("doctor.blocklists.refused")
             return [

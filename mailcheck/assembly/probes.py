@@ -82,7 +82,7 @@ class NoHostProbes:
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Answer as `PolicyFetcher` promises."""
-        return succeed(PolicyFetch(FetchOutcome.SILENT))
+        return succeed(PolicyFetch(FetchOutcome.NO_ANSWER))
 
     async def examine_clock(self) -> list[Finding]:
         """Report that the clock could not be compared."""

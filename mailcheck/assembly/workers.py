@@ -14,8 +14,8 @@ from twisted.logger import Logger
 
 from mailcheck.engines.database import call_immediately
 from mailcheck.operations.lazy_functions import (
-    change_dkimpy,
     derive_content,
+    patch_dkimpy,
     read_mail_for_score,
 )
 from mailcheck.ports.clocks import Soon
@@ -117,7 +117,7 @@ def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
     writer = ProcessWorker(reactor, "writer", LONGEST_COMMIT, partial(load, *WRITTEN_BY[is_shared]))
     learn_to_read = partial(derive_content, FIRST_MAIL)
     content = ProcessWorker(reactor, "content", LONGEST_READING, learn_to_read)
-    analysis = ProcessWorker(reactor, "analysis", LONGEST_READING, be_nice, change_dkimpy)
+    analysis = ProcessWorker(reactor, "analysis", LONGEST_READING, be_nice, patch_dkimpy)
     large = ProcessWorker(reactor, "large", LONGEST_READING, be_nice)
     reads = WarmedWorker(SerialWorker(content), load, reactor, CONTENT_AFTER)
     analyses = WarmedWorker(
@@ -160,7 +160,7 @@ def password_threads(processors: int) -> int:
 
 def direct_analysis_worker() -> Worker:
     """Give the worker of a command that analyses mails: it does so in the command's process."""
-    change_dkimpy()
+    patch_dkimpy()
     return DirectWorker()
 
 

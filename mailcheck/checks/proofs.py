@@ -159,14 +159,14 @@ class Outcome(Struct, frozen=True):
     """Result of an evaluation: its findings in the order of their weight, and its score.
 
     ``policies`` is the strictness of each policy (SPF's ``all``, DMARC's), in any unit.
-    ``is_vouched_for`` is whether SPF or DKIM authenticates the domain's own mail; otherwise
+    ``can_authenticate`` is whether SPF or DKIM authenticates the domain's own mail; otherwise
     DMARC's policy applies to it. ``named`` are the senders in any reading of the SPF texts.
     """
 
     findings: tuple[Finding, ...]
     score: int
     policies: Mapping[str, int] = msgspec_field(default_factory=dict)
-    is_vouched_for: bool = True
+    can_authenticate: bool = True
     named: tuple[NamedSender, ...] = ()
 
     def ids(self, severity: Severity) -> list[str]:
@@ -232,7 +232,7 @@ def find_objection(finding: Finding, before: Outcome, after: Outcome) -> str:
     lost = next((one for one in find_lost_senders(before, after) if not one.reason), None)
     if lost is not None:
         return f"{lost.term} would be lost"
-    if not after.is_vouched_for and _rank_of_dmarc(after) > _rank_of_dmarc(before):
+    if not after.can_authenticate and _rank_of_dmarc(after) > _rank_of_dmarc(before):
         return "the policy would be for the domain's own mail"
     weaker = [name for name, rank in before.policies.items() if after.policies.get(name, 0) < rank]
     return f"{weaker[0]} would be weaker" if weaker else ""

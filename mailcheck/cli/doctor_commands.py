@@ -11,7 +11,7 @@ from mailcheck.assembly.checks import CheckRuntime, build_checks, open_resolvers
 from mailcheck.assembly.doctor import DoctorParts
 from mailcheck.assembly.probes import Probes
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.checks.hosts.own_zone import zone_lines
+from mailcheck.checks.hosts.own_zone import list_zone_records
 from mailcheck.checks.proofs import proof_of
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
@@ -48,7 +48,7 @@ async def examine(options: argparse.Namespace, console: Console, reactor: Any) -
     try:
         parts = DoctorParts(runtime, reactor, build_checks(runtime), probes)
         if options.dns:
-            return _say_zone(zone_lines(parts.zone), console)
+            return _say_zone(list_zone_records(parts.zone), console)
         found = await parts.doctor.examine()
     finally:
         await runtime.close()

@@ -47,8 +47,8 @@ check_html: Callable[[str, str, str | None, tuple[str, ...], dict[str, str]], Ma
 check_raw_mail: Callable[[bytes], MailChecks] = LazyFunction(
     "mailcheck.checks.html_checks.check", "check_raw_mail"
 )
-change_dkimpy: Callable[[], None] = LazyFunction(
-    "mailcheck.checks.dkim.dkimpy_verify", "change_dkimpy"
+patch_dkimpy: Callable[[], None] = LazyFunction(
+    "mailcheck.checks.dkim.dkimpy_verify", "patch_dkimpy"
 )
 read_report_mail: Callable[[bytes], list[Report | RejectedDocument]] = LazyFunction(
     "mailcheck.checks.receiver_reports.reading", "read_report_mail"

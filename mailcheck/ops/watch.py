@@ -79,7 +79,7 @@ def look_at_lists(blocklists: Sequence[Blocklist], health: KnownHealth) -> Look:
     def look() -> Iterable[State]:
         tested = {one.zone: found for one in blocklists if (found := health.of(one))}
         reasons = {
-            zone: dict.fromkeys(one.reason for one in found if one.status is HealthStatus.SICK)
+            zone: dict.fromkeys(one.reason for one in found if one.status is HealthStatus.UNHEALTHY)
             for zone, found in tested.items()
         }
         failing = sum(map(bool, reasons.values()))

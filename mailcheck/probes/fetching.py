@@ -375,8 +375,8 @@ class MtaStsFetcher:
             CachedValues(memory, "policy", PolicyFetch),
             self._fetch,
             freshness=FRESHNESS,
-            is_kept=lambda fetch: fetch.outcome is not FetchOutcome.SILENT,
-            when_busy=lambda _: PolicyFetch(FetchOutcome.SILENT),
+            is_kept=lambda fetch: fetch.outcome is not FetchOutcome.NO_ANSWER,
+            when_busy=lambda _: PolicyFetch(FetchOutcome.NO_ANSWER),
         )
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
@@ -392,7 +392,7 @@ class MtaStsFetcher:
         try:
             fetched = await self._fetcher.fetch(request)
         except FetchFailed as failure:
-            return PolicyFetch(_OUTCOMES.get(failure.problem, FetchOutcome.SILENT))
+            return PolicyFetch(_OUTCOMES.get(failure.problem, FetchOutcome.NO_ANSWER))
         if fetched.is_redirect:
             return PolicyFetch(FetchOutcome.REDIRECTED)
         if fetched.status != 200:

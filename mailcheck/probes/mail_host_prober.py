@@ -315,7 +315,7 @@ class StarttlsConversation(Protocol):
             self._take_reply = self._take_extensions
             self.transport.write(b"EHLO " + self._helo_name.encode("ascii") + b"\r\n")
         else:
-            self._conclude(ProbeOutcome.TURNED_AWAY if code >= 400 else ProbeOutcome.NO_SMTP)
+            self._conclude(ProbeOutcome.REJECTED if code >= 400 else ProbeOutcome.NO_SMTP)
 
     def _take_extensions(self, code: int, lines: list[bytes]) -> None:
         if code == DONE and any(_KEYWORD.fullmatch(line) for line in lines[1:]):
@@ -324,7 +324,7 @@ class StarttlsConversation(Protocol):
         elif code == DONE or code in UNKNOWN_COMMANDS:
             self._conclude(ProbeOutcome.NOT_OFFERED)
         else:
-            self._conclude(ProbeOutcome.TURNED_AWAY if code >= 400 else ProbeOutcome.NO_SMTP)
+            self._conclude(ProbeOutcome.REJECTED if code >= 400 else ProbeOutcome.NO_SMTP)
 
     def _take_readiness(self, code: int, _: list[bytes]) -> None:
         if code == READY:
@@ -333,7 +333,7 @@ class StarttlsConversation(Protocol):
         elif code in TLS_FAILED:
             self._conclude(ProbeOutcome.HANDSHAKE_FAILED)
         else:
-            self._conclude(ProbeOutcome.TURNED_AWAY if code >= 400 else ProbeOutcome.NO_SMTP)
+            self._conclude(ProbeOutcome.REJECTED if code >= 400 else ProbeOutcome.NO_SMTP)
 
     def _conclude(self, outcome: ProbeOutcome) -> None:
         self._tell(outcome)

@@ -178,7 +178,10 @@ def test_a_large_chain_is_not_read() -> None:
         b"".join(b"ARC-Seal: i=%d;%s\r\n" % (n, b"x" * MIB) for n in range(20)) + MAIL
     )
     assert "longer than" in chain.problem
-    assert "more header fields" in read_chain(b"ARC-Seal: i=1\r\n" * 100_000 + MAIL).problem
+    assert (
+        "more than 10,000 header fields"
+        in read_chain(b"ARC-Seal: i=1\r\n" * 100_000 + MAIL).problem
+    )
 
 
 @pytest.mark.timeout(60)

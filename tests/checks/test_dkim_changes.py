@@ -1,7 +1,7 @@
 """What is changed in dkimpy: it is needed still, and every process that verifies has it.
 
 Each test shows dkimpy itself. If one fails with a new version, upstream has mended something:
-remove our function from `change_dkimpy`, or the workaround from `dkimpy_verify`, then.
+remove our function from `patch_dkimpy`, or the workaround from `dkimpy_verify`, then.
 """
 
 import base64

@@ -208,7 +208,7 @@ def test_more_fields_than_anybody_reads_verify_nothing() -> None:
     mail = RSA.sign(b"X: y\r\n" * MAX_FIELDS + MAIL)
     signature = verify_only_signature(mail)
     assert signature.result is AuthResult.PERMERROR
-    assert "more header fields" in signature.explanation
+    assert "more than 10,000 header fields" in signature.explanation
     assert verify_only_signature(RSA.sign(b"X: y\r\n" * 1000 + MAIL)).result is AuthResult.PASS
 
 

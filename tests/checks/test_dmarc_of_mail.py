@@ -263,7 +263,7 @@ def test_a_record_that_is_not_known_is_not_missing(status: DnsStatus) -> None:
     """Silence about the record is temperror and names what is silent."""
     verdict = judge({}, spf_of("d.example"), UNSIGNED, failing={"_dmarc.d.example": status})
     assert verdict.result is TEMPERROR
-    assert verdict.silent_names == ("_dmarc.d.example",)
+    assert verdict.unanswered_names == ("_dmarc.d.example",)
     assert "_dmarc.d.example" in verdict.explanation
 
 
@@ -288,7 +288,7 @@ def test_a_silent_walk_leaves_open_only_what_it_could_change(
     """A certain pass stays a pass, a certain fail a fail."""
     verdict = judge(policies(d_example=REJECT), spf, UNSIGNED, failing={silent: DnsStatus.TIMEOUT})
     assert verdict.result is result
-    assert verdict.silent_names == ((silent,) if result is TEMPERROR else ())
+    assert verdict.unanswered_names == ((silent,) if result is TEMPERROR else ())
 
 
 @pytest.mark.parametrize(

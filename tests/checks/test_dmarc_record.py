@@ -39,7 +39,7 @@ def test_defaults() -> None:
     """What isn't said has its default: relaxed alignment, no test, psd unknown."""
     record = parse_policy_record("v=DMARC1;p=none")
     assert (record.psd, record.is_testing, record.has_strict_dkim) == ("u", False, False)
-    assert (record.rua, record.asks_for_reports) == ((), False)
+    assert (record.rua, record.requests_reports) == ((), False)
 
 
 @pytest.mark.parametrize(

@@ -240,10 +240,15 @@ def test_a_sick_list_is_not_believed() -> None:
     def evaluate(target: Target) -> Listing:
         return settle(
             dns,
-            lambda answers: evaluate_listing(zen, [target], answers, sick_kinds=[TargetKind.IPV6]),
+            lambda answers: evaluate_listing(
+                zen, [target], answers, unhealthy_kinds=[TargetKind.IPV6]
+            ),
         )
 
-    assert (evaluate(V6).status, evaluate(V6).unknown_reason) == (UNKNOWN, UnknownReason.SICK)
+    assert (evaluate(V6).status, evaluate(V6).unknown_reason) == (
+        UNKNOWN,
+        UnknownReason.FAILED_SELF_TEST,
+    )
     assert evaluate(V4).status is CLEAN
 
 
@@ -321,10 +326,10 @@ def test_what_is_not_documented_is_never_listed(blocklist: Blocklist, number: in
     target = {TargetKind.IPV4: V4, TargetKind.IPV6: V6, TargetKind.DOMAIN: NAME}[kind]
     dns = MemoryZone({query_name(blocklist, target): {"A": [str(ip_address(number))]}})
     listing = settle(dns, lambda answers: evaluate_listing(blocklist, [target], answers))
-    fits = any(
-        rule.fits(number) and rule.code_class in (CodeClass.LISTED, CodeClass.POLICY)
+    matches = any(
+        rule.matches(number) and rule.code_class in (CodeClass.LISTED, CodeClass.POLICY)
         for rule in blocklist.rules
     )
     if listing.is_listed:
-        assert fits
+        assert matches
         assert number >> 24 == 127

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mailcheck.checks.dnsbl.catalogue import (
-    BadCatalogue,
     Blocklist,
     CodeClass,
+    InvalidCatalogue,
     TargetKind,
     packaged_catalogue_text,
     parse_catalogue,
@@ -29,8 +29,8 @@ def test_the_packaged_catalogue_has_two_profiles_of_exactly_32() -> None:
     catalogue = parse_catalogue(packaged_catalogue_text())
     assert len(catalogue.blocklists) == 44
     assert len(catalogue.address_profile) == len(catalogue.domain_profile) == 32
-    assert all(b.knows(TargetKind.IPV4) for b in catalogue.address_profile)
-    by_name = [b for b in catalogue.domain_profile if b.knows(TargetKind.DOMAIN)]
+    assert all(b.supports(TargetKind.IPV4) for b in catalogue.address_profile)
+    by_name = [b for b in catalogue.domain_profile if b.supports(TargetKind.DOMAIN)]
     assert by_name == list(catalogue.domain_profile[:NAME_ZONES])
     assert catalogue.domain_profile[NAME_ZONES:] == catalogue.address_profile[:20]
 
@@ -56,7 +56,10 @@ def test_facts_of_single_lists() -> None:
     assert find("uribl.swinog.ch").test_listed == ""
     assert find("bl.nordspam.com").daily_budget == 10_000
     assert (
-        sum(b.knows(TargetKind.IPV6) for b in parse_catalogue(packaged_catalogue_text()).blocklists)
+        sum(
+            b.supports(TargetKind.IPV6)
+            for b in parse_catalogue(packaged_catalogue_text()).blocklists
+        )
         == 9
     )
 
@@ -125,11 +128,11 @@ ZEN = "blocklist zen.spamhaus.org"
         ),
         (
             {"codes": [{"code": "127.0.0.300", "is": "listed"}]},
-            f"{ZEN}: code 1 (127.0.0.300): code is no address",
+            f"{ZEN}: code 1 (127.0.0.300): code must be an address",
         ),
         (
             {"codes": [{"code": "bit:3", "is": "listed"}]},
-            f"{ZEN}: code 1 (bit:3): code is no address",
+            f"{ZEN}: code 1 (bit:3): code must be an address",
         ),
         (
             {"codes": [{"code": "127.0.0.9-127.0.0.2", "is": "listed"}]},
@@ -151,7 +154,7 @@ def test_an_error_names_the_entry(changes: dict[str, Any], error: str) -> None:
     entry = next(e for e in data["blocklist"] if e["zone"] == "zen.spamhaus.org") | changes
     changed = {name: value for name, value in entry.items() if value is not None}
     data["blocklist"][0] = changed
-    with pytest.raises(BadCatalogue) as caught:
+    with pytest.raises(InvalidCatalogue) as caught:
         parse_catalogue(write_toml(data))
     assert str(caught.value).startswith(error)
 
@@ -170,7 +173,7 @@ def test_profiles_are_checked(profile: str, change: Any, error: str) -> None:
     """There are always 32 known zones, each once, that know such queries."""
     data = tomllib.loads(packaged_catalogue_text())
     data["profiles"][profile] = change(data["profiles"][profile])
-    with pytest.raises(BadCatalogue, match=error.replace(".", r"\.")):
+    with pytest.raises(InvalidCatalogue, match=error.replace(".", r"\.")):
         parse_catalogue(write_toml(data))
 
 
@@ -186,13 +189,13 @@ def test_profiles_are_checked(profile: str, change: Any, error: str) -> None:
 )
 def test_other_errors(text: str | None, options: dict[str, Any], error: str) -> None:
     """Broken TOML, unknown sections, and switches for zones that don't exist are errors."""
-    with pytest.raises(BadCatalogue, match=error):
+    with pytest.raises(InvalidCatalogue, match=error):
         parse_catalogue(packaged_catalogue_text() if text is None else text, **options)
 
 
 def test_zones_for_tests_are_allowed_on_request() -> None:
     """A test zone may stand in for a list."""
     text = packaged_catalogue_text().replace("psbl.surriel.com", "psbl.test")
-    with pytest.raises(BadCatalogue, match=r"ends in \.test"):
+    with pytest.raises(InvalidCatalogue, match=r"ends in \.test"):
         parse_catalogue(text)
     assert len(parse_catalogue(text, allow_special_use=True).address_profile) == 32

@@ -18,7 +18,11 @@ RANDOM = "86.52.146.127"  # 127.128.0.0/9 with the nonce in it
 IPV6_TAIL = ".0.0.f.7.f.f.f.f" + 20 * ".0"
 LISTED_V6 = "2.0.0.0" + IPV6_TAIL
 
-HEALTHY, SICK, UNREACHABLE = HealthStatus.HEALTHY, HealthStatus.SICK, HealthStatus.UNREACHABLE
+HEALTHY, UNHEALTHY, UNREACHABLE = (
+    HealthStatus.HEALTHY,
+    HealthStatus.UNHEALTHY,
+    HealthStatus.UNREACHABLE,
+)
 
 
 def examine(
@@ -40,14 +44,14 @@ def examine(
         ("psbl.surriel.com", {LISTED: "127.0.0.2"}, HEALTHY, ""),
         ("bl.suomispam.net", {LISTED: "127.0.0.99"}, HEALTHY, ""),
         ("dnsbl.dronebl.org", {LISTED: "127.0.0.2"}, HEALTHY, ""),
-        ("psbl.surriel.com", {}, SICK, "test entry is missing"),
-        ("psbl.surriel.com", {"*": "127.0.0.2"}, SICK, "answers everything"),
-        ("psbl.surriel.com", {"*": "203.0.113.1"}, SICK, "expired, or the resolver rewrites"),
-        ("psbl.surriel.com", {"*": "127.255.255.254"}, SICK, "refuses"),
-        ("psbl.surriel.com", {LISTED: "127.255.255.254"}, SICK, "refuses"),
-        ("psbl.surriel.com", {LISTED: "203.0.113.1"}, SICK, "expired"),
-        ("psbl.surriel.com", {LISTED: "127.0.0.2", UNLISTED: "127.0.0.2"}, SICK, "everything"),
-        ("psbl.surriel.com", {LISTED: "127.0.0.2", RANDOM: "127.0.0.2"}, SICK, "everything"),
+        ("psbl.surriel.com", {}, UNHEALTHY, "test entry is missing"),
+        ("psbl.surriel.com", {"*": "127.0.0.2"}, UNHEALTHY, "answers everything"),
+        ("psbl.surriel.com", {"*": "203.0.113.1"}, UNHEALTHY, "expired, or the resolver rewrites"),
+        ("psbl.surriel.com", {"*": "127.255.255.254"}, UNHEALTHY, "refuses"),
+        ("psbl.surriel.com", {LISTED: "127.255.255.254"}, UNHEALTHY, "refuses"),
+        ("psbl.surriel.com", {LISTED: "203.0.113.1"}, UNHEALTHY, "expired"),
+        ("psbl.surriel.com", {LISTED: "127.0.0.2", UNLISTED: "127.0.0.2"}, UNHEALTHY, "everything"),
+        ("psbl.surriel.com", {LISTED: "127.0.0.2", RANDOM: "127.0.0.2"}, UNHEALTHY, "everything"),
     ],
 )
 def test_a_living_list_knows_its_test_points_and_nothing_else(
@@ -65,7 +69,7 @@ def test_exceptions_are_kept() -> None:
     assert karma[TargetKind.IPV4].status is HEALTHY
     assert examine("uribl.swinog.ch", {})[TargetKind.DOMAIN].status is HEALTHY
     wild = examine("uribl.swinog.ch", {"*": "127.0.0.2"})[TargetKind.DOMAIN]
-    assert wild.status is SICK
+    assert wild.status is UNHEALTHY
 
 
 def test_names_have_their_own_test_points() -> None:
@@ -79,14 +83,14 @@ def test_names_have_their_own_test_points() -> None:
         is HEALTHY
     )
     refusing = examine("multi.uribl.com", {"*": "127.0.0.1"})[TargetKind.DOMAIN]
-    assert (refusing.status, "refuses" in refusing.reason) == (SICK, True)
+    assert (refusing.status, "refuses" in refusing.reason) == (UNHEALTHY, True)
 
 
 def test_kinds_are_judged_apart() -> None:
     """A list that is empty for IPv6 is still believed for IPv4."""
     health = examine("zen.spamhaus.org", {LISTED: "127.0.0.2"})
     assert health[TargetKind.IPV4].status is HEALTHY
-    assert health[TargetKind.IPV6].status is SICK
+    assert health[TargetKind.IPV6].status is UNHEALTHY
     both = examine("zen.spamhaus.org", {LISTED: "127.0.0.2", LISTED_V6: "127.0.0.2"})
     assert {one.status for one in both.values()} == {HEALTHY}
 
@@ -102,4 +106,4 @@ def test_silence_is_not_sickness(silent: str) -> None:
 def test_a_wildcard_is_sick_though_a_test_point_is_silent() -> None:
     """What is proven stays proven."""
     health = examine("psbl.surriel.com", {"*": "127.0.0.2"}, failing=(LISTED,))
-    assert health[TargetKind.IPV4].status is SICK
+    assert health[TargetKind.IPV4].status is UNHEALTHY

@@ -50,7 +50,7 @@ def test_a_name_of_the_client_is_right(helo_name: str, client: str) -> None:
     """A full name that leads to the client's address has no fault, in any spelling."""
     verdict = judge(helo_name, client)
     assert verdict.is_resolvable is True
-    assert verdict.leads_to_client is True
+    assert verdict.resolves_to_client is True
     assert ids(verdict) == []
 
 
@@ -93,8 +93,8 @@ def test_a_literal_may_be_that_of_the_client() -> None:
     """A literal is compared with the client's address, and DNS is not asked."""
     zone = MemoryZone(HOSTS)
     verdict = settle(zone, lambda a: evaluate_helo("[192.0.2.1]", ip_address(CLIENT), a))
-    assert verdict.leads_to_client is True
-    assert judge("[192.0.2.7]").leads_to_client is False
+    assert verdict.resolves_to_client is True
+    assert judge("[192.0.2.7]").resolves_to_client is False
     assert zone.asked == []
 
 
@@ -110,7 +110,7 @@ def test_a_name_of_another_host_is_only_noted() -> None:
     """A name that leads elsewhere is resolvable; that it is another's is a note."""
     verdict = judge("other.d.example")
     assert verdict.is_resolvable is True
-    assert verdict.leads_to_client is False
+    assert verdict.resolves_to_client is False
     assert [(f.id, f.severity) for f in verdict.findings] == [("helo.other-address", Severity.NOTE)]
 
 
@@ -120,7 +120,7 @@ def test_silence_is_undetermined(status: DnsStatus) -> None:
     verdict = judge("gone.d.example", failing={"gone.d.example": status})
     assert verdict.presence is Presence.UNDETERMINED
     assert verdict.is_resolvable is None
-    assert verdict.leads_to_client is None
+    assert verdict.resolves_to_client is None
     assert [f.severity for f in verdict.findings] == [Severity.UNDETERMINED]
 
 
@@ -130,7 +130,7 @@ def test_half_an_answer_is_enough_where_it_says_enough() -> None:
     failing = {("other.d.example", "AAAA"): DnsStatus.TIMEOUT}
     verdict = judge("other.d.example", failing=failing)
     assert verdict.is_resolvable is True
-    assert verdict.leads_to_client is None
+    assert verdict.resolves_to_client is None
     assert ids(verdict) == []
 
 
@@ -140,5 +140,5 @@ def test_an_unknown_greeting_or_client_is_no_fault() -> None:
     assert verdict.form is HeloForm.UNKNOWN
     assert verdict.is_resolvable is None
     assert ids(verdict) == []
-    assert judge("other.d.example", None).leads_to_client is None
+    assert judge("other.d.example", None).resolves_to_client is None
     assert ids(judge("other.d.example", None)) == []

@@ -98,7 +98,7 @@ BROKEN_HOSTS = GOOD | {
 @pytest.mark.parametrize(
     ("domain", "problem", "finding", "severity", "is_usable"),
     [
-        ("dead", HostProblem.DEAD, "mx.dead-host", Severity.ERROR, False),
+        ("dead", HostProblem.NO_ADDRESS, "mx.dead-host", Severity.ERROR, False),
         ("private", HostProblem.NOT_PUBLIC, "mx.not-public", Severity.ERROR, False),
         ("mixed", HostProblem.PARTLY_PUBLIC, "mx.partly-public", Severity.WARNING, True),
         ("literal", HostProblem.ADDRESS_LITERAL, "mx.address-literal", Severity.ERROR, False),

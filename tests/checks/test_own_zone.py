@@ -6,7 +6,7 @@ import pytest
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Finding, Severity
-from mailcheck.checks.hosts.own_zone import OwnZone, evaluate_own_zone, zone_lines
+from mailcheck.checks.hosts.own_zone import OwnZone, evaluate_own_zone, list_zone_records
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 
@@ -46,7 +46,7 @@ def test_the_lines_to_publish_make_a_good_zone() -> None:
     """What is printed for a zone editor, published as it is, has no finding."""
     expected = zone_with(domains=(DOMAIN, "second.example"), addresses=ADDRESSES)
     zone = MemoryZone({})
-    lines = zone_lines(expected)
+    lines = list_zone_records(expected)
     for line in lines:
         zone.publish(line.name, line.rdtype, line.value)
     assert [line.rdtype for line in lines].count("PTR") == 2

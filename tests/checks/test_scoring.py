@@ -18,7 +18,7 @@ from mailcheck.checks.dnsbl.listings import (
 from mailcheck.checks.hosts.mx import evaluate_mx
 from mailcheck.checks.hosts.registration import read_registration, undetermined_registration
 from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
-from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, judge_starttls
+from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, evaluate_starttls
 from mailcheck.checks.scoring.evidence import Evidence
 from mailcheck.checks.scoring.outcomes import FactorName, Status
 from mailcheck.checks.scoring.score import Score, compute_score
@@ -93,7 +93,7 @@ def score(
             dmarc=evaluate_dmarc(D, answers),
             mx=mx,
             listings=[evaluate_listing(b, targets, answers) for b in CATALOGUE.blocklists],
-            starttls=judge_starttls(mx, probes),
+            starttls=evaluate_starttls(mx, probes),
             registration=registration,
             reverse_dns=evaluate_reverse_dns(addresses[0], answers, host_name=MX)
             if addresses

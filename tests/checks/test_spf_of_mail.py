@@ -90,7 +90,7 @@ def test_every_result_for_both_identities(domain: str, result: str, words: str) 
     for identity in (verdict.mail_from, verdict.helo):
         assert (identity.result.value, identity.domain) == (result, domain)
         assert words in identity.explanation
-        assert (identity.silent_names == (domain,)) == (result == "temperror")
+        assert (identity.unanswered_names == (domain,)) == (result == "temperror")
     assert verdict.mail_from.identity is SpfIdentity.MAIL_FROM
     assert verdict.helo.identity is SpfIdentity.HELO
     assert verdict.has_pass == (result == "pass")
@@ -222,7 +222,7 @@ def test_ptr_does_not_fail_for_silence() -> None:
     zone.failing[reverse] = DnsStatus.SERVFAIL
     verdict = evaluate(zone, helo_name="")
     assert verdict.mail_from.result is AuthResult.FAIL
-    assert verdict.mail_from.silent_names == ()
+    assert verdict.mail_from.unanswered_names == ()
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,9 @@ def test_silence_counts_only_where_a_receiver_meets_it(text: str, result: str) -
     zone.publish("half.example", "MX", "10 mail.d.example.", "20 dead.example.")
     verdict = evaluate(zone)
     assert verdict.mail_from.result.value == result
-    assert verdict.mail_from.silent_names == (("dead.example",) if result == "temperror" else ())
+    assert verdict.mail_from.unanswered_names == (
+        ("dead.example",) if result == "temperror" else ()
+    )
 
 
 def rounds_of(zone: MemoryZone, client: str = CLIENT, helo_name: str = "") -> int:

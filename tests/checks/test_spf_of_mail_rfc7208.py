@@ -90,4 +90,4 @@ def test_suite_of_rfc_7208(case: Case) -> None:
     assert verdict.mail_from.result.value in case.results, verdict.mail_from.explanation
     assert verdict.mail_from.explanation
     if verdict.mail_from.result is AuthResult.TEMPERROR:
-        assert verdict.mail_from.silent_names
+        assert verdict.mail_from.unanswered_names

@@ -8,7 +8,7 @@ from mailcheck.checks.spf.record import (
     parse_spf_record,
 )
 from mailcheck.checks.spf.repair import (
-    compose,
+    compose_record,
     find_meaning,
     read_sender,
 )
@@ -17,7 +17,7 @@ from mailcheck.checks.spf_texts import looks_like_spf
 
 def mend(*strings: str, useless: tuple[str, ...] = ()) -> str:
     """Return the record that was meant; empty where that is not certain."""
-    return compose([find_meaning(strings, frozenset(useless))])
+    return compose_record([find_meaning(strings, frozenset(useless))])
 
 
 ONE_MEANING = [

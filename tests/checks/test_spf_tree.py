@@ -165,7 +165,11 @@ def test_void_lookups_are_counted_for_each_protocol() -> None:
         zone.publish(f"h{number}.example", "A", f"8.8.9.{number}")
     zone.publish("d.example", "TXT", f"v=spf1 {hosts} ip6:2600::/64 -all")
     verdict = settle(zone, lambda answers: evaluate_spf("d.example", answers))
-    assert (len(verdict.voids_for(4)), len(verdict.voids_for(6)), verdict.void_count) == (0, 3, 0)
+    assert (len(verdict.void_terms_for(4)), len(verdict.void_terms_for(6)), verdict.void_count) == (
+        0,
+        3,
+        0,
+    )
     (finding,) = verdict.findings
     assert finding.id == "spf.voids-before-senders"
     assert all(one in finding.meaning for one in (*hosts.split(), "ip6:2600::/64", "IPv6"))

@@ -12,7 +12,7 @@ from mailcheck.checks.hosts.starttls import (
     ProbeOutcome,
     StarttlsGrade,
     StarttlsProbe,
-    judge_starttls,
+    evaluate_starttls,
 )
 from mailcheck.core.network_addresses import parse_ip_address
 
@@ -59,7 +59,7 @@ OLD = probe(ProbeOutcome.ENCRYPTED, "TLSv1", is_certificate_trusted=True, is_nam
         (OLD, StarttlsGrade.OUTDATED, ["starttls.outdated"]),
         (probe(ProbeOutcome.NOT_OFFERED), StarttlsGrade.MISSING, ["starttls.missing"]),
         (probe(ProbeOutcome.HANDSHAKE_FAILED), StarttlsGrade.BROKEN, ["starttls.broken"]),
-        (probe(ProbeOutcome.TURNED_AWAY), StarttlsGrade.UNDETERMINED, ["starttls.undetermined"]),
+        (probe(ProbeOutcome.REJECTED), StarttlsGrade.UNDETERMINED, ["starttls.undetermined"]),
         (probe(ProbeOutcome.NO_SMTP), StarttlsGrade.UNDETERMINED, ["starttls.undetermined"]),
         (probe(ProbeOutcome.UNREACHABLE), StarttlsGrade.UNDETERMINED, ["starttls.undetermined"]),
         (probe(ProbeOutcome.NOT_PROBED), StarttlsGrade.UNDETERMINED, ["starttls.undetermined"]),
@@ -69,7 +69,7 @@ def test_every_outcome_has_a_grade_and_a_finding(
     one: StarttlsProbe, grade: StarttlsGrade, finding: list[str]
 ) -> None:
     """What was seen is graded; what could not be seen is undetermined, never missing."""
-    verdict = judge_starttls(MX, [one])
+    verdict = evaluate_starttls(MX, [one])
     assert (verdict.grade, [f.id for f in verdict.findings]) == (grade, finding)
 
 
@@ -84,13 +84,13 @@ def test_every_outcome_has_a_grade_and_a_finding(
 )
 def test_without_probes_the_mx_decides(mx: MxVerdict, grade: StarttlsGrade) -> None:
     """A domain that receives no mail needs no encryption; one without hosts has none."""
-    assert judge_starttls(mx, []).grade is grade
+    assert evaluate_starttls(mx, []).grade is grade
 
 
 def test_certificate_problems_are_told_apart() -> None:
     """A certificate for another name is another problem than a self-made one."""
-    assert "another name" in judge_starttls(MX, [OTHER_NAME]).findings[0].meaning
-    assert "known authority" in judge_starttls(MX, [SELF_SIGNED]).findings[0].meaning
+    assert "another name" in evaluate_starttls(MX, [OTHER_NAME]).findings[0].meaning
+    assert "known authority" in evaluate_starttls(MX, [SELF_SIGNED]).findings[0].meaning
 
 
 PROBES = st.lists(
@@ -114,7 +114,7 @@ def test_the_worst_host_that_was_seen_decides(probes: list[StarttlsProbe]) -> No
     """Another host never makes the grade better, unless nothing had been seen before."""
     order = list(StarttlsGrade)
     for count in range(len(probes)):
-        before = judge_starttls(MX, probes[:count]).grade
-        after = judge_starttls(MX, probes[: count + 1]).grade
+        before = evaluate_starttls(MX, probes[:count]).grade
+        after = evaluate_starttls(MX, probes[: count + 1]).grade
         if before is not StarttlsGrade.UNDETERMINED:
             assert order.index(after) >= order.index(before)

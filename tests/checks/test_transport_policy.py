@@ -12,8 +12,8 @@ from mailcheck.checks.hosts.mta_sts import (
     MtaStsRecord,
     PolicyFetch,
     PolicyMode,
+    evaluate_mta_sts,
     evaluate_mta_sts_record,
-    judge_mta_sts,
     parse_mta_sts_policy,
 )
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
@@ -168,21 +168,21 @@ def test_any_policy_text_can_be_read(text: str) -> None:
         (PolicyFetch(FetchOutcome.BAD_CERTIFICATE), ["mta-sts.policy-missing"], False),
         (PolicyFetch(FetchOutcome.REDIRECTED), ["mta-sts.policy-missing"], False),
         (PolicyFetch(FetchOutcome.TOO_LARGE), ["mta-sts.policy-missing"], False),
-        (PolicyFetch(FetchOutcome.SILENT), ["mta-sts.undetermined"], False),
+        (PolicyFetch(FetchOutcome.NO_ANSWER), ["mta-sts.undetermined"], False),
     ],
 )
 def test_a_policy_is_judged_with_the_mx(
     fetch: PolicyFetch, expected: list[str], is_enforced: bool
 ) -> None:
     """A policy that is missing, broken or without a mail host is found out."""
-    verdict = judge_mta_sts(read_record("v=STSv1; id=1"), fetch, MX)
+    verdict = evaluate_mta_sts(read_record("v=STSv1; id=1"), fetch, MX)
     assert [finding.id for finding in verdict.findings] == expected
     assert verdict.is_enforced is is_enforced
 
 
 def test_without_a_record_no_policy_is_judged() -> None:
     """The record's own finding is all there is to say."""
-    verdict = judge_mta_sts(read_record(), None, MX)
+    verdict = evaluate_mta_sts(read_record(), None, MX)
     assert [finding.id for finding in verdict.findings] == ["mta-sts.absent"]
 
 

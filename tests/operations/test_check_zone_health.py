@@ -111,15 +111,15 @@ def test_a_list_that_lists_everything_is_not_believed() -> None:
     """A wildcard lists everybody: unknown instead of listed."""
     bench = Bench(MemoryZone({f"*.{PSBL}": {"A": ["127.0.0.2"]}}))
     assert bench.ask()[0] is ListingStatus.LISTED
-    assert HealthStatus.SICK in bench.statuses().values()
-    assert bench.ask() == (ListingStatus.UNKNOWN, UnknownReason.SICK)
+    assert HealthStatus.UNHEALTHY in bench.statuses().values()
+    assert bench.ask() == (ListingStatus.UNKNOWN, UnknownReason.FAILED_SELF_TEST)
 
 
 def test_a_list_recovers() -> None:
     """A list that was empty is believed again when its test entry is back."""
     zone = MemoryZone({})
     bench = Bench(zone)
-    assert HealthStatus.SICK in bench.statuses().values()
+    assert HealthStatus.UNHEALTHY in bench.statuses().values()
     zone.publish(TEST_ENTRY, "A", "127.0.0.2")
     assert set(bench.statuses().values()) == {HealthStatus.HEALTHY}
     assert bench.ask() == (ListingStatus.CLEAN, None)
@@ -131,7 +131,7 @@ def test_silence_is_no_recovery() -> None:
     bench = Bench(zone)
     bench.statuses()
     zone.failing[TEST_ENTRY] = DnsStatus.TIMEOUT
-    assert HealthStatus.SICK in bench.statuses().values()
+    assert HealthStatus.UNHEALTHY in bench.statuses().values()
 
 
 def test_silence_is_no_sickness() -> None:
@@ -258,10 +258,10 @@ def test_lists_that_all_fail_are_tested_again_soon() -> None:
     daemons.zone = living()
     daemon = daemons.daemon()
     run(daemon.refresh())
-    assert daemon.sick_kinds(psbl())
+    assert daemon.unhealthy_kinds(psbl())
     daemons.clock.advance(60)
     run(daemon.refresh())
-    assert not daemon.sick_kinds(psbl())
+    assert not daemon.unhealthy_kinds(psbl())
 
 
 def test_a_test_beside_a_check_ends_with_it() -> None:
@@ -275,7 +275,7 @@ def test_a_test_beside_a_check_ends_with_it() -> None:
             [row] = await bench.asker.query([bench.list], [target_address(address)])
             return row.status, row.unknown_reason
 
-    assert run(check()) == (ListingStatus.UNKNOWN, UnknownReason.SICK)
+    assert run(check()) == (ListingStatus.UNKNOWN, UnknownReason.FAILED_SELF_TEST)
     assert bench.clock.getDelayedCalls() == []
 
 
@@ -329,7 +329,7 @@ class TestTheFirstTest:
         bench.clock.advance(1)
         assert tested.called
         [row] = result_of(asked)
-        assert row.unknown_reason is UnknownReason.SICK
+        assert row.unknown_reason is UnknownReason.FAILED_SELF_TEST
         assert bench.clock.getDelayedCalls() == []
 
     def test_checks_wait_for_one_that_is_to_begin(self) -> None:
@@ -369,7 +369,7 @@ class TestTheFirstTest:
         bench.clock.advance(1)
         result_of(asked)
         again = Deferred.fromCoroutine(bench.health.test_all())
-        assert bench.ask() == (ListingStatus.UNKNOWN, UnknownReason.SICK)
+        assert bench.ask() == (ListingStatus.UNKNOWN, UnknownReason.FAILED_SELF_TEST)
         assert not again.called
         slow.answer()
         bench.clock.advance(1)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
-from mailcheck.checks.dmarc.stricter import STRICTER
+from mailcheck.checks.dmarc.policy_advice import STRICTER_POLICY_FINDINGS
 from mailcheck.checks.findings import RecordToPublish, Severity
 from mailcheck.checks.hosts.mta_sts import PolicyFetch
 from mailcheck.checks.proofs import ProvenFix
@@ -197,10 +197,19 @@ def test_our_own_advice_ends_at_a_good_set_up(
     is_uncertain = any(word in text for text in spf for word in UNCERTAIN)
     if is_uncertain or not names_senders(spf):
         # A stricter policy of DMARC waits until SPF or DKIM works.
-        left = {one for one in left if not one.startswith("spf.") and one not in STRICTER}
+        left = {
+            one
+            for one in left
+            if not one.startswith("spf.") and one not in STRICTER_POLICY_FINDINGS
+        }
     in_words = IN_WORDS | ({"dmarc.no-reports"} if offered is NOWHERE else set())
     is_unclear = len(dmarc) > 1 or any("p=bogus" in text for text in dmarc)  # what is meant?
     in_words |= {"dmarc.unreadable"} if is_unclear else set()
-    if not report.outcome.is_vouched_for:
-        in_words |= {*STRICTER, "dmarc.several", "dmarc.unreadable", "dmarc.bad-policy"}
+    if not report.outcome.can_authenticate:
+        in_words |= {
+            *STRICTER_POLICY_FINDINGS,
+            "dmarc.several",
+            "dmarc.unreadable",
+            "dmarc.bad-policy",
+        }
     assert left <= in_words, (spf, dmarc, mx, keys, faults(report))

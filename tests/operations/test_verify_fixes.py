@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from twisted.internet.task import Clock
 
-from mailcheck.checks.dmarc.stricter import STRICTER
+from mailcheck.checks.dmarc.policy_advice import STRICTER_POLICY_FINDINGS
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 from mailcheck.checks.overlay import Change
@@ -144,7 +144,7 @@ def test_the_same_place_is_never_undone() -> None:
 def test_no_stricter_policy_before_mail_can_pass(spf: str, dmarc: str) -> None:
     """Without SPF or a key a stricter DMARC policy is for all own mail: words say what is first."""
     found = check(zone_with(*filter(None, [spf]), dmarc=f"{dmarc}; rua=mailto:d@d.example"))
-    stricter = [one for one in found.findings if one.id in STRICTER]
+    stricter = [one for one in found.findings if one.id in STRICTER_POLICY_FINDINGS]
     assert stricter
     assert all("Make SPF or DKIM work for d.example first" in one.fix for one in stricter)
     assert {one.id for one in stricter}.isdisjoint(proposals(found))

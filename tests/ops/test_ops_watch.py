@@ -60,7 +60,7 @@ class OneSick:
     def of(self, blocklist: Blocklist) -> tuple[ZoneHealth, ...]:
         """Give what was found."""
         status = {
-            "zen.spamhaus.org": HealthStatus.SICK,
+            "zen.spamhaus.org": HealthStatus.UNHEALTHY,
             "bl.spamcop.net": HealthStatus.UNREACHABLE,
         }.get(blocklist.zone, HealthStatus.HEALTHY)
         kinds = (TargetKind.IPV4, TargetKind.IPV6)
@@ -74,7 +74,7 @@ class MostSick:
         """Give what was found."""
         if blocklist.zone == "multi.uribl.com":
             return ()
-        return (ZoneHealth(TargetKind.IPV4, HealthStatus.SICK, "its test entry is missing"),)
+        return (ZoneHealth(TargetKind.IPV4, HealthStatus.UNHEALTHY, "its test entry is missing"),)
 
 
 def test_lists() -> None:

@@ -106,9 +106,9 @@ def test_replies_may_come_in_any_pieces() -> None:
 @pytest.mark.parametrize(
     ("replies", "outcome"),
     [
-        ([b"554 5.7.1 go away\r\n"], ProbeOutcome.TURNED_AWAY),
-        ([b"421 too busy\r\n"], ProbeOutcome.TURNED_AWAY),
-        ([b"220-hold the line\r\n450 no\r\n"], ProbeOutcome.TURNED_AWAY),
+        ([b"554 5.7.1 go away\r\n"], ProbeOutcome.REJECTED),
+        ([b"421 too busy\r\n"], ProbeOutcome.REJECTED),
+        ([b"220-hold the line\r\n450 no\r\n"], ProbeOutcome.REJECTED),
         ([b"250 hello\r\n"], ProbeOutcome.NO_SMTP),
         ([b"SSH-2.0-OpenSSH_9.2\r\n"], ProbeOutcome.NO_SMTP),
         ([b"HTTP/1.1 400 Bad Request\r\n\r\n"], ProbeOutcome.NO_SMTP),
@@ -122,12 +122,12 @@ def test_replies_may_come_in_any_pieces() -> None:
         ([GREETING, b"250-mx\r\n250-XSTARTTLS\r\n250 STARTTLS2\r\n"], ProbeOutcome.NOT_OFFERED),
         ([GREETING, b"502 what?\r\n"], ProbeOutcome.NOT_OFFERED),
         ([GREETING, b"500 what?\r\n"], ProbeOutcome.NOT_OFFERED),
-        ([GREETING, b"550 bad name\r\n"], ProbeOutcome.TURNED_AWAY),
-        ([GREETING, b"421 later\r\n"], ProbeOutcome.TURNED_AWAY),
+        ([GREETING, b"550 bad name\r\n"], ProbeOutcome.REJECTED),
+        ([GREETING, b"421 later\r\n"], ProbeOutcome.REJECTED),
         ([GREETING, b"354 go on\r\n"], ProbeOutcome.NO_SMTP),
         ([GREETING, EXTENSIONS, b"454 TLS not available\r\n"], ProbeOutcome.HANDSHAKE_FAILED),
         ([GREETING, EXTENSIONS, b"502 what?\r\n"], ProbeOutcome.HANDSHAKE_FAILED),
-        ([GREETING, EXTENSIONS, b"421 shutting down\r\n"], ProbeOutcome.TURNED_AWAY),
+        ([GREETING, EXTENSIONS, b"421 shutting down\r\n"], ProbeOutcome.REJECTED),
         ([GREETING, EXTENSIONS, b"250 ok\r\n"], ProbeOutcome.NO_SMTP),
     ],
 )

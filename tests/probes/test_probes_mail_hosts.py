@@ -79,7 +79,7 @@ def probing(trust: TrustRoots) -> Probing:
     return Probing(trust)
 
 
-TURNED_AWAY = StarttlsProbe("mx.example", ProbeOutcome.TURNED_AWAY)
+REJECTED = StarttlsProbe("mx.example", ProbeOutcome.REJECTED)
 
 
 def test_all_who_ask_at_once_share_a_probe(probing: Probing) -> None:
@@ -87,9 +87,9 @@ def test_all_who_ask_at_once_share_a_probe(probing: Probing) -> None:
     first, second = probing.probe(), probing.probe()
     assert probing.hosts.dialled == [("8.8.8.8", 25)]
     probing.turn_away()
-    assert first == second == [TURNED_AWAY]
+    assert first == second == [REJECTED]
     probing.hosts.advance(599)
-    assert probing.probe() == [TURNED_AWAY]
+    assert probing.probe() == [REJECTED]
     assert len(probing.hosts.dialled) == 1
     probing.hosts.advance(2)
     assert probing.probe() == []
@@ -104,7 +104,7 @@ def test_a_client_that_goes_away_stops_nothing(probing: Probing) -> None:
     waiting.cancel()
     assert gone[0].check(CancelledError)
     probing.turn_away()
-    assert probing.probe() == [TURNED_AWAY]
+    assert probing.probe() == [REJECTED]
     assert len(probing.hosts.dialled) == 1
 
 
@@ -140,7 +140,7 @@ def test_what_was_not_probed_is_not_remembered(trust: TrustRoots) -> None:
     probing.zone.failing.clear()
     probing.probe()
     probing.turn_away()
-    assert probing.probe() == [TURNED_AWAY]
+    assert probing.probe() == [REJECTED]
 
 
 def test_without_authorities_nobody_is_judged() -> None:
@@ -228,7 +228,7 @@ def test_what_is_known_of_a_host_outlives_a_blocked_port(probing: Probing) -> No
     probing.probe()
     probing.turn_away()
     probing.outbound._note(OutboundPort.BLOCKED)
-    assert probing.probe() == [TURNED_AWAY]
+    assert probing.probe() == [REJECTED]
     assert probing.probe("mx1.many.example")[0].outcome is ProbeOutcome.UNREACHABLE
 
 

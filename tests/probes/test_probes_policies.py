@@ -51,9 +51,9 @@ def test_a_policy_is_fetched_as_a_sender_does() -> None:
         (FetchProblem.NO_CONNECTION, FetchOutcome.MISSING),
         (FetchProblem.BAD_CERTIFICATE, FetchOutcome.BAD_CERTIFICATE),
         (FetchProblem.TOO_LARGE, FetchOutcome.TOO_LARGE),
-        (FetchProblem.SILENT, FetchOutcome.SILENT),
-        (FetchProblem.NO_HTTP, FetchOutcome.SILENT),
-        (FetchProblem.BAD_REDIRECT, FetchOutcome.SILENT),
+        (FetchProblem.SILENT, FetchOutcome.NO_ANSWER),
+        (FetchProblem.NO_HTTP, FetchOutcome.NO_ANSWER),
+        (FetchProblem.BAD_REDIRECT, FetchOutcome.NO_ANSWER),
     ],
 )
 def test_every_end_has_an_outcome(page: Page, outcome: FetchOutcome) -> None:

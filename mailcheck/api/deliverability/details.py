@@ -38,7 +38,7 @@ class Helo(Shape):
     name: str | None
     resolves: Annotated[bool | None, doc("null: not known")]
     addresses: Texts
-    leads_to_client: bool | None
+    resolves_to_client: bool | None
 
 
 class Transport(Shape):
@@ -261,7 +261,7 @@ def _helo(report: DeliverabilityReport) -> Helo:
     if verdict is None:
         return Helo(name, None, (), None)
     addresses = tuple(map(str, verdict.addresses))
-    return Helo(name, verdict.is_resolvable, addresses, verdict.leads_to_client)
+    return Helo(name, verdict.is_resolvable, addresses, verdict.resolves_to_client)
 
 
 def _transport(report: DeliverabilityReport) -> Transport:

@@ -24,7 +24,7 @@ WHY_UNKNOWN = {
     UnknownReason.REFUSED_BY_LIST: "It refuses to answer the resolver of this service.",
     UnknownReason.REWRITTEN: "What came is no answer of a blocklist.",
     UnknownReason.STRANGE_CODE: "It gave an answer that it does not document.",
-    UnknownReason.SICK: "It fails its self-test and is not believed until it recovers.",
+    UnknownReason.FAILED_SELF_TEST: "It fails its self-test and is not believed until it recovers.",
     UnknownReason.OVER_BUDGET: "It has been asked as often today as its operator allows.",
     UnknownReason.NO_TARGET: "The addresses of the domain's mail hosts could not be found out.",
     UnknownReason.NOT_PUBLIC: "The mail came from an address that no list can know.",
@@ -134,7 +134,7 @@ def explain_silence(check: BlocklistCheck) -> str:
         return "the operator of this service has switched all of them off"
     if all(row.unknown_reason in _SILENCE for row in unknown):
         return "the resolver of this service does not reach them; try again in a minute"
-    sick = sum(row.unknown_reason is UnknownReason.SICK for row in unknown)
+    sick = sum(row.unknown_reason is UnknownReason.FAILED_SELF_TEST for row in unknown)
     rest = len(unknown) - sick
     failed = [f"{sick} fail their self-test"] if sick else []
     refused = [f"{rest} gave no usable answer"] if rest else []

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.mail import DkimOfMail, SignatureOfMail
 from mailcheck.checks.dkim.signature_headers import SignatureHeader
-from mailcheck.checks.dmarc.mail import DmarcOfMail, without_author
+from mailcheck.checks.dmarc.mail import DmarcOfMail, make_result_without_author
 from mailcheck.checks.spf.mail import SpfIdentity, SpfOfIdentity, SpfOfMail
 from mailcheck.core.network_addresses import (
     DOCUMENTATION,
@@ -116,7 +116,7 @@ def undetermined_dkim(headers: Sequence[SignatureHeader]) -> DkimOfMail:
 
 def undetermined_dmarc() -> DmarcOfMail:
     """Return the DMARC result of a mail whose author could not be read in time."""
-    return without_author(AuthResult.TEMPERROR, TIMED_OUT)
+    return make_result_without_author(AuthResult.TEMPERROR, TIMED_OUT)
 
 
 def _is_lost(result: AuthResult, earlier: AuthResult) -> bool:

@@ -15,15 +15,15 @@ from mailcheck.checks.deliverability.content_filter import (
 )
 from mailcheck.checks.dkim.mail import (
     DkimOfMail,
+    choose_signature_to_fix,
     describe_invalid,
     describe_signature,
     describe_signatures,
     describe_unaligned,
     describe_undetermined,
-    find_telling,
 )
 from mailcheck.checks.dmarc.mail import DmarcOfMail, describe_dmarc_of_mail
-from mailcheck.checks.dmarc.stricter import STRICTER
+from mailcheck.checks.dmarc.policy_advice import STRICTER_POLICY_FINDINGS
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, describe_listings
 from mailcheck.checks.finding_row import severity_at
 from mailcheck.checks.findings import (
@@ -76,7 +76,7 @@ def charge_spf(
     :param is_own_host: whether the client is known to be a host of the domain.
     """
     identity = spf.mail_from
-    if identity.result is AuthResult.TEMPERROR and not identity.silent_names:
+    if identity.result is AuthResult.TEMPERROR and not identity.unanswered_names:
         # Not a DNS failure: the address cannot be checked.
         meaning = f"SPF could not be determined. {identity.explanation}"
         return (charge("spf.undetermined", meaning, SEND_FROM_REAL_SERVER),)
@@ -163,7 +163,7 @@ def _find_of_passing(dkim: DkimOfMail, dmarc: DmarcOfMail) -> Iterator[Finding]:
 
 def _findings_of_telling(dkim: DkimOfMail, dmarc: DmarcOfMail) -> tuple[Finding, ...]:
     """Return the findings that `describe_invalid` has already included."""
-    telling = find_telling(dkim, dmarc.author_domain)
+    telling = choose_signature_to_fix(dkim, dmarc.author_domain)
     return () if telling is None else tuple(describe_signature(telling, has_passing=False))
 
 
@@ -179,7 +179,7 @@ def charge_dmarc(
     charged = () if finding is None else (price_finding(finding),)
     if dmarc.verdict is None or dmarc.result not in (AuthResult.PASS, AuthResult.FAIL):
         return charged
-    left_out = STRICTER if dmarc.result is AuthResult.FAIL else ()
+    left_out = STRICTER_POLICY_FINDINGS if dmarc.result is AuthResult.FAIL else ()
     known = (f for f in dmarc.verdict.findings if f.severity is not Severity.UNDETERMINED)
     return (*charged, *(uncharged(one) for one in known if one.id not in left_out))
 

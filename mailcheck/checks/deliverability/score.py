@@ -29,7 +29,7 @@ from mailcheck.checks.deliverability.sender import (
     without_absent_zones,
 )
 from mailcheck.checks.dkim.arc import ArcOfMail, describe_arc
-from mailcheck.checks.dkim.mail import DkimOfMail, find_telling
+from mailcheck.checks.dkim.mail import DkimOfMail, choose_signature_to_fix
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, count
 from mailcheck.checks.finding_row import ERROR_TENTHS
 from mailcheck.checks.findings import (
@@ -279,13 +279,13 @@ def result_of_dkim(dkim: DkimOfMail, author_domain: str | None) -> str:
         return AuthResult.PASS.value
     if not dkim.is_determined:
         return AuthResult.TEMPERROR.value
-    telling = find_telling(dkim, author_domain)
+    telling = choose_signature_to_fix(dkim, author_domain)
     return AuthResult.NONE.value if telling is None else telling.result.value
 
 
 def describe_dkim(dkim: DkimOfMail, author_domain: str | None) -> str:
     """Describe the number of signatures, and the domains of the valid ones."""
-    count_of_all, telling = len(dkim.signatures), find_telling(dkim, author_domain)
+    count_of_all, telling = len(dkim.signatures), choose_signature_to_fix(dkim, author_domain)
     if telling is None:
         return "The mail has no DKIM signature."
     signatures = "1 signature" if count_of_all == 1 else f"{count_of_all} signatures"

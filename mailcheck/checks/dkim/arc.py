@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.dkimpy_verify import BodyHashes, relax_fields
-from mailcheck.checks.dkim.mail import KeyOfSignature, SignatureFault, find_key
+from mailcheck.checks.dkim.mail import SignatureFault, SignatureKey, look_up_key
 from mailcheck.checks.dkim.signature_headers import (
+    MAX_FIELDS,
     SHA1,
     Field,
     MailSource,
@@ -18,15 +19,15 @@ from mailcheck.checks.dkim.signature_headers import (
     SignatureHeader,
     SignatureTags,
     parse_algorithm,
-    parse_key_place,
+    parse_key_location,
     parse_signature,
     parse_tags,
     require,
     split_mail,
 )
 from mailcheck.checks.dkim.verify import (
-    find_change_of_header,
-    find_refusal,
+    check_header_signature,
+    find_signature_failure,
     verify_signature,
 )
 from mailcheck.checks.dns_answers import Answers
@@ -104,8 +105,8 @@ class BrokenChain(Exception):
 def read_chain(raw_message: bytes) -> ArcChain:
     """Read the ARC sets of a mail of any bytes."""
     source = split_mail(raw_message)
-    seals = len(source.named(SEAL))
-    if not any(source.named(kind) for kind in KINDS):
+    seals = len(source.get_all(SEAL))
+    if not any(source.get_all(kind) for kind in KINDS):
         return ArcChain((), 0)
     try:
         return ArcChain(_read_sets(source), seals)
@@ -114,18 +115,20 @@ def read_chain(raw_message: bytes) -> ArcChain:
 
 
 def _read_sets(source: MailSource) -> tuple[ArcSet, ...]:
-    if not source.is_whole:
-        raise BrokenChain("is in a mail with more header fields than anybody reads")
+    if not source.is_complete:
+        raise BrokenChain(f"is in a mail with more than {MAX_FIELDS:,} header fields")
     relaxed = {kind: relax_fields(source.by_name.get(kind, ())) for kind in KINDS}
     if max(map(len, relaxed.values())) > MAX_SETS:
         raise BrokenChain(f"has more than {MAX_SETS} sets")
     if sum(len(body) for fields in relaxed.values() for _, body in fields) > MAX_OCTETS:
         raise BrokenChain(f"is longer than {MAX_OCTETS // 1024} KiB")
-    results = _number(RESULTS, [_read_results_instance(body) for _, body in relaxed[RESULTS]])
+    results = _index_by_instance(
+        RESULTS, [_read_results_instance(body) for _, body in relaxed[RESULTS]]
+    )
     messages = [_parse(body, "message signature") for _, body in relaxed[MESSAGE_SIGNATURE]]
-    message_at = _number(MESSAGE_SIGNATURE, [_read_instance(tags) for tags in messages])
+    message_at = _index_by_instance(MESSAGE_SIGNATURE, [_read_instance(tags) for tags in messages])
     seals = [_parse(body, "seal") for _, body in relaxed[SEAL]]
-    seal_at = _number(SEAL, [_read_instance(tags) for tags in seals])
+    seal_at = _index_by_instance(SEAL, [_read_instance(tags) for tags in seals])
     last = max((*results, *message_at, *seal_at))
     for instance in range(1, last + 1):
         if not (instance in results and instance in message_at and instance in seal_at):
@@ -148,7 +151,7 @@ def _read_sets(source: MailSource) -> tuple[ArcSet, ...]:
     )
 
 
-def _number(kind: bytes, instances: list[int]) -> dict[int, int]:
+def _index_by_instance(kind: bytes, instances: list[int]) -> dict[int, int]:
     """Give the index of the field of each instance."""
     places: dict[int, int] = {}
     for index, instance in enumerate(instances):
@@ -168,7 +171,7 @@ def _read_results_instance(body: bytes) -> int:
 
 
 @contextmanager
-def _reading(what: str) -> Iterator[None]:
+def _translate_errors(what: str) -> Iterator[None]:
     """Report a malformed signature as a fault of the chain."""
     try:
         yield
@@ -177,7 +180,7 @@ def _reading(what: str) -> Iterator[None]:
 
 
 def _parse(body: bytes, what: str) -> SignatureTags:
-    with _reading(what):
+    with _translate_errors(what):
         return parse_tags(body)
 
 
@@ -196,7 +199,7 @@ def _read_chain_state(tags: SignatureTags) -> str:
 
 
 def _read_message_signature(index: int, tags: SignatureTags) -> SignatureHeader:
-    with _reading("message signature"):
+    with _translate_errors("message signature"):
         require(tags, ("a", "b", "bh", "d", "h", "s"))
         header = parse_signature(index, tags)
         _check_algorithm(header.algorithm)
@@ -207,9 +210,9 @@ def _read_message_signature(index: int, tags: SignatureTags) -> SignatureHeader:
 
 def _read_seal(index: int, tags: SignatureTags) -> SignatureHeader:
     """Read a seal; which fields it covers follows from its set (RFC 8617 5.1.1)."""
-    with _reading("seal"):
+    with _translate_errors("seal"):
         require(tags, ("a", "b", "cv", "d", "s"))
-        selector, domain = parse_key_place(tags)
+        selector, domain = parse_key_location(tags)
         algorithm = parse_algorithm(tags)
         _check_algorithm(algorithm)
         header = SignatureHeader(
@@ -236,18 +239,18 @@ Problem = tuple[AuthResult, str]
 """What came of a signature that is not valid, and why."""
 
 
-def evaluate_arc_keys(chain: ArcChain, answers: Answers) -> dict[str, KeyOfSignature]:
+def evaluate_arc_keys(chain: ArcChain, answers: Answers) -> dict[str, SignatureKey]:
     """Give the key at each name that validating needs; all are asked for at once."""
     names = [one.seal.key_name for one in chain.sets]
     if chain.sets:
         names.append(chain.sets[-1].message_signature.key_name)
-    return {name: find_key(name, answers) for name in dict.fromkeys(names)}
+    return {name: look_up_key(name, answers) for name in dict.fromkeys(names)}
 
 
 def verify_chain(
     raw_message: bytes,
     chain: ArcChain,
-    keys: Mapping[str, KeyOfSignature],
+    keys: Mapping[str, SignatureKey],
     received_at: Instant,
 ) -> ArcOfMail:
     """Validate a chain: what the seals say, the newest message signature, then every seal.
@@ -277,7 +280,7 @@ def verify_chain(
 
 
 def _find_problems(
-    raw_message: bytes, chain: ArcChain, keys: Mapping[str, KeyOfSignature], now: int
+    raw_message: bytes, chain: ArcChain, keys: Mapping[str, SignatureKey], now: int
 ) -> Iterator[Problem]:
     *_, newest = chain.sets
     if newest.chain == "fail":
@@ -293,34 +296,34 @@ def _find_problems(
         source, BodyHashes(source.body), header, keys[header.key_name], now, name=MESSAGE_SIGNATURE
     )
     if verdict.result is not AuthResult.PASS:
-        yield _weigh(verdict.result), f"The newest ARC set: {verdict.explanation}"
+        yield _to_chain_result(verdict.result), f"The newest ARC set: {verdict.explanation}"
     for one in reversed(chain.sets):
-        yield from _find_problem_of_seal(chain, one, keys, now)
+        yield from _find_seal_problem(chain, one, keys, now)
 
 
-def _find_problem_of_seal(
-    chain: ArcChain, sealed: ArcSet, keys: Mapping[str, KeyOfSignature], now: int
+def _find_seal_problem(
+    chain: ArcChain, sealed: ArcSet, keys: Mapping[str, SignatureKey], now: int
 ) -> Iterator[Problem]:
     """Verify a seal over all sets up to its own, the oldest first (RFC 8617 5.1.1)."""
     covered = chain.sets[: sealed.instance]
     names = tuple(kind.decode() for _ in covered for kind in KINDS)
     header = replace(sealed.seal, signed_fields=names[:-1])
     key = keys[header.key_name]
-    refusal = find_refusal(header, key, now)
-    if refusal is None and key.record is not None:
+    failure = find_signature_failure(header, key, now)
+    if failure is None and key.record is not None:
         # Of fields with one name the last is taken first.
         fields = tuple(field for one in reversed(covered) for field in one.fields)
-        source = MailSource(fields, b"", is_whole=True)
-        refusal = find_change_of_header(source, header, key.record, sealed.fields[-1])
-    if refusal is not None:
-        why = refusal.explanation
-        if refusal.fault is SignatureFault.HEADER_CHANGED:
+        source = MailSource(fields, b"", is_complete=True)
+        failure = check_header_signature(source, header, key.record, sealed.fields[-1])
+    if failure is not None:
+        why = failure.explanation
+        if failure.fault is SignatureFault.HEADER_CHANGED:
             why = f"an ARC field was changed, or the key at {header.key_name} does not match."
         place = f"Seal {sealed.instance} of the ARC chain, by {header.signing_domain}"
-        yield _weigh(refusal.result), f"{place}, is not valid: {why}"
+        yield _to_chain_result(failure.result), f"{place}, is not valid: {why}"
 
 
-def _weigh(result: AuthResult) -> AuthResult:
+def _to_chain_result(result: AuthResult) -> AuthResult:
     """Give the state of a chain with such a signature in it."""
     return AuthResult.TEMPERROR if result is AuthResult.TEMPERROR else AuthResult.FAIL
 

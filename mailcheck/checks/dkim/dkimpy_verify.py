@@ -4,7 +4,7 @@ dkimpy gets what it needs, parsed: no header but the signed fields, no key recor
 How it parses mails, tags, keys and times is not relied on (`rfc822_parse`, `parse_tag_value`,
 `validate_signature_fields`, the split of ``h=``).
 
-`change_dkimpy` replaces functions of dkimpy that take quadratic time or several times as long as
+`patch_dkimpy` replaces functions of dkimpy that take quadratic time or several times as long as
 needed, with the same outcome: 200 KB of blanks keep dkimpy busy for half a minute. A process that
 verifies calls it at its start. `tests/checks/test_dkim_changes.py` fails for each of them, and for
 each workaround here, once dkimpy does not need it any more.
@@ -32,7 +32,7 @@ ED25519_SIGNATURE_OCTETS = 64  # RFC 8032 5.1.6
 
 
 @cache
-def _dkimpy() -> Any:
+def _load_dkimpy() -> Any:
     """Give dkimpy: it loads several resolvers, which the process of the daemon has no use for."""
     import dkim.canonicalization  # type: ignore[import-untyped]
 
@@ -54,7 +54,7 @@ class BodyHashes:
         """Give the body in the form of a ``c=`` value."""
         form = canonicalization.rpartition("/")[2]
         if form not in self._canonical:
-            policy = _dkimpy().canonicalization.CanonicalizationPolicy.from_c_value(
+            policy = _load_dkimpy().canonicalization.CanonicalizationPolicy.from_c_value(
                 f"simple/{form}".encode()
             )
             self._canonical[form] = policy.canonicalize_body(self.body)
@@ -79,7 +79,7 @@ def is_header_intact(
     :raises UnusableKey: no signature verifies with it.
     """
     names = [name.encode() for name in signed.signed_fields]
-    dkim = _dkimpy()
+    dkim = _load_dkimpy()
     verifier = dkim.DKIM()
     # Of all other fields dkimpy would make the canonical form as well.
     verifier.headers = [
@@ -87,7 +87,7 @@ def is_header_intact(
     ]
     verifier.seqtlsrpt = False
     verifier.minkey = 0
-    if not _give_key(verifier, key, signed.signature):
+    if not _set_key(verifier, key, signed.signature):
         return False
     tags = {
         b"a": signed.algorithm.encode(),
@@ -102,10 +102,10 @@ def is_header_intact(
 
 def relax_fields(fields: Iterable[Field]) -> tuple[Field, ...]:
     """Give fields in the relaxed form (RFC 6376 3.4.2)."""
-    return tuple(_dkimpy().canonicalization.Relaxed.canonicalize_headers(list(fields)))
+    return tuple(_load_dkimpy().canonicalization.Relaxed.canonicalize_headers(list(fields)))
 
 
-def _give_key(verifier: Any, key: KeyRecord, signature: bytes) -> bool:
+def _set_key(verifier: Any, key: KeyRecord, signature: bytes) -> bool:
     """Hand the key over; tell whether the signature has the length that belongs to it.
 
     RFC 8017 8.2.2 and RFC 8032 5.1.7 refuse others, dkimpy does not.
@@ -152,16 +152,16 @@ class Canonicalization(Protocol):
         """Return the fields in the form that is hashed."""
 
 
-_RUNS = (64, 8, 2)
+_RUN_LENGTHS = (64, 8, 2)
 """Blanks that are replaced by one at a time; a run of any length is gone after a few rounds."""
 
 
-def change_dkimpy() -> None:
+def patch_dkimpy() -> None:
     """Put the functions below in the place of dkimpy's, in this process.
 
     Once, at the start of each process that verifies: assembly sees to it.
     """
-    dkim = _dkimpy()
+    dkim = _load_dkimpy()
     canonicalization = dkim.canonicalization
     canonicalization.compress_whitespace = compress_whitespace
     canonicalization.strip_trailing_lines = strip_trailing_lines
@@ -174,7 +174,7 @@ def compress_whitespace(content: bytes) -> bytes:
     """Make each run of blanks one space."""
     content = content.replace(b"\t", b" ")
     while b"  " in content:
-        for length in _RUNS:
+        for length in _RUN_LENGTHS:
             content = content.replace(b" " * length, b" ")
     return content
 

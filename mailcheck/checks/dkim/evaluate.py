@@ -100,7 +100,7 @@ def choose_selectors(known: Sequence[str], hosts: Iterable[str]) -> tuple[str, .
     :param known: from the caller or from signatures that were seen; never left out.
     :param hosts: exchanges and SPF includes of the domain.
     """
-    providers, owners = load_providers(), _load_owners()
+    providers, owners = load_providers(), _providers_by_host()
     used: set[str] = set()  # the providers whose hosts, or names below them, these are
     for host in hosts:
         labels = host.split(".")
@@ -115,7 +115,7 @@ def choose_selectors(known: Sequence[str], hosts: Iterable[str]) -> tuple[str, .
 
 
 @cache
-def _load_owners() -> Mapping[str, set[str]]:
+def _providers_by_host() -> Mapping[str, set[str]]:
     """Give by each host the names of the providers that it tells of."""
     owners: dict[str, set[str]] = {}
     for provider in load_providers():
@@ -182,7 +182,7 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
             " receivers mark shorter ones.",
         )
     if record.is_testing and record.is_usable:
-        yield _testing(key)
+        yield _describe_testing(key)
 
 
 _REPLACE = "Replace it with its corrected text: the key in it is complete, so no new key is needed."
@@ -201,7 +201,7 @@ def _repaired(key: DkimKey) -> RecordToPublish | None:
     return RecordToPublish(key.record_name, "TXT", key.record.repaired)
 
 
-def _testing(key: DkimKey) -> Finding:
+def _describe_testing(key: DkimKey) -> Finding:
     tags = dict(parse_tag_list(key.record.text).tags)
     flags = [flag.strip() for flag in tags.pop("t", "").split(":")]
     kept = ":".join(flag for flag in flags if flag.lower() != "y")
@@ -257,7 +257,7 @@ def evaluate_dkim(domain: str, selectors: Sequence[str], answers: Answers) -> Dk
         keys=tuple(keys),
         dangling=dangling,
         tried=tried,
-        findings=tuple(_find(domain, presence, keys, dangling, silent)),
+        findings=tuple(_find_findings(domain, presence, keys, dangling, silent)),
         silent=tuple(silent),
     )
 
@@ -276,7 +276,7 @@ def _read_keys(selector: str, answer: DnsAnswer) -> list[DkimKey]:
     ]
 
 
-def _find(
+def _find_findings(
     domain: str,
     presence: Presence,
     keys: list[DkimKey],

@@ -106,7 +106,7 @@ def parse_key_record(text: str) -> KeyRecord:
         problem=problem or _find_restriction(tags, bits, key_type),
         needs_new_key=is_private
         or len(octets) > MAX_KEY_OCTETS
-        or kind_of_key(octets) == _OTHER
+        or detect_key_type(octets) == _OTHER
         or (key_type == RSA and bits is not None and bits < MIN_RSA_BITS),
     )
 
@@ -151,7 +151,7 @@ def _measure(key_type: str, octets: bytes) -> tuple[int | None, str]:
 _OTHER = "other"
 
 
-def kind_of_key(octets: bytes) -> str:
+def detect_key_type(octets: bytes) -> str:
     """Return `RSA` or `ED25519`, ``other`` for another kind of public key, or an empty string."""
     if len(octets) == ED25519_OCTETS:
         return ED25519
@@ -231,7 +231,7 @@ def read_key_records(texts: Sequence[str]) -> list[KeyRecord]:
         problem = record.problem if record.needs_new_key else "is not a DKIM key record"
         return [_with_repair(replace(record, problem=problem, bits=None, is_revoked=False), near)]
     if len(found) > 1:
-        return [replace(one, repaired=_same_key(one, found)) for one in found]
+        return [replace(one, repaired=_choose_record_to_keep(one, found)) for one in found]
     (record,) = found
     others = tuple(text for text in texts if text != record.text)
     if record.problem:
@@ -244,12 +244,14 @@ def _with_repair(record: KeyRecord, texts: Sequence[str]) -> KeyRecord:
         return record
     repaired = repair_key_record(texts)
     is_cut = len(texts) > 1 and repaired is not None and repair_key_record(texts[:1]) is None
-    mistake = f"its key is cut into {len(texts)} records" if is_cut else name_key_mistake(texts[0])
+    mistake = (
+        f"its key is cut into {len(texts)} records" if is_cut else describe_key_mistake(texts[0])
+    )
     problem = f"{record.problem} ({mistake})" if mistake else record.problem
     return replace(record, problem=problem, repaired=repaired or "")
 
 
-def _same_key(record: KeyRecord, found: Sequence[KeyRecord]) -> str:
+def _choose_record_to_keep(record: KeyRecord, found: Sequence[KeyRecord]) -> str:
     """Return the record to keep where several have the same key, or an empty string."""
     usable = [one for one in found if one.is_usable]
     if usable and len({one.key_data for one in found}) == 1:
@@ -259,7 +261,7 @@ def _same_key(record: KeyRecord, found: Sequence[KeyRecord]) -> str:
     return ""
 
 
-def name_key_mistake(text: str) -> str:
+def describe_key_mistake(text: str) -> str:
     """Return in a few words why a text is not a key record, or an empty string."""
     if _ARMOR.search(text[:MAX_TEXT]):
         return "it has the lines of a PEM file in it"
@@ -286,8 +288,8 @@ def repair_key_record(texts: Sequence[str]) -> str | None:
         read = [_read_piece(strays.sub("\n", text)) for text in texts]
         tags = {name: value for known, _ in reversed(read) for name, value in known.items()}
         for order in permutations([piece for _, piece in read]):
-            for key_type, octets in _keys_in("".join(order)):
-                record = _write(tags, key_type, octets)
+            for key_type, octets in _find_keys("".join(order)):
+                record = _write_record(tags, key_type, octets)
                 if not parse_key_record(record).problem:
                     return record
     return None
@@ -303,13 +305,13 @@ def _read_piece(text: str) -> tuple[dict[str, str], str]:
     return tags, "" if tags else clean
 
 
-def _keys_in(written: str) -> Iterator[tuple[str, bytes]]:
+def _find_keys(written: str) -> Iterator[tuple[str, bytes]]:
     """Yield what may be the whole key, with its type, the likeliest reading first."""
     plain = _ARMOR.sub(" ", written)
     for reading in (plain, unquote(plain), plain.strip().replace(" ", "+")):
         letters = re.sub(r"[^A-Za-z0-9+/]", "", reading.translate(_URL_SAFE))
         octets = _cut_to_length(_decode_unpadded(letters))
-        kind = kind_of_key(octets)
+        kind = detect_key_type(octets)
         if kind == RSA:
             yield RSA, octets
         elif kind == ED25519:
@@ -339,7 +341,7 @@ def _cut_to_length(octets: bytes) -> bytes:
     return octets[:end] if end <= len(octets) else b""
 
 
-def _write(tags: Mapping[str, str], key_type: str, octets: bytes) -> str:
+def _write_record(tags: Mapping[str, str], key_type: str, octets: bytes) -> str:
     kept = {"v": VERSION}
     if "k" in tags or key_type != RSA:
         kept["k"] = key_type

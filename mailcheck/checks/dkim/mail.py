@@ -34,7 +34,7 @@ class KeyState(Enum):
     """The signature is too broken to say where its key stands."""
 
 
-class KeyOfSignature(Struct, frozen=True):
+class SignatureKey(Struct, frozen=True):
     """The key of one signature; ``record`` is there when it is ``FOUND``.
 
     ``record_name`` is where it stands: where a CNAME led, if there is one.
@@ -45,29 +45,29 @@ class KeyOfSignature(Struct, frozen=True):
     record_name: str = ""
 
 
-def evaluate_keys(
-    headers: Iterable[SignatureHeader], answers: Answers
-) -> tuple[KeyOfSignature, ...]:
+def evaluate_keys(headers: Iterable[SignatureHeader], answers: Answers) -> tuple[SignatureKey, ...]:
     """Give the key of each signature, in order; all names are asked for at once."""
     return tuple(
-        KeyOfSignature(KeyState.NOT_ASKED) if header.problem else find_key(header.key_name, answers)
+        SignatureKey(KeyState.NOT_ASKED)
+        if header.problem
+        else look_up_key(header.key_name, answers)
         for header in headers
     )
 
 
-def find_key(name: str, answers: Answers) -> KeyOfSignature:
+def look_up_key(name: str, answers: Answers) -> SignatureKey:
     """Give the key that stands at a name."""
     answer = look_up(answers, name, "TXT")
     place = answer.canonical_name or name
     if not answer.status.is_determined:
-        return KeyOfSignature(KeyState.UNDETERMINED, record_name=place)
+        return SignatureKey(KeyState.UNDETERMINED, record_name=place)
     texts = txt_values(answer)
     keys = read_key_records(texts)
     if len(keys) == 1:
-        return KeyOfSignature(KeyState.FOUND, keys[0], place)
+        return SignatureKey(KeyState.FOUND, keys[0], place)
     if keys:
-        return KeyOfSignature(KeyState.SEVERAL, record_name=place)
-    return KeyOfSignature(KeyState.OTHER if texts else KeyState.ABSENT, record_name=place)
+        return SignatureKey(KeyState.SEVERAL, record_name=place)
+    return SignatureKey(KeyState.OTHER if texts else KeyState.ABSENT, record_name=place)
 
 
 class SignatureFault(Enum):
@@ -241,7 +241,7 @@ def describe_signature(signature: SignatureOfMail, *, has_passing: bool) -> Iter
         )
 
 
-def find_telling(dkim: DkimOfMail, author_domain: str | None) -> SignatureOfMail | None:
+def choose_signature_to_fix(dkim: DkimOfMail, author_domain: str | None) -> SignatureOfMail | None:
     """Give the signature to look at where none is valid: the author's own, else the topmost."""
     author = author_domain or ""
     for one in dkim.signatures:
@@ -258,7 +258,7 @@ def describe_invalid(dkim: DkimOfMail, author_domain: str | None) -> Finding:
     if count == 1:
         what = "The only signature is not valid."
     finding = make_finding("dkim.invalid", what, "")
-    telling = find_telling(dkim, author_domain)
+    telling = choose_signature_to_fix(dkim, author_domain)
     if telling is None or telling.fault is None:
         return finding
     known = _describe_fault(telling, telling.fault, has_passing=False)

@@ -35,13 +35,13 @@ _MBOX_LINE = re.compile(rb">?From [^\n]*+\n")
 class MailSource(Struct, frozen=True, dict=True):
     """The fields as they came, topmost first, and the body; every line ends in CRLF.
 
-    A name keeps blanks before its colon. ``is_whole`` is false when there are
+    A name keeps blanks before its colon. ``is_complete`` is false when there are
     more fields than are read: then no signature can be judged.
     """
 
     fields: tuple[Field, ...]
     body: bytes
-    is_whole: bool
+    is_complete: bool
 
     @cached_property
     def by_name(self) -> dict[bytes, list[Field]]:
@@ -51,7 +51,7 @@ class MailSource(Struct, frozen=True, dict=True):
             found.setdefault(field[0].rstrip().lower(), []).append(field)
         return found
 
-    def named(self, name: bytes) -> tuple[bytes, ...]:
+    def get_all(self, name: bytes) -> tuple[bytes, ...]:
         """Give the bodies of all fields of a (lower case) name, topmost first."""
         return tuple(body for _, body in self.by_name.get(name, ()))
 
@@ -64,7 +64,7 @@ def split_mail(raw_message: bytes) -> MailSource:
     fields: list[Field] = []
     mbox_line = _MBOX_LINE.match(raw_message)
     position = mbox_line.end() if mbox_line else 0
-    is_whole = True
+    is_complete = True
     while position < len(raw_message):
         blank = _BLANK_LINE.match(raw_message, position)
         if blank:
@@ -74,12 +74,12 @@ def split_mail(raw_message: bytes) -> MailSource:
         if match is None:
             break
         if len(fields) == MAX_FIELDS:
-            is_whole = False
+            is_complete = False
             break
         body = end_lines(match[2])
         fields.append((match[1], body if body.endswith(CRLF) else body + CRLF))
         position = match.end()
-    return MailSource(tuple(fields), end_lines(raw_message[position:]), is_whole)
+    return MailSource(tuple(fields), end_lines(raw_message[position:]), is_complete)
 
 
 class SignatureHeader(Struct, frozen=True):
@@ -212,10 +212,12 @@ def read_signatures(raw_message: bytes) -> tuple[tuple[SignatureHeader, ...], in
     Any bytes can be read: what is broken is said in `SignatureHeader.problem`.
     """
     source = split_mail(raw_message)
-    bodies = source.named(b"dkim-signature")
-    problem = "" if source.is_whole else "is in a mail with more header fields than anybody reads"
-    looked_at = bodies[:MAX_SIGNATURES]
-    headers = tuple(_read(index, body, problem) for index, body in enumerate(looked_at))
+    bodies = source.get_all(b"dkim-signature")
+    problem = (
+        "" if source.is_complete else f"is in a mail with more than {MAX_FIELDS:,} header fields"
+    )
+    verified = bodies[:MAX_SIGNATURES]
+    headers = tuple(_read(index, body, problem) for index, body in enumerate(verified))
     return headers, len(bodies) - len(headers)
 
 
@@ -255,7 +257,7 @@ def parse_algorithm(tags: SignatureTags) -> str:
     return algorithm
 
 
-def parse_key_place(tags: SignatureTags) -> tuple[str, str]:
+def parse_key_location(tags: SignatureTags) -> tuple[str, str]:
     """Give selector and domain.
 
     :raises MalformedSignature: no key can stand there.
@@ -294,7 +296,7 @@ def parse_signature(index: int, tags: SignatureTags) -> SignatureHeader:
 
     :raises MalformedSignature: it can't be verified (RFC 6376 6.1.1).
     """
-    selector, domain = parse_key_place(tags)
+    selector, domain = parse_key_location(tags)
     header = SignatureHeader(
         index=index,
         signing_domain=domain,
@@ -346,7 +348,7 @@ def _read(index: int, body: bytes, problem: str) -> SignatureHeader:
         problem = problem or str(malformed)
     # A signature that can't be verified, as far as it can be shown.
     try:
-        selector, domain = parse_key_place(tags)
+        selector, domain = parse_key_location(tags)
     except MalformedSignature:
         selector = domain = ""
     algorithm = tags.text("a").lower()[:40]

@@ -18,9 +18,9 @@ from mailcheck.checks.dkim.dkimpy_verify import (
 from mailcheck.checks.dkim.key_record import KeyRecord
 from mailcheck.checks.dkim.mail import (
     DkimOfMail,
-    KeyOfSignature,
     KeyState,
     SignatureFault,
+    SignatureKey,
     SignatureOfMail,
 )
 from mailcheck.checks.dkim.signature_headers import (
@@ -40,7 +40,7 @@ MAX_AHEAD = 36_000
 (dkimpy's leeway; RFC 6376 3.5 leaves it to the verifier)."""
 
 
-class Refusal(Struct, frozen=True):
+class SignatureFailure(Struct, frozen=True):
     """Why a signature is not accepted."""
 
     fault: SignatureFault
@@ -48,25 +48,27 @@ class Refusal(Struct, frozen=True):
     explanation: str
 
 
-def find_refusal(header: SignatureHeader, key: KeyOfSignature, now: int) -> Refusal | None:
+def find_signature_failure(
+    header: SignatureHeader, key: SignatureKey, now: int
+) -> SignatureFailure | None:
     """Judge a signature by its tags and its key; ``now`` is in seconds since the epoch."""
     if header.problem:
         return _permanent(SignatureFault.MALFORMED, f"The signature {header.problem}.")
     if header.algorithm == SHA1:
-        return Refusal(
+        return SignatureFailure(
             SignatureFault.SHA1,
             AuthResult.POLICY,
             f"The signature of {header.signing_domain} was made with SHA-1 (a=rsa-sha1), which"
             " receivers must not accept any more (RFC 8301).",
         )
     return (
-        _judge_key_state(header, key)
-        or (_judge_key(header, key.record) if key.record is not None else None)
-        or _judge_times(header, now)
+        _check_key_state(header, key)
+        or (_check_key(header, key.record) if key.record is not None else None)
+        or _check_times(header, now)
     )
 
 
-def _judge_key_state(header: SignatureHeader, key: KeyOfSignature) -> Refusal | None:
+def _check_key_state(header: SignatureHeader, key: SignatureKey) -> SignatureFailure | None:
     name = header.key_name
     if key.state is KeyState.FOUND:
         return None
@@ -88,14 +90,14 @@ def _judge_key_state(header: SignatureHeader, key: KeyOfSignature) -> Refusal | 
             f"More than one key stands at {name}, so it is undefined which one verifies the"
             " signature.",
         )
-    return Refusal(
+    return SignatureFailure(
         SignatureFault.KEY_UNDETERMINED,
         AuthResult.TEMPERROR,
         f"The signature could not be verified now: DNS gave no usable answer about {name}.",
     )
 
 
-def _judge_key(header: SignatureHeader, key: KeyRecord) -> Refusal | None:
+def _check_key(header: SignatureHeader, key: KeyRecord) -> SignatureFailure | None:
     name = header.key_name
     if key.is_revoked:
         return _permanent(
@@ -103,7 +105,7 @@ def _judge_key(header: SignatureHeader, key: KeyRecord) -> Refusal | None:
             f"The key at {name} is revoked (empty p=): its signatures are not valid any more.",
         )
     if key.is_too_short:
-        return Refusal(
+        return SignatureFailure(
             SignatureFault.KEY_TOO_SHORT,
             AuthResult.POLICY,
             f"The key at {name} has only {key.bits} bits, which receivers must not accept any more"
@@ -130,10 +132,10 @@ def _judge_key(header: SignatureHeader, key: KeyRecord) -> Refusal | None:
     return None
 
 
-def _judge_times(header: SignatureHeader, now: int) -> Refusal | None:
+def _check_times(header: SignatureHeader, now: int) -> SignatureFailure | None:
     if header.expires_at is not None and header.expires_at + CLOCK_SKEW < now:
         late = describe_duration(now - header.expires_at)
-        return Refusal(
+        return SignatureFailure(
             SignatureFault.EXPIRED,
             AuthResult.FAIL,
             f"The signature of {header.signing_domain} had expired {late} before the mail arrived"
@@ -141,7 +143,7 @@ def _judge_times(header: SignatureHeader, now: int) -> Refusal | None:
         )
     if header.signed_at is not None and header.signed_at > now + MAX_AHEAD:
         ahead = describe_duration(header.signed_at - now)
-        return Refusal(
+        return SignatureFailure(
             SignatureFault.FROM_THE_FUTURE,
             AuthResult.FAIL,
             f"The signature of {header.signing_domain} is dated {ahead} after the mail arrived"
@@ -156,8 +158,8 @@ def count_seconds_ahead(header: SignatureHeader, now: int) -> int:
     return ahead if ahead > CLOCK_SKEW else 0
 
 
-def _permanent(fault: SignatureFault, explanation: str) -> Refusal:
-    return Refusal(fault, AuthResult.PERMERROR, explanation)
+def _permanent(fault: SignatureFault, explanation: str) -> SignatureFailure:
+    return SignatureFailure(fault, AuthResult.PERMERROR, explanation)
 
 
 SIGNATURE_FIELD = b"dkim-signature"
@@ -166,7 +168,7 @@ SIGNATURE_FIELD = b"dkim-signature"
 def verify_signatures(
     raw_message: bytes,
     headers: Sequence[SignatureHeader],
-    keys: Sequence[KeyOfSignature],
+    keys: Sequence[SignatureKey],
     received_at: Instant,
 ) -> DkimOfMail:
     """Verify each signature with its key.
@@ -182,14 +184,14 @@ def verify_signatures(
         verify_signature(source, bodies, header, key, now)
         for header, key in zip(headers, keys, strict=True)
     )
-    return DkimOfMail(signatures, len(source.named(SIGNATURE_FIELD)) - len(signatures))
+    return DkimOfMail(signatures, len(source.get_all(SIGNATURE_FIELD)) - len(signatures))
 
 
 def verify_signature(
     source: MailSource,
     bodies: BodyHashes,
     header: SignatureHeader,
-    key: KeyOfSignature,
+    key: SignatureKey,
     now: int,
     *,
     name: bytes = SIGNATURE_FIELD,
@@ -199,18 +201,18 @@ def verify_signature(
     :param now: when the mail arrived, in seconds since the epoch.
     :param name: the fields that ``header.index`` counts; ARC's are signed the same way.
     """
-    refusal = find_refusal(header, key, now)
-    if refusal is None and key.record is not None:
+    failure = find_signature_failure(header, key, now)
+    if failure is None and key.record is not None:
         own_field = source.by_name[name][header.index]
-        refusal = _find_change_of_body(bodies, header)
-        refusal = refusal or find_change_of_header(source, header, key.record, own_field)
-    if refusal is not None:
+        failure = _check_body_hash(bodies, header)
+        failure = failure or check_header_signature(source, header, key.record, own_field)
+    if failure is not None:
         return SignatureOfMail(
             header,
-            refusal.result,
+            failure.result,
             key.record,
-            refusal.explanation,
-            refusal.fault,
+            failure.explanation,
+            failure.fault,
             key_record_name=key.record_name,
         )
     unsigned = 0
@@ -227,7 +229,7 @@ def verify_signature(
     )
 
 
-def with_keys(dkim: DkimOfMail, keys: Sequence[KeyOfSignature]) -> DkimOfMail:
+def replace_keys(dkim: DkimOfMail, keys: Sequence[SignatureKey]) -> DkimOfMail:
     """Give the verdict as it would be with other records of the very same keys.
 
     What needs the mail's bytes to be told stays as it is: a signature by another key.
@@ -235,10 +237,10 @@ def with_keys(dkim: DkimOfMail, keys: Sequence[KeyOfSignature]) -> DkimOfMail:
     if len(keys) != len(dkim.signatures):
         return dkim
     pairs = zip(dkim.signatures, keys, strict=True)
-    return replace(dkim, signatures=tuple(_with_key(one, key.record) for one, key in pairs))
+    return replace(dkim, signatures=tuple(_replace_key(one, key.record) for one, key in pairs))
 
 
-def _with_key(signature: SignatureOfMail, record: KeyRecord | None) -> SignatureOfMail:
+def _replace_key(signature: SignatureOfMail, record: KeyRecord | None) -> SignatureOfMail:
     old = signature.key
     if old is None or record is None or record == old or not record.is_usable:
         return signature
@@ -246,10 +248,10 @@ def _with_key(signature: SignatureOfMail, record: KeyRecord | None) -> Signature
     return replace(signature, key=record) if is_same else signature
 
 
-def _find_change_of_body(bodies: BodyHashes, header: SignatureHeader) -> Refusal | None:
+def _check_body_hash(bodies: BodyHashes, header: SignatureHeader) -> SignatureFailure | None:
     length = header.body_length
     if length is not None and length > bodies.size(header.canonicalization):
-        return Refusal(
+        return SignatureFailure(
             SignatureFault.BODY_CUT,
             AuthResult.FAIL,
             f"The signature of {header.signing_domain} covers {length} octets of the body (l=), but"
@@ -257,7 +259,7 @@ def _find_change_of_body(bodies: BodyHashes, header: SignatureHeader) -> Refusal
             " after signing.",
         )
     if bodies.digest(header.canonicalization, length) != header.body_hash:
-        return Refusal(
+        return SignatureFailure(
             SignatureFault.BODY_CHANGED,
             AuthResult.FAIL,
             f"The body was changed after signing: it is not the one that {header.signing_domain}"
@@ -266,9 +268,9 @@ def _find_change_of_body(bodies: BodyHashes, header: SignatureHeader) -> Refusal
     return None
 
 
-def find_change_of_header(
+def check_header_signature(
     source: MailSource, header: SignatureHeader, key: KeyRecord, own_field: Field
-) -> Refusal | None:
+) -> SignatureFailure | None:
     """Verify the signature over the header; ``own_field`` is the one that it stands in."""
     try:
         if is_header_intact(source, header, own_field, key):
@@ -278,19 +280,19 @@ def find_change_of_header(
         above = set(map(id, added))
         below = tuple(field for field in source.fields if id(field) not in above)
         if added and is_header_intact(replace(source, fields=below), header, own_field, key):
-            return Refusal(
+            return SignatureFailure(
                 SignatureFault.HEADER_CHANGED,
                 AuthResult.FAIL,
                 f"{header.signing_domain} signed the mail with one From field and it has"
                 f" {len(added) + 1}: what stands above the last one was added after signing.",
             )
     except UnusableKey as problem:
-        return Refusal(
+        return SignatureFailure(
             SignatureFault.KEY_BROKEN,
             AuthResult.PERMERROR,
             f"No signature can be verified with the key at {header.key_name}: it {problem}.",
         )
-    return Refusal(
+    return SignatureFailure(
         SignatureFault.HEADER_CHANGED,
         AuthResult.FAIL,
         f"The body is as it was, but the signature of {header.signing_domain} is not valid: a"

@@ -88,7 +88,7 @@ class DmarcVerdict(Struct, frozen=True):
         return self.policy in (Policy.QUARANTINE, Policy.REJECT)
 
 
-class ReportOffer(Struct, frozen=True):
+class SuggestedReportAddress(Struct, frozen=True):
     """A mail address that takes reports, as advice offers it.
 
     ``agreement`` is the record that makes it count, where it is elsewhere and not there yet
@@ -100,7 +100,9 @@ class ReportOffer(Struct, frozen=True):
     agreement: RecordToPublish | None
 
 
-def offer_reports(place: str, address: str, walk: TreeWalk, answers: Answers) -> ReportOffer | None:
+def suggest_report_address(
+    place: str, address: str, walk: TreeWalk, answers: Answers
+) -> SuggestedReportAddress | None:
     """Say how an address can take reports by the record of ``place``.
 
     Nothing where there is no address, or where nobody knows whether its host agrees.
@@ -108,19 +110,23 @@ def offer_reports(place: str, address: str, walk: TreeWalk, answers: Answers) ->
     if not address:
         return None
     uri = ReportUri(f"mailto:{address}", "mailto", address.rpartition("@")[2])
-    (asked,) = _ask_report_hosts([uri], place, walk, answers) or (None,)
+    (asked,) = _check_report_hosts([uri], place, walk, answers) or (None,)
     if asked is not None and asked.presence is Presence.UNDETERMINED:
         return None
     is_missing = asked is not None and asked.presence is Presence.ABSENT
-    agreement = _agreement(asked.record_name) if asked is not None and is_missing else None
-    return ReportOffer(uri.text, uri.host, agreement)
+    agreement = (
+        _authorization_record(asked.record_name) if asked is not None and is_missing else None
+    )
+    return SuggestedReportAddress(uri.text, uri.host, agreement)
 
 
-def _agreement(record_name: str) -> RecordToPublish:
+def _authorization_record(record_name: str) -> RecordToPublish:
     return RecordToPublish(record_name, "TXT", f"v={VERSION};")
 
 
-def _with_agreement(finding: Finding, place: str, offer: ReportOffer | None) -> Finding:
+def _add_authorization(
+    finding: Finding, place: str, offer: SuggestedReportAddress | None
+) -> Finding:
     """Say of a record that names an offered address what else is needed, and of whom."""
     record = finding.proposed
     if offer is None or offer.agreement is None or record is None or offer.uri not in record.value:
@@ -132,7 +138,7 @@ def _with_agreement(finding: Finding, place: str, offer: ReportOffer | None) -> 
     return replace(finding, fix=finding.fix + words, beside=(offer.agreement,))
 
 
-def describe_absence(domain: str, offer: ReportOffer | None = None) -> Finding:
+def describe_absence(domain: str, offer: SuggestedReportAddress | None = None) -> Finding:
     """Say that no record applies."""
     where = "" if offer is not None else ", with an address that you read for reports (rua)"
     rua = "" if offer is None else f"; rua={offer.uri}"
@@ -146,21 +152,21 @@ def describe_absence(domain: str, offer: ReportOffer | None = None) -> Finding:
     )
 
 
-def _with_valid_policy(text: str) -> str:
+def _correct_policies(text: str) -> str:
     """Return a record whose policies are valid: as it is where they are."""
     record = parse_policy_record(text)
     if not record.has_bad_policy:
         return text
-    return change_tags(text, **_valid_policies(_meant(record)))
+    return change_tags(text, **_policy_corrections(_repair(record)))
 
 
-def _meant(record: PolicyRecord) -> PolicyRecord:
+def _repair(record: PolicyRecord) -> PolicyRecord:
     """Return what a record means: where it has faults, the repaired one."""
     repaired = repair_policy_record(record.text) if record.problems else None
     return record if repaired is None else parse_policy_record(repaired)
 
 
-def _valid_policies(record: PolicyRecord) -> dict[str, str | None]:
+def _policy_corrections(record: PolicyRecord) -> dict[str, str | None]:
     """Give the changes that make the policies valid, none of them stricter or weaker."""
     changes: dict[str, str | None] = {"p": (record.policy or Policy.NONE).value}
     changes |= {"sp": None} if record.subdomain_policy is None else {}
@@ -170,8 +176,8 @@ def _valid_policies(record: PolicyRecord) -> dict[str, str | None]:
 _CAPITAL_TAG = re.compile(r"(?:^|;)\s*(?:P|SP|NP|RUA|RUF)\s*=", re.ASCII)
 
 
-def _sure_improvements(
-    record: PolicyRecord, offer: ReportOffer | None, policy: Policy | None = None
+def _safe_changes(
+    record: PolicyRecord, offer: SuggestedReportAddress | None, policy: Policy | None = None
 ) -> dict[str, str | None]:
     """Give the changes that can be made without knowing whether all own mail passes.
 
@@ -180,7 +186,7 @@ def _sure_improvements(
     """
     policy = policy or record.policy
     changes: dict[str, str | None] = {}
-    if not record.asks_for_reports and offer is not None:
+    if not record.requests_reports and offer is not None:
         changes["rua"] = offer.uri
     for tag, other in (("sp", record.subdomain_policy), ("np", record.nonexistent_policy)):
         if _is_weaker(other, policy):
@@ -188,19 +194,19 @@ def _sure_improvements(
     return changes
 
 
-def _policy(
+def _check_policy(
     verdict: DmarcVerdict,
     place: str,
     record: PolicyRecord,
     changes: dict[str, str | None],
-    offer: ReportOffer | None,
+    offer: SuggestedReportAddress | None,
 ) -> Iterator[Finding]:
-    is_misspelt = record.has_bad_policy and _meant(record).policy not in (None, Policy.NONE)
+    is_misspelt = record.has_bad_policy and _repair(record).policy not in (None, Policy.NONE)
     if verdict.policy is Policy.NONE and not is_misspelt:
         step: dict[str, str | None] = {verdict.policy_tag: None}
         to_do = f"Remove {verdict.policy_tag} from the DMARC record, so that p holds, as soon as"
         if verdict.policy_tag == "p":
-            step = _sure_improvements(record, offer, Policy.QUARANTINE) | {"p": "quarantine"}
+            step = _safe_changes(record, offer, Policy.QUARANTINE) | {"p": "quarantine"}
             to_do = "Set p=quarantine in the DMARC record, and later p=reject, as soon as"
         yield make_finding(
             "dmarc.policy-none",
@@ -218,10 +224,10 @@ def _policy(
             proposed=_publish(place, change_tags(record.text, **changes | {"t": None})),
         )
     if verdict.domain == place and verdict.organizational_domain is not None:
-        yield from _subdomains(place, record, verdict.organizational_domain, changes)
+        yield from _check_subdomain_policies(place, record, verdict.organizational_domain, changes)
 
 
-def _subdomains(
+def _check_subdomain_policies(
     place: str, record: PolicyRecord, organization: str, changes: dict[str, str | None]
 ) -> Iterator[Finding]:
     """Judge ``sp`` and ``np``: only in the organization's record they count (RFC 9989 4.7)."""
@@ -253,20 +259,20 @@ def _is_weaker(one: Policy | None, other: Policy | None) -> bool:
     return one is not None and other is not None and one.strictness < other.strictness
 
 
-def _reports(
+def _check_reports(
     authorizations: Sequence[ReportAuthorization],
     place: str,
     record: PolicyRecord,
     changes: dict[str, str | None],
 ) -> Iterator[Finding]:
-    if not record.asks_for_reports:
-        mended = change_tags(record.text, **changes)
-        asks_then = parse_policy_record(mended).asks_for_reports
+    if not record.requests_reports:
+        repaired = change_tags(record.text, **changes)
+        asks_then = parse_policy_record(repaired).requests_reports
         yield make_finding(
             "dmarc.no-reports",
             "The DMARC record names no address for reports, so you never learn which of your mail"
             " fails and who forges your name.",
-            proposed=_publish(place, mended) if asks_then else None,
+            proposed=_publish(place, repaired) if asks_then else None,
         )
     for one in authorizations:
         if one.presence is Presence.ABSENT:
@@ -276,14 +282,16 @@ def _reports(
                 f" accepts reports about {place}.",
                 f"Ask the owner of {one.uri.host} to publish this record, or use an address of"
                 " your own.",
-                _agreement(one.record_name),
+                _authorization_record(one.record_name),
             )
     silent = [one.record_name for one in authorizations if one.presence is Presence.UNDETERMINED]
     if silent:
         yield undetermined("dmarc.undetermined", silent)
 
 
-def _syntax(place: str, record: PolicyRecord, changes: dict[str, str | None]) -> Iterator[Finding]:
+def _check_syntax(
+    place: str, record: PolicyRecord, changes: dict[str, str | None]
+) -> Iterator[Finding]:
     repaired = repair_policy_record(record.text)
     for problem in record.problems:
         yield make_finding(
@@ -298,7 +306,7 @@ def _syntax(place: str, record: PolicyRecord, changes: dict[str, str | None]) ->
             "dmarc.bad-policy",
             "The DMARC record has no valid policy, so receivers treat it as p=none.",
             proposed=_publish(
-                place, change_tags(record.text, **changes | _valid_policies(_meant(record)))
+                place, change_tags(record.text, **changes | _policy_corrections(_repair(record)))
             ),
         )
     if record.obsolete_tags:
@@ -317,7 +325,7 @@ def change_tags(text: str, **changes: str | None) -> str:
 
     The order stays, with the policy right behind the version. A record with faults is repaired.
     """
-    meant = _meant(parse_policy_record(text)).text
+    meant = _repair(parse_policy_record(text)).text
     tags = dict(parse_tag_list(meant).tags) | changes
     first = {"v": VERSION, "p": tags.get("p")}
     kept = first | {name: value for name, value in tags.items() if name not in first}
@@ -345,17 +353,17 @@ def evaluate_dmarc(domain: str, answers: Answers, report_to: str = "") -> DmarcV
     place, broken = _find_broken_texts(domain, walk, answers)
     verdict = DmarcVerdict(domain, Presence.ABSENT, walk, broken_texts=broken)
     complaint = _explain_broken_texts(place, broken)
-    if step is None and walk.silent_names and walk.steps[0].record is None:
-        silence = undetermined("dmarc.undetermined", walk.silent_names)
+    if step is None and walk.unanswered_names and walk.steps[0].record is None:
+        silence = undetermined("dmarc.undetermined", walk.unanswered_names)
         return replace(verdict, presence=Presence.UNDETERMINED, findings=(silence,))
     if step is None:
-        said = [*_dangling(walk, answers)]
+        said = [*_check_dangling_alias(walk, answers)]
         if complaint is not None:
             said.append(complaint)
         else:
             said.append(_explain_absence(domain, report_to, walk, answers))
-            said += _older_receivers(domain, None, answers)
-        return replace(verdict, findings=_publishable(said, walk, broken))
+            said += _compare_with_rfc7489(domain, None, answers)
+        return replace(verdict, findings=_adapt_records(said, walk, broken))
     assert step.record is not None
     policy, tag = _choose_policy(domain, step, answers)
     uris = (*step.record.rua, *step.record.ruf)
@@ -366,14 +374,14 @@ def evaluate_dmarc(domain: str, answers: Answers, report_to: str = "") -> DmarcV
         record=step.record,
         policy=policy,
         policy_tag=tag,
-        authorizations=_ask_report_hosts(uris, step.domain, walk, answers),
+        authorizations=_check_report_hosts(uris, step.domain, walk, answers),
     )
-    said = [*_dangling(walk, answers), *([complaint] if complaint else ())]
+    said = [*_check_dangling_alias(walk, answers), *([complaint] if complaint else ())]
     said += _describe_all(found, step, report_to, answers)
-    return replace(found, findings=_publishable(said, walk, (*broken, *step.texts)))
+    return replace(found, findings=_adapt_records(said, walk, (*broken, *step.texts)))
 
 
-def _dangling(walk: TreeWalk, answers: Answers) -> Iterator[Finding]:
+def _check_dangling_alias(walk: TreeWalk, answers: Answers) -> Iterator[Finding]:
     """Report a CNAME at the name of the record that leads to no record."""
     name = PREFIX + walk.start
     answer = look_up(answers, name, "TXT")
@@ -389,7 +397,7 @@ def _dangling(walk: TreeWalk, answers: Answers) -> Iterator[Finding]:
     )
 
 
-def _publishable(
+def _adapt_records(
     findings: Iterable[Finding], walk: TreeWalk, texts: Sequence[str]
 ) -> tuple[Finding, ...]:
     """Return findings whose records can be published and keep every report address.
@@ -414,21 +422,25 @@ def _describe_all(
 ) -> Iterator[Finding]:
     """Describe the record that applies, with an address for reports where it asks nobody."""
     assert step.record is not None
-    is_silent = not _meant(step.record).asks_for_reports
-    offer = offer_reports(step.domain, report_to, found.walk, answers) if is_silent else None
-    changes = _sure_improvements(step.record, offer)
+    is_silent = not _repair(step.record).requests_reports
+    offer = (
+        suggest_report_address(step.domain, report_to, found.walk, answers) if is_silent else None
+    )
+    changes = _safe_changes(step.record, offer)
     # What holds already comes before what hangs on the reports: a later record keeps the earlier.
     described = (
-        *_reports(found.authorizations, step.domain, step.record, changes),
-        *_syntax(step.domain, step.record, changes),
-        *_policy(found, step.domain, step.record, changes, offer),
+        *_check_reports(found.authorizations, step.domain, step.record, changes),
+        *_check_syntax(step.domain, step.record, changes),
+        *_check_policy(found, step.domain, step.record, changes, offer),
     )
-    yield from (_with_agreement(one, step.domain, offer) for one in described)
-    yield from _policy_in_doubt(found.domain, step, answers)
-    yield from _older_receivers(found.domain, step, answers)
+    yield from (_add_authorization(one, step.domain, offer) for one in described)
+    yield from _check_undetermined_policy(found.domain, step, answers)
+    yield from _compare_with_rfc7489(found.domain, step, answers)
 
 
-def _older_receivers(domain: str, step: WalkStep | None, answers: Answers) -> Iterator[Finding]:
+def _compare_with_rfc7489(
+    domain: str, step: WalkStep | None, answers: Answers
+) -> Iterator[Finding]:
     """Say where receivers that still follow RFC 7489 find another record, or none.
 
     They look at the domain itself, then where the Public Suffix List says that the
@@ -482,7 +494,7 @@ def _choose_policy(domain: str, step: WalkStep, answers: Answers) -> tuple[Polic
     return record.policy or Policy.NONE, "p"
 
 
-def _policy_in_doubt(domain: str, step: WalkStep, answers: Answers) -> Iterator[Finding]:
+def _check_undetermined_policy(domain: str, step: WalkStep, answers: Answers) -> Iterator[Finding]:
     """Say where it depends on a name that did not answer which of two policies holds."""
     record = step.record
     if record is None or record.has_bad_policy or step.domain == domain:
@@ -493,7 +505,7 @@ def _policy_in_doubt(domain: str, step: WalkStep, answers: Answers) -> Iterator[
         yield undetermined("dmarc.undetermined", [domain])
 
 
-def _ask_report_hosts(
+def _check_report_hosts(
     uris: Sequence[ReportUri], place: str, walk: TreeWalk, answers: Answers
 ) -> tuple[ReportAuthorization, ...]:
     """Ask the report hosts outside the organization whether they agree (RFC 9990 4)."""
@@ -547,9 +559,9 @@ def _explain_broken_texts(domain: str, broken: tuple[str, ...]) -> Finding | Non
         )
     if len(broken) > 1:
         # The strictest of them, with the report addresses of all.
-        meant = [_meant(parse_policy_record(text)).text for text in sorted(broken)]
-        whole = [_with_valid_policy(text) for text in meant]
-        policies = {text: _meant(parse_policy_record(text)).policy for text in whole}
+        meant = [_repair(parse_policy_record(text)).text for text in sorted(broken)]
+        whole = [_correct_policies(text) for text in meant]
+        policies = {text: _repair(parse_policy_record(text)).policy for text in whole}
         kept = max(whole, key=lambda text: -1 if (p := policies[text]) is None else p.strictness)
         return make_finding(
             "dmarc.several",
@@ -565,7 +577,7 @@ def _explain_broken_texts(domain: str, broken: tuple[str, ...]) -> Finding | Non
         f"The DMARC record of {domain} has no valid policy (p=none, p=quarantine or p=reject)"
         f"{f': {mistake}' if mistake else ''}, so receivers ignore it.",
         f"Put a policy into the DMARC record at {PREFIX}{domain}.",
-        _publish(domain, _with_valid_policy(broken[0])),
+        _publish(domain, _correct_policies(broken[0])),
     )
 
 
@@ -583,5 +595,5 @@ def _explain_absence(domain: str, report_to: str, walk: TreeWalk, answers: Answe
                 f"Move the DMARC record to {PREFIX}{domain}.",
                 _publish(domain, found[0]),
             )
-    offer = offer_reports(domain, report_to, walk, answers)
-    return _with_agreement(describe_absence(domain, offer), domain, offer)
+    offer = suggest_report_address(domain, report_to, walk, answers)
+    return _add_authorization(describe_absence(domain, offer), domain, offer)

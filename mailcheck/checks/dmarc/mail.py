@@ -17,7 +17,7 @@ from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import SEND_FROM_REAL_SERVER, Finding, RecordToPublish, worst
 from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
-from mailcheck.checks.spf.mail import SpfOfMail, shown
+from mailcheck.checks.spf.mail import SpfOfMail, excerpt
 from mailcheck.core.domain_names import is_within
 
 
@@ -30,7 +30,7 @@ class DmarcOfMail(Struct, frozen=True):
     mail if it fails, ``t=y`` taken into account. ``is_spf_aligned`` and
     ``is_dkim_aligned`` are about identifiers that passed; nothing means that
     it could not be determined. ``aligned_signatures`` are indexes of passing
-    signatures that align. ``silent_names`` are those whose answer would decide
+    signatures that align. ``unanswered_names`` are those whose answer would decide
     a ``temperror``, as far as they are names of DMARC.
     """
 
@@ -43,13 +43,13 @@ class DmarcOfMail(Struct, frozen=True):
     is_spf_aligned: bool | None = None
     is_dkim_aligned: bool | None = None
     aligned_signatures: tuple[int, ...] = ()
-    silent_names: tuple[str, ...] = ()
+    unanswered_names: tuple[str, ...] = ()
 
 
 MAX_NAMED = 3  # of several domains
 
 
-def explain_author(authors: Sequence[str], author_fields: int = 1) -> str:
+def explain_missing_author(authors: Sequence[str], author_fields: int = 1) -> str:
     """Say why there is no author domain (RFC 9989 5.3.1)."""
     if author_fields > 1:
         return (
@@ -65,7 +65,7 @@ def explain_author(authors: Sequence[str], author_fields: int = 1) -> str:
         )
     if not authors[0]:
         return "The From address has no domain."
-    return f'"{shown(authors[0])}" in the From address is no domain name.'
+    return f'"{excerpt(authors[0])}" in the From address is no domain name.'
 
 
 def explain_result(
@@ -81,7 +81,7 @@ def explain_result(
     if result is AuthResult.NONE:
         return f"No DMARC record applies to {author}."
     if verdict.presence is Presence.UNDETERMINED:
-        names = _list(verdict.walk.silent_names)
+        names = _list(verdict.walk.unanswered_names)
         return f"DNS gave no usable answer about {names} (TXT)."
     of_spf = _explain_spf(verdict, spf, is_spf_aligned)
     of_dkim = _explain_dkim(verdict, dkim, is_dkim_aligned)
@@ -95,14 +95,14 @@ def explain_result(
 def _explain_spf(verdict: DmarcVerdict, spf: SpfOfMail | None, is_aligned: bool | None) -> str:
     if spf is None:
         return "SPF was not judged"
-    domain = shown(spf.mail_from.domain)
+    domain = excerpt(spf.mail_from.domain)
     result = spf.mail_from.result
     if result is AuthResult.TEMPERROR:
         return f"SPF of {domain} could not be determined"
     if result is not AuthResult.PASS:
         return f"SPF does not pass for {domain}" if domain else "SPF does not pass"
     is_strict = verdict.record is not None and verdict.record.has_strict_spf
-    relation = _relate(verdict, [domain], is_aligned, is_strict, "aspf")
+    relation = _describe_relation(verdict, [domain], is_aligned, is_strict, "aspf")
     return f"SPF passes for {domain}, {relation}"
 
 
@@ -116,11 +116,11 @@ def _explain_dkim(verdict: DmarcVerdict, dkim: DkimOfMail | None, is_aligned: bo
         return "no DKIM signature is valid" if is_known else "DKIM could not be determined"
     signers = [one.header.signing_domain for one in dkim.passing]
     is_strict = verdict.record is not None and verdict.record.has_strict_dkim
-    relation = _relate(verdict, signers, is_aligned, is_strict, "adkim")
+    relation = _describe_relation(verdict, signers, is_aligned, is_strict, "adkim")
     return f"the mail is validly signed by {_list(signers)}, {relation}"
 
 
-def _relate(
+def _describe_relation(
     verdict: DmarcVerdict,
     domains: Sequence[str],
     is_aligned: bool | None,
@@ -141,7 +141,7 @@ def _relate(
 
 
 def _list(names: Sequence[str]) -> str:
-    distinct = list(dict.fromkeys(map(shown, names)))
+    distinct = list(dict.fromkeys(map(excerpt, names)))
     rest = len(distinct) - MAX_NAMED
     return ", ".join(distinct[:MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -151,10 +151,10 @@ MAX_FORESEEN = 10
 
 
 class Alignment(Struct, frozen=True):
-    """Whether an identifier aligns; nothing if ``silent_names`` did not answer."""
+    """Whether an identifier aligns; nothing if ``unanswered_names`` did not answer."""
 
     is_aligned: bool | None
-    silent_names: tuple[str, ...] = ()
+    unanswered_names: tuple[str, ...] = ()
 
 
 def align(identifier: str, author_walk: TreeWalk, *, strict: bool, answers: Answers) -> Alignment:
@@ -169,17 +169,19 @@ def align(identifier: str, author_walk: TreeWalk, *, strict: bool, answers: Answ
         return Alignment(is_aligned=False)
     home = author_walk.organizational_domain
     if home is None:
-        is_possible = any(is_within(identifier, name) for name in _possible_homes(author_walk))
-        return Alignment(None, author_walk.silent_names) if is_possible else Alignment(False)
+        is_possible = any(
+            is_within(identifier, name) for name in _possible_organizational_domains(author_walk)
+        )
+        return Alignment(None, author_walk.unanswered_names) if is_possible else Alignment(False)
     if not is_within(identifier, home):
         return Alignment(is_aligned=False)
     walk = walk_tree(identifier, answers)
     if walk.organizational_domain is None:
-        return Alignment(None, walk.silent_names)
+        return Alignment(None, walk.unanswered_names)
     return Alignment(walk.organizational_domain == home)
 
 
-def foresee_walks(author_domain: str, identifiers: Iterable[str], answers: Answers) -> None:
+def prefetch_walks(author_domain: str, identifiers: Iterable[str], answers: Answers) -> None:
     """Name the questions of walks that will be needed if these identifiers pass.
 
     Those that have no more in common with the author domain than its last
@@ -192,7 +194,7 @@ def foresee_walks(author_domain: str, identifiers: Iterable[str], answers: Answe
         walk_tree(name, answers)
 
 
-def _possible_homes(walk: TreeWalk) -> Iterator[str]:
+def _possible_organizational_domains(walk: TreeWalk) -> Iterator[str]:
     """Give the highest that the organizational domain may be, whatever the silent names hold."""
     silent = [step for step in walk.steps if step.presence is Presence.UNDETERMINED]
     known = tuple(step for step in walk.steps if step not in silent)
@@ -222,7 +224,9 @@ def evaluate_dmarc_of_mail(
     authors = list(dict.fromkeys(read_mail_domain(text) or text for text in author_domains))
     author = read_mail_domain(authors[0]) if len(authors) == 1 else None
     if author is None or author_fields > 1:
-        return without_author(AuthResult.PERMERROR, explain_author(authors, author_fields))
+        return make_result_without_author(
+            AuthResult.PERMERROR, explain_missing_author(authors, author_fields)
+        )
     verdict = judge_policy(author, answers)
     record, walk, signatures = verdict.record, verdict.walk, dkim.signatures if dkim else ()
     of_spf = Alignment(None)
@@ -237,10 +241,13 @@ def evaluate_dmarc_of_mail(
     }
     if answers.missing:  # the walks that identifiers may need are asked for at once
         sender = [spf.mail_from.domain] if spf is not None else []
-        foresee_walks(author, [*sender, *(domain for domain, _ in signers.values())], answers)
-    of_dkim = Alignment(None) if dkim is None else _best(of_signatures.values())
+        prefetch_walks(author, [*sender, *(domain for domain, _ in signers.values())], answers)
+    of_dkim = Alignment(None) if dkim is None else _combine(of_signatures.values())
     aligned = tuple(index for index, one in of_signatures.items() if one.is_aligned)
-    ways, result = (of_spf.is_aligned, of_dkim.is_aligned), _judge(verdict, of_spf, of_dkim)
+    ways, result = (
+        (of_spf.is_aligned, of_dkim.is_aligned),
+        _combine_results(verdict, of_spf, of_dkim),
+    )
     deciding = dkim
     if aligned:  # the signatures that align decide
         deciding = DkimOfMail(tuple(one for one in signatures if one.header.index in aligned))
@@ -249,8 +256,8 @@ def evaluate_dmarc_of_mail(
         policy = policy.one_step_weaker
     silent: list[str] = []
     if result is AuthResult.TEMPERROR:
-        silent += walk.silent_names if verdict.presence is Presence.UNDETERMINED else ()
-        silent += (*of_spf.silent_names, *of_dkim.silent_names)
+        silent += walk.unanswered_names if verdict.presence is Presence.UNDETERMINED else ()
+        silent += (*of_spf.unanswered_names, *of_dkim.unanswered_names)
     return DmarcOfMail(
         author_domain=author,
         result=result,
@@ -261,7 +268,7 @@ def evaluate_dmarc_of_mail(
         is_dkim_aligned=ways[1],
         aligned_signatures=aligned,
         explanation=explain_result(result, verdict, spf, deciding, *ways),
-        silent_names=tuple(dict.fromkeys(silent)),
+        unanswered_names=tuple(dict.fromkeys(silent)),
     )
 
 
@@ -277,17 +284,17 @@ def _align_passing(
     return Alignment(None) if is_open else alignment
 
 
-def _best(alignments: Iterable[Alignment]) -> Alignment:
+def _combine(alignments: Iterable[Alignment]) -> Alignment:
     """Give what holds for all signatures together: one that aligns is enough."""
     known = list(alignments)
     if any(one.is_aligned for one in known):
         return Alignment(is_aligned=True)
-    silent = tuple(name for one in known for name in one.silent_names)
+    silent = tuple(name for one in known for name in one.unanswered_names)
     is_open = any(one.is_aligned is None for one in known)
     return Alignment(None, silent) if is_open else _NOT_ALIGNED
 
 
-def _judge(verdict: DmarcVerdict, of_spf: Alignment, of_dkim: Alignment) -> AuthResult:
+def _combine_results(verdict: DmarcVerdict, of_spf: Alignment, of_dkim: Alignment) -> AuthResult:
     """Give the result: undetermined only where what is not known could change it."""
     if verdict.presence is Presence.UNDETERMINED:
         return AuthResult.TEMPERROR
@@ -299,7 +306,7 @@ def _judge(verdict: DmarcVerdict, of_spf: Alignment, of_dkim: Alignment) -> Auth
     return AuthResult.TEMPERROR if None in found else AuthResult.FAIL
 
 
-def without_author(result: AuthResult, explanation: str) -> DmarcOfMail:
+def make_result_without_author(result: AuthResult, explanation: str) -> DmarcOfMail:
     """Give the result for a mail of which no author is known."""
     return DmarcOfMail(None, result, explanation)
 
@@ -327,21 +334,23 @@ def describe_dmarc_of_mail(
     if dmarc.result is AuthResult.TEMPERROR:
         # An answer is missing; else the sending host is one that can't be judged.
         is_dkim_open = dkim is not None and not dkim.is_determined
-        is_silent = dmarc.silent_names or is_dkim_open or (spf and spf.mail_from.silent_names)
+        is_silent = (
+            dmarc.unanswered_names or is_dkim_open or (spf and spf.mail_from.unanswered_names)
+        )
         return make_finding(
             "dmarc.undetermined",
             f"DMARC could not be determined. {dmarc.explanation}",
             _AGAIN if is_silent else SEND_FROM_REAL_SERVER,
         )
     if dmarc.result is AuthResult.NONE:
-        return _without_record(dmarc)
+        return _describe_missing_record(dmarc)
     policy = dmarc.policy or Policy.NONE
     finding_id = "dmarc.fails-none" if policy is Policy.NONE else "dmarc.fails-enforced"
     meaning = f"DMARC fails, and {dmarc.author_domain} {_REQUESTS[policy]}: {dmarc.explanation}"
     return make_finding(finding_id, meaning, *_fix_alignment(dmarc, spf, dkim))
 
 
-def _without_record(dmarc: DmarcOfMail) -> Finding:
+def _describe_missing_record(dmarc: DmarcOfMail) -> Finding:
     """Say why no record applies, as the check of the domain does."""
     author = dmarc.author_domain or ""
     if is_local_name(author):
@@ -367,7 +376,7 @@ def _fix_alignment(
     loose = {"adkim": "r"} if any(_is_related(dmarc, name) for name in signers) else {}
     if sender is not None and _is_related(dmarc, sender):
         loose["aspf"] = "r"
-    record = _loosen(dmarc, loose)
+    record = _relax_alignment(dmarc, loose)
     if record is not None:
         tags = " and ".join(f"{tag}=s" for tag in loose)
         fix = (
@@ -390,7 +399,7 @@ def _is_related(dmarc: DmarcOfMail, domain: str) -> bool:
     return name is not None and home is not None and is_within(name, home)
 
 
-def _loosen(dmarc: DmarcOfMail, tags: dict[str, str]) -> RecordToPublish | None:
+def _relax_alignment(dmarc: DmarcOfMail, tags: dict[str, str]) -> RecordToPublish | None:
     verdict = dmarc.verdict
     if not tags or verdict is None or verdict.record is None:
         return None

@@ -102,7 +102,7 @@ class PolicyRecord(Struct, frozen=True):
     """``p`` is missing, or one of ``p``, ``sp``, ``np`` can't be read (RFC 9989 4.10.1)."""
 
     @property
-    def asks_for_reports(self) -> bool:
+    def requests_reports(self) -> bool:
         """Tell whether aggregate reports can be sent to at least one place."""
         return any(uri.is_usable for uri in self.rua)
 
@@ -232,7 +232,7 @@ class TreeWalk(Struct, frozen=True):
     steps: tuple[WalkStep, ...]
 
     @property
-    def silent_names(self) -> tuple[str, ...]:
+    def unanswered_names(self) -> tuple[str, ...]:
         """Give the names about which no answer came."""
         return tuple(
             PREFIX + step.domain for step in self.steps if step.presence is Presence.UNDETERMINED
@@ -241,7 +241,7 @@ class TreeWalk(Struct, frozen=True):
     @property
     def organizational_domain(self) -> str | None:
         """Give the organizational domain (RFC 9989 4.10.2); nothing when it is undetermined."""
-        if self.silent_names:
+        if self.unanswered_names:
             return None
         found = [step for step in self.steps if step.record is not None]
         for step in found:
@@ -268,12 +268,12 @@ def names_to_walk(domain: str) -> tuple[str, ...]:
 
 def walk_tree(domain: str, answers: Answers) -> TreeWalk:
     """Walk from ``domain`` to the top, asking for everything at once."""
-    steps = [_take_step(name, answers) for name in names_to_walk(domain)]
+    steps = [_read_step(name, answers) for name in names_to_walk(domain)]
     ends = (n for n, step in enumerate(steps, 1) if step.record and step.record.psd in ("y", "n"))
     return TreeWalk(domain, tuple(steps[: next(ends, None)]))
 
 
-def _take_step(domain: str, answers: Answers) -> WalkStep:
+def _read_step(domain: str, answers: Answers) -> WalkStep:
     answer = look_up(answers, PREFIX + domain, "TXT")
     if not answer.status.is_determined:
         return WalkStep(domain, Presence.UNDETERMINED)
@@ -318,7 +318,7 @@ def repair_policy_record(text: str) -> str | None:
     meant: dict[str, str] = {"v": VERSION, "p": ""}
     for found, written in find_tags(clean, _NAMES, _ENDS):
         name = _ALIASES.get(found, found)
-        value = _read_meant(name, written)
+        value = _read_intended_value(name, written)
         if written and not value and name in POLICY_TAGS:
             return None
         if name == "v" or name in OBSOLETE_TAGS or not value:
@@ -355,7 +355,7 @@ def _policies_in(text: str) -> set[str]:
     return {word.lower() for word in _POLICY_WORDS.findall(without_addresses(text))}
 
 
-def _read_meant(name: str, written: str) -> str:
+def _read_intended_value(name: str, written: str) -> str:
     """Return the value that was meant, or an empty string."""
     if name in URI_TAGS:
         return ",".join(read_report_uris(written))

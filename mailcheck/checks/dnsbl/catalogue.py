@@ -53,7 +53,7 @@ class CodeRule(Struct, frozen=True):
     weight: int
     meaning: str
 
-    def fits(self, number: int) -> bool:
+    def matches(self, number: int) -> bool:
         """Tell whether the rule is about this answer."""
         if self.bit:
             return bool(number & self.bit)
@@ -81,7 +81,7 @@ class Blocklist:
     access: str
     is_enabled: bool
 
-    def knows(self, kind: TargetKind) -> bool:
+    def supports(self, kind: TargetKind) -> bool:
         """Tell whether the list may be asked about this kind."""
         return kind in self.query_zones
 
@@ -94,41 +94,41 @@ class Catalogue(Struct, frozen=True):
     domain_profile: tuple[Blocklist, ...]
 
 
-class BadCatalogue(ValueError):
+class InvalidCatalogue(ValueError):
     """The catalogue can't be used; the message names the entry and what is wrong with it."""
 
 
 _TYPE_NAMES = {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}
 
 
-def check_fields(
+def validate_fields(
     where: str, table: Any, fields: Mapping[str, type], required: Collection[str]
 ) -> Mapping[str, Any]:
     """Give the table if it has all required fields, no others than known, each of its type.
 
-    :raises BadCatalogue: names the field.
+    :raises InvalidCatalogue: names the field.
     """
     if not isinstance(table, dict):
-        raise BadCatalogue(f"{where}: is not a table")
+        raise InvalidCatalogue(f"{where}: is not a table")
     for name in table:
         if name not in fields:
-            raise BadCatalogue(f"{where}: unknown field {name!r}")
+            raise InvalidCatalogue(f"{where}: unknown field {name!r}")
         if type(table[name]) is not fields[name]:
-            raise BadCatalogue(f"{where}: {name} must be {_TYPE_NAMES[fields[name]]}")
+            raise InvalidCatalogue(f"{where}: {name} must be {_TYPE_NAMES[fields[name]]}")
     for name in required:
         if name not in table:
-            raise BadCatalogue(f"{where}: {name} is missing")
+            raise InvalidCatalogue(f"{where}: {name} is missing")
     return table
 
 
-def check_range(where: str, name: str, number: int, first: int, last: int | None) -> int:
+def validate_range(where: str, name: str, number: int, first: int, last: int | None) -> int:
     """Give the number if it lies between first and last.
 
-    :raises BadCatalogue: it doesn't.
+    :raises InvalidCatalogue: it doesn't.
     """
     if number < first or (last is not None and number > last):
         allowed = f"at least {first}" if last is None else f"{first} to {last}"
-        raise BadCatalogue(f"{where}: {name} must be {allowed}; it is {number}")
+        raise InvalidCatalogue(f"{where}: {name} must be {allowed}; it is {number}")
     return number
 
 
@@ -142,20 +142,20 @@ _LOOPBACK = range(127 << 24, 128 << 24)
 def read_code_rule(where: str, table: Any, list_weight: int) -> CodeRule:
     """Read one of a list's ``codes``.
 
-    :raises BadCatalogue: names the rule and what is wrong with it.
+    :raises InvalidCatalogue: names the rule and what is wrong with it.
     """
-    table = check_fields(where, table, _CODE_FIELDS, ("code", "is"))
+    table = validate_fields(where, table, _CODE_FIELDS, ("code", "is"))
     code = table["code"]
     where = f"{where} ({code})"
     try:
         code_class = CodeClass(table["is"])
     except ValueError:
         known = ", ".join(known.value for known in CodeClass)
-        raise BadCatalogue(f"{where}: is must be one of {known}") from None
+        raise InvalidCatalogue(f"{where}: is must be one of {known}") from None
     is_listing = code_class in (CodeClass.LISTED, CodeClass.POLICY)
     if not is_listing and "weight" in table:
-        raise BadCatalogue(f"{where}: what is not a listing has no weight")
-    weight = check_range(where, "weight", table.get("weight", list_weight), 0, MAX_WEIGHT)
+        raise InvalidCatalogue(f"{where}: what is not a listing has no weight")
+    weight = validate_range(where, "weight", table.get("weight", list_weight), 0, MAX_WEIGHT)
     bit = _BIT.fullmatch(code)
     first, last = (0, 0) if bit is not None else _read_range(where, code)
     return CodeRule(
@@ -175,20 +175,20 @@ def _read_range(where: str, code: str) -> tuple[int, int]:
         first = int(IPv4Address(begin))
         last = int(IPv4Address(end)) if dash else first
     except AddressValueError:
-        raise BadCatalogue(f"{where}: code is no address, range of addresses or bit:N") from None
+        raise InvalidCatalogue(f"{where}: code must be an address, a range or bit:N") from None
     if first not in _LOOPBACK or last not in _LOOPBACK or first > last:
-        raise BadCatalogue(f"{where}: code must lie in 127.0.0.0/8, from low to high")
+        raise InvalidCatalogue(f"{where}: code must lie in 127.0.0.0/8, from low to high")
     return first, last
 
 
 def match_rules(rules: Sequence[CodeRule], number: int) -> list[CodeRule]:
     """Give the rules for one answer: a refusal alone, else the first range, or all bits set."""
-    fitting = [rule for rule in rules if rule.fits(number)]
-    refusals = [rule for rule in fitting if rule.code_class is CodeClass.REFUSED]
+    matching = [rule for rule in rules if rule.matches(number)]
+    refusals = [rule for rule in matching if rule.code_class is CodeClass.REFUSED]
     if refusals:
         return refusals[:1]
-    exact = [rule for rule in fitting if not rule.bit]
-    return exact[:1] or fitting
+    exact = [rule for rule in matching if not rule.bit]
+    return exact[:1] or matching
 
 
 _FIELDS: dict[str, type] = {
@@ -231,22 +231,22 @@ def parse_catalogue(
     :param keys: keys by zone, which the operator keeps outside of the file.
     :param disabled: zones that are not to be asked.
     :param allow_special_use: accept zones below ``.test`` and its like.
-    :raises BadCatalogue: names the entry and what is wrong with it.
+    :raises InvalidCatalogue: names the entry and what is wrong with it.
     """
     try:
         file = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise BadCatalogue(f"the catalogue is not valid TOML: {error}") from None
-    data = check_fields("catalogue", file, {"profiles": dict, "blocklist": list}, ())
+        raise InvalidCatalogue(f"the catalogue is not valid TOML: {error}") from None
+    data = validate_fields("catalogue", file, {"profiles": dict, "blocklist": list}, ())
     blocklists: dict[str, Blocklist] = {}
     for number, table in enumerate(data.get("blocklist", ()), 1):
         blocklist = _read_blocklist(number, table, keys or {}, allow_special_use)
         if blocklist.zone in blocklists:
-            raise BadCatalogue(f"blocklist {blocklist.zone}: stands twice")
+            raise InvalidCatalogue(f"blocklist {blocklist.zone}: stands twice")
         blocklists[blocklist.zone] = blocklist
     for zone in (*(keys or ()), *disabled):
         if zone not in blocklists:
-            raise BadCatalogue(f"a key or switch is given for {zone!r}, which is no known zone")
+            raise InvalidCatalogue(f"a key or switch is given for {zone!r}, which is no known zone")
     for zone in disabled:
         blocklists[zone] = replace(blocklists[zone], is_enabled=False)
     profiles = data.get("profiles", {})
@@ -266,14 +266,14 @@ def _read_profile(
     where = f"profiles.{name}"
     zones = profiles.get(name, ())
     if not isinstance(zones, Sequence) or len(zones) != PROFILE_SIZE:
-        raise BadCatalogue(f"{where}: must be a list of {PROFILE_SIZE} zones")
+        raise InvalidCatalogue(f"{where}: must be a list of {PROFILE_SIZE} zones")
     for zone in zones:
         if zone not in blocklists:
-            raise BadCatalogue(f"{where}: there is no blocklist for {zone!r}")
+            raise InvalidCatalogue(f"{where}: there is no blocklist for {zone!r}")
         if zones.count(zone) > 1:
-            raise BadCatalogue(f"{where}: {zone!r} stands twice")
-        if not any(blocklists[zone].knows(kind) for kind in kinds):
-            raise BadCatalogue(f"{where}: {zone!r} does not know such queries")
+            raise InvalidCatalogue(f"{where}: {zone!r} stands twice")
+        if not any(blocklists[zone].supports(kind) for kind in kinds):
+            raise InvalidCatalogue(f"{where}: {zone!r} does not know such queries")
     return tuple(blocklists[zone] for zone in zones)
 
 
@@ -283,11 +283,11 @@ def _read_blocklist(
     where = f"blocklist number {number}"
     if isinstance(table, dict) and isinstance(table.get("zone"), str):
         where = f"blocklist {table['zone']}"
-    table = check_fields(where, table, _FIELDS, _REQUIRED)
-    weight = check_range(where, "weight", table["weight"], 0, MAX_WEIGHT)
+    table = validate_fields(where, table, _FIELDS, _REQUIRED)
+    weight = validate_range(where, "weight", table["weight"], 0, MAX_WEIGHT)
     budget = table.get("daily_budget")
     if budget is not None:
-        check_range(where, "daily_budget", budget, 1, None)
+        validate_range(where, "daily_budget", budget, 1, None)
     key = keys.get(table["zone"], table.get("key", ""))
     zones = _read_query_zones(where, table, key, allow_special_use)
     codes = enumerate(table["codes"], 1)
@@ -311,7 +311,7 @@ def _read_zone(where: str, text: str, allow_special_use: bool) -> str:
     try:
         return parse_domain(text, name="zone", allow_special_use=allow_special_use)
     except InvalidParameter as error:
-        raise BadCatalogue(f"{where}: {error}") from None
+        raise InvalidCatalogue(f"{where}: {error}") from None
 
 
 def _read_query_zones(
@@ -321,19 +321,19 @@ def _read_query_zones(
     if key:
         template = table.get("keyed_zone", "")
         if "{key}" not in template:
-            raise BadCatalogue(f"{where}: a key needs a keyed_zone with {{key}} in it")
+            raise InvalidCatalogue(f"{where}: a key needs a keyed_zone with {{key}} in it")
         zone = template.replace("{key}", key)
     try:
         kinds = [TargetKind(kind) for kind in table["kinds"]]
     except ValueError:
         known = ", ".join(kind.value for kind in TargetKind)
-        raise BadCatalogue(f"{where}: kinds must be some of {known}") from None
+        raise InvalidCatalogue(f"{where}: kinds must be some of {known}") from None
     if not kinds:
-        raise BadCatalogue(f"{where}: kinds is empty")
+        raise InvalidCatalogue(f"{where}: kinds is empty")
     zones = dict.fromkeys(kinds, _read_zone(where, zone, allow_special_use))
     if "zone_ipv6" in table:
         if TargetKind.IPV6 not in zones:
-            raise BadCatalogue(f"{where}: zone_ipv6 without ipv6 among its kinds")
+            raise InvalidCatalogue(f"{where}: zone_ipv6 without ipv6 among its kinds")
         zones[TargetKind.IPV6] = _read_zone(where, table["zone_ipv6"], allow_special_use)
     return zones
 
@@ -345,5 +345,5 @@ def _read_test_point(
     is_address = parse_ip_address(text) is not None
     if text and is_address is not bool(ADDRESS_KINDS & set(zones)):
         kind = "an IPv4 address" if ADDRESS_KINDS & set(zones) else "a name"
-        raise BadCatalogue(f"{where}: {name} must be {kind}")
+        raise InvalidCatalogue(f"{where}: {name} must be {kind}")
     return text

@@ -10,8 +10,8 @@ from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind
 from mailcheck.checks.dnsbl.listings import (
     Target,
     UnknownReason,
+    interpret_answer,
     query_name,
-    read_answer,
     target_address,
     target_domain,
 )
@@ -21,7 +21,7 @@ class HealthStatus(Enum):
     """What the self-test found."""
 
     HEALTHY = "healthy"
-    SICK = "sick"
+    UNHEALTHY = "sick"
     """Its answers can't be believed."""
     UNREACHABLE = "unreachable"
     """No answer: nothing is known of its health, and the next question will show."""
@@ -40,10 +40,12 @@ def evaluate_health(blocklist: Blocklist, answers: Answers, nonce: int) -> tuple
 
     :param nonce: a random number of 24 bits, so that no cache and no list knows the target.
     """
-    return tuple(_judge(blocklist, kind, answers, nonce) for kind in blocklist.query_zones)
+    return tuple(_evaluate_kind(blocklist, kind, answers, nonce) for kind in blocklist.query_zones)
 
 
-def _judge(blocklist: Blocklist, kind: TargetKind, answers: Answers, nonce: int) -> ZoneHealth:
+def _evaluate_kind(
+    blocklist: Blocklist, kind: TargetKind, answers: Answers, nonce: int
+) -> ZoneHealth:
     listed, unlisted = (
         _ask(blocklist, _test_target(kind, point), answers)
         for point in (blocklist.test_listed, blocklist.test_unlisted)
@@ -51,23 +53,23 @@ def _judge(blocklist: Blocklist, kind: TargetKind, answers: Answers, nonce: int)
     stranger = _ask(blocklist, _random_target(kind, nonce), answers)
     for answer in (unlisted, stranger):
         if answer is not None and answer.records:
-            return ZoneHealth(kind, HealthStatus.SICK, _explain_answer(blocklist, answer))
+            return ZoneHealth(kind, HealthStatus.UNHEALTHY, _explain_answer(blocklist, answer))
     if listed is not None and listed.records:
-        reason = read_answer(blocklist, listed).unknown_reason
+        reason = interpret_answer(blocklist, listed).unknown_reason
         if reason in (UnknownReason.REFUSED_BY_LIST, UnknownReason.REWRITTEN):
-            return ZoneHealth(kind, HealthStatus.SICK, _explain_answer(blocklist, listed))
+            return ZoneHealth(kind, HealthStatus.UNHEALTHY, _explain_answer(blocklist, listed))
     asked = [answer for answer in (listed, unlisted, stranger) if answer is not None]
     if not all(answer.status.is_determined for answer in asked):
         return ZoneHealth(kind, HealthStatus.UNREACHABLE, "It does not answer.")
     if listed is not None and not listed.records:
         return ZoneHealth(
-            kind, HealthStatus.SICK, "Its own test entry is missing: it is empty or given up."
+            kind, HealthStatus.UNHEALTHY, "Its own test entry is missing: it is empty or given up."
         )
     return ZoneHealth(kind, HealthStatus.HEALTHY)
 
 
 def _explain_answer(blocklist: Blocklist, answer: DnsAnswer) -> str:
-    reason = read_answer(blocklist, answer).unknown_reason
+    reason = interpret_answer(blocklist, answer).unknown_reason
     if reason is UnknownReason.REFUSED_BY_LIST:
         return "It refuses to answer this resolver."
     if reason is UnknownReason.REWRITTEN:

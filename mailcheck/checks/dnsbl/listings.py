@@ -44,7 +44,7 @@ class UnknownReason(Enum):
     """The answer is no answer of a blocklist: a resolver rewrites, or the zone has expired."""
     STRANGE_CODE = "strange-code"
     """An answer that the list does not document."""
-    SICK = "sick"
+    FAILED_SELF_TEST = "sick"
     """The list fails its self-test."""
     OVER_BUDGET = "over-budget"
     """The list has been asked as often today as its operator allows."""
@@ -131,7 +131,7 @@ def query_name(blocklist: Blocklist, target: Target) -> str:
 MAX_SHOWN_CODES = 8
 
 
-class Reading(Struct, frozen=True):
+class InterpretedAnswer(Struct, frozen=True):
     """What one answer means; ``rules`` are the listing rules that it fits."""
 
     status: ListingStatus
@@ -140,15 +140,15 @@ class Reading(Struct, frozen=True):
     unknown_reason: UnknownReason | None = None
 
 
-CLEAN = Reading(ListingStatus.CLEAN)
-NO_ANSWER = Reading(ListingStatus.UNKNOWN, unknown_reason=UnknownReason.NO_ANSWER)
+CLEAN = InterpretedAnswer(ListingStatus.CLEAN)
+NO_ANSWER = InterpretedAnswer(ListingStatus.UNKNOWN, unknown_reason=UnknownReason.NO_ANSWER)
 
 _REFUSALS = range(0x7FFFFF00, 0x80000000)  # 127.255.255.0/24: Spamhaus and those who copy it
 _LOOPBACK = range(127 << 24, 128 << 24)
 _NEVER_A_LISTING = 0x7F000001  # 127.0.0.1, RFC 5782 5
 
 
-def read_answer(blocklist: Blocklist, answer: DnsAnswer) -> Reading:
+def interpret_answer(blocklist: Blocklist, answer: DnsAnswer) -> InterpretedAnswer:
     """Say what an answer to an A question means, by the list's own codes."""
     if not answer.records:
         return CLEAN if answer.status.is_determined else NO_ANSWER
@@ -160,15 +160,15 @@ def read_answer(blocklist: Blocklist, answer: DnsAnswer) -> Reading:
         UnknownReason.REFUSED_BY_LIST,
     ):
         if reason in readings:
-            return Reading(ListingStatus.UNKNOWN, shown, unknown_reason=reason)
+            return InterpretedAnswer(ListingStatus.UNKNOWN, shown, unknown_reason=reason)
     rules = [rule for reading in readings if isinstance(reading, list) for rule in reading]
     listings = tuple(rule for rule in rules if rule.code_class is not CodeClass.IGNORED)
     if listings:
-        return Reading(ListingStatus.LISTED, shown, listings)
+        return InterpretedAnswer(ListingStatus.LISTED, shown, listings)
     if UnknownReason.STRANGE_CODE in readings or not codes:
         reason = UnknownReason.STRANGE_CODE
-        return Reading(ListingStatus.UNKNOWN, shown, unknown_reason=reason)
-    return Reading(ListingStatus.CLEAN, shown)
+        return InterpretedAnswer(ListingStatus.UNKNOWN, shown, unknown_reason=reason)
+    return InterpretedAnswer(ListingStatus.CLEAN, shown)
 
 
 def _read_code(blocklist: Blocklist, number: int) -> list[CodeRule] | UnknownReason:
@@ -197,29 +197,29 @@ def evaluate_listing(
     targets: Sequence[Target],
     answers: Answers,
     *,
-    sick_kinds: Collection[TargetKind] = (),
+    unhealthy_kinds: Collection[TargetKind] = (),
 ) -> Listing:
     """Ask one list about those of the targets that it knows.
 
     The list's own text is asked for only where a target is listed.
 
-    :param sick_kinds: what the list fails its self-test for: not asked, unknown.
+    :param unhealthy_kinds: what the list fails its self-test for: not asked, unknown.
     """
     if not blocklist.is_enabled:
         return Listing(blocklist, ListingStatus.DISABLED)
-    known = [target for target in targets if blocklist.knows(target.kind)]
+    known = [target for target in targets if blocklist.supports(target.kind)]
     if not known:
         return Listing(blocklist, ListingStatus.UNSUPPORTED)
-    healthy = [target for target in known if target.kind not in sick_kinds]
+    healthy = [target for target in known if target.kind not in unhealthy_kinds]
     readings = [
-        (target, read_answer(blocklist, look_up(answers, query_name(blocklist, target), "A")))
+        (target, interpret_answer(blocklist, look_up(answers, query_name(blocklist, target), "A")))
         for target in healthy
     ]
     listed = [pair for pair in readings if pair[1].status is ListingStatus.LISTED]
     if listed:
         return _listed_on(blocklist, listed, answers)
     if len(healthy) < len(known):
-        return unknown_listing(blocklist, UnknownReason.SICK)
+        return unknown_listing(blocklist, UnknownReason.FAILED_SELF_TEST)
     for _, reading in readings:
         if reading.unknown_reason is not None:
             return Listing(
@@ -232,7 +232,7 @@ def evaluate_listing(
 
 
 def _listed_on(
-    blocklist: Blocklist, listed: Sequence[tuple[Target, Reading]], answers: Answers
+    blocklist: Blocklist, listed: Sequence[tuple[Target, InterpretedAnswer]], answers: Answers
 ) -> Listing:
     rules = [rule for _, reading in listed for rule in reading.rules]
     gravest = max(rules, key=lambda rule: rule.weight)
@@ -255,7 +255,7 @@ def _listed_on(
     )
 
 
-def _codes(readings: Iterable[Reading]) -> tuple[str, ...]:
+def _codes(readings: Iterable[InterpretedAnswer]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(code for reading in readings for code in reading.codes))
 
 
@@ -271,7 +271,7 @@ def describe_listings(listings: Sequence[Listing]) -> tuple[Finding, ...]:
     listed = sorted(
         (row for row in listings if row.is_listed), key=lambda row: row.weight, reverse=True
     )
-    findings = [_listed(row) for row in listed]
+    findings = [_describe_listing(row) for row in listed]
     refusing = _names(listings, UnknownReason.REFUSED_BY_LIST)
     if refusing:
         findings.append(
@@ -296,7 +296,7 @@ def describe_listings(listings: Sequence[Listing]) -> tuple[Finding, ...]:
 def _other_unknowns(listings: Sequence[Listing]) -> list[Finding]:
     sentences = {
         UnknownReason.NO_ANSWER: ("dnsbl.no-answer", "did not answer in time"),
-        UnknownReason.SICK: (
+        UnknownReason.FAILED_SELF_TEST: (
             "dnsbl.sick",
             "fail their self-test and are not believed until they recover",
         ),
@@ -323,7 +323,7 @@ def _other_unknowns(listings: Sequence[Listing]) -> list[Finding]:
     ]
 
 
-def _listed(row: Listing) -> Finding:
+def _describe_listing(row: Listing) -> Finding:
     severity = Severity.NOTE
     if row.weight >= STOPS_DELIVERY and not row.is_shared:
         severity = Severity.ERROR

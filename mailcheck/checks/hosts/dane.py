@@ -152,10 +152,10 @@ def _find(mx: MxVerdict, hosts: tuple[HostTlsa, ...]) -> Iterator[Finding]:
             f"Publish a TLSA record at {lacking[0].record_name}.",
         )
     for host in having:
-        yield from _judge_records(host)
+        yield from _check_records(host)
 
 
-def _judge_records(host: HostTlsa) -> Iterator[Finding]:
+def _check_records(host: HostTlsa) -> Iterator[Finding]:
     if not host.usable_count:
         yield make_finding(
             "dane.unusable",

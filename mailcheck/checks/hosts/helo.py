@@ -35,7 +35,7 @@ class HeloVerdict(Struct, frozen=True):
     """What is known of the name.
 
     ``presence`` is about addresses of the name; a name of another form than
-    DOMAIN has none. ``leads_to_client`` is nothing when that could not be
+    DOMAIN has none. ``resolves_to_client`` is nothing when that could not be
     determined or the client's address does not count.
     """
 
@@ -43,7 +43,7 @@ class HeloVerdict(Struct, frozen=True):
     form: HeloForm
     presence: Presence
     addresses: tuple[IpAddress, ...]
-    leads_to_client: bool | None
+    resolves_to_client: bool | None
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -60,20 +60,22 @@ def evaluate_helo(helo_name: str, client_ip: IpAddress | None, answers: Answers)
     :param helo_name: as the client sent it; empty if that is not known.
     :param client_ip: nothing for a client whose address means nothing, such as a private one.
     """
-    form = _form_of(helo_name)
+    form = _classify(helo_name)
     if form is not HeloForm.DOMAIN:
         verdict = HeloVerdict(helo_name, form, Presence.ABSENT, (), None)
         leads = _literal_address(helo_name) == client_ip if form is HeloForm.LITERAL else None
-        verdict = replace(verdict, leads_to_client=leads if client_ip is not None else None)
+        verdict = replace(verdict, resolves_to_client=leads if client_ip is not None else None)
         finding = _describe_form(verdict)
         return replace(verdict, findings=() if finding is None else (finding,))
     host = look_up_addresses(answers, read_mail_domain(helo_name) or helo_name)
-    verdict = HeloVerdict(helo_name, form, host.presence, host.addresses, _leads(host, client_ip))
+    verdict = HeloVerdict(
+        helo_name, form, host.presence, host.addresses, _resolves_to(host, client_ip)
+    )
     finding = _describe_name(verdict, host, client_ip)
     return replace(verdict, findings=() if finding is None else (finding,))
 
 
-def _form_of(helo_name: str) -> HeloForm:
+def _classify(helo_name: str) -> HeloForm:
     if not helo_name:
         return HeloForm.UNKNOWN
     if _literal_address(helo_name) is not None:
@@ -91,7 +93,7 @@ def _literal_address(helo_name: str) -> IpAddress | None:
         return None
 
 
-def _leads(host: HostAddresses, client_ip: IpAddress | None) -> bool | None:
+def _resolves_to(host: HostAddresses, client_ip: IpAddress | None) -> bool | None:
     if client_ip is None:
         return None
     if client_ip in host.addresses:
@@ -112,7 +114,7 @@ def _describe_form(verdict: HeloVerdict) -> Finding | None:
 def _describe_problem(verdict: HeloVerdict, problem: str) -> Finding:
     return make_finding(
         "helo.unresolvable",
-        f"The mail server greets with {_shown(verdict.helo_name)}, which is {problem}; many"
+        f"The mail server greets with {_excerpt(verdict.helo_name)}, which is {problem}; many"
         " receivers distrust or refuse that.",
     )
 
@@ -131,22 +133,22 @@ def _describe_name(
             return _describe_problem(verdict, "a name that only your network knows")
         return make_finding(
             "helo.unresolvable",
-            f"The mail server greets with {_shown(verdict.helo_name)}, a name that has no address"
+            f"The mail server greets with {_excerpt(verdict.helo_name)}, a name that has no address"
             " in DNS; many receivers distrust or refuse that.",
             "Publish the address of the server under this name, or have the server greet with a"
             " name that has one.",
             record,
         )
-    if verdict.leads_to_client is not False:
+    if verdict.resolves_to_client is not False:
         return None
     return make_finding(
         "helo.other-address",
-        f"The mail server greets with {_shown(verdict.helo_name)}, a name that does not lead to its"
-        f" address {client_ip}; a few receivers compare the two.",
+        f"The mail server greets with {_excerpt(verdict.helo_name)}, a name that does not lead to"
+        f" its address {client_ip}; a few receivers compare the two.",
         proposed=record,
     )
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     cut = text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
     return "".join(letter if letter.isprintable() else "?" for letter in cut)

@@ -84,11 +84,15 @@ def parse_mta_sts_policy(text: str) -> MtaStsPolicy:
     patterns = tuple(p.lower().rstrip(".") for p in values.get("mx", ())[:MAX_PATTERNS])
     if not patterns and mode is not PolicyMode.NONE:
         problems.append("it names no mail host (mx)")
-    problems += [f"{p[:60]!r} is {_kind_of(p)}" for p in patterns if not _PATTERN.fullmatch(p)]
+    problems += [
+        f"{p[:60]!r} is {_describe_invalid_pattern(p)}"
+        for p in patterns
+        if not _PATTERN.fullmatch(p)
+    ]
     return MtaStsPolicy(mode, max_age, patterns, tuple(problems[:10]))
 
 
-def _kind_of(pattern: str) -> str:
+def _describe_invalid_pattern(pattern: str) -> str:
     """Return in words what an invalid pattern is."""
     is_address = parse_ip_address(pattern.strip("[]")) is not None
     return "an IP address, not a host name" if is_address else "not a host name"
@@ -130,7 +134,7 @@ class FetchOutcome(Enum):
     REDIRECTED = "redirected"
     """Redirects must not be followed (RFC 8461 3.3)."""
     TOO_LARGE = "too-large"
-    SILENT = "silent"
+    NO_ANSWER = "silent"
     """No answer in time, or a failure of ours."""
 
 
@@ -195,7 +199,9 @@ def evaluate_mta_sts_record(domain: str, answers: Answers) -> MtaStsRecord:
     return MtaStsRecord(domain, Presence.ABSENT, text, (finding,))
 
 
-def judge_mta_sts(record: MtaStsRecord, fetch: PolicyFetch | None, mx: MxVerdict) -> MtaStsVerdict:
+def evaluate_mta_sts(
+    record: MtaStsRecord, fetch: PolicyFetch | None, mx: MxVerdict
+) -> MtaStsVerdict:
     """Judge the policy; ``fetch`` is nothing where the record gave no cause to fetch it."""
     if record.presence is not Presence.FOUND:
         return MtaStsVerdict(record, None, record.findings)
@@ -206,10 +212,10 @@ def judge_mta_sts(record: MtaStsRecord, fetch: PolicyFetch | None, mx: MxVerdict
     if fetch.outcome is not FetchOutcome.FETCHED:
         return MtaStsVerdict(record, None, (_not_fetched(record.domain, fetch.outcome),))
     policy = parse_mta_sts_policy(fetch.text)
-    return MtaStsVerdict(record, policy, tuple(_judge_policy(record.domain, policy, mx)))
+    return MtaStsVerdict(record, policy, tuple(_check_policy(record.domain, policy, mx)))
 
 
-def _judge_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[Finding]:
+def _check_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[Finding]:
     if policy.problems:
         yield make_finding(
             "mta-sts.policy-syntax",
@@ -218,7 +224,7 @@ def _judge_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[
         )
         return
     if policy.mode is not PolicyMode.NONE:
-        yield from _addresses_among(domain, policy)
+        yield from _check_ip_addresses(domain, policy)
         for host in mx.hosts:
             if not policy.covers(host.exchange):
                 yield _uncovered(domain, host.exchange, policy)
@@ -237,7 +243,7 @@ def _judge_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[
         )
 
 
-def _addresses_among(domain: str, policy: MtaStsPolicy) -> Iterator[Finding]:
+def _check_ip_addresses(domain: str, policy: MtaStsPolicy) -> Iterator[Finding]:
     for pattern in policy.mx_patterns:
         if parse_ip_address(pattern) is not None:
             yield make_finding(
@@ -302,7 +308,7 @@ def _bad_id(domain: str, text: str) -> Finding:
 
 def _not_fetched(domain: str, outcome: FetchOutcome) -> Finding:
     url = policy_url(domain)
-    if outcome is FetchOutcome.SILENT:
+    if outcome is FetchOutcome.NO_ANSWER:
         return undetermined("mta-sts.undetermined", [url])
     problems = {
         FetchOutcome.BAD_CERTIFICATE: "the certificate of its web server is not valid",

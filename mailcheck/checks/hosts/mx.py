@@ -24,7 +24,7 @@ from mailcheck.core.network_addresses import IpAddress, parse_ip_address, why_no
 class HostProblem(Enum):
     """Why mail does not, or not everywhere, reach a mail host."""
 
-    DEAD = "dead"
+    NO_ADDRESS = "dead"
     """The name has no address."""
     NOT_PUBLIC = "not-public"
     """All its addresses are private or otherwise not reachable from the Internet."""
@@ -40,7 +40,7 @@ class HostProblem(Enum):
     @property
     def stops_mail(self) -> bool:
         """Tell whether no mail can arrive over such a host."""
-        return self in (HostProblem.DEAD, HostProblem.NOT_PUBLIC, HostProblem.ADDRESS_LITERAL)
+        return self in (HostProblem.NO_ADDRESS, HostProblem.NOT_PUBLIC, HostProblem.ADDRESS_LITERAL)
 
 
 class MailHost(Struct, frozen=True):
@@ -100,7 +100,7 @@ class MxVerdict(Struct, frozen=True):
         return self.implicit_host is not None and bool(self.implicit_host.addresses)
 
 
-def _say_no_such_domain(domain: str) -> Finding:
+def _describe_missing_domain(domain: str) -> Finding:
     """Say that the name does not exist at all."""
     return make_finding(
         "mx.no-such-domain",
@@ -109,7 +109,7 @@ def _say_no_such_domain(domain: str) -> Finding:
     )
 
 
-def _say_no_mx(domain: str) -> Finding:
+def _describe_missing_mx(domain: str) -> Finding:
     """Say that mail for the domain has no destination."""
     return make_finding(
         "mx.absent",
@@ -119,7 +119,7 @@ def _say_no_mx(domain: str) -> Finding:
     )
 
 
-def _say_implicit_mx(domain: str) -> Finding:
+def _describe_implicit_mx(domain: str) -> Finding:
     """Say that mail goes to the domain's own address for want of an MX."""
     return make_finding(
         "mx.implicit",
@@ -129,7 +129,7 @@ def _say_implicit_mx(domain: str) -> Finding:
     )
 
 
-def _say_null_mx(domain: str) -> Finding:
+def _describe_null_mx(domain: str) -> Finding:
     """Say that the domain declares to receive no mail."""
     return make_finding(
         "mx.null",
@@ -138,7 +138,7 @@ def _say_null_mx(domain: str) -> Finding:
     )
 
 
-def _say_null_mx_among_others(domain: str, host: MailHost, nulls: Sequence[str]) -> Finding:
+def _describe_mixed_null_mx(domain: str, host: MailHost, nulls: Sequence[str]) -> Finding:
     """Say that the null MX contradicts the other records."""
     return make_finding(
         "mx.null-among-others",
@@ -158,7 +158,7 @@ def _value(host: MailHost) -> str:
     return f"{host.preference} {host.exchange}."
 
 
-def _say_too_many_hosts(domain: str, count: int, limit: int) -> Finding:
+def _describe_too_many_hosts(domain: str, count: int, limit: int) -> Finding:
     """Say that the rest of the hosts was not looked at."""
     return make_finding(
         "mx.too-many", f"{domain} names {count} mail hosts; only the first {limit} were looked up."
@@ -170,28 +170,32 @@ def _describe_host(domain: str, host: MailHost, hosts: Sequence[MailHost]) -> Fi
     other = next((one for one in hosts if one.is_usable), None)
     severity = Severity.ERROR if other is None else Severity.WARNING
     match host.problem:
-        case HostProblem.DEAD:
-            return _without(host, _dead(host, severity), domain, other)
+        case HostProblem.NO_ADDRESS:
+            return _propose_other_host(
+                host, _describe_host_without_address(host, severity), domain, other
+            )
         case HostProblem.NOT_PUBLIC:
-            return _without(host, _not_public(host, severity), domain, other)
+            return _propose_other_host(host, _describe_private_host(host, severity), domain, other)
         case HostProblem.ADDRESS_LITERAL:
-            return _address_literal(domain, host, severity)
+            return _describe_address_literal(domain, host, severity)
         case HostProblem.PARTLY_PUBLIC:
-            return _partly_public(host)
+            return _describe_partly_public_host(host)
         case HostProblem.ALIAS:
-            return _alias(domain, host)
+            return _describe_alias(domain, host)
         case _:
             return undetermined("mx.undetermined", [host.exchange])
 
 
-def _without(host: MailHost, finding: Finding, domain: str, other: MailHost | None) -> Finding:
+def _propose_other_host(
+    host: MailHost, finding: Finding, domain: str, other: MailHost | None
+) -> Finding:
     """Propose the records without a host, where another one takes the mail."""
     if other is None:
         return finding
     return replace(finding, proposed=_record(domain, other), replaced=(_value(host),))
 
 
-def _dead(host: MailHost, severity: Severity) -> Finding:
+def _describe_host_without_address(host: MailHost, severity: Severity) -> Finding:
     return make_finding(
         "mx.dead-host",
         f"The mail host {host.exchange} has no address, so mail sent to it waits or bounces.",
@@ -200,7 +204,7 @@ def _dead(host: MailHost, severity: Severity) -> Finding:
     )
 
 
-def _not_public(host: MailHost, severity: Severity) -> Finding:
+def _describe_private_host(host: MailHost, severity: Severity) -> Finding:
     return make_finding(
         "mx.not-public",
         f"The mail host {host.exchange} has only addresses that nobody outside can reach"
@@ -210,7 +214,7 @@ def _not_public(host: MailHost, severity: Severity) -> Finding:
     )
 
 
-def _address_literal(domain: str, host: MailHost, severity: Severity) -> Finding:
+def _describe_address_literal(domain: str, host: MailHost, severity: Severity) -> Finding:
     return make_finding(
         "mx.address-literal",
         f"The MX record names the IP address {host.exchange}, but only host names are allowed"
@@ -222,7 +226,7 @@ def _address_literal(domain: str, host: MailHost, severity: Severity) -> Finding
     )
 
 
-def _partly_public(host: MailHost) -> Finding:
+def _describe_partly_public_host(host: MailHost) -> Finding:
     return make_finding(
         "mx.partly-public",
         f"Some addresses of the mail host {host.exchange} cannot be reached from outside"
@@ -231,7 +235,7 @@ def _partly_public(host: MailHost) -> Finding:
     )
 
 
-def _alias(domain: str, host: MailHost) -> Finding:
+def _describe_alias(domain: str, host: MailHost) -> Finding:
     target = host.host.canonical_name
     return make_finding(
         "mx.alias",
@@ -261,7 +265,7 @@ def evaluate_mx(domain: str, answers: Answers, *, allow_private: bool = False) -
     own = look_up_addresses(answers, domain)
     records = mx_records(answer)
     hosts = tuple(
-        _judge_host(exchange, preference, answers, allow_private, is_asked=number < MAX_HOSTS)
+        _evaluate_host(exchange, preference, answers, allow_private, is_asked=number < MAX_HOSTS)
         for number, (preference, exchange) in enumerate(records)
         if exchange != NULL_EXCHANGE
     )
@@ -273,12 +277,12 @@ def evaluate_mx(domain: str, answers: Answers, *, allow_private: bool = False) -
         hosts=hosts,
         has_null_record=bool(nulls),
         implicit_host=own if presence is Presence.ABSENT else None,
-        findings=tuple(_find(domain, answer.status, hosts, own, nulls)),
+        findings=tuple(_find_findings(domain, answer.status, hosts, own, nulls)),
         exists=answer.status is not DnsStatus.NXDOMAIN or own.presence is not Presence.ABSENT,
     )
 
 
-def _judge_host(
+def _evaluate_host(
     exchange: str, preference: int, answers: Answers, allow_private: bool, *, is_asked: bool
 ) -> MailHost:
     if parse_ip_address(exchange) is not None or exchange.rpartition(".")[2].isdigit():
@@ -295,7 +299,7 @@ def _find_problem(host: HostAddresses, allow_private: bool) -> HostProblem | Non
     if host.presence is Presence.UNDETERMINED:
         return HostProblem.UNDETERMINED
     if host.presence is Presence.ABSENT:
-        return HostProblem.DEAD
+        return HostProblem.NO_ADDRESS
     special = [address for address in host.addresses if why_not_public(address)]
     if special and not allow_private:
         if len(special) < len(host.addresses):
@@ -304,7 +308,7 @@ def _find_problem(host: HostAddresses, allow_private: bool) -> HostProblem | Non
     return HostProblem.ALIAS if host.is_alias else None
 
 
-def _find(
+def _find_findings(
     domain: str,
     status: DnsStatus,
     hosts: tuple[MailHost, ...],
@@ -314,22 +318,22 @@ def _find(
     if not status.is_determined:
         return [undetermined("mx.undetermined", [domain])]
     if nulls and hosts:
-        return [_say_null_mx_among_others(domain, hosts[0], nulls)]
+        return [_describe_mixed_null_mx(domain, hosts[0], nulls)]
     if nulls:
-        return [_say_null_mx(domain)]
+        return [_describe_null_mx(domain)]
     if not hosts:
-        return [_judge_absence(domain, status, own)]
+        return [_describe_absence(domain, status, own)]
     found = [_describe_host(domain, host, hosts) for host in hosts if host.problem is not None]
     if len(hosts) > MAX_HOSTS:
-        found.append(_say_too_many_hosts(domain, len(hosts), MAX_HOSTS))
+        found.append(_describe_too_many_hosts(domain, len(hosts), MAX_HOSTS))
     return found
 
 
-def _judge_absence(domain: str, status: DnsStatus, own: HostAddresses) -> Finding:
+def _describe_absence(domain: str, status: DnsStatus, own: HostAddresses) -> Finding:
     if own.presence is Presence.FOUND:
-        return _say_implicit_mx(domain)
+        return _describe_implicit_mx(domain)
     if own.presence is Presence.UNDETERMINED:
         return undetermined("mx.undetermined", [domain])
     if status is DnsStatus.NXDOMAIN:
-        return _say_no_such_domain(domain)
-    return _say_no_mx(domain)
+        return _describe_missing_domain(domain)
+    return _describe_missing_mx(domain)

@@ -40,7 +40,7 @@ class OwnZone(Struct, frozen=True):
     is_own: Callable[[IpAddress], bool]
 
 
-def zone_lines(zone: OwnZone) -> tuple[RecordToPublish, ...]:
+def list_zone_records(zone: OwnZone) -> tuple[RecordToPublish, ...]:
     """List the records to publish; the PTR records are for the provider of the addresses."""
     return tuple(_lines(zone))
 
@@ -62,19 +62,19 @@ def _address_record(name: str, address: IpAddress) -> RecordToPublish:
 
 def evaluate_own_zone(zone: OwnZone, answers: Answers) -> tuple[Finding, ...]:
     """Judge the records of every inbox domain and of this server's name."""
-    found = [*_judge_host(zone, answers)]
+    found = [*_check_host(zone, answers)]
     for domain in zone.domains:
-        found += _judge_domain(domain, zone.host_name, answers)
+        found += _check_domain(domain, zone.host_name, answers)
     return tuple(found)
 
 
-def _judge_domain(domain: str, host_name: str, answers: Answers) -> Iterator[Finding]:
-    yield from _judge_mx(domain, host_name, answers)
-    yield from _judge_spf(domain, answers)
-    yield from _judge_dmarc(domain, answers)
+def _check_domain(domain: str, host_name: str, answers: Answers) -> Iterator[Finding]:
+    yield from _check_mx(domain, host_name, answers)
+    yield from _check_spf(domain, answers)
+    yield from _check_dmarc(domain, answers)
 
 
-def _judge_mx(domain: str, host_name: str, answers: Answers) -> Iterator[Finding]:
+def _check_mx(domain: str, host_name: str, answers: Answers) -> Iterator[Finding]:
     answer = look_up(answers, domain, "MX")
     presence = presence_of(answer)
     if presence is Presence.UNDETERMINED:
@@ -100,7 +100,7 @@ def _judge_mx(domain: str, host_name: str, answers: Answers) -> Iterator[Finding
         )
 
 
-def _judge_spf(domain: str, answers: Answers) -> Iterator[Finding]:
+def _check_spf(domain: str, answers: Answers) -> Iterator[Finding]:
     answer = look_up(answers, domain, "TXT")
     if presence_of(answer) is Presence.UNDETERMINED:
         yield undetermined("doctor.spf", [domain])
@@ -114,7 +114,7 @@ def _judge_spf(domain: str, answers: Answers) -> Iterator[Finding]:
         )
 
 
-def _judge_dmarc(domain: str, answers: Answers) -> Iterator[Finding]:
+def _check_dmarc(domain: str, answers: Answers) -> Iterator[Finding]:
     verdict = evaluate_dmarc(domain, answers)
     if verdict.presence is Presence.UNDETERMINED:
         yield undetermined("doctor.dmarc", [domain])
@@ -127,7 +127,7 @@ def _judge_dmarc(domain: str, answers: Answers) -> Iterator[Finding]:
         )
 
 
-def _judge_host(zone: OwnZone, answers: Answers) -> Iterator[Finding]:
+def _check_host(zone: OwnZone, answers: Answers) -> Iterator[Finding]:
     name = zone.host_name
     host = look_up_addresses(answers, name)
     if host.presence is Presence.UNDETERMINED:
@@ -139,10 +139,10 @@ def _judge_host(zone: OwnZone, answers: Answers) -> Iterator[Finding]:
             proposed=_address_record(name, zone.addresses[0]) if zone.addresses else None,
         )
     else:
-        yield from _judge_addresses(zone, host.addresses, answers)
+        yield from _check_addresses(zone, host.addresses, answers)
 
 
-def _judge_addresses(
+def _check_addresses(
     zone: OwnZone, published: Sequence[IpAddress], answers: Answers
 ) -> Iterator[Finding]:
     if zone.addresses and not any(map(zone.is_own, published)):

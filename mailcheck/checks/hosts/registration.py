@@ -66,7 +66,7 @@ def read_registration(name: str, document: object, now: Instant) -> Registration
         return undetermined_registration(name, "the registry publishes no date of registration")
     registered_at = max(moments)
     age_days = (now - registered_at) // DAY
-    findings = (_young(name, age_days),) if age_days < YOUNG_DAYS else ()
+    findings = (_describe_young_domain(name, age_days),) if age_days < YOUNG_DAYS else ()
     return RegistrationVerdict(name, Presence.FOUND, registered_at, age_days, findings)
 
 
@@ -176,7 +176,7 @@ def _day_and_month(parts: Mapping[str, str]) -> tuple[int, int]:
     return int(parts["day"]), int(parts["month"])
 
 
-def _young(name: str, age_days: int) -> Finding:
+def _describe_young_domain(name: str, age_days: int) -> Finding:
     days = "1 day" if age_days == 1 else f"{age_days} days"
     return make_finding(
         "registration.young",

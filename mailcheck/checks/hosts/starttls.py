@@ -27,7 +27,7 @@ class ProbeOutcome(Enum):
     """It speaks SMTP, without STARTTLS."""
     HANDSHAKE_FAILED = "handshake-failed"
     """It offers STARTTLS, but no encrypted connection comes about."""
-    TURNED_AWAY = "turned-away"
+    REJECTED = "turned-away"
     """It greets with a refusal: what it offers to others is not known."""
     NO_SMTP = "no-smtp"
     """What it says is not SMTP, or it hangs up or stalls."""
@@ -99,7 +99,7 @@ class StarttlsVerdict(Struct, frozen=True):
         )
 
 
-def judge_starttls(mx: MxVerdict, probes: Sequence[StarttlsProbe]) -> StarttlsVerdict:
+def evaluate_starttls(mx: MxVerdict, probes: Sequence[StarttlsProbe]) -> StarttlsVerdict:
     """Judge the probes of a domain's mail hosts (or of the domain itself without MX)."""
     if mx.is_null_mx:
         return StarttlsVerdict(StarttlsGrade.NOT_APPLICABLE, tuple(probes), ())
@@ -167,7 +167,7 @@ def _unverified(probe: StarttlsProbe) -> Finding:
 
 def _unknown(probe: StarttlsProbe) -> Finding:
     reasons = {
-        ProbeOutcome.TURNED_AWAY: "refuses to talk to this service",
+        ProbeOutcome.REJECTED: "refuses to talk to this service",
         ProbeOutcome.NO_SMTP: "did not answer as a mail server does",
         ProbeOutcome.UNREACHABLE: "could not be reached on port 25 from here",
         ProbeOutcome.NOT_PROBED: "was not asked",

@@ -76,7 +76,7 @@ def propose_tls_rpt(domain: str, rua: Iterable[str]) -> RecordToPublish | None:
     return RecordToPublish(PREFIX + domain, "TXT", value) if places else None
 
 
-def _offered(report_to: str) -> tuple[str, ...]:
+def _report_uris(report_to: str) -> tuple[str, ...]:
     return (f"mailto:{report_to}",) if report_to else ()
 
 
@@ -85,13 +85,13 @@ def _absent(domain: str, report_to: str) -> Finding:
         "tls-rpt.absent",
         f"{domain} does not ask for reports about encryption (no TLS-RPT), so failures stay"
         " unseen.",
-        proposed=propose_tls_rpt(domain, _offered(report_to)),
+        proposed=propose_tls_rpt(domain, _report_uris(report_to)),
     )
 
 
 def _several(domain: str, texts: Sequence[str]) -> Finding:
     """Report several records; the proposed record has the addresses of all."""
-    uris = dict.fromkeys(uri for text in texts for uri in _meant_uris(text))
+    uris = dict.fromkeys(uri for text in texts for uri in _find_intended_uris(text))
     kept = propose_tls_rpt(domain, uris)
     record = kept or RecordToPublish(PREFIX + domain, "TXT", texts[0])
     return several_records("tls-rpt.several", "TLS-RPT", domain, record)
@@ -103,11 +103,11 @@ def _unreadable(domain: str, texts: Sequence[str]) -> Finding:
         "tls-rpt.unreadable",
         f'The record at {PREFIX}{domain} ("{texts[0][:40]}") does not begin exactly with'
         f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so senders ignore it.',
-        proposed=propose_tls_rpt(domain, _meant_uris(" ; ".join(texts))),
+        proposed=propose_tls_rpt(domain, _find_intended_uris(" ; ".join(texts))),
     )
 
 
-def _meant_uris(text: str) -> list[str]:
+def _find_intended_uris(text: str) -> list[str]:
     """Return the report addresses that a record means, or none if one of them is unclear."""
     meant = [
         uri
@@ -120,12 +120,12 @@ def _meant_uris(text: str) -> list[str]:
 
 
 def _syntax(domain: str, text: str, report_to: str) -> Finding:
-    meant = _meant_uris(text)
+    meant = _find_intended_uris(text)
     is_empty = not meant and "@" not in text
     return make_finding(
         "tls-rpt.syntax",
         f"The TLS-RPT record of {domain} has a report address that is neither mailto: nor"
         " https:, so senders do not use it.",
         f"Correct the address (rua) in the TLS-RPT record at {PREFIX}{domain}.",
-        propose_tls_rpt(domain, _offered(report_to) if is_empty else meant),
+        propose_tls_rpt(domain, _report_uris(report_to) if is_empty else meant),
     )

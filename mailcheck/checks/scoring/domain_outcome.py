@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from mailcheck.checks.dkim.evaluate import DkimVerdict
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict
-from mailcheck.checks.dmarc.stricter import is_vouched_for
+from mailcheck.checks.dmarc.policy_advice import can_authenticate
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.proofs import Outcome
@@ -44,7 +44,7 @@ def outcome_of_records(
         findings = mx.findings
     policies = policies_of(spf, dmarc)
     return Outcome(
-        sorted_by_severity(findings), points, policies, is_vouched_for(spf, dkim), spf.named
+        sorted_by_severity(findings), points, policies, can_authenticate(spf, dkim), spf.named
     )
 
 
@@ -62,7 +62,7 @@ def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
         findings = mx.findings
     points = [*points_of_dns(evidence, is_parked=parked), *(j.award.points for j in rest.values())]
     score = add_up(points) if mx.exists else 0
-    is_vouched = is_vouched_for(spf, evidence.dkim)
+    is_vouched = can_authenticate(spf, evidence.dkim)
     return Outcome(
         sorted_by_severity(findings), score, policies_of(spf, dmarc), is_vouched, spf.named
     )

@@ -24,11 +24,11 @@ from mailcheck.checks.spf.record import (
 )
 from mailcheck.checks.spf.repair import (
     Meaning,
-    compose,
+    compose_record,
     find_glued,
-    find_left_out,
     find_meaning,
-    find_named,
+    find_named_senders,
+    find_useless_terms,
     has_senders,
     is_plain,
     propose_new_record,
@@ -40,7 +40,7 @@ from mailcheck.checks.spf.tree import (
     NodeProblem,
     SpfNode,
     SpfVerdict,
-    TreeWalk,
+    TreeReader,
     count_addresses,
 )
 from mailcheck.checks.spf_texts import is_sender_id, is_spf_record, looks_like_spf
@@ -55,7 +55,7 @@ _NO_RECORD = (
 _BROKEN = "so receivers give up (permerror) and no mail of {domain} passes SPF"
 
 
-def _find_own_term(domain: str, answers: Answers) -> str:
+def _choose_own_term(domain: str, answers: Answers) -> str:
     """Return the term for the hosts that receive mail of a domain; empty where there is none."""
     answer = look_up(answers, domain, "MX")
     if not answer.status.is_determined or any(host for _, host in mx_records(answer)):
@@ -65,7 +65,7 @@ def _find_own_term(domain: str, answers: Answers) -> str:
     return "a" if look_up_addresses(answers, domain).addresses else ""
 
 
-def _say_unreadable(
+def _describe_unreadable(
     domain: str, text: str, proposed: RecordToPublish | None, *, is_beside: bool = False
 ) -> Finding:
     """Say that a record was meant as SPF but isn't.
@@ -86,7 +86,7 @@ def _say_unreadable(
     )
 
 
-def _limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[Finding]:
+def _check_limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[Finding]:
     broken = _BROKEN.format(domain=verdict.domain)
     if verdict.lookup_count > MAX_LOOKUPS:
         count = f"{'at least ' if verdict.is_truncated else ''}{verdict.lookup_count}"
@@ -96,7 +96,7 @@ def _limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[F
             proposed=proposed,
         )
     if verdict.void_count > MAX_VOIDS:
-        terms = min((verdict.voids_for(version) for version in IP_VERSIONS), key=len)
+        terms = min((verdict.void_terms_for(version) for version in IP_VERSIONS), key=len)
         yield make_finding(
             "spf.too-many-voids",
             f"{len(terms)} terms of the SPF record find nothing in DNS ({_quoted(terms)}) and"
@@ -114,18 +114,20 @@ def _quoted(terms: Sequence[str]) -> str:
 _MOST_QUOTED = 6
 
 
-def _voids_of_some(verdict: SpfVerdict, reordered: RecordToPublish | None) -> Iterator[Finding]:
+def _check_voids_by_version(
+    verdict: SpfVerdict, reordered: RecordToPublish | None
+) -> Iterator[Finding]:
     """Report clients that meet more void lookups than are allowed (RFC 7208 4.6.4)."""
     assert verdict.tree is not None
-    met = {version: _meet(verdict.tree, version) for version in IP_VERSIONS}
-    crowded = [version for version in IP_VERSIONS if len(met[version][0]) > MAX_VOIDS]
-    if not crowded or verdict.is_broken:
+    met = {version: _find_voids_before_senders(verdict.tree, version) for version in IP_VERSIONS}
+    affected = [version for version in IP_VERSIONS if len(met[version][0]) > MAX_VOIDS]
+    if not affected or verdict.is_broken:
         return
     client = "A mail server"
-    if len(crowded) < len(IP_VERSIONS):
-        client = f"A mail server with an IPv{crowded[0]} address"
-    voids, _ = met[crowded[0]]
-    behind = next((met[version][1] for version in crowded if met[version][1]), [])
+    if len(affected) < len(IP_VERSIONS):
+        client = f"A mail server with an IPv{affected[0]} address"
+    voids, _ = met[affected[0]]
+    behind = next((met[version][1] for version in affected if met[version][1]), [])
     if behind:
         yield make_finding(
             "spf.voids-before-senders",
@@ -143,7 +145,7 @@ def _voids_of_some(verdict: SpfVerdict, reordered: RecordToPublish | None) -> It
         )
 
 
-def _meet(tree: SpfNode, version: int) -> tuple[list[str], list[str]]:
+def _find_voids_before_senders(tree: SpfNode, version: int) -> tuple[list[str], list[str]]:
     """Return the void terms that a client meets, and the senders behind too many of them."""
     voids: list[str] = []
     behind: dict[str, None] = {}
@@ -166,7 +168,7 @@ def _meet(tree: SpfNode, version: int) -> tuple[list[str], list[str]]:
     return voids, list(behind)
 
 
-def _node(
+def _describe_node(
     node: SpfNode,
     domain: str,
     proposed: RecordToPublish | None,
@@ -187,17 +189,17 @@ def _node(
             yield make_finding(
                 finding_id,
                 f'"{node.term}" leads to {node.domain}, {fault}, {_BROKEN.format(domain=domain)}.',
-                _mend_include(node)
+                _advise_include(node)
                 if node is top
                 else f'Ask the owner of the record with "{node.term}" to mend it; until then remove'
                 f' "{top.term}" from your own if nothing of yours needs it.',
                 proposed,
             )
-    if node.silent_names:
-        yield undetermined("spf.undetermined", node.silent_names)
+    if node.unanswered_names:
+        yield undetermined("spf.undetermined", node.unanswered_names)
     for problem in node.record.problems if node.record else ():
         if is_own or problem.is_error:
-            yield _term(problem, place, domain, proposed, useless, top)
+            yield _describe_problem(problem, place, domain, proposed, useless, top)
     absent_terms = {c.term for c in node.children if c.problem is NodeProblem.ABSENT}
     for term in (void for void in node.voids if void not in absent_terms):
         yield make_finding(
@@ -208,10 +210,10 @@ def _node(
             if top is not None
             else f'Remove "{term}" from the SPF record.'
             if is_plain(term)
-            else _correct(term),
+            else _advise_correction(term),
             proposed if is_own else None,
         )
-    for term in node.crowded:
+    for term in node.oversized_mx:
         yield make_finding(
             "spf.too-many-mx",
             f'"{term}" in {place} leads to more than ten mail hosts,'
@@ -229,22 +231,22 @@ def _ask_owner(node: SpfNode, top: SpfNode) -> str:
     )
 
 
-def _mend_include(node: SpfNode) -> str:
+def _advise_include(node: SpfNode) -> str:
     """Return the advice for a term of the domain's own record that leads to no record."""
     meant = find_meaning((node.term,), frozenset((node.term,)))
     if meant.words and not meant.unclear and meant.words != (node.term,):
         return f'Write "{" ".join(meant.words)}".'
     if not is_plain(node.term):
-        return _correct(node.term)
+        return _advise_correction(node.term)
     return f'Remove "{node.term}", or have a record published at {node.domain}.'
 
 
-def _correct(term: str) -> str:
+def _advise_correction(term: str) -> str:
     """Say what to do about a term whose name no host can have: it may stand for a sender."""
     return f'Correct "{term}": only one domain name may stand behind the colon.'
 
 
-def _term(
+def _describe_problem(
     problem: TermProblem,
     place: str,
     domain: str,
@@ -280,7 +282,9 @@ def _term(
     return make_finding("spf.ignored-term", meaning, fix, proposed)
 
 
-def _ending(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[Finding]:
+def _check_all_mechanism(
+    verdict: SpfVerdict, proposed: RecordToPublish | None
+) -> Iterator[Finding]:
     terms = _quoted(verdict.wide_terms)
     if verdict.reach.is_open:
         yield make_finding(
@@ -313,7 +317,7 @@ def _ending(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[F
         )
 
 
-def _habits(verdict: SpfVerdict) -> Iterator[Finding]:
+def _check_conventions(verdict: SpfVerdict) -> Iterator[Finding]:
     assert verdict.tree is not None
     record = verdict.tree.record
     if record is not None and any(m.name is MechanismName.PTR for m in record.mechanisms):
@@ -349,12 +353,12 @@ def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
     if not records:
         return _explain_absence(domain, near_misses, answer, answers)
     near_misses = [text for text in near_misses if not is_sender_id(text)]
-    walk = TreeWalk(answers)
+    walk = TreeReader(answers)
     tree, *others = [walk.read_record(domain, text, is_one_of=len(records)) for text in records]
     trees = (tree, *others)
-    left_out = find_left_out(trees)
+    left_out = find_useless_terms(trees)
     useless = frozenset(left_out)
-    meanings = _meanings(answer, (*records, *near_misses), useless)
+    meanings = _find_meanings(answer, (*records, *near_misses), useless)
     permitted = () if others else tuple(tree.permitted)
     verdict = SpfVerdict(
         domain=domain,
@@ -363,19 +367,23 @@ def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
         tree=tree,
         lookup_count=sum(node.lookups for node in tree.walk()),
         is_truncated=walk.is_truncated,
-        named=find_named(records, meanings, left_out),
-        mended=compose(meanings, trees, left_out),
+        named=find_named_senders(records, meanings, left_out),
+        repaired=compose_record(meanings, trees, left_out),
         reach=count_addresses(permitted),
     )
-    verdict = replace(verdict, wide_terms=_find_wide(verdict))
-    counts = [len(verdict.voids_for(version, may=True)) for version in IP_VERSIONS]
-    is_crowded = max(counts) > MAX_VOIDS
-    reordered = compose(meanings, trees, left_out, addresses_first=True) if is_crowded else ""
-    findings = _find_all(verdict, meanings, left_out, near_misses, reordered)
+    verdict = replace(verdict, wide_terms=_find_wide_terms(verdict))
+    counts = [len(verdict.void_terms_for(version, may=True)) for version in IP_VERSIONS]
+    has_too_many_voids = max(counts) > MAX_VOIDS
+    reordered = (
+        compose_record(meanings, trees, left_out, addresses_first=True)
+        if has_too_many_voids
+        else ""
+    )
+    findings = _collect_findings(verdict, meanings, left_out, near_misses, reordered)
     return replace(verdict, findings=tuple(findings))
 
 
-def _find_all(
+def _collect_findings(
     verdict: SpfVerdict,
     meanings: Sequence[Meaning],
     left_out: Mapping[str, str],
@@ -384,7 +392,7 @@ def _find_all(
 ) -> Iterator[Finding]:
     """Yield all findings about the records and about the texts beside them."""
     domain, tree, useless = verdict.domain, verdict.tree, frozenset(left_out)
-    proposed = _offer(verdict, verdict.mended)
+    proposed = _propose_record(verdict, verdict.repaired)
     if len(verdict.records) > 1:
         yield make_finding(
             "spf.several",
@@ -396,14 +404,14 @@ def _find_all(
         )
     elif tree is not None and tree.record is not None:
         # The worst things come first.
-        yield from _limits(verdict, proposed)
-        yield from _voids_of_some(verdict, _offer(verdict, reordered))
-        yield from _node(tree, domain, proposed, useless)
+        yield from _check_limits(verdict, proposed)
+        yield from _check_voids_by_version(verdict, _propose_record(verdict, reordered))
+        yield from _describe_node(tree, domain, proposed, useless)
         for top in tree.children:
             for node in top.walk():
-                yield from _node(node, domain, proposed, useless, top)
-        yield from _ending(verdict, proposed)
-        yield from _habits(verdict)
+                yield from _describe_node(node, domain, proposed, useless, top)
+        yield from _check_all_mechanism(verdict, proposed)
+        yield from _check_conventions(verdict)
         read = [one.text for one in tree.record.mechanisms if one.text not in useless]
         for term, words in find_glued(read, meanings, useless).items():
             yield make_finding(
@@ -414,10 +422,10 @@ def _find_all(
                 proposed,
             )
     for text in near_misses[:1]:
-        yield _say_unreadable(domain, text, proposed, is_beside=True)
+        yield _describe_unreadable(domain, text, proposed, is_beside=True)
 
 
-def _meanings(
+def _find_meanings(
     answer: DnsAnswer, texts: Sequence[str], useless: frozenset[str] = frozenset()
 ) -> list[Meaning]:
     """Return the intended meaning of each text."""
@@ -436,7 +444,7 @@ def _decode(octets: bytes) -> str:
         return octets.decode("cp1252", "replace")
 
 
-def _offer(verdict: SpfVerdict, value: str) -> RecordToPublish | None:
+def _propose_record(verdict: SpfVerdict, value: str) -> RecordToPublish | None:
     """Return a record to try, unless it would let no host or every host send."""
     if not value or [value] == list(verdict.records):
         return None
@@ -450,7 +458,7 @@ def _offer(verdict: SpfVerdict, value: str) -> RecordToPublish | None:
     return RecordToPublish(verdict.domain, "TXT", value)
 
 
-def _find_wide(verdict: SpfVerdict) -> tuple[str, ...]:
+def _find_wide_terms(verdict: SpfVerdict) -> tuple[str, ...]:
     """Name the terms that let too many addresses send: each alone, or the widest of them."""
     if verdict.tree is None or not (verdict.reach.is_open or verdict.reach.is_wide):
         return ()
@@ -467,18 +475,18 @@ def _explain_absence(
 ) -> SpfVerdict:
     """Say that there is no record, and where one was seen that was meant to be it."""
     if near_misses:
-        meanings = _meanings(answer, near_misses)
-        mended = compose(meanings)
-        named = find_named((), meanings, {})
-        is_useful = mended and (has_senders(mended) or mended.endswith("-all"))
-        proposed = RecordToPublish(domain, "TXT", mended) if is_useful else None
+        meanings = _find_meanings(answer, near_misses)
+        repaired = compose_record(meanings)
+        named = find_named_senders((), meanings, {})
+        is_useful = repaired and (has_senders(repaired) or repaired.endswith("-all"))
+        proposed = RecordToPublish(domain, "TXT", repaired) if is_useful else None
         return SpfVerdict(
             domain,
             Presence.ABSENT,
-            findings=(_say_unreadable(domain, near_misses[0], proposed),),
+            findings=(_describe_unreadable(domain, near_misses[0], proposed),),
             broken_texts=tuple(near_misses),
             named=named,
-            mended=mended,
+            repaired=repaired,
         )
     # A zone editor that appends the zone's name turns "example.com" into this.
     for elsewhere in (f"{domain}.{domain}", f"spf.{domain}"):
@@ -492,7 +500,7 @@ def _explain_absence(
                 RecordToPublish(domain, "TXT", found[0]),
             )
             return SpfVerdict(domain, Presence.ABSENT, findings=(finding,))
-    sender = _find_own_term(domain, answers)
+    sender = _choose_own_term(domain, answers)
     fix = "Publish an SPF record that names every server and service that sends for the domain"
     finding = make_finding(
         "spf.absent",

@@ -11,7 +11,7 @@ from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, worst
 from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
-from mailcheck.checks.spf.repair import add_term, mend_text, propose_new_record, term_for
+from mailcheck.checks.spf.repair import add_term, make_ip_term, propose_new_record, repair_text
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.network_addresses import IpAddress
@@ -33,7 +33,7 @@ class SpfOfIdentity(Struct, frozen=True):
     ``domain`` is the one whose record was read, ``record`` its text where one
     was found, ``mechanism`` the term that matched (empty when none did).
     ``explanation`` says in a sentence how the result came about: which term
-    matched, which error it is, which name did not answer; ``silent_names`` are
+    matched, which error it is, which name did not answer; ``unanswered_names`` are
     those names.
     """
 
@@ -43,7 +43,7 @@ class SpfOfIdentity(Struct, frozen=True):
     record: str | None
     mechanism: str
     explanation: str
-    silent_names: tuple[str, ...] = ()
+    unanswered_names: tuple[str, ...] = ()
 
 
 class SpfOfMail(Struct, frozen=True):
@@ -64,7 +64,7 @@ class SpfOfMail(Struct, frozen=True):
         return self.mail_from.result is AuthResult.PASS
 
     @property
-    def is_by_helo(self) -> bool:
+    def mail_from_uses_helo(self) -> bool:
         """Tell whether MAIL FROM was judged by the HELO name, as with the null reverse-path."""
         return replace(self.mail_from, identity=SpfIdentity.HELO) == self.helo
 
@@ -75,33 +75,32 @@ MAX_SHOWN = 80  # characters of a term that are repeated
 def explain_result(query: "MailQuery", result: AuthResult) -> str:
     """Say in a sentence how the result came about; which term matched or what is wrong."""
     if result is AuthResult.NONE:
-        return f"No SPF record stands at {shown(query.o)}."
+        return f"No SPF record stands at {excerpt(query.o)}."
     if result is AuthResult.TEMPERROR:
         if query.silent is None:
             return "DNS gave no answer in time."
         name, rdtype = query.silent
-        return f"DNS gave no usable answer about {shown(name)} ({rdtype})."
+        return f"DNS gave no usable answer about {excerpt(name)} ({rdtype})."
     if result is AuthResult.PERMERROR:
         assert query.fault is not None, "every permerror is raised with what it is"
-        where = f"SPF record of {shown(query.fault.domain)}"
+        where = f"SPF record of {excerpt(query.fault.domain)}"
         if query.fault.domain != query.o:
-            where = f"{where}, which the record of {shown(query.o)} leads to,"
+            where = f"{where}, which the record of {excerpt(query.o)} leads to,"
         problem = query.fault.problem
         if problem is not None:
-            return f'"{shown(problem.term)}" in the {where} {problem.reason}.'
+            return f'"{excerpt(problem.term)}" in the {where} {problem.reason}.'
         details = ""
         if query.void_terms and query.fault.fault.name == "VOIDS":
-            terms = ", ".join(f'"{shown(term)}"' for term in query.void_terms)
+            terms = ", ".join(f'"{excerpt(term)}"' for term in query.void_terms)
             details = f" {query.c}: {terms}"
         return f"The {where} {query.fault.fault.value}{details}."
     if query.mechanism:
-        return (
-            f'"{shown(query.mechanism)}" in the SPF record of {shown(query.o)} matches {query.c}.'
-        )
-    return f"No term in the SPF record of {shown(query.o)} matches {query.c}."
+        term, domain = excerpt(query.mechanism), excerpt(query.o)
+        return f'"{term}" in the SPF record of {domain} matches {query.c}.'
+    return f"No term in the SPF record of {excerpt(query.o)} matches {query.c}."
 
 
-def shown(text: str) -> str:
+def excerpt(text: str) -> str:
     """Give what can be repeated of a text that somebody else wrote."""
     cut = text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
     if cut.isprintable():
@@ -135,9 +134,9 @@ def evaluate_spf_of_mail(
         if name is None or "." not in name:
             where = "HELO" if identity is SpfIdentity.HELO else "the envelope sender"
             words = (
-                f'"{shown(domain)}" in {where} is no full domain name, so there is no SPF for it.'
+                f'"{excerpt(domain)}" in {where} is no full domain name, so there is no SPF for it.'
             )
-            return SpfOfIdentity(identity, shown(domain), AuthResult.NONE, None, "", words)
+            return SpfOfIdentity(identity, excerpt(domain), AuthResult.NONE, None, "", words)
         helo = read_mail_domain(helo_name) or helo_name
         query = MailQuery(client_ip, local_part, name, helo, receiver, answers)
         result = AuthResult(query.check()[0])
@@ -149,7 +148,7 @@ def evaluate_spf_of_mail(
             record=query.record,
             mechanism=(query.mechanism or "") if has_match else "",
             explanation=explain_result(query, result),
-            silent_names=() if query.silent is None else (query.silent[0],),
+            unanswered_names=() if query.silent is None else (query.silent[0],),
         )
 
     helo = judge(SpfIdentity.HELO, POSTMASTER, helo_name)
@@ -233,10 +232,12 @@ def describe_spf_of_mail(
     if identity.result is AuthResult.PASS:
         return None
     if identity.result is AuthResult.TEMPERROR:
-        return undetermined("spf.undetermined", identity.silent_names or (identity.domain,))
+        return undetermined("spf.undetermined", identity.unanswered_names or (identity.domain,))
     name = read_mail_domain(identity.domain)
     if identity.result is AuthResult.NONE and (name is None or is_local_name(name)):
-        where = "HELO and the envelope sender" if verdict.is_by_helo else "the envelope sender"
+        where = (
+            "HELO and the envelope sender" if verdict.mail_from_uses_helo else "the envelope sender"
+        )
         reason = identity.explanation
         if name is not None:
             reason = f"{identity.domain} is a name that only your network knows."
@@ -247,14 +248,14 @@ def describe_spf_of_mail(
             " it.",
         )
     if identity.result is AuthResult.PERMERROR:
-        return _broken(verdict, domain_verdict, is_own_host=is_own_host)
+        return _describe_permerror(verdict, domain_verdict, is_own_host=is_own_host)
     found = domain_verdict.findings if domain_verdict is not None else ()
     # What the domain's check says of a record that is there, but that no receiver sees.
     ignored = next((one for one in found if one.id in ("spf.unreadable", "spf.misplaced")), None)
     if identity.result is AuthResult.NONE and ignored is not None:
         result = make_finding("spf.result-none", ignored.meaning, ignored.fix)
         ignored = replace(ignored, id=result.id, severity=result.severity)
-        return _let_client_in(ignored, verdict) if is_own_host else ignored
+        return _add_client(ignored, verdict) if is_own_host else ignored
     meaning = _MEANINGS[identity.result].format(domain=identity.domain, ip=verdict.client_ip)
     allow = _ALLOW_OWN if is_own_host else _ALLOW
     if identity.result is not AuthResult.NONE:
@@ -263,7 +264,7 @@ def describe_spf_of_mail(
         _IDS[identity.result],
         meaning,
         allow.format(
-            ip=verdict.client_ip, domain=identity.domain, term=term_for(verdict.client_ip)
+            ip=verdict.client_ip, domain=identity.domain, term=make_ip_term(verdict.client_ip)
         ),
         _record_for_address(identity, verdict.client_ip, domain_verdict) if is_own_host else None,
     )
@@ -279,7 +280,7 @@ def _record_for_address(
 def describe_spf_of_helo(verdict: SpfOfMail, *, is_own_host: bool = False) -> Finding | None:
     """Say that the domain of the HELO name does not let the client use it; it costs nothing."""
     identity = verdict.helo
-    if identity.result not in _HELO_IDS or verdict.is_by_helo:
+    if identity.result not in _HELO_IDS or verdict.mail_from_uses_helo:
         return None
     record = None
     if is_own_host and identity.result is not AuthResult.PERMERROR:
@@ -301,14 +302,14 @@ def propose_for_address(
     out. Empty where it is not certain what the present record was meant to say.
     """
     if domain_verdict is not None and domain_verdict.records:
-        text = domain_verdict.mended
+        text = domain_verdict.repaired
     elif identity.record is None:
         text = _first_record(domain_verdict)
     else:
-        text = mend_text(identity.record)
+        text = repair_text(identity.record)
     name = identity.mechanism.lstrip("+-~?").lower()
-    is_kept_out = name not in ("", "all")
-    return add_term(text, term_for(address), is_kept_out=is_kept_out) if text else ""
+    put_first = name not in ("", "all")
+    return add_term(text, make_ip_term(address), put_first=put_first) if text else ""
 
 
 def _first_record(verdict: SpfVerdict | None) -> str:
@@ -321,7 +322,9 @@ def _first_record(verdict: SpfVerdict | None) -> str:
     return absent.proposed.value if absent.proposed is not None else propose_new_record("")
 
 
-def _broken(verdict: SpfOfMail, domain_verdict: SpfVerdict | None, *, is_own_host: bool) -> Finding:
+def _describe_permerror(
+    verdict: SpfOfMail, domain_verdict: SpfVerdict | None, *, is_own_host: bool
+) -> Finding:
     """Say what is wrong with the record: with the fix of the domain's check if it found one.
 
     A record that is proposed also names a client that is known as the domain's own: mended
@@ -337,30 +340,35 @@ def _broken(verdict: SpfOfMail, domain_verdict: SpfVerdict | None, *, is_own_hos
     record: RecordToPublish | None = None
     if known is not None:
         fix, record = known.fix, known.proposed
-        if record is None and is_own_host and domain_verdict is not None and domain_verdict.mended:
+        if (
+            record is None
+            and is_own_host
+            and domain_verdict is not None
+            and domain_verdict.repaired
+        ):
             # Without the client the record would let no host send.
-            record = RecordToPublish(identity.domain, "TXT", domain_verdict.mended)
+            record = RecordToPublish(identity.domain, "TXT", domain_verdict.repaired)
     elif domain_verdict is None and identity.record is not None:
-        mended = mend_text(identity.record)
-        if mended not in ("", identity.record):
-            record = RecordToPublish(identity.domain, "TXT", mended)
+        repaired = repair_text(identity.record)
+        if repaired not in ("", identity.record):
+            record = RecordToPublish(identity.domain, "TXT", repaired)
     meaning = f"{meaning} {identity.explanation}"
     finding = make_finding("spf.result-permerror", meaning, fix, record)
-    is_kept_out = known is not None and "voids" in known.id
-    return _let_client_in(finding, verdict, is_kept_out=is_kept_out) if is_own_host else finding
+    put_first = known is not None and "voids" in known.id
+    return _add_client(finding, verdict, put_first=put_first) if is_own_host else finding
 
 
-def _let_client_in(finding: Finding, verdict: SpfOfMail, *, is_kept_out: bool = False) -> Finding:
+def _add_client(finding: Finding, verdict: SpfOfMail, *, put_first: bool = False) -> Finding:
     """Put the client into the records that are proposed, and say so.
 
-    :param is_kept_out: terms that ask DNS end the check before its own would match.
+    :param put_first: terms that ask DNS end the check before its own would match.
     """
     place, address = (verdict.mail_from.domain, "TXT"), verdict.client_ip
 
     def let_in(record: RecordToPublish) -> RecordToPublish:
         if (record.name, record.rdtype) != place:
             return record
-        value = add_term(record.value, term_for(address), is_kept_out=is_kept_out)
+        value = add_term(record.value, make_ip_term(address), put_first=put_first)
         return replace(record, value=value)
 
     changed = tuple(map(let_in, finding.candidate_records))

@@ -27,10 +27,10 @@ from mailcheck.checks.spf.record import (
     Mechanism,
     MechanismName,
     TermProblem,
-    cut_to_name,
     expand_macros,
-    name_to_ask,
     parse_spf_record,
+    to_query_name,
+    truncate_name,
 )
 from mailcheck.checks.spf.tree import MAX_LOOKUPS, MAX_MX_HOSTS, MAX_VOIDS, REDIRECT
 from mailcheck.checks.spf_texts import VERSION, is_spf_record
@@ -47,7 +47,7 @@ class Fault(Enum):
 
     SYNTAX = "can't be read"
     SEVERAL = "stands beside another SPF record; there may be one only"
-    NO_RECORD_BEHIND_IT = "leads to a name that has no SPF record"
+    NO_TARGET_RECORD = "leads to a name that has no SPF record"
     LOOP = "leads back to itself"
     LOOKUPS = f"needs more than the {MAX_LOOKUPS} DNS lookups that are allowed"
     VOIDS = f"has more than {MAX_VOIDS} terms that find nothing in DNS for"
@@ -95,7 +95,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
         self._path: list[str] = []
         self._depth = 0
         self._terms: dict[str, Mechanism] = {}
-        self._written: dict[tuple[str, str], str] = {}
+        self._terms_by_query: dict[tuple[str, str], str] = {}
         self.void_terms: list[str] = []
 
     def dns_spf(self, domain: str) -> str | None:
@@ -106,7 +106,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
         if records and not self._path:
             self.record = records[0]
         if not records and self._path:
-            self._fail(Fault.NO_RECORD_BEHIND_IT, self._path[-1])
+            self._fail(Fault.NO_TARGET_RECORD, self._path[-1])
         return records[0] if records else None
 
     def check1(self, spf_text: str | None, domain: str, recursion: int) -> tuple[str, int, str]:
@@ -147,12 +147,12 @@ class MailQuery(spf.query):  # type: ignore[misc]
             return mech, term.name.value, str(network.network_address), network.prefixlen, result
         target = self.expand_domain(term.target) if term.target else self.d
         rdtype = {MechanismName.MX: "MX", MechanismName.INCLUDE: "TXT"}.get(term.name, "A")
-        self._written[cut_to_name(target).lower(), rdtype] = mech
+        self._terms_by_query[truncate_name(target).lower(), rdtype] = mech
         return mech, term.name.value, target, term.lengths[self._client_ip.version == 6], result
 
     def expand_domain(self, arg: str) -> str:
         """Expand a domain-spec."""
-        return cut_to_name(expand_macros(arg, self._value_of))
+        return truncate_name(expand_macros(arg, self._value_of))
 
     def check_lookups(self) -> None:
         """Count a term that asks DNS (RFC 7208 4.6.4)."""
@@ -182,7 +182,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
         name = name.removesuffix(".").lower()
         if not name.isascii():
             return [VERSION] if qtype == "TXT" else []  # RFC 8616 4
-        question = name_to_ask(name)
+        question = to_query_name(name)
         if question is None:
             return []
         answer = self._answers.lookup(question, qtype)
@@ -210,14 +210,14 @@ class MailQuery(spf.query):  # type: ignore[misc]
 
     def validated_ptrs(self) -> list[str]:
         """Give the names that lead back to the client; silence is no match (RFC 7208 5.5)."""
-        names = self._dns_or_nothing(self._client_ip.reverse_pointer, "PTR", ignore_void=False)
+        names = self._dns_or_empty(self._client_ip.reverse_pointer, "PTR", ignore_void=False)
         return [
             name
             for name in map(str, names[:MAX_PTR_NAMES])
-            if self.cidrmatch(self._dns_or_nothing(name, self.A), self._client_ip.max_prefixlen)
+            if self.cidrmatch(self._dns_or_empty(name, self.A), self._client_ip.max_prefixlen)
         ]
 
-    def _dns_or_nothing(self, name: str, rdtype: str, *, ignore_void: bool = True) -> list[Any]:
+    def _dns_or_empty(self, name: str, rdtype: str, *, ignore_void: bool = True) -> list[Any]:
         try:
             return self.dns(name, rdtype, ignore_void=ignore_void)
         except spf.TempError:
@@ -226,7 +226,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
 
     def _count_void(self, name: str, rdtype: str) -> None:
         place = name.removesuffix(".").lower(), "A" if rdtype == "AAAA" else rdtype
-        self.void_terms.append(self._written.get(place, name))
+        self.void_terms.append(self._terms_by_query.get(place, name))
         self.void_lookups += 1
         if self.void_lookups > MAX_VOIDS:
             self._fail(Fault.VOIDS, self.d)

@@ -194,7 +194,7 @@ def parse_term(term: str) -> Mechanism | Modifier | TermProblem:
                 "stands in the middle of the record and is ignored",
                 is_error=False,
             )
-        return Modifier(name, _as_asked(value) if name == "redirect" else value)
+        return Modifier(name, _normalize_name(value) if name == "redirect" else value)
     try:
         return _read_mechanism(term)
     except ValueError as error:
@@ -247,10 +247,10 @@ def _read_target(name: MechanismName, spec: str) -> str:
     problem = explain_bad_domain_spec(spec[1:])
     if problem is not None:
         raise ValueError(problem)
-    return _as_asked(spec[1:])
+    return _normalize_name(spec[1:])
 
 
-def _as_asked(domain_spec: str) -> str:
+def _normalize_name(domain_spec: str) -> str:
     """Write a name as DNS is asked for it; the case of macros has a meaning (RFC 7208 7.3)."""
     return domain_spec if "%" in domain_spec else domain_spec.lower().removesuffix(".")
 
@@ -310,12 +310,12 @@ def parse_spf_record(text: str) -> SpfRecord:
             problems.append(term)
         elif isinstance(term, Mechanism):
             if mechanisms and mechanisms[-1].name is MechanismName.ALL:
-                problems.append(_unread(word, mechanisms[-1]))
+                problems.append(_unreachable_term(word, mechanisms[-1]))
             else:
                 mechanisms.append(term)
     redirect = modifiers.get("redirect", "")
     if redirect and mechanisms and mechanisms[-1].name is MechanismName.ALL:
-        problems.append(_unread(f"redirect={redirect}", mechanisms[-1]))
+        problems.append(_unreachable_term(f"redirect={redirect}", mechanisms[-1]))
         redirect = ""
     problems.sort(key=lambda problem: not problem.is_error)
     return SpfRecord(text, tuple(mechanisms), redirect, tuple(problems[:MAX_PROBLEMS]))
@@ -324,7 +324,7 @@ def parse_spf_record(text: str) -> SpfRecord:
 NEVER_READ = "is never read"
 
 
-def _unread(word: str, all_mechanism: Mechanism) -> TermProblem:
+def _unreachable_term(word: str, all_mechanism: Mechanism) -> TermProblem:
     reason = f"{NEVER_READ}, because {all_mechanism.text!r} is for everybody"
     return TermProblem(word[:MAX_SHOWN], reason, is_error=False)
 
@@ -362,7 +362,7 @@ def expand_macros(text: str, value_of: Callable[[str], str]) -> str:
     return _MACRO_OF_NAME.sub(expand, text)
 
 
-def cut_to_name(text: str) -> str:
+def truncate_name(text: str) -> str:
     """Drop the last dot, and labels on the left until it is short enough for a name."""
     name = text.removesuffix(".")
     if len(name) <= MAX_NAME:
@@ -372,7 +372,7 @@ def cut_to_name(text: str) -> str:
     return name[dot + 1 :] if dot >= 0 else name.rpartition(".")[2]
 
 
-def name_to_ask(text: str) -> str | None:
+def to_query_name(text: str) -> str | None:
     """Return the name in the form of a DNS question, or `None` if DNS can't hold it.
 
     A backslash in a record is a character like any other; in a question it escapes.

@@ -75,8 +75,8 @@ def find_meaning(strings: tuple[str, ...], useless: frozenset[str] = frozenset()
     text = "".join(strings)
     if len(text) > MAX_RECORD or text.count(" ") > MAX_TERMS:
         return Meaning(unclear=(text[-MAX_SHOWN:],))
-    reading = _Reading(useless)
-    for word in _split(normalize(JOINT.join(strings))):
+    reading = _MeaningBuilder(useless)
+    for word in _split_words(normalize(JOINT.join(strings))):
         reading.take(word)
     return reading.finish()
 
@@ -84,7 +84,7 @@ def find_meaning(strings: tuple[str, ...], useless: frozenset[str] = frozenset()
 _NAME_ALONE = re.compile(r"[+~?-]?(?:include|exists|redirect|ip[46])", re.IGNORECASE)
 
 
-def _split(text: str) -> Iterator[str]:
+def _split_words(text: str) -> Iterator[str]:
     """Cut a text into words, without its version; what a stray space cut is put together."""
     version = VERSION_AT_START.match(text)
     text = text[version.end() :] if version is not None else text
@@ -99,7 +99,7 @@ def _split(text: str) -> Iterator[str]:
         yield word
 
 
-class _Reading:
+class _MeaningBuilder:
     """One text while its words are read."""
 
     def __init__(self, useless: Collection[str]) -> None:
@@ -296,7 +296,7 @@ def _without_address(value: str) -> str:
 _QUAD = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
 _RANGE = re.compile(rf"({_QUAD})-({_QUAD}|[0-9]{{1,3}})")
 _STARS = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){0,2})((?:\.\*){1,3})")
-_OF_RANGE = 16
+_MAX_NETWORKS = 16
 """Maximum number of networks for a range of addresses; more are not a plausible meaning."""
 
 
@@ -310,7 +310,7 @@ def _read_networks(text: str) -> tuple[str, ...] | None:
             low = IPv4Address(first)
             high = IPv4Address(last if "." in last else f"{first.rpartition('.')[0]}.{last}")
             networks = list(summarize_address_range(low, high))
-            if len(networks) > _OF_RANGE:
+            if len(networks) > _MAX_NETWORKS:
                 raise AddressValueError(first)
             return tuple(f"ip4:{one}".removesuffix("/32") for one in networks)
         stars = _STARS.fullmatch(text)
@@ -356,12 +356,12 @@ def propose_new_record(sender: str = "mx") -> str:
     return " ".join(filter(None, (VERSION, sender, ASK_WHO_FAILS)))
 
 
-def mend_text(text: str) -> str:
+def repair_text(text: str) -> str:
     """Return the intended record, from its text alone; empty if the intention is not certain."""
-    return compose([find_meaning((text,))])
+    return compose_record([find_meaning((text,))])
 
 
-def compose(
+def compose_record(
     meanings: Sequence[Meaning],
     trees: Iterable[SpfNode] = (),
     left_out: Mapping[str, str] | None = None,
@@ -431,7 +431,7 @@ def has_senders(text: str) -> bool:
     )
 
 
-def find_left_out(trees: Iterable[SpfNode]) -> dict[str, str]:
+def find_useless_terms(trees: Iterable[SpfNode]) -> dict[str, str]:
     """Return the terms that let no host pass and only cost lookups, each with the reason."""
     found: dict[str, str] = {}
     for tree in trees:
@@ -441,7 +441,7 @@ def find_left_out(trees: Iterable[SpfNode]) -> dict[str, str]:
                 found[child.term] = "leads back to the record itself"
             elif child.problem is NodeProblem.ABSENT and not child.has_near_miss:
                 found[child.term] = f"leads to {child.domain}, which has no SPF record"
-            elif _is_doomed(child) and child.lets_nobody_send:
+            elif _is_doomed(child) and child.permits_no_host:
                 found[child.term] = f"leads to {child.domain}, whose record lets no host send"
             else:
                 found.pop(child.term, None)
@@ -451,11 +451,12 @@ def find_left_out(trees: Iterable[SpfNode]) -> dict[str, str]:
 def _is_doomed(node: SpfNode) -> bool:
     """Return whether a record that a term leads to, or one behind it, is permerror."""
     return any(
-        one.crowded or (one.problem is not None and one.problem.is_error) for one in node.walk()
+        one.oversized_mx or (one.problem is not None and one.problem.is_error)
+        for one in node.walk()
     )
 
 
-def find_named(
+def find_named_senders(
     texts: Iterable[str], meanings: Sequence[Meaning], left_out: Mapping[str, str]
 ) -> tuple[NamedSender, ...]:
     """List the senders that the texts name: as receivers read them, and as they were meant."""
@@ -496,20 +497,20 @@ def read_sender(term: str) -> NamedSender | None:
     return NamedSender(term, key, parsed.lengths, parsed.network)
 
 
-def add_term(text: str, added: str, *, is_kept_out: bool = False) -> str:
+def add_term(text: str, added: str, *, put_first: bool = False) -> str:
     """Add a term to a record that does not have it, before its end.
 
-    :param is_kept_out: another term matches first: it goes to the front.
+    :param put_first: another term matches first: it goes to the front.
     """
     terms = text.split(" ")[1:]
     ends = [n for n, term in enumerate(terms) if _is_end(term)]
-    place = 0 if is_kept_out else min(ends, default=len(terms))
+    place = 0 if put_first else min(ends, default=len(terms))
     if added not in terms:
         terms.insert(place, added)
     return " ".join([VERSION, *terms])
 
 
-def term_for(address: IpAddress) -> str:
+def make_ip_term(address: IpAddress) -> str:
     """Write the term that lets an address send."""
     return f"ip{address.version}:{address}"
 

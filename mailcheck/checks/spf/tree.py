@@ -27,11 +27,11 @@ from mailcheck.checks.spf.record import (
     MechanismName,
     Qualifier,
     SpfRecord,
-    cut_to_name,
     depends_on_mail,
     expand_macros,
-    name_to_ask,
     parse_spf_record,
+    to_query_name,
+    truncate_name,
 )
 from mailcheck.checks.spf_texts import is_spf_record, looks_like_spf
 from mailcheck.core.network_addresses import IpAddress
@@ -85,7 +85,7 @@ class Reach(Struct, frozen=True):
         return " and ".join(parts)
 
 
-NOBODY = Reach()
+NO_ADDRESSES = Reach()
 
 
 def count_addresses(networks: Iterable[Network]) -> Reach:
@@ -157,9 +157,9 @@ class Step(Struct, frozen=True):
 class SpfNode(Struct, frozen=True):
     """One record of the tree: what led to it, the record, and what it leads to.
 
-    ``lookups`` counts the terms of this record that make a receiver ask DNS; ``crowded`` are mx
-    terms with more than ten hosts (RFC 7208 4.6.4). ``has_near_miss``: there is no record, but a
-    text that was meant as one.
+    ``lookups`` is the number of terms of this record for which a receiver queries DNS.
+    ``oversized_mx`` has the ``mx`` terms with more than ten hosts (RFC 7208 4.6.4).
+    ``has_near_miss`` is true if there is no record, but a text that was intended as one.
     """
 
     domain: str
@@ -168,8 +168,8 @@ class SpfNode(Struct, frozen=True):
     problem: NodeProblem | None
     lookups: int = 0
     steps: tuple[Step, ...] = ()
-    crowded: tuple[str, ...] = ()
-    silent_names: tuple[str, ...] = ()
+    oversized_mx: tuple[str, ...] = ()
+    unanswered_names: tuple[str, ...] = ()
     has_near_miss: bool = False
 
     @property
@@ -189,10 +189,10 @@ class SpfNode(Struct, frozen=True):
             yield from step.permitted
 
     @property
-    def lets_nobody_send(self) -> bool:
+    def permits_no_host(self) -> bool:
         """Return whether it is certain that no host passes."""
         return next(self.permitted, None) is None and not any(
-            one.silent_names
+            one.unanswered_names
             or one.has_near_miss
             # Other problems leave unknown which hosts a record was meant to let send.
             or one.problem not in (None, NodeProblem.ABSENT, NodeProblem.LOOP)
@@ -223,7 +223,7 @@ class SpfNode(Struct, frozen=True):
         return None
 
 
-def count_voids(node: SpfNode, version: int, *, may: bool = False) -> list[str]:
+def list_void_terms(node: SpfNode, version: int, *, may: bool = False) -> list[str]:
     """List the terms that are void for a client that no term matches, in a receiver's order.
 
     :param version: of IP, 4 or 6.
@@ -234,7 +234,7 @@ def count_voids(node: SpfNode, version: int, *, may: bool = False) -> list[str]:
         if version in step.void_for or (may and step.depends_on_mail):
             found.append(step.term)
         if step.child is not None:
-            found += count_voids(step.child, version, may=may)
+            found += list_void_terms(step.child, version, may=may)
     return found
 
 
@@ -245,7 +245,7 @@ class SpfVerdict(Struct, frozen=True):
     error); ``tree`` begins with the first of them. ``lookup_count`` is that of a receiver that
     evaluates everything; it is a lower bound while something is undetermined or ``is_truncated``.
     ``named`` are the senders that any reading of the texts names, with those that receivers
-    ignore. ``mended`` is the record that says what the texts were meant to say; empty where that
+    ignore. ``repaired`` is the record that says what the texts were meant to say; empty where that
     is not certain. ``reach`` is the number of addresses that may send, and ``wide_terms`` are the
     terms that are to blame where it is suspicious.
     """
@@ -260,18 +260,18 @@ class SpfVerdict(Struct, frozen=True):
     broken_texts: tuple[str, ...] = ()
     """Texts that were meant as the record and that receivers ignore; only without a record."""
     named: tuple[NamedSender, ...] = ()
-    mended: str = ""
-    reach: Reach = NOBODY
+    repaired: str = ""
+    reach: Reach = NO_ADDRESSES
     wide_terms: tuple[str, ...] = ()
 
-    def voids_for(self, version: int, *, may: bool = False) -> list[str]:
-        """List the terms that are void for a client, see `count_voids`."""
-        return [] if self.tree is None else count_voids(self.tree, version, may=may)
+    def void_terms_for(self, version: int, *, may: bool = False) -> list[str]:
+        """List the terms that are void for a client, see `list_void_terms`."""
+        return [] if self.tree is None else list_void_terms(self.tree, version, may=may)
 
     @property
     def void_count(self) -> int:
         """Return the number of void lookups for every client that no term matches."""
-        return min(len(self.voids_for(version)) for version in IP_VERSIONS)
+        return min(len(self.void_terms_for(version)) for version in IP_VERSIONS)
 
     @property
     def record(self) -> str | None:
@@ -291,7 +291,7 @@ class SpfVerdict(Struct, frozen=True):
             len(self.records) > 1
             or self.lookup_count > MAX_LOOKUPS
             or self.void_count > MAX_VOIDS
-            or any(n.crowded or (n.problem is not None and n.problem.is_error) for n in nodes)
+            or any(n.oversized_mx or (n.problem is not None and n.problem.is_error) for n in nodes)
         )
 
     @property
@@ -299,7 +299,7 @@ class SpfVerdict(Struct, frozen=True):
         """Tell whether everything in the tree could be determined."""
         nodes = self.tree.walk() if self.tree is not None else ()
         return self.presence is not Presence.UNDETERMINED and not any(
-            node.silent_names or node.problem is NodeProblem.UNDETERMINED for node in nodes
+            node.unanswered_names or node.problem is NodeProblem.UNDETERMINED for node in nodes
         )
 
     @property
@@ -327,17 +327,17 @@ beyond that it only matters that there are too many."""
 REDIRECT = "redirect="
 
 
-class Found(Struct, frozen=True):
+class TermLookup(Struct, frozen=True):
     """The answer of DNS to a term; ``exists`` is for terms that only test for a record."""
 
     addresses: tuple[IpAddress, ...] = ()
     void_for: tuple[int, ...] = ()
     silent: tuple[str, ...] = ()
     exists: bool = False
-    is_crowded: bool = False
+    has_too_many_hosts: bool = False
 
 
-class TreeWalk:
+class TreeReader:
     """One walk down from a domain; ``is_truncated`` once terms were left out."""
 
     def __init__(self, answers: Answers) -> None:
@@ -349,12 +349,12 @@ class TreeWalk:
         """Read the record of ``domain``, to which ``term`` led, and all below it."""
         if domain in path:
             return SpfNode(domain, term, None, NodeProblem.LOOP)
-        question = name_to_ask(domain)
+        question = to_query_name(domain)
         if question is None:
             return SpfNode(domain, term, None, NodeProblem.ABSENT)
         answer = look_up(self._answers, question, "TXT")
         if not answer.status.is_determined:
-            return SpfNode(domain, term, None, NodeProblem.UNDETERMINED, silent_names=(domain,))
+            return SpfNode(domain, term, None, NodeProblem.UNDETERMINED, unanswered_names=(domain,))
         texts = [text for text in txt_values(answer) if is_spf_record(text)]
         if not texts:
             near_miss = any(map(looks_like_spf, txt_values(answer)))
@@ -385,23 +385,23 @@ class TreeWalk:
             problem=problem,
             lookups=sum(m.name.asks_dns for m in record.mechanisms) + bool(record.redirect),
             steps=tuple(step for step, _ in read),
-            crowded=tuple(step.term for step, found in read if found.is_crowded),
-            silent_names=tuple(name for _, found in read for name in found.silent),
+            oversized_mx=tuple(step.term for step, found in read if found.has_too_many_hosts),
+            unanswered_names=tuple(name for _, found in read for name in found.silent),
         )
 
-    def may_follow(self) -> bool:
+    def count_lookup(self) -> bool:
         """Count a term that is to be looked up; false when there were too many."""
         self._left -= 1
         if self._left < 0:
             self.is_truncated = True
         return self._left >= 0
 
-    def find_addresses(self, names: Collection[str]) -> Found:
+    def find_addresses(self, names: Collection[str]) -> TermLookup:
         """Look the addresses of hosts up, IPv4 and IPv6."""
         answers = [
             (name, version, look_up(self._answers, question, rdtype))
             for name in names
-            if (question := name_to_ask(name)) is not None
+            if (question := to_query_name(name)) is not None
             for version, rdtype in ((4, "A"), (6, "AAAA"))
         ]
         found = [one for _, _, answer in answers for one in ip_addresses(answer)]
@@ -411,29 +411,29 @@ class TreeWalk:
         there = {one.version for one in found}
         silent = [name for name, _, one in answers if not (found or one.status.is_determined)]
         void_for = tuple(v for v in IP_VERSIONS if is_known[v] and v not in there)
-        return Found(tuple(found), void_for if answers else (), tuple(dict.fromkeys(silent)))
+        return TermLookup(tuple(found), void_for if answers else (), tuple(dict.fromkeys(silent)))
 
-    def find_mail_hosts(self, target: str) -> Found:
+    def find_mail_hosts(self, target: str) -> TermLookup:
         """Look mail hosts and their addresses up; a term is void once at most."""
-        question = name_to_ask(target)
+        question = to_query_name(target)
         if question is None:
-            return Found()
+            return TermLookup()
         answer = look_up(self._answers, question, "MX")
         if not answer.status.is_determined:
-            return Found(silent=(target,))
+            return TermLookup(silent=(target,))
         hosts = [exchange for _, exchange in mx_records(answer)]
         if len(hosts) > MAX_MX_HOSTS:
-            return Found(is_crowded=True)
+            return TermLookup(has_too_many_hosts=True)
         names = [host for host in hosts if host]
-        return self.find_addresses(names) if names else Found(void_for=IP_VERSIONS)
+        return self.find_addresses(names) if names else TermLookup(void_for=IP_VERSIONS)
 
-    def find_any(self, target: str, rdtype: str) -> Found:
+    def check_existence(self, target: str, rdtype: str) -> TermLookup:
         """Look up whether there is any record."""
-        question = name_to_ask(target)
+        question = to_query_name(target)
         if question is None:
-            return Found()
+            return TermLookup()
         presence = presence_of(look_up(self._answers, question, rdtype))
-        return Found(
+        return TermLookup(
             exists=presence is Presence.FOUND,
             void_for=IP_VERSIONS if presence is Presence.ABSENT else (),
             silent=(target,) if presence is Presence.UNDETERMINED else (),
@@ -441,31 +441,31 @@ class TreeWalk:
 
     def _read_terms(
         self, domain: str, record: SpfRecord, path: tuple[str, ...]
-    ) -> Iterator[tuple[Step, Found]]:
+    ) -> Iterator[tuple[Step, TermLookup]]:
         """Look up the terms of a record, one after the other; ``path`` ends in its domain."""
         for mechanism in record.mechanisms:
-            yield self._look_at(mechanism, domain, path)
+            yield self._evaluate_mechanism(mechanism, domain, path)
         if record.redirect:
             term = REDIRECT + record.redirect
             yield self._descend(record.redirect, term, Qualifier.PASS, path)
 
-    def _look_at(
+    def _evaluate_mechanism(
         self, mechanism: Mechanism, domain: str, path: tuple[str, ...]
-    ) -> tuple[Step, Found]:
+    ) -> tuple[Step, TermLookup]:
         text, qualifier = mechanism.text, mechanism.qualifier
         if mechanism.name is MechanismName.ALL:
-            return Step(text, qualifier, ANYWHERE), Found()
+            return Step(text, qualifier, ANYWHERE), TermLookup()
         if mechanism.network is not None:
-            return Step(text, qualifier, (mechanism.network,)), Found()
+            return Step(text, qualifier, (mechanism.network,)), TermLookup()
         if mechanism.name is MechanismName.INCLUDE:
             return self._descend(mechanism.target, text, qualifier, path)
         target = _expand(mechanism.target or domain, path)
         if mechanism.name is MechanismName.PTR or target is None:
-            return Step(text, qualifier, depends_on_mail=True), Found()
-        if not self.may_follow():
-            return Step(text, qualifier), Found()
+            return Step(text, qualifier, depends_on_mail=True), TermLookup()
+        if not self.count_lookup():
+            return Step(text, qualifier), TermLookup()
         if mechanism.name is MechanismName.EXISTS:
-            found = self.find_any(target, "A")
+            found = self.check_existence(target, "A")
         elif mechanism.name is MechanismName.MX:
             found = self.find_mail_hosts(target)
         else:
@@ -475,16 +475,20 @@ class TreeWalk:
 
     def _descend(
         self, written: str, term: str, qualifier: Qualifier, path: tuple[str, ...]
-    ) -> tuple[Step, Found]:
+    ) -> tuple[Step, TermLookup]:
         target = _expand(written, path)
         if target is None:
             child = SpfNode(written, term, None, NodeProblem.MACRO)
-            return Step(term, qualifier, depends_on_mail=True, child=child), Found()
-        if not self.may_follow():
+            return Step(term, qualifier, depends_on_mail=True, child=child), TermLookup()
+        if not self.count_lookup():
             child = SpfNode(target, term, None, NodeProblem.NOT_FOLLOWED)
-            return Step(term, qualifier, child=child), Found()
+            return Step(term, qualifier, child=child), TermLookup()
         child = self.read(target, term, path)
-        found = self.find_any(target, "TXT") if child.problem is NodeProblem.ABSENT else Found()
+        found = (
+            self.check_existence(target, "TXT")
+            if child.problem is NodeProblem.ABSENT
+            else TermLookup()
+        )
         return Step(term, qualifier, void_for=found.void_for, child=child), found
 
 
@@ -495,7 +499,7 @@ def _expand(target: str, path: tuple[str, ...]) -> str | None:
     if depends_on_mail(target):
         return None
     names = {"d": path[-1], "o": path[0]}
-    return cut_to_name(expand_macros(target, names.__getitem__)).lower()
+    return truncate_name(expand_macros(target, names.__getitem__)).lower()
 
 
 def _networks(addresses: Iterable[IpAddress], lengths: tuple[int, int]) -> tuple[Network, ...]:

@@ -21,7 +21,7 @@ from mailcheck.checks.hosts.mta_sts import MtaStsVerdict
 from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
-from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, judge_starttls
+from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, evaluate_starttls
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict
 from mailcheck.checks.scoring.domain_outcome import policies_of
 from mailcheck.checks.scoring.evidence import Evidence
@@ -246,9 +246,9 @@ def _host(mx: MxVerdict, probe: StarttlsProbe, *, is_port_open: bool, now: Insta
         # What it offers can't be seen: not complete, though this much is known.
         return Topic({ANSWERS: Fact("no", Severity.ERROR, says)}, False, is_single=True)
     if not probe.outcome.is_determined:
-        is_there = probe.outcome is ProbeOutcome.TURNED_AWAY
+        is_there = probe.outcome is ProbeOutcome.REJECTED
         return Topic({ANSWERS: Fact("yes")} if is_there else {}, is_complete=False)
-    facts = {ANSWERS: Fact("yes"), **_problems(judge_starttls(mx, [probe]).findings)}
+    facts = {ANSWERS: Fact("yes"), **_problems(evaluate_starttls(mx, [probe]).findings)}
     encryption = probe.tls_version or "none"
     if probe.outcome is ProbeOutcome.HANDSHAKE_FAILED:
         encryption = "broken"

@@ -22,11 +22,11 @@ from mailcheck.checks.deliverability.authentication import (
     undetermined_spf,
 )
 from mailcheck.checks.deliverability.identities import Identities
-from mailcheck.checks.dkim.mail import DkimOfMail, KeyOfSignature, evaluate_keys
+from mailcheck.checks.dkim.mail import DkimOfMail, SignatureKey, evaluate_keys
 from mailcheck.checks.dkim.signature_headers import SignatureHeader
 from mailcheck.checks.dkim.verify import verify_signatures
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
-from mailcheck.checks.dmarc.mail import DmarcOfMail, evaluate_dmarc_of_mail, foresee_walks
+from mailcheck.checks.dmarc.mail import DmarcOfMail, evaluate_dmarc_of_mail, prefetch_walks
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.hosts.helo import HeloVerdict, evaluate_helo
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
@@ -70,7 +70,7 @@ class MailVerdicts:
         self.helo: CachedEvaluation[HeloVerdict, IpAddress] = CachedEvaluation(
             lambda answers, address: evaluate_helo(self._helo_name, address, answers)
         )
-        self.keys: CachedEvaluation[tuple[KeyOfSignature, ...], tuple[SignatureHeader, ...]] = (
+        self.keys: CachedEvaluation[tuple[SignatureKey, ...], tuple[SignatureHeader, ...]] = (
             CachedEvaluation(lambda answers, headers: evaluate_keys(headers, answers))
         )
         self.policy: CachedEvaluation[DmarcVerdict, str] = CachedEvaluation(
@@ -229,7 +229,7 @@ class MailEvaluator:
             self.verdicts.policy(answers, author)
             # Foresight is free while something else is open; for its own sake nobody waits.
             if answers.missing:
-                foresee_walks(author, filter(None, domains), answers)
+                prefetch_walks(author, filter(None, domains), answers)
 
         await self.evaluate(evaluate)
 

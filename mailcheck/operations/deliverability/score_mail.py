@@ -34,8 +34,8 @@ from mailcheck.checks.deliverability.score import (
 from mailcheck.checks.deliverability.sender import SenderDomain, evaluate_sender
 from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
 from mailcheck.checks.dkim.arc import ArcOfMail, evaluate_arc_keys, verify_chain
-from mailcheck.checks.dkim.mail import DkimOfMail, KeyOfSignature
-from mailcheck.checks.dkim.verify import with_keys
+from mailcheck.checks.dkim.mail import DkimOfMail, SignatureKey
+from mailcheck.checks.dkim.verify import replace_keys
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue, TargetKind
 from mailcheck.checks.dnsbl.listings import (
@@ -88,7 +88,7 @@ class MailBlocklists:
         self._lists = lists
         self._address_lists = catalogue.address_profile
         self._name_lists = tuple(
-            one for one in catalogue.domain_profile if one.knows(TargetKind.DOMAIN)
+            one for one in catalogue.domain_profile if one.supports(TargetKind.DOMAIN)
         )
 
     async def query_address(self, address: IpAddress | None) -> tuple[Listing, ...]:
@@ -341,7 +341,7 @@ def _is_own_host(evidence: MailEvidence) -> bool:
     found = evidence.authentication
     address, sender = found.origin.judged_address, found.spf.mail_from.domain
     names = list(evidence.reverse_dns.validated_names) if evidence.reverse_dns is not None else []
-    if evidence.helo is not None and evidence.helo.leads_to_client:
+    if evidence.helo is not None and evidence.helo.resolves_to_client:
         names.append(read_mail_domain(evidence.helo.helo_name) or "")
     mx = evidence.author.mx if evidence.author is not None else None
     hosts = mx.hosts if mx is not None and mx.domain == sender else ()
@@ -397,7 +397,7 @@ async def verify_fixes_of_mail(
 ) -> Proofs:
     """Try every record that the findings propose; what lists and the filter say stays as it is."""
     rest, dns = charge_other_evidence(evidence), DnsCharges(is_own_host=evidence.is_own_host)
-    exchange_keys = CachedConclusion(partial(with_keys, evidence.authentication.dkim))
+    exchange_keys = CachedConclusion(partial(replace_keys, evidence.authentication.dkim))
 
     def judge(answers: Answers) -> Outcome:
         changed = _judge_again(evaluator, identities, evidence, answers, exchange_keys)
@@ -411,9 +411,9 @@ def _outcome_of(evidence: MailEvidence, charged: tuple[ChargedFinding, ...]) -> 
     findings = tuple(one.finding for one in sorted_by_cost(charged))
     dmarc = evidence.authentication.dmarc
     policies = policies_of(evidence.spf_record, dmarc.verdict)
-    is_vouched_for = bool(dmarc.is_spf_aligned or dmarc.is_dkim_aligned)
+    can_authenticate = bool(dmarc.is_spf_aligned or dmarc.is_dkim_aligned)
     named = () if evidence.spf_record is None else evidence.spf_record.named
-    return Outcome(findings, PERFECT - total(charged), policies, is_vouched_for, named)
+    return Outcome(findings, PERFECT - total(charged), policies, can_authenticate, named)
 
 
 def _judge_again(
@@ -421,7 +421,7 @@ def _judge_again(
     identities: Identities,
     evidence: MailEvidence,
     answers: Answers,
-    exchange_keys: CachedConclusion[DkimOfMail, tuple[KeyOfSignature, ...]],
+    exchange_keys: CachedConclusion[DkimOfMail, tuple[SignatureKey, ...]],
 ) -> MailEvidence:
     """Judge what DNS says of host, author and keys; the mail's bytes are not read again."""
     found, address, verdicts = (

@@ -22,7 +22,7 @@ from mailcheck.checks.dnsbl.listings import (
     target_domain,
     unknown_listing,
 )
-from mailcheck.checks.dnsbl.mail_addresses import MailHosts, evaluate_mail_hosts
+from mailcheck.checks.dnsbl.mail_hosts import MailHosts, evaluate_mail_hosts
 from mailcheck.core.instruments import Tally
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.concurrency import run_all
@@ -87,8 +87,8 @@ class QueryBlocklists:
         self, blocklist: Blocklist, targets: Sequence[Target], ends_at: float
     ) -> Listing:
         def judge(known: Answers) -> Listing:
-            sick_kinds = self._health.sick_kinds(blocklist)
-            return evaluate_listing(blocklist, targets, known, sick_kinds=sick_kinds)
+            unhealthy_kinds = self._health.unhealthy_kinds(blocklist)
+            return evaluate_listing(blocklist, targets, known, unhealthy_kinds=unhealthy_kinds)
 
         lookups, answers = _TimedLookups(self._resolver, self._clock), Answers()
         budget = QuestionBudget(ends_at)
@@ -103,7 +103,7 @@ class QueryBlocklists:
         """Count the questions to all lists at once; those that are switched off get none."""
         enabled = [one for one in blocklists if one.is_enabled]
         taken = await self._budgets.take(
-            [(one, sum(one.knows(target.kind) for target in targets)) for one in enabled]
+            [(one, sum(one.supports(target.kind) for target in targets)) for one in enabled]
         )
         refused = [one for one, is_taken in zip(enabled, taken, strict=True) if not is_taken]
         return [one for one in blocklists if one not in refused]
@@ -204,9 +204,9 @@ class CheckBlocklists:
         :param given: addresses that it sends from, in place of those of its mail hosts.
         :param on_listing: is told each row as soon as it is known.
         """
-        addresses = hosts.listed_addresses(given, allow_private=self._allow_private)
+        addresses = hosts.blocklist_targets(given, allow_private=self._allow_private)
         names = [target_domain(name) for name in dict.fromkeys((domain, hosts.organization))]
-        has_target = bool(addresses) or not hosts.is_address_unknown
+        has_target = bool(addresses) or not hosts.has_unknown_addresses
 
         def final(row: Listing) -> Listing:
             if has_target or row.status is not ListingStatus.UNSUPPORTED:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
-from mailcheck.checks.dmarc.stricter import without_stricter
+from mailcheck.checks.dmarc.policy_advice import postpone_stricter_policy
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
@@ -76,7 +76,7 @@ class CheckMx:
         def evaluate(answers: Answers) -> MxCheck:
             spf = evaluate_spf(domain, answers)
             mx = evaluate_mx(domain, answers, allow_private=self._allow_private)
-            dmarc = without_stricter(evaluate_dmarc(domain, answers), spf, None)
+            dmarc = postpone_stricter_policy(evaluate_dmarc(domain, answers), spf, None)
             advised_mx, policy, _ = advise_no_mail(domain, answers, mx, spf, dmarc, None)
             return MxCheck(domain, advised_mx, spf, policy)
 

@@ -9,9 +9,9 @@ from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
-from mailcheck.checks.dmarc.stricter import without_stricter
+from mailcheck.checks.dmarc.policy_advice import postpone_stricter_policy
 from mailcheck.checks.dns_answers import Answers, Presence
-from mailcheck.checks.dnsbl.mail_addresses import MailHosts, choose_sending_host
+from mailcheck.checks.dnsbl.mail_hosts import MailHosts, choose_sending_host
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
@@ -19,7 +19,7 @@ from mailcheck.checks.hosts.starttls import (
     ProbeOutcome,
     StarttlsProbe,
     StarttlsVerdict,
-    judge_starttls,
+    evaluate_starttls,
 )
 from mailcheck.checks.proofs import CachedConclusion, CachedEvaluation, Outcome, Proofs
 from mailcheck.checks.scoring.domain_outcome import outcome_of_evidence
@@ -103,7 +103,7 @@ def make_authentication_evaluator(
         lambda answers, selectors: evaluate_dkim(domain, selectors, answers)
     )
     choose = CachedConclusion(partial(selectors_to_try, tuple(selectors)))
-    advise = CachedConclusion(without_stricter)
+    advise = CachedConclusion(postpone_stricter_policy)
     advise_on_silence = CachedEvaluation(partial(advise_no_mail, domain))
 
     def evaluate(answers: Answers) -> tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]:
@@ -157,7 +157,7 @@ class ComputeReputation:
             found = await self._running.call(query)
         dmarc = found.evidence.dmarc
         is_silent = dmarc.presence is not Presence.UNDETERMINED and (
-            dmarc.record is None or not dmarc.record.asks_for_reports
+            dmarc.record is None or not dmarc.record.requests_reports
         )
         if not (offered.dmarc and is_silent and found.score.is_gradable and self._is_proving):
             return found
@@ -290,7 +290,7 @@ async def probe_hosts(
         probing = prober.probe(exchange)
         return await probing.addTimeout(seconds, clock, lambda _, __: unknown)
 
-    return judge_starttls(mx, await run_all(*map(probe, _exchanges(mx))))
+    return evaluate_starttls(mx, await run_all(*map(probe, _exchanges(mx))))
 
 
 def _exchanges(mx: MxVerdict) -> list[str]:

@@ -14,8 +14,8 @@ from mailcheck.checks.hosts.dane import DaneVerdict, DnssecVerdict, evaluate_dan
 from mailcheck.checks.hosts.mta_sts import (
     MtaStsRecord,
     MtaStsVerdict,
+    evaluate_mta_sts,
     evaluate_mta_sts_record,
-    judge_mta_sts,
 )
 from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict, evaluate_tls_rpt
@@ -141,7 +141,7 @@ class DescribeDomain:
             fetch = await self._fetcher.fetch_policy(domain)
         now = self._now()
 
-        judge_policy = CachedConclusion(judge_mta_sts)
+        judge_policy = CachedConclusion(evaluate_mta_sts)
 
         def report_on(records: DomainRecords) -> DomainReport:
             mta_sts = judge_policy(records.mta_sts_record, fetch, records.mx)
@@ -164,7 +164,7 @@ class DescribeDomain:
         authenticate = make_authentication_evaluator(
             domain, known, offered, allow_private=self._allow_private
         )
-        judge_mta_sts = CachedEvaluation(partial(evaluate_mta_sts_record, domain))
+        evaluate_mta_sts = CachedEvaluation(partial(evaluate_mta_sts_record, domain))
         judge_tls_rpt = CachedEvaluation(partial(evaluate_tls_rpt, domain, report_to=offered.tls))
         is_validating = self._is_validating
         judge_dane = CachedEvaluation(
@@ -181,7 +181,7 @@ class DescribeDomain:
                 spf=spf,
                 dmarc=dmarc,
                 dkim=dkim,
-                mta_sts_record=judge_mta_sts(answers),
+                mta_sts_record=evaluate_mta_sts(answers),
                 tls_rpt=judge_tls_rpt(answers),
                 dane=judge_dane(answers, mx),
                 dnssec=judge_dnssec(answers),

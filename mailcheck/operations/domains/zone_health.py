@@ -248,10 +248,10 @@ class ZoneHealthCheck:
         """Give what is known of a list, kind by kind; nothing before its first test."""
         return self._found.get(blocklist.zone, ())
 
-    def sick_kinds(self, blocklist: Blocklist) -> frozenset[TargetKind]:
+    def unhealthy_kinds(self, blocklist: Blocklist) -> frozenset[TargetKind]:
         """Give the kinds of targets about which a list is not believed."""
         return frozenset(
-            health.kind for health in self.of(blocklist) if health.status is HealthStatus.SICK
+            health.kind for health in self.of(blocklist) if health.status is HealthStatus.UNHEALTHY
         )
 
 
@@ -265,7 +265,7 @@ def _carry_over(
     before: tuple[ZoneHealth, ...], after: tuple[ZoneHealth, ...]
 ) -> tuple[ZoneHealth, ...]:
     """Keep a list sick that has given no answer this time: only an answer shows recovery."""
-    sick = {health.kind: health for health in before if health.status is HealthStatus.SICK}
+    sick = {health.kind: health for health in before if health.status is HealthStatus.UNHEALTHY}
     return tuple(
         sick.get(health.kind, health) if health.status is HealthStatus.UNREACHABLE else health
         for health in after

@@ -8,10 +8,10 @@ from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dmarc.evaluate import (
     DmarcVerdict,
-    ReportOffer,
+    SuggestedReportAddress,
     change_tags,
     evaluate_dmarc,
-    offer_reports,
+    suggest_report_address,
 )
 from mailcheck.checks.dmarc.record import PREFIX, VERSION, parse_policy_record
 from mailcheck.checks.dns_answers import Answers, Presence
@@ -68,10 +68,10 @@ class OfferRecords:
     async def _offer_dmarc(self, domain: str, address: str) -> RecordOffer:
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, DEADLINE)
 
-        def look(answers: Answers) -> tuple[DmarcVerdict, ReportOffer | None]:
+        def look(answers: Answers) -> tuple[DmarcVerdict, SuggestedReportAddress | None]:
             verdict = evaluate_dmarc(domain, answers, address)
             place = verdict.found_at or domain
-            return verdict, offer_reports(place, address, verdict.walk, answers)
+            return verdict, suggest_report_address(place, address, verdict.walk, answers)
 
         before, offer = await evaluator.evaluate(look)
         if before.presence is Presence.UNDETERMINED or offer is None:

@@ -23,7 +23,7 @@ from mailcheck.checks.receiver_reports.senders import (
     pack_rows,
 )
 from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
-from mailcheck.checks.spf.repair import add_term, mend_text, propose_new_record, term_for
+from mailcheck.checks.spf.repair import add_term, make_ip_term, propose_new_record, repair_text
 from mailcheck.core.instants import HOUR
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 from mailcheck.core.recent import Recent
@@ -179,14 +179,14 @@ class SummarizeSenders:
         first = before[0].mail_from
         if any(one.mail_from.result is AuthResult.TEMPERROR for one in before):
             return None  # nobody knows what stands there
-        text = propose_new_record() if first.record is None else mend_text(first.record)
+        text = propose_new_record() if first.record is None else repair_text(first.record)
         if not text:
             return None  # it is not certain what the record was meant to say
         names = ("", "_spf.", "spf.")
         terms = [f"include:{begin}{sender.name}" for begin in names]
         by_address = text
         for address in addresses:
-            by_address = add_term(by_address, term_for(address))
+            by_address = add_term(by_address, make_ip_term(address))
         for value in (*(add_term(text, term) for term in terms), by_address):
             record = RecordToPublish(domain, "TXT", value)
             change = (Change(record),)

@@ -42,7 +42,7 @@ def choose_sending_host(
     return SendingHost(own.addresses[0], own.name) if own.addresses else None
 
 
-def choose_listed_addresses(
+def choose_blocklist_targets(
     given: Sequence[IpAddress],
     mx: MxVerdict,
     own: HostAddresses,
@@ -99,16 +99,16 @@ class MailHosts(Struct, frozen=True):
         return found[0] if found else None
 
     @property
-    def is_address_unknown(self) -> bool:
+    def has_unknown_addresses(self) -> bool:
         """Tell whether there may be addresses that could not be found out."""
         is_own_unknown = not self.mx.hosts and self.own.presence is Presence.UNDETERMINED
         return self.mx.has_unknown_hosts or is_own_unknown
 
-    def listed_addresses(
+    def blocklist_targets(
         self, given: Sequence[IpAddress], *, allow_private: bool
     ) -> tuple[Target, ...]:
         """Give the addresses that blocklists are asked about."""
-        return choose_listed_addresses(
+        return choose_blocklist_targets(
             given,
             self.mx,
             self.own,

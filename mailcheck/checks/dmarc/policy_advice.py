@@ -11,11 +11,11 @@ from mailcheck.checks.dmarc.evaluate import DmarcVerdict
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.spf.tree import SpfVerdict
 
-STRICTER = ("dmarc.policy-none", "dmarc.testing", "dmarc.weaker-subdomains")
+STRICTER_POLICY_FINDINGS = ("dmarc.policy-none", "dmarc.testing", "dmarc.weaker-subdomains")
 """Findings that advise a stricter policy."""
 
 
-def is_vouched_for(spf: SpfVerdict, dkim: DkimVerdict | None) -> bool:
+def can_authenticate(spf: SpfVerdict, dkim: DkimVerdict | None) -> bool:
     """Tell whether mail of a domain can pass: by a valid SPF record, or by a key.
 
     :param dkim: nothing where nobody looked for keys.
@@ -24,11 +24,13 @@ def is_vouched_for(spf: SpfVerdict, dkim: DkimVerdict | None) -> bool:
     return has_spf or (dkim is not None and any(not k.record.is_testing for k in dkim.usable_keys))
 
 
-def without_stricter(
+def postpone_stricter_policy(
     dmarc: DmarcVerdict, spf: SpfVerdict, dkim: DkimVerdict | None
 ) -> DmarcVerdict:
     """Give a verdict that asks for SPF or DKIM first, where neither works."""
-    if is_vouched_for(spf, dkim) or not any(one.id in STRICTER for one in dmarc.findings):
+    if can_authenticate(spf, dkim) or not any(
+        one.id in STRICTER_POLICY_FINDINGS for one in dmarc.findings
+    ):
         return dmarc
     first = (
         f"Make SPF or DKIM work for {dmarc.domain} first: until then a stricter policy would be for"
@@ -36,7 +38,7 @@ def without_stricter(
     )
     findings = (
         replace(one, fix=first + one.fix, proposed=None, alternatives=())
-        if one.id in STRICTER
+        if one.id in STRICTER_POLICY_FINDINGS
         else one
         for one in dmarc.findings
     )

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from mailcheck.checks.dns_answers import Answers, DnsStatus, HostAddresses, look_up_addresses
-from mailcheck.checks.dnsbl.mail_addresses import choose_listed_addresses, choose_sending_host
+from mailcheck.checks.dnsbl.mail_hosts import choose_blocklist_targets, choose_sending_host
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
@@ -87,7 +87,7 @@ def test_lists_are_asked_about_public_mail_addresses(
     mx: list[str], given: list[str], expected: list[tuple[str, bool]]
 ) -> None:
     """At most four, in turns over the hosts, and those of other organizations marked."""
-    targets = choose_listed_addresses(
+    targets = choose_blocklist_targets(
         [ip_address(text) for text in given], *look(*mx), organization="d.example"
     )
     assert [(target.value, target.is_shared) for target in targets] == expected
@@ -95,7 +95,7 @@ def test_lists_are_asked_about_public_mail_addresses(
 
 def test_private_addresses_are_asked_about_on_request() -> None:
     """In a test zone the mail hosts may be private."""
-    targets = choose_listed_addresses(
+    targets = choose_blocklist_targets(
         [], *look("10 in.d.example."), organization="d.example", allow_private=True
     )
     assert [target.value for target in targets] == ["10.0.0.1"]
