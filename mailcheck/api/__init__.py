@@ -1,1 +1,1 @@
-"""The JSON spellings: values to shapes and parameters to values, once for every skin."""
+"""The JSON of the REST API and the MCP tools: requests are parsed here, and shapes rendered."""

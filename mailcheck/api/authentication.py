@@ -1,4 +1,4 @@
-"""SPF, DKIM and DMARC of a mail as JSON, wherever it is shown (RFC 8601 2.7)."""
+"""SPF, DKIM and DMARC results of a mail as JSON (RFC 8601 2.7)."""
 
 from typing import Annotated, Any
 
@@ -10,17 +10,19 @@ from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.spf.mail import SpfIdentity, SpfOfIdentity, SpfOfMail
 
-Result = Annotated[AuthResult, doc("RFC 8601 2.7; temperror: could not be found out now")]
+Result = Annotated[AuthResult, doc("RFC 8601 2.7; temperror: undetermined, try again later")]
 
-Detail = Annotated[str, doc("one sentence")]
+Detail = Annotated[str, doc("explanation in one sentence")]
 
-Determined = Annotated[bool, doc("false: not judged or not found out, which costs nothing")]
+Determined = Annotated[
+    bool, doc("false: not evaluated or could not be determined; no points are deducted")
+]
 
 
 class SpfOfHelo(Shape):
     """SPF of the HELO name."""
 
-    domain: Annotated[str, doc("whose record was read")]
+    domain: Annotated[str, doc("domain whose SPF record was evaluated")]
     identity: SpfIdentity
     record: Annotated[str | None, doc("the SPF record")]
     mechanism: Annotated[str | None, doc("the term that matched")]
@@ -32,7 +34,7 @@ class SpfVerdict(SpfOfHelo):
 
     detail: Detail
     determined: Determined
-    ip: Annotated[str, doc("the address that the mail came from")]
+    ip: Annotated[str, doc("IP address of the SMTP client")]
     helo: SpfOfHelo
 
 
@@ -46,12 +48,12 @@ class Signature(Shape):
     key_bits: Count | None
     result: Result
     detail: Detail
-    aligned: Annotated[bool | None, doc("whether it counts for DMARC; null: not known")]
+    aligned: Annotated[bool | None, doc("whether it counts for DMARC; null: undetermined")]
     identity: Annotated[str | None, doc("i=")]
     canonicalization: Annotated[str | None, doc("c=")]
     signed_fields: Annotated[Texts, doc("h=")]
-    body_length: Annotated[Count | None, doc("l=, octets that are signed; null: all")]
-    record_name: Annotated[str | None, doc("where the key stands in DNS")]
+    body_length: Annotated[Count | None, doc("l=: number of signed octets; null: whole body")]
+    record_name: Annotated[str | None, doc("DNS name of the key record")]
 
 
 class DmarcVerdict(Shape):
@@ -60,25 +62,25 @@ class DmarcVerdict(Shape):
     result: Result
     detail: Detail
     determined: Determined
-    domain: Annotated[str | None, doc("the author's")]
-    policy: Annotated[Policy | None, doc("what receivers are asked to do with failing mail")]
+    domain: Annotated[str | None, doc("domain of the author")]
+    policy: Annotated[Policy | None, doc("policy that the domain requests for failing mail")]
     organizational_domain: str | None
     record: str | None
-    record_domain: Annotated[str | None, doc("where it was found")]
-    spf_aligned: Annotated[bool | None, doc("null: not known")]
-    dkim_aligned: Annotated[bool | None, doc("null: not known")]
+    record_domain: Annotated[str | None, doc("domain where the record was found")]
+    spf_aligned: Annotated[bool | None, doc("null: undetermined")]
+    dkim_aligned: Annotated[bool | None, doc("null: undetermined")]
 
 
 class Authentication(Shape):
-    """Whether SPF, DKIM and DMARC vouch for the sender; nobody knows SPF of a private address."""
+    """SPF, DKIM and DMARC results. SPF cannot be evaluated for a private IP address."""
 
     spf: SpfVerdict
-    dkim: Annotated[tuple[Signature, ...], doc("one for each signature")]
+    dkim: Annotated[tuple[Signature, ...], doc("one entry per signature")]
     dmarc: DmarcVerdict
 
 
 def render_authentication(found: authentication.Authentication) -> Authentication:
-    """Give the results of an inbox message: like the checks of a report, without points."""
+    """Render the results of an inbox message. Its fields are those of a report without points."""
     return Authentication(
         SpfVerdict(**spf_fields(found.spf, found.origin.client_ip)),
         tuple(render_signature(one, found.dmarc) for one in found.dkim.signatures),
@@ -87,7 +89,7 @@ def render_authentication(found: authentication.Authentication) -> Authenticatio
 
 
 def spf_fields(spf: SpfOfMail, client_ip: str) -> dict[str, Any]:
-    """Give the fields of a `SpfVerdict`; ``client_ip`` as the session had it."""
+    """Return the fields of a `SpfVerdict`; ``client_ip`` is the address in the session."""
     return {
         **_identity(spf.mail_from),
         "detail": spf.mail_from.explanation,
@@ -108,7 +110,7 @@ def _identity(identity: SpfOfIdentity) -> dict[str, Any]:
 
 
 def render_signature(signature: SignatureOfMail, dmarc: DmarcOfMail) -> Signature:
-    """Give a signature with its result, and whether it counts for DMARC."""
+    """Render a signature with its result, and whether it counts for DMARC."""
     header, key = signature.header, signature.key
     return Signature(
         domain=header.signing_domain,
@@ -128,15 +130,15 @@ def render_signature(signature: SignatureOfMail, dmarc: DmarcOfMail) -> Signatur
 
 
 def _is_aligned(signature: SignatureOfMail, dmarc: DmarcOfMail) -> bool | None:
-    """Tell whether it counts for DMARC; null where that could not be determined."""
+    """Return whether the signature counts for DMARC, or `None` if that is undetermined."""
     if signature.header.index in dmarc.aligned_signatures:
         return True
-    is_open = dmarc.author_domain is not None and dmarc.is_dkim_aligned is None
-    return None if is_open else False
+    is_undetermined = dmarc.author_domain is not None and dmarc.is_dkim_aligned is None
+    return None if is_undetermined else False
 
 
 def dmarc_fields(dmarc: DmarcOfMail) -> dict[str, Any]:
-    """Give the fields of a `DmarcVerdict`."""
+    """Return the fields of a `DmarcVerdict`."""
     verdict = dmarc.verdict
     record = verdict.record if verdict is not None else None
     return {

@@ -6,20 +6,20 @@ from mailcheck.api.shapes import ABSENT, Absent, Shape, doc
 
 
 class Error(Shape):
-    """What went wrong."""
+    """An error response."""
 
-    error: Annotated[str, doc("one readable sentence that names the parameter")]
+    error: Annotated[str, doc("one sentence that names the parameter and what to send instead")]
 
 
 class Crash(Shape):
-    """The service failed."""
+    """An internal error of the service."""
 
     error: str
-    reference: Annotated[str, doc("stands in the log of the service too")]
+    reference: Annotated[str, doc("identifies the error in the log of the service")]
 
 
 class Interrupted(Shape):
-    """The service is busy or stops, or its store does not answer."""
+    """The service is overloaded or shutting down, or its store is unavailable."""
 
     error: str
-    cursor: Annotated[str | Absent, doc("where a wait goes on")] = ABSENT
+    cursor: Annotated[str | Absent, doc("pass it as `after` to continue the wait")] = ABSENT

@@ -1,11 +1,10 @@
-"""JSON as it is written, and what every shape of it is made of.
+"""Shapes: the classes that define the JSON objects of the API.
 
-A shape is one class that renders it, describes it and gives its schema: a struct whose fields
-are spelled in camelCase on the wire. Its docstring and what is `doc` of its fields are its
-description. A field that may be left out has `Absent` among its types and is `ABSENT` unless it
-is given.
-Schemas are JSON Schema 2020-12: they name what is required and are open to more
-fields, since what is added later breaks nobody.
+A shape is a struct that is serialized with camelCase names. It also provides the JSON Schema
+(2020-12) and the descriptions of OpenAPI: its docstring describes the object, and `doc` a field.
+A field that may be absent includes `Absent` in its type and defaults to `ABSENT`.
+The schemas list the required fields and allow additional ones, so that a later version can add
+fields without breaking clients.
 """
 
 import json
@@ -18,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Final, TypeAlias, Union, cast
 import msgspec
 
 CHUNK = 1_000_000
-"""Characters of a text that are written at once: that takes some milliseconds."""
+"""Maximum number of characters that are encoded at once. That takes a few milliseconds."""
 
 JsonValue = str | int | float | bool | None | Sequence["JsonValue"] | Mapping[str, "JsonValue"]
 JsonObject = Mapping[str, JsonValue]
@@ -27,9 +26,9 @@ Schema = JsonObject
 
 
 def dump_json(value: object) -> bytes:
-    """Write shapes and plain values as JSON in UTF-8 (RFC 8259 8.1).
+    """Encode shapes and plain values as JSON in UTF-8 (RFC 8259 8.1).
 
-    Half of a surrogate pair, which no UTF-8 has, becomes a question mark.
+    A lone surrogate, which UTF-8 cannot encode, becomes a question mark.
     """
     try:
         return msgspec.json.encode(value)
@@ -40,36 +39,39 @@ def dump_json(value: object) -> bytes:
 
 
 async def dump_json_in_chunks(
-    value: object, rest: Callable[[], Awaitable[None]], chunk: int = CHUNK
+    value: object, pause: Callable[[], Awaitable[None]], chunk: int = CHUNK
 ) -> bytes:
-    """Write the same bytes as `dump_json`, and rest before each piece of a text that is long."""
-    # Gives what it holds without a copy: to join the pieces of 20 MB took 17 ms at once.
+    """Return the same bytes as `dump_json`. Await ``pause`` before each chunk of a long string."""
+    # `BytesIO.getvalue` makes no copy. Joining the chunks of 20 MB blocked the reactor for 17 ms.
     written = BytesIO()
-    await _dump_into(written.write, value, rest, chunk)
+    await _dump_into(written.write, value, pause, chunk)
     return written.getvalue()
 
 
 async def _dump_into(
-    write: Callable[[bytes], object], value: object, rest: Callable[[], Awaitable[None]], chunk: int
+    write: Callable[[bytes], object],
+    value: object,
+    pause: Callable[[], Awaitable[None]],
+    chunk: int,
 ) -> None:
     if isinstance(value, str) and len(value) > chunk:
         write(b'"')
         for start in range(0, len(value), chunk):
-            await rest()
+            await pause()
             write(dump_json(value[start : start + chunk])[1:-1])
         write(b'"')
     elif isinstance(value, msgspec.Struct):
         names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
-        known = {schema_keywords: getattr(value, name) for name, schema_keywords in names}
-        given = [(name, field) for name, field in known.items() if field is not msgspec.UNSET]
-        for number, (name, field) in enumerate(given):
+        fields = {json_name: getattr(value, name) for name, json_name in names}
+        present = [(name, field) for name, field in fields.items() if field is not msgspec.UNSET]
+        for number, (name, field) in enumerate(present):
             write((b"," if number else b"{") + dump_json(name) + b":")
-            await _dump_into(write, field, rest, chunk)
-        write(b"}" if given else b"{}")
+            await _dump_into(write, field, pause, chunk)
+        write(b"}" if present else b"{}")
     elif isinstance(value, tuple) and value and isinstance(value[0], msgspec.Struct):
         for number, one in enumerate(value):
             write(b"," if number else b"[")
-            await _dump_into(write, one, rest, chunk)
+            await _dump_into(write, one, pause, chunk)
         write(b"]")
     else:
         write(dump_json(value))
@@ -79,54 +81,55 @@ Absent: TypeAlias = msgspec.UnsetType
 ABSENT: Final = msgspec.UNSET
 
 COMPONENT = "#/components/schemas/{name}"
-"""Where a shape stands in the description of the API (OpenAPI)."""
+"""Reference to the schema of a shape in the OpenAPI document."""
 
 DEFINITION = "#/$defs/{name}"
-"""Where a shape stands in a schema that is complete in itself."""
+"""Reference to the schema of a shape in a self-contained schema."""
 
 
 class Shape(msgspec.Struct, rename="camel"):
-    """The base of all shapes. A name that is a word of Python ends in ``_``: ``from_``.
+    """Base class of all shapes. A field named like a Python keyword ends in ``_``: ``from_``.
 
-    ``component_name`` is what generators of clients call it where that is not its own name.
+    ``component_name`` is the name in OpenAPI, and so in generated clients, if it is not the name
+    of the class.
     """
 
     component_name: ClassVar[str] = ""
 
 
 def doc(description: str, **bounds: Any) -> msgspec.Meta:
-    """Describe a field, with bounds like ``ge=0``, ``le=10``, ``min_length``, ``max_length``."""
+    """Describe a field, optionally with bounds such as ``ge=0``, ``le=10`` or ``max_length=5``."""
     return msgspec.Meta(description=description, **bounds)
 
 
 def schema_keywords(**keywords: JsonValue) -> msgspec.Meta:
-    """Say of a field what JSON Schema has a keyword for and Python has no type."""
+    """Add keywords to the JSON Schema of a field that its Python type cannot express."""
     return msgspec.Meta(extra_json_schema=dict(keywords))
 
 
 Timestamp = Annotated[str, schema_keywords(format="date-time")]
-"""A moment (docs/reference/contract.md)."""
+"""An instant: ISO 8601 in UTC with milliseconds."""
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 Texts = tuple[str, ...]
 
 Always = Annotated[bool, schema_keywords(const=True)]
-"""True, and never anything else."""
+"""Always true."""
 
 
 def as_json(shape: object) -> Any:
-    """Give a shape, or a list of them, as a client sees it that reads the JSON."""
+    """Return a shape, or a list of shapes, as the plain values that a client decodes from JSON."""
     return msgspec.json.decode(dump_json(shape))
 
 
 def fields_of(shape: Shape, kind: type[Shape]) -> dict[str, Any]:
-    """Give those fields of a shape that another kind of shape has."""
+    """Return the fields of a shape that another type of shape has too."""
     return {name: getattr(shape, name) for name in kind.__struct_fields__}
 
 
 def with_wire_names(shape: type[Shape], known: Mapping[str, object]) -> dict[str, object]:
-    """Give some fields of a shape under the names that they have on the wire."""
+    """Return some fields of a shape by their JSON names."""
     names = dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
     return {names[name]: value for name, value in known.items() if value is not ABSENT}
 
@@ -134,7 +137,7 @@ def with_wire_names(shape: type[Shape], known: Mapping[str, object]) -> dict[str
 def combine_shapes(
     name: str, description: str, base: type[Shape], *, optional: type[Shape]
 ) -> type[Shape]:
-    """Make a shape of the fields of one and those of another, which may be absent."""
+    """Create a shape with the fields of ``base`` and, as optional fields, those of ``optional``."""
     fields = [
         (field.name, Union[field.type, Absent], ABSENT)  # noqa: UP007 - of values, not names
         for field in msgspec.structs.fields(optional)
@@ -144,7 +147,7 @@ def combine_shapes(
 
 
 def component_schemas(shapes: Iterable[type[Shape]]) -> dict[str, Any]:
-    """Write the schemas of shapes and of all that they hold, with references to each other."""
+    """Return the schemas of shapes, and of all shapes in them, which refer to each other."""
     _, found = msgspec.json.schema_components(shapes, ref_template=COMPONENT)
     names = {kind.__name__: component_name(kind) for kind in _kinds_of(Shape)}
     return _concise(found, COMPONENT, names)
@@ -157,23 +160,23 @@ def _kinds_of(shape: type[Shape]) -> Iterator[type[Shape]]:
 
 
 def component_name(shape: type[Shape]) -> str:
-    """Give the name of a shape in the description of the API."""
+    """Return the name of a shape in the OpenAPI document."""
     return shape.component_name or shape.__name__
 
 
 def reference_to(shape: type[Shape]) -> Mapping[str, JsonValue]:
-    """Refer to the schema of a shape."""
+    """Return a reference to the schema of a shape."""
     return {"$ref": COMPONENT.format(name=component_name(shape))}
 
 
 def partial_schema(shape: type[Shape], *required: str) -> msgspec.Meta:
-    """Say of a field that it is what is known of a shape: only these of its fields are required."""
+    """Describe a field that contains part of a shape: only ``required`` fields are required."""
     schema = component_schemas([shape])[shape.__name__]
     return schema_keywords(properties=schema["properties"], required=list(required))
 
 
 def schema_of(shape: type[Shape]) -> dict[str, Any]:
-    """Write the schema of one shape, complete in itself."""
+    """Return the self-contained schema of one shape."""
     (_,), found = msgspec.json.schema_components([shape], ref_template=DEFINITION)
     definitions = _concise(found, DEFINITION)
     top: dict[str, Any] = definitions.pop(shape.__name__)
@@ -182,9 +185,9 @@ def schema_of(shape: type[Shape]) -> dict[str, Any]:
 
 @cache
 def outline_of(shape: type[Shape]) -> Mapping[str, JsonValue]:
-    """Write the schema of one shape in short: names and types of its own fields.
+    """Return a short schema of one shape: the names and types of its own fields.
 
-    A list of many such is read by who has little room for it, whether it is used or not.
+    It is used in the list of MCP tools, which takes up the context of a model in every session.
     """
     schema = schema_of(shape)
     fields = {name: {"type": _type_in(one)} for name, one in schema["properties"].items()}
@@ -200,11 +203,11 @@ def _type_in(schema: Mapping[str, Any]) -> Any:
 def _concise(
     found: Mapping[str, Any], template: str, names: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """Write enumerations where they are used, and null as a type; names are titles enough."""
+    """Inline enumerations, write null as a type, and drop titles, which repeat the names."""
     references = {
         template.format(name=name): template.format(name=new) for name, new in names.items()
     }
-    words = {
+    enums = {
         template.format(name=name): {"type": "string", "enum": schema["enum"]}
         for name, schema in found.items()
         if "enum" in schema
@@ -217,9 +220,9 @@ def _concise(
             return value
         inside = {name: rewrite(one) for name, one in value.items() if name != "title"}
         reference = inside.get("$ref")
-        if reference in words:
+        if reference in enums:
             del inside["$ref"]
-            inside = {**words[reference], **inside}
+            inside = {**enums[reference], **inside}
         elif reference in references:
             inside["$ref"] = references[reference]
         return _with_null(inside)
@@ -232,13 +235,13 @@ def _concise(
 
 
 def _properties(schema: Mapping[str, Any], rewrite: Callable[[Any], Any]) -> dict[str, Any]:
-    """Rewrite properties by their own names: ``title`` may be one."""
+    """Rewrite the schemas of properties, and keep a property that is named ``title``."""
     fields = schema.get("properties")
     return {"properties": {name: rewrite(one) for name, one in fields.items()}} if fields else {}
 
 
 def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write "a text or null" as one type with two names."""
+    """Write the union of a simple type and null as one schema with two types."""
     choices = schema.get("anyOf", ())
     if len(choices) != 2 or choices[1] != {"type": "null"}:
         return schema
@@ -246,8 +249,8 @@ def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
     if kind in (None, "object", "array"):
         return schema
     shown = {name: one for name, one in schema.items() if name != "anyOf"}
-    words = {"enum": [*choices[0]["enum"], None]} if "enum" in choices[0] else {}
-    return {**choices[0], "type": [kind, "null"], **words, **shown}
+    enum = {"enum": [*choices[0]["enum"], None]} if "enum" in choices[0] else {}
+    return {**choices[0], "type": [kind, "null"], **enum, **shown}
 
 
 def string_schema(description: str = "") -> Schema:
@@ -261,6 +264,6 @@ def integer_schema(description: str, minimum: int) -> Schema:
 
 
 def schema_of_type(kind: Any) -> Schema:
-    """Return the schema of a parameter that is the same as the field of a shape."""
+    """Return the schema of a parameter that has the same type as a field of a shape."""
     found: Schema = msgspec.json.schema(kind)
     return found

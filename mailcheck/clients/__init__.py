@@ -1,1 +1,1 @@
-"""The client libraries: one file each, dependency-free, served by the daemon for download."""
+"""The client libraries: one file each, without dependencies, which the daemon serves."""

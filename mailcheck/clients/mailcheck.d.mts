@@ -1,47 +1,47 @@
-// Types of mailcheck.mjs; TypeScript finds them where both files lie side by side.
+// Types of mailcheck.mjs. TypeScript finds them if both files are in the same folder.
 
-/** What a mail must be like; all that is given must fit, without case. */
+/** Filters for mail. All must match; case is ignored. */
 export interface Filters {
-  /** Compared whole; empty: only untagged mail. */
+  /** Must be equal. Empty: only mail without a tag. */
   tag?: string;
   tagPrefix?: string;
-  /** The recipient, compared whole. */
+  /** The recipient. Must be equal. */
   to?: string;
-  /** A part of the author's name or address. */
+  /** Part of the author's name or address. */
   from?: string;
   subject?: string;
   text?: string;
   /** "Name: part", or several of them. */
   header?: string | readonly string[];
   hasAttachment?: boolean;
-  /** An ISO 8601 instant. */
+  /** An ISO 8601 date and time. */
   since?: string;
 }
 
-/** How long: in seconds (at most 600), or in milliseconds. Not both. */
+/** The timeout in seconds (at most 600) or in milliseconds, but not both. */
 export interface Timeout {
   timeout?: number;
   timeoutMs?: number;
 }
 
 export interface WaitOptions extends Filters, Timeout {
-  /** A cursor: only mail that came after it. */
+  /** A cursor: only mail that arrived after it. */
   after?: string;
 }
 
 export interface NoneOptions extends Filters {
-  /** How long nothing may come; 5 by default. */
+  /** Seconds in which no mail may arrive; 5 by default. */
   seconds?: number;
   after?: string;
 }
 
 export interface EventOptions extends WaitOptions {
-  /** Hears of mail that was refused. */
+  /** Called for each rejected mail. */
   onRefused?: (mail: RefusedMail) => void;
 }
 
 export interface ScoreOptions extends Timeout {
-  /** Of 10 points. */
+  /** The required score, of 10 points. */
   atLeast?: number;
 }
 
@@ -49,14 +49,14 @@ export interface ListOptions extends Filters {
   after?: string;
   limit?: number;
   page?: number;
-  /** A search, as in `from:shop newer:2h`. */
+  /** A search, such as `from:shop newer:2h`. */
   q?: string;
 }
 
-/** What an address asks for: its tag and its cursor are its own. */
+/** The options of an address, which has a tag and a cursor of its own. */
 export type Own<Options> = Omit<Options, "tag" | "after">;
 
-/** What did arrive while a wait was in vain. */
+/** A mail that arrived but did not match the wait. */
 export interface SeenMail {
   receivedAt: string;
   to: string;
@@ -65,7 +65,7 @@ export interface SeenMail {
   [field: string]: unknown;
 }
 
-/** What was refused while a wait was in vain. */
+/** A mail that was rejected during the wait. */
 export interface RefusedMail {
   refusedAt: string;
   to: string;
@@ -93,44 +93,44 @@ export interface Report {
   [field: string]: unknown;
 }
 
-/** The service refused a request, or can't be reached (status 0). */
+/** The service returned an error, or cannot be reached (status 0). */
 export declare class MailcheckError extends Error {
   readonly status: number;
   readonly body: Record<string, any>;
 }
 
-/** No mail that matches came in time; `seen` and `rejected` say what did. */
+/** No matching mail arrived before the timeout. `seen` and `rejected` show what arrived. */
 export declare class NoMail extends MailcheckError {
   readonly seen: SeenMail[];
   readonly rejected: RefusedMail[];
   readonly cursor: string;
 }
 
-/** A mail came, or was refused, where none should; `mail` is what came, if it did. */
+/** A mail arrived or was rejected although none was expected. `mail` is null if it was rejected. */
 export declare class UnexpectedMail extends MailcheckError {
   readonly mail: Mail | null;
   readonly cursor: string;
 }
 
-/** A mail's score is lower than asked for. */
+/** The score of a mail is lower than required. */
 export declare class PoorScore extends MailcheckError {
   readonly report: Report;
 }
 
-/** A file in a mail. */
+/** An attachment of a mail. */
 export declare class Attachment {
   readonly id: string;
   readonly filename: string;
   readonly contentType: string;
-  /** Bytes, decoded. */
+  /** Number of decoded bytes. */
   readonly size: number;
   readonly contentId: string | null;
   readonly url: string;
-  /** Get its bytes, decoded. */
+  /** Download the decoded bytes. */
   content(): Promise<Uint8Array>;
 }
 
-/** A mail of a list: without text, HTML, headers and attachments. */
+/** A mail of a list, without text, HTML, headers and attachments. */
 export interface ListedMail {
   readonly id: string;
   readonly to: string;
@@ -145,19 +145,19 @@ export interface ListedMail {
   readonly shareUrl: string;
   readonly cursor: string;
   readonly [field: string]: any;
-  /** The one-time code; throws where the mail has none. */
+  /** The one-time code. Throws if the mail contains none. */
   readonly code: string;
-  /** The link a person would click, or the only one there is. */
+  /** The link that a person would click, or the only link. */
   readonly link: string;
-  /** Get the mail byte for byte as it was sent. */
+  /** Return the exact bytes of the mail. */
   eml(): Promise<Uint8Array>;
-  /** Delete it for good. */
+  /** Delete the mail permanently. */
   delete(): Promise<void>;
-  /** Score it as a deliverability test; throws PoorScore below `atLeast`. */
+  /** Run a deliverability test of the mail. Throws PoorScore if the score is below `atLeast`. */
   score(options?: ScoreOptions): Promise<Report>;
 }
 
-/** A whole mail. */
+/** A complete mail. */
 export interface Mail extends ListedMail {
   readonly text: string;
   readonly html: string;
@@ -167,13 +167,13 @@ export interface Mail extends ListedMail {
 }
 export declare class Mail {}
 
-/** Mails of a list, newest first, and what it says of those that are not in it. */
+/** A page of a list of mails, newest first. */
 export declare class Mails<One extends ListedMail = ListedMail> extends Array<One> {
-  /** How many match, on all pages. */
+  /** Number of matching mails on all pages. */
   readonly total: number;
-  /** Null behind the last one. */
+  /** Null on the last page. */
   readonly nextPage: number | null;
-  /** How many may match as well: they have just come, and what is in them is not known yet. */
+  /** Number of further mails that may match: they have just arrived and are not parsed yet. */
   readonly notSearched: number;
 }
 
@@ -182,55 +182,55 @@ export declare class Address {
   readonly email: string;
   readonly tag: string;
   cursor: string;
-  /** Wait for the next mail to this address; the one after it next time. */
+  /** Wait for the next mail to this address. Another call returns the one after it. */
   wait(options?: Own<WaitOptions>): Promise<Mail>;
-  /** Wait for the next `count` mails, 1 to 100; gives whole ones, the oldest first. */
+  /** Wait for the next `count` mails, 1 to 100. Returns complete mails, the oldest first. */
   waitMany(count: number, options?: Own<WaitOptions>): Promise<Mail[]>;
-  /** Wait and see that no mail comes which was not waited for already; throws UnexpectedMail. */
+  /** Check that no further mail to this address arrives. Throws UnexpectedMail. */
   expectNone(options?: Own<NoneOptions>): Promise<void>;
-  /** Give each mail to this address as it comes, also over several calls. */
+  /** Yield each mail to this address when it arrives. */
   events(options?: Own<EventOptions>): AsyncGenerator<ListedMail>;
-  /** List all mails to this address since it was made, newest first: whole ones. */
+  /** List all mails to this address since it was created, newest first, as complete mails. */
   messages(filters?: Omit<Filters, "tag">): Promise<Mails<Mail>>;
-  /** Delete all mails to this address for good. */
+  /** Delete all mails to this address permanently. */
   delete(): Promise<void>;
   toString(): string;
 }
 
-/** A developer inbox, reached with an API key. */
+/** A developer inbox, accessed with an API key. */
 export declare class Mailcheck {
-  /** `url` with or without /api/v1; by default MAILCHECK_URL and MAILCHECK_API_KEY. */
+  /** `url` with or without /api/v1. The defaults are MAILCHECK_URL and MAILCHECK_API_KEY. */
   constructor(options?: { url?: string; key?: string });
-  /** Make an address nobody has used, for one test; `label` begins its tag. */
+  /** Create a new, unique address for one test. Its tag begins with `label`. */
   newAddress(label?: string): Promise<Address>;
-  /** Give the address of a tag, with the inbox's present cursor. */
+  /** Return the address with a tag, and the current cursor. */
   address(tag?: string): Promise<Address>;
-  /** Give the inbox's present cursor: take it before the mail is triggered. */
+  /** Return the current cursor. Take it before you trigger the mail. */
   cursor(): Promise<string>;
-  /** Wait for the oldest mail that matches; without `after` and `since` from now on. */
+  /** Wait for the oldest matching mail; without `after` and `since`, from now on. */
   wait(options?: WaitOptions): Promise<Mail>;
-  /** Wait for `count` mails that match, 1 to 100; gives whole ones, the oldest first. */
+  /** Wait for `count` matching mails, 1 to 100. Returns complete mails, the oldest first. */
   waitMany(count: number, options?: WaitOptions): Promise<Mail[]>;
-  /** Wait and see that no mail comes that matches, and none is refused; throws UnexpectedMail. */
+  /** Check that no matching mail arrives or is rejected. Throws UnexpectedMail. */
   expectNone(options?: NoneOptions): Promise<void>;
-  /** Give each mail that matches as soon as it comes, for ever or for `timeout` seconds. */
+  /** Yield each matching mail when it arrives, for `timeout` seconds or without end. */
   events(options?: EventOptions): AsyncGenerator<ListedMail>;
   /** List mails, newest first. */
   messages(options?: ListOptions): Promise<Mails>;
-  /** Get a whole mail. */
+  /** Return a complete mail. */
   message(id: string): Promise<Mail>;
-  /** Get whole mails for those of a list, one request for each. */
+  /** Return the complete mails of a list, with one request for each. */
   whole(messages: readonly { readonly id: string }[]): Promise<Mail[]>;
-  /** Delete a mail for good. */
+  /** Delete a mail permanently. */
   delete(id: string): Promise<void>;
-  /** Get a mail byte for byte as it was sent. */
+  /** Return the exact bytes of a mail. */
   eml(id: string): Promise<Uint8Array>;
-  /** Get the HTML of a mail as a file. */
+  /** Return the HTML of a mail. */
   html(id: string): Promise<Uint8Array>;
-  /** Get an attachment's bytes, decoded. */
+  /** Return the decoded bytes of an attachment. */
   attachment(id: string, attachmentId: string): Promise<Uint8Array>;
-  /** Score a mail as a deliverability test; throws PoorScore below `atLeast`. */
+  /** Run a deliverability test of a mail. Throws PoorScore if the score is below `atLeast`. */
   score(id: string, options?: ScoreOptions): Promise<Report>;
-  /** Send a request below /api/v1; repeats it while the service asks for patience, in seconds. */
+  /** Send a request below /api/v1. On 429 and 503 it is retried for up to `patience` seconds. */
   request(method: string, path: string, parameters?: object, patience?: number): Promise<any>;
 }

@@ -1,42 +1,42 @@
-// Waits for the mail that a program under test sends. One file, no
-// dependencies, Node 18 or newer (keys are secret: not for browsers).
-// Types for TypeScript are in mailcheck.d.mts, to lie beside it.
+// Test client for mailcheck. It waits for mail in tests. One file, no
+// dependencies, Node 18 or newer (API keys are secret: not for browsers).
+// The types for TypeScript are in mailcheck.d.mts, in the same folder.
 //
 //   import { Mailcheck } from "./mailcheck.mjs";
 //
 //   const inbox = new Mailcheck();                     // MAILCHECK_URL, MAILCHECK_API_KEY
 //   const address = await inbox.newAddress("signup");  // before the mail is triggered
 //   await signUp(address.email);
-//   const mail = await address.wait();                 // the next mail to this very address
+//   const mail = await address.wait();                 // the next mail to this address
 //   expect(mail.code).toBe("482913");
 //
-// Nothing here guesses or looks back in time: an address carries a cursor that
-// was taken before it was made, and a wait returns the oldest mail that came
-// after it. The mailbox and its cursor are asked for once in a process; the tags
-// are made here. So a test costs one request for each mail.
+// There are no race conditions. An address contains a cursor that is older than
+// the address, and a wait returns the oldest mail after the cursor. A process
+// requests the mailbox and its cursor once and generates the tags itself, so a
+// test needs one request for each mail.
 //
-// A wait in vain throws NoMail, which says what did arrive instead. Where the
-// service asks for patience (429, or 503, with Retry-After), a call waits for up
-// to two minutes in all, which no wait's own time-out counts; beyond that it
-// throws what the service said.
+// A wait that times out throws NoMail, which says what did arrive. If the service
+// responds with 429 or 503 and Retry-After, a call is retried for up to two
+// minutes. This time is not part of the timeout of a wait. After that, the error
+// of the service is thrown.
 
 import { randomBytes } from "node:crypto";
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
 const API_PATH = "/api/v1";
-const LONGEST_POLL = 55; // seconds a single request waits; longer waits are made of several
-const ROUND_TRIP = 10; // seconds a response may take beyond the wait itself
-const SILENCE = 45; // seconds after which a stream of events is broken: it says something every 15
-const PATIENCE = 120; // seconds that a call waits in all where it is put off
-const LONGEST_WAIT = 600; // seconds; more are milliseconds that were meant as such
+const LONGEST_POLL = 55; // maximum seconds of one request; longer waits use several
+const ROUND_TRIP = 10; // seconds for a response in addition to the wait itself
+const SILENCE = 45; // seconds without an event until a stream is broken; one is sent every 15
+const PATIENCE = 120; // maximum seconds of all retry delays of a call
+const LONGEST_WAIT = 600; // seconds; larger numbers are probably meant as milliseconds
 const LARGEST_PAGE = 100;
 const LONGEST_LABEL = 24;
 const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
-const ENDING = 10; // random characters of a tag: 50 bits
+const ENDING = 10; // random characters of a tag, with 50 bits of entropy
 
 const FILTERS = ["tag", "tagPrefix", "to", "from", "subject", "text", "header", "hasAttachment", "since"];
 
-/** The service refused a request, or can't be reached (status 0). */
+/** The service returned an error, or cannot be reached (status 0). */
 export class MailcheckError extends Error {
   constructor(message, status = 0, body = {}) {
     super(message);
@@ -46,16 +46,16 @@ export class MailcheckError extends Error {
   }
 }
 
-/** No mail that matches came in time; `seen` and `rejected` say what did. */
+/** No matching mail arrived before the timeout. `seen` and `rejected` show what arrived. */
 export class NoMail extends MailcheckError {
   constructor(body) {
     const lines = [body.error ?? "no matching message arrived in time"];
     for (const mail of body.seen ?? []) {
-      const reasons = mail.reasons.join("; ") || "it matches, but came after the wait ended";
+      const reasons = mail.reasons.join("; ") || "it matches, but arrived after the wait ended";
       lines.push(`  arrived ${mail.receivedAt} for ${mail.to}, ${JSON.stringify(mail.subject)}: ${reasons}`);
     }
     for (const mail of body.rejected ?? []) {
-      lines.push(`  refused ${mail.refusedAt} for ${mail.to}: ${mail.reason}`);
+      lines.push(`  rejected ${mail.refusedAt} for ${mail.to}: ${mail.reason}`);
     }
     super(lines.join("\n"), 408, body);
     this.seen = body.seen ?? [];
@@ -64,26 +64,26 @@ export class NoMail extends MailcheckError {
   }
 }
 
-/** A mail came, or was refused, where none should; `mail` is what came, if it did. */
+/** A mail arrived or was rejected although none was expected. `mail` is null if it was rejected. */
 export class UnexpectedMail extends MailcheckError {
   constructor(body, mail) {
-    super(body.error ?? "a mail came that should not", 409, body);
+    super(body.error ?? "an unexpected mail arrived", 409, body);
     this.mail = mail;
     this.cursor = body.cursor;
   }
 }
 
-/** A mail's score is lower than asked for; `report` is the whole report. */
+/** The score of a mail is lower than required. `report` is the complete report. */
 export class PoorScore extends MailcheckError {
   constructor(report, atLeast) {
-    const lines = [`the mail scores ${report.score} of 10, not ${atLeast}`];
+    const lines = [`the mail scores ${report.score} of 10, but ${atLeast} is required`];
     for (const one of report.deductions ?? []) lines.push(`  -${one.points} ${one.id}: ${one.fix || one.meaning}`);
     super(lines.join("\n"), 200, report);
     this.report = report;
   }
 }
 
-/** A file in a mail. */
+/** An attachment of a mail. */
 export class Attachment {
   #client;
   #messageId;
@@ -94,13 +94,13 @@ export class Attachment {
     Object.assign(this, fields);
   }
 
-  /** Get its bytes, decoded. */
+  /** Download the decoded bytes. */
   content() {
     return this.#client.attachment(this.#messageId, this.id);
   }
 }
 
-/** A message as the API gives it, with what tests ask for most at hand. */
+/** A message of the API, with properties for what tests use most. */
 export class Mail {
   #client;
 
@@ -112,7 +112,7 @@ export class Mail {
     }
   }
 
-  /** The one-time code; throws where the mail has none. */
+  /** The one-time code. Throws if the mail contains none. */
   get code() {
     if (!this.codes.length) {
       throw new MailcheckError(`no one-time code in the mail ${JSON.stringify(this.subject)}`);
@@ -120,38 +120,38 @@ export class Mail {
     return this.codes[0];
   }
 
-  /** The link a person would click, or the only one there is. */
+  /** The link that a person would click, or the only link. */
   get link() {
     if (this.bestLink) return this.bestLink;
     if (this.links.length === 1) return this.links[0];
     throw new MailcheckError(
-      `${this.links.length} links in the mail ${JSON.stringify(this.subject)}, none to click: ${this.links.join(" ")}`,
+      `no clear choice between ${this.links.length} links in the mail ${JSON.stringify(this.subject)}: ${this.links.join(" ")}`,
     );
   }
 
-  /** Get the mail byte for byte as it was sent. */
+  /** Return the exact bytes of the mail. */
   eml() {
     return this.#client.eml(this.id);
   }
 
-  /** Delete it for good. */
+  /** Delete the mail permanently. */
   delete() {
     return this.#client.delete(this.id);
   }
 
-  /** Score it as a deliverability test; gives the report, or throws PoorScore below `atLeast` of 10. */
+  /** Run a deliverability test, and return the report. Throws PoorScore if the score is below `atLeast` of 10. */
   score(options = {}) {
     return this.#client.score(this.id, options);
   }
 }
 
 /**
- * Mails of a list, newest first: an array that also says what is not in it. `total` counts all that
- * match, on all pages; `nextPage` is a number, or null behind the last one. `notSearched` counts mails
- * that may match as well: they have just come, and what is in them is not known yet.
+ * A page of a list of mails, newest first, as an array. `total` counts all matching mails on all
+ * pages. `nextPage` is a number, or null on the last page. `notSearched` counts further mails that
+ * may match: they have just arrived, and their content is not parsed yet.
  */
 export class Mails extends Array {
-  static [Symbol.species] = Array; // what is made of it (map, filter, ...) is a plain array
+  static [Symbol.species] = Array; // map, filter and the like return a plain array
 
   constructor(mails, body) {
     super();
@@ -175,14 +175,14 @@ export class Address {
     this.cursor = cursor;
   }
 
-  /** Wait for the next mail to this address; the one after it next time. */
+  /** Wait for the next mail to this address. Another call returns the one after it. */
   async wait(options = {}) {
     const mail = await this.#client.wait({ after: this.cursor, ...this.#own(options, WAIT_OPTIONS) });
     this.cursor = mail.cursor;
     return mail;
   }
 
-  /** Wait for the next `count` mails to this address, 1 to 100; gives whole ones, the oldest first. */
+  /** Wait for the next `count` mails to this address, 1 to 100. Returns complete mails, the oldest first. */
   async waitMany(count, options = {}) {
     const own = this.#own(options, WAIT_OPTIONS);
     const mails = await this.#client.waitMany(count, { after: this.cursor, ...own });
@@ -190,12 +190,12 @@ export class Address {
     return mails;
   }
 
-  /** Wait and see that no mail comes which was not waited for already; throws UnexpectedMail. */
+  /** Check that no further mail to this address arrives. Throws UnexpectedMail. */
   async expectNone(options = {}) {
     await this.#client.expectNone({ after: this.cursor, ...this.#own(options, NONE_OPTIONS) });
   }
 
-  /** Give each mail to this address as it comes, also over several calls. */
+  /** Yield each mail to this address when it arrives. */
   async *events(options = {}) {
     const own = this.#own(options, EVENT_OPTIONS);
     for await (const mail of this.#client.events({ after: this.cursor, ...own })) {
@@ -204,19 +204,19 @@ export class Address {
     }
   }
 
-  /** List all mails to this address since it was made, newest first: whole ones. */
+  /** List all mails to this address since it was created, newest first, as complete mails. */
   async messages(filters = {}) {
-    const asked = { ...this.#own(filters, FILTERS), after: this.#madeAt, limit: LARGEST_PAGE };
+    const query = { ...this.#own(filters, FILTERS), after: this.#madeAt, limit: LARGEST_PAGE };
     const found = [];
     let body;
     for (let page = 1; page !== null; page = body.nextPage) {
-      body = await this.#client.request("GET", "/inbox/messages", { ...asked, page });
+      body = await this.#client.request("GET", "/inbox/messages", { ...query, page });
       found.push(...(await this.#client.whole(body.messages)));
     }
     return new Mails(found, body);
   }
 
-  /** Delete all mails to this address for good. */
+  /** Delete all mails to this address permanently. */
   async delete() {
     await this.#client.request("DELETE", "/inbox/messages", { tag: this.tag });
   }
@@ -226,7 +226,7 @@ export class Address {
   }
 
   #own(options, known) {
-    // Its tag and its cursor are its own.
+    // An address has a tag and a cursor of its own.
     const others = known.filter((name) => name !== "tag" && name !== "after");
     check(options, others);
     return { ...options, tag: this.tag };
@@ -238,9 +238,9 @@ const EVENT_OPTIONS = [...WAIT_OPTIONS, "onRefused"];
 const NONE_OPTIONS = [...FILTERS, "after", "seconds"];
 const LIST_OPTIONS = [...FILTERS, "after", "limit", "page", "q"];
 
-/** A developer inbox, reached with an API key. */
+/** A developer inbox, accessed with an API key. */
 export class Mailcheck {
-  static #mailboxes = new Map(); // of the process: promises, so that it is asked for once
+  static #mailboxes = new Map(); // promises shared by the process, so that each is requested once
 
   #api;
   #key;
@@ -252,11 +252,11 @@ export class Mailcheck {
     this.#key = (options.key || process.env.MAILCHECK_API_KEY || "").trim();
     if (!this.#key) throw new MailcheckError("no API key: pass { key } or set MAILCHECK_API_KEY");
     if (!/^[!-~]+$/.test(this.#key)) {
-      throw new MailcheckError("the API key holds a space, a line break or a letter that none has");
+      throw new MailcheckError("the API key contains a space, a line break or a non-ASCII character");
     }
   }
 
-  /** Make an address nobody has used, for one test; `label` begins its tag. */
+  /** Create a new, unique address for one test. Its tag begins with `label`. */
   async newAddress(label = "") {
     const { mailbox, domain, cursor } = await this.#mailbox();
     const words = label.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, LONGEST_LABEL);
@@ -266,27 +266,27 @@ export class Mailcheck {
     return new Address(this, `${mailbox}+${tag}@${domain}`, tag, cursor);
   }
 
-  /** Give the address of a tag, with the inbox's present cursor. */
+  /** Return the address with a tag, and the current cursor. */
   async address(tag = "") {
     const found = await this.request("GET", "/inbox/address", { tag });
     return new Address(this, found.address, found.tag, found.cursor);
   }
 
-  /** Give the inbox's present cursor: take it before the mail is triggered. */
+  /** Return the current cursor. Take it before you trigger the mail. */
   async cursor() {
     return (await this.request("GET", "/inbox/address")).cursor;
   }
 
   /**
-   * Wait for the oldest mail that matches. Pass a cursor as `after`; without it, and
-   * without `since`, only mail that comes from now on counts.
+   * Wait for the oldest matching mail. Pass a cursor as `after`. Without it, and without `since`,
+   * only mail that arrives from now on matches.
    */
   async wait(options = {}) {
     check(options, WAIT_OPTIONS);
     return new Mail(this, await this.#wait("/inbox/wait", options));
   }
 
-  /** Wait for `count` mails that match, 1 to 100; gives whole ones, the oldest first. */
+  /** Wait for `count` matching mails, 1 to 100. Returns complete mails, the oldest first. */
   async waitMany(count, options = {}) {
     check(options, WAIT_OPTIONS);
     const body = await this.#wait("/inbox/wait/many", { ...options, count });
@@ -294,59 +294,59 @@ export class Mailcheck {
   }
 
   /**
-   * Wait and see that no mail comes that matches, and none is refused: counted from the
-   * cursor `after`, without it from now on. Throws UnexpectedMail.
+   * Check that no matching mail arrives or is rejected. The check begins at the cursor `after`, or
+   * now without it. Throws UnexpectedMail.
    */
   async expectNone({ seconds = 5, after, ...filters } = {}) {
     check(filters, FILTERS);
-    const patience = new Patience(PATIENCE);
+    const budget = new RetryBudget(PATIENCE);
     const end = Date.now() + inSeconds("seconds", seconds) * 1000;
     for (;;) {
-      const left = Math.max(1, Math.min(LONGEST_POLL, (end + patience.spent - Date.now()) / 1000));
+      const left = Math.max(1, Math.min(LONGEST_POLL, (end + budget.spent - Date.now()) / 1000));
       const parameters = { ...filters, after, seconds: left.toFixed(3) };
-      const asked = { method: "GET", path: "/inbox/wait/none", parameters, seconds: left };
+      const request = { method: "GET", path: "/inbox/wait/none", parameters, seconds: left };
       try {
-        after = (await this.#json(asked, patience)).cursor;
+        after = (await this.#json(request, budget)).cursor;
       } catch (error) {
         if (error.status !== 409) throw error;
         const message = error.body.message;
         throw new UnexpectedMail(error.body, message ? new Mail(this, message) : null);
       }
-      if (Date.now() >= end + patience.spent) return;
+      if (Date.now() >= end + budget.spent) return;
     }
   }
 
   /**
-   * Give each mail that matches as soon as it comes, as a list has it: behind the cursor
-   * `after`, without it from now on, for `timeout` seconds, without it for ever; being put
-   * off is not counted. One request; where the connection breaks it goes on, with none left
-   * out or given twice.
+   * Yield each matching mail when it arrives, as a list entry. The stream begins after the cursor
+   * `after`, or now without it. It ends after `timeout` seconds, which do not include retry delays,
+   * or never. It uses one request. After a lost connection it continues without missing or
+   * repeating a mail.
    */
   async *events(options = {}) {
     check(options, EVENT_OPTIONS);
-    const { timeout, timeoutMs, onRefused, ...asked } = options;
+    const { timeout, timeoutMs, onRefused, ...query } = options;
     const isEndless = timeout === undefined && timeoutMs === undefined;
     const end = isEndless ? Infinity : Date.now() + secondsOf({ timeout, timeoutMs }) * 1000;
-    const patience = new Patience(PATIENCE);
+    const budget = new RetryBudget(PATIENCE);
     for (;;) {
-      const left = end + patience.spent - Date.now();
+      const left = end + budget.spent - Date.now();
       if (left <= 0) return;
-      if (!isEndless) asked.seconds = Math.max(1, left / 1000).toFixed(3);
+      if (!isEndless) query.seconds = Math.max(1, left / 1000).toFixed(3);
       try {
-        for await (const { event, data, id } of this.#listen(asked, patience)) {
-          patience.renew();
-          if (id) asked.after = id;
+        for await (const { event, data, id } of this.#listen(query, budget)) {
+          budget.renew();
+          if (id) query.after = id;
           if (event === "message") yield new Mail(this, JSON.parse(data));
           else if (event === "refused") onRefused?.(JSON.parse(data));
           else if (event === "closed") throw new MailcheckError(JSON.parse(data).error);
         }
       } catch (error) {
-        if (error.status !== 0 || !(await patience.sleep(1000))) throw error;
+        if (error.status !== 0 || !(await budget.sleep(1000))) throw error;
       }
     }
   }
 
-  /** List mails, newest first: a page of `limit`, 1 to 100, and 50 by default. */
+  /** List mails, newest first. `limit` is 1 to 100 mails per page; the default is 50. */
   async messages(options = {}) {
     check(options, LIST_OPTIONS);
     const body = await this.request("GET", "/inbox/messages", options);
@@ -354,124 +354,124 @@ export class Mailcheck {
     return new Mails(mails, body);
   }
 
-  /** Get a whole mail. */
+  /** Return a complete mail. */
   async message(id) {
     return new Mail(this, await this.request("GET", pathOf(id)));
   }
 
-  /** Get whole mails for those of a list, one request for each. */
+  /** Return the complete mails of a list, with one request for each. */
   async whole(messages) {
     const mails = [];
     for (const { id } of messages) mails.push(await this.message(id));
     return mails;
   }
 
-  /** Delete a mail for good. */
+  /** Delete a mail permanently. */
   async delete(id) {
     await this.request("DELETE", pathOf(id));
   }
 
-  /** Get a mail byte for byte as it was sent. */
+  /** Return the exact bytes of a mail. */
   eml(id) {
     return this.#bytes(pathOf(id, "raw"), "message/rfc822");
   }
 
-  /** Get the HTML of a mail as a file. */
+  /** Return the HTML of a mail. */
   html(id) {
     return this.#bytes(pathOf(id, "html"), "*/*");
   }
 
-  /** Get an attachment's bytes, decoded. */
+  /** Return the decoded bytes of an attachment. */
   attachment(id, attachmentId) {
     return this.#bytes(pathOf(id, "attachments", attachmentId), "*/*");
   }
 
-  /** Score a mail as a deliverability test; gives the report, or throws PoorScore below `atLeast` of 10. */
+  /** Run a deliverability test, and return the report. Throws PoorScore if the score is below `atLeast` of 10. */
   async score(id, options = {}) {
     check(options, ["atLeast", "timeout", "timeoutMs"]);
     const { atLeast = 0 } = options;
     const { testId } = await this.request("POST", pathOf(id, "test"));
     const report = await this.#poll(`/test/${encodeURIComponent(testId)}/wait`, secondsOf(options, 60), {});
     if (report.score === undefined) {
-      const why = report.failure ?? `the test is ${report.status}`;
-      throw new MailcheckError(`the mail has no score: ${why}`, 200, report);
+      const reason = report.failure ?? `the test is ${report.status}`;
+      throw new MailcheckError(`the mail has no score: ${reason}`, 200, report);
     }
     if (report.score < atLeast) throw new PoorScore(report, atLeast);
     return report;
   }
 
-  /** Send a request, gives its JSON; repeats it while the service asks for patience (429, 503). */
+  /** Send a request, and return its JSON. On 429 and 503 it is retried for up to `patience` seconds. */
   request(method, path, parameters = {}, patience = PATIENCE) {
     const seconds = Number(parameters.timeout ?? 0);
-    return this.#json({ method, path, parameters, seconds }, new Patience(patience));
+    return this.#json({ method, path, parameters, seconds }, new RetryBudget(patience));
   }
 
-  // Nothing has come yet to a tag that is made later: any earlier cursor is before its mail.
+  // The cursor for a new tag may be old, because no mail to the tag has arrived before.
   #mailbox() {
     const name = JSON.stringify([this.#api, this.#key]);
-    const asked = Mailcheck.#mailboxes.get(name) ?? this.request("GET", "/inbox/address");
-    Mailcheck.#mailboxes.set(name, asked);
-    asked.catch(() => Mailcheck.#mailboxes.delete(name));
-    return asked;
+    const mailbox = Mailcheck.#mailboxes.get(name) ?? this.request("GET", "/inbox/address");
+    Mailcheck.#mailboxes.set(name, mailbox);
+    mailbox.catch(() => Mailcheck.#mailboxes.delete(name));
+    return mailbox;
   }
 
-  async #wait(path, { timeout, timeoutMs, ...asked }) {
+  async #wait(path, { timeout, timeoutMs, ...query }) {
     const seconds = secondsOf({ timeout, timeoutMs }, 30);
-    if (asked.after === undefined && asked.since === undefined) asked.after = await this.cursor();
+    if (query.after === undefined && query.since === undefined) query.after = await this.cursor();
     try {
-      return await this.#poll(path, seconds, asked);
+      return await this.#poll(path, seconds, query);
     } catch (error) {
       throw error.status === 408 ? new NoMail(error.body) : error;
     }
   }
 
-  /** Repeat a long poll until it has an answer, or the time-out is over: then it is 408. */
-  async #poll(path, timeout, asked) {
-    const patience = new Patience(PATIENCE);
+  /** Repeat a long poll until it succeeds. After `timeout` seconds, throw the 408. */
+  async #poll(path, timeout, query) {
+    const budget = new RetryBudget(PATIENCE);
     const deadline = Date.now() + timeout * 1000;
     for (;;) {
-      const left = Math.max(1, Math.min(LONGEST_POLL, (deadline + patience.spent - Date.now()) / 1000));
-      const parameters = { ...asked, timeout: left.toFixed(3) };
+      const left = Math.max(1, Math.min(LONGEST_POLL, (deadline + budget.spent - Date.now()) / 1000));
+      const parameters = { ...query, timeout: left.toFixed(3) };
       try {
-        return await this.#json({ method: "GET", path, parameters, seconds: left }, patience);
+        return await this.#json({ method: "GET", path, parameters, seconds: left }, budget);
       } catch (error) {
-        if (error.status !== 408 || Date.now() >= deadline + patience.spent) throw error;
+        if (error.status !== 408 || Date.now() >= deadline + budget.spent) throw error;
       }
     }
   }
 
-  async #json(asked, patience) {
-    const content = await (await this.#send(asked, patience)).text();
+  async #json(request, budget) {
+    const content = await (await this.#send(request, budget)).text();
     const body = await new Response(content).json().catch(() => null);
-    if (body === null || typeof body !== "object" || Array.isArray(body)) { // a page of a proxy, or another server
-      throw new MailcheckError(`${this.#api} does not answer as mailcheck does: ${JSON.stringify(content.slice(0, 60))}`);
+    if (body === null || typeof body !== "object" || Array.isArray(body)) { // from a proxy or another server
+      throw new MailcheckError(`${this.#api} does not respond like mailcheck: ${JSON.stringify(content.slice(0, 60))}`);
     }
     return body;
   }
 
   async #bytes(path, accept) {
-    const response = await this.#send({ method: "GET", path, accept }, new Patience(PATIENCE));
+    const response = await this.#send({ method: "GET", path, accept }, new RetryBudget(PATIENCE));
     return new Uint8Array(await response.arrayBuffer());
   }
 
-  /** Read one stream of events to its end: the fields of each. */
-  async *#listen(asked, patience) {
+  /** Read one event stream to its end. Yields the fields of each event. */
+  async *#listen(query, budget) {
     let aborting, silence;
-    const heard = () => {
+    const restartTimer = () => {
       clearTimeout(silence);
       silence = setTimeout(() => aborting.abort(), SILENCE * 1000);
     };
     const signal = () => {
-      aborting = new AbortController(); // for each attempt: to be put off is no silence
-      heard();
+      aborting = new AbortController(); // one for each attempt: retry delays are not silence
+      restartTimer();
       return aborting.signal;
     };
     try {
-      const stream = { method: "GET", path: "/inbox/events", parameters: asked, accept: "text/event-stream", signal };
-      const response = await this.#send(stream, patience);
+      const stream = { method: "GET", path: "/inbox/events", parameters: query, accept: "text/event-stream", signal };
+      const response = await this.#send(stream, budget);
       let rest = "";
       for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
-        heard();
+        restartTimer();
         const events = (rest + piece).split("\n\n");
         rest = events.pop();
         for (const event of events) {
@@ -480,7 +480,7 @@ export class Mailcheck {
       }
     } catch (error) {
       if (error instanceof MailcheckError) throw error;
-      throw new MailcheckError(`${this.#api} can't be reached: ${error.cause?.message ?? error.message}`);
+      throw new MailcheckError(`${this.#api} cannot be reached: ${error.cause?.message ?? error.message}`);
     } finally {
       clearTimeout(silence);
       aborting?.abort();
@@ -488,18 +488,18 @@ export class Mailcheck {
   }
 
   /**
-   * Send a request until it is not put off. `seconds` is what it waits by itself; where `signal` is
-   * given, it makes what ends an attempt instead.
+   * Send a request, with retries. `seconds` is the time that the service may wait. If `signal` is
+   * given, it creates the abort signal of each attempt.
    */
-  async #send({ method, path, parameters = {}, seconds = 0, accept = "application/json", signal }, patience) {
+  async #send({ method, path, parameters = {}, seconds = 0, accept = "application/json", signal }, budget) {
     const url = this.#api + path + queryOf(parameters);
     const headers = { Authorization: `Bearer ${this.#key}`, Accept: accept };
-    const longest = Math.ceil((seconds + ROUND_TRIP) * 1000); // a time-out refuses parts of milliseconds
+    const longest = Math.ceil((seconds + ROUND_TRIP) * 1000); // AbortSignal.timeout requires an integer
     for (;;) {
       const response = await this.#fetch(url, { method, headers, signal: signal?.() ?? AbortSignal.timeout(longest) });
       if (response.ok) return response;
       const body = await response.json().catch(() => ({}));
-      if (!(await patience.sleep(pauseOf(response)))) {
+      if (!(await budget.sleep(retryDelay(response)))) {
         throw new MailcheckError(body.error ?? `HTTP status ${response.status}`, response.status, body);
       }
     }
@@ -509,13 +509,13 @@ export class Mailcheck {
     try {
       return await fetch(url, options);
     } catch (error) {
-      throw new MailcheckError(`${this.#api} can't be reached: ${error.cause?.message ?? error.message}`);
+      throw new MailcheckError(`${this.#api} cannot be reached: ${error.cause?.message ?? error.message}`);
     }
   }
 }
 
-/** How long a call may still be put off, and how long it was; milliseconds. */
-class Patience {
+/** The milliseconds that a call may still spend on retry delays, and those it has spent. */
+class RetryBudget {
   spent = 0;
   #longest;
   #left;
@@ -525,12 +525,12 @@ class Patience {
     this.renew();
   }
 
-  /** Be as patient as at the beginning: the service has answered. */
+  /** Restore the full budget after a response of the service. */
   renew() {
     this.#left = this.#longest;
   }
 
-  /** Sleep as long as the service asks; tells whether that was possible. */
+  /** Sleep for a retry delay. Returns whether the budget allowed it. */
   async sleep(pause) {
     if (pause === null || pause > this.#left) return false;
     this.#left -= pause;
@@ -545,43 +545,43 @@ function pathOf(id, ...rest) {
 }
 
 function queryOf(parameters) {
-  const given = new URLSearchParams();
+  const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
     for (const one of Array.isArray(value) ? value : [value ?? undefined]) {
-      if (one !== undefined) given.append(name, one);
+      if (one !== undefined) query.append(name, one);
     }
   }
-  const query = given.toString();
-  return query && `?${query}`;
+  const text = query.toString();
+  return text && `?${text}`;
 }
 
-/** Refuse options that there are not, which would be overlooked otherwise. */
+/** Reject unknown options, which would be ignored otherwise. */
 function check(options, known) {
   for (const name of Object.keys(options)) {
-    if (!known.includes(name)) throw new TypeError(`there is no option ${JSON.stringify(name)}; there are: ${known.join(", ")}`);
+    if (!known.includes(name)) throw new TypeError(`unknown option ${JSON.stringify(name)}; the options are ${known.join(", ")}`);
   }
 }
 
-/** Read `timeout` in seconds, or `timeoutMs`. */
+/** Return the timeout in seconds, from `timeout` or `timeoutMs`. */
 function secondsOf({ timeout, timeoutMs }, usual) {
   if (timeoutMs === undefined) return inSeconds("timeout", timeout ?? usual);
-  if (timeout !== undefined) throw new TypeError("give timeout (seconds) or timeoutMs, not both");
+  if (timeout !== undefined) throw new TypeError("timeout (seconds) and timeoutMs cannot be combined");
   return inSeconds("timeoutMs", timeoutMs / 1000);
 }
 
 function inSeconds(name, seconds) {
-  if (!(seconds >= 0)) throw new TypeError(`${name} is a number, 0 or more`);
+  if (!(seconds >= 0)) throw new TypeError(`${name} must be a number, 0 or more`);
   if (name !== "timeoutMs" && seconds > LONGEST_WAIT) {
-    throw new RangeError(`${name} is seconds, up to ${LONGEST_WAIT}; you gave ${seconds}: milliseconds? They are timeoutMs`);
+    throw new RangeError(`${name} must be at most ${LONGEST_WAIT} seconds; got ${seconds}. Use timeoutMs for milliseconds`);
   }
   return seconds;
 }
 
-/** Give the milliseconds to wait before the request is worth repeating, or null. */
-function pauseOf(response) {
+/** Return the milliseconds before a retry, or null if the error is permanent. */
+function retryDelay(response) {
   if (response.status !== 429 && response.status !== 503) return null;
   const value = response.headers.get("Retry-After") ?? "1";
   const pauses = [Number(value) * 1000, Date.parse(value) - Date.now()];
-  // What a proxy has written there may be neither seconds nor a date.
+  // A proxy may send neither seconds nor a date.
   return Math.max(100, pauses.find((pause) => !Number.isNaN(pause)) ?? 1000);
 }

@@ -1,26 +1,25 @@
-"""Waits for the mail that a program under test sends. One file, no dependencies, Python 3.9+.
+"""Test client for mailcheck. It waits for mail in tests. One file, no dependencies, Python 3.9+.
 
     from mailcheck_client import Mailcheck
 
     inbox = Mailcheck()                       # MAILCHECK_URL and MAILCHECK_API_KEY
     address = inbox.new_address("signup")     # before the mail is triggered
     sign_up(email=address.email)
-    mail = address.wait()                     # the next mail to this very address
+    mail = address.wait()                     # the next mail to this address
     assert mail.code == "482913"
 
-With pytest, put ``pytest_plugins = ["mailcheck_client"]`` into conftest.py and
-take the fixture ``mail_address``: every test has an address of its own, so any
-number of them run at once. In a coroutine: ``await in_thread(address.wait, timeout=20)``.
+With pytest, put ``pytest_plugins = ["mailcheck_client"]`` into conftest.py and use the fixture
+``mail_address``. Every test has an address of its own, so tests can run in parallel. In a
+coroutine, write ``await in_thread(address.wait, timeout=20)``.
 
-Nothing here guesses or looks back in time: an address carries a cursor that was
-taken before it was made, and a wait returns the oldest mail that came after it. The
-mailbox and its cursor are asked for once in a process; the tags are made here. So a
-test costs one request for each mail.
+There are no race conditions. An address contains a cursor that is older than the address, and a
+wait returns the oldest mail after the cursor. A process requests the mailbox and its cursor once
+and generates the tags itself, so a test needs one request for each mail.
 
-What did not come, came unexpectedly, or will not arrive is an ``AssertionError``
-(`NoMail`, `UnexpectedMail`, `PoorScore`) that says what did happen. Where the service
-asks for patience (429, or 503, with ``Retry-After``), a call waits for up to two minutes
-in all, which no wait's own time-out counts; beyond that it raises what the service said.
+A missing or unexpected mail, or a low score, raises an ``AssertionError`` (`NoMail`,
+`UnexpectedMail`, `PoorScore`) that says what did happen. If the service responds with 429 or 503
+and ``Retry-After``, a call is retried for up to two minutes. This time is not part of the timeout
+of a wait. After that, the error of the service is raised.
 """
 
 from __future__ import annotations
@@ -56,30 +55,30 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 API_PATH = "/api/v1"
 
 LONGEST_POLL = 55
-"""Seconds a single request waits; longer waits are made of several."""
+"""Maximum number of seconds of one request. Longer waits use several requests."""
 
 ROUND_TRIP = 10
-"""Seconds a response may take beyond the wait itself."""
+"""Seconds for a response in addition to the wait itself."""
 
 SILENCE = 45
-"""Seconds in which a stream of events says something, or its connection is broken: it says
-something every 15."""
+"""Seconds without an event after which a stream is considered broken. The service sends one every
+15 seconds."""
 
 PATIENCE = 120
-"""Seconds that a call waits in all where it is put off: the next minute's requests come earlier."""
+"""Maximum number of seconds of all retry delays of a call. Rate limits reset every minute."""
 
 LARGEST_PAGE = 100
 LONGEST_LABEL = 24
 
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
-_ENDING = 10  # random characters of a tag: 50 bits
+_ENDING = 10  # random characters of a tag, with 50 bits of entropy
 
 
 class Filters(TypedDict, total=False):
-    """What a mail must be like; all that is given must fit, without case.
+    """Filters for mail. All must match; case is ignored.
 
-    ``tag`` and ``to`` are compared whole, of the others a part is enough. ``header`` is
-    ``"Name: part"``, or several of them. ``since`` is an ISO 8601 instant.
+    ``tag`` and ``to`` must be equal. The others need to match only a part. ``header`` is
+    ``"Name: part"`` or a sequence of them. ``since`` is an ISO 8601 date and time.
     """
 
     tag: str
@@ -94,7 +93,7 @@ class Filters(TypedDict, total=False):
 
 
 class MailcheckError(Exception):
-    """The service refused a request (its HTTP ``status``), or a mail lacks what is asked for."""
+    """The service returned an error (with HTTP ``status``), or a mail lacks what was requested."""
 
     def __init__(
         self, message: str, status: int = 0, body: Mapping[str, Any] | None = None
@@ -105,11 +104,11 @@ class MailcheckError(Exception):
 
 
 class Unreachable(MailcheckError):
-    """Nobody answers at the service's address, or somebody else does."""
+    """The service cannot be reached, or another server responds at its address."""
 
 
 class NoMail(MailcheckError, AssertionError):
-    """No mail that matches came in time; ``seen`` and ``rejected`` say what did."""
+    """No matching mail arrived before the timeout. ``seen`` and ``rejected`` show what arrived."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         self.seen = body.get("seen", [])
@@ -119,35 +118,35 @@ class NoMail(MailcheckError, AssertionError):
         for mail in self.seen:
             lines.append(
                 f"  arrived {mail['receivedAt']} for {mail['to']}, {mail['subject']!r}: "
-                + ("; ".join(mail["reasons"]) or "it matches, but came after the wait ended")
+                + ("; ".join(mail["reasons"]) or "it matches, but arrived after the wait ended")
             )
         for mail in self.rejected:
-            lines.append(f"  refused {mail['refusedAt']} for {mail['to']}: {mail['reason']}")
+            lines.append(f"  rejected {mail['refusedAt']} for {mail['to']}: {mail['reason']}")
         super().__init__("\n".join(lines), 408, body)
 
 
 class UnexpectedMail(MailcheckError, AssertionError):
-    """A mail came, or was refused, where none should; ``mail`` is what came, if it did."""
+    """A mail arrived or was rejected although none was expected. ``mail`` is `None` if rejected."""
 
     def __init__(self, body: Mapping[str, Any], mail: Mail | None) -> None:
         self.mail = mail
         self.cursor = body.get("cursor")
-        super().__init__(str(body.get("error", "a mail came that should not")), 409, body)
+        super().__init__(str(body.get("error", "an unexpected mail arrived")), 409, body)
 
 
 class PoorScore(MailcheckError, AssertionError):
-    """A mail's score is lower than asked for; ``report`` is the whole report."""
+    """The score of a mail is lower than required. ``report`` is the complete report."""
 
     def __init__(self, report: Mapping[str, Any], at_least: float) -> None:
         self.report = report
-        lines = [f"the mail scores {report['score']:g} of 10, not {at_least:g}"]
+        lines = [f"the mail scores {report['score']:g} of 10, but {at_least:g} is required"]
         for one in report.get("deductions", []):
             lines.append(f"  -{one['points']:g} {one['id']}: {one.get('fix') or one['meaning']}")
         super().__init__("\n".join(lines), 200, report)
 
 
 class Attachment:
-    """An attachment of a mail; ``content`` is got when it is asked for."""
+    """An attachment of a mail. ``content`` is downloaded on first use."""
 
     def __init__(self, client: Mailcheck, message_id: str, fields: Mapping[str, Any]) -> None:
         self.id: str = fields["id"]
@@ -160,7 +159,7 @@ class Attachment:
 
     @property
     def content(self) -> bytes:
-        """Its bytes, decoded."""
+        """The decoded bytes."""
         if self._content is None:
             self._content = self._client.attachment(self._message_id, self.id)
         return self._content
@@ -170,10 +169,10 @@ class Attachment:
 
 
 class Mail(dict[str, Any]):
-    """A message as the API gives it, with what tests ask for most at hand.
+    """A message of the API as a dictionary, with properties for what tests use most.
 
-    One that came in a list is made whole when its text, HTML, headers or attachments
-    are first asked for: that is a request.
+    A message of a list is completed with another request when its text, HTML, headers or
+    attachments are first used.
     """
 
     def __init__(self, client: Mailcheck, fields: Mapping[str, Any]) -> None:
@@ -186,7 +185,7 @@ class Mail(dict[str, Any]):
         return self.whole()[name]
 
     def whole(self) -> Mail:
-        """Make one of a list whole, and give it."""
+        """Complete a message of a list, and return it."""
         if "headers" not in self:
             self.update(self._client.message(self["id"]))
         return self
@@ -200,7 +199,7 @@ class Mail(dict[str, Any]):
     def code(self) -> str:
         """The one-time code.
 
-        :raises MailcheckError: the mail has none.
+        :raises MailcheckError: the mail contains no code.
         """
         if not self["codes"]:
             raise MailcheckError(f"no one-time code in the mail {self['subject']!r}")
@@ -208,16 +207,16 @@ class Mail(dict[str, Any]):
 
     @property
     def link(self) -> str:
-        """The link a person would click, or the only one there is.
+        """The link that a person would click, or the only link.
 
-        :raises MailcheckError: the mail has none, or several and none stands out.
+        :raises MailcheckError: there is no link, or no clear choice between several.
         """
         if self.get("bestLink"):
             return str(self["bestLink"])
         if len(self["links"]) == 1:
             return str(self["links"][0])
         raise MailcheckError(
-            f"{len(self['links'])} links in the mail {self['subject']!r}, none to click: "
+            f"no clear choice between {len(self['links'])} links in the mail {self['subject']!r}: "
             f"{self['links']}"
         )
 
@@ -233,33 +232,33 @@ class Mail(dict[str, Any]):
 
     @property
     def attachments(self) -> list[Attachment]:
-        """The attachments, in the order of the mail."""
+        """The attachments in the order of the mail."""
         return [Attachment(self._client, self["id"], one) for one in self["attachments"]]
 
     def eml(self) -> bytes:
-        """Get the mail byte for byte as it was sent."""
+        """Return the exact bytes of the mail."""
         return self._client.eml(self["id"])
 
     def delete(self) -> None:
-        """Delete it for good."""
+        """Delete the mail permanently."""
         self._client.delete(self["id"])
 
     def score(self, at_least: float = 0, timeout: float = 60) -> dict[str, Any]:
-        """Score it as a deliverability test; gives the report.
+        """Run a deliverability test of the mail, and return the report.
 
-        :raises PoorScore: it has fewer than ``at_least`` of 10 points.
-        :raises MailcheckError: it was not judged within ``timeout`` seconds.
+        :raises PoorScore: the score is below ``at_least`` of 10 points.
+        :raises MailcheckError: the test took longer than ``timeout`` seconds.
         """
         return self._client.score(self["id"], at_least, timeout)
 
 
 class Mails(list[Mail]):
-    """Mails of a list, newest first, and what it says of those that are not in it.
+    """A page of a list of mails, newest first.
 
-    ``total`` counts all that match, on all pages; ``next_page`` is a number, or nothing behind
-    the last one. ``not_searched`` counts mails that may match as well: they have just come, and
-    what is in them is not known yet. It is never more than 0 where nothing was looked for
-    inside mails (``q``, ``text``, ``header``, ``has_attachment``).
+    ``total`` counts all matching mails on all pages. ``next_page`` is a number, or `None` on the
+    last page. ``not_searched`` counts further mails that may match: they have just arrived, and
+    their content is not parsed yet. It is 0 without a filter on content (``q``, ``text``,
+    ``header``, ``has_attachment``).
     """
 
     def __init__(self, client: Mailcheck, body: Mapping[str, Any]) -> None:
@@ -286,20 +285,20 @@ class Address:
         return f"<Address {self.email}>"
 
     def wait(self, timeout: float = 30, **filters: Unpack[Filters]) -> Mail:
-        """Wait for the next mail to this address; the one after it next time.
+        """Wait for the next mail to this address. Another call returns the one after it.
 
         ``timeout`` is in seconds.
 
-        :raises NoMail: none came in time.
+        :raises NoMail: no mail arrived before the timeout.
         """
         mail = self._client.wait(after=self.cursor, timeout=timeout, **self._own(filters))
         self.cursor = mail["cursor"]
         return mail
 
     def wait_many(self, count: int, timeout: float = 30, **filters: Unpack[Filters]) -> list[Mail]:
-        """Wait for the next ``count`` mails to this address, 1 to 100; gives the oldest first.
+        """Wait for the next ``count`` mails to this address, 1 to 100. Return the oldest first.
 
-        :raises NoMail: fewer came in time.
+        :raises NoMail: fewer mails arrived before the timeout.
         """
         own = self._own(filters)
         mails = self._client.wait_many(count, after=self.cursor, timeout=timeout, **own)
@@ -307,9 +306,9 @@ class Address:
         return mails
 
     def expect_none(self, seconds: float = 5, **filters: Unpack[Filters]) -> None:
-        """Wait and see that no mail comes which was not waited for already.
+        """Check that no further mail to this address arrives within ``seconds``.
 
-        :raises UnexpectedMail: one has come, comes within so many seconds, or is refused.
+        :raises UnexpectedMail: a mail has arrived, arrives in this time, or is rejected.
         """
         self._client.expect_none(seconds, after=self.cursor, **self._own(filters))
 
@@ -319,7 +318,7 @@ class Address:
         on_refused: Callable[[Mapping[str, Any]], object] | None = None,
         **filters: Unpack[Filters],
     ) -> Iterator[Mail]:
-        """Give each mail to this address as it comes, also over several calls; see `Mailcheck`."""
+        """Yield each mail to this address when it arrives; see `Mailcheck.events`."""
         own = self._own(filters)
         events = self._client.events(
             after=self.cursor, timeout=timeout, on_refused=on_refused, **own
@@ -329,7 +328,7 @@ class Address:
             yield mail
 
     def messages(self, **filters: Unpack[Filters]) -> Mails:
-        """List all mails to this address since it was made, newest first."""
+        """List all mails to this address since it was created, newest first."""
         own = self._own(filters)
         found = page = self._client.messages(after=self._made_at, limit=LARGEST_PAGE, **own)
         while page.next_page is not None:
@@ -341,37 +340,37 @@ class Address:
         return found
 
     def delete(self) -> None:
-        """Delete all mails to this address for good."""
+        """Delete all mails to this address permanently."""
         self._client.request("DELETE", "/inbox/messages", {"tag": self.tag})
 
     def _own(self, filters: Filters) -> Filters:
-        """Narrow filters to this address."""
+        """Restrict filters to this address."""
         if "tag" in filters:
-            raise TypeError("an address has its own tag: ask Mailcheck for another one's mail")
+            raise TypeError("an address has its own tag: use Mailcheck to filter by another tag")
         return {**filters, "tag": self.tag}
 
 
 class _Mailbox(NamedTuple):
-    """A mailbox, and its cursor when this process first asked."""
+    """A mailbox, and its cursor at the first request of this process."""
 
     name: str
     domain: str
     cursor: str
 
 
-class _Patience:
-    """How long a call may still be put off, in seconds, and how long it was."""
+class _RetryBudget:
+    """The seconds that a call may still spend on retry delays, and those it has spent."""
 
     def __init__(self, seconds: float) -> None:
         self.spent = 0.0
         self._longest = self._left = seconds
 
     def renew(self) -> None:
-        """Be as patient as at the beginning: the service has answered."""
+        """Restore the full budget after a response of the service."""
         self._left = self._longest
 
     def sleep(self, pause: float | None) -> bool:
-        """Sleep as long as the service asks; tells whether that was possible."""
+        """Sleep for a retry delay. Return whether the budget allowed it."""
         if pause is None or pause > self._left:
             return False
         self._left -= pause
@@ -380,8 +379,8 @@ class _Patience:
         return True
 
 
-class _Asked(NamedTuple):
-    """A request: its path below ``/api/v1``, and the seconds for which it waits by itself."""
+class _Request(NamedTuple):
+    """A request: its path below ``/api/v1``, and the seconds that the service may wait."""
 
     method: str
     path: str
@@ -392,15 +391,15 @@ class _Asked(NamedTuple):
 
 
 class Mailcheck:
-    """A developer inbox, reached with an API key. Threads may share it."""
+    """A developer inbox, accessed with an API key. Threads may share an instance."""
 
-    _mailboxes: dict[tuple[str, str], _Mailbox] = {}  # noqa: RUF012  # of the process
+    _mailboxes: dict[tuple[str, str], _Mailbox] = {}  # noqa: RUF012  # shared by the process
     _lock = Lock()
 
     def __init__(self, url: str | None = None, key: str | None = None) -> None:
-        """``url`` is the service's address, with or without ``/api/v1``.
+        """``url`` is the URL of the service, with or without ``/api/v1``.
 
-        :raises MailcheckError: there is no key, or it is none that could be sent.
+        :raises MailcheckError: the key is missing or contains invalid characters.
         """
         url = (url or os.environ.get("MAILCHECK_URL") or DEFAULT_URL).strip().rstrip("/")
         self._api = url.removesuffix(API_PATH) + API_PATH
@@ -409,16 +408,16 @@ class Mailcheck:
             raise MailcheckError("no API key: pass key=... or set MAILCHECK_API_KEY")
         if not re.fullmatch("[!-~]+", self._key):
             raise MailcheckError(
-                "the API key holds a space, a line break or a letter that none has"
+                "the API key contains a space, a line break or a non-ASCII character"
             )
-        # The key is for this one host: no proxy of the environment sees it.
+        # Proxies in the environment are ignored, so that they do not see the key.
         self._opener = build_opener(ProxyHandler({}))
 
     def __repr__(self) -> str:
         return f"<Mailcheck at {self._api}>"
 
     def new_address(self, label: str = "") -> Address:
-        """Make an address nobody has used, for one test; ``label`` begins its tag."""
+        """Create a new, unique address for one test. Its tag begins with ``label``."""
         mailbox = self._mailbox()
         begin = re.sub("[^a-z0-9]+", "-", label.lower())[:LONGEST_LABEL].strip("-")
         ending = "".join(secrets.choice(_BASE32) for _ in range(_ENDING))
@@ -426,23 +425,23 @@ class Mailcheck:
         return Address(self, f"{mailbox.name}+{tag}@{mailbox.domain}", tag, mailbox.cursor)
 
     def address(self, tag: str = "") -> Address:
-        """Give the address of a tag, with the inbox's present cursor."""
+        """Return the address with a tag, and the current cursor."""
         body = self.request("GET", "/inbox/address", {"tag": tag})
         return Address(self, body["address"], tag, body["cursor"])
 
     def cursor(self) -> str:
-        """Give the inbox's present cursor: take it before the mail is triggered."""
+        """Return the current cursor. Take it before you trigger the mail."""
         return str(self.request("GET", "/inbox/address")["cursor"])
 
     def wait(
         self, *, after: str | None = None, timeout: float = 30, **filters: Unpack[Filters]
     ) -> Mail:
-        """Wait for the oldest mail that matches.
+        """Wait for the oldest matching mail.
 
-        Pass a cursor as ``after``; without it, and without ``since``, only mail that comes
-        from now on counts. ``timeout`` is in seconds.
+        Pass a cursor as ``after``. Without it, and without ``since``, only mail that arrives from
+        now on matches. ``timeout`` is in seconds.
 
-        :raises NoMail: none came in time.
+        :raises NoMail: no mail arrived before the timeout.
         """
         return Mail(self, self._wait("/inbox/wait", after, timeout, _query(filters)))
 
@@ -454,39 +453,39 @@ class Mailcheck:
         timeout: float = 30,
         **filters: Unpack[Filters],
     ) -> list[Mail]:
-        """Wait for ``count`` mails that match, 1 to 100; gives the oldest ones, in order.
+        """Wait for ``count`` matching mails, 1 to 100. Return them, the oldest first.
 
-        :raises NoMail: fewer came in time.
+        :raises NoMail: fewer mails arrived before the timeout.
         """
-        asked = _query(filters, count=count)
-        body = self._wait("/inbox/wait/many", after, timeout, asked)
+        query = _query(filters, count=count)
+        body = self._wait("/inbox/wait/many", after, timeout, query)
         return [Mail(self, message) for message in body["messages"]]
 
     def expect_none(
         self, seconds: float = 5, *, after: str | None = None, **filters: Unpack[Filters]
     ) -> None:
-        """Wait and see that no mail comes that matches, and none is refused.
+        """Check that no matching mail arrives or is rejected within ``seconds``.
 
-        Counted from the cursor ``after``, without it from now on.
+        The check begins at the cursor ``after``, or now without it.
 
-        :raises UnexpectedMail: one has come since, or comes within so many seconds.
+        :raises UnexpectedMail: a mail has arrived since, or arrives in this time.
         """
-        asked, patience = _query(filters, after=after), _Patience(PATIENCE)
+        query, budget = _query(filters, after=after), _RetryBudget(PATIENCE)
         end = time.monotonic() + seconds
         while True:
-            left = max(1.0, min(LONGEST_POLL, end + patience.spent - time.monotonic()))
-            asked["seconds"] = f"{left:.3f}"
+            left = max(1.0, min(LONGEST_POLL, end + budget.spent - time.monotonic()))
+            query["seconds"] = f"{left:.3f}"
             try:
-                found = self._json(_Asked("GET", "/inbox/wait/none", asked, left), patience)
+                found = self._json(_Request("GET", "/inbox/wait/none", query, left), budget)
             except MailcheckError as error:
                 if error.status != 409:
                     raise
                 message = error.body.get("message")
                 mail = None if message is None else Mail(self, message)
                 raise UnexpectedMail(error.body, mail) from None
-            if time.monotonic() >= end + patience.spent:
+            if time.monotonic() >= end + budget.spent:
                 return
-            asked["after"] = found["cursor"]
+            query["after"] = found["cursor"]
 
     def events(
         self,
@@ -496,29 +495,28 @@ class Mailcheck:
         on_refused: Callable[[Mapping[str, Any]], object] | None = None,
         **filters: Unpack[Filters],
     ) -> Iterator[Mail]:
-        """Give each mail that matches as soon as it comes, the oldest first; one request.
+        """Yield each matching mail when it arrives, the oldest first. Uses one request.
 
-        It begins behind the cursor ``after``, without it now, and ends after ``timeout``
-        seconds, without it never; being put off is not counted. Where the connection breaks it
-        goes on from the last mail, with none left out or given twice. ``on_refused`` hears of
-        mail that was refused.
+        The stream begins after the cursor ``after``, or now without it. It ends after ``timeout``
+        seconds, which do not include retry delays, or never. After a lost connection it continues
+        without missing or repeating a mail. ``on_refused`` is called for each rejected mail.
 
-        :raises Unreachable: the service did not come back for two minutes.
-        :raises MailcheckError: the key was revoked, or ``after`` is another inbox's.
+        :raises Unreachable: the service was unavailable for two minutes.
+        :raises MailcheckError: the key was revoked, or ``after`` belongs to another inbox.
         """
-        asked = _query(filters, after=after)
+        query = _query(filters, after=after)
         end = None if timeout is None else time.monotonic() + timeout
-        patience = _Patience(PATIENCE)
+        budget = _RetryBudget(PATIENCE)
         while True:
             if end is not None:
-                left = end + patience.spent - time.monotonic()
+                left = end + budget.spent - time.monotonic()
                 if left <= 0:
                     return
-                asked["seconds"] = f"{max(1.0, left):.3f}"
+                query["seconds"] = f"{max(1.0, left):.3f}"
             try:
-                for kind, data, cursor in self._listen(asked, patience):
-                    patience.renew()
-                    asked["after"] = cursor or asked.get("after")
+                for kind, data, cursor in self._listen(query, budget):
+                    budget.renew()
+                    query["after"] = cursor or query.get("after")
                     if kind == "message":
                         yield Mail(self, json.loads(data))
                     elif kind == "refused" and on_refused is not None:
@@ -526,7 +524,7 @@ class Mailcheck:
                     elif kind == "closed":
                         raise Unreachable(str(json.loads(data)["error"]))
             except Unreachable:
-                if not patience.sleep(1):
+                if not budget.sleep(1):
                     raise
 
     def messages(
@@ -538,39 +536,39 @@ class Mailcheck:
         page: int | None = None,
         **filters: Unpack[Filters],
     ) -> Mails:
-        """List mails, newest first: a page of ``limit``, 1 to 100, and 50 by default.
+        """List mails, newest first. ``limit`` is 1 to 100 mails per page; the default is 50.
 
-        ``q`` is a search, as in ``from:shop newer:2h``. ``not_searched`` of what it gives says
-        how many mails may match as well and were not looked into yet.
+        ``q`` is a search like ``from:shop newer:2h``. ``not_searched`` of the result is the
+        number of further mails that may match, but whose content is not parsed yet.
         """
-        asked = _query(filters, q=q, after=after, limit=limit, page=page)
-        return Mails(self, self.request("GET", "/inbox/messages", asked))
+        query = _query(filters, q=q, after=after, limit=limit, page=page)
+        return Mails(self, self.request("GET", "/inbox/messages", query))
 
     def message(self, message_id: str) -> Mail:
-        """Get a whole mail."""
+        """Return a complete mail."""
         return Mail(self, self.request("GET", _path(message_id)))
 
     def delete(self, message_id: str) -> None:
-        """Delete a mail for good."""
+        """Delete a mail permanently."""
         self.request("DELETE", _path(message_id))
 
     def eml(self, message_id: str) -> bytes:
-        """Get a mail byte for byte as it was sent."""
+        """Return the exact bytes of a mail."""
         return self._bytes(_path(message_id, "raw"), "message/rfc822")
 
     def html(self, message_id: str) -> bytes:
-        """Get the HTML of a mail as a file."""
+        """Return the HTML of a mail."""
         return self._bytes(_path(message_id, "html"), "*/*")
 
     def attachment(self, message_id: str, attachment_id: str) -> bytes:
-        """Get an attachment's bytes, decoded."""
+        """Return the decoded bytes of an attachment."""
         return self._bytes(_path(message_id, "attachments", attachment_id), "*/*")
 
     def score(self, message_id: str, at_least: float = 0, timeout: float = 60) -> dict[str, Any]:
-        """Score a mail as a deliverability test; gives the report.
+        """Run a deliverability test of a mail, and return the report.
 
-        :raises PoorScore: it has fewer than ``at_least`` of 10 points.
-        :raises MailcheckError: it was not judged within ``timeout`` seconds.
+        :raises PoorScore: the score is below ``at_least`` of 10 points.
+        :raises MailcheckError: the test took longer than ``timeout`` seconds.
         """
         test_id = self.request("POST", _path(message_id, "test"))["testId"]
         try:
@@ -578,11 +576,11 @@ class Mailcheck:
         except MailcheckError as error:
             if error.status != 408:
                 raise
-            said = error.body.get("error", "it was not judged in time")
-            raise MailcheckError(str(said), 408, error.body) from None
+            reason = error.body.get("error", "the deliverability test timed out")
+            raise MailcheckError(str(reason), 408, error.body) from None
         if "score" not in report:
-            said = report.get("failure") or f"the test is {report['status']}"
-            raise MailcheckError(f"the mail has no score: {said}", 200, report)
+            reason = report.get("failure") or f"the test is {report['status']}"
+            raise MailcheckError(f"the mail has no score: {reason}", 200, report)
         if report["score"] < at_least:
             raise PoorScore(report, at_least)
         return report
@@ -595,21 +593,22 @@ class Mailcheck:
         patience: float = PATIENCE,
         body: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Send a request, with ``body`` as JSON; give its JSON. ``path`` is below ``/api/v1``.
+        """Send a request with ``body`` as JSON, and return the JSON of the response.
 
-        Repeats it when the service asks for patience (429, 503), for so many seconds.
+        ``path`` is below ``/api/v1``. If the service responds with 429 or 503, the request is
+        retried for up to ``patience`` seconds.
 
-        :raises MailcheckError: any other answer than 200.
+        :raises MailcheckError: the status of the response is not 200.
         """
-        given = parameters or {}
+        query = parameters or {}
         data = None if body is None else json.dumps(body).encode()
-        asked = _Asked(method, path, given, float(given.get("timeout", 0)), body=data)
-        return self._json(asked, _Patience(patience))
+        request = _Request(method, path, query, float(query.get("timeout", 0)), body=data)
+        return self._json(request, _RetryBudget(patience))
 
     def _mailbox(self) -> _Mailbox:
-        """Ask for the mailbox and its cursor, once in a process.
+        """Request the mailbox and its cursor, once in a process.
 
-        Nothing has come yet to a tag that is made later: any earlier cursor is before its mail.
+        The cursor for a new tag may be old, because no mail to the tag has arrived before.
         """
         with self._lock:
             found = self._mailboxes.get((self._api, self._key))
@@ -620,55 +619,55 @@ class Mailcheck:
         return found
 
     def _wait(
-        self, path: str, after: str | None, timeout: float, asked: dict[str, Any]
+        self, path: str, after: str | None, timeout: float, query: dict[str, Any]
     ) -> dict[str, Any]:
-        if after is None and "since" not in asked:
+        if after is None and "since" not in query:
             after = self.cursor()
         try:
-            return self._poll(path, timeout, {**asked, "after": after})
+            return self._poll(path, timeout, {**query, "after": after})
         except MailcheckError as error:
             if error.status != 408:
                 raise
             raise NoMail(error.body) from None
 
-    def _poll(self, path: str, timeout: float, asked: dict[str, Any]) -> dict[str, Any]:
-        """Repeat a long poll until it has an answer, or the time-out is over: then it is 408."""
-        patience = _Patience(PATIENCE)
+    def _poll(self, path: str, timeout: float, query: dict[str, Any]) -> dict[str, Any]:
+        """Repeat a long poll until it succeeds. After ``timeout`` seconds, raise the 408."""
+        budget = _RetryBudget(PATIENCE)
         deadline = time.monotonic() + timeout
         while True:
-            left = max(1.0, min(LONGEST_POLL, deadline + patience.spent - time.monotonic()))
-            asked["timeout"] = f"{left:.3f}"
+            left = max(1.0, min(LONGEST_POLL, deadline + budget.spent - time.monotonic()))
+            query["timeout"] = f"{left:.3f}"
             try:
-                return self._json(_Asked("GET", path, asked, left), patience)
+                return self._json(_Request("GET", path, query, left), budget)
             except MailcheckError as error:
-                if error.status != 408 or time.monotonic() >= deadline + patience.spent:
+                if error.status != 408 or time.monotonic() >= deadline + budget.spent:
                     raise
 
-    def _json(self, asked: _Asked, patience: _Patience) -> dict[str, Any]:
-        content = self._send(asked, patience)
+    def _json(self, request: _Request, budget: _RetryBudget) -> dict[str, Any]:
+        content = self._send(request, budget)
         try:
             body = json.loads(content)
         except ValueError:
             body = None
-        if not isinstance(body, dict):  # a page of a proxy, or another server
-            raise Unreachable(f"{self._api} does not answer as mailcheck does: {content[:60]!r}")
+        if not isinstance(body, dict):  # the response of a proxy or another server
+            raise Unreachable(f"{self._api} does not respond like mailcheck: {content[:60]!r}")
         return body
 
     def _bytes(self, path: str, accept: str) -> bytes:
-        return self._send(_Asked("GET", path, {}, accept=accept), _Patience(PATIENCE))
+        return self._send(_Request("GET", path, {}, accept=accept), _RetryBudget(PATIENCE))
 
-    def _send(self, asked: _Asked, patience: _Patience) -> bytes:
-        """Send a request until it is not put off."""
-        with self._told_of(OSError, HTTPException), self._open(asked, patience) as response:
+    def _send(self, request: _Request, budget: _RetryBudget) -> bytes:
+        """Send a request, with retries, and return the body of the response."""
+        with self._raising_unreachable(), self._open(request, budget) as response:
             content: bytes = response.read()
             return content
 
     def _listen(
-        self, asked: Mapping[str, Any], patience: _Patience
+        self, query: Mapping[str, Any], budget: _RetryBudget
     ) -> Iterator[tuple[str, str, str]]:
-        """Read one stream of events to its end: kind, data and cursor of each."""
-        stream = _Asked("GET", "/inbox/events", asked, SILENCE, "text/event-stream")
-        with self._told_of(OSError, HTTPException), self._open(stream, patience) as response:
+        """Read one event stream to its end. Yield the kind, data and cursor of each event."""
+        stream = _Request("GET", "/inbox/events", query, SILENCE, "text/event-stream")
+        with self._raising_unreachable(), self._open(stream, budget) as response:
             fields: dict[str, str] = {}
             for line in response:
                 name, _, value = line.decode("utf-8").rstrip("\n").partition(": ")
@@ -679,24 +678,24 @@ class Mailcheck:
                 fields = {}
 
     @contextmanager
-    def _told_of(self, *problems: type[Exception]) -> Iterator[None]:
+    def _raising_unreachable(self) -> Iterator[None]:
         try:
             yield
-        except problems as error:
+        except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", error)
-            raise Unreachable(f"{self._api} can't be reached: {reason}") from error
+            raise Unreachable(f"{self._api} cannot be reached: {reason}") from error
 
-    def _open(self, asked: _Asked, patience: _Patience) -> Any:
-        given = {name: value for name, value in asked.parameters.items() if value is not None}
-        url = self._api + asked.path + (f"?{urlencode(given, doseq=True)}" if given else "")
-        headers = {"Authorization": f"Bearer {self._key}", "Accept": asked.accept}
+    def _open(self, request: _Request, budget: _RetryBudget) -> Any:
+        query = {name: value for name, value in request.parameters.items() if value is not None}
+        url = self._api + request.path + (f"?{urlencode(query, doseq=True)}" if query else "")
+        headers = {"Authorization": f"Bearer {self._key}", "Accept": request.accept}
         while True:
             try:
-                request = Request(url, asked.body, headers, method=asked.method)  # noqa: S310
-                return self._opener.open(request, timeout=asked.seconds + ROUND_TRIP)
+                http_request = Request(url, request.body, headers, method=request.method)  # noqa: S310
+                return self._opener.open(http_request, timeout=request.seconds + ROUND_TRIP)
             except HTTPError as error:
                 body = _json_of(error)
-                if not patience.sleep(_pause_of(error)):
+                if not budget.sleep(_retry_delay(error)):
                     message = body.get("error") or f"HTTP status {error.code}"
                     raise MailcheckError(message, error.code, body) from None
 
@@ -704,15 +703,15 @@ class Mailcheck:
 async def in_thread(
     call: Callable[Given, Result], *arguments: Given.args, **named: Given.kwargs
 ) -> Result:
-    """Make a call of this library in a coroutine.
+    """Run a call of this library in a thread of its own, and await its result.
 
-    ``mail = await in_thread(address.wait, timeout=20)``. Each call has a thread of its own, so
-    that any number of them wait at the same time. One that is cancelled is not waited for.
+    ``mail = await in_thread(address.wait, timeout=20)``. Any number of calls can wait at the same
+    time. A cancelled call continues in its thread, and its result is discarded.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Result] = loop.create_future()
 
-    def settle(result: Result | None, problem: BaseException | None) -> None:
+    def set_outcome(result: Result | None, problem: BaseException | None) -> None:
         if future.done():
             return
         if problem is None:
@@ -727,7 +726,7 @@ async def in_thread(
         except BaseException as caught:
             problem = caught
         with suppress(RuntimeError):  # the loop may have been closed meanwhile
-            loop.call_soon_threadsafe(settle, result, problem)
+            loop.call_soon_threadsafe(set_outcome, result, problem)
 
     Thread(target=run, daemon=True).start()
     return await future
@@ -739,16 +738,16 @@ def _path(message_id: str, *rest: str) -> str:
 
 
 def _query(filters: Filters, **more: Any) -> dict[str, Any]:
-    """Spell filters as the API does.
+    """Return filters as query parameters of the API.
 
-    :raises TypeError: there is no filter of this name.
+    :raises TypeError: a filter does not exist.
     """
     query = {name: value for name, value in more.items() if value is not None}
     known = Filters.__annotations__
     for name, value in filters.items():
         if name not in known:
             near = get_close_matches(name, known, 1) or sorted(known)
-            raise TypeError(f"there is no filter {name!r}; did you mean {' or '.join(near)}?")
+            raise TypeError(f"unknown filter {name!r}; did you mean {' or '.join(near)}?")
         if value is not None:
             first, *others = name.rstrip("_").split("_")
             spelled = first + "".join(other.capitalize() for other in others)
@@ -764,8 +763,8 @@ def _json_of(error: HTTPError) -> dict[str, Any]:
         return {}
 
 
-def _pause_of(error: HTTPError) -> float | None:
-    """Give the seconds to wait before the request is worth repeating, or nothing."""
+def _retry_delay(error: HTTPError) -> float | None:
+    """Return the seconds before a retry, or `None` if the error is permanent."""
     if error.code not in (429, 503):
         return None
     value = error.headers.get("Retry-After", "1")
@@ -773,18 +772,18 @@ def _pause_of(error: HTTPError) -> float | None:
         return max(0.1, float(value))
     with suppress(ValueError):
         return max(0.1, parsedate_to_datetime(value).timestamp() - time.time())
-    return 1.0  # what a proxy has written there is neither seconds nor a date
+    return 1.0  # a proxy may send neither seconds nor a date
 
 
-if "pytest" in sys.modules:  # that is where fixtures are of use; a program does not wait for it
+if "pytest" in sys.modules:  # only tests need the fixtures; programs should not import pytest
     import pytest
 
     @pytest.fixture(scope="session")
     def mailcheck_inbox() -> Mailcheck:
-        """The inbox that MAILCHECK_URL and MAILCHECK_API_KEY lead to."""
+        """The inbox of MAILCHECK_URL and MAILCHECK_API_KEY."""
         return Mailcheck()
 
     @pytest.fixture
     def mail_address(mailcheck_inbox: Mailcheck, request: pytest.FixtureRequest) -> Address:
-        """An address of this test's own."""
+        """An address for this test only."""
         return mailcheck_inbox.new_address(request.node.name)

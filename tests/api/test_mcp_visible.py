@@ -110,7 +110,7 @@ def test_invisible_characters_are_warned_of() -> None:
     view = view_content(content(text="He\u200bllo\U000e0041"))
     assert view.text == "Hello"
     assert view.hides_text is True
-    assert view.warnings == ("2 invisible characters were taken out",)
+    assert view.warnings == ("2 invisible characters were removed",)
 
 
 def test_long_text_is_cut_and_says_so() -> None:

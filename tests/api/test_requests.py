@@ -65,7 +65,14 @@ ANY_JSON = st.recursive(
     max_leaves=4,
 )
 TYPE_KEYWORDS = ("type", "required", "additionalProperties")
-TYPE_PROBLEMS = ("unknown argument", "is missing", "a string, not", "number, not", "array, not")
+TYPE_PROBLEMS = (
+    "unknown argument",
+    "is missing",
+    "a string, not",
+    "integer, not",
+    "number, not",
+    "array, not",
+)
 
 NOW = Instant(1_795_262_400_000)
 
@@ -121,7 +128,7 @@ def test_limits_of_the_schema_are_those_of_the_reader(request_: type[Request], n
         read = read_arguments(request_, {**others, name: bound})
         assert getattr(read, field.attribute) == bound
     for beyond in (low - 1, high + 1):
-        with pytest.raises(InvalidParameter, match=rf"^{name} is .*\b{low:g} to "):
+        with pytest.raises(InvalidParameter, match=rf"^{name} must be .*\b{low:g} to "):
             read_arguments(request_, {**others, name: beyond})
     default = field.default
     assert default in (None, UNSET, NODEFAULT) or low <= default <= high
@@ -130,7 +137,7 @@ def test_limits_of_the_schema_are_those_of_the_reader(request_: type[Request], n
 @pytest.mark.parametrize("text", ["a\0", "\ud800", "x\udfffy"])
 def test_text_that_no_store_can_hold_is_refused(text: str) -> None:
     """NUL and halves of surrogate pairs, which JSON can write, are no text."""
-    with pytest.raises(InvalidParameter, match="characters that no text has"):
+    with pytest.raises(InvalidParameter, match="a NUL or a lone surrogate"):
         read_arguments(inbox.MessageArguments, {"id": text})
 
 
@@ -188,7 +195,7 @@ def test_a_deletion_takes_no_filter_that_it_would_ignore() -> None:
     ignored = request_fields(ContentFilters).keys() - request_fields(MessageFilters).keys()
     assert {"header", "text", "hasAttachment"} <= ignored
     for name in (*ignored, "q", "limit"):
-        with pytest.raises(InvalidParameter, match=f"^'{name}' is no parameter here"):
+        with pytest.raises(InvalidParameter, match=f"^'{name}' is not a parameter of this route"):
             read_texts(DeleteMessages, {name: FILTERS.get(name, ["1"])})
     known = {name: FILTERS[name] for name in request_fields(DeleteMessages)}
     wanted = read_texts(DeleteMessages, known).wanted
@@ -222,7 +229,7 @@ def test_an_agent_s_wait_depends_on_what_is_waited_for() -> None:
     assert read_arguments(inbox.WaitForMessageArguments, {"none": True, "timeout": 7}).seconds == 7
     assert read_arguments(inbox.WaitForMessageArguments, {}).count is None
     assert read_arguments(inbox.WaitForMessageArguments, {"count": 1.0}).count == 1
-    with pytest.raises(InvalidParameter, match="none and count exclude each other"):
+    with pytest.raises(InvalidParameter, match="none and count cannot be combined"):
         _ = read_arguments(inbox.WaitForMessageArguments, {"none": True, "count": 1}).seconds
 
 
@@ -236,7 +243,9 @@ def test_agents_get_shorter_pages() -> None:
 def test_a_stream_goes_on_without_seconds() -> None:
     """No duration is no end, and 0 is none either: it is outside of the range."""
     assert read_query(FollowInbox, b"").seconds is None
-    with pytest.raises(InvalidParameter, match="seconds is seconds, 1 to 86400; you sent 0"):
+    with pytest.raises(
+        InvalidParameter, match="seconds must be a number of seconds from 1 to 86400; got 0"
+    ):
         read_query(FollowInbox, b"seconds=0")
 
 
@@ -259,9 +268,11 @@ def test_the_served_client_knows_the_filters() -> None:
 
 def test_the_nearest_name_is_told() -> None:
     """A misprint names what was meant, in queries and in arguments."""
-    with pytest.raises(InvalidParameter, match=r"did you mean tag[?] there are tag, tagPrefix"):
+    with pytest.raises(
+        InvalidParameter, match=r"Did you mean tag[?] Its parameters are tag, tagPrefix"
+    ):
         read_query(ListMessages, b"tga=a")
-    with pytest.raises(InvalidParameter, match=r"'sbject'; did you mean subject[?] there are: tag"):
+    with pytest.raises(InvalidParameter, match=r"'sbject'\. Did you mean subject[?] The arguments"):
         read_arguments(inbox.WaitForMessageArguments, {"sbject": "a"})
 
 
@@ -271,7 +282,7 @@ def test_a_field_without_a_kind_can_not_be_read() -> None:
     class Vague(Request, frozen=True, kw_only=True):
         when: str = ""
 
-    with pytest.raises(TypeError, match=r"Vague\.when has no kind"):
+    with pytest.raises(TypeError, match=r"Vague\.when has no field type"):
         request_fields(Vague)
 
 
@@ -294,21 +305,21 @@ def test_a_webhook_takes_one_header_field_or_several() -> None:
     """``header`` may be one text, as it may be given once in a query."""
     assert webhook(header="A:b").headers == (("A", "b"),)
     assert webhook(header=["A:b", "C: d"]).headers == (("A", "b"), ("C", "d"))
-    with pytest.raises(InvalidParameter, match="header is an array, not a string"):
+    with pytest.raises(InvalidParameter, match="header must be an array, not a string"):
         read_arguments(inbox.WaitForMessageArguments, {"header": "A:b"})
 
 
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"since": "2026-11-21T10:00:00Z"}, "and nothing else: send {"),
+        ({"since": "2026-11-21T10:00:00Z"}, "which may contain only"),
         ({"tag": None}, "tag is missing: send {"),
         ({"url": None}, "url is missing: send {"),
-        ({"url": 1}, "url is a string, not the number 1"),
-        ({"hasAttachment": "yes"}, "hasAttachment is true or false, not a string"),
-        ({"header": ["a:b"] * 11}, "header has 11 entries; at most 10 are allowed"),
-        ({"subject": "\ud800"}, "subject holds characters that no text has"),
-        ({"after": "12"}, "after is a cursor that this service gave you"),
+        ({"url": 1}, "url must be a string, not the number 1"),
+        ({"hasAttachment": "yes"}, "hasAttachment must be true or false, not a string"),
+        ({"header": ["a:b"] * 11}, "header has 11 entries; send at most 10"),
+        ({"subject": "\ud800"}, "subject contains a NUL or a lone surrogate"),
+        ({"after": "12"}, "after must be a cursor from an earlier response"),
     ],
 )
 def test_a_bad_body_is_explained(fields: dict[str, Any], problem: str) -> None:
@@ -338,9 +349,9 @@ def test_what_is_not_named_of_a_watch_stays_as_it_is() -> None:
 
 def test_one_of_many_watches_is_named_by_its_number() -> None:
     """What is wrong with an object of a list says which one it is."""
-    with pytest.raises(InvalidParameter, match=r"^number 2: target is missing"):
+    with pytest.raises(InvalidParameter, match=r"^entry 2: target is missing"):
         read_body(NewWatches, b'{"watches": [{"target": "a.example"}, {}]}')
-    with pytest.raises(InvalidParameter, match=r"^number 1 is no object"):
+    with pytest.raises(InvalidParameter, match=r"^entry 1 must be an object"):
         read_body(NewWatches, b'{"watches": [1]}')
     for body in (b'{"watches": []}', b'{"watches": {}}'):
         with pytest.raises(InvalidParameter, match=r"^watches are 1 to"):

@@ -128,7 +128,7 @@ def test_seconds_outside_the_range_are_refused(value: float) -> None:
     """Every other number is refused, and only what may be milliseconds asks about them."""
     with pytest.raises(InvalidParameter) as caught:
         read_texts(WaitForMessage, {"timeout": [repr(value)]})
-    is_asked = str(caught.value).endswith(": milliseconds?")
+    is_asked = str(caught.value).endswith(". Did you send milliseconds?")
     assert is_asked == (math.isfinite(value) and 60 < value <= 60_000)
 
 
@@ -139,7 +139,7 @@ def test_whole_numbers(value: int) -> None:
     if 1 <= value <= 100:
         assert read_texts(ListMessages, given).limit == value
     else:
-        with pytest.raises(InvalidParameter, match="limit is a whole number, 1 to 100"):
+        with pytest.raises(InvalidParameter, match="limit must be an integer from 1 to 100"):
             read_texts(ListMessages, given)
 
 

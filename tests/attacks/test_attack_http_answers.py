@@ -63,7 +63,7 @@ def test_an_unread_answer_is_not_heaped_up_in_its_connection(house: House) -> No
     assert FULL < client.unread <= MOST_UNREAD
     assert json.loads(client.answers(("GET", path))[0].body)["raw"].encode() == LARGE
     assert client.transport.most_unread <= MOST_UNREAD
-    assert house.site.room.held == 0
+    assert house.site.response_buffers.size == 0
 
 
 def test_a_download_comes_whole_however_it_is_read(house: House) -> None:
@@ -91,16 +91,16 @@ def test_who_reads_nothing_is_cut_off(house: House) -> None:
     """The connection of a client that reads nothing is closed, and its buffers are freed."""
     path = receive(house)
     client = ask(house, path)
-    assert house.site.room.held > len(LARGE)
+    assert house.site.response_buffers.size > len(LARGE)
     require_cut_off(house, client)
-    assert house.site.room.held == 0
+    assert house.site.response_buffers.size == 0
 
 
 def test_who_reads_slowly_is_not_cut_off(house: House) -> None:
     """A client that reads slowly gets the whole response, however long that takes."""
     path = receive(house)
     client = ask(house, path)
-    while house.site.room.held:
+    while house.site.response_buffers.size:
         house.pass_time(IDLE_TIMEOUT - 1)
         assert client.read(MOST_UNREAD)
     house.pass_time(IDLE_TIMEOUT - 1)
@@ -133,14 +133,14 @@ def test_who_goes_away_is_owed_nothing(house: House) -> None:
     client = ask(house, path)
     client.read()
     client.hang_up()
-    assert house.site.room.held == 0
+    assert house.site.response_buffers.size == 0
     assert not house.clock.getDelayedCalls()
 
 
 def test_one_client_is_not_sent_everything_at_once(house: House) -> None:
     """A client with too much unread data gets 503 for large resources until it has read."""
     path, greedy = receive(house), "203.0.113.7"
-    let_go = house.site.room.hold(bytes(MAX_BUFFERED_OF_CLIENT - MIB), greedy, print)
+    let_go = house.site.response_buffers.hold(bytes(MAX_BUFFERED_OF_CLIENT - MIB), greedy, print)
     client = ask(house, path, peer=greedy)
     refused = client.answers(("GET", path))[0]
     assert refused.status == 503
@@ -156,7 +156,7 @@ def test_all_clients_together_are_not_sent_everything_at_once(house: House) -> N
     """The unread data of all clients together is limited."""
     path, count = receive(house), 256
     let_go = [
-        house.site.room.hold(bytes(MAX_BUFFERED // count), f"203.0.113.{number}", print)
+        house.site.response_buffers.hold(bytes(MAX_BUFFERED // count), f"203.0.113.{number}", print)
         for number in range(count)
     ]
     assert ask(house, path, peer="198.51.100.1").answers(("GET", path))[0].status == 503
@@ -171,14 +171,14 @@ def test_a_few_slow_clients_keep_nobody_from_his_answer(house: House) -> None:
     slow = ask(house, path, peer="203.0.113.7")
     greedy = [f"203.0.113.{number}" for number in (7, 8, 9, 10)]
     for peer in greedy:
-        house.site.room.hold(bytes(MAX_BUFFERED_OF_CLIENT - MIB), peer, print)
-    before = house.site.room.held
+        house.site.response_buffers.hold(bytes(MAX_BUFFERED_OF_CLIENT - MIB), peer, print)
+    before = house.site.response_buffers.size
     answer = ask(house, path, peer="198.51.100.1").answers(("GET", path))[0]
     assert answer.status == 200
     assert json.loads(answer.body)["raw"].encode() == LARGE
     assert slow.unread
     assert slow.is_closed
-    assert house.site.room.held < before
+    assert house.site.response_buffers.size < before
 
 
 def test_hundreds_of_slow_downloads_are_bounded(house: House) -> None:
@@ -187,7 +187,7 @@ def test_hundreds_of_slow_downloads_are_bounded(house: House) -> None:
     clients = [ask(house, path, "Accept: message/rfc822", peer="203.0.113.7") for _ in range(200)]
     served = MAX_BUFFERED_OF_CLIENT // len(LARGE)
     assert sum(client.unread > FULL for client in clients) == served
-    assert house.site.room.held == served * len(LARGE)
+    assert house.site.response_buffers.size == served * len(LARGE)
     for client in clients:
         client.hang_up()
-    assert house.site.room.held == 0
+    assert house.site.response_buffers.size == 0

@@ -95,7 +95,7 @@ def test_a_path_that_leads_nowhere_is_repeated_in_part(house: House, hostile: st
     for base in ("/", "/api/v1/", "/api/v1/inbox/messages/x/y/"):
         answer = RawHttp(house).ask(base + hostile, key_header(house))
         assert answer.status == 404
-        assert len(answer.json["error"]) <= len("there is nothing at ...") + MAX_SHOWN
+        assert len(answer.json["error"]) <= len("the path ... does not exist") + MAX_SHOWN
 
 
 @pytest.mark.parametrize(

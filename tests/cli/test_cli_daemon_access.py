@@ -27,7 +27,7 @@ def test_another_server(body: bytes, key: str) -> None:
     with serving_answers((200, body, "")) as url:
         found = asked_at(url, key)
     assert (found.status, found.output) == (3, "")
-    assert f"{url}/api/v1 does not answer as mailcheck does: " in found.errors
+    assert f"{url}/api/v1 does not respond like mailcheck: " in found.errors
     assert "--url or MAILCHECK_URL names another" in found.errors
 
 

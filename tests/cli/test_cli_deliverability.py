@@ -175,7 +175,7 @@ def test_an_address_alone(daemon: Daemon) -> None:
         (["--timeout", "1"], 1, "no mail has come in; go on: mailcheck test --id "),
         (["--id", "none"], 1, "there is no such test"),
         (["--key-file", "none"], 2, "no API key"),
-        (["--url", f"http://{HOST}:1"], 3, "can't be reached"),
+        (["--url", f"http://{HOST}:1"], 3, "cannot be reached"),
         (["--fail-under", "good"], 2, "invalid float"),
     ],
 )

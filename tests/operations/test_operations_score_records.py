@@ -284,7 +284,7 @@ def test_what_can_not_stand_together() -> None:
         check_records([cname, text], parameter="records")
     with pytest.raises(InvalidParameter, match="is empty"):
         check_records([], parameter="records")
-    with pytest.raises(InvalidParameter, match="51 records; 50 are allowed"):
+    with pytest.raises(InvalidParameter, match="51 records; send at most 50"):
         check_records([text] * (MAX_RECORDS + 1), parameter="records")
     with pytest.raises(BadRecord):
         build_zone([cname, RecordToPublish("example.com", "CNAME", "b.example.com.")])

@@ -319,7 +319,7 @@ def _refusals(world: ExampleHouse) -> dict[str, Any]:
         "nowhere": world.get("/inboxes", 404),
         "wrongMethod": world.ask("PUT", "/inbox", 405),
         "crash": {
-            "error": "the service failed; the cause is in its log under the reference",
+            "error": "internal error; its cause is in the log of the service under the reference",
             "reference": "3f9a1c27d0b4",
         },
         "unavailable": {"error": "the store does not answer"},

@@ -46,7 +46,7 @@ def test_a_search_deletes_nothing(house: House) -> None:
     for query in ("q=one", "q=", "tag=&q=from:shop"):
         answer = house.ask("DELETE", f"/inbox/messages?{query}").answer()
         assert answer.status == 400
-        assert answer.json["error"].startswith("'q' is no parameter here")
+        assert answer.json["error"].startswith("'q' is not a parameter of this route")
     assert len(ids(house)) == 1
 
 

@@ -28,7 +28,7 @@ def house_with(reader: FaultyWorker) -> House:
 def test_an_unknown_path_is_404(house: House, path: str) -> None:
     """A path of the API that leads nowhere is a JSON 404 that repeats it."""
     answer = house.get(path)
-    assert (answer.status, answer.json["error"]) == (404, f"there is nothing at /api/v1{path}")
+    assert (answer.status, answer.json["error"]) == (404, f"the path /api/v1{path} does not exist")
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/apis", "/api/v2/inbox", "/share", "/clients/x"])
@@ -54,7 +54,7 @@ def test_a_wrong_method_is_405(house: House, method: str, path: str, allowed: st
     answer = house.ask(method, path).answer()
     assert answer.status == 405
     assert answer.headers["allow"] == allowed
-    assert answer.json["error"] == f"/api/v1{path} takes {allowed}, not {method}"
+    assert answer.json["error"] == f"/api/v1{path} supports {allowed}, not {method}"
 
 
 @pytest.mark.parametrize("path", ["/inbox", "/inbox/address?tag=a", "/inbox/messages?limit=1"])
@@ -78,7 +78,10 @@ def test_a_crash_is_a_bland_500(path: str, logged_failures: list[LogEvent]) -> N
     reader.fault = sqlite3.IntegrityError(SECRET)
     answer = house.get(path)
     assert answer.status == 500
-    assert answer.json["error"] == "the service failed; the cause is in its log under the reference"
+    assert (
+        answer.json["error"]
+        == "internal error; its cause is in the log of the service under the reference"
+    )
     assert set(answer.json) == {"error", "reference"}
     assert SECRET not in str(answer)
     (event,) = logged_failures

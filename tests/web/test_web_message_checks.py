@@ -173,7 +173,7 @@ def test_too_many_links_are_named(checked: Checked) -> None:
     """A request asks for a hundred links at most."""
     answer = checked.ask(urls=[f"{HELP}?{n}" for n in range(LINKS_AT_ONCE + 1)]).answer()
     assert answer.status == 400
-    assert f"at most {LINKS_AT_ONCE} are allowed" in answer.json["error"]
+    assert f"send at most {LINKS_AT_ONCE}" in answer.json["error"]
 
 
 def test_a_host_is_spared_and_nobody_waits_for_ever() -> None:

@@ -92,9 +92,7 @@ def test_a_unique_tag_fits_an_address(house: House) -> None:
     house.receive(address)
     answer = house.get(f"/inbox/address?unique=true&tag={longest}a")
     assert answer.status == 400
-    assert answer.json["error"] == (
-        "tag has at most 32 octets where unique=true puts an ending behind it"
-    )
+    assert answer.json["error"] == ("tag must have at most 32 octets with unique=true")
 
 
 def test_newest_comes_first(house: House) -> None:

@@ -28,7 +28,7 @@ from mailcheck.config.options import WebOptions
 from mailcheck.core.accounts import Caller
 from mailcheck.core.watches import WatchSettings
 from mailcheck.web.api.calls import PATH_PARAMETERS, Call, Route
-from mailcheck.web.api.description import MAX_KEPT, ApiDescription
+from mailcheck.web.api.description import MAX_CACHED, ApiDescription
 from mailcheck.web.dashboard.api_reference.view import write_command
 from tests.house import Answer, House, config_in_memory, run
 from tests.spec.description import (
@@ -424,7 +424,7 @@ def test_the_server_is_where_the_client_asked(
 def test_names_that_clients_make_up_fill_no_memory() -> None:
     """Documents are kept for a few names only, however many a proxy passes on."""
     description = ApiDescription(())
-    names = [f"https://name{number}.example" for number in range(MAX_KEPT + 1)]
+    names = [f"https://name{number}.example" for number in range(MAX_CACHED + 1)]
     documents = [description.document(PublicUrls(name)) for name in names]
     assert [one["servers"] for one in documents] == [[{"url": f"{name}/api/v1"}] for name in names]
     assert description.document(PublicUrls(names[-1])) is documents[-1]

@@ -4,8 +4,8 @@ import pytest
 
 from tests.house import House
 
-CURSOR_ADVICE = "after is a cursor that this service gave you, passed back unchanged; you sent "
-INSTANT_ADVICE = "since is an ISO 8601 date and time like 2026-11-21T10:00:00.000Z; you sent "
+CURSOR_ADVICE = "after must be a cursor from an earlier response, unchanged; got "
+INSTANT_ADVICE = "since must be an ISO 8601 date and time like 2026-11-21T10:00:00.000Z; got "
 TAG_ADVICE = (
     "tag: a tag is a dot-atom: letters, digits and !#$%&'*+-/=?^_`{|}~, with single dots inside"
 )
@@ -22,10 +22,10 @@ def problem(house: House, path: str) -> str:
 @pytest.mark.parametrize(
     ("timeout", "ending"),
     [
-        ("30000", "30000: milliseconds?"),
-        ("1000", "1000: milliseconds?"),
-        ("60.001", "60.001: milliseconds?"),
-        ("60000", "60000: milliseconds?"),
+        ("30000", "30000. Did you send milliseconds?"),
+        ("1000", "1000. Did you send milliseconds?"),
+        ("60.001", "60.001. Did you send milliseconds?"),
+        ("60000", "60000. Did you send milliseconds?"),
         ("60001", "60001"),
         ("0", "0"),
         ("0.999", "0.999"),
@@ -46,7 +46,7 @@ def problem(house: House, path: str) -> str:
 def test_a_bad_timeout(house: House, timeout: str, ending: str) -> None:
     """A timeout out of its range says what is allowed, what was sent, and suspects milliseconds."""
     error = problem(house, f"/inbox/wait?timeout={timeout}")
-    assert error == f"timeout is seconds, 1 to 60; you sent {ending}"
+    assert error == f"timeout must be a number of seconds from 1 to 60; got {ending}"
 
 
 @pytest.mark.parametrize(("timeout", "seconds"), [("1", 1), ("60", 60), ("2.5", 2.5), ("30.0", 30)])
@@ -176,7 +176,7 @@ def test_a_cursor_of_another_inbox(house: House) -> None:
         ('"a"', TAG_ADVICE),
         ("a" * 47, "tag: a tag has at most 46 octets; you sent 47"),
         ("ü" * 24, "tag: a tag has at most 46 octets; you sent 48"),
-        ("a" * 501, "tag has at most 500 characters"),
+        ("a" * 501, "tag must have at most 500 characters; got 501"),
     ],
 )
 def test_a_bad_tag(house: House, tag: str, error: str) -> None:
@@ -206,7 +206,7 @@ def test_a_bad_recipient(house: House, to: str) -> None:
     for route in ("/inbox/wait", "/inbox/messages"):
         answer = house.ask("GET", route, params={"to": to}).answer()
         assert answer.status == 400
-        assert answer.json["error"].startswith(f"to is one whole address; {to} is none: ")
+        assert answer.json["error"].startswith(f"to must be one complete email address; got {to}: ")
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_bad_whole_number(house: House, name: str, value: str, allowed: str) -
     answer = house.ask("GET", "/inbox/messages", params={name: value}).answer()
     shown = value if len(value) <= 80 else value[:80] + "..."
     assert answer.status == 400
-    assert answer.json["error"] == f"{name} is a whole number, {allowed}; you sent {shown}"
+    assert answer.json["error"] == f"{name} must be an integer from {allowed}; got {shown}"
 
 
 @pytest.mark.parametrize("limit", ["1", "100", "007"])
@@ -236,7 +236,7 @@ def test_a_good_limit(house: House, limit: str) -> None:
 def test_a_bad_flag(house: House, unique: str) -> None:
     """``unique`` is true or false."""
     error = problem(house, f"/inbox/address?unique={unique}")
-    assert error == f"unique is true or false; you sent {unique}"
+    assert error == f"unique must be true or false; got {unique}"
 
 
 @pytest.mark.parametrize(
@@ -245,14 +245,14 @@ def test_a_bad_flag(house: House, unique: str) -> None:
 def test_a_repeated_parameter(house: House, name: str) -> None:
     """A parameter given twice is 400, even with the same value: which one was meant?"""
     error = problem(house, f"/inbox/messages?{name}=1&{name}=1")
-    assert error == f"{name} is given 2 times; send it once"
+    assert error == f"{name} was sent 2 times; send it once"
 
 
 @pytest.mark.parametrize("name", ["timeout", "tag", "since", "after"])
 def test_a_repeated_parameter_of_a_wait(house: House, name: str) -> None:
     """The long poll says the same."""
     assert problem(house, f"/inbox/wait?{name}=1&{name}=2&{name}=3") == (
-        f"{name} is given 3 times; send it once"
+        f"{name} was sent 3 times; send it once"
     )
 
 
@@ -274,7 +274,7 @@ def test_a_name_that_is_not_utf_8(house: House) -> None:
 def test_a_value_too_long(house: House, name: str) -> None:
     """No text parameter has over 500 characters."""
     error = problem(house, f"/inbox/messages?{name}={'a' * 501}")
-    assert error == f"{name} has at most 500 characters"
+    assert error == f"{name} must have at most 500 characters; got 501"
 
 
 @pytest.mark.parametrize(
@@ -284,11 +284,14 @@ def test_a_value_too_long(house: House, name: str) -> None:
             "/inbox/messages?tga=secret",
             "from, subject, header, text, hasAttachment, q, after, since, limit, page",
         ),
-        ("/inbox/address?Unique=1", "did you mean unique? there are tag, unique"),
-        ("/tools/mx-check?domian=secret.example", "did you mean domain? there are domain"),
-        ("/test/generate?_=secret", "'_' is no parameter here; there is none"),
-        ("/inbox?=secret", "'' is no parameter here; there is none"),
-        ("/inbox?" + "x" * 400, f"'{'x' * 80}...' is no parameter here; there is none"),
+        ("/inbox/address?Unique=1", "Did you mean unique? Its parameters are tag, unique"),
+        ("/tools/mx-check?domian=secret.example", "Did you mean domain? Its parameters are domain"),
+        ("/test/generate?_=secret", "'_' is not a parameter of this route. It has no parameters"),
+        ("/inbox?=secret", "'' is not a parameter of this route. It has no parameters"),
+        (
+            "/inbox?" + "x" * 400,
+            f"'{'x' * 80}...' is not a parameter of this route. It has no parameters",
+        ),
     ],
 )
 def test_an_unknown_parameter(house: House, path: str, explained: str) -> None:

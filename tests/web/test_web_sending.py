@@ -83,7 +83,7 @@ def test_what_is_written_comes_whole_and_in_order(writes: list[int], reads: list
     first, second = client.received().split(b"HTTP/1.1 200 OK\r\n")[1:]
     bodies = [chunked(one.partition(b"\r\n\r\n")[2]) for one in (first, second)]
     assert b"".join(bodies) == written
-    assert house.site.room.held == 0
+    assert house.site.response_buffers.size == 0
 
 
 def test_what_comes_behind_a_large_piece_waits_too() -> None:
@@ -237,15 +237,15 @@ def test_the_same_bytes_are_held_once() -> None:
     holders = Holders()
     room, body = holders.room, b"x" * 50
     endings = [holders.hold_these(body, client) for client in ("a", "a", "b")]
-    assert room.held == 50
+    assert room.size == 50
     assert room.make_room_for(body, "a")
     assert not room.make_room_for(b"y" * 11, "a")
     assert room.make_room_for(b"y" * 50, "c")
     assert not room.make_room_for(b"y" * 51, "c")
     for let_go in endings:
-        assert room.held == 50
+        assert room.size == 50
         let_go()
-    assert room.held == 0
+    assert room.size == 0
     assert not holders.ended
 
 
@@ -266,14 +266,14 @@ def test_who_holds_most_makes_room() -> None:
     room = holders.room
     let_go = [holders.hold(size, client) for client, size in (("a", 20), ("a", 35), ("b", 40))]
     assert room.make_room_for(b"y" * 10, "c")
-    assert (holders.ended, room.held) == (["a 20"], 75)
+    assert (holders.ended, room.size) == (["a 20"], 75)
     assert not room.make_room_for(b"y" * 40, "c"), "it would be as large as the largest"
     assert not room.make_room_for(b"y" * 26, "a"), "he would be the largest himself"
     assert room.make_room_for(b"y" * 30, "c")
-    assert (holders.ended, room.held) == (["a 20", "b 40"], 35)
+    assert (holders.ended, room.size) == (["a 20", "b 40"], 35)
     for one in let_go:
         one()
-    assert room.held == 0
+    assert room.size == 0
     assert room.make_room_for(b"y" * 60, "a")
 
 
@@ -285,4 +285,4 @@ def test_the_bytes_of_many_go_when_the_last_does() -> None:
         holders.hold_these(body, client)
     assert holders.room.make_room_for(b"y" * 50, "c")
     assert sorted(holders.ended) == ["a 60", "b 60", "b 60"]
-    assert holders.room.held == 0
+    assert holders.room.size == 0

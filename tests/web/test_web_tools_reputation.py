@@ -226,8 +226,8 @@ def test_selectors_and_addresses_of_the_caller() -> None:
         ("domain=good.example&ip=10.0.0.1", "is private"),
         ("domain=good.example&ip=nonsense", "is not an IP address"),
         ("domain=good.example&selector=a%20b", "is not a selector"),
-        ("domain=good.example&refresh=maybe", "refresh is true or false"),
-        ("domain=good.example" + "&ip=8.8.8.8" * 5, "ip is given 5 times; send at most 4"),
+        ("domain=good.example&refresh=maybe", "refresh must be true or false"),
+        ("domain=good.example" + "&ip=8.8.8.8" * 5, "ip was sent 5 times; send it at most 4 times"),
     ],
 )
 def test_bad_parameters_of_reputation(query: str, words: str) -> None:

@@ -105,7 +105,7 @@ def test_a_search_is_not_waited_for(house: House) -> None:
     for query in ("q=stored&after=c0", "q=&after=c0"):
         answer = wait(house, query).answer()
         assert answer.status == 400
-        assert answer.json["error"].startswith("'q' is no parameter here")
+        assert answer.json["error"].startswith("'q' is not a parameter of this route")
 
 
 def test_a_wait_is_a_broadcast(house: House) -> None:

@@ -204,14 +204,14 @@ def test_many_at_once(watching: Watching) -> None:
     [
         ({}, "target is missing"),
         ({"target": "good.example", "everyMinutes": 14}, "everyMinutes is 15 to 1440"),
-        ({"target": "good.example", "everyMinutes": True}, "everyMinutes is a whole number"),
-        ({"target": "good.example", "everyMinutes": 60.5}, "everyMinutes is a whole number"),
+        ({"target": "good.example", "everyMinutes": True}, "everyMinutes must be an integer"),
+        ({"target": "good.example", "everyMinutes": 60.5}, "everyMinutes must be an integer"),
         ({"target": "good.example", "quiet": "22-6"}, "quiet is two times of the day"),
-        ({"target": "good.example", "selectors": "s1"}, "selectors is a list"),
+        ({"target": "good.example", "selectors": "s1"}, "selectors must be a list"),
         ({"target": "good.example", "selectors": ["a b"]}, "selectors"),
         ({"target": "good.example", "addresses": ["10.0.0.1"]}, "addresses"),
         ({"target": "8.8.8.8", "selectors": ["s1"]}, "an address has no selectors"),
-        ({"target": "good.example", "evry": 5}, "and nothing else"),
+        ({"target": "good.example", "evry": 5}, "which may contain only"),
         ({"target": "localhost"}, "target"),
     ],
 )

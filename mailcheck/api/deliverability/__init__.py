@@ -1,1 +1,1 @@
-"""The JSON of deliverability tests."""
+"""The JSON shapes of deliverability tests."""

@@ -1,4 +1,4 @@
-"""The ``report`` of a deliverability test as JSON: what the five checks do not show."""
+"""The ``report`` field of a deliverability test: the facts about the mail beside the checks."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -16,37 +16,37 @@ from mailcheck.checks.quality import receivers
 from mailcheck.core.instants import format_instant
 
 MAX_SHOWN = 200
-"""Entries of a list that the report repeats: a mail may have a thousand of anything."""
+"""Maximum number of entries of a list in the report."""
 
 MAX_TEXT = 1000
-"""Characters of a text of the mail that the report repeats."""
+"""Maximum number of characters of a text of the mail in the report."""
 
 
 class ReverseDns(Shape):
-    """The names of the address that the mail came from."""
+    """The reverse DNS of the SMTP client's IP address."""
 
     ip: str
     names: Texts
-    validated_names: Annotated[Texts, doc("names that lead back to the address")]
-    confirmed: Annotated[bool | None, doc("null: not known")]
-    generic: Annotated[bool | None, doc("the name of a dial-up line or the like")]
+    validated_names: Annotated[Texts, doc("names that resolve back to the address")]
+    confirmed: Annotated[bool | None, doc("null: undetermined")]
+    generic: Annotated[bool | None, doc("the name looks like that of a dial-up line")]
 
 
 class Helo(Shape):
-    """The name that the client gave itself."""
+    """The HELO name of the SMTP client."""
 
     name: str | None
-    resolves: Annotated[bool | None, doc("null: not known")]
+    resolves: Annotated[bool | None, doc("null: undetermined")]
     addresses: Texts
     resolves_to_client: bool | None
 
 
 class Transport(Shape):
-    """How the mail came in."""
+    """How the mail was transmitted."""
 
     tls: Tls | None
-    extended: Annotated[bool, doc("EHLO was said")]
-    transcript: Annotated[Texts, doc("what was said on the connection")]
+    extended: Annotated[bool, doc("the client sent EHLO")]
+    transcript: Annotated[Texts, doc("the SMTP dialogue")]
     findings: MailFindings
 
 
@@ -62,15 +62,15 @@ class Headers(Shape):
     """The header section."""
 
     size: Annotated[int, doc("octets", ge=0)]
-    fields: Annotated[Texts, doc("names of all fields, in order, lower case")]
-    repeated: Annotated[Texts, doc("fields that occur more than once though they may not")]
+    fields: Annotated[Texts, doc("names of all fields in order, lower case")]
+    repeated: Annotated[Texts, doc("fields that occur more than once but must not")]
     from_: tuple[ReportedAuthor, ...]
     sender: str | None
     reply_to: str | None
-    date: Annotated[str | None, doc("as it was written")]
-    date_utc: Annotated[Timestamp | None, doc("null: it can't be read")]
+    date: Annotated[str | None, doc("the text of the field")]
+    date_utc: Annotated[Timestamp | None, doc("null: the date cannot be parsed")]
     message_id: str | None
-    received: Annotated[int, doc("Received fields", ge=0)]
+    received: Annotated[int, doc("number of Received fields", ge=0)]
     list_fields: Texts
     precedence: str | None
     auto_submitted: str | None
@@ -78,31 +78,31 @@ class Headers(Shape):
 
 
 class Part(Shape):
-    """A part of the mail."""
+    """A MIME part of the mail."""
 
     content_type: str
     charset: str
     encoding: str
     disposition: str
     filename: str
-    size: Annotated[int, doc("octets as sent", ge=0)]
-    depth: Annotated[int, doc("0: the mail itself", ge=0)]
+    size: Annotated[int, doc("octets, encoded", ge=0)]
+    depth: Annotated[int, doc("level of nesting; 0: the mail itself", ge=0)]
 
 
 class Mime(Shape):
-    """How the mail is put together."""
+    """The MIME structure of the mail."""
 
     size: Annotated[int, doc("octets", ge=0)]
     content_type: str
     has_text: bool
     has_html: bool
     text_size: Count
-    overlap: Annotated[Count | None, doc("how much of the HTML's words the text has, in percent")]
-    long_lines: Annotated[int, doc("lines that are longer than allowed", ge=0)]
+    overlap: Annotated[Count | None, doc("percentage of the HTML's words that the text contains")]
+    long_lines: Annotated[int, doc("number of lines longer than allowed", ge=0)]
     longest_line: Annotated[int, doc("octets", ge=0)]
-    placeholders: Annotated[Texts, doc("template variables that were not filled in")]
+    placeholders: Annotated[Texts, doc("template variables that were not replaced")]
     risky_attachments: Texts
-    problems: Annotated[Texts, doc("what could not be read")]
+    problems: Annotated[Texts, doc("syntax errors")]
     parts: tuple[Part, ...]
     findings: MailFindings
 
@@ -115,25 +115,25 @@ class Html(Shape):
     visible_length: Annotated[int, doc("characters", ge=0)]
     hidden_length: Annotated[int, doc("characters", ge=0)]
     hidden_sample: str
-    preheader: Annotated[str, doc("what lists of mails show behind the subject")]
+    preheader: Annotated[str, doc("preview text that mail clients show after the subject")]
     has_hidden_preheader: bool
     image_count: Count
     images_without_alt: Count
-    insecure_images: Annotated[int, doc("over http", ge=0)]
+    insecure_images: Annotated[int, doc("images loaded over http", ge=0)]
     inline_data_images: Count
     tracking_pixels: Count
     form_count: Count
-    active_elements: Annotated[Texts, doc("scripts, frames and the like")]
+    active_elements: Annotated[Texts, doc("scripts, frames and similar elements")]
     event_handlers: Count
     external_styles: Count
     style_blocks: Count
     styled_elements: Count
-    unclosed: Annotated[Texts, doc("elements left open")]
+    unclosed: Annotated[Texts, doc("elements without an end tag")]
     has_unclosed_comment: bool
 
 
 class Disguise(Shape):
-    """Words of a link that show another host than it leads to."""
+    """A link whose text shows another host than its target."""
 
     shown: str
     leads_to: str
@@ -142,38 +142,38 @@ class Disguise(Shape):
 class Links(Shape):
     """The links of the mail."""
 
-    urls: Annotated[Texts, doc("never looked up")]
+    urls: Annotated[Texts, doc("not requested")]
     hosts: Texts
     count: Count
-    insecure: Annotated[Texts, doc("over http")]
+    insecure: Annotated[Texts, doc("links over http")]
     shortened: Texts
-    address_hosts: Annotated[Texts, doc("with an IP address for a host")]
+    address_hosts: Annotated[Texts, doc("links whose host is an IP address")]
     punycode_hosts: Texts
     mixed_script_hosts: Texts
     disguised: tuple[Disguise, ...]
     with_user: Texts
     with_port: Texts
     script_links: Count
-    relative: Annotated[int, doc("links that lead nowhere in a mail", ge=0)]
+    relative: Annotated[int, doc("relative links, which do not work in a mail", ge=0)]
     findings: MailFindings
 
 
 class Unsubscribe(Shape):
-    """How one gets off the list."""
+    """The ways to unsubscribe."""
 
     list_unsubscribe: Texts | None
     list_unsubscribe_post: str | None
-    body_links: Annotated[int, doc("links whose words offer to unsubscribe", ge=0)]
+    body_links: Annotated[int, doc("number of links labelled unsubscribe", ge=0)]
     findings: MailFindings
 
 
 class Seal(Shape):
-    """Who sealed the mail on its way."""
+    """The seal of one intermediary."""
 
     instance: Count
     domain: str
     selector: str
-    chain: Annotated[str, doc("what came of the seals before")]
+    chain: Annotated[str, doc("cv=: result of the validation of earlier seals")]
 
 
 class Arc(Shape):
@@ -181,31 +181,31 @@ class Arc(Shape):
 
     result: AuthResult
     detail: str | None
-    count: Annotated[int, doc("seals", ge=0)]
+    count: Annotated[int, doc("number of seals", ge=0)]
     seals: tuple[Seal, ...]
     findings: MailFindings
 
 
 class Rule(Shape):
-    """A rule of a receiver."""
+    """A requirement of a mailbox provider."""
 
-    id: Annotated[str, doc("stable")]
+    id: Annotated[str, doc("stable identifier")]
     text: str
     result: receivers.RuleResult
 
 
 class Checklist(Shape):
-    """The published rules of a receiver, one by one."""
+    """The published requirements of a mailbox provider."""
 
     receiver: Annotated[str, doc("google, yahoo, microsoft")]
     name: str
-    source: Annotated[str, doc("where the rules are published")]
+    source: Annotated[str, doc("URL of the requirements")]
     met: bool
     rules: tuple[Rule, ...]
 
 
 class Report(Shape):
-    """How the mail came and how it is made."""
+    """The transmission, structure and content of the mail."""
 
     reverse_dns: ReverseDns
     helo: Helo
@@ -220,7 +220,7 @@ class Report(Shape):
 
 
 def render_details(report: DeliverabilityReport) -> Report:
-    """Give reverse DNS, HELO, transport, and how the mail is made, each with its findings."""
+    """Render the facts about a mail, each group with its findings."""
     facts = report.facts
     return Report(
         reverse_dns=_reverse_dns(report),

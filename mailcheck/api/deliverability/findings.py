@@ -1,4 +1,4 @@
-"""Findings about a mail as JSON, with what each takes off."""
+"""Findings about a mail as JSON, with the points that each deducts."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -17,23 +17,23 @@ from mailcheck.checks.findings_table import aliases_of
 from mailcheck.checks.proofs import Proofs, proof_of
 
 TENTHS = 10
-"""Tenths of a point are counted, points are shown."""
+"""Tenths of a point in a point. Scores are counted in tenths and shown in points."""
 
 
-Gain = Annotated[float, doc("points that the record brings", ge=0)]
+Gain = Annotated[float, doc("points that publishing the record adds", ge=0)]
 
-ScoreAfter = Annotated[float, doc("the score with the record", ge=0, le=10)]
+ScoreAfter = Annotated[float, doc("score after publishing the record", ge=0, le=10)]
 
 
 class MailFinding(Shape):
-    """Something about a mail that is wrong, unknown or good to know."""
+    """A problem of a mail, an undetermined result or a note."""
 
     area: Area
-    id: Annotated[str, doc("stable, like dkim.unsigned")]
+    id: Annotated[str, doc("stable identifier, like dkim.unsigned")]
     severity: Severity
     meaning: Annotated[str, doc("one sentence")]
     fix: Annotated[str, doc("what to do")]
-    points: Annotated[float, doc("what it takes off; 0.0 for what is good to know", ge=0)]
+    points: Annotated[float, doc("points deducted; 0.0 for notes", ge=0)]
     aliases: Aliases = ABSENT
     record: ProvenRecord = ABSENT
     replaces: Replaces = ABSENT
@@ -44,11 +44,11 @@ class MailFinding(Shape):
 
 
 class Deduction(Shape):
-    """What takes points off the score."""
+    """A finding that deducts points from the score."""
 
     check: Area
-    id: Annotated[str, doc("stable, like dkim.unsigned")]
-    points: Annotated[float, doc("what it takes off", ge=0)]
+    id: Annotated[str, doc("stable identifier, like dkim.unsigned")]
+    points: Annotated[float, doc("points deducted", ge=0)]
     meaning: Annotated[str, doc("one sentence")]
     fix: Annotated[str, doc("what to do")]
     aliases: Aliases = ABSENT
@@ -60,16 +60,16 @@ class Deduction(Shape):
     score_after: ScoreAfter | Absent = ABSENT
 
 
-MailFindings = Annotated[tuple[MailFinding, ...], doc("what costs most first")]
+MailFindings = Annotated[tuple[MailFinding, ...], doc("largest deductions first")]
 
 
 def points(tenths: int) -> float:
-    """Give points with one decimal."""
+    """Convert tenths to points, with one decimal."""
     return tenths / TENTHS
 
 
 def render_charged(one: ChargedFinding, proofs: Proofs) -> MailFinding:
-    """Give a finding, with the record that is proven to mend it."""
+    """Render a finding, with the record that is proven to fix it."""
     finding = one.finding
     return MailFinding(
         area=one.area,
@@ -86,17 +86,17 @@ def render_charged(one: ChargedFinding, proofs: Proofs) -> MailFinding:
 def render_area(
     findings: Iterable[ChargedFinding], area: Area, proofs: Proofs
 ) -> tuple[MailFinding, ...]:
-    """Give the findings of one area, the worst first."""
+    """Render the findings of one area, the most severe first."""
     return render_all((one for one in findings if one.area is area), proofs)
 
 
 def render_all(findings: Iterable[ChargedFinding], proofs: Proofs) -> tuple[MailFinding, ...]:
-    """Give findings: what costs most first, then the gravest."""
+    """Render findings, sorted by deduction and then by severity."""
     return tuple(render_charged(one, proofs) for one in sorted_by_cost(findings))
 
 
 def render_deduction(one: ChargedFinding, proofs: Proofs) -> Deduction:
-    """Give a deduction: from what, how much, and what to do."""
+    """Render a deduction."""
     finding = one.finding
     return Deduction(
         check=one.area,

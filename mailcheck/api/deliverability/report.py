@@ -34,17 +34,17 @@ from mailcheck.checks.proofs import Proofs, proof_of
 from mailcheck.core.deliverability_tests import StoredReport
 from mailcheck.core.messages import NULL_REVERSE_PATH
 
-CheckResult = Annotated[Literal["pass", "fail", "unknown"], doc("unknown: could not be found out")]
+CheckResult = Annotated[Literal["pass", "fail", "unknown"], doc("unknown: undetermined")]
 
-# What every check says. A struct has one base: the two that also stand in an inbox message
-# inherit their own fields from there, and name these again.
-PointsDeducted = Annotated[float, doc("points that the findings of this check take off", ge=0)]
-Reason = Annotated[str | None, doc("why points are taken off")]
-Fix = Annotated[str | None, doc("what to do first")]
+# Fields of every check. A struct can have only one base class, so `SpfCheck` and `DmarcCheck`,
+# which inherit from the shapes of an inbox message, repeat these fields.
+PointsDeducted = Annotated[float, doc("points that the findings of this check deduct", ge=0)]
+Reason = Annotated[str | None, doc("why points are deducted")]
+Fix = Annotated[str | None, doc("the most important fix")]
 
 
 class CheckBase(Shape):
-    """What every check says."""
+    """The fields of every check."""
 
     status: CheckStatus
     detail: Detail
@@ -68,15 +68,15 @@ class SpfCheck(SpfVerdict):
 
 
 class DkimCheck(CheckBase):
-    """DKIM, signature by signature."""
+    """DKIM, with the result of each signature."""
 
     result: Result
     signatures: tuple[Signature, ...]
-    unchecked: Annotated[int, doc("signatures beyond those that are verified", ge=0)]
+    unchecked: Annotated[int, doc("signatures that were not verified: too many", ge=0)]
 
 
 class DmarcCheck(DmarcVerdict):
-    """DMARC (RFC 9989) of the author's domain, with what it costs."""
+    """DMARC (RFC 9989) of the author's domain, with its deduction."""
 
     status: CheckStatus
     deduction: PointsDeducted
@@ -87,12 +87,15 @@ class DmarcCheck(DmarcVerdict):
 
 
 class BlacklistMailCheck(CheckBase):
-    """The sending address, and the domains of author, envelope and links."""
+    """Blocklist results of the client's IP address and of the domains in the mail.
+
+    The domains are those of the author, the envelope sender and the links.
+    """
 
     result: CheckResult
     checked: Annotated[int, doc("lists that answered", ge=0)]
     listed: Count
-    unknown: Annotated[int, doc("lists of which nothing is known", ge=0)]
+    unknown: Annotated[int, doc("lists without a usable answer", ge=0)]
     listings: tuple[Listing, ...]
 
 
@@ -103,18 +106,18 @@ class FilterRule(Shape):
     points: float
     description: str
     counted: bool
-    not_counted: Annotated[str | None, doc("why not: a check of ours says the same")]
+    not_counted: Annotated[str | None, doc("why it is not counted: a check of mailcheck covers it")]
 
 
 class ContentCheck(CheckBase):
-    """The content filter: SpamAssassin."""
+    """The content filter, SpamAssassin."""
 
     result: CheckResult
-    score: Annotated[float | None, doc("the filter's points")]
+    score: Annotated[float | None, doc("score of the filter")]
     threshold: float | None
-    counted_score: Annotated[float | None, doc("without rules that repeat a check of ours")]
-    spam: Annotated[bool | None, doc("what the filter itself says")]
-    engine: Annotated[str | None, doc("program and version")]
+    counted_score: Annotated[float | None, doc("without rules that a check of mailcheck covers")]
+    spam: Annotated[bool | None, doc("verdict of the filter")]
+    engine: Annotated[str | None, doc("name and version of the filter")]
     rules: tuple[FilterRule, ...]
     problem: Annotated[FilterProblem | None, doc("why there is no verdict")]
 
@@ -130,7 +133,7 @@ class Checks(Shape):
 
 
 def render_checks(report: DeliverabilityReport) -> Checks:
-    """Give the five checks, each with its own fields."""
+    """Render the five checks, each with its own fields."""
     found = report.evidence.authentication
     judged = {check.area: _judged(check, report.proofs) for check in report.score.checks}
     return Checks(
@@ -212,39 +215,39 @@ class ReportedMail(Shape):
     """The mail that came in."""
 
     component_name: ClassVar[str] = "TestedMail"
-    from_: Annotated[str, doc("the author's address")]
+    from_: Annotated[str, doc("address of the author")]
     subject: str
-    bounce_address: Annotated[str | None, doc("the envelope sender; null for none")]
+    bounce_address: Annotated[str | None, doc("envelope sender; null if it is empty")]
 
 
 class MailReport(Shape):
-    """What was found out about a mail."""
+    """The report about a mail."""
 
     score: Score
     email: ReportedMail
-    notes: Annotated[Texts, doc("what to know before reading on")]
+    notes: Annotated[Texts, doc("limitations of this report")]
     checks: Checks
     deductions: Annotated[
-        tuple[Deduction, ...], doc("their sum is 10 - score, or more where the score is 0")
+        tuple[Deduction, ...], doc("they add up to 10 - score, or to more if the score is 0")
     ]
-    scoring_version: Annotated[str, doc("changes when points change")]
+    scoring_version: Annotated[str, doc("changes when the points of findings change")]
     undetermined: Annotated[tuple[Area, ...], doc("checks that could not be determined")]
     content_only: Annotated[
-        bool, doc("the mail came from an address that no receiver sees: no prediction")
+        bool, doc("the client's IP address is private, so the score does not predict delivery")
     ]
     report: Report
     findings: MailFindings
 
 
 class PreflightReport(MailReport):
-    """What a mail would get if some records were published."""
+    """The report that a mail would get if some DNS records were published."""
 
-    preflight: Annotated[Always, doc("what would be, not what is")]
-    records: Annotated[tuple[DnsRecord, ...], doc("the records it was judged with")]
+    preflight: Annotated[Always, doc("the report assumes records that are not published")]
+    records: Annotated[tuple[DnsRecord, ...], doc("the assumed records")]
 
 
 def render_report(report: DeliverabilityReport) -> MailReport:
-    """Give score, email, checks and everything behind them."""
+    """Render the whole report of a mail."""
     score = report.score
     fields: dict[str, Any] = {
         "score": points(score.tenths),
@@ -267,10 +270,10 @@ def render_report(report: DeliverabilityReport) -> MailReport:
 
 
 def store_report(report: DeliverabilityReport) -> StoredReport:
-    """Give the report as it is kept: the very JSON that is shown."""
+    """Return the report in the form in which it is stored: the JSON that clients receive."""
     return StoredReport(report.score.tenths, dump_json(render_report(report)).decode("utf-8"))
 
 
 def render_email(author: str, subject: str, sender: str) -> ReportedMail:
-    """Give what identifies the mail; ``sender`` is the envelope's."""
+    """Render what identifies a mail. ``sender`` is the envelope sender."""
     return ReportedMail(author, subject, None if sender == NULL_REVERSE_PATH else sender)

@@ -1,4 +1,4 @@
-"""JSON shapes of deliverability tests, and the body of a pre-flight."""
+"""JSON shapes of deliverability tests, and the parser for the body of a preflight."""
 
 import json
 from collections.abc import Sequence
@@ -46,46 +46,46 @@ from mailcheck.operations.deliverability.preflight import (
 )
 from mailcheck.store.deliverability_store import ListedTestPage
 
-TestIdField = Annotated[str, doc("names a test", pattern="^[a-z2-7]{13}$")]
+TestIdField = Annotated[str, doc("id of the test", pattern="^[a-z2-7]{13}$")]
 
-CheckUrl = Annotated[str, doc("path of the test, relative to the base of the API")]
+CheckUrl = Annotated[str, doc("path of the test, relative to the base URL of the API")]
 
 
 class NewTest(Shape):
-    """A test that was just made."""
+    """A new deliverability test."""
 
     test_id: TestIdField
-    email: Annotated[str, doc("send one mail to it, from the server under test")]
-    address: Annotated[str, doc("the same")]
+    email: Annotated[str, doc("test address: send one mail to it from the server under test")]
+    address: Annotated[str, doc("the same as email")]
     expires_at: Annotated[Timestamp, doc("one hour after creation")]
     check_url: CheckUrl
 
 
 class StateOfTest(Shape):
-    """How a test stands."""
+    """The status of a test."""
 
     test_id: TestIdField
-    status: Annotated[State, doc("final: completed, expired, error")]
+    status: Annotated[State, doc("completed, expired and error are final")]
     created_at: Timestamp
-    expires_at: Annotated[Timestamp, doc("of the address")]
+    expires_at: Annotated[Timestamp, doc("when the address stops accepting mail")]
     check_url: CheckUrl
-    share_url: Annotated[str, doc("public page of the report")]
+    share_url: Annotated[str, doc("public page with the report")]
     received_at: Annotated[Timestamp | Absent, doc("when the mail arrived; absent before")] = ABSENT
-    address: Annotated[str | Absent, doc("where the mail is to go; while pending")] = ABSENT
-    failure: Annotated[str | Absent, doc("why there is no result; with the status error")] = ABSENT
+    address: Annotated[str | Absent, doc("test address, while the test is pending")] = ABSENT
+    failure: Annotated[str | Absent, doc("why there is no result; only with error")] = ABSENT
 
 
 WHOLE_TEST = combine_shapes(
     "Test",
-    "What is not known yet is absent: score, checks and the rest come with the status completed.",
+    "Status of a test. The fields of the report are absent until the status is completed.",
     StateOfTest,
     optional=MailReport,
 )
-"""How a test stands, with the report: kept and shown as the JSON that it was first."""
+"""Status of a test with its report. The report is sent as the JSON that was stored."""
 
 
 class ListedTest(StateOfTest):
-    """A test of a list."""
+    """An entry of a list of tests."""
 
     score: Score | Absent = ABSENT
     email: ReportedMail | Absent = ABSENT
@@ -101,14 +101,14 @@ class PageOfTests(Shape):
 
 
 class WaitOver(StateOfTest, kw_only=True):
-    """Not finished in time: wait again."""
+    """The test did not finish before the timeout. Wait again."""
 
     component_name: ClassVar[str] = "TestWaitOver"
-    error: Annotated[str, doc("how the test stands")]
+    error: Annotated[str, doc("status of the test in one sentence")]
 
 
 class Recheck(Shape):
-    """The answer to a recheck (docs/reference/contract.md)."""
+    """Response to a recheck."""
 
     success: bool
     test_id: TestIdField
@@ -116,22 +116,22 @@ class Recheck(Shape):
 
 
 class DeletedTest(Shape):
-    """A test was deleted."""
+    """Confirmation that a test was deleted."""
 
     success: Always
     test_id: TestIdField
 
 
 class ReportShare(Shape):
-    """The share link of a report."""
+    """Share link of a report."""
 
     component_name: ClassVar[str] = "TestShare"
     test_id: TestIdField
-    share_url: Annotated[str, doc("public, needs no key")]
+    share_url: Annotated[str, doc("public; requires no API key")]
 
 
 class RawTestMail(Shape):
-    """The bytes of the mail: as text where they are UTF-8, else in base64."""
+    """The raw mail: as text if it is valid UTF-8, otherwise in Base64."""
 
     id: TestIdField
     raw: Annotated[str, doc("the mail")]
@@ -154,28 +154,28 @@ class ProposedRecord(Shape):
 
 
 class PreflightRecords(Shape):
-    """DNS records that are not published yet."""
+    """DNS records to evaluate as if they were published."""
 
     records: Annotated[
         tuple[ProposedRecord, ...],
-        doc("judge the mail with these", min_length=1, max_length=MAX_RECORDS),
+        doc("evaluate the mail with these records", min_length=1, max_length=MAX_RECORDS),
     ]
 
 
 class Preflight(PreflightReport):
-    """The result that the same mail would get."""
+    """The report that the same mail would get."""
 
     test_id: TestIdField
 
 
 def render_new_address(test: tests.DeliverabilityTest, domain: str) -> NewTest:
-    """Give the address of a test that was just made (docs/reference/contract.md)."""
+    """Render a new test with its address."""
     address = address_of(test, domain)
     return NewTest(test.id, address, address, format_instant(test.expires_at), _path(test))
 
 
 def render_tested(result: DeliverabilityResult, domain: str, urls: PublicUrls) -> JsonObject:
-    """Return a test as JSON, without the fields that are not known yet."""
+    """Render a test. The fields of the report are absent until the test is completed."""
     shape: dict[str, Any] = as_json(StateOfTest(**_state(result.test, domain, urls)))
     if result.failure:
         shape["failure"] = result.failure
@@ -187,52 +187,52 @@ def render_tested(result: DeliverabilityResult, domain: str, urls: PublicUrls) -
 def render_test_page(
     found: ListedTestPage, page: int, limit: int, domain: str, urls: PublicUrls
 ) -> PageOfTests:
-    """Give a page of tests."""
+    """Render a page of tests."""
     has_more = bool(found.entries) and (page - 1) * limit + len(found.entries) < found.total
     entries = tuple(_listed(one, domain, urls) for one in found.entries)
     return PageOfTests(entries, page + 1 if has_more else None, found.total)
 
 
 def render_wait_over(result: DeliverabilityResult, domain: str, urls: PublicUrls) -> WaitOver:
-    """Give a test that was waited for in vain, and say how it stands."""
+    """Render a test that did not finish before the timeout."""
     test = result.test
     return WaitOver(**_state(test, domain, urls), error=explain_wait(test, domain))
 
 
 def explain_wait(test: tests.DeliverabilityTest, domain: str) -> str:
-    """Say what a test is waiting for."""
+    """Return one sentence about what a test is waiting for."""
     if test.state is State.PENDING:
         return (
-            f"no mail has come in for {address_of(test, domain)} yet: send one, and wait again "
+            f"no mail has arrived at {address_of(test, domain)} yet: send one, and wait again "
             f"until {format_instant(test.expires_at)}"
         )
-    return "the mail has come in and is being analysed: wait again"
+    return "the mail has arrived and is being analysed: wait again"
 
 
 def render_recheck(test_id: str, *, is_started: bool) -> Recheck:
-    """Give the answer to a recheck."""
-    started = "all checks run again: wait for the test to be completed"
-    running = "the checks are running already: nothing was started twice"
+    """Render the response to a recheck."""
+    started = "all checks are running again: wait for the test to complete"
+    running = "the checks are already running: no second run was started"
     return Recheck(success=True, test_id=test_id, message=started if is_started else running)
 
 
 def render_report_share(test: tests.DeliverabilityTest, urls: PublicUrls) -> ReportShare:
-    """Give the share link of a test."""
+    """Render the share link of a test."""
     return ReportShare(test.id, urls.report_url(test.id, test.share_token))
 
 
 def render_raw_mail(test_id: str, raw_message: bytes) -> RawTestMail:
-    """Render the bytes of a test's mail."""
+    """Render the raw mail of a test."""
     return RawTestMail(test_id, *encode_raw(raw_message))
 
 
 def render_preflight(test_id: str, report: DeliverabilityReport) -> Preflight:
-    """Give what a test's mail would get if some records were published."""
+    """Render the report that a mail would get if some records were published."""
     return Preflight(**msgspec.structs.asdict(render_report(report)), test_id=test_id)
 
 
 def address_of(test: tests.DeliverabilityTest, domain: str) -> str:
-    """Give the address of a test."""
+    """Return the address of a test."""
     return f"{local_part_of(test.id)}@{domain}"
 
 
@@ -270,23 +270,23 @@ EXAMPLE = (
 
 
 def parse_preflight(body: bytes) -> tuple[RecordToPublish, ...]:
-    """Read the records of a pre-flight.
+    """Parse the records of a preflight.
 
-    :raises InvalidParameter: names the record, and the part of it, that can't be read.
+    :raises InvalidParameter: a record is invalid; the error names the record and the field.
     """
     given = parse_object(body, EXAMPLE).get("records")
     if not isinstance(given, list):
-        raise InvalidParameter("records", f"records is a list: send {EXAMPLE}")
+        raise InvalidParameter("records", f"records must be a list: send {EXAMPLE}")
     if len(given) > MAX_RECORDS:
         raise InvalidParameter(
-            "records", f"records has {len(given)} records; {MAX_RECORDS} are allowed"
+            "records", f"records has {len(given)} records; send at most {MAX_RECORDS}"
         )
     return tuple(_parse_one(one, f"records[{index}]") for index, one in enumerate(given))
 
 
 def _parse_one(given: object, parameter: str) -> RecordToPublish:
     if not isinstance(given, dict):
-        raise InvalidParameter(parameter, f"{parameter} is not an object: send {EXAMPLE}")
+        raise InvalidParameter(parameter, f"{parameter} must be an object: send {EXAMPLE}")
     texts: Sequence[str] = [
         text_in(given.get(field), f"{parameter}.{field}", EXAMPLE)
         for field in ("name", "type", "value")

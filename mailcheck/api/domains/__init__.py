@@ -1,1 +1,1 @@
-"""The JSON of the domain tools."""
+"""The JSON shapes of the domain tools."""

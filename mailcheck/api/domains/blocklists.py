@@ -1,4 +1,4 @@
-"""Blocklist checks and the catalogue as JSON (docs/reference/contract.md)."""
+"""Blocklist checks and the catalogue of blocklists as JSON (docs/reference/contract.md)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
@@ -13,58 +13,60 @@ from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.zone_health import ListBudgets, ZoneHealthCheck
 
 ROWS = 32
-"""Rows of every check (docs/reference/contract.md)."""
+"""Number of rows of every check: one per blocklist."""
 
 Profile = Literal["ip", "domain"]
 
-Weight = Annotated[int, doc("how much it matters; 8 and more stop delivery at once", ge=0, le=10)]
+Weight = Annotated[
+    int, doc("importance of the list; from 8 on, a listing blocks delivery", ge=0, le=10)
+]
 
 WHY_UNKNOWN = {
-    UnknownReason.NO_ANSWER: "It did not answer in time.",
-    UnknownReason.REFUSED_BY_LIST: "It refuses to answer the resolver of this service.",
-    UnknownReason.REWRITTEN: "What came is no answer of a blocklist.",
-    UnknownReason.STRANGE_CODE: "It gave an answer that it does not document.",
-    UnknownReason.FAILED_SELF_TEST: "It fails its self-test and is not believed until it recovers.",
-    UnknownReason.OVER_BUDGET: "It has been asked as often today as its operator allows.",
-    UnknownReason.NO_TARGET: "The addresses of the domain's mail hosts could not be found out.",
-    UnknownReason.NOT_PUBLIC: "The mail came from an address that no list can know.",
+    UnknownReason.NO_ANSWER: "The list did not answer in time.",
+    UnknownReason.REFUSED_BY_LIST: "The list refuses queries from the resolver of this service.",
+    UnknownReason.REWRITTEN: "The answer did not come from the blocklist; a resolver replaced it.",
+    UnknownReason.STRANGE_CODE: "The list returned a code that its operator does not document.",
+    UnknownReason.FAILED_SELF_TEST: "The list fails its self-test; its answers are ignored until it recovers.",
+    UnknownReason.OVER_BUDGET: "The daily query limit of this list is used up.",
+    UnknownReason.NO_TARGET: "The addresses of the domain's mail hosts could not be determined.",
+    UnknownReason.NOT_PUBLIC: "The mail came from a private address, which no list contains.",
 }
 
-_SILENCE = (UnknownReason.NO_ANSWER, UnknownReason.NO_TARGET)
+_UNREACHABLE = (UnknownReason.NO_ANSWER, UnknownReason.NO_TARGET)
 
 
 class Listing(Shape):
-    """The answer of one blocklist."""
+    """The result of one blocklist."""
 
-    name: Annotated[str, doc("of the list")]
+    name: Annotated[str, doc("name of the list")]
     zone: Annotated[str, doc("DNS zone of the list")]
-    listed: Annotated[bool, doc("true only when the list says so; see status for the rest")]
+    listed: Annotated[bool, doc("true only if the status is listed")]
     response_time: Annotated[int, doc("milliseconds", ge=0)]
-    status: Annotated[ListingStatus, doc("unknown: could not be found out, which is not a no")]
-    codes: Annotated[Texts, doc("the addresses that the list answered")]
-    meaning: Annotated[str | None, doc("what the answer means, or why it is unknown")]
-    reason: Annotated[str | None, doc("what the list itself says (TXT)")]
+    status: Annotated[ListingStatus, doc("unknown: undetermined, which does not mean clean")]
+    codes: Annotated[Texts, doc("addresses that the list returned")]
+    meaning: Annotated[str | None, doc("meaning of the answer, or why it is unknown")]
+    reason: Annotated[str | None, doc("TXT record of the listing")]
     weight: Weight
-    delist_url: Annotated[str | None, doc("where to ask for removal")]
-    matched: Annotated[Texts, doc("what of the query is listed")]
+    delist_url: Annotated[str | None, doc("where to request removal")]
+    matched: Annotated[Texts, doc("listed parts of the query")]
 
 
 class BlacklistCheck(Shape):
-    """What all blocklists say about an address or a domain."""
+    """The results of all blocklists for an address or a domain."""
 
-    query: Annotated[str, doc("the value that was checked")]
+    query: Annotated[str, doc("the checked value")]
     query_type: Profile
-    total_checked: Annotated[int, doc("lists that were asked", ge=0, le=ROWS)]
-    total_listed: Annotated[int, doc("lists that have it", ge=0, le=ROWS)]
-    total_unknown: Annotated[int, doc("lists of which nothing is known", ge=0)]
-    addresses: Annotated[Texts, doc("the mail addresses that stood in for the domain")]
+    total_checked: Annotated[int, doc("number of queried lists", ge=0, le=ROWS)]
+    total_listed: Annotated[int, doc("number of lists with a listing", ge=0, le=ROWS)]
+    total_unknown: Annotated[int, doc("number of lists without a usable answer", ge=0)]
+    addresses: Annotated[Texts, doc("IP addresses that were checked for the domain")]
     results: Annotated[
-        tuple[Listing, ...], doc("one row for each list", min_length=ROWS, max_length=ROWS)
+        tuple[Listing, ...], doc("one row per list", min_length=ROWS, max_length=ROWS)
     ]
 
 
 class BlacklistsUnanswered(Shape):
-    """No list answered; `partial` has the rows."""
+    """No list answered. `partial` contains the rows."""
 
     error: str
     partial: BlacklistCheck
@@ -84,33 +86,33 @@ class CatalogueEntry(Shape):
     name: str
     zone: str
     operator: str | None
-    kinds: Annotated[tuple[TargetKind, ...], doc("what it knows")]
+    kinds: Annotated[tuple[TargetKind, ...], doc("what the list contains")]
     weight: Weight
-    enabled: Annotated[bool, doc("false: the operator has switched it off")]
+    enabled: Annotated[bool, doc("false: switched off by the operator")]
     delist_url: str | None
-    access: Annotated[str | None, doc("what it asks of those who use it")]
-    profiles: Annotated[tuple[Profile, ...], doc("the checks it is asked in")]
-    daily_budget: Annotated[int | None, doc("questions a day; null: any number")]
+    access: Annotated[str | None, doc("terms of use of the list")]
+    profiles: Annotated[tuple[Profile, ...], doc("the checks that query this list")]
+    daily_budget: Annotated[int | None, doc("maximum number of queries a day; null: no limit")]
     asked_today: Count
     health: Literal["healthy", "sick", "unreachable", "untested", "disabled"]
-    tests: Annotated[tuple[SelfTest, ...], doc("the self-test of each kind")]
+    tests: Annotated[tuple[SelfTest, ...], doc("the self-test for each kind of target")]
 
 
 class Blacklists(Shape):
-    """The catalogue."""
+    """The catalogue of blocklists."""
 
     blocklists: tuple[CatalogueEntry, ...]
-    tested_at: Annotated[Timestamp | None, doc("when the lists were tested last; null: not yet")]
+    tested_at: Annotated[Timestamp | None, doc("time of the last self-test; null: not yet tested")]
 
 
 def render_blocklist_check(check: BlocklistCheck) -> BlacklistCheck:
-    """Give the 32 rows and their totals."""
+    """Render the 32 rows of a check and their totals."""
     listings = check.listings
-    asked = [row for row in listings if row.status is not ListingStatus.DISABLED]
+    queried = [row for row in listings if row.status is not ListingStatus.DISABLED]
     return BlacklistCheck(
         query=check.query,
         query_type="ip" if check.is_address else "domain",
-        total_checked=len(asked) - count(asked, ListingStatus.UNSUPPORTED),
+        total_checked=len(queried) - count(queried, ListingStatus.UNSUPPORTED),
         total_listed=count(listings, ListingStatus.LISTED),
         total_unknown=count(listings, ListingStatus.UNKNOWN),
         addresses=tuple(check.addresses),
@@ -119,33 +121,33 @@ def render_blocklist_check(check: BlocklistCheck) -> BlacklistCheck:
 
 
 def render_no_answer(check: BlocklistCheck) -> BlacklistsUnanswered:
-    """Give the error for a check about which no list told anything."""
+    """Render the error for a check without any usable answer."""
     return BlacklistsUnanswered(
-        f"no blocklist answered about {check.query}: {explain_silence(check)}",
+        f"no blocklist answered about {check.query}: {explain_no_answer(check)}",
         render_blocklist_check(check),
     )
 
 
-def explain_silence(check: BlocklistCheck) -> str:
-    """Say why nothing is known, and what to do."""
+def explain_no_answer(check: BlocklistCheck) -> str:
+    """Return why no list gave a usable answer, and what to do."""
     listings = check.listings
     unknown = [row for row in listings if row.unknown_reason is not None]
     if not unknown:
-        return "the operator of this service has switched all of them off"
-    if all(row.unknown_reason in _SILENCE for row in unknown):
+        return "the operator of this service has switched off all lists"
+    if all(row.unknown_reason in _UNREACHABLE for row in unknown):
         return "the resolver of this service does not reach them; try again in a minute"
     sick = sum(row.unknown_reason is UnknownReason.FAILED_SELF_TEST for row in unknown)
-    rest = len(unknown) - sick
+    others = len(unknown) - sick
     failed = [f"{sick} fail their self-test"] if sick else []
-    refused = [f"{rest} gave no usable answer"] if rest else []
+    refused = [f"{others} gave no usable answer"] if others else []
     return (
-        f"{' and '.join(failed + refused)}; what they say is known again when they recover, or"
-        " when this service has a resolver that they answer"
+        f"{' and '.join(failed + refused)}; try again when the lists have recovered, or use a"
+        " resolver that the lists answer"
     )
 
 
 def render_listing(listing: verdicts.Listing) -> Listing:
-    """Give one list's row; of one that is unknown ``meaning`` says why."""
+    """Render the row of a list. The ``meaning`` of an unknown result is its reason."""
     blocklist = listing.blocklist
     meaning = listing.meaning
     if listing.unknown_reason is not None:
@@ -171,7 +173,7 @@ def render_catalogue(
     budgets: ListBudgets,
     asked_today: Mapping[str, int],
 ) -> Blacklists:
-    """Give all lists with their health, and questions of today by zone; never their keys."""
+    """Render all lists with their health and today's number of queries, without access keys."""
     tested_at = health.tested_at
     return Blacklists(
         tuple(

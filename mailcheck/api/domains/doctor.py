@@ -1,4 +1,4 @@
-"""What the doctor found, as JSON."""
+"""The results of the doctor as JSON."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -9,7 +9,7 @@ from mailcheck.operations import doctor
 
 
 class Examination(Shape):
-    """One part of the set-up."""
+    """One topic of the set-up."""
 
     topic: str
     health: doctor.Health
@@ -17,14 +17,14 @@ class Examination(Shape):
 
 
 class Diagnosis(Shape):
-    """Everything that was examined."""
+    """All examined topics."""
 
-    health: Annotated[doctor.Health, doc("of the part that is worst")]
+    health: Annotated[doctor.Health, doc("the worst health of all topics")]
     examinations: tuple[Examination, ...]
 
 
 def render_diagnosis(examinations: Iterable[doctor.Examination]) -> Diagnosis:
-    """Give each part with its findings, the worst first."""
+    """Render each topic with its findings, the most severe first."""
     shown = tuple(
         Examination(one.topic, one.health, render_findings(one.findings, one.proofs))
         for one in examinations
@@ -33,6 +33,6 @@ def render_diagnosis(examinations: Iterable[doctor.Examination]) -> Diagnosis:
 
 
 def worst_health(found: Iterable[doctor.Health]) -> doctor.Health:
-    """Give the worst: a problem before what is not known."""
+    """Return the worst health: a problem is worse than an unknown state."""
     order = (doctor.Health.PROBLEM, doctor.Health.UNKNOWN, doctor.Health.FINE)
     return min(found, key=order.index, default=doctor.Health.FINE)

@@ -1,4 +1,4 @@
-"""Findings as JSON: what is wrong, what it means, what to publish."""
+"""Findings about a domain as JSON: what is wrong, what it means, and what to publish."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -12,64 +12,59 @@ _PROBLEMS = (Severity.ERROR, Severity.WARNING)
 
 
 class DnsRecord(Shape):
-    """a DNS record to publish, as it is typed into a zone editor"""
+    """a DNS record to publish, in the form that zone editors expect"""
 
-    name: Annotated[str, doc("absolute, without the last dot")]
+    name: Annotated[str, doc("absolute, without the trailing dot")]
     type: str
     value: str
 
 
 ProvenRecord = Annotated[
     DnsRecord | Absent,
-    doc("to be published: our own evaluation was run with it, and the finding was gone"),
+    doc("record to publish; mailcheck verified that the finding disappears with it"),
 ]
 
-Replaces = Annotated[
-    Texts | Absent, doc("values of this name and type that the record takes the place of")
-]
+Replaces = Annotated[Texts | Absent, doc("values of this name and type that the record replaces")]
 
 Beside = Annotated[
     tuple[DnsRecord, ...] | Absent,
-    doc(
-        "records without which this one is not enough: of other findings, or of others' zones, as"
-        " fix says"
-    ),
+    doc("further records that are required, of other findings or in other zones; see `fix`"),
 ]
 
 
-Aliases = Annotated[Texts | Absent, doc("earlier ids of the finding, if it has any")]
+Aliases = Annotated[Texts | Absent, doc("former ids of the finding, if any")]
 
 
 class LeftOutTerm(Shape):
-    """a term of a published SPF record that the record to publish does not have"""
+    """a term of the published SPF record that the new record omits"""
 
     term: str
-    reason: Annotated[str, doc("why it lets no host pass")]
+    reason: Annotated[str, doc("why the term authorizes no host")]
 
 
 LeavesOut = Annotated[
     tuple[LeftOutTerm, ...] | Absent,
-    doc("terms that are left out on purpose; all other senders are in the record"),
+    doc("deliberately omitted terms; the record still authorizes all other senders"),
 ]
 
 
 class DomainFinding(Shape):
-    """something about a domain that is wrong, unknown or good to know"""
+    """a problem of a domain, an undetermined result or a note"""
 
-    id: Annotated[str, doc("stable, like spf.too-many-lookups")]
+    id: Annotated[str, doc("stable identifier, like spf.too-many-lookups")]
     severity: Severity
-    meaning: Annotated[str, doc("what it means, one sentence")]
+    meaning: Annotated[str, doc("explanation in one sentence")]
     fix: Annotated[str, doc("what to do")]
     aliases: Aliases = ABSENT
     record: ProvenRecord = ABSENT
     replaces: Replaces = ABSENT
     beside: Beside = ABSENT
     leaves_out: LeavesOut = ABSENT
-    gain: Annotated[int | Absent, doc("points of the reputation that the record brings")] = ABSENT
+    gain: Annotated[int | Absent, doc("reputation points that publishing the record adds")] = ABSENT
 
 
 def render_finding(finding: Finding, proofs: Proofs) -> DomainFinding:
-    """Give a finding, with the record that is proven to mend it."""
+    """Render a finding, with the record that is proven to fix it."""
     fix = proof_of(finding, proofs)
     return DomainFinding(
         finding.id,
@@ -83,7 +78,7 @@ def render_finding(finding: Finding, proofs: Proofs) -> DomainFinding:
 
 
 def render_fix(fix: ProvenFix | None) -> dict[str, Any]:
-    """Give what is to be published; nothing that is not proven is ever shown."""
+    """Return the fields of a proven fix. A record without proof is never shown."""
     if fix is None:
         return {}
     return {
@@ -95,16 +90,16 @@ def render_fix(fix: ProvenFix | None) -> dict[str, Any]:
 
 
 def render_findings(findings: Iterable[Finding], proofs: Proofs) -> tuple[DomainFinding, ...]:
-    """Give findings, the worst first."""
+    """Render findings, the most severe first."""
     ordered = sorted(findings, key=lambda one: one.severity.rank)
     return tuple(render_finding(one, proofs) for one in ordered)
 
 
 def render_record(record: RecordToPublish) -> DnsRecord:
-    """Give a record."""
+    """Render a DNS record."""
     return DnsRecord(record.name, record.rdtype, record.value)
 
 
 def problem_texts(findings: Iterable[Finding]) -> list[str]:
-    """Give the sentences about what is wrong; notes and what is unknown are left out."""
+    """Return the sentences about problems, without notes and undetermined results."""
     return [finding.meaning for finding in findings if finding.severity in _PROBLEMS]

@@ -11,65 +11,67 @@ from mailcheck.operations.domains import check_mx
 
 
 class MailHost(Shape):
-    """A host that takes mail for a domain."""
+    """A host that receives mail for a domain."""
 
     exchange: Annotated[str, doc("host name")]
-    priority: Annotated[int, doc("the lowest is tried first", ge=0, le=65_535)]
+    priority: Annotated[int, doc("preference of the MX record; lowest first", ge=0, le=65_535)]
     ip: Annotated[Texts, doc("its addresses, IPv4 first")]
-    problem: Annotated[
-        verdicts.HostProblem | Absent, doc("why mail does not, or not everywhere, reach it")
-    ] = ABSENT
+    problem: Annotated[verdicts.HostProblem | Absent, doc("why mail may not reach the host")] = (
+        ABSENT
+    )
 
 
 class MxCheck(Shape):
-    """MX, SPF and DMARC of a domain; all of it is known."""
+    """MX, SPF and DMARC of a domain, all of which were determined."""
 
-    domain: Annotated[str, doc("the domain checked, lower case, in A-labels")]
+    domain: Annotated[str, doc("the checked domain, lower case, in A-labels")]
     has_mx: Annotated[bool, doc("whether MX records exist")]
-    records: Annotated[tuple[MailHost, ...], doc("by priority, then name")]
-    null_mx: Annotated[bool, doc("the domain says that it takes no mail (RFC 7505)")]
-    implicit_mx: Annotated[bool, doc("no MX, but an address: mail goes there (RFC 5321 5.1)")]
+    records: Annotated[tuple[MailHost, ...], doc("sorted by priority, then by name")]
+    null_mx: Annotated[bool, doc("the domain accepts no mail (RFC 7505)")]
+    implicit_mx: Annotated[
+        bool, doc("no MX record: mail is delivered to the domain's address (RFC 5321 5.1)")
+    ]
     has_spf: bool
     has_dmarc: bool
-    exists: Annotated[bool, doc("false: there is no such name (NXDOMAIN)")]
+    exists: Annotated[bool, doc("false: the domain does not exist (NXDOMAIN)")]
     note: Annotated[
-        str | Absent, doc("in a sentence: that the domain takes no mail, or does not exist")
+        str | Absent, doc("one sentence if the domain accepts no mail or does not exist")
     ] = ABSENT
     spf_record: Annotated[
-        str | Absent, doc("present when hasSpf is true; of several the first")
+        str | Absent, doc("present if hasSpf is true; the first record if there are several")
     ] = ABSENT
     spf_problems: Annotated[
-        Texts | Absent, doc("what is wrong with SPF; absent when nothing is")
+        Texts | Absent, doc("problems of the SPF record; absent if there are none")
     ] = ABSENT
-    dmarc_record: Annotated[str | Absent, doc("present when hasDmarc is true")] = ABSENT
+    dmarc_record: Annotated[str | Absent, doc("present if hasDmarc is true")] = ABSENT
     dmarc_domain: Annotated[
-        str | Absent, doc("where the record was found (RFC 9989 tree walk)")
+        str | Absent, doc("domain where the record was found (RFC 9989 tree walk)")
     ] = ABSENT
     dmarc_problems: Annotated[
         Texts | Absent, doc("problems of the DMARC record; absent if there are none")
     ] = ABSENT
     spf_ignored: Annotated[
-        Texts | Absent, doc("texts that were meant as the SPF record and that receivers ignore")
+        Texts | Absent, doc("malformed TXT records that receivers do not accept as SPF")
     ] = ABSENT
     dmarc_ignored: Annotated[
-        Texts | Absent, doc("texts that were meant as the DMARC record and that receivers ignore")
+        Texts | Absent, doc("malformed TXT records that receivers do not accept as DMARC")
     ] = ABSENT
 
 
 class MxUndetermined(Shape):
-    """MX, SPF or DMARC could not be determined; `partial` has the rest."""
+    """MX, SPF or DMARC could not be determined. `partial` contains the other results."""
 
     error: str
     partial: Annotated[dict[str, Any], partial_schema(MxCheck, "domain")]
 
 
 def render_mx_check(check: check_mx.MxCheck) -> MxCheck:
-    """Give the whole result."""
+    """Render the complete result."""
     return MxCheck(check.domain, **_mx(check), **_spf(check), **_dmarc(check))
 
 
 def render_mx_undetermined(check: check_mx.MxCheck) -> MxUndetermined:
-    """Give the error for a check of which something is not known, and what is known beside."""
+    """Render the error for a check that is partly undetermined, with the determined results."""
     names = " and ".join(filter(None, (", ".join(check.undetermined[:-1]), check.undetermined[-1])))
     parts = {"MX": _mx, "SPF": _spf, "DMARC": _dmarc}
     known: dict[str, Any] = {"domain": check.domain}
@@ -77,7 +79,7 @@ def render_mx_undetermined(check: check_mx.MxCheck) -> MxUndetermined:
         if name not in check.undetermined:
             known |= render(check)
     error = (
-        f"{names} of {check.domain} could not be determined: DNS gave no usable answer;"
+        f"{names} of {check.domain} could not be determined: DNS returned no usable answer;"
         " try again in a minute"
     )
     return MxUndetermined(error, with_wire_names(MxCheck, known))
@@ -95,16 +97,16 @@ def _mx(check: check_mx.MxCheck) -> dict[str, Any]:
 
 
 def _note(check: check_mx.MxCheck) -> str | Absent:
-    """Say what `hasMx` alone would not tell."""
+    """Return the explanation for a domain that accepts no mail or does not exist."""
     if not check.exists:
         return f"{check.domain} does not exist in DNS."
     if check.mx.is_null_mx:
-        return f"{check.domain} says that it takes no mail (null MX, RFC 7505)."
+        return f"{check.domain} publishes a null MX record: it accepts no mail (RFC 7505)."
     return ABSENT
 
 
 def render_hosts(hosts: Iterable[verdicts.MailHost]) -> tuple[MailHost, ...]:
-    """Give the MX records; ``problem`` says why ``ip`` is empty or mail may not arrive."""
+    """Render the MX hosts. ``problem`` explains an empty ``ip`` or why mail may not arrive."""
     return tuple(
         MailHost(
             host.exchange,

@@ -1,4 +1,4 @@
-"""Reports of receivers as JSON: who sends as a domain, what fails and why, what to do."""
+"""DMARC and TLS reports as JSON: senders, failures, their causes and advice."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -23,77 +23,77 @@ from mailcheck.store.domains import report_store
 from mailcheck.store.domains.report_quotas import Outcome, Tally
 
 MOST_SOURCES = 20
-"""Addresses of one sender that are shown, the most active first."""
+"""Maximum number of addresses of a sender in the response, the most active first."""
 
 
 class ReportSource(Shape):
-    """an address that mail came from"""
+    """an IP address that sent mail"""
 
     address: str
     messages: Count
     failing: Count
-    host: Annotated[str | Absent, doc("its forward-confirmed reverse DNS")] = ABSENT
+    host: Annotated[str | Absent, doc("forward-confirmed reverse DNS name")] = ABSENT
 
 
 class ReportSender(Shape):
-    """who sends as the domain: called by what vouches for the mail, reverse DNS, or address"""
+    """a sender, named by its authenticated domain, its reverse DNS or its IP address"""
 
     name: str
-    from_domain: Annotated[str, doc("the From domain of what fails")]
-    known: Annotated[bool, doc("some of its mail passes")]
+    from_domain: Annotated[str, doc("From domain of the failing mail")]
+    known: Annotated[bool, doc("some of its mail passes DMARC")]
     messages: Count
     passing: Count
     failing: Count
-    cause: Annotated[Cause, doc("why it fails")]
-    meaning: Annotated[str, doc("the same in a sentence")]
+    cause: Annotated[Cause, doc("why its mail fails")]
+    meaning: Annotated[str, doc("the cause in one sentence")]
     fix: Annotated[str, doc("what to do")]
     source_count: Count
     sources: tuple[ReportSource, ...]
-    vouched_for: Annotated[Texts, doc("other domains that SPF or DKIM passes for")]
+    vouched_for: Annotated[Texts, doc("other domains for which SPF or DKIM passes")]
     reporters: Texts
-    first_day: Annotated[str, doc("when it was first seen")]
-    last_day: Annotated[str, doc("when it was last seen")]
-    overrides: Annotated[Texts, doc("why receivers did otherwise than the policy asks")]
+    first_day: Annotated[str, doc("day of the first report about it")]
+    last_day: Annotated[str, doc("day of the last report about it")]
+    overrides: Annotated[Texts, doc("why receivers did not apply the policy")]
     listed: Annotated[
         Texts | Absent,
-        doc("blocklists that have its most active address; absent: not asked, or not known"),
+        doc("blocklists that list its most active address; absent: not checked or undetermined"),
     ] = ABSENT
     record: Annotated[
         DnsRecord | Absent,
-        doc("lets it send, if you want that: our own SPF evaluation passes with it"),
+        doc("SPF record that authorizes the sender; mailcheck verified that SPF then passes"),
     ] = ABSENT
 
 
 class Reporter(Shape):
-    """who has sent reports, and about how many messages"""
+    """an organization that sent reports, with the number of messages in them"""
 
     name: str
     messages: Count
 
 
-NextPage = Annotated[int | None, doc("the `page` to ask for next; null: this is the last one")]
+NextPage = Annotated[int | None, doc("`page` of the next request; null: this is the last page")]
 
 
 class DmarcOverview(Shape):
-    """what DMARC reports say about a domain: who may not send first"""
+    """summary of the DMARC reports about a domain; unknown senders come first"""
 
     domain: str
     begins_at: Timestamp
     ends_at: Timestamp
-    policy: Annotated[str, doc("as receivers found it last")]
+    policy: Annotated[str, doc("policy in the most recent report")]
     messages: Count
     passing: Count
     failing: Count
-    stopped_by_reject: Annotated[int, doc("what p=reject would stop today", ge=0)]
-    forwarded: Annotated[int, doc("of these: passed on by somebody", ge=0)]
-    reporters: Annotated[tuple[Reporter, ...], doc("of all senders, at most 200")]
-    senders: Annotated[tuple[ReportSender, ...], doc("a page of them")]
+    stopped_by_reject: Annotated[int, doc("messages that p=reject would stop today", ge=0)]
+    forwarded: Annotated[int, doc("the forwarded messages among them", ge=0)]
+    reporters: Annotated[tuple[Reporter, ...], doc("for all senders, at most 200")]
+    senders: Annotated[tuple[ReportSender, ...], doc("one page of the senders")]
     next_page: NextPage
-    total: Annotated[int, doc("senders of all pages", ge=0)]
+    total: Annotated[int, doc("number of senders on all pages", ge=0)]
 
 
 class ReadReport(Shape):
-    """a DMARC report of a file: what it says of itself, believed by nobody"""
+    """a DMARC report in a file; the origin of its content is not verified"""
 
     organisation: str
     email: str
@@ -102,23 +102,23 @@ class ReadReport(Shape):
     begins_at: Timestamp
     ends_at: Timestamp
     messages: Count
-    problems: Annotated[Texts, doc("rows that were left out, and why")]
+    problems: Annotated[Texts, doc("rows that were skipped, and why")]
 
 
 class TlsFailure(Shape):
-    """sessions that could not be encrypted, for one reason"""
+    """sessions without encryption for one reason"""
 
     result: Annotated[str, doc("RFC 8460 4.3, like certificate-expired")]
-    meaning: Annotated[str, doc("what it means, one sentence")]
+    meaning: Annotated[str, doc("explanation in one sentence")]
     fix: Annotated[str, doc("what to do")]
     sessions: Count
     receiving_host: str
     sending_ip: str
-    reason: Annotated[str, doc("what the reporter adds")]
+    reason: Annotated[str, doc("additional information of the reporter")]
 
 
 class TlsPolicy(Shape):
-    """sessions under one policy of a domain"""
+    """sessions that used one policy of a domain"""
 
     domain: str
     policy_type: Annotated[str, doc("sts, tlsa or no-policy-found")]
@@ -128,7 +128,7 @@ class TlsPolicy(Shape):
 
 
 class ReadTlsReport(Shape):
-    """a TLS report of a file"""
+    """a TLS report in a file"""
 
     organisation: str
     contact: str
@@ -140,14 +140,14 @@ class ReadTlsReport(Shape):
 
 
 class RefusedFile(Shape):
-    """what could not be read, and why"""
+    """a file that could not be read, and why"""
 
     file: str
     reason: str
 
 
 class DmarcFiles(Shape):
-    """what the files hold: the reports, and what they say together, by domain"""
+    """the reports in the files, and a summary for each domain"""
 
     reports: tuple[ReadReport, ...]
     refused: tuple[RefusedFile, ...]
@@ -155,7 +155,7 @@ class DmarcFiles(Shape):
 
 
 class TlsFiles(Shape):
-    """what the files hold"""
+    """the reports in the files"""
 
     reports: tuple[ReadTlsReport, ...]
     refused: tuple[RefusedFile, ...]
@@ -166,7 +166,7 @@ def _next_page(page: int, limit: int, total: int) -> int | None:
 
 
 def render_overview(shown: ShownOverview, page: int = 1, limit: int = MAX_SENDERS) -> DmarcOverview:
-    """Return what reports say about a domain: one page of the senders."""
+    """Render the summary of a domain, with one page of its senders."""
     known = shown.overview
     return DmarcOverview(
         domain=known.domain,
@@ -218,7 +218,7 @@ def render_dmarc_files(
     refused: Iterable[RefusedFile],
     shown: Iterable[ShownOverview],
 ) -> DmarcFiles:
-    """Give what files hold."""
+    """Render the reports in files."""
     return DmarcFiles(
         tuple(map(_report, reports)), tuple(refused), tuple(map(render_overview, shown))
     )
@@ -238,7 +238,7 @@ def _report(report: AggregateReport) -> ReadReport:
 
 
 def render_tls_files(reports: Iterable[TlsReport], refused: Iterable[RefusedFile]) -> TlsFiles:
-    """Give what files hold."""
+    """Render the reports in files."""
     return TlsFiles(tuple(map(_tls_report, reports)), tuple(refused))
 
 
@@ -275,43 +275,43 @@ def _tls_report(report: TlsReport) -> ReadTlsReport:
 
 
 def format_day(moment: Instant) -> str:
-    """Write the day of a moment (UTC)."""
+    """Format the day of an instant (UTC)."""
     return format_instant(moment)[:10]
 
 
 class ReportAddresses(Shape):
-    """where the reports of the account go"""
+    """the account's addresses for reports"""
 
-    dmarc: Annotated[str, doc("for rua= in a DMARC record, behind mailto:")]
-    tls: Annotated[str, doc("for rua= in a TLS-RPT record, behind mailto:")]
-    tls_url: Annotated[str, doc("the same over HTTPS, as it stands")]
+    dmarc: Annotated[str, doc("for rua= of a DMARC record, after mailto:")]
+    tls: Annotated[str, doc("for rua= of a TLS-RPT record, after mailto:")]
+    tls_url: Annotated[str, doc("HTTPS URL for rua= of a TLS-RPT record")]
 
 
 class ReportedDomain(Shape):
-    """a domain that reports were counted about"""
+    """a domain with counted reports"""
 
     kind: ReportKind
     domain: str
     reports: Count
-    messages: Annotated[int, doc("sessions, where it is about TLS", ge=0)]
+    messages: Annotated[int, doc("sessions for TLS reports", ge=0)]
     failing: Count
     last_at: Timestamp
 
 
 class KeptReport(Shape):
-    """a report as it came, counted or not"""
+    """a received report, counted or not"""
 
     id: str
     kind: ReportKind
     state: Annotated[
         ReportState,
-        doc("apart: it can be read, but is not believed, and nothing of it is counted"),
+        doc("apart: readable but not trusted, so its rows are not counted"),
     ]
     received_at: Timestamp
-    reason: Annotated[str, doc("why it is not counted; empty where nothing is to be said")]
+    reason: Annotated[str, doc("why it is not counted; otherwise empty")]
     domain: str
-    reporter: Annotated[str, doc("the domain that vouches for it; empty where none does")]
-    organisation: Annotated[str, doc("who it says that it is from")]
+    reporter: Annotated[str, doc("authenticated domain of the reporter; empty: none")]
+    organisation: Annotated[str, doc("organization named in the report")]
     report_id: str
     begins_at: Timestamp | None
     ends_at: Timestamp | None
@@ -321,71 +321,71 @@ class KeptReport(Shape):
 
 
 class SourceOfReports(Shape):
-    """a reporter of counted reports, with the sums of them"""
+    """totals of the counted reports of one reporter"""
 
     kind: ReportKind
-    reporter: Annotated[str, doc("deletes them: `DELETE /reports?reporter=...`")]
+    reporter: Annotated[str, doc("name to pass to `DELETE /reports?reporter=...`")]
     reports: Count
     messages: Count
     failing: Count
 
 
 class RefusedReports(Shape):
-    """reports of one day and sender that were not kept, or not with their rows"""
+    """reports of one sender and day that were rejected, or stored without their rows"""
 
-    day: Annotated[str, doc("on which they came (UTC)")]
+    day: Annotated[str, doc("day on which they arrived (UTC)")]
     outcome: Annotated[
         Outcome,
-        doc("over-quota: rows were not counted; foreign: the account does not own the domain"),
+        doc("over-quota: rows were not counted; foreign: the domain is not of this account"),
     ]
-    reporter: Annotated[str, doc("the organization that authenticates them; empty: none")]
+    reporter: Annotated[str, doc("authenticated organization; empty: none")]
     reports: Count
     rows: Annotated[int, doc("rows that were not stored; 0 for foreign reports", ge=0)]
-    bytes: Annotated[int, doc("of these rows", ge=0)]
-    domain: Annotated[str, doc("what the last of them is about")]
-    meaning: Annotated[str, doc("the same in a sentence")]
+    bytes: Annotated[int, doc("size of these rows", ge=0)]
+    domain: Annotated[str, doc("domain of the last of them")]
+    meaning: Annotated[str, doc("the outcome in one sentence")]
     fix: Annotated[str, doc("what to do")]
 
 
 class KeptReports(Shape):
-    """reports, newest first, and where they go"""
+    """reports, newest first, and the addresses to which they are sent"""
 
     addresses: ReportAddresses
-    domains: Annotated[tuple[ReportedDomain, ...], doc("the 200 with most messages")]
+    domains: Annotated[tuple[ReportedDomain, ...], doc("the 200 domains with most messages")]
     reports: tuple[KeptReport, ...]
     next_page: int | None
     total: Count
     sources: Annotated[
         tuple[SourceOfReports, ...],
-        doc("sums of all counted reports for each reporter: the 200 with most messages"),
+        doc("totals of all counted reports by reporter: the 200 with most messages"),
     ]
     refused: Annotated[
         tuple[RefusedReports, ...],
-        doc("reports that were not kept, the newest days first, at most 200"),
+        doc("reports that were not stored, newest days first, at most 200"),
     ]
 
 
 class DeletedReport(Shape):
-    """a report that was deleted"""
+    """confirmation that a report was deleted"""
 
     success: Always
     id: str
 
 
 class DeletedReports(Shape):
-    """reports that were deleted"""
+    """confirmation that reports were deleted"""
 
     success: Always
     deleted: Count
 
 
 class TlsResult(Shape):
-    """sessions that ended in one way"""
+    """sessions with the same result"""
 
     policy_type: Annotated[str, doc("sts, tlsa or no-policy-found")]
-    result: Annotated[str, doc("RFC 8460 4.3; empty: they were encrypted")]
-    host: Annotated[str, doc("the mail host, where it was said")]
-    reason: Annotated[str, doc("what reporters add")]
+    result: Annotated[str, doc("RFC 8460 4.3; empty: the sessions were encrypted")]
+    host: Annotated[str, doc("mail host, if the reports name it")]
+    reason: Annotated[str, doc("additional information of reporters")]
     sessions: Count
     reporters: Texts
     last_day: str
@@ -394,7 +394,7 @@ class TlsResult(Shape):
 
 
 class TlsReporter(Shape):
-    """who has sent reports, and about how many sessions"""
+    """an organization that sent reports, with the number of sessions in them"""
 
     reporter: str
     successful: Count
@@ -402,19 +402,19 @@ class TlsReporter(Shape):
 
 
 class TlsOverview(Shape):
-    """what TLS reports say about a domain: what failed first"""
+    """summary of the TLS reports about a domain; failures come first"""
 
     domain: str
     days: Count
     successful: Count
     failed: Count
     reporters: Annotated[Texts, doc("at most 200")]
-    results: Annotated[tuple[TlsResult, ...], doc("a page of them")]
+    results: Annotated[tuple[TlsResult, ...], doc("one page of the results")]
     next_page: NextPage
-    total: Annotated[int, doc("results of all pages", ge=0)]
+    total: Annotated[int, doc("number of results on all pages", ge=0)]
     sources: Annotated[
         tuple[TlsReporter, ...],
-        doc("sums of each reporter over all pages: the 200 with most sessions"),
+        doc("totals by reporter over all pages: the 200 with most sessions"),
     ]
 
 
@@ -427,7 +427,7 @@ def render_kept_reports(
     page: int,
     limit: int,
 ) -> KeptReports:
-    """Return a page of reports, with sums of all of them."""
+    """Render a page of reports, with the totals of all reports."""
     return KeptReports(
         addresses=ReportAddresses(own.dmarc, own.tls, own.tls_url),
         domains=tuple(
@@ -453,17 +453,17 @@ def render_kept_reports(
 
 
 def _refused(tally: Tally) -> RefusedReports:
-    who = tally.sender or "unauthenticated senders"
+    sender = tally.sender or "unauthenticated senders"
     number = "1 report" if tally.reports == 1 else f"{tally.reports} reports"
-    was = "was" if tally.reports == 1 else "were"
+    verb = "was" if tally.reports == 1 else "were"
     if tally.outcome is Outcome.FOREIGN:
         meaning = (
-            f"{number} {was} about domains that you neither watch nor own, the last about "
-            f"{tally.domain}."
+            f"{number} {verb} about domains that this account neither watches nor owns, the last "
+            f"about {tally.domain}."
         )
-        fix = "Watch a domain to have reports about it counted."
+        fix = "Watch a domain to count the reports about it."
     else:
-        meaning = f"{number} of {who} exceeded the quota of reports for a day."
+        meaning = f"{number} of {sender} exceeded the daily quota of reports."
         fix = "If you do not know the sender, delete its reports."
     return RefusedReports(
         day=format_day(tally.day),
@@ -500,7 +500,7 @@ def _kept(report: ReceiverReport) -> KeptReport:
 def render_tls_overview(
     known: show_reports.TlsOverview, page: int = 1, limit: int = LARGEST_REPORT_PAGE
 ) -> TlsOverview:
-    """Return what TLS reports say about a domain: one page of the results."""
+    """Render the summary of a domain, with one page of its results."""
     return TlsOverview(
         domain=known.domain,
         days=known.days,

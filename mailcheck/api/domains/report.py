@@ -1,4 +1,4 @@
-"""Everything about a domain as JSON (`GET /tools/domain`)."""
+"""The domain report as JSON (`GET /tools/domain`; docs/reference/contract.md)."""
 
 from typing import Annotated
 
@@ -17,9 +17,9 @@ from mailcheck.checks.spf.record import (
 from mailcheck.core.instants import format_instant
 from mailcheck.operations.domains import describe_domain
 
-Found = Annotated[Presence, doc("undetermined: could not be found out, which is not absent")]
+Found = Annotated[Presence, doc("undetermined: DNS gave no usable answer, which is not absent")]
 
-Findings = Annotated[tuple[DomainFinding, ...], doc("the worst first")]
+Findings = Annotated[tuple[DomainFinding, ...], doc("the most severe first")]
 
 
 class MxReport(Shape):
@@ -33,62 +33,62 @@ class MxReport(Shape):
 
 
 class SpfNode(Shape):
-    """An SPF record, with those that it includes."""
+    """An SPF record, with the records that it includes."""
 
-    domain: Annotated[str, doc("where the record stands")]
-    term: Annotated[str | None, doc("the term that leads here; null at the top")]
+    domain: Annotated[str, doc("domain of the record")]
+    term: Annotated[str | None, doc("the term that refers to this record; null at the top")]
     record: str | None
     problem: spf_verdicts.NodeProblem | None
-    lookups: Annotated[int, doc("here and below", ge=0)]
-    void_terms: Annotated[Texts, doc("terms that lead to nothing")]
+    lookups: Annotated[int, doc("DNS lookups of this record and those below it", ge=0)]
+    void_terms: Annotated[Texts, doc("terms whose lookup returns no records")]
     children: "tuple[SpfNode, ...]"
 
 
 class SpfReport(Shape):
-    """The SPF record with all that it includes."""
+    """The SPF record with all records that it includes."""
 
     presence: Found
     records: Texts
-    lookups: Annotated[int, doc("10 are allowed (RFC 7208 4.6.4)", ge=0)]
+    lookups: Annotated[int, doc("at most 10 are allowed (RFC 7208 4.6.4)", ge=0)]
     void_lookups: Annotated[int, doc("void lookups for every client; 2 are allowed", ge=0)]
     void_lookups_ipv4: Annotated[
-        int, doc("void lookups for a client whose IPv4 address no term names", ge=0)
+        int, doc("void lookups for a client whose IPv4 address matches no term", ge=0)
     ]
     void_lookups_ipv6: Annotated[
-        int, doc("void lookups for a client whose IPv6 address no term names", ge=0)
+        int, doc("void lookups for a client whose IPv6 address matches no term", ge=0)
     ]
-    complete: Annotated[bool, doc("false: not all of the tree could be looked up")]
-    all: Annotated[Qualifier | None, doc("what is said of all other hosts")]
+    complete: Annotated[bool, doc("false: part of the tree could not be looked up")]
+    all: Annotated[Qualifier | None, doc("qualifier of the all mechanism, for all other hosts")]
     tree: SpfNode | None
     findings: Findings
 
 
 class DkimKey(Shape):
-    """A DKIM key that was found."""
+    """A published DKIM key."""
 
     selector: str
-    name: Annotated[str, doc("where the record stands")]
-    type: Annotated[str, doc("rsa, ed25519")]
+    name: Annotated[str, doc("DNS name of the record")]
+    type: Annotated[str, doc("rsa or ed25519")]
     bits: Count | None
     usable: bool
     testing: Annotated[bool, doc("t=y")]
-    revoked: Annotated[bool, doc("an empty p=")]
+    revoked: Annotated[bool, doc("p= is empty")]
     record: str
-    alias_of: Annotated[str | None, doc("what a CNAME leads to")]
+    alias_of: Annotated[str | None, doc("target of the CNAME record")]
 
 
 class DkimReport(Shape):
-    """The DKIM keys."""
+    """The published DKIM keys."""
 
     presence: Found
-    hidden: Annotated[bool, doc("there are keys, under names that nobody can guess")]
+    hidden: Annotated[bool, doc("keys exist, but under unknown selectors")]
     keys: tuple[DkimKey, ...]
-    tried: Annotated[Texts, doc("selectors that were tried")]
+    tried: Annotated[Texts, doc("selectors that were looked up")]
     findings: Findings
 
 
 class ReportAuthorization(Shape):
-    """Whether another domain takes the reports about this one."""
+    """Whether another domain accepts the reports about this one."""
 
     uri: str
     name: str
@@ -96,24 +96,24 @@ class ReportAuthorization(Shape):
 
 
 class DmarcReport(Shape):
-    """The DMARC record that holds for the domain."""
+    """The DMARC record that applies to the domain."""
 
     presence: Found
-    found_at: Annotated[str | None, doc("where the tree walk found it")]
+    found_at: Annotated[str | None, doc("domain where the tree walk found it")]
     record: str | None
-    policy: Annotated[Policy | None, doc("what holds for this domain")]
+    policy: Annotated[Policy | None, doc("policy that applies to this domain")]
     policy_tag: Annotated[str | None, doc("p, sp or np")]
     testing: Annotated[bool, doc("t=y")]
     organizational_domain: str | None
-    rua: Annotated[Texts, doc("where reports go")]
+    rua: Annotated[Texts, doc("addresses for aggregate reports")]
     report_authorizations: Annotated[
-        tuple[ReportAuthorization, ...], doc("whether other domains take the reports (RFC 9990)")
+        tuple[ReportAuthorization, ...], doc("whether other domains accept the reports (RFC 9990)")
     ]
     findings: Findings
 
 
 class MtaStsPolicy(Shape):
-    """The policy file of MTA-STS."""
+    """The MTA-STS policy file."""
 
     mode: PolicyMode | None
     max_age: Annotated[int | None, doc("seconds")]
@@ -143,10 +143,10 @@ class DaneHost(Shape):
     """The TLSA records of a mail host."""
 
     exchange: str
-    name: Annotated[str, doc("where the records stand")]
+    name: Annotated[str, doc("DNS name of the records")]
     presence: Found
     records: Texts
-    secure: Annotated[bool | None, doc("signed; null: no validating resolver")]
+    secure: Annotated[bool | None, doc("signed with DNSSEC; null: no validating resolver")]
 
 
 class DaneReport(Shape):
@@ -159,17 +159,17 @@ class DaneReport(Shape):
 
 
 class DnssecReport(Shape):
-    """Whether the domain is signed."""
+    """Whether the domain is signed with DNSSEC."""
 
     status: Annotated[DnssecStatus, doc("undetermined without a validating resolver")]
     findings: Findings
 
 
 class DomainReport(Shape):
-    """Everything that is known about a domain's mail set-up."""
+    """The complete report about the mail set-up of a domain."""
 
     domain: str
-    exists: Annotated[bool, doc("false: there is no such name (NXDOMAIN)")]
+    exists: Annotated[bool, doc("false: the domain does not exist (NXDOMAIN)")]
     checked_at: Timestamp
     mx: MxReport
     spf: SpfReport
@@ -182,7 +182,7 @@ class DomainReport(Shape):
 
 
 def render_domain_report(report: describe_domain.DomainReport) -> DomainReport:
-    """Give each mechanism with its findings; ``presence`` tells absent from undetermined."""
+    """Render each mechanism with its findings. ``presence`` distinguishes absent, undetermined."""
     return DomainReport(
         domain=report.domain,
         exists=report.records.mx.exists,

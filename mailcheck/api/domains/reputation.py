@@ -1,4 +1,4 @@
-"""A reputation as JSON (docs/reference/contract.md)."""
+"""The reputation of a domain as JSON (docs/reference/contract.md)."""
 
 from typing import Annotated, Any, Literal
 
@@ -28,19 +28,19 @@ from mailcheck.operations.domains import compute_reputation
 
 FACTORS = len(FactorName)
 
-Determined = Annotated[bool, doc("false: could not be found out, which is not a no")]
+Determined = Annotated[bool, doc("false: could not be determined, which does not mean no")]
 
 
 class Factor(Shape):
     """One factor of a reputation."""
 
     name: FactorName
-    status: Annotated[Status, doc("read any other value as failing")]
-    detail: Annotated[str, doc("for people")]
-    impact: Annotated[int, doc("points it contributes; they sum to the score")]
+    status: Annotated[Status, doc("treat an unknown value as failing")]
+    detail: Annotated[str, doc("explanation for people")]
+    impact: Annotated[int, doc("points that it contributes; the sum is the score")]
     determined: Determined
-    maximum: Annotated[int, doc("points it could give", ge=0, le=max(MAXIMA.values()))]
-    gain: Annotated[int, doc("points that its record brings, or all that it lacks", ge=0)]
+    maximum: Annotated[int, doc("maximum number of points", ge=0, le=max(MAXIMA.values()))]
+    gain: Annotated[int, doc("points that the proven record adds, or all missing points", ge=0)]
     fix: DomainFinding | None
 
 
@@ -49,7 +49,7 @@ class MxDetails(Shape):
 
     valid: bool
     count: Count
-    primary: Annotated[str, doc("host name, or empty")]
+    primary: Annotated[str, doc("host name; empty if there is none")]
     determined: Determined
 
 
@@ -57,12 +57,12 @@ class SpfDetails(Shape):
     """The SPF record."""
 
     valid: bool
-    record: Annotated[str, doc("empty without one")]
+    record: Annotated[str, doc("empty if there is none")]
     determined: Determined
 
 
 class DkimDetails(Shape):
-    """The DKIM keys that were found."""
+    """The published DKIM keys."""
 
     valid: bool
     selectors: Texts
@@ -79,7 +79,7 @@ class DmarcDetails(Shape):
 
 
 class BlacklistDetails(Shape):
-    """What the blocklists say."""
+    """The results of the blocklists."""
 
     checked: Annotated[int, doc("lists that answered", ge=0)]
     listed: Count
@@ -87,33 +87,33 @@ class BlacklistDetails(Shape):
 
 
 class TlsDetails(Shape):
-    """Encryption of mail on its way in."""
+    """Encryption of incoming mail."""
 
     valid: bool
-    starttls: Annotated[bool, doc("whether any mail host offers it")]
+    starttls: Annotated[bool, doc("whether a mail host offers it")]
     determined: Determined
 
 
 class AgeDetails(Shape):
-    """The registration of the domain."""
+    """The age of the domain."""
 
     valid: bool
     determined: Determined
-    years: Annotated[float, doc("since its registration", ge=0)] | Absent = ABSENT
+    years: Annotated[float, doc("years since registration", ge=0)] | Absent = ABSENT
     registration_date: Annotated[str | Absent, schema_keywords(format="date")] = ABSENT
 
 
 class ReverseDnsDetails(Shape):
-    """The name of the address that sends the mail."""
+    """The reverse DNS of the sending address."""
 
     valid: bool
-    hostname: Annotated[str, doc("empty without one")]
-    ip: Annotated[str | Absent, doc("the address it is about")] = ABSENT
+    hostname: Annotated[str, doc("empty if there is none")]
+    ip: Annotated[str | Absent, doc("the checked address")] = ABSENT
     determined: Determined | Absent = ABSENT
 
 
 class ReputationDetails(Shape):
-    """What was found, by check."""
+    """The results of each check."""
 
     mx: MxDetails
     spf: SpfDetails
@@ -126,45 +126,45 @@ class ReputationDetails(Shape):
 
 
 class UngradedReputation(Shape):
-    """What is known where it is too little for a grade."""
+    """The known results of a domain that cannot be graded."""
 
     domain: str
-    ip: Annotated[str, doc("of the domain, else of its best mail host; empty without one")]
+    ip: Annotated[str, doc("of the domain, or of its first mail host; empty if there is none")]
     factors: Annotated[
-        tuple[Factor, ...], doc("always the same eight", min_length=FACTORS, max_length=FACTORS)
+        tuple[Factor, ...], doc("the same eight every time", min_length=FACTORS, max_length=FACTORS)
     ]
     details: ReputationDetails
-    exists: Annotated[bool, doc("false: there is no such name (NXDOMAIN)")]
+    exists: Annotated[bool, doc("false: the domain does not exist (NXDOMAIN)")]
     checked_at: Timestamp
-    cached: Annotated[bool, doc("whether it came from the cache, with its checkedAt")]
-    scoring_version: Annotated[str, doc("changes when points change")]
+    cached: Annotated[bool, doc("whether the result comes from the cache; see checkedAt")]
+    scoring_version: Annotated[str, doc("changes when the points of factors change")]
     undetermined: Annotated[tuple[FactorName, ...], doc("factors that could not be determined")]
 
 
 class Reputation(UngradedReputation):
-    """The score of a domain with its factors."""
+    """The score and grade of a domain, with their factors."""
 
     score: Annotated[int, doc("the sum of all impacts", ge=0, le=100)]
     grade: Annotated[str, schema_keywords(enum=[grade for _, grade in GRADES])]
 
 
 class ReputationUndetermined(Shape):
-    """Too much is unknown to give a grade; `partial` has what is known."""
+    """Too much is undetermined to give a grade. `partial` contains the known results."""
 
     error: str
     partial: UngradedReputation
 
 
 def render_reputation(found: compute_reputation.Reputation) -> Reputation:
-    """Give the score with its factors and details."""
+    """Render the score and grade with their factors and details."""
     return Reputation(**_fields(found), score=found.score.score, grade=found.score.grade)
 
 
 def render_ungradable(found: compute_reputation.Reputation) -> ReputationUndetermined:
-    """Give the error for a check of which too little is known to give a grade."""
+    """Render the error for a check with too many undetermined results to give a grade."""
     names = ", ".join(topic_of(name.value).title for name in found.score.undetermined)
     return ReputationUndetermined(
-        f"too much about {found.domain} could not be determined to give a grade"
+        f"too many factors of {found.domain} could not be determined to give a grade"
         f" ({names}); try again in a minute",
         UngradedReputation(**_fields(found)),
     )
@@ -186,7 +186,7 @@ def _fields(found: compute_reputation.Reputation) -> dict[str, Any]:
 
 
 def _factor(factor: scoring.Factor, proofs: Proofs) -> Factor:
-    """Give a factor: what its record is proven to bring, else what there is to gain at most."""
+    """Render a factor. Its gain is that of the proven record, or all missing points."""
     proven = None if factor.fix is None else proof_of(factor.fix, proofs)
     return Factor(
         name=factor.name,
@@ -201,7 +201,7 @@ def _factor(factor: scoring.Factor, proofs: Proofs) -> Factor:
 
 
 def _details(evidence: Evidence) -> ReputationDetails:
-    """Give what was found; ``determined`` tells "no" from "could not be found out"."""
+    """Render the results. ``determined`` distinguishes "no" from "undetermined"."""
     spf, dkim = evidence.spf, evidence.dkim
     return ReputationDetails(
         mx=_mx(evidence),

@@ -27,7 +27,7 @@ from mailcheck.store.domains.watch_store import History, WatchPage
 Minutes = Annotated[
     int,
     doc(
-        "minutes between two runs",
+        "minutes between two checks",
         ge=watches.SHORTEST_INTERVAL // MINUTE,
         le=watches.LONGEST_INTERVAL // MINUTE,
     ),
@@ -35,20 +35,22 @@ Minutes = Annotated[
 Selectors = Annotated[
     Texts, doc("DKIM selectors that the domain signs with", max_length=MAX_SELECTORS)
 ]
-Addresses = Annotated[Texts, doc("addresses that the domain sends from", max_length=MAX_ADDRESSES)]
+Addresses = Annotated[
+    Texts, doc("IP addresses that the domain sends from", max_length=MAX_ADDRESSES)
+]
 
 
 AlertTo = Annotated[
     Texts,
     doc(
-        "who is told of alerts beside your own inbox: URLs, as webhooks, and addresses of mail",
+        "recipients of alerts beside your own inbox: webhook URLs and email addresses",
         max_length=watches.MOST_RECEIVERS,
     ),
 ]
 
 
 class Watch(Shape):
-    """A domain or an address that is looked at again and again."""
+    """A domain or an IP address that is checked regularly."""
 
     id: str
     target: str
@@ -56,51 +58,51 @@ class Watch(Shape):
     every_minutes: Minutes
     selectors: Selectors
     addresses: Addresses
-    quiet: Annotated[str | None, doc("times of the day (UTC) without alerts")]
+    quiet: Annotated[str | None, doc("time of day (UTC) without alerts")]
     paused: bool
     alert_to: AlertTo
     created_at: Timestamp
-    last_run_at: Annotated[Timestamp | None, doc("null before the first run")]
-    next_run_at: Annotated[Timestamp | None, doc("null while it is paused")]
+    last_run_at: Annotated[Timestamp | None, doc("null before the first check")]
+    next_run_at: Annotated[Timestamp | None, doc("null while the watch is paused")]
     problem_count: Annotated[
         Count | None,
-        doc("problems that the last run found, also in a first run; null before it"),
+        doc("current problems, including those of the first check; null before it"),
     ]
 
 
 class NewReceiver(Shape):
-    """A webhook that was made for alerts."""
+    """A webhook that was created for alerts."""
 
-    id: Annotated[str, doc("the webhook's")]
+    id: Annotated[str, doc("id of the webhook")]
     url: str
     secret: Secret
 
 
 class KeptWatch(Watch):
-    """A watch as it was made or changed."""
+    """A created or changed watch."""
 
     new_webhooks: Annotated[
-        tuple[NewReceiver, ...], doc("that were made for it, since there was none of their URL")
+        tuple[NewReceiver, ...], doc("webhooks that were created, because none had this URL")
     ]
 
 
 class AlertReceiver(Shape):
-    """Who is told of alerts, and how that goes: more of it with the webhooks."""
+    """A recipient of alerts, with the state of deliveries to it."""
 
-    to: Annotated[str, doc("a URL, or an address of mail")]
+    to: Annotated[str, doc("a webhook URL or an email address")]
     webhook_id: str
     state: Annotated[
-        WebhookState, doc("active; paused: tried less often, or not at all; ended by its receiver")
+        WebhookState, doc("active; paused: retried less often or not at all; ended by its receiver")
     ]
-    failing_since: Annotated[Timestamp | None, doc("the first failure since the last success")]
-    problem: Annotated[str, doc("what was wrong last; empty where all is well")]
+    failing_since: Annotated[Timestamp | None, doc("first failure since the last success")]
+    problem: Annotated[str, doc("the last failure; empty after a success")]
     next_attempt_at: Annotated[
-        Timestamp | None, doc("null where nothing failed, or it is tried no more")
+        Timestamp | None, doc("null without a failure, or if there are no further attempts")
     ]
 
 
 class WatchAlert(Shape):
-    """A problem that came up while it was watched; there is one for each, with its end."""
+    """A problem that appeared after monitoring began. Its end is part of the same alert."""
 
     id: str
     watch_id: str
@@ -108,13 +110,13 @@ class WatchAlert(Shape):
     severity: Severity
     sentence: str
     opened_at: Timestamp
-    ended_at: Annotated[Timestamp | None, doc("null while it lasts")]
-    ending: Annotated[str, doc("how it ended; empty while it lasts")]
+    ended_at: Annotated[Timestamp | None, doc("null while the problem lasts")]
+    ending: Annotated[str, doc("how the problem ended; empty while it lasts")]
     acknowledged_at: Timestamp | None
 
 
 class WatchProblem(Shape):
-    """What is wrong, whether or not it was so when the watch was made."""
+    """A current problem, including problems that existed before monitoring began."""
 
     about: str
     severity: Severity
@@ -122,94 +124,92 @@ class WatchProblem(Shape):
 
 
 class WatchedHost(Shape):
-    """A mail host as it was seen last."""
+    """A mail host in the last check."""
 
     host: str
-    answers: Annotated[bool | None, doc("takes connections; null: could not be found out")]
-    certificate_ends_on: Annotated[str | None, doc("the day (UTC)")]
-    certificate_days: Annotated[int | None, doc("days until then; negative behind it")]
+    answers: Annotated[bool | None, doc("accepts connections; null: undetermined")]
+    certificate_ends_on: Annotated[str | None, doc("day on which the certificate expires (UTC)")]
+    certificate_days: Annotated[int | None, doc("days until then; negative if it has expired")]
 
 
 class WatchWithState(Watch):
-    """A watch, what was found out last, and its alerts."""
+    """A watch with the results of its last check and its alerts."""
 
-    score: Annotated[int | None, doc("0 to 100; null for an address, and before the first run")]
+    score: Annotated[int | None, doc("0 to 100; null for an address or before the first check")]
     grade: str | None
     problems: tuple[WatchProblem, ...]
     undetermined: Annotated[
-        Texts, doc("what could not be found out in three runs in a row or more")
+        Texts, doc("what could not be determined in at least three consecutive checks")
     ]
     hosts: tuple[WatchedHost, ...]
-    alerts: Annotated[tuple[WatchAlert, ...], doc("those that last first", max_length=SHOWN_ALERTS)]
+    alerts: Annotated[tuple[WatchAlert, ...], doc("open alerts first", max_length=SHOWN_ALERTS)]
     receivers: tuple[AlertReceiver, ...]
 
 
 class Watches(Shape):
-    """Watches of an account."""
+    """The watches of an account."""
 
-    watches: Annotated[tuple[Watch, ...], doc("by their targets")]
-    total: Annotated[Count, doc("all that the account has")]
+    watches: Annotated[tuple[Watch, ...], doc("sorted by target")]
+    total: Annotated[Count, doc("all watches of the account")]
     open_alerts: Annotated[tuple[WatchAlert, ...], doc("newest first", max_length=SHOWN_ALERTS)]
 
 
 class RefusedWatch(Shape):
-    """A watch that was not made."""
+    """A watch that could not be created."""
 
     target: str
     error: str
 
 
 class MadeWatches(Shape):
-    """What came of watches that were to be made."""
+    """The result of creating several watches."""
 
     made: tuple[Watch, ...]
     refused: tuple[RefusedWatch, ...]
-    new_webhooks: Annotated[tuple[NewReceiver, ...], doc("that were made for their alerts")]
+    new_webhooks: Annotated[tuple[NewReceiver, ...], doc("webhooks that were created for alerts")]
 
 
 class DeletedWatch(Shape):
-    """A watch that was deleted."""
+    """Confirmation that a watch was deleted."""
 
     success: Always
     id: str
 
 
 class WatchChangeShape(Shape):
-    """Something that was otherwise in the run before."""
+    """A difference between two consecutive checks."""
 
     component_name = "WatchChange"
 
     at: Timestamp
     topic: str
     name: str
-    before: Annotated[str | None, doc("null: there was none, or it was not known")]
+    before: Annotated[str | None, doc("null: absent or undetermined")]
     after: str | None
     severity: Severity
     sentence: str
 
 
 class WatchScoreShape(Shape):
-    """The score from a moment on, until the next."""
+    """The score from an instant until the next entry."""
 
     component_name = "WatchScore"
 
     at: Timestamp
     score: int
     grade: str
-    factors: Annotated[dict[str, int], doc("what each contributes")]
+    factors: Annotated[dict[str, int], doc("points of each factor")]
 
 
 class HostUptime(Shape):
-    """For how much of the time a mail host took connections."""
+    """The fraction of time in which a mail host accepted connections."""
 
     host: str
-    uptime: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None, doc("0 to 1; null: it is not known")
-    ]
+    uptime: Annotated[Annotated[float, Meta(ge=0, le=1)] | None, doc("0 to 1; null: undetermined")]
 
 
 class WatchHistory(Shape):
-    """What changed, oldest first."""
+    """The changes of a watched domain or address, oldest first."""
 
     id: str
     target: str
@@ -217,7 +217,7 @@ class WatchHistory(Shape):
     changes: tuple[WatchChangeShape, ...]
     scores: tuple[WatchScoreShape, ...]
     hosts: tuple[HostUptime, ...]
-    truncated: Annotated[bool, doc("there are older changes: ask for a shorter time")]
+    truncated: Annotated[bool, doc("there are older changes; request a later `since`")]
 
 
 def render_watch(watch: watches.Watch) -> Watch:
@@ -226,24 +226,24 @@ def render_watch(watch: watches.Watch) -> Watch:
 
 
 def render_kept(kept: manage_watches.SavedWatch) -> KeptWatch:
-    """Render a watch that was made or changed."""
+    """Render a created or changed watch."""
     return KeptWatch(**_fields(kept.watch), new_webhooks=_new_webhooks(kept))
 
 
 def _new_webhooks(kept: manage_watches.SavedWatch) -> tuple[NewReceiver, ...]:
-    # A mail is signed by nobody.
+    # Mail to an alert recipient is not signed, so it has no secret.
     signing = (one for one in kept.new_receivers if not one.is_mail)
     return tuple(NewReceiver(one.id, one.url, one.secret) for one in signing)
 
 
 def render_page(page: WatchPage, alerts: Sequence[watches.Alert]) -> Watches:
-    """Render some watches of an account."""
+    """Render a page of an account's watches."""
     shown = tuple(map(render_watch, page.watches))
     return Watches(shown, page.total, tuple(map(render_alert, alerts)))
 
 
 def render_shown(shown: WatchDetails, now: Instant) -> WatchWithState:
-    """Render a watch with what is known of it."""
+    """Render a watch with the results of its last check."""
     state = read_state(shown.watch.state)
     has_score = state is not None and bool(state.points)
     return WatchWithState(
@@ -287,7 +287,7 @@ def render_alert(alert: watches.Alert) -> WatchAlert:
 def render_made(
     targets: Sequence[str], outcomes: Sequence[manage_watches.SavedWatch | ExpectedFailure]
 ) -> MadeWatches:
-    """Render what came of watches that were to be made."""
+    """Render the result of creating several watches."""
     kept = [one for one in outcomes if isinstance(one, manage_watches.SavedWatch)]
     return MadeWatches(
         tuple(render_watch(one.watch) for one in kept),
@@ -303,7 +303,7 @@ def render_made(
 def render_history(
     watch: watches.Watch, history: History, since: Instant | None, now: Instant
 ) -> WatchHistory:
-    """Render what changed since a moment, or since it is watched."""
+    """Render the changes since an instant, or since monitoring began."""
     begins = max(since or watch.created_at, Instant(now - watches.HISTORY_KEPT))
     return WatchHistory(
         watch.id,
@@ -320,7 +320,7 @@ def render_history(
 
 
 def host_uptimes(watch: watches.Watch, history: History, begins: Instant) -> tuple[HostUptime, ...]:
-    """Say for how much of the time each mail host took connections, until the last run."""
+    """Return the uptime of each mail host from ``begins`` until the last check."""
     state = read_state(watch.state)
     ends = watch.last_run_at
     if state is None or ends is None:
@@ -332,7 +332,7 @@ def host_uptimes(watch: watches.Watch, history: History, begins: Instant) -> tup
 
 
 def write_csv(watch: watches.Watch, history: History) -> bytes:
-    """Write changes and scores as a table (RFC 4180), oldest first."""
+    """Format changes and scores as CSV (RFC 4180), oldest first."""
     rows = [
         (one.at, "change", one.topic, one.name, one.before, one.after, one.severity, one.sentence)
         for one in history.changes
@@ -356,7 +356,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def _cell(value: str | None) -> str:
-    """Keep a record that others publish from being a formula where the table is opened."""
+    """Escape a value so that a spreadsheet does not evaluate published records as formulas."""
     text = value or ""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
@@ -425,6 +425,6 @@ def _hosts(state: WatchState, now: Instant) -> tuple[WatchedHost, ...]:
         days = None
         if ends is not None:
             days = (parse_instant(f"{ends.value}T00:00:00Z") - now) // DAY
-        is_there = None if answers is None else answers == "yes"
-        hosts.append(WatchedHost(host, is_there, None if ends is None else ends.value, days))
+        accepts = None if answers is None else answers == "yes"
+        hosts.append(WatchedHost(host, accepts, None if ends is None else ends.value, days))
     return tuple(hosts)

@@ -1,1 +1,1 @@
-"""The JSON of the inbox."""
+"""The JSON shapes of the inbox."""

@@ -1,4 +1,4 @@
-"""The checks of a mail on the wire: HTML compatibility, accessibility, links."""
+"""JSON shapes of the checks of a mail: HTML compatibility, accessibility, links."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -14,138 +14,140 @@ FEATURE_PAGE = "https://www.caniemail.com/features/{slug}/"
 
 
 class Place(Shape):
-    """A place in the source of the HTML."""
+    """A position in the HTML source."""
 
-    line: Annotated[int, doc("counted from 1", ge=1)]
-    excerpt: Annotated[str, doc("the beginning of what stands there")]
+    line: Annotated[int, doc("line number, from 1", ge=1)]
+    excerpt: Annotated[str, doc("beginning of the source at this position")]
 
 
 class ClientSupport(Shape):
-    """How many mail clients of a family support something."""
+    """The number of mail clients of a family that support a feature."""
 
     family: Annotated[str, doc("Gmail, Outlook, Apple Mail, Yahoo, Others")]
     supported: Count
     partial: Count
     unsupported: Count
-    unknown: Annotated[int, doc("not tested, or not clear", ge=0)]
+    unknown: Annotated[int, doc("not tested, or without a clear result", ge=0)]
 
 
 class ClientNote(Shape):
-    """What is known of a feature in some clients."""
+    """A note about the support of a feature in some clients."""
 
     text: str
     clients: Texts
 
 
 class FeatureFinding(Shape):
-    """A feature of HTML or CSS that the mail uses and not every client supports."""
+    """An HTML or CSS feature in the mail that some clients do not support."""
 
-    feature: Annotated[str, doc("its name at caniemail.com")]
+    feature: Annotated[str, doc("name at caniemail.com")]
     title: str
-    url: Annotated[str, doc("its page at caniemail.com")]
-    tested: Annotated[str, doc("day of the last test"), schema_keywords(format="date")]
+    url: Annotated[str, doc("page at caniemail.com")]
+    tested: Annotated[str, doc("date of the last test"), schema_keywords(format="date")]
     support: tuple[ClientSupport, ...]
-    unsupported: Annotated[Texts, doc("clients that don't support it")]
-    partial: Annotated[Texts, doc("clients that support it in part")]
+    unsupported: Annotated[Texts, doc("clients without support")]
+    partial: Annotated[Texts, doc("clients with partial support")]
     notes: tuple[ClientNote, ...]
-    places: Annotated[tuple[Place, ...], doc("the first few")]
-    count: Annotated[int, doc("places there are", ge=1)]
+    places: Annotated[tuple[Place, ...], doc("the first occurrences")]
+    count: Annotated[int, doc("number of occurrences", ge=1)]
 
 
 class NotJudged(Shape):
-    """What was not to be seen, so that nothing is known of it."""
+    """Content that could not be evaluated, such as an external style sheet."""
 
     what: NotJudgedKind
     reason: str
-    places: Annotated[tuple[Place, ...], doc("the first few")]
-    count: Annotated[int, doc("places there are", ge=1)]
+    places: Annotated[tuple[Place, ...], doc("the first occurrences")]
+    count: Annotated[int, doc("number of occurrences", ge=1)]
 
 
 class Compatibility(Shape):
-    """What mail clients make of the HTML: the worst findings first."""
+    """Support of the HTML by mail clients, the worst findings first."""
 
     source: str
     licence: str
-    date: Annotated[str, doc("of the facts"), schema_keywords(format="date")]
+    date: Annotated[str, doc("date of the data"), schema_keywords(format="date")]
     clients: Annotated[
         tuple[ClientSupport, ...],
-        doc("clients that support all that the mail uses, all of it at least in part, or not all"),
+        doc("clients with full support, at least partial support, or missing support of the mail"),
     ]
     findings: tuple[FeatureFinding, ...]
     not_judged: Annotated[
-        tuple[NotJudged, ...], doc("style sheets and pictures that count for no client")
+        tuple[NotJudged, ...], doc("style sheets and images that count for no client")
     ]
 
 
 class AccessibilityFinding(Shape):
-    """What keeps some people from reading the mail."""
+    """A barrier that keeps some people from reading the mail."""
 
     id: str
     severity: Severity
     criterion: Annotated[str, doc("success criterion of WCAG 2.2")]
     meaning: str
     fix: str
-    places: Annotated[tuple[Place, ...], doc("the first few; none where something is missing")]
-    count: Annotated[int, doc("places there are", ge=1)]
+    places: Annotated[tuple[Place, ...], doc("first occurrences; none if an element is missing")]
+    count: Annotated[int, doc("number of occurrences", ge=1)]
 
 
 class Accessibility(Shape):
-    """What keeps people from reading the HTML, the worst first."""
+    """Barriers in the HTML, the most severe first."""
 
     findings: tuple[AccessibilityFinding, ...]
     contrasts_not_judged: Annotated[
-        int, doc("pieces of text whose colours a style sheet or a picture decides", ge=0)
+        int, doc("number of texts whose colours depend on a style sheet or an image", ge=0)
     ]
 
 
 class HtmlChecks(Shape):
-    """What is said of the HTML of a mail; nothing of a mail without."""
+    """The checks of the HTML of a mail; null for a mail without HTML."""
 
     compatibility: Compatibility | None
     accessibility: Accessibility | None
 
 
 class MailLink(Shape):
-    """A link of the mail; a request may use up the best one and the one that leaves a list."""
+    """A link in the mail. A request may consume the best link or an unsubscribe link."""
 
     url: str
-    words: Annotated[str, doc("the words on it")]
+    words: Annotated[str, doc("text of the link")]
     is_best: Annotated[bool, doc("the link that a person would click")]
-    is_unsubscribe: Annotated[bool, doc("it leaves a list")]
+    is_unsubscribe: Annotated[bool, doc("an unsubscribe link")]
 
 
 class MessageChecks(Shape):
-    """The checks of a message. They change no score; no request is sent for them."""
+    """The checks of a message. They change no score and send no request."""
 
     id: str
-    compatibility: Annotated[Compatibility | None, doc("nothing where the mail has no HTML")]
-    accessibility: Annotated[Accessibility | None, doc("nothing where the mail has no HTML")]
+    compatibility: Annotated[Compatibility | None, doc("null without HTML")]
+    accessibility: Annotated[Accessibility | None, doc("null without HTML")]
     links: tuple[MailLink, ...]
-    is_cut: Annotated[bool, doc("the HTML is too long: only its beginning was checked")]
+    is_cut: Annotated[bool, doc("the HTML is too long; only its beginning was checked")]
 
 
 class Hop(Shape):
-    """A request and the status that came back."""
+    """A request of a redirect chain, with the status of its response."""
 
     url: str
     status: int
 
 
 class CheckedLink(Shape):
-    """What came of asking for a link."""
+    """The result of requesting a link."""
 
     url: str
     method: Annotated[str, doc("HEAD or GET")]
-    verdict: Annotated[LinkVerdict, doc("`unclear` and `not-checked` say nothing against the link")]
-    status: Annotated[int | None, doc("of the last answer; nothing where none came")]
-    final_url: Annotated[str, doc("where the last answer came from")]
-    redirects: Annotated[tuple[Hop, ...], doc("each request, where there were several")]
-    problem: Annotated[LinkProblem | None, doc("why no answer is judged")]
+    verdict: Annotated[
+        LinkVerdict, doc("`unclear` and `not-checked` do not mean that the link is broken")
+    ]
+    status: Annotated[int | None, doc("status of the last response; null without a response")]
+    final_url: Annotated[str, doc("URL of the last response")]
+    redirects: Annotated[tuple[Hop, ...], doc("every request, if there were several")]
+    problem: Annotated[LinkProblem | None, doc("why there is no response to evaluate")]
     explanation: str
 
 
 class CheckedLinks(Shape):
-    """The links of a message that were asked for."""
+    """The requested links of a message."""
 
     id: str
     links: tuple[CheckedLink, ...]
@@ -165,14 +167,14 @@ def render_checks(message_id: MessageId, found: checks.MailChecks) -> MessageChe
 
 
 def render_html_checks(found: checks.MailChecks) -> HtmlChecks:
-    """Render what is said of the HTML of a mail that is no message."""
+    """Render the checks of the HTML of a mail that is not stored as a message."""
     return HtmlChecks(
         render_compatibility(found.compatibility), render_accessibility(found.accessibility)
     )
 
 
 def render_compatibility(found: checks.Compatibility | None) -> Compatibility | None:
-    """Render what mail clients make of HTML."""
+    """Render the support of HTML by mail clients."""
     if found is None:
         return None
     return Compatibility(
@@ -189,14 +191,14 @@ def render_compatibility(found: checks.Compatibility | None) -> Compatibility | 
 
 
 def render_accessibility(found: checks.Accessibility | None) -> Accessibility | None:
-    """Render who can't read HTML."""
+    """Render the barriers in HTML."""
     if found is None:
         return None
     return Accessibility(tuple(map(_barrier, found.findings)), found.contrasts_not_judged)
 
 
 def render_checked_links(message_id: MessageId, found: Sequence[LinkCheck]) -> CheckedLinks:
-    """Render what came of asking for links."""
+    """Render the results of requesting links."""
     return CheckedLinks(message_id, tuple(map(_checked, found)))
 
 

@@ -1,4 +1,4 @@
-"""JSON shapes of the faults that are met on request."""
+"""JSON shapes of simulated failures."""
 
 from typing import Annotated
 
@@ -6,31 +6,31 @@ from mailcheck.api.shapes import Shape, doc
 from mailcheck.core.faults import FAULTS, LARGEST_EVERY
 
 Every = Annotated[
-    Annotated[int, doc("a number of mails", ge=1, le=LARGEST_EVERY)] | None,
+    Annotated[int, doc("number of mails", ge=1, le=LARGEST_EVERY)] | None,
     doc(
-        "of so many mails that this key hands in on the submission port the last gets 451 after "
-        "its DATA; counted from midnight UTC; null: none does"
+        "reject every Nth mail that this key submits over the submission port with 451 after "
+        "DATA; counted from midnight UTC; null: none"
     ),
 ]
 
 
 class Fault(Shape):
-    """What mail to a tag meets."""
+    """A failure that is simulated for mail to a tag."""
 
-    tag: Annotated[str, doc("the tag; N stands for a number of seconds")]
+    tag: Annotated[str, doc("the tag; N is a number of seconds")]
     does: str
-    good_sender: Annotated[str, doc("what a good sender does")]
+    good_sender: Annotated[str, doc("expected behaviour of the sender")]
 
 
 class Faults(Shape):
-    """The faults that there are, and the one of the key that asks."""
+    """The available faults, and the setting of the API key."""
 
     every: Every
-    enabled: Annotated[bool, doc("false: the operator has switched them off; no mail meets any")]
+    enabled: Annotated[bool, doc("false: the operator has switched off all faults")]
     faults: tuple[Fault, ...]
 
 
 def render_faults(every: int | None, *, is_on: bool) -> Faults:
-    """Render the table, and the setting of a key."""
+    """Render the available faults and the setting of a key."""
     faults = tuple(Fault(one.tag, one.does, one.good_sender) for one in FAULTS)
     return Faults(every, is_on, faults)

@@ -13,24 +13,25 @@ from mailcheck.core.cursors import format_cursor
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.instants import format_instant
 
-Cursor = Annotated[str, doc("arrival position; pass it back unchanged as after")]
+Cursor = Annotated[str, doc("position in the inbox; pass it unchanged as `after`")]
 
 Pair = Annotated[tuple[str, ...], msgspec.Meta(min_length=2, max_length=2)]
 
 
 class Author(Shape):
-    """Who the mail says it is from."""
+    """The author or a recipient in the header."""
 
     address: str
     name: str
 
 
 MAX_LISTED_LINKS, MAX_LINK_CHARACTERS = 200, 20_000
-"""Links of one message in a list, and characters of them: a page of a list has 100 messages."""
+"""Maximum number of links of a message in a list, and of characters in them. A page of a list
+has up to 100 messages."""
 
 
 class Addresses(Shape):
-    """The addresses of the header, beside its author: all of each field, in order."""
+    """All addresses of the other address fields of the header, in order."""
 
     to: tuple[Author, ...]
     cc: tuple[Author, ...]
@@ -39,53 +40,53 @@ class Addresses(Shape):
 
 
 class SummarizedMessage(Shape):
-    """What every view of a message shows."""
+    """The fields of every view of a message."""
 
-    id: Annotated[str, doc("names the message in other calls")]
+    id: Annotated[str, doc("id of the message")]
     to: Annotated[str, doc("recipient address")]
-    tag: Annotated[str, doc("+tag of the recipient address; empty without one")]
+    tag: Annotated[str, doc("+tag of the recipient address; empty if there is none")]
     from_: Author
     subject: str
     received_at: Timestamp
     expires_at: Timestamp
     links: Annotated[Texts, doc("http(s) links, in order")]
-    best_link: Annotated[str | None, doc("the link a person would click, null without one")]
+    best_link: Annotated[str | None, doc("the link a person would click; null if unclear")]
     codes: Annotated[Texts, doc("one-time codes, best first")]
-    share_url: Annotated[str, doc("public page of the message; dies with it")]
+    share_url: Annotated[str, doc("public page of the message; deleted with it")]
     size: Annotated[int, doc("bytes of the raw mail")]
     cursor: Cursor
-    delivery_id: Annotated[str, doc("the same for all recipients of one mail")]
+    delivery_id: Annotated[str, doc("shared by all recipients of one mail")]
 
 
 class ListedMessage(SummarizedMessage):
     """A message without its text, HTML and headers."""
 
-    is_read: Annotated[bool, doc("somebody has opened it on the dashboard; no call marks it")]
+    is_read: Annotated[bool, doc("opened on the dashboard; the API does not change it")]
     links_left_out: Annotated[
-        Count | Absent, doc("links of the message beyond those here; absent: none")
+        Count | Absent, doc("number of links that are omitted here; absent: 0")
     ] = ABSENT
 
 
 class Attachment(Shape):
-    """A file in a message."""
+    """An attachment of a message."""
 
     id: str
     filename: str
     content_type: str
     size: Annotated[int, doc("bytes, decoded")]
     content_id: str | None
-    url: Annotated[str, doc("download; needs the API key")]
+    url: Annotated[str, doc("download URL; requires the API key")]
 
 
 class Tls(Shape):
-    """How a connection was encrypted."""
+    """The encryption of a connection."""
 
     version: str
     cipher: str
 
 
 class Envelope(Shape):
-    """What the SMTP client said."""
+    """The SMTP envelope."""
 
     mail_from: Annotated[str, doc("MAIL FROM; empty for bounces")]
     rcpt_to: str
@@ -95,7 +96,7 @@ class Envelope(Shape):
 
 
 class Candidate(Shape):
-    """Something that might be a code or a link, and why it was taken or not."""
+    """A possible code or link, and why it was accepted or rejected."""
 
     kind: content.CandidateKind
     value: str
@@ -105,26 +106,26 @@ class Candidate(Shape):
 
 
 class Message(SummarizedMessage):
-    """A message with everything; `authentication` where it is asked for by its id."""
+    """A complete message; `authentication` is present only when it is requested by its id."""
 
-    text: Annotated[str, doc("plain-text body; empty without one")]
-    html: Annotated[str, doc("HTML body as it was sent, never made safe; empty without one")]
+    text: Annotated[str, doc("plain-text body; empty if there is none")]
+    html: Annotated[str, doc("original, unsanitized HTML body; empty if there is none")]
     headers: Annotated[
-        dict[str, str], doc("by lower-case name; a repeated field is joined by newlines, in order")
+        dict[str, str], doc("by lower-case name; repeated fields are joined by newlines, in order")
     ]
     header_list: Annotated[tuple[Pair, ...], doc("name and value of each header field, in order")]
-    addresses: Annotated[Addresses, doc("of To, Cc, Bcc and Reply-To; `to` is the recipient alone")]
+    addresses: Annotated[
+        Addresses, doc("addresses in To, Cc, Bcc and Reply-To; `to` is only the recipient")
+    ]
     attachments: tuple[Attachment, ...]
     envelope: Envelope
-    extraction: Annotated[
-        tuple[Candidate, ...], doc("all that might be a code or a link, with reasons")
-    ]
-    problems: Annotated[Texts, doc("what was broken in the mail")]
+    extraction: Annotated[tuple[Candidate, ...], doc("all possible codes and links, with reasons")]
+    problems: Annotated[Texts, doc("syntax errors in the mail")]
     authentication: Authentication | Absent = ABSENT
 
 
 class SeenMessage(Shape):
-    """A message that arrived but was not the one waited for."""
+    """A message that arrived but did not match the wait."""
 
     id: str
     to: str
@@ -133,11 +134,11 @@ class SeenMessage(Shape):
     subject: str
     received_at: Timestamp
     cursor: Cursor
-    reasons: Annotated[Texts, doc("why it is not the one waited for")]
+    reasons: Annotated[Texts, doc("why it did not match")]
 
 
 class RefusedMail(Shape):
-    """A mail for this inbox that was refused."""
+    """A mail for this inbox that was rejected."""
 
     to: str
     from_: str
@@ -146,7 +147,7 @@ class RefusedMail(Shape):
     refused_at: Timestamp
     count: Annotated[
         int | Absent,
-        doc("how many were refused for this tag in the same minute, if more than one"),
+        doc("number of mails rejected for this tag in the same minute, if more than one"),
     ] = ABSENT
 
 
@@ -155,7 +156,7 @@ def render_message(
     urls: PublicUrls,
     authentication: verdicts.Authentication | None = None,
 ) -> Message:
-    """Render a whole message; what is not known of its sender is absent."""
+    """Render a complete message. Unknown authentication results are absent."""
     found = message.content
     return Message(
         **_summary(message.summary, found.extracted, urls),
@@ -175,7 +176,7 @@ def render_message(
 
 
 def render_listed_message(message: messages.ListedMessage, urls: PublicUrls) -> ListedMessage:
-    """Render a message of a list, with its first links: a mail may have half a megabyte of them."""
+    """Render an entry of a list with its first links. A mail can have 500 KB of links."""
     fields = _summary(message.summary, message.extracted, urls)
     links = bound_links(fields["links"], MAX_LISTED_LINKS)
     left_out = len(fields["links"]) - len(links)
@@ -187,7 +188,7 @@ def render_listed_message(message: messages.ListedMessage, urls: PublicUrls) -> 
 
 
 def bound_links(links: Texts, most: int, left: int = MAX_LINK_CHARACTERS) -> Texts:
-    """Return the first links that fit into so many characters."""
+    """Return the first links, at most ``most`` and with at most ``left`` characters."""
     shown: list[str] = []
     for link in links[:most]:
         left -= len(link)
@@ -198,7 +199,7 @@ def bound_links(links: Texts, most: int, left: int = MAX_LINK_CHARACTERS) -> Tex
 
 
 def render_seen_message(message: messages.MessageSummary, reasons: tuple[str, ...]) -> SeenMessage:
-    """Render a message that arrived but was not the one waited for."""
+    """Render a message that arrived but did not match the wait."""
     return SeenMessage(
         id=message.id,
         to=message.recipient,
@@ -212,7 +213,7 @@ def render_seen_message(message: messages.MessageSummary, reasons: tuple[str, ..
 
 
 def render_refusal(refusal: messages.Refusal) -> RefusedMail:
-    """Render a mail that was refused for the inbox."""
+    """Render a mail that was rejected for the inbox."""
     return RefusedMail(
         to=refusal.recipient,
         from_=refusal.envelope_sender,
@@ -224,7 +225,7 @@ def render_refusal(refusal: messages.Refusal) -> RefusedMail:
 
 
 def render_candidate(candidate: content.Candidate) -> Candidate:
-    """Render what might be a code or a link."""
+    """Render a possible code or link."""
     return Candidate(
         candidate.kind,
         candidate.value,
@@ -235,7 +236,7 @@ def render_candidate(candidate: content.Candidate) -> Candidate:
 
 
 def join_headers(header_list: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Key the header fields by lower-case name; a repeated one is joined by newlines, in order."""
+    """Return the header fields by lower-case name, with repeated fields joined by newlines."""
     headers: dict[str, str] = {}
     for name, value in header_list:
         key = name.lower()

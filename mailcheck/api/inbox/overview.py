@@ -1,4 +1,4 @@
-"""JSON shapes of an inbox: overview, address, list, raw mail (docs/reference/contract.md)."""
+"""JSON shapes of an inbox: overview, address, list of messages, raw mail."""
 
 import base64
 from typing import Annotated, Any, Literal
@@ -23,48 +23,48 @@ from mailcheck.core.instants import HOUR, format_instant
 from mailcheck.operations.inbox.messages import MessageList
 from mailcheck.store.messages import InboxOverview
 
-MessageIdField = Annotated[str, doc("names a message"), schema_keywords(format="uuid")]
+MessageIdField = Annotated[str, doc("id of the message"), schema_keywords(format="uuid")]
 
 
 class InboxAddress(Shape):
-    """An address of the inbox, with the cursor to take before the mail is triggered."""
+    """An inbox address, with the cursor to wait from. Request it before you trigger the mail."""
 
     address: Annotated[str, doc("inbox address")]
-    email: Annotated[str, doc("the same")]
-    tag: Annotated[str, doc("its +tag; empty without one")]
+    email: Annotated[str, doc("the same as address")]
+    tag: Annotated[str, doc("+tag of the address; empty if there is none")]
     mailbox: Annotated[str, doc("local part without the tag")]
     domain: str
     cursor: Cursor
 
 
 class TagInUse(Shape):
-    """A tag that there is mail for."""
+    """A tag for which the inbox contains messages."""
 
     tag: str
-    count: Annotated[int, doc("messages", ge=1)]
+    count: Annotated[int, doc("number of messages", ge=1)]
     latest_at: Timestamp
 
 
 class Inbox(InboxAddress):
     """The inbox with its newest tags."""
 
-    retention_hours: Annotated[float, doc("messages are kept so long", ge=0)]
-    total: Annotated[int, doc("messages in the inbox", ge=0)]
-    tags: Annotated[tuple[TagInUse, ...], doc("the newest first")]
-    tag_total: Annotated[int, doc("tags in use, those that are not shown too", ge=0)]
+    retention_hours: Annotated[float, doc("hours until a message is deleted", ge=0)]
+    total: Annotated[int, doc("number of messages in the inbox", ge=0)]
+    tags: Annotated[tuple[TagInUse, ...], doc("newest first")]
+    tag_total: Annotated[int, doc("number of tags in use, including those not shown", ge=0)]
     mail_server: Annotated[
-        str, doc("host:port at which programs near by hand in mail; the inbox domain: by its MX")
+        str, doc("host:port for local programs; the MX record of the domain is for other servers")
     ]
 
 
-NextPage = Annotated[Annotated[int, doc("a number", ge=2)] | None, doc("null on the last page")]
+NextPage = Annotated[Annotated[int, doc("page number", ge=2)] | None, doc("null on the last page")]
 
 
 NotSearched = Annotated[
     Count | Absent,
     doc(
-        "messages that may match as well: they have just come, and what is in them is not known "
-        "yet; absent for 0"
+        "further messages that may match: they have just arrived and their content is not parsed "
+        "yet; absent: 0"
     ),
 ]
 
@@ -76,13 +76,13 @@ class Messages(Shape):
         tuple[ListedMessage, ...], doc("newest first; without text, html and headers")
     ]
     next_page: NextPage
-    total: Annotated[int, doc("all that match", ge=0)]
+    total: Annotated[int, doc("number of matching messages", ge=0)]
     cursor: Cursor
     not_searched: NotSearched = ABSENT
 
 
 class RawMessage(Shape):
-    """The bytes of a mail: as text where they are UTF-8, else in base64."""
+    """The raw mail: as text if it is valid UTF-8, otherwise in Base64."""
 
     id: MessageIdField
     raw: Annotated[str, doc("the mail")]
@@ -90,24 +90,24 @@ class RawMessage(Shape):
 
 
 class Deleted(Shape):
-    """A message was deleted."""
+    """Confirmation that a message was deleted."""
 
     success: Always
     id: MessageIdField
 
 
 class DeletedMany(Shape):
-    """Messages were deleted."""
+    """Confirmation that messages were deleted."""
 
     success: Always
     deleted: Count
 
 
 class Share(Shape):
-    """The share link of a message."""
+    """Share link of a message."""
 
     id: MessageIdField
-    share_url: Annotated[str, doc("public, needs no key")]
+    share_url: Annotated[str, doc("public; requires no API key")]
     expires_at: Timestamp
 
 
@@ -157,12 +157,12 @@ def render_list(found: MessageList, urls: PublicUrls) -> Messages:
 
 
 def render_raw_message(message_id: str, raw_message: bytes) -> RawMessage:
-    """Render the bytes of a mail."""
+    """Render the raw mail of a message."""
     return RawMessage(message_id, *encode_raw(raw_message))
 
 
 def encode_raw(raw_message: bytes) -> tuple[str, Literal["utf-8", "base64"]]:
-    """Write the bytes of a mail as text, and say how: in base64 where they are not UTF-8."""
+    """Return the mail as text and the encoding: UTF-8 if the mail is valid UTF-8, or Base64."""
     try:
         return raw_message.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:

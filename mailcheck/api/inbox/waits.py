@@ -1,4 +1,4 @@
-"""JSON shapes of waits: for several messages, for none, in vain (docs/reference/contract.md)."""
+"""JSON shapes of waits: for several messages, for no message, and after a timeout."""
 
 from typing import Annotated, Any
 
@@ -28,14 +28,14 @@ SecondsWaited = Annotated[float, doc("seconds", ge=0)]
 OtherTags = Annotated[
     Count | Absent,
     doc(
-        f"messages that came to other tags and are not in seen, among the newest {COUNTED:,} "
-        "messages; absent for 0"
+        f"number of messages to other tags that are not in `seen`, among the newest {COUNTED:,}; "
+        "absent: 0"
     ),
 ]
 
 
 class TimedOutBase(Shape):
-    """What every wait in vain is told."""
+    """The fields of every response to a wait that timed out."""
 
     error: Annotated[str, doc("what to do next")]
     cursor: Cursor
@@ -43,58 +43,58 @@ class TimedOutBase(Shape):
     seen: Annotated[
         tuple[SeenMessage, ...],
         doc(
-            "what came closest, the closest first: since the cursor given as after, else since "
-            "10 minutes before the request",
+            "closest matches first: since the cursor passed as `after`, or since 10 minutes before "
+            "the request",
             max_length=5,
         ),
     ]
     rejected: Annotated[
         tuple[RefusedMail, ...],
-        doc("mail for this inbox that was refused, what may have been waited for first"),
+        doc("rejected mail for this inbox, the most likely matches first"),
     ]
 
 
 class TimedOut(TimedOutBase):
-    """No matching message in time."""
+    """No matching message arrived before the timeout."""
 
     other_tags: OtherTags = ABSENT
 
 
 class ManyTimedOut(TimedOutBase):
-    """Not as many messages as were waited for."""
+    """Fewer matching messages arrived than the wait expected."""
 
-    matched: Annotated[Count, doc("messages that match and did come")]
+    matched: Annotated[Count, doc("number of matching messages that arrived")]
     other_tags: OtherTags = ABSENT
 
 
 class GatheredMessages(Shape):
-    """All the messages that were waited for."""
+    """All messages that the wait expected."""
 
     messages: Annotated[tuple[ListedMessage, ...], doc("oldest first")]
-    cursor: Annotated[Cursor, doc("of the last one")]
+    cursor: Annotated[Cursor, doc("cursor of the last message")]
 
 
 class NoMessage(Shape):
-    """No message that matches came."""
+    """No matching message arrived."""
 
     none: Always
     waited: SecondsWaited
-    cursor: Annotated[Cursor, doc("up to here there is none")]
+    cursor: Annotated[Cursor, doc("no message up to this position matches")]
 
 
 class UnwantedMessage(Shape):
-    """A message came where none should have, or one was refused that may have matched."""
+    """A message arrived although none was expected, or a possible match was rejected."""
 
     error: str
-    message: Annotated[Message | None, doc("the oldest that matches; null where it was refused")]
+    message: Annotated[Message | None, doc("oldest match; null if the mail was rejected")]
     cursor: Cursor
     rejected: Annotated[
-        tuple[RefusedMail, ...], doc("the mail that was refused, where none was taken")
+        tuple[RefusedMail, ...], doc("the rejected mail, if no message was accepted")
     ]
 
 
 def render_wait_for_many(found: Messages, urls: PublicUrls) -> GatheredMessages:
-    """Render all the messages that were waited for."""
+    """Render all messages that a wait expected."""
     return GatheredMessages(
         tuple(render_listed_message(message, urls) for message in found.messages),
         format_cursor(found.cursor),
@@ -102,12 +102,12 @@ def render_wait_for_many(found: Messages, urls: PublicUrls) -> GatheredMessages:
 
 
 def render_no_message(outcome: NoneArrived) -> NoMessage:
-    """Render that none came."""
+    """Render the result of a wait in which no message arrived, as expected."""
     return NoMessage(none=True, waited=outcome.waited, cursor=format_cursor(outcome.cursor))
 
 
 def render_unexpected_message(outcome: UnexpectedMessage, urls: PublicUrls) -> UnwantedMessage:
-    """Render the message that should not have come."""
+    """Render a message that arrived although none was expected."""
     message, refusal = outcome.message, outcome.refusal
     return UnwantedMessage(
         error=explain_unexpected_message(outcome),
@@ -118,22 +118,22 @@ def render_unexpected_message(outcome: UnexpectedMessage, urls: PublicUrls) -> U
 
 
 def explain_unexpected_message(outcome: UnexpectedMessage) -> str:
-    """Say in a sentence of ours what came where none should have."""
+    """Return one sentence about a message that arrived although none was expected."""
     if outcome.refusal is None:
-        return f"a matching message arrived within {outcome.waited:g} s: none was expected"
+        return f"a matching message arrived within {outcome.waited:g} s, but none was expected"
     return (
-        f"a mail to where none was expected was refused, so what it said is not known: "
+        "a mail to the address was rejected, so it is not known whether it matches: "
         f"{outcome.refusal.reason}"
     )
 
 
 def render_timed_out(outcome: WaitInVain) -> TimedOut:
-    """Render a wait in vain, with what did arrive and how to go on."""
+    """Render a wait that timed out, with the messages that did arrive and how to continue."""
     return TimedOut(**_timed_out(outcome))
 
 
 def render_many_timed_out(outcome: WaitInVain) -> ManyTimedOut:
-    """Render a wait for several messages that was in vain."""
+    """Render a wait for several messages that timed out."""
     return ManyTimedOut(**_timed_out(outcome), matched=outcome.matched)
 
 
@@ -149,7 +149,7 @@ def _timed_out(outcome: WaitInVain) -> dict[str, Any]:
 
 
 def explain_timed_out(outcome: WaitInVain) -> str:
-    """Say in a sentence of ours why a wait was in vain, and what to do."""
+    """Return why a wait timed out and what to do, in sentences without text of the sender."""
     if outcome.count == 1:
         error = f"no matching message arrived within {outcome.timeout:g} s"
     else:
@@ -158,23 +158,23 @@ def explain_timed_out(outcome: WaitInVain) -> str:
             f"{outcome.timeout:g} s: repeat with after={format_cursor(outcome.cursor)}"
         )
     came = [
-        *(["mail for this inbox was refused, see rejected"] if outcome.is_refused else ()),
+        *(["mail for this inbox was rejected, see rejected"] if outcome.is_refused else ()),
         *_explain_others(outcome),
     ]
     if outcome.missed is None:
         return "; ".join((error, *came))
-    # What was sent before is the whole story where nothing else came.
-    told = (error, *came) if came or outcome.count > 1 else ()
-    return "; ".join((*told, _explain_missed(outcome, outcome.missed)))
+    # If nothing else arrived, the missed message explains the timeout on its own.
+    first = (error, *came) if came or outcome.count > 1 else ()
+    return "; ".join((*first, _explain_missed(outcome, outcome.missed)))
 
 
 def _explain_others(outcome: WaitInVain) -> list[str]:
     if outcome.has_near_miss:
-        return ["other messages did, see seen"]
+        return ["other messages arrived, see seen"]
     if not outcome.other_tags or outcome.is_refused:
         return []
     some = "1 message" if outcome.other_tags == 1 else f"{outcome.other_tags} messages"
-    return [f"{some} to other tags did"]
+    return [f"{some} to other tags arrived"]
 
 
 def _explain_missed(outcome: WaitInVain, missed: MessageSummary) -> str:

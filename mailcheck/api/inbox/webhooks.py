@@ -25,12 +25,12 @@ from mailcheck.core.instants import Instant, format_instant
 from mailcheck.operations.inbox.manage_webhooks import WebhookDetails
 
 Secret = Annotated[
-    str, doc("signs every delivery (Standard Webhooks); shown this once, so keep it")
+    str, doc("signs every delivery (Standard Webhooks); store it, it is not shown again")
 ]
 
 
 def _field_of_filter(one: Field) -> tuple[str, Any, Any]:
-    """Return a field of the shape of a filter: of the type that it has in JSON."""
+    """Return a field of the filter's shape, with its type in JSON."""
     kind: Any = Texts if one.is_list else {"string": str, "boolean": bool}[one.kind.json_type]
     kind = Annotated[kind, doc(one.info.brief or "")]
     return one.attribute, kind | Absent, msgspec.field(name=one.name, default=ABSENT)
@@ -44,11 +44,11 @@ _FilterFields: Any = msgspec.defstruct(
 
 
 class WebhookFilter(_FilterFields):  # type: ignore[misc]
-    """Which mail is told: as the parameters of a wait of the same names."""
+    """The mail that is delivered to a webhook; the fields are the parameters of a wait."""
 
 
 class Webhook(Shape):
-    """Where messages are posted to, and how that goes."""
+    """A URL that receives messages, with the state of its deliveries."""
 
     id: str
     url: str
@@ -57,21 +57,21 @@ class Webhook(Shape):
     state: Annotated[
         webhooks.WebhookState,
         doc(
-            "active; paused after an hour of failures, tried less often and not at all after a "
+            "active; paused after an hour of failures, retried less often and not at all after a "
             "day; ended by its receiver with 410"
         ),
     ]
-    cursor: Annotated[Cursor, doc("up to here it was told")]
-    failing_since: Annotated[Timestamp | None, doc("the first failure since the last success")]
-    failures: Annotated[Count, doc("in a row")]
-    problem: Annotated[str, doc("what was wrong with the last one; empty where all is well")]
+    cursor: Annotated[Cursor, doc("messages up to this position are delivered")]
+    failing_since: Annotated[Timestamp | None, doc("first failure since the last success")]
+    failures: Annotated[Count, doc("number of consecutive failures")]
+    problem: Annotated[str, doc("the last failure; empty after a success")]
     next_attempt_at: Annotated[
-        Timestamp | None, doc("null where nothing failed, or it is tried no more")
+        Timestamp | None, doc("null without a failure, or if there are no further attempts")
     ]
 
 
 class WebhookWithSecret(Webhook):
-    """A webhook with its secret, which no other answer shows."""
+    """A webhook with its secret, which no other response contains."""
 
     secret: Secret
 
@@ -79,22 +79,24 @@ class WebhookWithSecret(Webhook):
 class RotatedWebhook(WebhookWithSecret):
     """A webhook with a new secret."""
 
-    earlier_signs_until: Annotated[Timestamp, doc("both secrets sign until then")]
+    earlier_signs_until: Annotated[Timestamp, doc("until then, both secrets sign")]
 
 
 class WebhookAttempt(Shape):
-    """A try to deliver; of what the receiver said the status alone is kept."""
+    """An attempt to deliver a message. Of the receiver's response, only the status is stored."""
 
-    id: Annotated[str, doc("webhook-id: the same for each try of one message; test_... of a test")]
+    id: Annotated[
+        str, doc("webhook-id: the same for all attempts of a message; test_... for a test")
+    ]
     at: Timestamp
     delivered: bool
-    status: Annotated[int | None, doc("null where there was no answer")]
-    problem: Annotated[str, doc("empty where it was delivered")]
+    status: Annotated[int | None, doc("null without a response")]
+    problem: Annotated[str, doc("empty if it was delivered")]
     milliseconds: Count
 
 
 class ShownWebhookShape(Webhook):
-    """A webhook with its last deliveries."""
+    """A webhook with its last delivery attempts."""
 
     component_name = "WebhookWithDeliveries"
 
@@ -138,13 +140,13 @@ def render_rotated(webhook: webhooks.Webhook) -> RotatedWebhook:
 
 
 def render_shown(shown: WebhookDetails) -> ShownWebhookShape:
-    """Render a webhook with its last deliveries."""
+    """Render a webhook with its last delivery attempts."""
     deliveries = tuple(map(render_delivery, shown.deliveries))
     return ShownWebhookShape(**_fields(shown.webhook), deliveries=deliveries)
 
 
 def render_delivery(delivery: webhooks.WebhookDelivery) -> WebhookAttempt:
-    """Render a try."""
+    """Render a delivery attempt."""
     attempt = delivery.attempt
     return WebhookAttempt(
         id=delivery.event_id,
@@ -176,11 +178,11 @@ def _moment(instant: Instant | None) -> str | None:
 
 
 def render_filter(wanted: MessageFilter) -> WebhookFilter:
-    """Render what a webhook is told of, as it was asked for."""
+    """Render the filter of a webhook, with the fields that were set."""
     given = {one.attribute: one.write(getattr(wanted, one.attribute)) for one in _FILTERS.values()}
     return WebhookFilter(**{name: one for name, one in given.items() if one not in (None, ())})
 
 
 def describe_filter(wanted: MessageFilter) -> list[str]:
-    """Say in words what a webhook is told of: nothing where that is all mail."""
+    """Describe the filter of a webhook. The list is empty if all mail is delivered."""
     return [f"{name}: {value}" for name, value in as_json(render_filter(wanted)).items()]

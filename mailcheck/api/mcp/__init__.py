@@ -1,1 +1,1 @@
-"""What an agent reads."""
+"""The results of MCP tools, as agents read them."""

@@ -1,7 +1,7 @@
-"""Deliverability tests as an agent gets them: the score, what it is made of, what to do.
+"""Results of deliverability tests for agents: score, deductions and advice.
 
-The sentences are ours; addresses, subject, names and records in them were
-written by whoever sent the mail or owns a domain.
+mailcheck writes the sentences. The addresses, subjects, names and records in them come from the
+sender of the mail or the owner of a domain, and are untrusted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,29 +24,29 @@ from mailcheck.core.deliverability_tests import DeliverabilityResult, Deliverabi
 from mailcheck.core.instants import format_instant
 
 MAX_DEDUCTIONS = 40
-"""Deductions that are shown, the dearest first; a mail with so many has a score of 0."""
+"""Maximum number of deductions in a result, the largest first. A mail with more has score 0."""
 
 
 class WaitForTestArguments(Request, frozen=True, kw_only=True):
-    """A wait for the end of a deliverability test."""
+    """Arguments of ``wait_for_test``."""
 
-    test_id: Annotated[str, NAME, Description(brief="as generate_test gave it")]
-    timeout: Annotated[
-        Timeout, Description(brief="seconds to wait; answered by 55 at the latest")
-    ] = DEFAULT_WAIT
+    test_id: Annotated[str, NAME, Description(brief="from generate_test")]
+    timeout: Annotated[Timeout, Description(brief="seconds to wait; a call answers within 55")] = (
+        DEFAULT_WAIT
+    )
 
 
 class GenerateResult(Shape):
-    """A test that was just made."""
+    """A new deliverability test."""
 
     test_id: Annotated[str, doc("pass it to wait_for_test")]
-    address: Annotated[str, doc("send one real mail to it, from the server under test")]
-    email: Annotated[str, doc("the same")]
+    address: Annotated[str, doc("send one real mail to it from the server under test")]
+    email: Annotated[str, doc("the same as address")]
     expires_at: Timestamp
 
 
 class ShownEmail(Shape):
-    """The mail that came in."""
+    """The tested mail."""
 
     from_: str
     subject: str
@@ -58,13 +58,13 @@ class ShownCheck(Shape):
 
     name: Annotated[str, doc("spf, dkim, dmarc, blacklist or spamassassin")]
     status: Annotated[str, doc("pass, warn or fail")]
-    result: Annotated[str, doc("temperror and unknown: could not be found out, not a no")]
+    result: Annotated[str, doc("temperror and unknown: undetermined, which does not mean no")]
     detail: str
-    deduction: Annotated[float, doc("points it takes off")]
+    deduction: Annotated[float, doc("points deducted")]
 
 
 class ShownRecord(Shape):
-    """The DNS record to publish."""
+    """A DNS record to publish."""
 
     name: str
     type: str
@@ -72,11 +72,11 @@ class ShownRecord(Shape):
 
 
 class ShownDeduction(Shape):
-    """What takes points off."""
+    """A finding that deducts points."""
 
     check: str
-    id: Annotated[str, doc("stable, like dkim.unsigned")]
-    points: Annotated[float, doc("points it takes off")]
+    id: Annotated[str, doc("stable identifier, like dkim.unsigned")]
+    points: Annotated[float, doc("points deducted")]
     meaning: str
     fix: Annotated[str, doc("what to do")]
     aliases: Texts | Absent = ABSENT
@@ -84,32 +84,32 @@ class ShownDeduction(Shape):
     replaces: Texts | Absent = ABSENT
     beside: tuple[ShownRecord, ...] | Absent = ABSENT
     leaves_out: tuple[LeftOutTerm, ...] | Absent = ABSENT
-    gain: Annotated[float, doc("points that the record brings")] | Absent = ABSENT
-    score_after: Annotated[float, doc("the score with the record")] | Absent = ABSENT
+    gain: Annotated[float, doc("points that publishing the record adds")] | Absent = ABSENT
+    score_after: Annotated[float, doc("score after publishing the record")] | Absent = ABSENT
 
 
 class ReportResult(Shape):
-    """The end of a wait for a report; of the report what an agent acts on."""
+    """The result of a wait for a report, with the parts of the report that an agent acts on."""
 
     untrusted: Untrusted
-    timed_out: Annotated[bool, doc("true: not finished in time; call again with the same testId")]
+    timed_out: Annotated[bool, doc("true: not finished; call again with the same testId")]
     test_id: str
     status: Annotated[str, doc("pending, processing, completed, expired or error")]
-    hint: Annotated[str | None, doc("what to do next; null when the test is completed")]
-    score: Annotated[float | None, doc("0 to 10; null until it is completed")]
+    hint: Annotated[str | None, doc("what to do next; null if the test is completed")]
+    score: Annotated[float | None, doc("0 to 10; null unless completed")]
     email: ShownEmail | None
-    notes: Annotated[Texts, doc("what to know before reading the rest")]
+    notes: Annotated[Texts, doc("limitations of the report")]
     checks: tuple[ShownCheck, ...]
     deductions: Annotated[
-        tuple[ShownDeduction, ...], doc("what takes points off, the dearest first")
+        tuple[ShownDeduction, ...], doc("findings that deduct points, largest first")
     ]
-    undetermined: Annotated[Texts, doc("checks that cost nothing: they could not be found out")]
-    share_url: Annotated[str, doc("the whole report; public, needs no key")]
+    undetermined: Annotated[Texts, doc("checks that could not be determined; they deduct nothing")]
+    share_url: Annotated[str, doc("complete report; public, requires no key")]
     waited: Annotated[float, doc("seconds")]
 
 
 def render_generated(test: DeliverabilityTest, domain: str) -> GenerateResult:
-    """Render a test that was just made."""
+    """Render a new test."""
     address = address_of(test, domain)
     return GenerateResult(test.id, address, address, format_instant(test.expires_at))
 
@@ -117,7 +117,7 @@ def render_generated(test: DeliverabilityTest, domain: str) -> GenerateResult:
 def render_test_wait(
     result: DeliverabilityResult, waited: float, domain: str, fence: Fence, urls: PublicUrls
 ) -> ReportResult:
-    """Render the end of a wait, in vain or not, from the very JSON that was kept."""
+    """Render the end of a wait from the stored JSON of the report, or from the test's status."""
     test = result.test
     shape: Mapping[str, Any] = render_tested(result, domain, urls)
     email = shape.get("email")
@@ -139,7 +139,7 @@ def render_test_wait(
 
 
 def describe_test_wait(result: ReportResult, fence: Fence) -> list[str]:
-    """Describe the same in words; what the sender wrote comes in a block of its own."""
+    """Describe the result as text. The sender's text is in a fenced block of its own."""
     ours = f"Deliverability test {result.test_id} is {result.status}."
     if result.hint is not None:
         ours += f" {result.hint}."
@@ -155,10 +155,10 @@ def describe_test_wait(result: ReportResult, fence: Fence) -> list[str]:
             publish = one.record
             lines.append(f"  publish {publish.name} {publish.type} {publish.value}")
             if not isinstance(one.replaces, Absent):
-                lines += [f"    in place of {value}" for value in one.replaces]
+                lines += [f"    replace {value}" for value in one.replaces]
             if not isinstance(one.leaves_out, Absent):
-                lines += [f"    without {left.term}: {left.reason}" for left in one.leaves_out]
-    lines.append(f"The whole report: {result.share_url}")
+                lines += [f"    omit {left.term}: {left.reason}" for left in one.leaves_out]
+    lines.append(f"Complete report: {result.share_url}")
     mail = f"From: {result.email.from_}\nSubject: {result.email.subject}"
     return ["\n".join(lines), f"{fence.notice}\n{fence.around(mail)}"]
 
@@ -168,9 +168,9 @@ def _hint(result: DeliverabilityResult, domain: str) -> str | None:
     if state is State.COMPLETED:
         return None
     if state is State.EXPIRED:
-        return "no mail came in while the address was valid: call generate_test for a new one"
+        return "no mail arrived before the address expired: call generate_test for a new one"
     if state is State.ERROR:
-        return f"the analysis failed ({result.failure}); a recheck over the API tries again"
+        return f"the analysis failed ({result.failure}); request a recheck over the REST API"
     return explain_wait(result.test, domain)
 
 
@@ -183,5 +183,5 @@ def _checks(checks: Mapping[str, Mapping[str, Any]]) -> tuple[ShownCheck, ...]:
 
 def _deductions(deductions: Sequence[Mapping[str, Any]]) -> tuple[ShownDeduction, ...]:
     rows = msgspec.convert(deductions, tuple[ShownDeduction, ...])
-    dearest = sorted(rows, key=lambda one: one.points, reverse=True)
-    return defuse(tuple(dearest[:MAX_DEDUCTIONS]))
+    largest = sorted(rows, key=lambda one: one.points, reverse=True)
+    return defuse(tuple(largest[:MAX_DEDUCTIONS]))

@@ -1,4 +1,4 @@
-"""What the tools of the inbox give back as structured content (docs/reference/contract.md)."""
+"""Arguments and structured content of the inbox tools (docs/reference/contract.md)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -51,52 +51,54 @@ from mailcheck.operations.inbox.messages import MessageList
 from mailcheck.operations.inbox.wait_for_message import Messages, NoMessage, UnexpectedMessage
 
 MOST_FEATURES = 15
-"""Features told of, those first that most programs lack; REST has them all."""
+"""Maximum number of features in a result, the least supported first. REST returns all."""
 
 Lines = tuple[int, ...]
 
 
 class NewAddressArguments(Request, frozen=True, kw_only=True):
-    """An address; without a tag a unique one is made."""
+    """Arguments of ``new_address``. Without a tag, a unique one is generated."""
 
     tag: Annotated[
         Annotated[str, TAG] | None,
-        Description(brief="use this +tag instead of a unique one (letters, digits, dots, dashes)"),
+        Description(brief="use this +tag, not a unique one (letters, digits, dots, dashes)"),
     ] = None
 
 
 class WaitForMessageArguments(WaitFilters, frozen=True, kw_only=True):
-    """A wait for a message, for several, or for none."""
+    """Arguments of ``wait_for_message``: a wait for one message, several, or none."""
 
     timeout: Annotated[
         Timeout | None,
         Description(
-            brief=f"seconds to wait; answered by 55 at the latest; {DEFAULT_SILENCE:g} with none",
+            brief=f"seconds to wait; a call answers within 55; {DEFAULT_SILENCE:g} with none",
             default=DEFAULT_WAIT,
         ),
     ] = None
     count: Annotated[
         Annotated[int, INTEGER] | None,
-        Description(brief="wait for so many mails and return messages", low=1, high=MAX_WAIT_COUNT),
+        Description(
+            brief="wait for this many mails and return messages", low=1, high=MAX_WAIT_COUNT
+        ),
     ] = None
     none: Annotated[
-        bool, FLAG, Description(brief="true: expect that no such mail comes within timeout")
+        bool, FLAG, Description(brief="true: expect no matching mail within timeout")
     ] = False
 
     @property
     def seconds(self) -> float:
-        """How long is waited, in seconds.
+        """The duration of the wait in seconds.
 
         :raises InvalidParameter: both ``none`` and ``count`` are given.
         """
         if self.none and self.count is not None:
-            raise InvalidParameter("none", "none and count exclude each other: send one of them")
+            raise InvalidParameter("none", "none and count cannot be combined: send only one")
         default = DEFAULT_SILENCE if self.none else DEFAULT_WAIT
         return default if self.timeout is None else self.timeout
 
 
 class ListMessagesArguments(ListMessages, frozen=True, kw_only=True):
-    """Which messages are listed, on pages that a model can read."""
+    """Arguments of ``list_messages``, with small pages that fit into the context of a model."""
 
     undescribed: ClassVar = tuple(request_fields(WaitFilters))
 
@@ -104,36 +106,36 @@ class ListMessagesArguments(ListMessages, frozen=True, kw_only=True):
 
 
 class MessageArguments(Request, frozen=True, kw_only=True):
-    """A message."""
+    """The argument of tools for one message."""
 
     id: Annotated[str, TEXT, Description(brief="id of a message")]
 
 
 class GetMessageArguments(MessageArguments, frozen=True, kw_only=True):
-    """A message, and how much of it is shown."""
+    """Arguments of ``get_message``."""
 
     full: Annotated[
         bool,
         FLAG,
-        Description(brief="true: long text, HTML, links and headers too; a long mail is 60 KB"),
+        Description(brief="true: include all text, HTML, links and headers (up to 60 KB)"),
     ] = False
     checks: Annotated[
         bool,
         FLAG,
-        Description(brief="true: also HTML that mail programs or screen readers can't read"),
+        Description(brief="true: include HTML that mail clients or screen readers cannot read"),
     ] = False
 
 
 class Feature(Shape):
-    """What the HTML uses and not every mail program supports."""
+    """An HTML or CSS feature that not every mail client supports."""
 
     title: str
-    lines: Annotated[Lines, doc("the first few, counted from 1")]
-    programs: Annotated[Texts, doc("families some of whose programs don't, or only in part")]
+    lines: Annotated[Lines, doc("first line numbers, from 1")]
+    programs: Annotated[Texts, doc("client families without full support")]
 
 
 class Barrier(Shape):
-    """What keeps some people from reading the HTML."""
+    """A barrier that keeps some people from reading the HTML."""
 
     meaning: str
     fix: str
@@ -141,17 +143,17 @@ class Barrier(Shape):
 
 
 class ChecksSummary(Shape):
-    """What is said of the HTML of a message; it changes no score."""
+    """A summary of the HTML checks of a message. The checks change no score."""
 
     has_html: bool
     compatibility: tuple[Feature, ...]
     accessibility: tuple[Barrier, ...]
-    not_judged: Annotated[Texts, doc("what was not to be seen, so that nothing is known of it")]
-    left_out: Annotated[int, doc("features beyond those told of", ge=0)]
+    not_judged: Annotated[Texts, doc("content that could not be evaluated")]
+    left_out: Annotated[int, doc("number of omitted features", ge=0)]
 
 
 def render_checks_summary(found: MailChecks) -> ChecksSummary:
-    """Render the checks; what a sender wrote is cleaned."""
+    """Render a summary of the checks, with the sender's text cleaned."""
     compatibility, accessibility = found.compatibility, found.accessibility
     features = compatibility.findings if compatibility is not None else ()
     unseen = [
@@ -159,7 +161,7 @@ def render_checks_summary(found: MailChecks) -> ChecksSummary:
         for one in (compatibility.not_judged if compatibility is not None else ())
     ]
     if found.is_cut:
-        unseen.append("the end of the HTML: it is very long")
+        unseen.append("the end of the HTML, which is too long")
     shape = ChecksSummary(
         has_html=compatibility is not None,
         compatibility=tuple(
@@ -177,26 +179,26 @@ def render_checks_summary(found: MailChecks) -> ChecksSummary:
 
 
 def format_checks(found: ChecksSummary) -> Iterator[str]:
-    """Write them as lines, to stand within a fence: they repeat words of the mail."""
+    """Format the checks as lines. They quote the mail, so they belong inside a fence."""
     if not found.has_html:
-        yield "No HTML: every mail program shows plain text."
+        yield "No HTML: every mail client shows plain text."
         return
     for feature in found.compatibility:
         yield f"{feature.title}{_at(feature.lines)}: {'; '.join(feature.programs)}"
     if found.left_out:
-        yield f"{found.left_out} more features that not every mail program supports"
+        yield f"{found.left_out} more features that not every mail client supports"
     for barrier in found.accessibility:
         yield f"Accessibility{_at(barrier.lines)}: {barrier.meaning} Fix: {barrier.fix}"
-    yield from (f"Not judged: {text}" for text in found.not_judged)
+    yield from (f"Not evaluated: {text}" for text in found.not_judged)
     if not (found.compatibility or found.accessibility or found.not_judged):
-        yield "Every mail program that was tested shows it, and nothing keeps people from reading."
+        yield "All tested mail clients show it, and there are no accessibility problems."
 
 
 def _families(support: Sequence[Support]) -> Iterator[str]:
     for one in support:
         if one.unsupported or one.partial:
             tested = one.supported + one.partial + one.unsupported
-            part = f", {one.partial} in part" if one.partial else ""
+            part = f", {one.partial} partially" if one.partial else ""
             yield f"{one.family} {one.supported} of {tested}{part}"
 
 
@@ -209,21 +211,22 @@ def _at(lines: Lines) -> str:
 
 
 MAX_HEADERS = 60
-"""Header fields shown of a message; one with four relays and three signatures has about 40."""
+"""Maximum number of header fields in a result. A mail with four relays and three signatures has
+about 40."""
 
 MAX_CANDIDATE_CHARACTERS = 40_000
-"""Characters of all candidates' values; they come best first."""
+"""Maximum number of characters of all candidates, the best first."""
 
 
 FEW_PEOPLE = 10
-"""Addresses of a field that the text for a model names."""
+"""Maximum number of addresses of a header field in the text for a model."""
 
 FEW_SEEN = 3
-"""Messages that a wait in vain tells a model about."""
+"""Maximum number of non-matching messages after a timeout in the text for a model."""
 
 BRIEF_TEXT, BRIEF_LINKS, BRIEF_HTML = 4_000, 2_000, 2_000
 BRIEF_HEADERS, BRIEF_ATTACHMENTS, BRIEF_PROBLEMS = 2_500, 1_500, 800
-"""Octets of each that are shown of a message unless all of it is asked for."""
+"""Maximum number of octets of each part of a message, unless the whole message is requested."""
 
 Value = TypeVar("Value")
 
@@ -232,58 +235,56 @@ class ReceivedMessage(SummarizedMessage):
     """A message as an agent reads it."""
 
     attachments: tuple[Attachment, ...]
-    text: Annotated[str, doc("what a person reads, within the untrusted marker; empty without any")]
-    hides_text: Annotated[bool, doc("the mail holds text that people do not see")]
-    warnings: Annotated[Texts, doc("about hidden text and what was cut")]
+    text: Annotated[
+        str, doc("visible text, fenced by the untrusted marker; empty if there is none")
+    ]
+    hides_text: Annotated[bool, doc("the mail contains text that people do not see")]
+    warnings: Annotated[Texts, doc("about hidden and omitted text")]
 
 
 class WholeMessage(ReceivedMessage):
-    """A message with everything that is shown of it."""
+    """A message with all details."""
 
     html: Annotated[
-        str, doc("within the untrusted marker, images and scripts inert; empty without any")
+        str, doc("fenced by the untrusted marker, images and scripts defused; may be empty")
     ]
     headers: Annotated[dict[str, str], doc("header fields by lower-case name")]
     envelope: Envelope
-    problems: Annotated[Texts, doc("what was broken in the mail")]
+    problems: Annotated[Texts, doc("syntax errors in the mail")]
     authentication: Authentication
 
 
 class WaitResult(Shape):
-    """The end of a wait, in vain or not."""
+    """The result of a wait, with or without a message."""
 
     untrusted: Untrusted
-    timed_out: Annotated[
-        bool, doc("true: nothing that matches came in time; call again with the cursor")
-    ]
+    timed_out: Annotated[bool, doc("true: no match before the timeout; call again with the cursor")]
     message: ReceivedMessage | None
     cursor: Cursor
     waited: Annotated[float, doc("seconds")]
-    hint: Annotated[str | None, doc("why nothing came and what to do, null when a message came")]
-    seen: Annotated[tuple[SeenMessage, ...], doc("messages that came but did not match")]
-    rejected: Annotated[tuple[RefusedMail, ...], doc("mail for this inbox that was refused")]
-    other_tags: Annotated[int | Absent, doc("messages that came to other tags")] = ABSENT
+    hint: Annotated[str | None, doc("why no message matched and what to do; otherwise null")]
+    seen: Annotated[tuple[SeenMessage, ...], doc("messages that arrived but did not match")]
+    rejected: Annotated[tuple[RefusedMail, ...], doc("rejected mail for this inbox")]
+    other_tags: Annotated[int | Absent, doc("number of messages to other tags")] = ABSENT
     messages: Annotated[
-        tuple[ListedMessage, ...] | Absent, doc("with count: so many, oldest first")
+        tuple[ListedMessage, ...] | Absent, doc("with count: that many, oldest first")
     ] = ABSENT
-    none: Annotated[bool | Absent, doc("with none: whether no such mail came")] = ABSENT
+    none: Annotated[bool | Absent, doc("with none: whether no such mail arrived")] = ABSENT
 
 
 class ListResult(Shape):
     """A page of messages."""
 
     untrusted: Untrusted
-    messages: Annotated[
-        tuple[ListedMessage, ...], doc("newest first; of many links only the first ten")
-    ]
+    messages: Annotated[tuple[ListedMessage, ...], doc("newest first, with at most ten links each")]
     next_page: int | None
-    total: Annotated[int, doc("all that match")]
+    total: Annotated[int, doc("number of matching messages")]
     cursor: Cursor
     not_searched: NotSearched = ABSENT
 
 
 class MessageResult(Shape):
-    """A message."""
+    """A message, optionally with its checks."""
 
     untrusted: Untrusted
     message: WholeMessage
@@ -291,18 +292,18 @@ class MessageResult(Shape):
 
 
 class ExtractResult(Shape):
-    """Codes and links of a message, and how they were judged."""
+    """The codes and links of a message, with all candidates."""
 
     untrusted: Untrusted
     id: str
     links: Annotated[Texts, doc("http(s) links, in order")]
-    best_link: Annotated[str | None, doc("the link a person would click, null without one")]
+    best_link: Annotated[str | None, doc("the link a person would click; null if unclear")]
     codes: Annotated[Texts, doc("one-time codes, best first")]
-    candidates: Annotated[tuple[Candidate, ...], doc("best first, rejected ones too")]
+    candidates: Annotated[tuple[Candidate, ...], doc("best first, including rejected ones")]
 
 
 class DeleteResult(Shape):
-    """A message was deleted."""
+    """Confirmation that a message was deleted."""
 
     id: str
     deleted: bool
@@ -311,7 +312,7 @@ class DeleteResult(Shape):
 def render_arrival(
     message: StoredMessage, view: MessageView, waited: float, fence: Fence, urls: PublicUrls
 ) -> WaitResult:
-    """Render a wait that was not in vain."""
+    """Render a wait that returned a message."""
     return WaitResult(
         **_ended(fence, message.summary.position, waited),
         message=ReceivedMessage(**_received(render_message(message, urls), view, fence)),
@@ -320,7 +321,7 @@ def render_arrival(
 
 
 def render_arrivals(found: Messages, waited: float, fence: Fence, urls: PublicUrls) -> WaitResult:
-    """Render all the messages that were waited for; of many links only the first are shown."""
+    """Render all messages that a wait expected, with the first links of each."""
     return WaitResult(
         **_ended(fence, found.cursor, waited),
         message=None,
@@ -332,7 +333,7 @@ def render_arrivals(found: Messages, waited: float, fence: Fence, urls: PublicUr
 
 
 def render_none_result(outcome: NoMessage, fence: Fence) -> WaitResult:
-    """Render that no message came where none was expected."""
+    """Render the result of a wait in which no message arrived, as expected."""
     return WaitResult(
         **_ended(fence, outcome.cursor, outcome.waited), message=None, hint=None, none=True
     )
@@ -341,7 +342,7 @@ def render_none_result(outcome: NoMessage, fence: Fence) -> WaitResult:
 def render_unexpected_result(
     outcome: UnexpectedMessage, view: MessageView | None, fence: Fence, urls: PublicUrls
 ) -> WaitResult:
-    """Render what came where nothing was expected, or was refused."""
+    """Render a message that arrived or was rejected although none was expected."""
     shape = render_unexpected_message(outcome, urls)
     received = None
     if shape.message is not None and view is not None:
@@ -351,7 +352,7 @@ def render_unexpected_result(
 
 
 def _ended(fence: Fence, cursor: Position, waited: float) -> dict[str, Any]:
-    """Give what every wait says that has not timed out."""
+    """Return the common fields of all waits that did not time out."""
     return {
         "untrusted": fence.shown,
         "timed_out": False,
@@ -363,7 +364,7 @@ def _ended(fence: Fence, cursor: Position, waited: float) -> dict[str, Any]:
 
 
 def render_timed_out_wait(outcome: TimedOut, fence: Fence) -> WaitResult:
-    """Render a wait in vain: data, not a failure."""
+    """Render a wait that timed out. That is a result, not an error."""
     shape = render_timed_out(outcome)
     return WaitResult(
         untrusted=fence.shown,
@@ -386,7 +387,7 @@ def render_whole_message(
     urls: PublicUrls,
     checks: ChecksSummary | Absent = ABSENT,
 ) -> MessageResult:
-    """Render a message with everything that is shown of it, and its checks if they are there."""
+    """Render a message with all details, and with its checks if given."""
     shape = render_message(message, urls)
     whole = WholeMessage(
         **_received(shape, view, fence),
@@ -400,7 +401,7 @@ def render_whole_message(
 
 
 def render_message_list(found: MessageList, fence: Fence, urls: PublicUrls) -> ListResult:
-    """Render a page of messages; of many links only the first are shown."""
+    """Render a page of messages, with the first links of each."""
     page = render_list(found, urls)
     messages = tuple(map(_in_short, page.messages))
     return ListResult(
@@ -416,9 +417,9 @@ def _in_short(message: ListedMessage) -> ListedMessage:
 def shorten(
     whole: MessageResult, view: MessageView, fence: Fence
 ) -> tuple[MessageResult, MessageView]:
-    """Leave out of a long message what is rarely needed, and say what and how to get it.
+    """Omit the rarely needed parts of a long message, with a warning that names them.
 
-    Under 24 KB of JSON come of it, with the text once more in the block that is shown.
+    The result is shorter than 24 KB of JSON, and its text is repeated in the text block.
     """
     message, left_out = whole.message, []
     text = _cut(view.text, BRIEF_TEXT)
@@ -438,7 +439,7 @@ def shorten(
     left_out += _rest("problems", len(message.problems) - len(problems))
     if not left_out:
         return whole, view
-    warning = f"left out: {', '.join(left_out)}; call get_message with full=true to get more"
+    warning = f"omitted: {', '.join(left_out)}; call get_message with full=true to get more"
     view = replace(view, text=text, links=links, warnings=(*view.warnings, warning))
     shown = msgspec.structs.replace(
         message,
@@ -462,7 +463,7 @@ def _rest(name: str, number: int) -> list[str]:
 
 
 def _first(items: Iterable[Value], octets: int) -> list[Value]:
-    """Give the first of some items that together fit into so many octets of JSON."""
+    """Return the first items whose JSON fits into a number of octets."""
     found = []
     for item in items:
         octets -= len(dump_json(item))
@@ -473,7 +474,7 @@ def _first(items: Iterable[Value], octets: int) -> list[Value]:
 
 
 def render_extraction(message: StoredMessage, view: MessageView, fence: Fence) -> ExtractResult:
-    """Render what was extracted, with every candidate and the reasons for or against it."""
+    """Render the codes and links, with every candidate and its reasons."""
     left = MAX_CANDIDATE_CHARACTERS
     candidates = []
     for candidate in message.content.candidates:

@@ -1,7 +1,7 @@
-"""The same results as text, for clients that show a model nothing else.
+"""The results of tools as text, for clients that show the model no structured content.
 
-The first block is ours; what a sender wrote comes in a second one, all of it
-within the call's fence.
+The first block is written by mailcheck. The text of a sender follows in a second block, inside
+the fence of the call.
 """
 
 from collections.abc import Sequence
@@ -24,28 +24,28 @@ from mailcheck.operations.inbox.wait_for_message import Messages, NoMessage, Une
 def describe_arrival(
     message: StoredMessage, view: MessageView, waited: float, fence: Fence
 ) -> list[str]:
-    """Describe a wait that was not in vain."""
+    """Describe a wait that returned a message."""
     summary = message.summary
     ours = (
-        f"A message arrived after {waited:.1f} s: id {summary.id}. "
+        f"A message arrived after {waited:.1f} s, id {summary.id}. "
         f"To wait for the next one pass after={format_cursor(summary.position)}."
     )
     return [ours, _fenced_message(message, view, fence)]
 
 
 def describe_arrivals(found: Messages, waited: float, fence: Fence) -> list[str]:
-    """Describe all the messages that were waited for."""
+    """Describe all messages that a wait expected."""
     ours = (
-        f"All {len(found.messages)} messages are there after {waited:.1f} s, oldest first. "
+        f"All {len(found.messages)} messages arrived within {waited:.1f} s, oldest first. "
         f"To wait for more pass after={format_cursor(found.cursor)}."
     )
     return [ours, _fenced([_listed_line(message) for message in found.messages], fence)]
 
 
 def describe_no_message(outcome: NoMessage) -> str:
-    """Describe that no message came where none was expected."""
+    """Describe a wait in which no message arrived, as expected."""
     return (
-        f"No matching message came within {outcome.waited:.1f} s, none up to "
+        f"No matching message arrived within {outcome.waited:.1f} s, up to "
         f"cursor {format_cursor(outcome.cursor)}."
     )
 
@@ -53,22 +53,22 @@ def describe_no_message(outcome: NoMessage) -> str:
 def describe_unexpected_message(
     outcome: UnexpectedMessage, view: MessageView | None, fence: Fence
 ) -> list[str]:
-    """Describe what came where nothing was expected, or was refused."""
+    """Describe a message that arrived or was rejected although none was expected."""
     message, refusal = outcome.message, outcome.refusal
-    ours = f"Not none: {explain_unexpected_message(outcome)}."
+    ours = f"Unexpected mail: {explain_unexpected_message(outcome)}."
     if message is not None and view is not None:
         return [f"{ours} Its id is {message.summary.id}.", _fenced_message(message, view, fence)]
     return [ours] if refusal is None else [ours, _fenced([_refused_line(refusal)], fence)]
 
 
 def describe_timed_out_wait(outcome: TimedOut, fence: Fence) -> list[str]:
-    """Describe a wait in vain, and how to go on."""
+    """Describe a wait that timed out, and how to continue."""
     hint = render_timed_out(outcome).error
     ours = f"Timed out after {outcome.waited:.1f} s: {hint}."
     if outcome.missed is None:
-        ours += f" To go on waiting pass after={format_cursor(outcome.cursor)}."
+        ours += f" To continue waiting pass after={format_cursor(outcome.cursor)}."
     others = [
-        f"{_one_line(seen.message)} - not this one: {clean_line('; '.join(seen.reasons))}"
+        f"{_one_line(seen.message)} - no match: {clean_line('; '.join(seen.reasons))}"
         for seen in outcome.seen[:FEW_SEEN]
     ] + [_refused_line(refusal) for refusal in outcome.rejected]
     return [ours, _fenced(others, fence)] if others else [ours]
@@ -81,12 +81,12 @@ def describe_message(
     fence: Fence,
     checks: ChecksSummary | Absent = ABSENT,
 ) -> list[str]:
-    """Describe a whole message, with its checks if they are there."""
+    """Describe a message with all details, and with its checks if given."""
     summary = message.summary
     signatures = [one.result.value for one in authentication.dkim.signatures]
     ours = (
         f"Message {summary.id}, received {format_instant(summary.received_at)}, "
-        f"kept until {format_instant(summary.expires_at)}. "
+        f"available until {format_instant(summary.expires_at)}. "
         f"SPF {authentication.spf.mail_from.result.value}, "
         f"DKIM {' '.join(signatures) or 'none'}, DMARC {authentication.dmarc.result.value}."
     )
@@ -106,7 +106,7 @@ def describe_list(messages: MessageList, fence: Fence) -> list[str]:
     )
     if messages.not_searched:
         ours += (
-            f" {messages.not_searched} more have just come and were not searched yet: ask again."
+            f" {messages.not_searched} more have just arrived and are not searched yet: call again."
         )
     if not messages.messages:
         return [ours]
@@ -114,9 +114,9 @@ def describe_list(messages: MessageList, fence: Fence) -> list[str]:
 
 
 def describe_extraction(message: StoredMessage, view: MessageView, fence: Fence) -> list[str]:
-    """Describe codes and links, and how they were judged."""
+    """Describe the codes and links, with the candidates and their reasons."""
     candidates = [
-        f"{'taken' if candidate.is_accepted else 'not taken'}: {candidate.kind.value} "
+        f"{'accepted' if candidate.is_accepted else 'rejected'}: {candidate.kind.value} "
         f"{candidate.value} ({clean_line('; '.join(candidate.reasons))})"
         for candidate in message.content.candidates[:FEW_LINKS]
     ]
@@ -147,7 +147,7 @@ def _fenced_message(message: StoredMessage, view: MessageView, fence: Fence) -> 
 
 
 def _other_addresses(message: StoredMessage) -> list[str]:
-    """Write the fields that name more people than the recipient; of many only the first."""
+    """Format the address fields that contain more than the recipient, with the first addresses."""
     titles = {"to": "Named in To", "cc": "Cc", "bcc": "Bcc", "reply-to": "Reply-To"}
     found = {
         title: ", ".join(one.address for one in message.content.people_in(field)[:FEW_PEOPLE])
@@ -179,7 +179,7 @@ def _one_line(message: MessageSummary) -> str:
 
 def _refused_line(refusal: Refusal) -> str:
     return (
-        f"refused: mail from {clean_line(refusal.envelope_sender) or '<>'} "
+        f"rejected: mail from {clean_line(refusal.envelope_sender) or '<>'} "
         f"to {clean_line(refusal.recipient)}: {clean_line(refusal.reason)}"
     )
 

@@ -1,4 +1,4 @@
-"""A message as an agent gets to see it: readable, bounded, inert; the same for all who ask."""
+"""Views of messages for agents: readable, bounded and defused. One view serves all calls."""
 
 import re
 from dataclasses import dataclass, field, replace
@@ -12,26 +12,27 @@ from mailcheck.checks.content.visible_text import BLOCKS, CELLS
 from mailcheck.core.content import MessageContent
 
 MAX_READ = 131_072
-"""Characters of HTML that are looked at: above what Gmail shows of a mail (102 KiB)."""
+"""Maximum number of characters of HTML that are parsed. Gmail shows 102 KiB of a mail."""
 
 MAX_TEXT = 20_000
-"""Characters of text that are shown: about 5,000 tokens, a fifth of what clients pass on."""
+"""Maximum number of characters of text: about 5,000 tokens, a fifth of the limit of clients."""
 
 MAX_HTML = 20_000
-"""Characters of HTML that are shown; the rest is on the REST side."""
+"""Maximum number of characters of HTML. The REST API returns all of it."""
 
 MAX_LINKS = 100
-"""Links are given exactly, so their number and whole length are bounded, never a link."""
+"""Maximum number of links. Links are never shortened, so their number and total length are
+bounded."""
 
 FEW_LINKS = 10
-"""Links of a message in a list."""
+"""Maximum number of links of a message in a list."""
 
 
 class MessageView(Struct, frozen=True):
-    """What of a message's content is safe to show, and warnings in sentences of ours.
+    """The content of a message that is safe to show, with warnings written by mailcheck.
 
-    ``text`` is the plain text, or the visible words of the HTML where there is
-    none. ``hides_text`` tells that the mail shows machines what it hides from people.
+    ``text`` is the plain text, or the visible text of the HTML if there is no plain text.
+    ``hides_text`` is true if the mail contains text that people do not see.
     """
 
     text: str
@@ -41,7 +42,7 @@ class MessageView(Struct, frozen=True):
 
 
 def trim_content(content: MessageContent) -> MessageContent:
-    """Leave what a view needs: little enough to be handed to another process."""
+    """Return the part of a content that a view needs, which is small enough for another process."""
     return replace(
         content,
         header_list=(),
@@ -52,14 +53,14 @@ def trim_content(content: MessageContent) -> MessageContent:
 
 
 def view_content(content: MessageContent) -> MessageView:
-    """Make the view of a mail's content, whole or trimmed, in linear time."""
+    """Create the view of a content, trimmed or not, in linear time."""
     page = read_page(content.html)
     has_text = bool(content.text.strip())
     text, text_warnings, invisible = _cut(content.text if has_text else page.text, MAX_TEXT)
     links = bound_links(content.links, MAX_LINKS)
     warnings = _warn_of_hidden(page.hidden_passages, page.hidden_characters)
     if not has_text and text:
-        warnings.append("the mail has no plain text: text is what its HTML shows")
+        warnings.append("the mail has no plain text: text is the visible text of its HTML")
     if len(links) < len(content.links):
         warnings.append(f"only {len(links)} of {len(content.links)} links are listed")
     return MessageView(
@@ -71,7 +72,7 @@ def view_content(content: MessageContent) -> MessageView:
 
 
 class VisiblePage(Struct, frozen=True):
-    """The visible words, a line for each block, and how much is hidden from readers."""
+    """The visible text with a line for each block, and the amount of hidden text."""
 
     text: str
     hidden_passages: int
@@ -83,7 +84,7 @@ _GAPS = {**dict.fromkeys(BLOCKS, "\n"), **dict.fromkeys(CELLS, " ")}
 
 
 def read_page(markup: str) -> VisiblePage:
-    """Separate what is seen from what is hidden, in time linear in the size of the page."""
+    """Separate the visible text from the hidden text, in time linear in the size of the page."""
     page = _Page()
     for node in read_tree(markup, MAX_READ).nodes:
         if isinstance(node, Words):
@@ -118,7 +119,7 @@ class _Page:
 
 
 def view_html(html: str) -> str:
-    """Make HTML safe to show; what is left out of a long one is said at its end."""
+    """Make HTML safe to show. Warnings about omitted text are appended."""
     shown, warnings, _ = _cut(html, MAX_HTML)
     return defuse_html(shown) + "".join(f"\n[{warning}]" for warning in warnings)
 
@@ -127,7 +128,7 @@ def _cut(text: str, most: int) -> tuple[str, list[str], int]:
     visible, invisible = remove_invisible(text[: 2 * most])
     warnings = []
     if invisible:
-        warnings.append(f"{invisible} invisible characters were taken out")
+        warnings.append(f"{invisible} invisible characters were removed")
     if len(visible) > most or len(text) > 2 * most:
         visible = visible[:most]
         warnings.append(f"cut after {most} characters")
@@ -139,7 +140,7 @@ def _warn_of_hidden(passages: int, characters: int) -> list[str]:
         return []
     places = "one passage" if passages == 1 else f"{passages} passages"
     warning = (
-        f"the HTML hides {places} ({characters} characters) from people who read it: "
-        f"a harmless preview line, or text meant for machines like you"
+        f"the HTML hides {places} ({characters} characters) from human readers: a harmless "
+        "preview line, or text intended for machines like you"
     )
     return [warning]

@@ -1,1 +1,1 @@
-"""The description of the API for programs."""
+"""The OpenAPI document of the REST API."""

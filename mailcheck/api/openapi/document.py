@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, written from the descriptions of the routes."""
+"""The OpenAPI 3.1 document, generated from the operations of the routes."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -34,13 +34,13 @@ SECURITY_SCHEMES: JsonObject = {
     "bearer": {
         "type": "http",
         "scheme": "bearer",
-        "description": "`Authorization: Bearer <key>`; keys are made on the dashboard",
+        "description": "`Authorization: Bearer <key>`; create keys on the dashboard",
     },
     "apiKey": {
         "type": "apiKey",
         "in": "header",
         "name": "X-API-Key",
-        "description": "the same key in a header of its own; one of both is enough",
+        "description": "the same key in a header of its own; send only one of the two",
     },
 }
 
@@ -62,7 +62,7 @@ class OpenApiDocument(Shape):
 
 
 class DocumentMetadata(Struct, frozen=True):
-    """What is the same for all operations: prose, groups, refusals, examples."""
+    """The parts of the document that do not belong to one operation."""
 
     title: str
     version: str
@@ -75,13 +75,13 @@ class DocumentMetadata(Struct, frozen=True):
 
 
 class DocumentWriter:
-    """Writes documents; the parts that operations share become components."""
+    """Generates the document. Parts that operations share become components."""
 
     def __init__(self, frame: DocumentMetadata) -> None:
         self._frame = frame
 
     def write_head(self, base_url: str, page: str) -> JsonObject:
-        """Write what differs by where the service is reached; ``page`` is where people read it."""
+        """Return the part that depends on the URL of the service; ``page`` documents the API."""
         frame = self._frame
         return {
             "openapi": OPENAPI_VERSION,
@@ -92,11 +92,11 @@ class DocumentWriter:
             },
             "jsonSchemaDialect": DIALECT,
             "servers": [{"url": base_url}],
-            "externalDocs": {"url": page, "description": "the same, to read"},
+            "externalDocs": {"url": page, "description": "the same for people"},
         }
 
     def write_rest(self, operations: Iterable[DescribedOperation]) -> JsonObject:
-        """Write what is the same for everybody; both together are the document."""
+        """Return the part that is the same for every URL of the service."""
         frame = self._frame
         described = list(operations)
         responses = {**frame.common_errors, **frame.unrouted_errors}
@@ -184,7 +184,7 @@ class DocumentWriter:
 def _shapes_of(
     shared: Mapping[int, Response], described: Iterable[DescribedOperation]
 ) -> Iterable[type[Shape]]:
-    """List the shapes of all bodies, each once."""
+    """Return the shapes of all bodies, without duplicates."""
     responses = [*shared.values()]
     bodies = []
     for one in described:
@@ -252,7 +252,7 @@ def _response_name(status: int) -> str:
 
 @cache
 def load_examples() -> Mapping[str, JsonValue]:
-    """Read the bodies as the service has really answered them, by name."""
+    """Load the examples by name. They are recorded responses of the service."""
     text = files("mailcheck.api.openapi").joinpath("examples.json").read_text("utf-8")
     found: Mapping[str, JsonValue] = json.loads(text)
     return found

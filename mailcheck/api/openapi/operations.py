@@ -1,6 +1,6 @@
-"""An operation of the REST API as a value: the parts of OpenAPI 3.1, kept next to a route.
+"""Operations of the REST API: the parts of OpenAPI 3.1 that are declared next to each route.
 
-The document, the readable page and the tests are all made from these.
+The OpenAPI document, the API page and the tests are generated from them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,10 +23,10 @@ JSON = "application/json"
 
 
 class Parameter(Struct, frozen=True):
-    """A parameter of a query (``query``), a path (``path``) or a header field (``header``).
+    """A parameter in the query (``query``), path (``path``) or header (``header``).
 
-    ``default`` is said in its schema. An ``example`` of a query or path
-    parameter leads to an answer of 200 where what it names exists.
+    The schema contains the default. A request with the ``example`` of a query or path parameter
+    is answered with 200 if the named object exists.
     """
 
     name: str
@@ -38,9 +38,9 @@ class Parameter(Struct, frozen=True):
 
 
 class Body(Struct, frozen=True):
-    """A body in one media type; ``example`` is a name in the file of examples.
+    """A body in one media type. ``example`` is a name in ``examples.json``.
 
-    It is of one of the shapes; without any it is bytes of which nothing more is promised.
+    A body has one of the shapes. Without shapes, it is an arbitrary sequence of bytes.
     """
 
     shapes: Sequence[type[Shape]] = ()
@@ -49,12 +49,12 @@ class Body(Struct, frozen=True):
 
 
 def json_body(example: str, *shapes: type[Shape]) -> Body:
-    """Give a body that is JSON of one of some shapes."""
+    """Create a JSON body with one of the shapes."""
     return Body(shapes, example)
 
 
 class Link(Struct, frozen=True):
-    """What can be asked next, with values of this answer (runtime expressions of OpenAPI)."""
+    """A possible next request, with values from this response (OpenAPI runtime expressions)."""
 
     operation: str
     parameters: Mapping[str, str]
@@ -62,7 +62,7 @@ class Link(Struct, frozen=True):
 
 
 class Response(Struct, frozen=True):
-    """What a status means: bodies, header fields beside those of all answers, links by name."""
+    """A response: its bodies, links by name, and headers in addition to the common ones."""
 
     description: str
     bodies: Sequence[Body] = ()
@@ -71,11 +71,11 @@ class Response(Struct, frozen=True):
 
 
 class Operation(Struct, Generic[R], frozen=True):
-    """One method on one path. ``responses`` come beside those that every request may get.
+    """One method on one path, with its ``responses`` in addition to the common errors.
 
-    ``id`` is what generators of clients name the call; ``tag`` is its group. ``request`` is read
-    from the query, or with ``reads_body`` from the body. ``body`` describes one that the operation
-    reads by itself, ``headers`` the header fields that it reads.
+    ``id`` names the call in generated clients; ``tag`` is its group. ``request`` is parsed from
+    the query, or from the body if ``reads_body`` is true. ``body`` describes a body that the
+    handler parses itself, ``headers`` the header fields that it reads.
     """
 
     id: str
@@ -91,13 +91,13 @@ class Operation(Struct, Generic[R], frozen=True):
 
     @property
     def query(self) -> type[Request]:
-        """The request that the query is."""
+        """The type of the request that is parsed from the query."""
         return NoParameters if self.reads_body else self.request
 
     def read(self, query: bytes, body: bytes) -> R:
-        """Return what is asked.
+        """Parse a request.
 
-        :raises InvalidParameter: something in it is unknown, missing or wrong.
+        :raises InvalidParameter: a parameter is unknown, missing or invalid.
         """
         if not self.reads_body:
             return read_query(self.request, query)
@@ -106,12 +106,12 @@ class Operation(Struct, Generic[R], frozen=True):
 
     @property
     def query_names(self) -> tuple[str, ...]:
-        """The parameters of its query."""
+        """The names of the query parameters."""
         return tuple(request_fields(self.query))
 
 
 class DescribedOperation(Struct, frozen=True):
-    """Where an operation stands: method, and path below the base URL, variables in braces."""
+    """An operation with its method and its path below the base URL, with variables in braces."""
 
     method: str
     path: str
@@ -120,8 +120,8 @@ class DescribedOperation(Struct, frozen=True):
 
     @property
     def parameters(self) -> Sequence[Parameter]:
-        """All parameters: of the path, the query and the header."""
-        asked = [
+        """All parameters, in the path, the query and the header."""
+        query = [
             Parameter(
                 name,
                 "query",
@@ -132,4 +132,4 @@ class DescribedOperation(Struct, frozen=True):
             )
             for name, one in request_fields(self.operation.query).items()
         ]
-        return (*self.path_parameters, *asked, *self.operation.headers)
+        return (*self.path_parameters, *query, *self.operation.headers)

@@ -1,1 +1,1 @@
-"""Requests: one class each, from which readers, schemas and descriptions come."""
+"""Requests: one class each, which provides the parser, the schema and the descriptions."""

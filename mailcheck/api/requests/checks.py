@@ -1,4 +1,4 @@
-"""The requests of domain tools, deliverability tests, receivers' reports and watches."""
+"""Requests of domain tools, deliverability tests, DMARC and TLS reports, and watches."""
 
 from typing import Annotated, ClassVar
 
@@ -38,7 +38,7 @@ from mailcheck.core.watches import (
 )
 
 MOST_REPORT_DAYS, DEFAULT_REPORT_DAYS = 400, 30
-"""Maximum and default number of days that an overview of reports is about."""
+"""Maximum and default number of days of a report summary."""
 
 SELECTOR = FieldType(NAME_SCHEMA, parse_selector)
 
@@ -50,8 +50,8 @@ Domain = Annotated[
     str,
     NAME,
     Description(
-        "A domain of the public DNS, in any script: no URL, no mail address, no IP address, no "
-        "single label.",
+        "A domain in the public DNS, in any script. URLs, email addresses, IP addresses and single "
+        "labels are not accepted.",
         brief="like example.com",
         example="example.com",
     ),
@@ -59,62 +59,60 @@ Domain = Annotated[
 
 
 class MxRequest(Request, frozen=True, kw_only=True):
-    """A domain whose MX, SPF and DMARC are checked."""
+    """The domain of an MX check."""
 
     domain: Domain
 
 
 class BlocklistRequest(Request, frozen=True, kw_only=True):
-    """An address or a domain that lists are asked about."""
+    """The address or domain of a blocklist check."""
 
     query: Annotated[
         str,
         NAME,
         Description(
             "A public IPv4 or IPv6 address, or a domain name.",
-            brief="an IP address or a domain name",
+            brief="an IP address or domain",
             example="192.0.2.1",
         ),
     ]
 
 
 class DomainRequest(Request, frozen=True, kw_only=True):
-    """A domain, and selectors that it signs with."""
+    """A domain, and its DKIM selectors."""
 
     domain: Domain
     selectors: Annotated[
         tuple[Annotated[str, SELECTOR], ...],
         Description(
-            "DKIM selectors to look at beside the known ones; repeat it for more.",
+            "DKIM selectors to check in addition to common ones. Repeat the parameter for several.",
             at_most=MAX_SELECTORS,
         ),
     ] = field(name="selector", default=())
 
 
 class ReputationRequest(DomainRequest, frozen=True, kw_only=True):
-    """A domain that is scored."""
+    """The domain of a reputation check."""
 
     addresses: Annotated[
         tuple[Annotated[str, IP_ADDRESS], ...],
         Description(
-            "Public addresses that the domain sends from; repeat it for more.",
+            "Public IP addresses that the domain sends from. Repeat the parameter for several.",
             at_most=MAX_ADDRESSES,
         ),
     ] = field(name="ip", default=())
-    refresh: Annotated[bool, FLAG, Description("true: check anew, whatever is in the cache.")] = (
-        False
-    )
+    refresh: Annotated[bool, FLAG, Description("true: ignore the cache and check again.")] = False
 
 
 class ListPage(Request, frozen=True, kw_only=True):
-    """A page of a list."""
+    """The page of a list."""
 
     limit: Limit = DEFAULT_PAGE
     page: PageNumber = 1
 
     @property
     def offset(self) -> int:
-        """The number of entries on the pages before."""
+        """The number of entries on earlier pages."""
         return (self.page - 1) * self.limit
 
 
@@ -125,18 +123,20 @@ class WaitForTest(Request, frozen=True, kw_only=True):
 
 
 class GetReports(Request, frozen=True, kw_only=True):
-    """An overview of the reports about a domain."""
+    """The domain and period of a report summary."""
 
     domain: Domain
     days: Annotated[
         int,
         INTEGER,
-        Description("Days that it is about, up to today.", low=1, high=MOST_REPORT_DAYS),
+        Description("Number of days, up to today.", low=1, high=MOST_REPORT_DAYS),
     ] = DEFAULT_REPORT_DAYS
     limit: Annotated[
         int,
         INTEGER,
-        Description("Rows on a page: senders, or results.", low=1, high=LARGEST_REPORT_PAGE),
+        Description(
+            "Maximum number of senders or results per page.", low=1, high=LARGEST_REPORT_PAGE
+        ),
     ] = LARGEST_REPORT_PAGE
     page: PageNumber = 1
 
@@ -147,7 +147,7 @@ class DeleteReports(Request, frozen=True, kw_only=True):
     reporter: Annotated[
         Annotated[str, TEXT] | None,
         Description(
-            "All reports of this reporter, as `GET /reports` names it; empty: reports without a "
+            "All reports of this reporter, as named by `GET /reports`. Empty: reports without a "
             "reporter.",
             example="google.com",
         ),
@@ -155,15 +155,15 @@ class DeleteReports(Request, frozen=True, kw_only=True):
     day: Annotated[
         Annotated[Instant, DAY] | None,
         Description(
-            "All reports about this day (UTC): the one in which they begin. A report that names "
-            "no time belongs to the day on which it came.",
+            "All reports about this day (UTC), which is the day of their beginning. A report "
+            "without a period belongs to the day on which it arrived.",
             example="2026-11-19",
         ),
     ] = None
 
     @property
     def selection(self) -> ReportSelection:
-        """The reports that are selected.
+        """The selected reports.
 
         :raises InvalidParameter: both fields are missing, which must not select all reports.
         """
@@ -176,13 +176,13 @@ class DeleteReports(Request, frozen=True, kw_only=True):
 
 
 class GetWatchHistory(Request, frozen=True, kw_only=True):
-    """The time from which changes are shown."""
+    """The beginning of the requested history."""
 
     since: Annotated[
         Since,
         Description(
-            "Only what is from this moment on; without it all that is kept, "
-            f"{HISTORY_KEPT // ONE_DAY} days at most."
+            "Only changes since this instant. The default is the complete history of at most "
+            f"{HISTORY_KEPT // ONE_DAY} days.",
         ),
     ] = None
 
@@ -195,7 +195,7 @@ MINUTES = FieldType(
     },
     int,
 )
-"""The operation checks the range: of several watches it refuses only those that are wrong."""
+"""The range is checked later, so that a request for several watches rejects only invalid ones."""
 
 
 def _read_quiet_time(text: str) -> QuietTime | None:
@@ -203,13 +203,13 @@ def _read_quiet_time(text: str) -> QuietTime | None:
 
 
 class WatchChoice(Request, frozen=True, kw_only=True):
-    """What the owner of a watch chooses."""
+    """The settings of a watch that its owner can change."""
 
     example: ClassVar = '{"everyMinutes": 15, "quiet": "22:00-06:00"}'
 
     every_minutes: Annotated[
         Annotated[int, MINUTES] | UnsetType,
-        Description("minutes between two runs"),
+        Description("minutes between two checks"),
     ] = UNSET
     selectors: Annotated[
         tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
@@ -217,11 +217,11 @@ class WatchChoice(Request, frozen=True, kw_only=True):
     ] = UNSET
     addresses: Annotated[
         tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
-        Description("addresses that the domain sends from", at_most=MAX_ADDRESSES),
+        Description("IP addresses that the domain sends from", at_most=MAX_ADDRESSES),
     ] = UNSET
     quiet: Annotated[
         Annotated[QuietTime | None, FieldType({"type": "string"}, _read_quiet_time)] | UnsetType,
-        Description("times of the day (UTC) without alerts, like 22:00-06:00; or empty"),
+        Description("time of day (UTC) without alerts, like 22:00-06:00; empty: none"),
     ] = UNSET
     is_paused: Annotated[Annotated[bool, FLAG] | UnsetType, Description()] = field(
         name="paused", default=UNSET
@@ -229,13 +229,13 @@ class WatchChoice(Request, frozen=True, kw_only=True):
     alert_to: Annotated[
         tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
         Description(
-            "who is told of alerts beside your own inbox: URLs, as webhooks, and addresses of mail",
+            "recipients of alerts beside your own inbox: webhook URLs and email addresses",
             at_most=MOST_RECEIVERS,
         ),
     ] = UNSET
 
     def changed(self, settings: WatchSettings) -> WatchSettings:
-        """Return settings with the chosen fields; the others stay the same."""
+        """Return the settings with the chosen fields replaced."""
         names = set(self.__struct_fields__) & set(WatchSettings.__struct_fields__)
         chosen = {name: getattr(self, name) for name in names}
         if self.every_minutes is not UNSET:
@@ -244,7 +244,7 @@ class WatchChoice(Request, frozen=True, kw_only=True):
 
 
 class NewWatch(WatchChoice, frozen=True, kw_only=True):
-    """A watch to be made."""
+    """A new watch."""
 
     example: ClassVar = '{"target": "example.com", "everyMinutes": 60, "selectors": ["s1"]}'
 
@@ -257,7 +257,7 @@ class NewWatch(WatchChoice, frozen=True, kw_only=True):
 
 
 class NewWatches(Request, frozen=True, kw_only=True):
-    """Watches to be made."""
+    """Several new watches."""
 
     example: ClassVar = '{"watches": [{"target": "example.com"}, {"target": "192.0.2.25"}]}'
 
@@ -268,5 +268,5 @@ class NewWatches(Request, frozen=True, kw_only=True):
             ],
             ...,
         ],
-        Description("at once", at_most=MOST_AT_ONCE),
+        Description("the new watches", at_most=MOST_AT_ONCE),
     ]

@@ -1,4 +1,4 @@
-"""The kinds of values that requests have, and the fields that several requests share."""
+"""The types of request fields, and the fields that several requests share."""
 
 import math
 import re
@@ -10,37 +10,37 @@ from mailcheck.core.cursors import Position, format_cursor, parse_cursor
 from mailcheck.core.instants import Instant, parse_instant
 
 SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT = 1.0, 60.0, 30.0
-"""Seconds."""
+"""Minimum, maximum and default number of seconds of a wait."""
 
 LONGEST_STREAM = 86_400.0
-"""Maximum number of seconds after which a stream may be asked to end; without it, it goes on."""
+"""Maximum number of seconds after which a stream can be asked to end. The default is no end."""
 
 DEFAULT_SILENCE = 5.0
-"""Seconds in which no message is to come; every test that expects none takes them in full."""
+"""Default number of seconds in which no message may arrive. A test always waits for all of them."""
 
 LARGEST_PAGE, DEFAULT_PAGE, LAST_PAGE = 100, 50, 1_000_000
 """Maximum and default number of entries on a page, and the last page."""
 
 MAX_WAIT_COUNT = LARGEST_PAGE
-"""Maximum number of messages of one wait."""
+"""Maximum number of messages in one wait."""
 
 MAX_HEADERS = 10
-"""Maximum number of header fields of a filter; each is one more look into every mail."""
+"""Maximum number of header fields of a filter. Each is searched for in every message."""
 
 FIELD_NAME_PATTERN = r"[!-9;-~]+"
-"""RFC 5322 2.2: printable ASCII but the colon."""
+"""The characters of a field name: printable ASCII except the colon (RFC 5322 2.2)."""
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _FIELD_NAME = re.compile(FIELD_NAME_PATTERN)
 _FLAGS = ("false", "0", "true", "1", "")
 
 _TEXT_SCHEMA = {"type": "string", "maxLength": MAX_TEXT, "pattern": r"^[^\x00]*$"}
-"""A NUL is not text in any parameter."""
+"""A text without NUL, which no parameter may contain."""
 
 NAME_SCHEMA = {**_TEXT_SCHEMA, "minLength": 1}
 
 
-def _read_needle(text: str) -> str | None:
+def _read_search_text(text: str) -> str | None:
     return text or None
 
 
@@ -52,7 +52,7 @@ def _read_tag(text: str) -> str:
 
 
 def _read_tag_prefix(text: str) -> str | None:
-    # A dot may only stand inside of a tag, so it may end the beginning of one.
+    # A prefix may end in a dot, although a whole tag may not.
     _read_tag(text if len(text) < 2 else re.sub(r"\.$", "x", text))
     return text or None
 
@@ -81,7 +81,7 @@ def _read_day(text: str) -> Instant:
 
 
 def _read_seconds(text: str) -> float:
-    # Python reads 1_0, and the digits of every script.
+    # `float` also accepts 1_0 and the digits of other scripts.
     value = float(text) if text.isascii() and "_" not in text else math.nan
     if not math.isfinite(value):
         raise ValueError(text)
@@ -89,7 +89,7 @@ def _read_seconds(text: str) -> float:
 
 
 def parse_integer(text: str) -> int:
-    """Return a number of up to 15 digits; raise `ValueError` for other texts."""
+    """Parse an integer of up to 15 digits. Raise `ValueError` for other texts."""
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise ValueError(text)
     return int(text)
@@ -101,7 +101,7 @@ def _read_flag(text: str) -> bool:
 
 TEXT = FieldType(_TEXT_SCHEMA)
 NAME = FieldType(NAME_SCHEMA)
-NEEDLE = FieldType(_TEXT_SCHEMA, _read_needle)
+SEARCH_TEXT = FieldType(_TEXT_SCHEMA, _read_search_text)
 TAG = FieldType(
     {"type": "string", "maxLength": MAX_TAG, "pattern": f"^(?:{DOT_ATOM_PATTERN})?$"},
     _read_tag,
@@ -115,26 +115,26 @@ TAG_PREFIX = FieldType(
 RECIPIENT = FieldType(
     {"anyOf": [{"type": "string", "format": "email"}, {"const": ""}]},
     _read_recipient,
-    "{name} is one whole address; {sent} is none: {error}",
+    "{name} must be one complete email address; got {sent}: {error}",
 )
 LONG_TEXT = FieldType({"type": "string"}, longest=None)
 HEADER = FieldType(
     {**_TEXT_SCHEMA, "pattern": rf"^{FIELD_NAME_PATTERN}:[^\x00]*$"},
     _read_header,
-    "{name} is the name of a field, a colon and a part of its value, like Reply-To:support@; "
-    "you sent {sent}",
+    "{name} must be a field name, a colon and part of the value, like Reply-To:support@; "
+    "got {sent}",
     write=_write_header,
 )
 CURSOR = FieldType(
     NAME_SCHEMA,
     parse_cursor,
-    "{name} is a cursor that this service gave you, passed back unchanged; you sent {sent}",
+    "{name} must be a cursor from an earlier response, unchanged; got {sent}",
     write=format_cursor,
 )
 MOMENT = FieldType(
     {"type": "string", "format": "date-time"},
     parse_instant,
-    "{name} is an ISO 8601 date and time like 2026-11-21T10:00:00.000Z; you sent {sent}",
+    "{name} must be an ISO 8601 date and time like 2026-11-21T10:00:00.000Z; got {sent}",
 )
 DAY = FieldType(
     {"type": "string", "format": "date"},
@@ -144,23 +144,25 @@ DAY = FieldType(
 SECONDS = FieldType(
     {"type": "number"},
     _read_seconds,
-    "{name} is seconds, {low:g} to {high:g}; you sent {sent}",
-    ": milliseconds?",
+    "{name} must be a number of seconds from {low:g} to {high:g}; got {sent}",
+    ". Did you send milliseconds?",
 )
 INTEGER = FieldType(
     {"type": "integer"},
     parse_integer,
-    "{name} is a whole number, {low} to {high}; you sent {sent}",
+    "{name} must be an integer from {low} to {high}; got {sent}",
 )
-FLAG = FieldType({"type": "boolean"}, _read_flag, "{name} is true or false; you sent {sent}")
+FLAG = FieldType({"type": "boolean"}, _read_flag, "{name} must be true or false; got {sent}")
 
 Limit = Annotated[
     int,
     INTEGER,
-    Description("Entries on a page.", brief="messages on a page", low=1, high=LARGEST_PAGE),
+    Description(
+        "Maximum number of entries per page.", brief="messages per page", low=1, high=LARGEST_PAGE
+    ),
 ]
 PageNumber = Annotated[
-    int, INTEGER, Description("Which page.", brief="counts from 1", low=1, high=LAST_PAGE)
+    int, INTEGER, Description("Page number.", brief="from 1", low=1, high=LAST_PAGE)
 ]
 Timeout = Annotated[
     float,
@@ -170,8 +172,8 @@ Timeout = Annotated[
 After = Annotated[
     Annotated[Position, CURSOR] | None,
     Description(
-        "Only mail that arrived after this cursor. Take one before the mail is triggered (from "
-        "`GET /inbox/address` or any message) and pass it back unchanged: no clock is involved.",
+        "Only mail that arrived after this cursor. Take the cursor before you trigger the mail "
+        "(from `GET /inbox/address` or any message) and pass it unchanged. Clocks do not matter.",
         brief="cursor from an earlier result: only mail that arrived after it",
         example="c0",
     ),
@@ -179,8 +181,8 @@ After = Annotated[
 Since = Annotated[
     Annotated[Instant, MOMENT] | None,
     Description(
-        "Only mail received at or after this moment: an ISO 8601 date and time; without an offset "
-        "it is UTC.",
+        "Only mail received at or after this instant, an ISO 8601 date and time. Without an "
+        "offset it is in UTC.",
         brief="ISO 8601 date and time: only mail received then or later",
         example="2026-11-21T10:00:00.000Z",
     ),

@@ -1,8 +1,8 @@
-"""The requests of the developer inbox: filters, lists, waits, streams, webhooks.
+"""Requests of the developer inbox: filters, lists, waits, streams, webhooks.
 
-A field that has the name of one of `MessageFilter` becomes that part of the filter. Each request
-starts from the smallest group of filters and adds others: deletion must not take a filter that the
-store would ignore.
+A field with the same name as a field of `MessageFilter` becomes part of the filter. Each request
+inherits only the filters that its operation supports. A deletion must not accept a filter that
+the store would ignore.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ from mailcheck.api.requests.fields import (
     LONGEST_STREAM,
     MAX_HEADERS,
     MAX_WAIT_COUNT,
-    NEEDLE,
     RECIPIENT,
+    SEARCH_TEXT,
     SECONDS,
     SHORTEST_WAIT,
     TAG,
@@ -49,52 +49,52 @@ from mailcheck.core.webhooks import LONGEST_URL
 
 
 class MessageFilters(Request, frozen=True, kw_only=True):
-    """Filters by fields that lists show."""
+    """Filters by the fields that lists show."""
 
     tag: Annotated[
         Annotated[str, TAG] | None,
         Description(
-            "Only mail to the address with this +tag, compared without case; empty: untagged "
-            f"mail. At most {MAX_TAG} octets of UTF-8.",
-            brief="only mail to this +tag, without case; an empty string means untagged mail",
+            "Only mail to the address with this +tag, case-insensitive. Empty: only mail without a "
+            f"tag. At most {MAX_TAG} octets of UTF-8.",
+            brief="only mail to this +tag, case-insensitive; empty: mail without a tag",
             example="signup",
         ),
     ] = None
     tag_prefix: Annotated[
         Annotated[str, TAG_PREFIX] | None,
         Description(
-            "Only mail to addresses whose +tag begins with this, compared without case; empty: "
-            "any. One run of a suite gives all its tags one beginning.",
-            brief="only mail to +tags that begin with this",
+            "Only mail to addresses whose +tag begins with this text, case-insensitive. Empty: any "
+            "tag. Use one prefix for all tags of a test run.",
+            brief="only mail to +tags with this prefix",
             example="run-7-",
         ),
     ] = None
     recipient: Annotated[
         Annotated[str, RECIPIENT] | None,
         Description(
-            "Only mail to this whole address, compared without case; for mail that came in over "
-            "the submission port, where any recipient is taken. Empty: any.",
-            brief="only mail to exactly this address, without case",
+            "Only mail to this complete address, case-insensitive. Use it for mail over the "
+            "submission port, which accepts any recipient. Empty: any address.",
+            brief="only mail to exactly this address, case-insensitive",
         ),
     ] = field(name="to", default=None)
     author: Annotated[
-        Annotated[str, NEEDLE] | None,
+        Annotated[str, SEARCH_TEXT] | None,
         Description(
-            "Only mail whose author's address or name contains this, without case.",
-            brief="only mail whose sender's name or address contains this, without case",
+            "Only mail whose author's address or name contains this text, case-insensitive.",
+            brief="only mail whose author's name or address contains this",
         ),
     ] = field(name="from", default=None)
     subject: Annotated[
-        Annotated[str, NEEDLE] | None,
+        Annotated[str, SEARCH_TEXT] | None,
         Description(
-            "Only mail whose subject contains this, without case.",
-            brief="only mail whose subject contains this, without case",
+            "Only mail whose subject contains this text, case-insensitive.",
+            brief="only mail whose subject contains this",
         ),
     ] = None
 
     @property
     def wanted(self) -> MessageFilter:
-        """The filter that a store takes; it is exactly that type, which stores compare."""
+        """The filter for the store. Its type is exact, because stores compare filters."""
         return MessageFilter(**{name: getattr(self, name) for name in _filters_of(type(self))})
 
 
@@ -105,32 +105,32 @@ def _filters_of(request: type[MessageFilters]) -> Sequence[str]:
 
 
 class ContentFilters(MessageFilters, frozen=True, kw_only=True):
-    """Filters by fields that lists show, and by the content of messages."""
+    """Filters by the fields that lists show and by the content of messages."""
 
     headers: Annotated[
         tuple[Annotated[tuple[str, str], HEADER], ...],
         Description(
-            "Only mail with this header field: its name, a colon and a part of its value, without "
-            "case; repeat it for more, all of which must be there. Known as soon as a mail was "
-            "taken apart: a wait sees to that, a list shows what is known.",
+            "Only mail with this header field: a field name, a colon and part of the value, "
+            "case-insensitive. Repeat the parameter to require several fields. A list covers only "
+            "messages whose content is parsed already; a wait parses them first.",
             brief="only mail with these header fields, each as Name:part of value",
             at_most=MAX_HEADERS,
         ),
     ] = field(name="header", default=())
     text: Annotated[
-        Annotated[str, NEEDLE] | None,
+        Annotated[str, SEARCH_TEXT] | None,
         Description(
-            "Only mail whose text contains this, without case; of a mail that has HTML alone, "
-            "what is seen of it. Known as `header` is.",
-            brief="only mail whose text contains this, without case",
+            "Only mail whose text contains this, case-insensitive. The text of an HTML-only mail "
+            "is its visible text. For lists see `header`.",
+            brief="only mail whose text contains this",
         ),
     ] = None
     has_attachment: Annotated[
         Annotated[bool, FLAG] | None,
         Description(
-            "true: only mail with an attachment; false: without. Pictures that the HTML shows in "
-            "its text do not count. Known as `header` is.",
-            brief="only mail with an attachment, or without",
+            "true: only mail with attachments; false: only mail without. Images that are embedded "
+            "in the HTML do not count. For lists see `header`.",
+            brief="only mail with attachments, or without",
         ),
     ] = None
 
@@ -148,12 +148,12 @@ class ListMessages(ContentFilters, frozen=True, kw_only=True):
     q: Annotated[
         Annotated[str, TEXT] | None,
         Description(
-            'Only mail that matches all of this: words and "phrases" in subject, text, addresses '
-            "or attachments' names, and terms: "
+            'Only mail that matches every term: words and "phrases" in subject, text, addresses '
+            "or names of attachments, and terms with a prefix: "
             + "; ".join(f"`{one}` ({meaning})" for one, meaning in EXAMPLES if ":" in one)
-            + ". Case and accents don't count. Another prefix is text, like the `https:` of a "
-            "link.",
-            brief='a search: words and "phrases", which must all be there, and terms like '
+            + ". Case and accents are ignored. Other prefixes, like the `https:` of a link, are "
+            "text.",
+            brief='search: words and "phrases", all required, and terms like '
             "from:shop subject:welcome text:code has:code has:attachment newer:2h "
             "older:2026-11-21 larger:100k is:unread",
             example="from:shop newer:2h",
@@ -165,9 +165,9 @@ class ListMessages(ContentFilters, frozen=True, kw_only=True):
     page: PageNumber = 1
 
     def wanted_at(self, now: Instant) -> MessageFilter:
-        """Return the filter with the search, whose ages count from ``now``.
+        """Return the filter, including the search. Relative ages are relative to ``now``.
 
-        :raises InvalidParameter: the search is wrong.
+        :raises InvalidParameter: the search has a syntax error.
         """
         search = None if self.q is None else parse_search(self.q, now)
         return replace(self.wanted, search=search)
@@ -180,8 +180,8 @@ class WaitFilters(ContentFilters, frozen=True, kw_only=True):
     since: Annotated[
         Since,
         Description(
-            "Only mail received at or after this moment: an ISO 8601 date and time; without an "
-            "offset it is UTC. Without it, and without `after`: the moment of the request.",
+            "Only mail received at or after this instant, an ISO 8601 date and time. Without an "
+            "offset it is in UTC. The default without `after` is the time of the request.",
             example="",
         ),
     ] = None
@@ -199,7 +199,7 @@ class WaitForMessages(WaitFilters, frozen=True, kw_only=True):
     count: Annotated[
         int,
         INTEGER,
-        Description("Messages to wait for.", example="3", low=1, high=MAX_WAIT_COUNT),
+        Description("Number of messages.", example="3", low=1, high=MAX_WAIT_COUNT),
     ] = 1
     timeout: Timeout = DEFAULT_WAIT
 
@@ -209,17 +209,17 @@ class ExpectNoMessage(WaitFilters, frozen=True, kw_only=True):
 
     seconds: Annotated[
         Timeout,
-        Description("Seconds from the request on in which none is to come.", example="5"),
+        Description("Seconds from the request in which no message may arrive.", example="5"),
     ] = DEFAULT_SILENCE
 
 
 class FollowInbox(WaitFilters, frozen=True, kw_only=True):
-    """A stream of messages."""
+    """An event stream of messages."""
 
     seconds: Annotated[
         Annotated[float, SECONDS] | None,
         Description(
-            "Seconds after which the stream ends; without it goes on.",
+            "Seconds after which the stream ends. The default is no end.",
             low=SHORTEST_WAIT,
             high=LONGEST_STREAM,
         ),
@@ -227,24 +227,23 @@ class FollowInbox(WaitFilters, frozen=True, kw_only=True):
 
 
 class TakeAddress(Request, frozen=True, kw_only=True):
-    """An address of the inbox."""
+    """The tag of an inbox address."""
 
     tag: Annotated[
-        str, TAG, Description("The +tag of the address; none without it.", example="signup")
+        str, TAG, Description("The +tag of the address. The default is no tag.", example="signup")
     ] = ""
     unique: Annotated[
         bool,
-        CURSOR,
         FLAG,
         Description(
-            "true: the service picks a tag that never collides, or puts such an ending behind "
-            f"`tag`, which then has at most {MAX_TAG - SHORT_ID_LENGTH - 1} octets."
+            "true: generate a unique tag, or append a unique suffix to `tag`, which then has at "
+            f"most {MAX_TAG - SHORT_ID_LENGTH - 1} octets."
         ),
     ] = False
 
 
 class NewWebhook(ContentFilters, frozen=True, kw_only=True):
-    """A webhook to be made."""
+    """A new webhook."""
 
     example: ClassVar = '{"url": "https://ci.example.com/mail", "tag": "signup"}'
     may_be_single: ClassVar = ("header",)
@@ -252,20 +251,20 @@ class NewWebhook(ContentFilters, frozen=True, kw_only=True):
     url: Annotated[
         str,
         FieldType({"type": "string", "minLength": 1, "maxLength": LONGEST_URL}, longest=None),
-        Description("http or https address that messages are posted to"),
+        Description("http or https URL that receives messages by POST"),
     ]
     after: Annotated[
         Annotated[Position, CURSOR] | None,
-        Description("cursor after which it is told; without it what comes from now on"),
+        Description("deliver messages after this cursor; the default is new messages only"),
     ] = None
 
 
 class WebhookReplay(Request, frozen=True, kw_only=True):
-    """Where a webhook is to be told from once more."""
+    """The position from which messages are delivered again."""
 
     example: ClassVar = '{"after": "c0"}'
 
-    after: Annotated[Position, CURSOR, Description("cursor; c0: all that the inbox holds")]
+    after: Annotated[Position, CURSOR, Description("cursor; c0: all messages in the inbox")]
 
 
 def _read_method(text: str) -> str:
@@ -275,7 +274,7 @@ def _read_method(text: str) -> str:
 
 
 class LinksToCheck(Request, frozen=True, kw_only=True):
-    """The links to be asked for."""
+    """The links to request."""
 
     example: ClassVar = '{"urls": ["https://example.com/welcome"], "method": "HEAD"}'
     may_be_null: ClassVar = ("urls",)
@@ -283,7 +282,7 @@ class LinksToCheck(Request, frozen=True, kw_only=True):
     urls: Annotated[
         tuple[Annotated[str, LONG_TEXT], ...] | None,
         Description(
-            "links of the mail; without it all but the best one and those that leave a list",
+            "links of the mail; by default all except the best link and unsubscribe links",
             at_most=LINKS_AT_ONCE,
         ),
     ] = None
@@ -292,9 +291,9 @@ class LinksToCheck(Request, frozen=True, kw_only=True):
         FieldType(
             {"type": "string", "enum": list(LINK_METHODS)},
             _read_method,
-            "{name} is HEAD or GET; you sent {sent}",
+            "{name} must be HEAD or GET; got {sent}",
         ),
-        Description("HEAD unless it is given; GET asks for one link"),
+        Description("HEAD is the default; GET requests exactly one link"),
     ] = "HEAD"
 
 
@@ -307,8 +306,8 @@ class KeyFault(Request, frozen=True, kw_only=True):
     every: Annotated[
         Annotated[int, INTEGER] | None,
         Description(
-            "of so many mails that this key hands in on the submission port the last gets 451 "
-            "after its DATA; counted from midnight UTC; null: none does",
+            "reject every Nth mail that this key submits over the submission port with 451 after "
+            "DATA; counted from midnight UTC; null: none",
             low=1,
             high=LARGEST_EVERY,
         ),

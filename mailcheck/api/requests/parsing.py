@@ -1,8 +1,8 @@
-"""The reader of requests: query strings, JSON bodies and arguments of tools become values.
+"""Parsing of requests: query strings, JSON bodies and arguments of tools.
 
-A request is a `Request`. Its fields are annotated with a `FieldType` (how a value is read, and its
-JSON Schema) and a `Description` (text, range, example). The parser, the parameters of OpenAPI and
-the schemas of bodies and tools all use the same fields.
+Each request is a subclass of `Request`. Its fields are annotated with a `FieldType` (how a value is
+parsed, and its JSON Schema) and a `Description` (text, range, example). The parser, the parameters
+in OpenAPI and the schemas of bodies and tools all use these annotations.
 """
 
 import json
@@ -19,12 +19,12 @@ from msgspec.structs import fields
 from mailcheck.core.errors import InvalidParameter
 
 MAX_SHOWN = 80
-"""Maximum number of characters of a bad value that an error repeats."""
+"""Maximum number of characters of an invalid value in an error."""
 
 MAX_TEXT = 500
 """Maximum number of characters of a text."""
 
-_REPEATED = "{name} is given {count} times; send it once"
+_REPEATED = "{name} was sent {count} times; send it once"
 
 _BRIEF_KEYWORDS = ("type", "maxLength", "minimum", "maximum", "default")
 
@@ -34,11 +34,11 @@ R = TypeVar("R", bound="Request")
 
 
 class Request(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The base of all requests.
+    """Base class of all requests.
 
-    ``example`` is a body that errors show. In a body, the fields in ``may_be_null`` may be null,
-    and those in ``may_be_single`` one text instead of a list. A list of tools leaves out the
-    descriptions of the fields in ``undescribed``: another tool has them.
+    ``example`` is a valid body for error messages. In a body, the fields in ``may_be_null`` may be
+    null, and those in ``may_be_single`` may be one string instead of a list. The list of tools
+    omits the descriptions of the fields in ``undescribed``, because another tool has them.
     """
 
     example: ClassVar[str] = ""
@@ -52,11 +52,11 @@ class NoParameters(Request, frozen=True, kw_only=True):
 
 
 class FieldType(Struct, frozen=True, eq=False):
-    """A kind of values.
+    """The type of a field.
 
-    ``read`` returns the value of a text, or raises `ValueError`. ``rule`` says what to send; it may
-    name ``{name}``, ``{sent}``, ``{error}``, and the range as ``{low}`` and ``{high}``. ``write``
-    is the opposite of ``read``. A kind of objects has their class in ``nested``.
+    ``read`` converts a text to a value, or raises `ValueError`. ``rule`` is the error message. It
+    may contain ``{name}``, ``{sent}``, ``{error}`` and the range as ``{low}`` and ``{high}``.
+    ``write`` is the inverse of ``read``. ``nested`` is the class of objects in a field.
     """
 
     schema: Schema
@@ -69,15 +69,15 @@ class FieldType(Struct, frozen=True, eq=False):
 
     @property
     def json_type(self) -> str:
-        """The JSON type of a value."""
+        """The JSON type of the values."""
         return str(self.schema.get("type", "string"))
 
     def parse(
         self, name: str, text: str, low: float | None = None, high: float | None = None
     ) -> Any:
-        """Return the value of a text.
+        """Parse a text.
 
-        :raises InvalidParameter: the text is too long, not of this kind or out of range.
+        :raises InvalidParameter: the text is too long, invalid or out of range.
         """
         if self.longest is not None:
             _require_length(name, text, self.longest)
@@ -88,17 +88,17 @@ class FieldType(Struct, frozen=True, eq=False):
                 return value
             if high is not None and high < value <= high * 1000:
                 hint = self.hint_above
-        except ValueError as problem:
-            error = str(problem)
-        info = self.rule.format(name=name, sent=shorten(text), error=error, low=low, high=high)
-        raise InvalidParameter(name, info + hint)
+        except ValueError as failure:
+            error = str(failure)
+        problem = self.rule.format(name=name, sent=shorten(text), error=error, low=low, high=high)
+        raise InvalidParameter(name, problem + hint)
 
 
 class Description(Struct, frozen=True):
-    """The words and ranges of a field; of several annotations the last value of each counts.
+    """The description and range of a field. If a field has several, later values override.
 
-    ``brief`` is the description for agents, ``at_most`` the maximum number of values of a list;
-    ``default`` is shown where the default of the field is ``None`` and depends on others.
+    ``brief`` is the description for agents, and ``at_most`` the maximum length of a list.
+    ``default`` is the default in the schema of a field whose default is computed.
     """
 
     description: str | None = None
@@ -111,7 +111,7 @@ class Description(Struct, frozen=True):
 
 
 class Field(Struct, frozen=True):
-    """A field of a request; clients call it ``name``."""
+    """A field of a request. ``name`` is its name in JSON and in queries."""
 
     attribute: str
     name: str
@@ -127,7 +127,7 @@ class Field(Struct, frozen=True):
 
     @property
     def description(self) -> str:
-        """The description for people."""
+        """The description in OpenAPI."""
         return self.info.description or ""
 
     @property
@@ -148,7 +148,7 @@ class Field(Struct, frozen=True):
 
     @property
     def brief_schema(self) -> dict[str, Any]:
-        """The JSON Schema in few bytes, for a list of tools: no name is as long as it may be."""
+        """A short JSON Schema for the list of tools, without the maximum length of names."""
         schema = {name: one for name, one in self.schema.items() if name in _BRIEF_KEYWORDS}
         if self.is_list:
             return {"type": "array", "items": {"type": self.kind.json_type}}
@@ -159,20 +159,20 @@ class Field(Struct, frozen=True):
         return {"type": self.kind.json_type, **schema}
 
     def write(self, value: Any) -> Any:
-        """Return a value as JSON has it."""
+        """Convert a value to JSON types."""
         if self.is_list:
             return tuple(map(self.kind.write, value))
         return value if value is None else self.kind.write(value)
 
     def parse(self, texts: Sequence[str], wording: "Wording") -> Any:
-        """Return the value of the texts that were given.
+        """Parse the texts that were sent for the field.
 
-        :raises InvalidParameter: there are too many, or one is not as it must be.
+        :raises InvalidParameter: there are too many texts, or one of them is invalid.
         """
         at_most = self.info.at_most if self.is_list else 1
         if at_most is not None and len(texts) > at_most:
-            info = wording.many if self.is_list else _REPEATED
-            problem = info.format(name=self.name, count=len(texts), at_most=at_most)
+            template = wording.many if self.is_list else _REPEATED
+            problem = template.format(name=self.name, count=len(texts), at_most=at_most)
             raise InvalidParameter(self.name, problem)
         low, high = self.info.low, self.info.high
         values = tuple(self.kind.parse(self.name, text, low, high) for text in texts)
@@ -181,28 +181,28 @@ class Field(Struct, frozen=True):
 
 @cache
 def request_fields(request: type[Request]) -> Mapping[str, Field]:
-    """Return the fields of a request by the names that clients use."""
+    """Return the fields of a request by their JSON names."""
     found = {}
     for one in fields(request):
-        notes, is_list = _notes_of(one.type)
-        kinds = [note for note in notes if isinstance(note, FieldType)]
-        if not kinds:
-            raise TypeError(f"{request.__name__}.{one.name} has no kind")
-        told: dict[str, Any] = {}
+        notes, is_list = _metadata_of(one.type)
+        types = [note for note in notes if isinstance(note, FieldType)]
+        if not types:
+            raise TypeError(f"{request.__name__}.{one.name} has no field type")
+        merged: dict[str, Any] = {}
         for note in notes:
             if isinstance(note, Description):
-                told |= {
+                merged |= {
                     name: value
                     for name in Description.__struct_fields__
                     if (value := getattr(note, name)) is not None
                 }
-        name, info = one.encode_name, Description(**told)
-        found[name] = Field(one.name, name, kinds[-1], info, is_list, one.default)
+        name, info = one.encode_name, Description(**merged)
+        found[name] = Field(one.name, name, types[-1], info, is_list, one.default)
     return found
 
 
-def _notes_of(annotation: Any) -> tuple[list[Any], bool]:
-    """Return the notes of a type, the innermost first, and whether it is a list."""
+def _metadata_of(annotation: Any) -> tuple[list[Any], bool]:
+    """Return the metadata of an annotation, innermost first, and whether it is a list."""
     notes: list[Any] = []
     is_list = False
     while (origin := get_origin(annotation)) in (Annotated, Union, UnionType, tuple):
@@ -212,14 +212,14 @@ def _notes_of(annotation: Any) -> tuple[list[Any], bool]:
             continue
         if origin is tuple:
             if any(isinstance(note, FieldType) for note in notes):
-                break  # a kind whose value is a pair
+                break  # the value itself is a pair
             is_list = True
         annotation = next(one for one in get_args(annotation) if one is not NoneType)
     return notes, is_list
 
 
 def arguments_schema(request: type[Request]) -> dict[str, Any]:
-    """Return the JSON Schema of a tool's arguments."""
+    """Return the JSON Schema of the arguments of a tool."""
     properties = {}
     for name, one in request_fields(request).items():
         properties[name] = one.brief_schema
@@ -231,7 +231,7 @@ def arguments_schema(request: type[Request]) -> dict[str, Any]:
 
 
 def body_schemas(request: type[Request]) -> dict[str, Any]:
-    """Return the JSON Schemas of a body and of the objects in it, by the names of their classes."""
+    """Return the JSON Schemas of a body and its nested objects by class name."""
     properties: dict[str, Any] = {}
     nested: dict[str, Any] = {}
     for name, one in request_fields(request).items():
@@ -256,36 +256,39 @@ def body_schemas(request: type[Request]) -> dict[str, Any]:
 
 
 class Wording(Struct, frozen=True):
-    """The error texts for one way of sending a request."""
+    """The error messages for one way of sending a request."""
 
     unknown: str
     missing: str
     about: str = "{sent}"
     list: str = "an array"
-    many: str = "{name} is given {count} times; send at most {at_most}"
+    many: str = "{name} was sent {count} times; send it at most {at_most} times"
 
 
 PARAMETERS = Wording(
-    "{sent!r} is no parameter here{meant} {there_are}", "{name} is missing: send {name}=..."
+    "{sent!r} is not a parameter of this route{meant} {parameters}",
+    "{name} is missing: send {name}=...",
 )
 ARGUMENTS = Wording(
-    "unknown argument {sent!r}{meant} there are: {known}", "the argument {name} is missing"
+    "unknown argument {sent!r}{meant} The arguments are {known}",
+    "the argument {name} is missing",
+    many="{name} has {count} entries; send at most {at_most}",
 )
 BODY = Wording(
-    "the body has {all_known} and nothing else: send {example}",
+    "{sent!r} is not a field of the body, which may contain only {known}: send {example}",
     "{name} is missing: send {example}",
     "body",
     "a list",
-    "{name} has {count} entries; at most {at_most} are allowed",
+    "{name} has {count} entries; send at most {at_most}",
 )
 
 
 def read_texts(
     request: type[R], texts: Mapping[str, Sequence[str]], wording: Wording = PARAMETERS
 ) -> R:
-    """Return the request that texts by name make.
+    """Parse a request from texts by name.
 
-    :raises InvalidParameter: a name is unknown, a required one missing, or a value is wrong.
+    :raises InvalidParameter: a name is unknown, a required one missing, or a value invalid.
     """
     known = request_fields(request)
     for name in texts:
@@ -300,27 +303,27 @@ def _parsed(
     wording: Wording,
     known: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the values of all fields that are given, including the ``known`` values."""
+    """Return the values of all fields that were sent, and the already ``known`` values."""
     values = dict(known)
     for name, field in request_fields(request).items():
-        given = texts.get(name)
-        if field.is_required and field.attribute not in known and not any(given or ()):
+        sent = texts.get(name)
+        if field.is_required and field.attribute not in known and not any(sent or ()):
             raise _missing(request, name, wording)
-        if given is not None:
-            values[field.attribute] = field.parse(given, wording)
+        if sent is not None:
+            values[field.attribute] = field.parse(sent, wording)
     return values
 
 
 class Query:
-    """The parameters of a page or a form; unknown parameters are ignored."""
+    """The parameters of a page or a form. Unknown parameters are ignored."""
 
     def __init__(self, parameters: Mapping[str, Sequence[str]]) -> None:
         self._parameters = parameters
 
     def text(self, name: str) -> str | None:
-        """Return a parameter as it is.
+        """Return a parameter, or `None` if it is absent.
 
-        :raises InvalidParameter: it is given twice, or is too long.
+        :raises InvalidParameter: it was sent twice, or is too long.
         """
         values = self._parameters.get(name, ())
         if len(values) > 1:
@@ -338,15 +341,15 @@ class Query:
         low: float | None = None,
         high: float | None = None,
     ) -> Any:
-        """Return the value of a parameter.
+        """Parse a parameter.
 
-        :raises InvalidParameter: it is given twice, not of this kind, or out of range.
+        :raises InvalidParameter: it was sent twice, or is invalid or out of range.
         """
         text = self.text(name)
         return default if text is None else kind.parse(name, text, low, high)
 
     def required(self, name: str) -> str:
-        """Return a parameter that must be there; an empty one is as good as none."""
+        """Return a required parameter. An empty one counts as missing."""
         text = self.text(name)
         if not text:
             raise _missing(NoParameters, name, PARAMETERS)
@@ -355,29 +358,29 @@ class Query:
     def texts(self, name: str, at_most: int, longest: int = MAX_TEXT) -> tuple[str, ...]:
         """Return all values of a parameter that may be repeated.
 
-        :raises InvalidParameter: it is given too often, or is too long.
+        :raises InvalidParameter: there are too many values, or one is too long.
         """
         values = self._parameters.get(name, ())
         if len(values) > at_most:
-            info = PARAMETERS.many.format(name=name, count=len(values), at_most=at_most)
-            raise InvalidParameter(name, info)
+            problem = PARAMETERS.many.format(name=name, count=len(values), at_most=at_most)
+            raise InvalidParameter(name, problem)
         for value in values:
             _require_length(name, value, longest)
         return tuple(values)
 
 
 def read_query(request: type[R], query: bytes) -> R:
-    """Return the request of a query string.
+    """Parse a request from a query string.
 
-    :raises InvalidParameter: something in it is unknown, missing or wrong.
+    :raises InvalidParameter: a parameter is unknown, missing or invalid.
     """
     return read_texts(request, split_query(query))
 
 
 def split_query(query: bytes) -> dict[str, list[str]]:
-    """Return the values of a query string by name.
+    """Return the values of a query string by name, decoded as UTF-8.
 
-    ``+`` and ``%20`` are spaces, the bytes are UTF-8.
+    Both ``+`` and ``%20`` are spaces.
 
     :raises InvalidParameter: a value is not UTF-8 or contains a NUL.
     """
@@ -401,14 +404,14 @@ def _decoded(text: bytes, name: bytes) -> str:
     return decoded
 
 
-def read_arguments(request: type[R], given: Mapping[str, object]) -> R:
-    """Return the request of a tool's arguments; ``null`` is the same as not given.
+def read_arguments(request: type[R], sent: Mapping[str, object]) -> R:
+    """Parse the arguments of a tool. ``null`` is the same as an absent argument.
 
-    :raises InvalidParameter: an argument is unknown, missing, of another type or wrong.
+    :raises InvalidParameter: an argument is unknown, missing, of another type or invalid.
     """
     known = request_fields(request)
     texts = {}
-    for name, value in given.items():
+    for name, value in sent.items():
         if name not in known:
             raise _unknown(request, name, ARGUMENTS)
         if value is not None:
@@ -417,20 +420,20 @@ def read_arguments(request: type[R], given: Mapping[str, object]) -> R:
 
 
 def read_body(request: type[R], body: bytes) -> R:
-    """Return the request of a body.
+    """Parse a request from a body.
 
-    :raises InvalidParameter: something in it is unknown, missing, of another type or wrong.
+    :raises InvalidParameter: a field is unknown, missing, of another type or invalid.
     """
     return read_object(request, parse_object(body, request.example))
 
 
 def parse_object(body: bytes, example: str) -> Mapping[str, Any]:
-    """Return the JSON object of a body in UTF-8; ``example`` is a valid one.
+    """Parse a JSON object in UTF-8. ``example`` is a valid body for the error message.
 
-    :raises InvalidParameter: the body is something else.
+    :raises InvalidParameter: the body is not a JSON object in UTF-8.
     """
     try:
-        value = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        value = json.loads(body.decode("utf-8"), parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         raise InvalidParameter("body", f"the body is not JSON in UTF-8: send {example}") from None
     if not isinstance(value, dict):
@@ -438,16 +441,16 @@ def parse_object(body: bytes, example: str) -> Mapping[str, Any]:
     return value
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def read_object(request: type[R], given: Mapping[str, Any]) -> R:
-    """Return the request of a JSON object; see `read_body`."""
+def read_object(request: type[R], sent: Mapping[str, Any]) -> R:
+    """Parse a request from a JSON object; see `read_body`."""
     known = request_fields(request)
     texts: dict[str, list[str]] = {}
     values: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in sent.items():
         if name not in known:
             raise _unknown(request, name, BODY)
         field = known[name]
@@ -468,35 +471,35 @@ def _read_objects(
 ) -> tuple[Request, ...]:
     name, example = field.name, request.example
     if not isinstance(value, list) or not 1 <= len(value) <= (field.info.at_most or 1):
-        problem = f"{name} are 1 to {field.info.at_most} at once: send {example}"
+        problem = f"{name} must be a list of 1 to {field.info.at_most} objects: send {example}"
         raise InvalidParameter(name, problem)
     found = []
     for number, one in enumerate(value, 1):
         if not isinstance(one, dict):
-            raise InvalidParameter(name, f"number {number} is no object: send {example}")
+            raise InvalidParameter(name, f"entry {number} must be an object: send {example}")
         try:
             found.append(read_object(nested, one))
         except InvalidParameter as problem:
-            raise InvalidParameter(name, f"number {number}: {problem}") from None
+            raise InvalidParameter(name, f"entry {number}: {problem}") from None
     return tuple(found)
 
 
 def text_in(value: object, parameter: str, example: str) -> str:
-    """Return a text of a body.
+    """Return a string field of a body.
 
-    :raises InvalidParameter: it is missing, of another type, or contains what no text contains.
+    :raises InvalidParameter: it is missing, of another type, or contains invalid characters.
     """
     if value is None:
         raise InvalidParameter(parameter, f"{parameter} is missing: send {example}")
     if not isinstance(value, str):
-        raise InvalidParameter(parameter, f"{parameter} is a string, not {_name_type(value)}")
+        raise InvalidParameter(parameter, f"{parameter} must be a string, not {_name_type(value)}")
     return _checked_text(parameter, value)
 
 
 _TYPES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     "string": ("a string", lambda value: isinstance(value, str)),
     "number": ("a number", lambda value: _is_number(value)),
-    "integer": ("a whole number", lambda value: is_integer(value)),
+    "integer": ("an integer", lambda value: is_integer(value)),
     "boolean": ("true or false", lambda value: isinstance(value, bool)),
 }
 
@@ -506,17 +509,17 @@ def _is_number(value: object) -> bool:
 
 
 def is_integer(value: object) -> bool:
-    """Return whether a value is an integer as JSON Schema has it: 3.0 is one, true is not."""
+    """Return whether a value is an integer in JSON Schema: 3.0 is an integer, true is not."""
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return whole and not isinstance(value, bool)
 
 
 def _as_texts(field: Field, value: object, wording: Wording) -> list[str]:
-    """Return a JSON value as a query has it; each item of an array is a value of its own."""
+    """Convert a JSON value to the texts that a query would contain, one for each array item."""
     if not field.is_list:
         return [_as_text(field, value)]
     if not isinstance(value, list):
-        problem = f"{field.name} is {wording.list}, not {_name_type(value)}"
+        problem = f"{field.name} must be {wording.list}, not {_name_type(value)}"
         raise InvalidParameter(field.name, problem)
     return [_as_text(field, one) for one in value]
 
@@ -525,7 +528,7 @@ def _as_text(field: Field, value: object) -> str:
     name = field.name
     wanted, fits = _TYPES[field.kind.json_type]
     if not fits(value):
-        raise InvalidParameter(name, f"{name} is {wanted}, not {_name_type(value)}")
+        raise InvalidParameter(name, f"{name} must be {wanted}, not {_name_type(value)}")
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -534,9 +537,9 @@ def _as_text(field: Field, value: object) -> str:
 
 
 def _checked_text(name: str, text: str) -> str:
-    # JSON can write half of a surrogate pair, which is no character.
+    # JSON can contain a lone surrogate, which is not a character.
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise InvalidParameter(name, f"{name} holds characters that no text has")
+        raise InvalidParameter(name, f"{name} contains a NUL or a lone surrogate: remove it")
     return text
 
 
@@ -555,15 +558,14 @@ def _name_type(value: object) -> str:
 def _unknown(request: type[Request], name: str, wording: Wording) -> InvalidParameter:
     known, sent = list(request_fields(request)), shorten(name)
     nearest = get_close_matches(sent.lower(), known, 1)
-    info = wording.unknown.format(
+    problem = wording.unknown.format(
         sent=sent,
-        meant=f"; did you mean {nearest[0]}?" if nearest else ";",
+        meant=f". Did you mean {nearest[0]}?" if nearest else ".",
         known=", ".join(known),
-        there_are=f"there are {', '.join(known)}" if known else "there is none",
-        all_known=" and ".join(sorted(known)),
+        parameters=f"Its parameters are {', '.join(known)}" if known else "It has no parameters",
         example=request.example,
     )
-    return InvalidParameter(wording.about.format(sent=sent), info)
+    return InvalidParameter(wording.about.format(sent=sent), problem)
 
 
 def _missing(request: type[Request], name: str, wording: Wording) -> InvalidParameter:
@@ -572,9 +574,10 @@ def _missing(request: type[Request], name: str, wording: Wording) -> InvalidPara
 
 def _require_length(name: str, text: str, longest: int) -> None:
     if len(text) > longest:
-        raise InvalidParameter(name, f"{name} has at most {longest} characters")
+        problem = f"{name} must have at most {longest} characters; got {len(text)}"
+        raise InvalidParameter(name, problem)
 
 
 def shorten(text: str) -> str:
-    """Return a bad value as an error repeats it."""
+    """Shorten an invalid value for an error message."""
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."

@@ -1,1 +1,1 @@
-"""The REST API: routes, admission, and how a request becomes a reply."""
+"""The REST API: routes, access control, and the conversion of requests to replies."""

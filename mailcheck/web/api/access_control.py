@@ -13,25 +13,28 @@ from mailcheck.ports.journals import AccessJournal
 from mailcheck.web.site.requests import ClientAddresses, header_values
 
 ANONYMOUS_PER_MINUTE = 60
-"""Requests without a valid key that an address may make: keys can't be guessed fast."""
+"""Requests without a valid key that an IP address may send per minute. It limits guessing."""
 
 
 class Denied(Struct, frozen=True):
-    """Nobody we serve, too much of it, or nobody can tell; the headers still say what is left."""
+    """A request without a valid key or beyond a limit, or one that could not be checked.
+
+    ``usage`` is what remains of the limits.
+    """
 
     usage: Usage
     failure: InvalidCredentials | LimitExceeded | StoreUnavailable
 
 
 class Allowed(Struct, frozen=True):
-    """A caller within its limits."""
+    """A request of an authenticated caller within its limits."""
 
     usage: Usage
     caller: Caller
 
 
 def rate_limit_headers(usage: Usage) -> dict[str, str]:
-    """Give the headers that every response carries."""
+    """Return the rate limit headers, which every response contains."""
     return {
         "X-RateLimit-Remaining": str(usage.remaining),
         "X-RateLimit-Daily-Remaining": str(usage.daily_remaining),
@@ -39,7 +42,7 @@ def rate_limit_headers(usage: Usage) -> dict[str, str]:
 
 
 class AccessControl:
-    """Identifies each request, and counts it once."""
+    """Authenticates each request, and counts it against the rate limits."""
 
     def __init__(
         self,
@@ -56,30 +59,30 @@ class AccessControl:
         self._anonymous = RequestLimits(ANONYMOUS_PER_MINUTE, anonymous_per_day)
 
     async def check(self, request: Request) -> Allowed | Denied:
-        """Judge a request that counts."""
+        """Authenticate a request, and count it."""
         caller = await self.authenticate(request)
         return caller if isinstance(caller, Denied) else await self.count(caller)
 
     async def authenticate(self, request: Request) -> Caller | Denied:
-        """Find out who makes a request; only one of nobody we know is counted."""
+        """Authenticate a request. A request without a valid key is counted by address."""
         try:
             return await self._authenticator.identify(api_key_of(request))
         except (InvalidCredentials, StoreUnavailable) as failure:
             return await self._deny(request, failure)
 
     async def count(self, caller: Caller) -> Allowed | Denied:
-        """Count a request of a known caller against its limits."""
+        """Count a request of an authenticated caller against its limits."""
         usage = await self._meter.count(key_subject(caller.key_id), caller.limits)
         if usage.exhausted is not None:
             return Denied(usage, self._meter.refusal(usage, caller.limits, is_of_key=True))
         return Allowed(usage, caller)
 
     async def remaining(self, caller: Caller) -> Allowed:
-        """Say what a caller has left, for a request that does not count."""
+        """Return what remains of a caller's limits, for a request that is not counted."""
         return Allowed(await self._meter.peek(key_subject(caller.key_id), caller.limits), caller)
 
     async def anonymous_usage(self, request: Request) -> Usage:
-        """Say what the client's address has left, for a request that needs no key."""
+        """Return what remains for the client's address, for a request that needs no key."""
         return await self._meter.peek(self._address_subject(request), self._anonymous)
 
     def _address_subject(self, request: Request) -> Key:
@@ -89,7 +92,7 @@ class AccessControl:
     async def _deny(
         self, request: Request, failure: InvalidCredentials | StoreUnavailable
     ) -> Denied:
-        """Count a request of nobody we know against its address."""
+        """Count a request without a valid key against the limits of its address."""
         if isinstance(failure, InvalidCredentials):
             client_ip = self._addresses.client_ip(request)
             self._journal.note_failed_access("key", client_ip, str(failure))
@@ -100,9 +103,9 @@ class AccessControl:
 
 
 def api_key_of(request: Request) -> str:
-    """Take the key from ``Authorization: Bearer`` or ``X-API-Key``.
+    """Return the key from ``Authorization: Bearer`` or ``X-API-Key``.
 
-    :raises InvalidCredentials: there is none, or two that differ.
+    :raises InvalidCredentials: there is no key, or there are two different keys.
     """
     keys = {value.strip() for value in header_values(request, b"X-API-Key")}
     for value in header_values(request, b"Authorization"):
@@ -115,5 +118,7 @@ def api_key_of(request: Request) -> str:
             "an API key is missing: send it as Authorization: Bearer <key> or X-API-Key: <key>"
         )
     if len(keys) > 1:
-        raise InvalidCredentials("Authorization and X-API-Key carry different keys")
+        raise InvalidCredentials(
+            "Authorization and X-API-Key contain different keys: send only one of them"
+        )
     return keys.pop()

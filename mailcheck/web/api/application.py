@@ -1,4 +1,4 @@
-"""The routes of the API behind one gate."""
+"""The REST API: access control in front of all routes."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
@@ -27,7 +27,7 @@ _DOCUMENT = Path("GET", DOCUMENT_PATH)
 
 
 class Api:
-    """Admits every request, counts it, and hands it to its route."""
+    """Checks every request, counts it, and passes it to its route."""
 
     def __init__(
         self,
@@ -45,32 +45,32 @@ class Api:
         self._routes = {Path(route.method, route.path): route for route in routes}
 
     def resource(self) -> IResource:
-        """Give what is mounted at the base URL."""
+        """Return the resource to mount at the base URL."""
         return route_to(self, [*self._routes, _DOCUMENT])
 
-    def serve(self, request: Request, asked: Path, values: dict[str, str]) -> Deferred[bytes]:
-        """Answer a request for one of the paths."""
-        if asked == _DOCUMENT:
+    def serve(self, request: Request, path: Path, values: dict[str, str]) -> Deferred[bytes]:
+        """Respond to a request for one of the paths."""
+        if path == _DOCUMENT:
             return self._describe(request)
-        if asked.method not in self._fixed.get(_path_of(request), (asked.method,)):
+        if path.method not in self._fixed.get(_path_of(request), (path.method,)):
             return self.reject_path(request, Failure(MethodNotAllowed()))
-        # Before the gate takes its time: ages are counted from the request on.
+        # Relative times in a request count from its arrival, not from the end of authentication.
         received_at = self._now()
 
         async def handle(caller: Caller) -> Reply | Stream:
-            route = self._routes[asked]
+            route = self._routes[path]
             accept = ", ".join(header_values(request, b"Accept"))
             urls = self._urls.of(request)
             body = b"" if request.content is None else request.content.read()
-            wanted = route.operation.read(request.uri.partition(b"?")[2], body)
+            parsed = route.operation.read(request.uri.partition(b"?")[2], body)
             last_event_id = "".join(header_values(request, b"Last-Event-ID"))
-            call = Call(caller, received_at, wanted, values, accept, urls, body, last_event_id)
+            call = Call(caller, received_at, parsed, values, accept, urls, body, last_event_id)
             return await route.handle(call)
 
         return self._serve(request, handle)
 
     def _describe(self, request: Request) -> Deferred[bytes]:
-        """Give the description of the API: to anyone, and counted for nobody."""
+        """Respond with the OpenAPI document. The request needs no key, and is not counted."""
 
         async def describe(headers: MoreHeaders) -> Reply:
             headers.update(rate_limit_headers(await self._access.anonymous_usage(request)))
@@ -79,16 +79,16 @@ class Api:
         return Deferred.fromCoroutine(respond(request, describe))
 
     def reject_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
-        """Answer a path or method that no route has; it is counted like any request."""
-        asked, problem = cast(Request, request), failure.value
-        fixed = self._fixed.get(_path_of(asked))
+        """Respond to an unknown path or method. Such a request is counted like any other."""
+        http_request, problem = cast(Request, request), failure.value
+        fixed = self._fixed.get(_path_of(http_request))
         if isinstance(problem, MethodNotAllowed) and fixed is not None:
             problem = MethodNotAllowed(fixed)
 
         async def handle(caller: Caller) -> Reply:
-            return reply_to_wrong_path(asked, problem)
+            return reply_to_wrong_path(http_request, problem)
 
-        return self._serve(asked, handle)
+        return self._serve(http_request, handle)
 
     def _serve(
         self, request: Request, handle: Callable[[Caller], Awaitable[Reply | Stream]]
@@ -100,7 +100,7 @@ class Api:
                 return reply_to_failure(access.failure)
             if isinstance(request, BoundedRequest) and request.is_too_large:
                 return error_reply(
-                    CONTENT_TOO_LARGE, f"a request body has at most {MAX_BODY} bytes"
+                    CONTENT_TOO_LARGE, f"the request body must have at most {MAX_BODY} bytes"
                 )
             return await handle(access.caller)
 
@@ -108,7 +108,7 @@ class Api:
 
 
 def _fixed_paths(routes: Sequence[Route[Any]]) -> dict[str, list[str]]:
-    """Give the methods of each path without variables: one with variables may match it too."""
+    """Return the methods of each path without variables. A path with variables may match it too."""
     found: dict[str, list[str]] = {}
     for route in routes:
         if "<" not in route.path:
@@ -121,6 +121,6 @@ def _with_head(methods: list[str]) -> list[str]:
 
 
 def _path_of(request: Request) -> str:
-    """Give the path below the base URL, decoded."""
+    """Return the decoded path below the base URL."""
     path: str = unquote(request.path.decode("ascii", "replace"))
     return path.removeprefix(API_PATH)

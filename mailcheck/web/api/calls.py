@@ -1,4 +1,4 @@
-"""A request as the handlers see it, the table of routes, and the answers that routes share."""
+"""Requests as handlers receive them, the type of routes, and the responses that routes share."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -28,32 +28,32 @@ from mailcheck.web.site.replies import Reply
 from mailcheck.web.site.requests import MAX_BODY
 
 TAGS: Mapping[str, str] = {
-    "Inbox": "Mail that your software sent: take an address, wait for what comes, read it. "
-    "Messages are kept for 24 hours unless the operator says otherwise.",
-    "Webhooks": "Be told of mail at an address of yours, in order and signed.",
-    "Domain tools": "Whether mail to and from a domain will arrive. What could not be found out "
-    "is never shown as no.",
-    "Watches": "Domains and addresses that are checked again and again: what changed, what is "
-    "wrong since when, and what has ended.",
-    "Reports of receivers": "Who sends as your domains, and whether mail comes in encrypted: what "
-    "receivers have reported by mail to the addresses of the account.",
-    "Deliverability tests": "Take an address, send one mail to it from the server under test, "
+    "Inbox": "Receive the mail that your software sends: take an address, wait for the mail, and "
+    "read it. Messages are kept for 24 hours unless the operator changes it.",
+    "Webhooks": "Receive messages at your own URL, in order and signed.",
+    "Domain tools": "Check whether mail to and from a domain will arrive. An undetermined result "
+    "is never reported as no.",
+    "Watches": "Domains and IP addresses that are checked regularly, with their changes, current "
+    "problems and alerts.",
+    "Reports of receivers": "Who sends mail as your domains, and whether incoming mail is "
+    "encrypted, from the DMARC and TLS reports that receivers sent to the account.",
+    "Deliverability tests": "Take a test address, send one mail to it from the server under test, "
     "and wait for the report with a score from 0 to 10.",
-    "Description": "This API, for programs.",
+    "Description": "The OpenAPI document of this API.",
 }
 
 LIMIT_HEADERS: Mapping[str, Schema] = {
     "X-RateLimit-Remaining": integer_schema(
-        "requests left in this clock minute: of the key, or of the address without one", minimum=0
+        "requests left in this clock minute, of the key or of an address without a key", minimum=0
     ),
     "X-RateLimit-Daily-Remaining": integer_schema(
-        "requests left on this day (UTC): of the key, or of the address without one", minimum=0
+        "requests left on this day (UTC), of the key or of an address without a key", minimum=0
     ),
 }
-"""On every answer."""
+"""The headers of every response."""
 
 _RETRY_AFTER: Mapping[str, Schema] = {
-    "Retry-After": integer_schema("seconds after which it is worth asking again", minimum=1)
+    "Retry-After": integer_schema("seconds to wait before the next attempt", minimum=1)
 }
 
 _BEARER: Mapping[str, Schema] = {
@@ -62,31 +62,31 @@ _BEARER: Mapping[str, Schema] = {
 
 COMMON_ERRORS: Mapping[int, Response] = {
     400: Response(
-        "A parameter is missing, not known here or can't be read; `error` says what to send.",
+        "A parameter is missing, unknown or invalid; `error` says what to send.",
         [json_body("badParameter", Error)],
     ),
     401: Response(
-        "The API key is missing, invalid or revoked. It costs no key anything; the address has "
-        "60 such answers a minute.",
+        "The API key is missing, invalid or revoked. The request counts for no key; an address "
+        "may send 60 such requests a minute.",
         [json_body("unauthorized", Error)],
         _BEARER,
     ),
     413: Response(
-        f"The body of the request has more than {MAX_BODY:,} bytes.",
+        f"The request body has more than {MAX_BODY:,} bytes.",
         [json_body("tooLarge", Error)],
     ),
     429: Response(
-        "The limit of the minute or the day is exhausted, or too many waits of this key are "
-        "under way; `error` names the limit and when it ends.",
+        "The limit of the minute or the day is reached, or too many waits of this key are in "
+        "progress; `error` names the limit and when it ends.",
         [json_body("tooMany", Error)],
         _RETRY_AFTER,
     ),
     500: Response(
-        "The service failed. The cause stands in its log under `reference`.",
+        "An internal error. Its cause is in the log of the service under `reference`.",
         [json_body("crash", Crash)],
     ),
     503: Response(
-        "The service is overloaded, shuts down, or its store does not answer: ask again after "
+        "The service is overloaded or shutting down, or its store is unavailable: retry after "
         f"Retry-After ({RETRY_AFTER_SECONDS} s).",
         [json_body("unavailable", Error)],
         _RETRY_AFTER,
@@ -94,25 +94,25 @@ COMMON_ERRORS: Mapping[int, Response] = {
 }
 
 UNROUTED_ERRORS: Mapping[int, Response] = {
-    404: Response("There is nothing at the path.", [json_body("nowhere", Error)]),
+    404: Response("The path does not exist.", [json_body("nowhere", Error)]),
     405: Response(
-        "The path does not take the method; `Allow` lists those it takes.",
+        "The path does not support the method; `Allow` lists the supported methods.",
         [json_body("wrongMethod", Error)],
         {"Allow": string_schema("methods, separated by commas")},
     ),
 }
-"""What a request gets that is none of the operations."""
+"""The responses to a request that matches no operation."""
 
 DOWNLOAD: Mapping[str, Schema] = {
-    "Content-Disposition": string_schema("attachment, with a file name: it is saved, never opened"),
+    "Content-Disposition": string_schema("attachment with a file name, so that it is saved"),
     "Content-Security-Policy": string_schema("a sandbox"),
 }
 
 
 def not_found(what: str) -> Response:
-    """Give the 404 of a path that names something; what is another account's is missing too."""
+    """Return the 404 of a path with an id. Objects of other accounts are not found either."""
     return Response(
-        f"There is no such {what}, or it is another account's.",
+        f"The {what} does not exist, or belongs to another account.",
         [json_body(f"no {what}", Error)],
     )
 
@@ -121,9 +121,9 @@ R = TypeVar("R", bound=Request)
 
 
 class Call(Struct, Generic[R], frozen=True):
-    """One admitted request: who calls, what is asked, and when it came in.
+    """One request within its limits, as a handler receives it.
 
-    ``urls`` are the addresses under which this client reaches us.
+    ``urls`` are the URLs by which this client reaches the service.
     """
 
     caller: Caller
@@ -137,22 +137,22 @@ class Call(Struct, Generic[R], frozen=True):
 
     @property
     def message_id(self) -> MessageId:
-        """Give the message that the path names."""
+        """The message id in the path."""
         return MessageId(self.path["message_id"])
 
     @property
     def test_id(self) -> str:
-        """Give the deliverability test that the path names, whether there is such a one or not."""
+        """The id of a deliverability test in the path, which may not exist."""
         return self.path["test_id"]
 
     @property
     def webhook_id(self) -> str:
-        """Give the webhook that the path names, whether there is such a one or not."""
+        """The webhook id in the path, which may not exist."""
         return self.path["webhook_id"]
 
     @property
     def watch_id(self) -> str:
-        """Give the watch that the path names, whether there is such a one or not."""
+        """The watch id in the path, which may not exist."""
         return self.path["watch_id"]
 
 
@@ -168,23 +168,25 @@ def _in_path(name: str, description: str, schema: Schema, example: str) -> Param
 
 
 PATH_PARAMETERS: Mapping[str, Parameter] = {
-    "message_id": _in_path("id", "The message.", schema_of_type(MessageIdField), EXAMPLE_MESSAGE),
-    "attachment_id": _in_path(
-        "attachmentId", "The attachment: its `id` in the message.", string_schema(), "1"
+    "message_id": _in_path(
+        "id", "Id of the message.", schema_of_type(MessageIdField), EXAMPLE_MESSAGE
     ),
-    "test_id": _in_path("testId", "The test.", schema_of_type(TestIdField), EXAMPLE_TEST),
-    "webhook_id": _in_path("webhookId", "The webhook.", _SHORT_ID, EXAMPLE_TEST),
-    "watch_id": _in_path("watchId", "The watch.", _SHORT_ID, EXAMPLE_TEST),
-    "alert_id": _in_path("alertId", "The alert.", _SHORT_ID, EXAMPLE_TEST),
-    "report_id": _in_path("reportId", "The report.", _REPORT_ID, EXAMPLE_REPORT),
+    "attachment_id": _in_path(
+        "attachmentId", "Id of the attachment in the message.", string_schema(), "1"
+    ),
+    "test_id": _in_path("testId", "Id of the test.", schema_of_type(TestIdField), EXAMPLE_TEST),
+    "webhook_id": _in_path("webhookId", "Id of the webhook.", _SHORT_ID, EXAMPLE_TEST),
+    "watch_id": _in_path("watchId", "Id of the watch.", _SHORT_ID, EXAMPLE_TEST),
+    "alert_id": _in_path("alertId", "Id of the alert.", _SHORT_ID, EXAMPLE_TEST),
+    "report_id": _in_path("reportId", "Id of the report.", _REPORT_ID, EXAMPLE_REPORT),
 }
-"""The variables of paths, by their names in routes."""
+"""The path variables by their names in routes."""
 
 _VARIABLE = re.compile(r"<(\w+)>")
 
 
 class Route(Struct, Generic[R], frozen=True):
-    """A method and a path below the base URL, what answers it, and how that is described."""
+    """A method and a path below the base URL, with their handler and operation."""
 
     method: str
     path: str
@@ -193,7 +195,7 @@ class Route(Struct, Generic[R], frozen=True):
 
     @property
     def described(self) -> DescribedOperation:
-        """The operation where it stands, as clients write the path."""
+        """The operation with its path in the syntax of OpenAPI."""
         variables = [PATH_PARAMETERS[name] for name in _VARIABLE.findall(self.path)]
         path = _VARIABLE.sub(lambda name: f"{{{PATH_PARAMETERS[name[1]].name}}}", self.path)
         return DescribedOperation(self.method, path, self.operation, variables)

@@ -42,18 +42,18 @@ _THIS = {"testId": "$response.body#/testId"}
 _FIRST = {"testId": "$response.body#/tests/0/testId"}
 
 _TEST_LINKS = {
-    "test": Link("getTest", _THIS, "how it stands"),
+    "test": Link("getTest", _THIS, "get its status"),
     "wait": Link("waitForTest", _THIS, "wait for the report"),
     "recheck": Link("recheckTest", _THIS, "run all checks again"),
-    "share": Link("renewTestShare", _THIS, "a new share link"),
+    "share": Link("renewTestShare", _THIS, "create a new share link"),
 }
 
 GENERATE = Operation(
     "generateTest",
     _TAG,
-    "Start a test",
-    "Gives an address for one mail, good for one hour.",
-    {200: Response("The address.", [json_body("new test", NewTest)], links=_TEST_LINKS)},
+    "Create a test",
+    "Creates a test address, which accepts one mail within an hour.",
+    {200: Response("The test address.", [json_body("new test", NewTest)], links=_TEST_LINKS)},
     NoParameters,
 )
 
@@ -70,7 +70,7 @@ TESTS_LIST = Operation(
                 "first": Link("getTest", _FIRST, "the newest test"),
                 "firstRaw": Link("getRawTestMail", _FIRST, "its mail"),
                 "preflight": Link(
-                    "preflightTest", _FIRST, "judge it against records that are not published yet"
+                    "preflightTest", _FIRST, "evaluate it with records that are not published yet"
                 ),
             },
         )
@@ -81,9 +81,9 @@ TESTS_LIST = Operation(
 TEST = Operation(
     "getTest",
     _TAG,
-    "Look at a test",
-    "Its status, and the report when the status is `completed`. Poll it until the status is "
-    "`completed`, `expired` or `error`, or wait for it.",
+    "Get a test",
+    "Returns the status, and the report if the status is `completed`. Poll it until the status "
+    "is `completed`, `expired` or `error`, or wait for the test.",
     {200: Response("The test.", [json_body("test", WHOLE_TEST)]), 404: not_found("test")},
     NoParameters,
 )
@@ -92,10 +92,10 @@ TEST_DELETE = Operation(
     "deleteTest",
     _TAG,
     "Delete a test",
-    "Its address, report and share link are gone for good, and its mail unless that lies in an "
-    "inbox too.",
+    "Deletes the address, the report and the share link. The mail is deleted too, unless an "
+    "inbox contains it.",
     {
-        200: Response("It is gone.", [json_body("deleted test", DeletedTest)]),
+        200: Response("It is deleted.", [json_body("deleted test", DeletedTest)]),
         404: not_found("test"),
     },
     NoParameters,
@@ -105,7 +105,7 @@ TEST_WAIT = Operation(
     "waitForTest",
     _TAG,
     "Wait for a test",
-    "Holds the request until the status is `completed`, `expired` or `error`.",
+    "Responds when the status is `completed`, `expired` or `error`, or at the timeout.",
     {
         200: Response("The test.", [json_body("test", WHOLE_TEST)]),
         404: not_found("test"),
@@ -117,9 +117,9 @@ TEST_WAIT = Operation(
 TEST_RAW = Operation(
     "getRawTestMail",
     _TAG,
-    "Read the mail of a test",
-    "JSON with the mail as text, in Base64 where it is not UTF-8. With `Accept: message/rfc822` "
-    "the exact bytes as a download. 400 while no mail has come in.",
+    "Get the mail of a test",
+    "JSON with the mail as text, or in Base64 if it is not valid UTF-8. With "
+    "`Accept: message/rfc822`, the exact bytes as a download. 400 before the mail has arrived.",
     {
         200: Response(
             "The mail.",
@@ -134,19 +134,23 @@ TEST_RECHECK = Operation(
     "recheckTest",
     _TAG,
     "Run all checks again",
-    "On the mail that is there; 400 while no mail has come in. While checks run nothing is "
-    "started twice.",
-    {200: Response("They run.", [json_body("recheck", Recheck)]), 404: not_found("test")},
+    "Repeats all checks of the mail. 400 before the mail has arrived. Checks that are already "
+    "running are not started again.",
+    {
+        200: Response("The checks are running.", [json_body("recheck", Recheck)]),
+        404: not_found("test"),
+    },
     NoParameters,
 )
 
 TEST_PREFLIGHT = Operation(
     "preflightTest",
     _TAG,
-    "Judge a mail with records that are not published yet",
-    "What the mail of a test would get if these DNS records were there. Nothing is kept.",
+    "Evaluate a mail with records that are not published yet",
+    "Returns the report that the mail of a test would get if these DNS records were published. "
+    "The result is not stored.",
     {
-        200: Response("The report that it would get.", [json_body("preflight", PreflightShape)]),
+        200: Response("The hypothetical report.", [json_body("preflight", PreflightShape)]),
         404: not_found("test"),
     },
     NoParameters,
@@ -156,8 +160,8 @@ TEST_PREFLIGHT = Operation(
 TEST_SHARE_RENEW = Operation(
     "renewTestShare",
     _TAG,
-    "Give a report a new share link",
-    "The old link is dead from now on.",
+    "Create a new share link of a report",
+    "The old link stops working immediately.",
     {
         200: Response("The new link.", [json_body("test share", ReportShare)]),
         404: not_found("test"),
@@ -169,10 +173,10 @@ MESSAGE_SCORE = Operation(
     "scoreMessage",
     _TAG,
     "Test an inbox message",
-    "Makes a deliverability test of a message that is there already.",
+    "Creates a deliverability test of a message in the inbox.",
     {
         200: Response(
-            "The test, under way.",
+            "The test, in progress.",
             [json_body("scored message", WHOLE_TEST)],
             links=_TEST_LINKS,
         ),
@@ -183,7 +187,7 @@ MESSAGE_SCORE = Operation(
 
 
 class DeliverabilityRoutes:
-    """Parameters in, operation, shape out; no rule of its own."""
+    """Handlers that parse parameters, call an operation and render its result."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The route of the events of an inbox (docs/reference/contract.md)."""
+"""The event stream of an inbox (docs/reference/contract.md)."""
 
 from functools import partial
 from typing import Any
@@ -30,26 +30,26 @@ from mailcheck.web.site.event_streams import Stream, make_stream, write_event
 _LAST_EVENT_ID = Parameter(
     "Last-Event-ID",
     "header",
-    "The `id` of the last event that was got: it goes on from there, whatever `after` says. "
-    "Browsers and other clients of server-sent events send it by themselves.",
+    "The `id` of the last received event. The stream continues after it and ignores `after`. "
+    "Browsers and other clients of server-sent events send it automatically.",
     {**string_schema(), "pattern": CURSOR_PATTERN},
 )
 
 EVENTS = Operation(
     "followInbox",
     "Inbox",
-    "Be told of each message as it comes",
-    "Server-sent events. `message` has a message as in a list, each once and in order; its `id` "
-    "is the cursor to go on from. `refused` has a mail that may have been one of those and was "
-    "refused, as in `rejected`; it has no `id`. At first, and after "
-    f"{HEARTBEAT:g} seconds without one, an `id` alone says up to where all was told. "
-    "`closed` says why the stream ends. Who connects again with the last `id` misses nothing and "
-    "gets no message twice. A stream takes a place among the waits of its key, ends when that is "
-    "revoked, and is cut off where its client reads nothing for 30 seconds.",
+    "Follow the inbox",
+    "Server-sent events. A `message` event contains a message as in a list, each once and in "
+    "order; its `id` is the cursor to continue from. A `refused` event contains a rejected mail "
+    "that may have matched, as in `rejected`, and has no `id`. At the beginning, and after "
+    f"{HEARTBEAT:g} seconds without an event, an `id` alone contains the current position. "
+    "A `closed` event says why the stream ends. A client that reconnects with the last `id` misses "
+    "no message and receives none twice. A stream counts as a wait of its key and ends when the "
+    "key is revoked. It is aborted if the client does not read for 30 seconds.",
     {
         200: Response("The events.", [Body(media_type="text/event-stream")]),
         503: Response(
-            "The service shuts down, or its store does not answer: connect again.",
+            "The service is shutting down, or its store is unavailable: connect again.",
             [json_body("interrupted", Interrupted)],
             COMMON_ERRORS[503].headers,
         ),
@@ -60,7 +60,7 @@ EVENTS = Operation(
 
 
 class EventRoutes:
-    """Parameters in, operation, events out; no rule of its own."""
+    """The handler of the event stream, which renders the events of an operation."""
 
     def __init__(self, follow: FollowInbox, clock: IReactorTime) -> None:
         self._follow = follow
@@ -70,7 +70,7 @@ class EventRoutes:
         )
 
     def routes(self) -> list[Route[Any]]:
-        """List the one route."""
+        """List the route."""
         return [Route("GET", "/inbox/events", self.events, EVENTS)]
 
     async def events(self, call: Call[FollowRequest]) -> Stream:
@@ -79,7 +79,7 @@ class EventRoutes:
         if call.last_event_id:
             wanted = replace(wanted, after=CURSOR.parse("Last-Event-ID", call.last_event_id))
         events = self._follow.follow(call.caller, wanted, call.request.seconds)
-        # What is wrong with it is an answer of its own: the stream begins when it is known.
+        # A failure before the first event gets a response of its own, not an event.
         first = await anext(events)
         write = partial(self._write, call.urls)
         return make_stream(events, first, write, self._clock, _write_ending)
@@ -92,7 +92,7 @@ class EventRoutes:
         return write_event(cursor=format_cursor(event.cursor))
 
     def _write_message(self, urls: PublicUrls, message: StoredMessage) -> bytes:
-        """Write a message; once for all who get it."""
+        """Format a message, once for all clients that receive it."""
         known = self._written.get(message)
         if known is not None and known[0] == urls:
             return known[1]

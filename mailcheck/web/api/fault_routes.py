@@ -1,4 +1,4 @@
-"""The routes of the faults that are met on request."""
+"""The routes of simulated failures."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ _TAG = "Inbox"
 FAULTS_SHOW = Operation(
     "getFaults",
     _TAG,
-    "List the faults that mail can meet",
-    "Mail to an address with one of these tags meets that fault, so that it is seen what the "
-    "software under test does. Every other tag is an ordinary one.",
+    "List the faults",
+    "Mail to an address with one of these tags is delayed or rejected as described, to test the "
+    "sender. All other tags behave normally.",
     {200: Response("The faults.", [json_body("faults", Faults)])},
     NoParameters,
 )
@@ -26,17 +26,17 @@ FAULTS_SHOW = Operation(
 KEY_FAULT_SET = Operation(
     "setKeyFault",
     _TAG,
-    "Let mails of this key fail",
-    "Of every so many mails that programs hand in with this very key on the submission port the "
-    "last gets 451 after its DATA, and is not stored. It holds from the next sign-in on.",
-    {200: Response("What is set now.", [json_body("faults set", Faults)])},
+    "Reject some mails of this key",
+    "Rejects every Nth mail that programs submit with this key over the submission port, with 451 "
+    "after DATA. The mail is not stored. The setting applies from the next sign-in on.",
+    {200: Response("The new setting.", [json_body("faults set", Faults)])},
     KeyFault,
     reads_body=True,
 )
 
 
 class FaultRoutes:
-    """``is_on``: mail meets them."""
+    """The handlers. ``is_on`` is whether the operator allows faults."""
 
     def __init__(self, accounts: ManageAccounts, *, is_on: bool) -> None:
         self._accounts = accounts

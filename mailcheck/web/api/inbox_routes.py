@@ -66,7 +66,7 @@ from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_
 _TAG = "Inbox"
 
 _CUT_SHORT = Response(
-    "The wait was cut short: ask again with `after` set to `cursor`.",
+    "The wait was interrupted: continue with `after` set to `cursor`.",
     [json_body("interrupted", Interrupted)],
     COMMON_ERRORS[503].headers,
 )
@@ -75,19 +75,19 @@ _THIS = {"id": "$response.body#/id"}
 _FIRST = {"id": "$response.body#/messages/0/id"}
 
 _MESSAGE_LINKS = {
-    "message": Link("getMessage", _THIS, "the message with everything"),
-    "raw": Link("getRawMessage", _THIS, "the mail as it was sent"),
+    "message": Link("getMessage", _THIS, "the complete message"),
+    "raw": Link("getRawMessage", _THIS, "the raw mail"),
     "delete": Link("deleteMessage", _THIS, "delete it"),
     "next": Link("waitForMessage", {"after": "$response.body#/cursor"}, "wait for the next one"),
-    "test": Link("scoreMessage", _THIS, "have it judged"),
+    "test": Link("scoreMessage", _THIS, "create a deliverability test of it"),
     "checks": Link("getMessageChecks", _THIS, "check its HTML and links"),
 }
 
 INBOX_OVERVIEW = Operation(
     "getInbox",
     _TAG,
-    "Look at the inbox",
-    "Its address, how many messages it holds, and the tags in use, the newest first.",
+    "Get the inbox",
+    "Returns its address, the number of messages, and the tags in use, newest first.",
     {200: Response("The inbox.", [json_body("inbox", Inbox)])},
     NoParameters,
 )
@@ -95,9 +95,9 @@ INBOX_OVERVIEW = Operation(
 ADDRESS = Operation(
     "getInboxAddress",
     _TAG,
-    "Take an address",
-    "Gives an address to hand to the software under test, and the cursor to wait with. Every "
-    "+tag is taken; nothing has to be created.",
+    "Get an inbox address",
+    "Returns an address for the software under test, and the cursor to wait from. Every +tag "
+    "works without setup.",
     {
         200: Response(
             "The address.",
@@ -118,14 +118,14 @@ WAIT = Operation(
     "waitForMessage",
     _TAG,
     "Wait for a message",
-    "Holds the request until a message matches, and gives the oldest that does; one that is "
-    "there already is given at once. Every waiter that matches gets the message, nothing is "
-    "consumed. Take a cursor first, trigger the mail, then wait with `after`.",
+    "Responds as soon as a message matches, with the oldest match; at once if it has already "
+    "arrived. Waits consume nothing: every matching wait receives the message. To avoid races, "
+    "take a cursor, trigger the mail, and wait with `after`.",
     {
         200: Response("The message.", [json_body("waited message", Message)], links=_MESSAGE_LINKS),
         408: Response(
-            "No matching message arrived in time; what did arrive, and why it did not match, is "
-            "in `seen`.",
+            "No matching message arrived before the timeout. `seen` contains the messages that "
+            "arrived, and why they did not match.",
             [json_body("timedOut", TimedOut)],
         ),
         503: _CUT_SHORT,
@@ -137,9 +137,8 @@ WAIT_MANY = Operation(
     "waitForMessages",
     _TAG,
     "Wait for several messages",
-    "Holds the request until `count` messages match, and gives the oldest that do, all at once. "
-    "Where fewer came in time, ask again with `after` set to `cursor`: those that came count "
-    "again.",
+    "Responds when `count` messages match, with all of them, oldest first. After a timeout, repeat "
+    "the request with `after` set to `cursor`: messages that have already arrived count again.",
     {
         200: Response(
             "The messages.",
@@ -152,7 +151,8 @@ WAIT_MANY = Operation(
             },
         ),
         408: Response(
-            "Not all came in time; `matched` did.", [json_body("manyTimedOut", ManyTimedOut)]
+            "Fewer messages arrived before the timeout; `matched` is their number.",
+            [json_body("manyTimedOut", ManyTimedOut)],
         ),
         503: _CUT_SHORT,
     },
@@ -162,13 +162,15 @@ WAIT_MANY = Operation(
 WAIT_NONE = Operation(
     "expectNoMessage",
     _TAG,
-    "Expect that no message comes",
-    "Holds the request for so many seconds and then says that no message matches: none since "
-    "`after` or `since`, else since the request. Answers as soon as one does, or as a mail to "
-    "where none was expected is refused.",
+    "Check that no message arrives",
+    "Waits for the given seconds, and confirms that no message matches since `after` or `since`, "
+    "or since the request if neither is given. Responds at once if a message matches, or if a "
+    "mail to the address is rejected.",
     {
-        200: Response("None came.", [json_body("none", NoMessage)]),
-        409: Response("One came, or was refused.", [json_body("unwanted", UnwantedMessage)]),
+        200: Response("No message arrived.", [json_body("none", NoMessage)]),
+        409: Response(
+            "A message arrived, or a mail was rejected.", [json_body("unwanted", UnwantedMessage)]
+        ),
         503: _CUT_SHORT,
     },
     ExpectNoMessage,
@@ -188,7 +190,7 @@ MESSAGES_LIST = Operation(
                 "firstRaw": Link("getRawMessage", _FIRST, "the newest mail"),
                 "firstHtml": Link("getMessageHtml", _FIRST, "its HTML"),
                 "deleteFirst": Link("deleteMessage", _FIRST, "delete it"),
-                "shareFirst": Link("renewMessageShare", _FIRST, "give it a new share link"),
+                "shareFirst": Link("renewMessageShare", _FIRST, "create a new share link of it"),
             },
         )
     },
@@ -199,17 +201,18 @@ MESSAGES_DELETE = Operation(
     "deleteMessages",
     _TAG,
     "Delete messages",
-    "Deletes all that match, without parameters all there are. Deleted mail is gone.",
-    {200: Response("How many were deleted.", [json_body("deleted many", DeletedMany)])},
+    "Deletes all matching messages, or all messages of the inbox without parameters. This cannot "
+    "be undone.",
+    {200: Response("The number of deleted messages.", [json_body("deleted many", DeletedMany)])},
     DeleteMessages,
 )
 
 MESSAGE_SHOW = Operation(
     "getMessage",
     _TAG,
-    "Read a message",
-    "With headers, attachments, every candidate for a link or a code, and whether SPF, DKIM and "
-    "DMARC vouch for the sender.",
+    "Get a message",
+    "Returns the complete message with headers, attachments, all candidates for links and codes, "
+    "and the results of SPF, DKIM and DMARC.",
     {
         200: Response(
             "The message.",
@@ -219,7 +222,7 @@ MESSAGE_SHOW = Operation(
                 "attachment": Link(
                     "getAttachment",
                     {**_THIS, "attachmentId": "$response.body#/attachments/0/id"},
-                    "its first attachment",
+                    "the first attachment",
                 ),
             },
         ),
@@ -232,9 +235,9 @@ MESSAGE_DELETE = Operation(
     "deleteMessage",
     _TAG,
     "Delete a message",
-    "Its share link dies with it.",
+    "Deletes the message and its share link.",
     {
-        200: Response("It is gone.", [json_body("deleted", Deleted)]),
+        200: Response("It is deleted.", [json_body("deleted", Deleted)]),
         404: not_found("message"),
     },
     NoParameters,
@@ -243,9 +246,9 @@ MESSAGE_DELETE = Operation(
 MESSAGE_RAW = Operation(
     "getRawMessage",
     _TAG,
-    "Read the mail as it was sent",
-    "JSON with the mail as text, in Base64 where it is not UTF-8. With `Accept: message/rfc822` "
-    "the exact bytes as a download.",
+    "Get the raw mail",
+    "JSON with the mail as text, or in Base64 if it is not valid UTF-8. With "
+    "`Accept: message/rfc822`, the exact bytes as a download.",
     {
         200: Response(
             "The mail.",
@@ -260,7 +263,7 @@ MESSAGE_HTML = Operation(
     "getMessageHtml",
     _TAG,
     "Download the HTML of a message",
-    "As it was sent, not made safe: a download that no browser opens.",
+    "The original, unsanitized HTML, as a download that browsers do not open.",
     {
         200: Response("The HTML.", [Body(media_type="text/html")], DOWNLOAD),
         404: not_found("message"),
@@ -272,7 +275,7 @@ ATTACHMENT = Operation(
     "getAttachment",
     _TAG,
     "Download an attachment",
-    "Decoded, with the media type that the mail gives it where that is one.",
+    "The decoded attachment, with the media type from the mail if that is valid.",
     {
         200: Response("The attachment.", [Body(media_type="*/*")], DOWNLOAD),
         404: not_found("attachment"),
@@ -284,13 +287,13 @@ MESSAGE_CHECKS = Operation(
     "getMessageChecks",
     _TAG,
     "Check the HTML of a message",
-    "What of its HTML and CSS which mail clients don't support, each with its lines; what keeps "
-    "people from reading it; and its links. Nothing is fetched for it, and no score changes by it.",
+    "Reports HTML and CSS features without support in some mail clients, with their lines, "
+    "accessibility problems, and the links. Sends no request and changes no score.",
     {
         200: Response(
             "The checks.",
             [json_body("checks", MessageChecks)],
-            links={"links": Link("checkMessageLinks", _THIS, "ask whether its links work")},
+            links={"links": Link("checkMessageLinks", _THIS, "check whether its links work")},
         ),
         404: not_found("message"),
     },
@@ -300,13 +303,13 @@ MESSAGE_CHECKS = Operation(
 LINK_CHECKS = Operation(
     "checkMessageLinks",
     _TAG,
-    "Ask whether the links of a message work",
-    "Sends a request for each link, HEAD unless GET is asked for, and follows its redirects. "
-    "Without `urls` all links are asked for but the best one and those that leave a list, which a "
-    "request may use up. Hosts on private addresses are not asked. An account may ask for 200 "
-    "links in a minute and 5,000 in a day; what is beyond is `not-checked`.",
+    "Check the links of a message",
+    "Sends a request to each link, HEAD or GET, and follows its redirects. Without `urls`, it "
+    "checks all links except the best one and unsubscribe links, which a request may consume. "
+    "Hosts on private addresses are not checked. An account may check 200 links a minute and "
+    "5,000 a day; further links are `not-checked`.",
     {
-        200: Response("What came of it.", [json_body("checked links", CheckedLinks)]),
+        200: Response("The results.", [json_body("checked links", CheckedLinks)]),
         404: not_found("message"),
     },
     LinksToCheck,
@@ -316,8 +319,8 @@ LINK_CHECKS = Operation(
 MESSAGE_SHARE = Operation(
     "renewMessageShare",
     _TAG,
-    "Give a message a new share link",
-    "The old link is dead from now on.",
+    "Create a new share link of a message",
+    "The old link stops working immediately.",
     {
         200: Response("The new link.", [json_body("share", Share)]),
         404: not_found("message"),
@@ -327,11 +330,13 @@ MESSAGE_SHARE = Operation(
 
 
 _RenderedFor = tuple[PublicUrls, Authentication | None]
+"""The arguments of a rendered reply, other than the message."""
+
 _LargeMessage = tuple[StoredMessage, PublicUrls, Authentication | None]
 
 
 class InboxRoutes:
-    """Parameters in, operation, shape out; no rule of its own."""
+    """Handlers that parse parameters, call an operation and render its result."""
 
     def __init__(
         self,
@@ -497,9 +502,9 @@ class InboxRoutes:
         ending = new_short_id(self._random_bytes)
         unique = f"{tag}-{ending}" if tag else ending
         if explain_bad_tag(unique) is not None:
-            room = MAX_TAG - len(f"-{ending}")
+            longest = MAX_TAG - len(f"-{ending}")
             raise InvalidParameter(
-                "tag", f"tag has at most {room} octets where unique=true puts an ending behind it"
+                "tag", f"tag must have at most {longest} octets with unique=true"
             )
         return unique
 
@@ -509,7 +514,7 @@ class InboxRoutes:
         urls: PublicUrls,
         authentication: Authentication | None = None,
     ) -> Reply:
-        """Render a message once for all who get it at the same time by the same way."""
+        """Render a message once for all clients that request it at the same time."""
         if message.summary.size >= LARGE:
             return await self._rendering.call((message, urls, authentication))
         rendered_for, reply = self._rendered.get(message, (None, None))

@@ -1,4 +1,4 @@
-"""The routes of receivers' reports."""
+"""The routes of DMARC and TLS reports."""
 
 from typing import Any
 
@@ -29,10 +29,10 @@ _TAG = "Reports of receivers"
 REPORTS_LIST = Operation(
     "listReports",
     _TAG,
-    "List the reports that have come",
-    "DMARC aggregate reports and TLS reports about the account's domains, newest first: those "
-    "that are counted, and those that are not, with the reason. And the addresses to which they "
-    "are sent, for the records that ask for them.",
+    "List the received reports",
+    "DMARC aggregate reports and TLS reports about the account's domains, newest first. Reports "
+    "that are not counted are listed with the reason. The response also contains the addresses "
+    "for the DNS records that request reports.",
     {200: Response("A page of reports.", [json_body("reports", KeptReports)])},
     ListPage,
 )
@@ -40,9 +40,9 @@ REPORTS_LIST = Operation(
 REPORTS_DMARC = Operation(
     "getDmarcReports",
     _TAG,
-    "Say who sends as a domain",
-    "What the counted DMARC reports say together: who sends as the domain, from where, what fails "
-    "and why, what p=reject would stop, and what to do for each. Who is not known comes first.",
+    "Get the senders of a domain",
+    "Summarizes the counted DMARC reports: who sends as the domain, from where, what fails and "
+    "why, what p=reject would stop, and what to do. Unknown senders come first.",
     {200: Response("The overview.", [json_body("dmarc reports", DmarcOverview)])},
     GetReports,
 )
@@ -50,9 +50,9 @@ REPORTS_DMARC = Operation(
 REPORTS_TLS = Operation(
     "getTlsReports",
     _TAG,
-    "Say whether mail comes in encrypted",
-    "What the counted TLS reports say together: sessions that could not be encrypted on their way "
-    "to the domain, why, and what to do.",
+    "Get the TLS results of a domain",
+    "Summarizes the counted TLS reports: sessions to the domain that could not be encrypted, the "
+    "reasons, and what to do.",
     {200: Response("The overview.", [json_body("tls reports", TlsOverview)])},
     GetReports,
 )
@@ -62,12 +62,13 @@ REPORT_DELETE = Operation(
     "deleteReport",
     _TAG,
     "Delete a report",
-    "Its counts and the mail that brought it are deleted too.",
+    "Deletes the report, its counts and the mail that contained it.",
     {
         200: Response("It is deleted.", [json_body("report deleted", DeletedReport)]),
         404: not_found("report"),
         409: Response(
-            "The report is being read: delete it in a moment.", [json_body("report busy", Error)]
+            "The report is being processed: try again in a moment.",
+            [json_body("report busy", Error)],
         ),
     },
     NoParameters,
@@ -76,16 +77,20 @@ REPORT_DELETE = Operation(
 REPORTS_DELETE = Operation(
     "deleteReports",
     _TAG,
-    "Delete the reports of a reporter, or of a day",
-    "Their counts are deleted too. With both parameters: the reports of the reporter about the "
-    "day. One of the two is required. A report that is being read is not deleted.",
-    {200: Response("How many were deleted.", [json_body("reports deleted", DeletedReports)])},
+    "Delete the reports of a reporter or a day",
+    "Deletes the reports and their counts. At least one of the two parameters is required; both "
+    "select the reports of the reporter about the day. A report that is being processed is kept.",
+    {
+        200: Response(
+            "The number of deleted reports.", [json_body("reports deleted", DeletedReports)]
+        )
+    },
     DeleteReports,
 )
 
 
 class ReportRoutes:
-    """Parameters in, operation, shape out; no rule of its own."""
+    """Handlers that parse parameters, call an operation and render its result."""
 
     def __init__(self, operations: ReportOperations, turns: CheckSlots) -> None:
         self._reports = operations.show
@@ -139,6 +144,6 @@ class ReportRoutes:
 
 def _about(call: Call[GetReports]) -> tuple[AccountId, str, int, int, int]:
     request = call.request
-    # No query goes to the domain: a special-use name has no reports, which is an answer.
+    # The domain is not queried in DNS, so a special-use name is allowed. It has no reports.
     domain = parse_domain(request.domain, allow_special_use=True)
     return call.caller.account_id, domain, request.days, request.limit, request.page

@@ -52,9 +52,9 @@ _TAG = "Domain tools"
 
 
 def _undetermined(shape: type[Shape], example: str, description: str) -> Response:
-    """Give a 500 that is none of our faults, beside the one that is."""
+    """Return the 500 of an undetermined result, which is distinct from an internal error."""
     return Response(
-        f"{description} Or the service failed: then `reference` is there.",
+        f"{description} An internal error has `reference` instead.",
         [json_body(example, shape, Crash)],
     )
 
@@ -63,13 +63,13 @@ MX_CHECK_OPERATION = Operation(
     "checkMx",
     _TAG,
     "Check MX, SPF and DMARC",
-    "Where mail for a domain goes, and what it says about mail that claims to be from it.",
+    "Returns the mail hosts of a domain, and its SPF and DMARC records.",
     {
-        200: Response("All of it is known.", [json_body("mx check", MxCheck)]),
+        200: Response("All three are determined.", [json_body("mx check", MxCheck)]),
         500: _undetermined(
             MxUndetermined,
             "mx undetermined",
-            "MX, SPF or DMARC could not be determined after retries; `partial` has the rest.",
+            "MX, SPF or DMARC could not be determined; `partial` contains the other results.",
         ),
     },
     MxRequest,
@@ -79,10 +79,10 @@ BLACKLIST_CHECK_OPERATION = Operation(
     "checkBlacklists",
     _TAG,
     "Check 32 blocklists",
-    "All lists are asked at once. Of a domain, 12 lists are asked about its name and 20 about "
-    "its mail addresses.",
+    "Queries all lists at once. For a domain, 12 lists are queried for its name and 20 for the IP "
+    "addresses of its mail hosts.",
     {
-        200: Response("One row for each list.", [json_body("blacklist check", BlacklistCheck)]),
+        200: Response("One row per list.", [json_body("blacklist check", BlacklistCheck)]),
         500: _undetermined(BlacklistsUnanswered, "blacklists unanswered", "No list answered."),
     },
     BlocklistRequest,
@@ -92,7 +92,7 @@ BLACKLISTS_OPERATION = Operation(
     "listBlacklists",
     _TAG,
     "List the blocklists",
-    "The catalogue, with the health of each list: they are tested on start and every 30 minutes.",
+    "The catalogue with the health of each list. Lists are tested at startup and every 30 minutes.",
     {200: Response("The lists.", [json_body("blacklists", Blacklists)])},
     NoParameters,
 )
@@ -101,8 +101,8 @@ REPUTATION_OPERATION = Operation(
     "getReputation",
     _TAG,
     "Score a domain",
-    "From 0 to 100 with a letter grade, made of eight factors, each with what it contributes, "
-    "what fixing it would add, and the record to publish. Kept for an hour.",
+    "A score from 0 to 100 with a grade, from eight factors. Each factor contains its points, the "
+    "points to gain, and the record to publish. The result is cached for an hour.",
     {
         200: Response("The score.", [json_body("reputation", Reputation)]),
         500: _undetermined(
@@ -117,16 +117,16 @@ REPUTATION_OPERATION = Operation(
 DOMAIN_OPERATION = Operation(
     "describeDomain",
     _TAG,
-    "Describe a domain",
-    "Everything that is known about its mail set-up: the SPF tree with its lookup counts, DKIM "
-    "keys, DMARC, MTA-STS, TLS-RPT, DANE and DNSSEC, each with what is wrong and what to publish.",
-    {200: Response("The domain.", [json_body("domain", DomainReport)])},
+    "Get the report of a domain",
+    "The complete report about its mail set-up: the SPF tree with lookup counts, DKIM keys, DMARC, "
+    "MTA-STS, TLS-RPT, DANE and DNSSEC, each with its problems and the records to publish.",
+    {200: Response("The report.", [json_body("domain", DomainReport)])},
     DomainRequest,
 )
 
 
 class DomainTools(Struct, frozen=True):
-    """The operations that the routes offer."""
+    """The operations of the domain tools."""
 
     mx: CheckMx
     blocklists: CheckBlocklists
@@ -141,7 +141,7 @@ R = TypeVar("R", bound=Request)
 
 
 class ToolRoutes:
-    """Parameters in, operation, shape out; no rule of its own."""
+    """Handlers that parse parameters, call an operation and render its result."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class ToolRoutes:
         return json_reply(render_blocklist_check(check))
 
     async def blacklists(self, _: Call[NoParameters]) -> Reply:
-        """GET /tools/blacklists, with what the first test found: checks wait for it, too."""
+        """GET /tools/blacklists, which waits for the first self-test, as checks do."""
         tools = self._tools
         await tools.health.wait_for_first_test()
         catalogue, budgets = tools.blocklists.catalogue, tools.budgets

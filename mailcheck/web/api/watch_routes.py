@@ -46,7 +46,7 @@ _TAG = "Watches"
 _MISSING = not_found("watch")
 
 _TOO_MANY = Response(
-    f"Its alerts would go to more than the {MOST_WEBHOOKS} webhooks of an account.",
+    f"The alerts would need more than {MOST_WEBHOOKS} webhooks, the maximum of an account.",
     [json_body("too many receivers", Error)],
 )
 
@@ -55,21 +55,20 @@ _THIS = {"watchId": "$response.body#/id"}
 WATCH_CREATE = Operation(
     "createWatch",
     _TAG,
-    "Watch a domain or an address",
-    "It is checked again and again: a domain as by `GET /tools/reputation` and "
-    "`GET /tools/domain`, an address by its lists and its reverse DNS. What changes is kept, "
-    "and problems that come up are told: by mail to your own inbox, tag `watch-alerts`, of "
-    "which a webhook can be told, and to those that `alertTo` names: URLs, which are posted to as "
-    "to webhooks (`newWebhooks` shows their secrets this once), and addresses of mail, where the "
-    "operator allows them. The first run says how it is; nothing of that is an alert.",
+    "Watch a domain or an IP address",
+    "Checks it regularly: a domain as `GET /tools/reputation` and `GET /tools/domain` do, an IP "
+    "address with blocklists and reverse DNS. Changes are recorded, and new problems raise "
+    "alerts. They are sent to your own inbox with the tag `watch-alerts`, and to the recipients in "
+    "`alertTo`: webhook URLs (`newWebhooks` contains their secrets, only once) and email "
+    "addresses if the operator allows them. Problems in the first check raise no alert.",
     {
         200: Response(
             "The watch.",
             [json_body("watch made", KeptWatch)],
-            links={"show": Link("getWatch", _THIS, "see what was found out")},
+            links={"show": Link("getWatch", _THIS, "get the results of its checks")},
         ),
         409: Response(
-            f"It is watched already, or the account has {MOST_WATCHES} watches.",
+            f"It is already watched, or the account has {MOST_WATCHES} watches, the maximum.",
             [json_body("watch exists", Error)],
         ),
     },
@@ -80,10 +79,10 @@ WATCH_CREATE = Operation(
 WATCHES_CREATE = Operation(
     "createWatches",
     _TAG,
-    "Watch many at once",
-    f"Up to {MOST_AT_ONCE}. Those that can't be watched are named with the reason, and keep no "
-    "other from being made.",
-    {200: Response("What came of each.", [json_body("watches made", MadeWatches)])},
+    "Create several watches",
+    f"Creates up to {MOST_AT_ONCE} watches. Targets that cannot be watched are listed with the "
+    "reason; the others are watched.",
+    {200: Response("The result of each target.", [json_body("watches made", MadeWatches)])},
     NewWatches,
     reads_body=True,
 )
@@ -92,7 +91,7 @@ WATCHES_LIST = Operation(
     "listWatches",
     _TAG,
     "List the watches",
-    "By their targets, with all alerts that are open.",
+    "Sorted by target, with all open alerts.",
     {200: Response("The watches.", [json_body("watches", Watches)])},
     ListPage,
 )
@@ -100,8 +99,8 @@ WATCHES_LIST = Operation(
 WATCH_SHOW = Operation(
     "getWatch",
     _TAG,
-    "Look at a watch",
-    "With what was found out last, and its alerts.",
+    "Get a watch",
+    "Returns the watch with the results of its last check and its alerts.",
     {200: Response("The watch.", [json_body("watch", WatchWithState)]), 404: _MISSING},
     NoParameters,
 )
@@ -110,7 +109,7 @@ WATCH_CHANGE = Operation(
     "changeWatch",
     _TAG,
     "Change a watch",
-    "What is not named stays as it is.",
+    "Fields that are not sent keep their values.",
     {
         200: Response("The watch.", [json_body("watch changed", KeptWatch)]),
         404: _MISSING,
@@ -124,7 +123,7 @@ WATCH_DELETE = Operation(
     "deleteWatch",
     _TAG,
     "Delete a watch",
-    "With its history and its alerts.",
+    "Deletes the watch with its history and alerts.",
     {200: Response("It is deleted.", [json_body("watch deleted", DeletedWatch)]), 404: _MISSING},
     NoParameters,
 )
@@ -133,11 +132,11 @@ WATCH_RUN = Operation(
     "runWatch",
     _TAG,
     "Run a watch now",
-    "As if it were due: after a change in the zone, say. When it is run next stays as it is.",
+    "Checks at once, for example after a change in the zone. The next scheduled check stays.",
     {
-        200: Response("What was found out.", [json_body("watch run", WatchWithState)]),
+        200: Response("The watch with the new results.", [json_body("watch run", WatchWithState)]),
         404: _MISSING,
-        409: Response("It is being run.", [json_body("watch busy", Error)]),
+        409: Response("A check is already running.", [json_body("watch busy", Error)]),
     },
     NoParameters,
 )
@@ -145,8 +144,8 @@ WATCH_RUN = Operation(
 WATCH_HISTORY = Operation(
     "getWatchHistory",
     _TAG,
-    "Read what changed",
-    f"Changes and scores, oldest first; of changes the newest {MOST_CHANGES}.",
+    "Get the history of a watch",
+    f"Changes and scores, oldest first. At most the newest {MOST_CHANGES} changes are returned.",
     {200: Response("The history.", [json_body("watch history", WatchHistory)]), 404: _MISSING},
     GetWatchHistory,
 )
@@ -154,8 +153,8 @@ WATCH_HISTORY = Operation(
 WATCH_TABLE = Operation(
     "getWatchHistoryTable",
     _TAG,
-    "Download what changed",
-    "The same as a table (CSV): a row for each change, and for each factor of a score.",
+    "Download the history of a watch",
+    "The history as CSV: a row for each change, and for each factor of a score.",
     {
         200: Response("The table.", [Body(media_type="text/csv")], DOWNLOAD),
         404: _MISSING,
@@ -167,7 +166,7 @@ ALERT_ACKNOWLEDGE = Operation(
     "acknowledgeAlert",
     _TAG,
     "Acknowledge an alert",
-    "You know of it: it is told no more, but its end is.",
+    "No further alert is sent for the problem, except for its end.",
     {
         200: Response("The alert.", [json_body("alert acknowledged", WatchAlert)]),
         404: not_found("alert"),
@@ -177,7 +176,7 @@ ALERT_ACKNOWLEDGE = Operation(
 
 
 class WatchRoutes:
-    """Bodies in, operation, shape out; no rule of its own."""
+    """Handlers that parse bodies, call an operation and render its result."""
 
     def __init__(self, watches: ManageWatches, turns: CheckSlots) -> None:
         self._watches = watches

@@ -31,23 +31,23 @@ _TAG = "Webhooks"
 _MISSING = not_found("webhook")
 
 _ENDED = Response(
-    "Its receiver has ended the webhook with 410: delete it, and make another one.",
+    "The receiver has ended the webhook with 410: delete it and create a new one.",
     [json_body("webhook ended", Error)],
 )
 
 _LINKS = {
-    "test": Link("testWebhook", {"webhookId": "$response.body#/id"}, "see whether it gets there"),
-    "show": Link("getWebhook", {"webhookId": "$response.body#/id"}, "see how it goes"),
+    "test": Link("testWebhook", {"webhookId": "$response.body#/id"}, "send a test message"),
+    "show": Link("getWebhook", {"webhookId": "$response.body#/id"}, "get its state"),
 }
 
 WEBHOOK_CREATE = Operation(
     "createWebhook",
     _TAG,
-    "Be told of mail by POST",
-    "Each message that matches is posted to the URL as it is in a list: in the order of the inbox, "
-    "at least once, signed as Standard Webhooks asks. Redirects are not followed, and addresses "
-    "that are not public are only posted to where the operator allows it. What gets no 2xx is "
-    "tried again for a day, and holds up what comes after it.",
+    "Create a webhook",
+    "Each matching message is posted to the URL in the form of a list entry: in order, at least "
+    "once, and signed according to Standard Webhooks. Redirects are not followed. Private "
+    "addresses are allowed only if the operator permits them. A delivery without a 2xx response is "
+    "retried for a day and delays later messages.",
     {
         200: Response(
             "The webhook, with its secret.",
@@ -55,7 +55,8 @@ WEBHOOK_CREATE = Operation(
             links=_LINKS,
         ),
         409: Response(
-            f"The account has {MOST_WEBHOOKS} webhooks.", [json_body("too many webhooks", Error)]
+            f"The account has {MOST_WEBHOOKS} webhooks, the maximum.",
+            [json_body("too many webhooks", Error)],
         ),
     },
     NewWebhook,
@@ -66,7 +67,7 @@ WEBHOOKS_LIST = Operation(
     "listWebhooks",
     _TAG,
     "List the webhooks",
-    "And how each stands.",
+    "The webhooks with their state.",
     {200: Response("The webhooks.", [json_body("webhooks", Webhooks)])},
     NoParameters,
 )
@@ -74,9 +75,9 @@ WEBHOOKS_LIST = Operation(
 WEBHOOK_SHOW = Operation(
     "getWebhook",
     _TAG,
-    "Look at a webhook",
-    f"With its last {DELIVERIES_KEPT} deliveries. Of what a receiver answers the status alone is "
-    "kept.",
+    "Get a webhook",
+    f"Returns the webhook with its last {DELIVERIES_KEPT} delivery attempts. Of the receiver's "
+    "responses, only the status is stored.",
     {
         200: Response("The webhook.", [json_body("webhook", ShownWebhookShape)]),
         404: _MISSING,
@@ -88,7 +89,7 @@ WEBHOOK_DELETE = Operation(
     "deleteWebhook",
     _TAG,
     "Delete a webhook",
-    "Nothing more is posted.",
+    "Stops all deliveries to it.",
     {
         200: Response("It is deleted.", [json_body("webhook deleted", DeletedWebhook)]),
         404: _MISSING,
@@ -99,8 +100,8 @@ WEBHOOK_DELETE = Operation(
 WEBHOOK_ROTATE = Operation(
     "rotateWebhookSecret",
     _TAG,
-    "Give a webhook a new secret",
-    "For a day what is posted is signed with both, so that a receiver can change over.",
+    "Create a new secret for a webhook",
+    "For a day, deliveries are signed with both secrets, so that the receiver can switch.",
     {
         200: Response(
             "The webhook, with its new secret.", [json_body("webhook rotated", RotatedWebhook)]
@@ -113,10 +114,10 @@ WEBHOOK_ROTATE = Operation(
 WEBHOOK_TEST = Operation(
     "testWebhook",
     _TAG,
-    "Post a made-up message",
-    "At once, signed as any other, and whatever state the webhook is in, which stays as it is.",
+    "Send a test message",
+    "Posts a signed sample message at once. The state of the webhook does not matter or change.",
     {
-        200: Response("What came of it.", [json_body("webhook test", WebhookAttempt)]),
+        200: Response("The result.", [json_body("webhook test", WebhookAttempt)]),
         404: _MISSING,
     },
     NoParameters,
@@ -125,9 +126,9 @@ WEBHOOK_TEST = Operation(
 WEBHOOK_REPLAY = Operation(
     "replayWebhook",
     _TAG,
-    "Tell a webhook once more",
-    "Of all that matches after a cursor and is still there, with the same webhook-id as before. A "
-    "later cursor than its own skips what lies between. A paused webhook goes on.",
+    "Repeat deliveries",
+    "Delivers all matching messages after a cursor again, with the same webhook-id. A cursor after "
+    "the current position skips messages. A paused webhook is resumed.",
     {
         200: Response("The webhook.", [json_body("webhook replayed", Webhook)]),
         404: _MISSING,
@@ -140,8 +141,8 @@ WEBHOOK_REPLAY = Operation(
 WEBHOOK_RESUME = Operation(
     "resumeWebhook",
     _TAG,
-    "Let a webhook go on",
-    "One that fails or is paused is tried at once, from where it stands.",
+    "Resume a webhook",
+    "Retries a failing or paused webhook at once, from its current position.",
     {
         200: Response("The webhook.", [json_body("webhook resumed", Webhook)]),
         404: _MISSING,
@@ -152,7 +153,7 @@ WEBHOOK_RESUME = Operation(
 
 
 class WebhookRoutes:
-    """Bodies in, operation, shape out; no rule of its own."""
+    """Handlers that parse bodies, call an operation and render its result."""
 
     def __init__(self, webhooks: ManageWebhooks) -> None:
         self._webhooks = webhooks

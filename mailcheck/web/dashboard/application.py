@@ -26,9 +26,9 @@ from mailcheck.web.site.replies import (
     Reply,
     compress,
     error_reply,
-    note_fault,
     reply_to_crash,
     reply_to_failure,
+    set_failure,
     write_reply,
 )
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, header_values
@@ -93,7 +93,7 @@ class Dashboard:
             return await send_stream(
                 request, reply, COMMON_HEADERS, partial(reply_to_crash, request)
             )
-        note_fault(request, reply)
+        set_failure(request, reply)
         if reply.status in ERRORS and prefers_html(request):
             reply = self._as_page(visit, reply)
         if not reply.cookies and visit.form_secret.is_new:

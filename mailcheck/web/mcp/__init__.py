@@ -1,1 +1,1 @@
-"""The Model Context Protocol over HTTP: the inbox as tools for agents."""
+"""The MCP endpoint, which offers the inbox and the checks to agents as tools."""

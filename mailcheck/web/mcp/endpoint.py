@@ -1,4 +1,4 @@
-"""``/mcp``: one POST, one message, one answer; a call under way can be cancelled by another."""
+"""The MCP endpoint ``/mcp``: each POST contains one message. A call can be cancelled by another."""
 
 import json
 import uuid
@@ -21,7 +21,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.ports.cluster import WakeUps
 from mailcheck.web.api.access_control import AccessControl, Denied, rate_limit_headers
-from mailcheck.web.mcp.dispatch import TOOL_CALL, Dispatcher, ReceivedRequest, refuse
+from mailcheck.web.mcp.dispatch import TOOL_CALL, Dispatcher, ReceivedRequest, to_rpc_error
 from mailcheck.web.mcp.json_rpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -46,19 +46,19 @@ from mailcheck.web.site.requests import RequestUrls
 
 
 class CallKey(Struct, frozen=True):
-    """Which call of whom."""
+    """Identifies a running call."""
 
     account_id: AccountId
     session_id: str
     request_id: RequestId
 
     def __str__(self) -> str:
-        """Write it as other daemons read it."""
+        """Format the key for notifications to other daemons."""
         return json.dumps([self.account_id, self.session_id, self.request_id])
 
 
 class CallsInFlight:
-    """Remembers a call while it runs, and no longer."""
+    """The running calls, which can be cancelled from any daemon."""
 
     def __init__(self, cancellations: WakeUps[str]) -> None:
         self._calls: dict[str, Deferred[Any]] = {}
@@ -67,18 +67,18 @@ class CallsInFlight:
 
     @contextmanager
     def holding(self, key: CallKey | None, call: "Deferred[Any]") -> Iterator[None]:
-        """Let a call be cancelled by its key while the block runs; without a key it can't be."""
+        """Make a call cancellable while the block runs, unless ``key`` is `None`."""
         if key is not None:
             self._calls[str(key)] = call
         try:
             yield
         finally:
-            # A client that reuses an id has taken its place.
+            # A client may have reused the id for another call.
             if key is not None and self._calls.get(str(key)) is call:
                 del self._calls[str(key)]
 
     def cancel(self, key: CallKey) -> None:
-        """Cancel a call, in whichever daemon it is; nothing happens when there is none."""
+        """Cancel a call in any daemon. Do nothing if it is not running."""
         self._cancellations.publish(str(key))
 
     def _cancel(self, key: str) -> None:
@@ -93,14 +93,14 @@ class CallsInFlight:
 SESSION = b"Mcp-Session-Id"
 SESSION_BYTES = 16
 MAX_SESSION = 128
-"""Characters of a session id that a client may name; ours have 32."""
+"""Maximum number of characters of a session id from a client. Generated ids have 32."""
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class McpEndpoint(Resource):
-    """Admits each message, answers it, and forgets it when its client goes."""
+    """Authenticates, reads and answers each message. Stops when the client disconnects."""
 
     isLeaf = True
     _log = Logger()
@@ -124,15 +124,15 @@ class McpEndpoint(Resource):
         self._random_bytes = time_and_chance.random_bytes
 
     def render(self, request: HttpRequest) -> int:
-        """Answer a request, some time."""
+        """Start to process a request."""
         exchange = McpExchange(request, self._clock, self._now())
         serving = Deferred.fromCoroutine(self._serve(exchange))
 
-        def hang_up(_: Failure) -> None:
+        def stop(_: Failure) -> None:
             exchange.is_gone = True
             serving.cancel()
 
-        request.notifyFinish().addErrback(hang_up)
+        request.notifyFinish().addErrback(stop)
         return NOT_DONE_YET
 
     async def _serve(self, exchange: McpExchange) -> None:
@@ -142,11 +142,11 @@ class McpEndpoint(Resource):
             if not exchange.is_gone:
                 exchange.accept()
         except RpcError as error:
-            exchange.refuse(error)
+            exchange.send_error(error)
         except ExpectedFailure as failure:
-            exchange.refuse(refuse(failure))
+            exchange.send_error(to_rpc_error(failure))
         except Exception:
-            exchange.refuse(self._log_crash())
+            exchange.send_error(self._log_crash())
         finally:
             exchange.stop()
 
@@ -155,7 +155,7 @@ class McpEndpoint(Resource):
         if isinstance(caller, Denied):
             exchange.headers.update(rate_limit_headers(caller.usage))
             self._check_origin(exchange)
-            raise refuse(caller.failure)
+            raise to_rpc_error(caller.failure)
         message = self._read(exchange)
         counts = isinstance(message, Request) and message.method == TOOL_CALL
         access = await (self._access.count if counts else self._access.remaining)(caller)
@@ -163,21 +163,21 @@ class McpEndpoint(Resource):
         if isinstance(message, RpcError):
             raise message
         if isinstance(access, Denied):
-            raise refuse(access.failure)
+            raise to_rpc_error(access.failure)
         if isinstance(message, Request):
             await self._answer(exchange, caller, message)
         else:
-            self._note(exchange, caller, message)
+            self._receive(exchange, caller, message)
             exchange.accept()
 
     def _check_origin(self, exchange: McpExchange) -> None:
         if not self._origins.issuperset(exchange.header(b"Origin")):
             raise RpcError(
-                FORBIDDEN_ORIGIN, "this Origin may not use the endpoint: keys are not for browsers"
+                FORBIDDEN_ORIGIN, "this Origin is not allowed: API keys are not for browsers"
             )
 
     def _read(self, exchange: McpExchange) -> Message | RpcError:
-        """Read the message; what is wrong is said once it is known what the caller has left."""
+        """Read the message, or return the error, which is raised after the limits are known."""
         try:
             self._check_origin(exchange)
             return exchange.read()
@@ -210,21 +210,21 @@ class McpEndpoint(Resource):
         with self.in_flight.holding(key, answer):
             exchange.answer(await answer)
 
-    def _note(
+    def _receive(
         self, exchange: McpExchange, caller: Caller, message: Notification | PostedResponse
     ) -> None:
-        """Take a message that wants no answer.
+        """Process a message that needs no response.
 
-        :raises RpcError: its version is not spoken here, or has no such message.
+        :raises RpcError: its protocol version is not supported, or has no such message.
         """
         headers = exchange.routing_headers()
         check_version(headers)
         is_stateless = any(version in STATELESS_REVISIONS for version in headers.version)
         if isinstance(message, PostedResponse):
             if is_stateless:
-                raise RpcError(INVALID_REQUEST, "this server asks nothing, so nothing is answered")
+                raise RpcError(INVALID_REQUEST, "this server sends no requests to answer")
         elif message.method == "notifications/cancelled" and not is_stateless:
-            # A stateless client cancels by hanging up.
+            # A stateless client cancels by disconnecting.
             key = self._call_key(exchange, caller, message.params.get("requestId"))
             if key is not None:
                 self.in_flight.cancel(key)
@@ -242,17 +242,16 @@ class McpEndpoint(Resource):
     def _log_crash(self) -> RpcError:
         reference = uuid.uuid4().hex[:12]
         self._log.failure("MCP request failed, reference {reference}", reference=reference)
-        error = "the service failed; the cause is in its log under the reference"
+        error = "internal error; its cause is in the log of the service under the reference"
         return RpcError(INTERNAL_ERROR, error, {"reference": reference}, reference=reference)
 
 
 def _allowed_origins(public_url: str) -> frozenset[str]:
-    """List which web pages may talk to the endpoint: those of this very service.
+    """Return the origins of web pages that may use the endpoint: only those of this service.
 
-    A page elsewhere that a browser shows must not reach a daemon on the user's own
-    machine, by DNS rebinding for one; so the answer does not depend on the name
-    that the request was sent to (MCP, Streamable HTTP, "Security"). A service on
-    this machine has all its names.
+    Other pages in a browser must not reach a daemon on the user's own machine, for example by
+    DNS rebinding. So the result does not depend on the Host header of a request (MCP,
+    Streamable HTTP, "Security"). A service on a loopback address has all loopback names.
     """
     url = urlsplit(public_url)
     host = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname or ""

@@ -1,7 +1,6 @@
-"""JSON-RPC 2.0 as MCP has it: one message in, a result or an error out. No I/O here.
+"""JSON-RPC 2.0 for MCP: parsing of messages, and formatting of results and errors. No I/O.
 
-Batches are refused: only one revision ever had them (2025-03-26), and no
-client in use sends them.
+Batches are rejected. Only one revision allowed them (2025-03-26), and no known client sends them.
 """
 
 import json
@@ -20,18 +19,18 @@ INTERNAL_ERROR = -32603
 
 HEADER_MISMATCH = -32020
 UNSUPPORTED_VERSION = -32022
-"""These two are MCP's own since 2026-07-28 (basic, "Error Codes")."""
+"""Error codes of MCP since 2026-07-28 (basic, "Error Codes")."""
 
 MAX_SHOWN = 80
-"""Characters of a bad name that an error repeats."""
+"""Maximum number of characters of an invalid name in an error."""
 
 RequestId = str | int
 
 
 class RpcError(Exception):
-    """The protocol's own error; ``code`` is JSON-RPC's, or the HTTP status that says it all.
+    """An error response. ``code`` is a code of JSON-RPC, or an HTTP status.
 
-    ``retry_after`` is in whole seconds; ``reference`` is where the log has the cause.
+    ``retry_after`` is in whole seconds. ``reference`` identifies the cause in the log.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class RpcError(Exception):
 
 
 class UnreadableMessage(RpcError):
-    """The body is no message; ``request_id`` is its id where that much could be read."""
+    """The body is not a valid message. ``request_id`` is its id if that could be read."""
 
     def __init__(self, code: int, message: str, request_id: RequestId | None = None) -> None:
         super().__init__(code, message)
@@ -59,7 +58,7 @@ class UnreadableMessage(RpcError):
 
 
 class Request(Struct, frozen=True):
-    """A message that wants an answer."""
+    """A message that requires a response."""
 
     id: RequestId
     method: str
@@ -67,32 +66,32 @@ class Request(Struct, frozen=True):
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """Give ``params._meta``; empty where there is none that is an object."""
+        """The object ``params._meta``, or an empty one if it is absent or not an object."""
         meta = self.params.get("_meta")
         return meta if isinstance(meta, dict) else {}
 
 
 class Notification(Struct, frozen=True):
-    """A message that wants none."""
+    """A message that requires no response."""
 
     method: str
     params: Mapping[str, Any]
 
 
 class PostedResponse(Struct, frozen=True):
-    """A client's answer to a request; this server never sends one."""
+    """A client's response to a request of the server, although this server sends none."""
 
 
 Message = Request | Notification | PostedResponse
 
 
 def parse_message(body: bytes) -> Message:
-    """Read the body of a POST.
+    """Parse the body of a POST.
 
-    :raises UnreadableMessage: it is not JSON, or not one JSON-RPC message.
+    :raises UnreadableMessage: it is not JSON, or not a single JSON-RPC message.
     """
     try:
-        value = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        value = json.loads(body.decode("utf-8"), parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         raise UnreadableMessage(PARSE_ERROR, "the body is not JSON in UTF-8") from None
     if isinstance(value, list):
@@ -106,40 +105,40 @@ def _read_object(value: dict[str, Any]) -> Message:
     request_id = value.get("id")
     known_id = request_id if is_request_id(request_id) else None
     if value.get("jsonrpc") != "2.0":
-        raise UnreadableMessage(INVALID_REQUEST, 'jsonrpc is not "2.0"', known_id)
+        raise UnreadableMessage(INVALID_REQUEST, 'jsonrpc must be "2.0"', known_id)
     if "method" not in value and ("result" in value or "error" in value):
         return PostedResponse()
     method = value.get("method")
     if not isinstance(method, str):
-        raise UnreadableMessage(INVALID_REQUEST, "method is not a string", known_id)
+        raise UnreadableMessage(INVALID_REQUEST, "method must be a string", known_id)
     if "id" in value and known_id is None:
-        raise UnreadableMessage(INVALID_REQUEST, "id is not a string or an integer")
+        raise UnreadableMessage(INVALID_REQUEST, "id must be a string or an integer")
     params = value.get("params")
     if params is not None and not isinstance(params, dict):
-        raise UnreadableMessage(INVALID_PARAMS, "params is not an object", known_id)
+        raise UnreadableMessage(INVALID_PARAMS, "params must be an object", known_id)
     if known_id is None:
         return Notification(method, params or {})
     return Request(known_id, method, params or {})
 
 
 def is_request_id(value: object) -> TypeGuard[RequestId]:
-    """Tell whether a value can be the id of a request: text or an integer, never null."""
+    """Return whether a value can be the id of a request: a string or an integer, but not null."""
     if isinstance(value, str):
         return not any("\ud800" <= character <= "\udfff" for character in value)
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
 def render_result(request_id: RequestId, result: bytes) -> bytes:
-    """Write a result, given as JSON, as the answer to a request."""
+    """Format the response to a request. ``result`` is JSON."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (dump_json(request_id), result)
 
 
 def render_error(request_id: RequestId | None, error: RpcError) -> bytes:
-    """Write an error as the answer to a request, or to nobody knows which."""
+    """Format an error response. The id is `None` if the request could not be read."""
     shape: dict[str, JsonValue] = {"code": error.code, "message": error.message}
     if error.data is not None:
         shape["data"] = error.data
@@ -147,10 +146,10 @@ def render_error(request_id: RequestId | None, error: RpcError) -> bytes:
 
 
 def render_notification(method: str, params: JsonObject) -> bytes:
-    """Write a notification."""
+    """Format a notification."""
     return dump_json({"jsonrpc": "2.0", "method": method, "params": params})
 
 
 def shorten(text: str) -> str:
-    """Give a name that a client sent, short enough to be repeated."""
+    """Shorten a name from a client for an error message."""
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."

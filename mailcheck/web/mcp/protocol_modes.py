@@ -1,9 +1,8 @@
-"""The two eras of the protocol: what differs between a handshake and a stateless request.
+"""The two modes of the protocol: with a handshake, and stateless.
 
-Up to 2025-11-25 a client opens with ``initialize``; this server needs nothing
-of it later, so every request stands for itself in both eras. Since 2026-07-28
-each request carries its version and the client's capabilities, and repeats
-some of its body in headers that must agree with it.
+In revisions up to 2025-11-25, a client begins with ``initialize``. This server keeps no state from
+it, so requests are independent in both modes. Since 2026-07-28, each request contains its version
+and the capabilities of the client. Headers repeat parts of the body and must agree with it.
 """
 
 import base64
@@ -38,17 +37,17 @@ SERVER_KEY = _META + "serverInfo"
 
 CACHEABLE = frozenset(("tools/list", "server/discover"))
 FRESH_FOR = 300_000
-"""Milliseconds that a client may keep the tool list: it changes with a new version only."""
+"""Milliseconds for which a client may cache the list of tools. It changes only with a release."""
 
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Which parameter the header Mcp-Name repeats."""
+"""The parameter that the header Mcp-Name repeats, by method."""
 
 _STATUSES = {
     PARSE_ERROR: 400,
     INVALID_REQUEST: 400,
     INVALID_PARAMS: 400,
     METHOD_NOT_FOUND: 404,
-    # A crash of ours is said in the answer; clients take a 5xx for a broken transport.
+    # With a 5xx status, clients assume that the transport is broken.
     INTERNAL_ERROR: 200,
     HEADER_MISMATCH: 400,
     UNSUPPORTED_VERSION: 400,
@@ -56,14 +55,14 @@ _STATUSES = {
 
 
 class ProtocolMode(Enum):
-    """How a request says which revision it speaks."""
+    """The mode of a request."""
 
     HANDSHAKE = "handshake"
     STATELESS = "stateless"
 
 
 class RoutingHeaders(Struct, frozen=True):
-    """The headers that repeat the body, each with all its values."""
+    """All values of each header that repeats part of the body."""
 
     version: Sequence[str]
     method: Sequence[str]
@@ -71,21 +70,21 @@ class RoutingHeaders(Struct, frozen=True):
 
 
 def negotiate(wanted: str) -> str:
-    """Choose the revision of a handshake: the client's, or our newest that has one."""
+    """Return the requested handshake revision, or the newest one if it is not supported."""
     return wanted if wanted in HANDSHAKE_REVISIONS else HANDSHAKE_REVISIONS[0]
 
 
 def check_version(headers: RoutingHeaders) -> None:
-    """Refuse a version that no message can be read by.
+    """Check the version in the header of any message.
 
-    :raises RpcError: the header names a revision that is not spoken here.
+    :raises RpcError: the version is not supported.
     """
     if headers.version and headers.version[0] not in REVISIONS:
         raise _unsupported(headers.version[0])
 
 
 def detect_mode(request: Request, headers: RoutingHeaders) -> ProtocolMode:
-    """Tell the era of a request by how it opens."""
+    """Return the mode of a request."""
     version = headers.version[0] if headers.version else None
     if VERSION_KEY in request.meta or version not in (None, *HANDSHAKE_REVISIONS):
         return ProtocolMode.STATELESS
@@ -93,18 +92,18 @@ def detect_mode(request: Request, headers: RoutingHeaders) -> ProtocolMode:
 
 
 def check_envelope(request: Request, headers: RoutingHeaders) -> None:
-    """Check that a stateless request is complete and its headers say what its body says.
+    """Check that a stateless request is complete, and that its headers agree with its body.
 
-    :raises RpcError: they do not (2026-07-28, Streamable HTTP, "Server Validation").
+    :raises RpcError: it is not (2026-07-28, Streamable HTTP, "Server Validation").
     """
     meta = request.meta
     missing = [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]
     if missing:
         if VERSION_KEY not in meta:
             check_version(headers)
-        raise RpcError(INVALID_PARAMS, f"params._meta is missing {' and '.join(missing)}")
+        raise RpcError(INVALID_PARAMS, f"params._meta must contain {' and '.join(missing)}")
     if not isinstance(meta[CAPABILITIES_KEY], dict):
-        raise RpcError(INVALID_PARAMS, f"{CAPABILITIES_KEY} is not an object")
+        raise RpcError(INVALID_PARAMS, f"{CAPABILITIES_KEY} must be an object")
     _check_header("MCP-Protocol-Version", headers.version, meta[VERSION_KEY])
     _check_header("Mcp-Method", headers.method, request.method)
     name = request.params.get(NAMED_BY.get(request.method, ""))
@@ -115,10 +114,10 @@ def check_envelope(request: Request, headers: RoutingHeaders) -> None:
 
 
 def http_status(error: RpcError, mode: ProtocolMode | None) -> int:
-    """Give the HTTP status of an error; ``mode`` is unknown where no request could be read.
+    """Return the HTTP status of an error. ``mode`` is `None` if no request could be read.
 
-    A handshake client takes a failed status for a failed transport, so it is
-    told of what it asked for in an answer with 200.
+    A handshake client treats an error status as a failure of the transport. So errors of its
+    requests are sent with 200.
     """
     if error.code not in _STATUSES:
         return error.code
@@ -128,7 +127,7 @@ def http_status(error: RpcError, mode: ProtocolMode | None) -> int:
 def complete_result(
     result: JsonObject, mode: ProtocolMode, method: str, server: JsonObject
 ) -> dict[str, JsonValue]:
-    """Add what a stateless client wants to find in every result."""
+    """Add the fields that a stateless client expects in every result."""
     if mode is ProtocolMode.HANDSHAKE:
         return dict(result)
     complete = {"resultType": "complete", **result, "_meta": {SERVER_KEY: server}}
@@ -139,19 +138,19 @@ def complete_result(
 
 def _check_header(header: str, values: Sequence[str | None], expected: object) -> None:
     if len(values) > 1:
-        raise RpcError(HEADER_MISMATCH, f"the header {header} is there {len(values)} times")
+        raise RpcError(HEADER_MISMATCH, f"the header {header} occurs {len(values)} times")
     if not values:
         raise RpcError(HEADER_MISMATCH, f"the header {header} is missing")
     if values[0] != expected:
         raise RpcError(
             HEADER_MISMATCH,
-            f"the header {header} says {shorten(repr(values[0]))}, "
-            f"the body {shorten(repr(expected))}",
+            f"the header {header} contains {shorten(repr(values[0]))}, but the body "
+            f"{shorten(repr(expected))}",
         )
 
 
 def _decode(value: str) -> str | None:
-    """Undo the encoding of what no header can hold; nothing where it is broken."""
+    """Decode a header value that may be in Base64. Return `None` if the encoding is broken."""
     if not (value.startswith("=?base64?") and value.endswith("?=")):
         return value
     try:

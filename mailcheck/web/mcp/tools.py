@@ -1,4 +1,4 @@
-"""What a tool is, what one call of it is, and the list of all of them."""
+"""The types of tools and tool calls, and the list of tools."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
@@ -16,10 +16,10 @@ R = TypeVar("R", bound=Request)
 
 
 class ToolCall(Struct, Generic[R], frozen=True):
-    """One admitted call: who calls, when, what is asked, and how its client reaches us.
+    """One tool call within its limits, with its caller, time of arrival, arguments and client.
 
-    ``expect(seconds, what)`` says that the answer may take so long, for the
-    client that wants to hear of progress; ``fence`` is this call's own.
+    ``announce(seconds, what)`` tells the client that the answer may take so many seconds, if the
+    client requested progress. ``fence`` is unique to this call.
     """
 
     caller: Caller
@@ -31,19 +31,19 @@ class ToolCall(Struct, Generic[R], frozen=True):
 
 
 class ToolResult(Struct, frozen=True):
-    """What a tool gives back: the structured content, and the same as blocks of text."""
+    """The result of a tool, as structured content and as blocks of text."""
 
     structured: Shape
     texts: Sequence[str]
 
 
 def as_json_text(structured: Shape) -> ToolResult:
-    """Give a result whose text is its JSON: for clients that show a model nothing else."""
+    """Return a result whose text is its JSON, for clients that show only text to the model."""
     return ToolResult(structured, [dump_json(structured).decode()])
 
 
 class Annotations(Struct, frozen=True):
-    """Hints for the client's user; a tool that only reads is neither of the other two."""
+    """Hints for the client. ``is_destructive`` and ``is_idempotent`` apply to tools that write."""
 
     is_read_only: bool = True
     is_destructive: bool = False
@@ -52,7 +52,7 @@ class Annotations(Struct, frozen=True):
 
 
 class Tool(Struct, Generic[R], frozen=True):
-    """A tool: what it takes is a request, its structured content a shape."""
+    """A tool, whose arguments are a request and whose structured content is a shape."""
 
     name: str
     title: str
@@ -64,14 +64,14 @@ class Tool(Struct, Generic[R], frozen=True):
 
 
 def index_tools(tools: Sequence[Tool[Any]]) -> Mapping[str, Tool[Any]]:
-    """Find tools by name, in the order in which they are listed."""
+    """Return the tools by name, in the order of the list."""
     return {tool.name: tool for tool in tools}
 
 
 def describe_tool(tool: Tool[Any]) -> JsonObject:
-    """Render a tool for the list of tools."""
+    """Render the entry of a tool in the list of tools."""
     hints = tool.annotations
-    # Of a tool that only reads the other two say nothing (MCP, ToolAnnotations).
+    # The other two hints are meaningless for a tool that only reads (MCP, ToolAnnotations).
     of_writing: JsonObject = {}
     if not hints.is_read_only:
         of_writing = {
@@ -93,7 +93,7 @@ def describe_tool(tool: Tool[Any]) -> JsonObject:
 
 
 def render_tool_result(result: ToolResult) -> dict[str, JsonValue]:
-    """Render the result of a call."""
+    """Render the result of a tool call."""
     return {
         "content": [{"type": "text", "text": text} for text in result.texts],
         "structuredContent": as_json(result.structured),
@@ -102,5 +102,5 @@ def render_tool_result(result: ToolResult) -> dict[str, JsonValue]:
 
 
 def render_tool_failure(sentence: str) -> dict[str, JsonValue]:
-    """Render a call that failed in a way that the model can do something about."""
+    """Render the failure of a tool call that the model can react to."""
     return {"content": [{"type": "text", "text": sentence}], "isError": True}

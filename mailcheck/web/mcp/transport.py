@@ -1,4 +1,4 @@
-"""A posted message and its answer: one JSON object, or a stream of events."""
+"""HTTP transport of MCP: a posted message is answered with JSON or with an event stream."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -31,39 +31,39 @@ from mailcheck.web.site.replies import COMMON_HEADERS, Reply, write_reply
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, PacedRequest, header_values
 
 PING_INTERVAL = 15.0
-"""Seconds without a word: proxies close connections after 30 or 60."""
+"""Seconds between pings. Proxies close idle connections after 30 or 60 seconds."""
 
 FIRST_PROGRESS = 0.5
-"""Seconds until the first progress: what is faster is answered in plain JSON."""
+"""Seconds until the first progress notification. A faster call is answered with plain JSON."""
 
 PROGRESS_INTERVAL = 5.0
-"""Seconds between progress notifications; clients are promised one every 10."""
+"""Seconds between progress notifications. The documented maximum is 10."""
 
 PING = b": ping\r\n\r\n"
 
 _STREAM_HEADERS = {
     "Content-Type": "text/event-stream",
     "Cache-Control": "no-store, no-transform",
-    "X-Accel-Buffering": "no",  # nginx would keep events back
+    "X-Accel-Buffering": "no",  # otherwise nginx buffers the events
 }
 
 
 class ProgressChannel(Protocol):
-    """What a tool call may tell its client before it is answered."""
+    """Sends progress of a tool call to its client."""
 
     def announce(self, seconds: float, what: str) -> None:
-        """Say that the answer may take so long, and what is waited for."""
+        """Announce how many seconds the answer may take, and what the call is doing."""
 
 
 class NoProgress:
-    """The channel of a client that takes no events."""
+    """The progress channel of a client that does not accept events."""
 
     def announce(self, seconds: float, what: str) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 class EventStream:
-    """The events of one call; begins by itself when the call lasts."""
+    """The event stream of one call. It begins with the first ping or progress notification."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class EventStream:
         self._next: IDelayedCall | None = clock.callLater(PING_INTERVAL, self._ping)
 
     def announce(self, seconds: float, what: str) -> None:
-        """Report progress from now on, where the client wants to hear of it."""
+        """Report progress from now on if the client requested it."""
         if self._token is None:
             return
         self._total, self._what = seconds, what
@@ -95,11 +95,11 @@ class EventStream:
         self._request.finish()
 
     def abandon(self) -> None:
-        """End without an answer: the client has taken its request back."""
+        """End the stream without an answer, because the client has cancelled the request."""
         self._request.finish()
 
     def stop(self) -> None:
-        """Say nothing more by itself."""
+        """Stop pings and progress notifications."""
         if self._next is not None and self._next.active():
             self._next.cancel()
         self._next = None
@@ -143,7 +143,7 @@ EVENTS = "text/event-stream"
 
 
 class McpExchange:
-    """One request on its way to its answer, and what is known of it so far."""
+    """One posted message and its response."""
 
     def __init__(self, http: HttpRequest, clock: IReactorTime, received_at: Instant) -> None:
         self.http = http
@@ -156,11 +156,11 @@ class McpExchange:
         self._stream: EventStream | None = None
 
     def header(self, name: bytes) -> list[str]:
-        """Give the values of a header, without the blanks around them (RFC 9110 5.5)."""
+        """Return the values of a header, without surrounding whitespace (RFC 9110 5.5)."""
         return [value.strip() for value in header_values(self.http, name)]
 
     def routing_headers(self) -> RoutingHeaders:
-        """Give the headers that repeat the body."""
+        """Return the headers that repeat the body."""
         return RoutingHeaders(
             version=self.header(b"MCP-Protocol-Version"),
             method=self.header(b"Mcp-Method"),
@@ -170,18 +170,18 @@ class McpExchange:
     def read(self) -> Message:
         """Read the message.
 
-        :raises RpcError: it is no POST, or one that can't be read.
+        :raises RpcError: it is not a POST, or cannot be parsed.
         """
         if self.http.method != b"POST":
             self.headers["Allow"] = "POST"
-            raise RpcError(METHOD_NOT_ALLOWED, "this endpoint takes POST only")
+            raise RpcError(METHOD_NOT_ALLOWED, "send a POST: other methods are not supported")
         if isinstance(self.http, BoundedRequest) and self.http.is_too_large:
-            raise RpcError(CONTENT_TOO_LARGE, f"a message has at most {MAX_BODY} bytes")
+            raise RpcError(CONTENT_TOO_LARGE, f"a message must have at most {MAX_BODY} bytes")
         if _media_types(self.header(b"Content-Type")) != [JSON]:
-            raise RpcError(UNSUPPORTED_MEDIA_TYPE, f"Content-Type is not {JSON}")
+            raise RpcError(UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be {JSON}")
         if not self._accepts(JSON):
             raise RpcError(
-                NOT_ACCEPTABLE, f"Accept must name {JSON}, and {EVENTS} for calls that last"
+                NOT_ACCEPTABLE, f"Accept must contain {JSON}, and {EVENTS} for event streams"
             )
         assert self.http.content is not None
         try:
@@ -194,7 +194,7 @@ class McpExchange:
         return message
 
     def open_progress_stream(self, progress_token: Any) -> ProgressChannel:
-        """Get ready to tell the client that its call is still worked on."""
+        """Prepare to send progress of the call to the client."""
         if not self._accepts(EVENTS):
             return NoProgress()
         is_token = isinstance(progress_token, str | int) and not isinstance(progress_token, bool)
@@ -203,12 +203,12 @@ class McpExchange:
         return self._stream
 
     def answer(self, result: bytes) -> None:
-        """Answer the request."""
+        """Send the result of the request."""
         assert self._request_id is not None
         self._finish(200, render_result(self._request_id, result))
 
-    def refuse(self, error: RpcError) -> None:
-        """Answer with an error."""
+    def send_error(self, error: RpcError) -> None:
+        """Send an error response."""
         status = http_status(error, self.mode)
         if status == UNAUTHORIZED:
             self.headers["WWW-Authenticate"] = "Bearer"
@@ -219,14 +219,14 @@ class McpExchange:
         self._finish(status, render_error(self._request_id, error))
 
     def accept(self) -> None:
-        """Take what wants no answer; also a request that its client has taken back."""
+        """Accept a message that needs no response, or a request that was cancelled."""
         if self._stream is not None and self._stream.has_begun:
             self._stream.abandon()
         else:
             self._finish(202, b"")
 
     def stop(self) -> None:
-        """Say nothing more: the answer is given, or nobody is there to get it."""
+        """Stop pings and progress notifications: the response is sent or the client is gone."""
         if self._stream is not None:
             self._stream.stop()
 
@@ -247,7 +247,7 @@ class McpExchange:
 
 
 def _media_types(values: list[str]) -> list[str]:
-    """List media types, without parameters; ``q=0`` means not wanted (RFC 9110 12.4.2)."""
+    """Return media types without parameters. ``q=0`` excludes one (RFC 9110 12.4.2)."""
     found = []
     for entry in ",".join(values).split(","):
         media_type, *parameters = (part.strip().lower() for part in entry.split(";"))

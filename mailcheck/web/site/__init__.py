@@ -1,1 +1,1 @@
-"""The web server below all routes: connections, limits, answers and errors."""
+"""The web server below all routes: connections, limits, responses and errors."""

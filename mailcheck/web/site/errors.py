@@ -1,7 +1,7 @@
-"""Which HTTP status an error is. The only place that says so.
+"""The HTTP statuses of errors. All of them are defined here, with two exceptions.
 
-What a client of MCP is told of its tools' failures stands in ``web/mcp/dispatch.py``,
-and which status the protocol wants for an error of JSON-RPC in ``web/mcp/protocol_modes.py``.
+The messages about failures of MCP tools are in ``web/mcp/dispatch.py``. The statuses that the
+protocol requires for JSON-RPC errors are in ``web/mcp/protocol_modes.py``.
 """
 
 from mailcheck.core.errors import (
@@ -43,10 +43,10 @@ from mailcheck.core.errors import (
 )
 
 UNAUTHORIZED = 401
-"""Comes with ``WWW-Authenticate``: how to send a key."""
+"""Sent with ``WWW-Authenticate``, which names the authentication scheme."""
 
 SERVICE_UNAVAILABLE = 503
-"""Comes with ``Retry-After``: the same request works again in a moment."""
+"""Sent with ``Retry-After``. The same request can succeed a moment later."""
 
 STATUSES: dict[type[ExpectedFailure], int] = {
     InvalidParameter: 400,
@@ -85,67 +85,67 @@ STATUSES: dict[type[ExpectedFailure], int] = {
     OutOfSpace: SERVICE_UNAVAILABLE,
 }
 
-# What no exception tells: conditions of HTTP itself, which no operation knows.
+# Conditions of HTTP that operations do not know, so they have no exception.
 
 BAD_REQUEST = 400
-"""What came over the connection is none."""
+"""The data is not a valid HTTP request."""
 
 NOT_FOUND = 404
-"""A path that leads nowhere, or names a file that there is not."""
+"""The path, or the file that it names, does not exist."""
 
 METHOD_NOT_ALLOWED = 405
-"""The path does not take the method; ``Allow`` lists those that it takes."""
+"""The path does not support the method. ``Allow`` lists the supported methods."""
 
 NOT_ACCEPTABLE = 406
-"""The client takes no answer of the only kind there is."""
+"""The client does not accept the only available media type."""
 
 CONTENT_TOO_LARGE = 413
-"""The body of the request is longer than is read."""
+"""The request body exceeds the maximum."""
 
 UNSUPPORTED_MEDIA_TYPE = 415
-"""The body of the request is of a kind that is not read."""
+"""The media type of the request body is not supported."""
 
 FORBIDDEN_ORIGIN = 403
-"""A page of another site asks, in somebody's browser."""
+"""A page of another site sent the request in a browser."""
 
 NOT_SIGNED_IN = 401
-"""Nobody is signed in, and what asks is no person who could be led to do so."""
+"""A script or program sent a request without a valid session, so it gets no redirect to sign in."""
 
 INTERNAL_SERVER_ERROR = 500
-"""A fault of ours; the answer names the reference under which the log tells it."""
+"""An internal error. The response contains a reference to the cause in the log."""
 
 NOT_READY = SERVICE_UNAVAILABLE
-"""The store does not answer."""
+"""The store is unavailable."""
 
 BUFFERS_FULL = SERVICE_UNAVAILABLE
-"""The client has not read what it was sent before, or all clients together have not."""
+"""Too much response data is buffered, for this client or in total."""
 
 TOO_MANY_CONNECTIONS = SERVICE_UNAVAILABLE
-"""There is no connection left for the client."""
+"""The maximum number of connections is reached."""
 
-# And answers that hold more than an error.
+# Statuses of responses that contain more than an error.
 
 WAIT_TIMED_OUT = 408
-"""What was waited for has not come in time; the answer says what has, and where to go on."""
+"""A wait timed out. The response contains what did arrive, and how to continue."""
 
 UNEXPECTED_MESSAGE = 409
-"""A message came where the client wants to be told that none does; the answer holds it."""
+"""A message arrived although none was expected. The response contains it."""
 
 UNDETERMINED = 500
-"""A check could not find out what it is asked for; the answer holds the part that it knows."""
+"""A check is undetermined. The response contains the known part of the result."""
 
 RETRY_AFTER_SECONDS = 2
-"""Seconds after which a request that met a fault of ours is worth repeating."""
+"""Seconds after which a request with a temporary failure may be repeated."""
 
 ERRORS = range(400, 600)
-"""All statuses that are no success (RFC 9110 15.5, 15.6)."""
+"""All error statuses (RFC 9110 15.5, 15.6)."""
 
 SERVER_ERRORS = range(500, 600)
-"""Those of them that say that the fault is ours (RFC 9110 15.6)."""
+"""The error statuses that are the fault of the service (RFC 9110 15.6)."""
 
 
 def status_of(failure: ExpectedFailure) -> int:
-    """Give the status of an expected failure; one that is missing in the table is raised."""
+    """Return the status of an expected failure, or raise the failure if it has none (a bug)."""
     status = next((status for kind, status in STATUSES.items() if isinstance(failure, kind)), None)
     if status is None:
         raise failure

@@ -1,4 +1,4 @@
-"""Answers that go on: server-sent events (HTML Living Standard, section 9.2)."""
+"""Responses that are streams of server-sent events (HTML Living Standard, section 9.2)."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
@@ -18,45 +18,45 @@ from mailcheck.core.errors import ExpectedFailure
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 
 STALL_TIMEOUT = 30.0
-"""Seconds in which a client must read something of 64 KiB that wait for it, or is hung up on."""
+"""Seconds in which a client must read some of the 64 KiB in its buffer. Then it is disconnected."""
 
 RETRY, RETRY_LATER = 1_000, 15_000
-"""Milliseconds after which a client comes again; later where it was refused."""
+"""Milliseconds until a client reconnects, and the longer delay after a rejection."""
 
 T = TypeVar("T")
 
 
 class Stream(Struct, frozen=True):
-    """A response that goes on: ``run`` writes to the request until it has ended."""
+    """A response that is a stream. ``run`` writes to the request until the stream has ended."""
 
     content_type: str
     run: Callable[[Request], Awaitable[None]]
 
 
 @implementer(IPushProducer)
-class _Pace:
-    """Learns that a client has read what there is."""
+class _ReadWatcher:
+    """A producer that is resumed when the client has read the buffered data."""
 
     def __init__(self) -> None:
         self.caught_up: Deferred[None] = Deferred()
 
     def pauseProducing(self) -> None:  # noqa: N802
-        """Do nothing: nothing is written meanwhile."""
+        """Do nothing, because no data is written while the watcher is registered."""
 
     def resumeProducing(self) -> None:  # noqa: N802
-        """Take note that it has caught up."""
+        """Report that the client has read all data."""
         if not self.caught_up.called:
             self.caught_up.callback(None)
 
     def stopProducing(self) -> None:  # noqa: N802
-        """Do nothing: who writes is told by the request."""
+        """Do nothing, because the request notifies the writer of a disconnect."""
 
 
 def write_event(kind: str = "", data: object = None, cursor: str = "") -> bytes:
-    """Write an event; one without data only tells the client where to go on (``id``)."""
+    """Format an event. Without data, it only gives the client a position to continue from."""
     lines = [f"id: {cursor}".encode()] if cursor else []
     if kind:
-        # JSON has no line breaks outside of its escapes: it can't end the event early.
+        # Encoded JSON contains no line breaks, so it cannot end the event early.
         lines += [b"event: " + kind.encode(), b"data: " + dump_json(data)]
     else:
         lines.append(b": nothing new")
@@ -70,10 +70,11 @@ def make_stream(
     clock: IReactorTime,
     write_ending: Callable[[ExpectedFailure], bytes],
 ) -> Stream:
-    """Make a stream of events, of which the first is known, as fast as its client reads them.
+    """Create a stream of events that is sent as fast as the client reads it.
 
-    Nothing is heaped up for who does not read: he comes again with the last event that he has
-    got. ``write_ending`` says why the stream ends where it should go on.
+    ``first`` is the first event. Events are not buffered for a client that does not read: it is
+    disconnected, and reconnects with the id of its last event. ``write_ending`` formats the
+    reason if the stream ends unexpectedly.
     """
 
     async def run(request: Request) -> None:
@@ -84,7 +85,7 @@ def make_stream(
             request.responseHeaders = _SENT
             try:
                 async for event in events:
-                    await _keep_pace(request, clock)
+                    await _wait_until_read(request, clock)
                     request.write(write(event))
             except DeferredTimeout:
                 channel: Any = request.channel
@@ -97,40 +98,40 @@ def make_stream(
 
 
 _SENT = Headers()
-"""In place of a head that was sent: thousands of streams would keep theirs."""
+"""Replaces the sent headers of a stream, to save memory when there are thousands of streams."""
 
 
-async def _keep_pace(request: Request, clock: IReactorTime) -> None:
-    """Wait until a connection that is full is empty."""
+async def _wait_until_read(request: Request, clock: IReactorTime) -> None:
+    """If the write buffer of the connection is full, wait until the client has read it."""
     channel: Any = request.channel
     if channel is None or not channel.is_full:
         return
-    pace = _Pace()
-    request.registerProducer(pace, True)
+    watcher = _ReadWatcher()
+    request.registerProducer(watcher, True)
     try:
-        await pace.caught_up.addTimeout(STALL_TIMEOUT, clock)
+        await watcher.caught_up.addTimeout(STALL_TIMEOUT, clock)
     finally:
-        if request.channel is not None:  # it goes when the client does
+        if request.channel is not None:  # it is None after a disconnect
             request.unregisterProducer()
 
 
 async def send_stream(
-    request: Request, stream: Stream, headers: Mapping[str, str], when_crashed: Callable[[], object]
+    request: Request, stream: Stream, headers: Mapping[str, str], on_crash: Callable[[], object]
 ) -> bytes:
-    """Send the head of a stream, and the stream; gives what is left to be sent, which is nothing.
+    """Send the headers of a stream and its events. Return an empty body, because all is sent.
 
-    ``headers`` are all that it has beside its own. ``when_crashed`` is called in place of an
-    answer: that has begun.
+    ``headers`` are sent in addition to those of every stream. ``on_crash`` is called after an
+    internal error, because the response has begun and cannot be replaced.
     """
     request.setResponseCode(200)
-    # nginx would keep events back.
+    # X-Accel-Buffering keeps nginx from buffering the events.
     more = {"Content-Type": stream.content_type, "X-Accel-Buffering": "no"}
     for name, value in {**headers, **more}.items():
         request.responseHeaders.setRawHeaders(name, [value])
     try:
         await stream.run(request)
     except CancelledError:
-        pass  # the client has gone
+        pass  # the client has disconnected
     except Exception:
-        when_crashed()
+        on_crash()
     return b""

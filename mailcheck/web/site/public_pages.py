@@ -1,4 +1,4 @@
-"""What is asked for without a key: health, readiness, the client libraries, the documentation."""
+"""Pages that need no API key: health, readiness, client libraries and the documentation."""
 
 import pathlib
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,7 +22,7 @@ ARCHIVE = "docs.zip"
 FIRST_PAGE = "index.html"
 
 POLICY = (
-    # The theme writes styles into its pages. No script stands in them, and nobody else's words do.
+    # The theme of the documentation contains inline styles. Scripts are loaded from files.
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'"
@@ -37,36 +37,36 @@ MEDIA_TYPES = {
     "svg": "image/svg+xml",
 }
 OTHER = "text/plain; charset=utf-8"
-"""What is offered for reading: configuration and programs."""
+"""The media type of configuration files and programs, so that browsers display them."""
 
 MOVED = 302
 
 
 class Documentation:
-    """Reads files of the archive, whose index is read once: until it is made anew, as it may be."""
+    """Reads files from the archive. Its index is cached until the archive changes."""
 
     def __init__(self, archive: pathlib.Path | None = None) -> None:
-        """``archive`` is the installed one unless another is named."""
+        """``archive`` defaults to the installed archive."""
         self._path = archive or pathlib.Path(str(files("mailcheck.web.site").joinpath(ARCHIVE)))
         self._archive: ZipFile | None = None
         self._version = (0, 0, 0)
 
     def read(self, name: str) -> Reply:
-        """Give the file of this name; nothing outside of the archive has one."""
+        """Return a file of the archive."""
         archive = self._open()
         if archive is None:
-            missing = "the documentation was not built here: `make docs` in the sources does it"
+            missing = "the documentation is not installed: run `make docs` in the sources"
             return error_reply(NOT_FOUND, missing)
         name = f"{name}{FIRST_PAGE}" if name.endswith("/") or not name else name
         if name not in archive.NameToInfo:
-            return error_reply(NOT_FOUND, f"the documentation has no {name[:100]}: see /docs/")
+            return error_reply(NOT_FOUND, f"the documentation has no page {name[:100]}: see /docs/")
         body = archive.read(name)
         media_type = MEDIA_TYPES.get(name.rpartition(".")[2], OTHER)
         headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
         return Reply(200, body, media_type, headers)
 
     def _open(self) -> ZipFile | None:
-        """Give the archive as it is now; nothing where there is none."""
+        """Return the current archive, or `None` if there is none."""
         try:
             found = self._path.stat()
         except FileNotFoundError:
@@ -80,13 +80,12 @@ class Documentation:
 
 
 def redirect_to_first_page() -> Reply:
-    """Send a reader from ``/docs`` to ``/docs/``: links in the pages are relative."""
+    """Redirect ``/docs`` to ``/docs/``, because the pages contain relative links."""
     return Reply(MOVED, b"", OTHER, {"Location": "docs/"})
 
 
 State = tuple[bool, Mapping[str, str], Mapping[str, int]]
-"""Whether the daemon can work, what is not well, and what would free how many bytes of the disk."""
-
+"""Whether the daemon is ready, its problems by name, and the bytes that each measure would free."""
 CLIENT_LIBRARIES = {
     "mailcheck_client.py": "text/x-python; charset=utf-8",
     "mailcheck.mjs": "text/javascript; charset=utf-8",
@@ -95,11 +94,11 @@ CLIENT_LIBRARIES = {
 
 
 ACCEPTED = 202
-"""A report is kept, and read later."""
+"""The report is stored and is parsed later."""
 
 
 class PublicPages:
-    """The pages beside the API; only reports that are posted are metered."""
+    """The pages beside the API. Only posted reports are rate-limited."""
 
     def __init__(
         self,
@@ -108,7 +107,7 @@ class PublicPages:
         addresses: ClientAddresses,
         documentation: Documentation | None = None,
     ) -> None:
-        """``state`` tells whether the daemon can work, without doing anything for it."""
+        """``state`` returns the state of the daemon without side effects."""
         self._state = state
         self._reports = reports
         self._addresses = addresses
@@ -118,26 +117,26 @@ class PublicPages:
             Path("GET", "/readyz"): self._readiness,
             Path("GET", "/clients/<name>"): self._client_library,
             Path("POST", f"{TLS_PATH}<token>"): self._take_report,
-            Path("GET", "/docs"): self._lead_to_documentation,
+            Path("GET", "/docs"): self._redirect_to_documentation,
             Path("GET", "/docs/"): self._read_documentation,
             Path("GET", "/docs/<path:name>"): self._read_documentation,
         }
 
     def resource(self) -> IResource:
-        """Give what is mounted at the root."""
+        """Return the resource to mount at the root."""
         return route_to(self, self._pages)
 
     def serve(self, request: Request, path: Path, values: dict[str, str]) -> Deferred[bytes]:
-        """Answer a request for one of the pages."""
+        """Respond to a request for one of the pages."""
         handle = self._pages[path]
         return Deferred.fromCoroutine(respond(request, lambda _: handle(request, **values)))
 
     async def _health(self, _: Request) -> Reply:
-        """GET /healthz: the process runs and answers."""
+        """GET /healthz: the process responds."""
         return json_reply({"status": "ok"})
 
     async def _readiness(self, _: Request) -> Reply:
-        """GET /readyz: the daemon can work; all that is not well is named."""
+        """GET /readyz: whether the daemon is ready, with all problems."""
         is_ready, problems, frees = self._state()
         degraded: dict[str, object] = {"degraded": dict(problems)} if problems else {}
         if frees:
@@ -145,27 +144,30 @@ class PublicPages:
         if is_ready:
             return json_reply({"status": "ready", **degraded})
         why = "; ".join(f"{what}: {problem}" for what, problem in problems.items())
-        error = {"error": f"the daemon can't work now: {why}", **degraded}
+        error = {"error": f"the daemon is not ready: {why}", **degraded}
         return json_reply(error, NOT_READY, {"Retry-After": "1"})
 
     async def _client_library(self, _: Request, name: str) -> Reply:
-        """GET /clients/<file>: the client libraries of this very version."""
+        """GET /clients/<file>: the client libraries of this version."""
         media_type = CLIENT_LIBRARIES.get(name)
         if media_type is None:
-            return error_reply(NOT_FOUND, f"there are {', '.join(CLIENT_LIBRARIES)}")
+            known = ", ".join(CLIENT_LIBRARIES)
+            return error_reply(NOT_FOUND, f"there is no such client library; there are {known}")
         source = files("mailcheck.clients").joinpath(name).read_bytes()
         return Reply(200, source, media_type)
 
     async def _take_report(self, request: Request, token: str) -> Reply:
         """POST /tls-reports/<token>: a TLS report over HTTPS (RFC 8460 3)."""
         if isinstance(request, BoundedRequest) and request.is_too_large:
-            return error_reply(CONTENT_TOO_LARGE, f"a report has at most {MAX_BODY} bytes, packed")
+            return error_reply(
+                CONTENT_TOO_LARGE, f"a report must have at most {MAX_BODY} compressed bytes"
+            )
         body = b"" if request.content is None else request.content.read()
         await self._reports.post(token, self._addresses.client_ip(request), body)
         return json_reply({"status": "taken"}, ACCEPTED)
 
-    async def _lead_to_documentation(self, _: Request) -> Reply:
-        """GET /docs: its first page."""
+    async def _redirect_to_documentation(self, _: Request) -> Reply:
+        """GET /docs: redirect to the first page."""
         return redirect_to_first_page()
 
     async def _read_documentation(self, _: Request, name: str = "") -> Reply:
@@ -173,7 +175,7 @@ class PublicPages:
         return self._documentation.read(name)
 
     def reject_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
-        """Answer a path or method that no page has."""
+        """Respond to an unknown path or method."""
 
         async def refuse(_: object) -> Reply:
             return reply_to_wrong_path(cast(Request, request), failure.value)

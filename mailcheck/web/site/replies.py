@@ -1,7 +1,7 @@
-"""Replies as values, the one place that writes them, and how every request gets one.
+"""Replies as values, and the functions that send them.
 
-What answers a request gives a reply, an expected failure, or, where it fails, a bland 500 with a
-reference.
+Every request is answered with the reply of its handler, with an expected failure, or with a 500
+that contains only a reference.
 """
 
 import gzip
@@ -37,7 +37,7 @@ from mailcheck.web.site.event_streams import Stream, send_stream
 from mailcheck.web.site.requests import PacedRequest, header_values, loggable_path
 
 COMMON_HEADERS = {
-    # Nothing here is for a browser to guess at, to frame or to keep.
+    # Browsers must not guess the type of a response, show it in a frame, or cache it.
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -48,13 +48,14 @@ COMMON_HEADERS = {
 JSON = "application/json; charset=utf-8"
 
 UNREAD_RETRY = 5
-"""Seconds after which an answer that there was no room for is worth asking for again."""
+"""Seconds until a client should retry after its response could not be buffered."""
 
 
 class Reply(Struct, frozen=True):
-    """One HTTP response; it always has a content type.
+    """An HTTP response, which always has a content type.
 
-    ``cookies`` are Set-Cookie fields, ``reference`` is where the log has the cause of a failure.
+    ``cookies`` are the values of Set-Cookie. ``reference`` identifies the cause of a failure in
+    the log.
     """
 
     status: int
@@ -66,7 +67,7 @@ class Reply(Struct, frozen=True):
 
     @property
     def problem(self) -> str:
-        """The error that it tells of, where that is JSON."""
+        """The error message of a JSON reply, or an empty string."""
         if not self.content_type.startswith("application/json"):
             return ""
         value = json.loads(self.body)
@@ -74,25 +75,25 @@ class Reply(Struct, frozen=True):
 
 
 def json_reply(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
-    """Make a JSON response of a shape or of plain values."""
+    """Create a JSON reply from a shape or plain values."""
     return Reply(status, dump_json(value), JSON, headers or {})
 
 
 async def large_json_reply(
     shape: Shape, turns: PacedQueue, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Reply:
-    """Make a JSON response of a shape whose texts may be long: piece by piece, in turns."""
+    """Create a JSON reply from a shape with long texts, in chunks that take turns."""
     body = await dump_json_in_chunks(shape, turns.wait)
     return Reply(status, body, JSON, headers or {})
 
 
 def error_reply(status: int, error: str, headers: Mapping[str, str] | None = None) -> Reply:
-    """Make an error response (docs/reference/contract.md)."""
+    """Create an error reply (docs/reference/contract.md)."""
     return json_reply(Error(error), status, headers)
 
 
 def reply_to_failure(failure: ExpectedFailure) -> Reply:
-    """Render an expected failure; one that is missing in the table is our own mistake."""
+    """Create the reply to an expected failure. A failure without a status is raised (a bug)."""
     status = status_of(failure)
     failure = public_failure(failure)
     body = {"error": str(failure)}
@@ -109,13 +110,13 @@ def reply_to_failure(failure: ExpectedFailure) -> Reply:
 
 
 def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str]) -> bytes:
-    """Set status and headers of a request, and give the body to send.
+    """Set the status and headers of a response, and return the body to send.
 
-    It is 503 instead where too much that was sent earlier has not been read.
+    If the body cannot be buffered, the response is a 503 instead.
     """
     if isinstance(request, PacedRequest) and not request.make_room_for(reply.body):
-        reply = _unread_reply()
-    note_fault(request, reply)
+        reply = _buffers_full_reply()
+    set_failure(request, reply)
     request.setResponseCode(reply.status)
     set_header = request.responseHeaders.setRawHeaders
     for name, value in all_headers(reply, more_headers).items():
@@ -125,15 +126,15 @@ def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str])
     return reply.body
 
 
-def note_fault(request: Request, reply: Reply) -> None:
-    """Set the cause that the log names for a request that fails by an internal error."""
+def set_failure(request: Request, reply: Reply) -> None:
+    """Store the problem and reference of an error on the request, for the log."""
     if isinstance(request, PacedRequest) and reply.status in SERVER_ERRORS:
         request.problem = reply.problem or request.problem
         request.reference = reply.reference or request.reference
 
 
 def all_headers(reply: Reply, more_headers: Mapping[str, str]) -> dict[str, str]:
-    """Give the headers of a reply with those that every one has, in their order."""
+    """Return all headers of a reply in the order of sending."""
     return {
         **COMMON_HEADERS,
         **reply.headers,
@@ -144,17 +145,17 @@ def all_headers(reply: Reply, more_headers: Mapping[str, str]) -> dict[str, str]
 
 
 def reply_as_bytes(reply: Reply) -> bytes:
-    """Write a whole response, for what is no request or is not read as one."""
+    """Format a complete response, for connections without a valid request."""
     lines = [f"{name}: {value}\r\n" for name, value in all_headers(reply, {}).items()]
     status = HTTPStatus(reply.status)
     head = "".join([f"HTTP/1.1 {status.value} {status.phrase}\r\n", *lines, "\r\n"])
     return head.encode("ascii") + reply.body
 
 
-def _unread_reply() -> Reply:
+def _buffers_full_reply() -> Reply:
     return error_reply(
         BUFFERS_FULL,
-        "too much is on its way to you, or to all clients: read it first, then try again",
+        "the response buffers of this client or of all clients are full: read the data, then retry",
         {"Retry-After": str(UNREAD_RETRY)},
     )
 
@@ -167,16 +168,15 @@ MoreHeaders = dict[str, str]
 async def respond(
     request: Request, handle: Callable[[MoreHeaders], Awaitable[Reply | Stream]]
 ) -> bytes:
-    """Run a handler and write what comes of it; gives the body.
+    """Run a handler and send its reply. Return the body.
 
-    The handler may put headers into the dictionary that it is given: they are
-    sent whether it ends well or not.
+    The handler may add headers to the dictionary that it receives. They are sent even if it fails.
     """
     headers: MoreHeaders = {}
     try:
         reply = await handle(headers)
     except CancelledError:
-        return b""  # the client has gone
+        return b""  # the client has disconnected
     except ExpectedFailure as failure:
         reply = reply_to_failure(failure)
     except Exception:
@@ -189,7 +189,7 @@ async def respond(
 
 
 def reply_to_crash(request: Request) -> Reply:
-    """Answer for a fault of ours, and log it under a reference that the answer repeats."""
+    """Log an internal error, and create a reply that contains only its reference."""
     reference = uuid.uuid4().hex[:12]
     _log.failure(
         "request {method} {path} failed, reference {reference}",
@@ -199,23 +199,23 @@ def reply_to_crash(request: Request) -> Reply:
     )
     if isinstance(request, PacedRequest):
         request.reference = reference
-    error = "the service failed; the cause is in its log under the reference"
+    error = "internal error; its cause is in the log of the service under the reference"
     return json_reply({"error": error, "reference": reference}, INTERNAL_SERVER_ERROR)
 
 
 VARY = {"Vary": "Accept-Encoding"}
 
 MIN_COMPRESSED = 1_000
-"""Bytes under which compressing is not worth it."""
+"""Minimum number of bytes of a compressed body."""
 
 MAX_COMPRESSED = 512 * 1024
-"""Bytes over which compressing would hold up the others; an attachment is mostly compressed."""
+"""Maximum number of bytes of a compressed body. Larger ones, mostly attachments, take too long."""
 
 COMPRESSION_LEVEL = 5
 
 
 def accepts_gzip(request: Request) -> bool:
-    """Tell whether a client takes gzip."""
+    """Return whether the client accepts gzip."""
     for word in ",".join(header_values(request, b"Accept-Encoding")).lower().split(","):
         coding, _, weight = word.partition(";")
         if coding.strip() in ("gzip", "*"):
@@ -224,7 +224,7 @@ def accepts_gzip(request: Request) -> bool:
 
 
 def compress(request: Request, reply: Reply) -> Reply:
-    """Compress a reply where that pays and the client takes it."""
+    """Compress a reply if its size is suitable and the client accepts gzip."""
     if (
         not MIN_COMPRESSED <= len(reply.body) <= MAX_COMPRESSED
         or "Content-Encoding" in reply.headers
@@ -247,9 +247,9 @@ _MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,64}/[a-z0-9!#$&^_.+-]{1,64}(; cha
 
 
 def download_reply(data: bytes, content_type: str, filename: str) -> Reply:
-    """Make a response that a browser saves: RFC 6266 names, a sandbox, no sniffing.
+    """Create a reply that a browser saves and does not open: a file name (RFC 6266), a sandbox.
 
-    A content type that a mail made up and that is none is sent as plain bytes.
+    An invalid content type of a mail is replaced by ``application/octet-stream``.
     """
     if _MEDIA_TYPE.fullmatch(content_type) is None:
         content_type = "application/octet-stream"

@@ -1,6 +1,6 @@
-"""Who asks, and for what: header fields, the client behind proxies, links.
+"""Requests with bounded bodies and buffered responses, and the addresses of their clients.
 
-And a request itself: with a bounded body, and an answer that goes out as fast as it is read.
+A response is written only as fast as the client reads it.
 """
 
 import re
@@ -26,39 +26,41 @@ from mailcheck.core.network_addresses import (
 from mailcheck.ports.journals import WebFault
 
 CHUNK = 32_768
-"""Bytes handed to a connection at a time, which stops us at 64 KiB that nobody has read; what
-is no longer than this goes out whole."""
+"""Number of bytes that are written to a connection at once. Twisted pauses a writer at 64 KiB of
+unread data. Responses up to this size are not split."""
 
 MAX_BUFFERED = 536_870_912
-"""Of all answers on their way out: as much as of mail on its way in, twenty of the largest."""
+"""Maximum number of bytes of all buffered responses: the same as for incoming mail, and twenty
+times the largest response."""
 
 MAX_BUFFERED_OF_CLIENT = 134_217_728
-"""Of those to one client: five of the largest, and three more like him are served."""
+"""Maximum number of buffered bytes for one client: five of the largest responses. Three more such
+clients can be served."""
 
 
-class _Held:
-    """Bodies and how many hold each: all who wait for a mail are sent the same bytes."""
+class _BufferedBodies:
+    """Distinct bodies and the number of responses that share each. Waits for a mail share one."""
 
     def __init__(self) -> None:
-        self._holders: Counter[int] = Counter()
+        self._shares: Counter[int] = Counter()
         self.size = 0
 
     def size_with(self, body: bytes) -> int:
-        return self.size if id(body) in self._holders else self.size + len(body)
+        return self.size if id(body) in self._shares else self.size + len(body)
 
     def add(self, body: bytes) -> None:
         self.size = self.size_with(body)
-        self._holders[id(body)] += 1
+        self._shares[id(body)] += 1
 
     def remove(self, body: bytes) -> None:
-        self._holders[id(body)] -= 1
-        if not self._holders[id(body)]:
-            del self._holders[id(body)]
+        self._shares[id(body)] -= 1
+        if not self._shares[id(body)]:
+            del self._shares[id(body)]
             self.size -= len(body)
 
 
-class _HeldOfClient(_Held):
-    """Those of one client, and how to end each, the oldest first."""
+class _BodiesOfClient(_BufferedBodies):
+    """The bodies of one client, and the functions that end their responses, the oldest first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,34 +68,34 @@ class _HeldOfClient(_Held):
 
 
 class ResponseBuffers:
-    """Memory for answers that their clients have not read yet.
+    """The memory for responses that their clients have not read yet.
 
-    One answer always has room beside nothing else, however large it is.
+    A single response may always be buffered, even if it exceeds the maximum.
     """
 
     def __init__(self, in_all: int = MAX_BUFFERED, of_client: int = MAX_BUFFERED_OF_CLIENT) -> None:
         self._in_all = in_all
         self._of_client = of_client
-        self._held = _Held()
-        self._clients: dict[str, _HeldOfClient] = {}
+        self._all = _BufferedBodies()
+        self._clients: dict[str, _BodiesOfClient] = {}
 
     @property
-    def held(self) -> int:
-        """Say how many bytes are held."""
-        return self._held.size
+    def size(self) -> int:
+        """The number of buffered bytes."""
+        return self._all.size
 
     def make_room_for(self, body: bytes, client: str) -> bool:
-        """Tell whether one more answer to a client can be held.
+        """Return whether another response to a client can be buffered.
 
-        When all room is taken, whoever holds most of it loses his oldest
-        answers, as long as he holds more than this client would: a few who
-        read slowly keep nobody else from what is small.
+        If the memory is full, the oldest responses of the client with the most memory are
+        aborted, as long as it uses more than this client would. So slow readers of large
+        responses do not block small responses to others.
         """
-        of_client = self._clients.get(client, _Held())
+        of_client = self._clients.get(client, _BufferedBodies())
         size = of_client.size_with(body)
         if of_client.size and size > self._of_client:
             return False
-        while self._held.size and self._held.size_with(body) > self._in_all:
+        while self._all.size and self._all.size_with(body) > self._in_all:
             largest = largest_holder(self._clients.values())
             if largest.size <= size:
                 return False
@@ -101,38 +103,38 @@ class ResponseBuffers:
         return True
 
     def hold(self, body: bytes, client: str, hang_up: Callable[[], object]) -> Callable[[], None]:
-        """Count an answer from now on; gives what is called when it is held no longer.
+        """Add a response to the buffers. Return a function that removes it.
 
-        ``hang_up`` ends it where it has to make room.
+        ``hang_up`` aborts the response to make room for others.
         """
-        of_client = self._clients.setdefault(client, _HeldOfClient())
+        of_client = self._clients.setdefault(client, _BodiesOfClient())
         ticket = object()
-        for held in (self._held, of_client):
-            held.add(body)
+        for bodies in (self._all, of_client):
+            bodies.add(body)
 
-        def let_go() -> None:
+        def release() -> None:
             if of_client.endings.pop(ticket, None) is None:
-                return  # it has made room
-            for held in (self._held, of_client):
-                held.remove(body)
+                return  # it was aborted to make room
+            for bodies in (self._all, of_client):
+                bodies.remove(body)
             if not of_client.size:
                 self._clients.pop(client, None)
 
         def end() -> None:
-            let_go()
+            release()
             hang_up()
 
         of_client.endings[ticket] = end
-        return let_go
+        return release
 
 
 @implementer(IPushProducer)
 class PacedBody:
-    """Writes what it is given piece by piece, while the connection takes it.
+    """A producer that writes a body in chunks while the connection accepts data.
 
-    :param is_paused: the connection is full already.
-    :param on_progress: is called whenever the client has read what it was sent.
-    :param on_end: is called when everything has been written.
+    :param is_paused: whether the connection is already full.
+    :param on_progress: called whenever the client has read the data written so far.
+    :param on_end: called when everything has been written.
     """
 
     def __init__(
@@ -151,28 +153,28 @@ class PacedBody:
         self._sent = 0
 
     def add(self, body: bytes) -> None:
-        """Write this too, behind what there is."""
+        """Append a body to those that are being written."""
         self._bodies.append(body)
 
     def start(self) -> None:
         """Begin to write."""
-        self._go_on()
+        self._write_chunks()
 
     def pauseProducing(self) -> None:  # noqa: N802
-        """Wait: the connection is full."""
+        """Pause, because the connection is full."""
         self._is_paused = True
 
     def resumeProducing(self) -> None:  # noqa: N802
-        """Go on: the connection is empty."""
+        """Continue, because the client has read the data."""
         self._is_paused = False
         self._on_progress()
-        self._go_on()
+        self._write_chunks()
 
     def stopProducing(self) -> None:  # noqa: N802
-        """Forget the rest."""
+        """Discard the remaining data."""
         self._bodies.clear()
 
-    def _go_on(self) -> None:
+    def _write_chunks(self) -> None:
         while self._bodies and not self._is_paused:
             body, start = self._bodies[0], self._sent
             self._sent += CHUNK
@@ -185,9 +187,9 @@ class PacedBody:
 
 
 def header_values(request: Request, name: bytes) -> list[str]:
-    """Give the values of a field, one for each line; what is not UTF-8 in them is replaced.
+    """Return the values of a header, one per line, with bytes that are not UTF-8 replaced.
 
-    Twisted, asked with a name of type ``str``, raises over such bytes.
+    Twisted raises an error for such bytes if the name is a ``str``.
     """
     values = request.requestHeaders.getRawHeaders(name, ())
     return [value.decode("utf-8", "replace") for value in values]
@@ -196,19 +198,22 @@ def header_values(request: Request, name: bytes) -> list[str]:
 Network = IPv4Network | IPv6Network
 
 LOCAL_PEER = "127.0.0.1"
-"""Stands for a peer without an address: a UNIX socket."""
+"""The address of a peer without an IP address, such as a UNIX socket."""
 
 SCHEMES = frozenset({"http", "https"})
 
 
 class ClientAddresses:
-    """Believes trusted proxies only, and each list from its end: there are their own words."""
+    """Determines the addresses of clients. Only the headers of trusted proxies are used.
+
+    Proxies append to the headers, so lists are read from the end.
+    """
 
     def __init__(self, trusted_proxies: Sequence[Network]) -> None:
         self._trusted_proxies = trusted_proxies
 
     def client_ip(self, request: Request) -> str:
-        """Give the client's address; the last one that no trusted proxy stands for."""
+        """Return the client's address: the last one that is not a trusted proxy."""
         host = _peer(request)
         peer = parse_ip_address(host)
         forwarded = _listed(request, b"X-Forwarded-For")
@@ -220,16 +225,16 @@ class ClientAddresses:
         return host if peer is None else str(peer)
 
     def client_scheme(self, request: Request) -> str | None:
-        """Give how the client reached the proxy, ``http`` or ``https``; nothing where none says."""
+        """Return ``http`` or ``https`` as reported by a trusted proxy, or `None`."""
         if not self._is_trusted(parse_ip_address(_peer(request))):
             return None
         scheme = next(reversed(_listed(request, b"X-Forwarded-Proto")), "").lower()
         return scheme if scheme in SCHEMES else None
 
     def is_shared(self, host: str) -> bool:
-        """Tell whether many clients may come from a peer's address.
+        """Return whether many clients may use this address.
 
-        A trusted proxy, this machine, a private network: all of a CI farm may be behind it.
+        That is the case for a trusted proxy, this machine and private networks, such as a CI farm.
         """
         return is_local_client(host) or self._is_trusted(parse_ip_address(host))
 
@@ -242,7 +247,7 @@ def _peer(request: Request) -> str:
 
 
 def _listed(request: Request, name: bytes) -> list[str]:
-    """Give the words of a field that is a list, over all of its lines."""
+    """Return the elements of a comma-separated header, from all of its lines."""
     lines = header_values(request, name)
     return [word.strip() for line in lines for word in line.split(",")]
 
@@ -251,11 +256,11 @@ _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{
 
 
 class RequestUrls:
-    """The configured address; without one, what a trusted proxy says that the client asked for.
+    """The public URLs of the service: the configured one, or the one that a request used.
 
-    A scheme alone would make no link that works: it comes with the name in
-    ``Host``, which proxies pass on. Without X-Forwarded-Proto from a trusted
-    proxy the name that we are called by counts for nothing.
+    Without a configured URL, the scheme is taken from a trusted proxy, and the name from
+    ``Host``, which proxies pass on. Without X-Forwarded-Proto from a trusted proxy, ``Host`` is
+    not trusted, and the default is used.
     """
 
     def __init__(
@@ -266,7 +271,7 @@ class RequestUrls:
         self._is_configured = is_configured
 
     def of(self, request: Request) -> PublicUrls:
-        """Give the addresses for the answer to a request."""
+        """Return the URLs for the response to a request."""
         scheme = None if self._is_configured else self._addresses.client_scheme(request)
         hosts = header_values(request, b"Host")
         if scheme is None or len(hosts) != 1 or _HOST.fullmatch(hosts[0]) is None:
@@ -275,36 +280,36 @@ class RequestUrls:
 
 
 def loggable_path(path: bytes) -> str:
-    """Give a request's path for the log: who has a share link can read what it shares."""
+    """Return a path for the log, without share tokens, which would grant access."""
     text = path.decode("ascii", "replace")
     return "/share/..." if text.startswith("/share/") else text
 
 
 MAX_BODY = 65_536
-"""Bytes: no request here needs more."""
+"""Maximum number of bytes of a request body."""
 
 HOST_NAME = b"localhost"
 
 
 class BoundedRequest(Request):
-    """A request that never keeps more than `MAX_BODY` bytes; the handler refuses what is longer."""
+    """A request with a body of at most `MAX_BODY` bytes. Its handler rejects a larger one."""
 
     is_too_large = False
     _received = 0
 
     def getRequestHostname(self) -> bytes:
-        """Give a name that is one: routing asks for it, fails over a bad one, and needs none."""
+        """Return a constant, because routing does not use the name and fails for invalid ones."""
         return HOST_NAME
 
     def gotLength(self, length: int | None) -> None:
-        """Refuse early what says itself that it is too large."""
+        """Ignore the body if its Content-Length exceeds the maximum."""
         self.is_too_large = length is not None and length > MAX_BODY
         if self.is_too_large:
-            self.requestHeaders.removeHeader(b"Expect")  # so that the body is not asked for
+            self.requestHeaders.removeHeader(b"Expect")  # the client must not send the body
         super().gotLength(0 if self.is_too_large else length)
 
     def handleContentChunk(self, data: bytes) -> None:
-        """Keep a piece of the body while it is within the limit."""
+        """Store a chunk of the body within the limit."""
         self._received += len(data)
         if self._received > MAX_BODY:
             self.is_too_large = True
@@ -313,27 +318,27 @@ class BoundedRequest(Request):
 
 
 class PacedRequest(BoundedRequest):
-    """A request that hands its connection no more than that can send.
+    """A request whose response is written only as fast as the client reads it.
 
-    ``write`` and ``finish`` are called as ever: what the connection can't take
-    is kept and counted here, and the end waits for it.
+    Callers use ``write`` and ``finish`` as usual. Data beyond the connection's capacity is
+    buffered and counted here. ``finish`` takes effect when everything is written.
     """
 
     channel: Any
     _body: PacedBody | None = None
     _is_ending = False
-    _let_go: Callable[[], None] | None = None
+    _release: Callable[[], None] | None = None
     problem = ""
     reference = ""
-    """What was told of a fault of ours, and where its cause stands in the log."""
+    """The message of an internal error, and the reference of its cause in the log."""
 
-    def __init__(self, room: ResponseBuffers, addresses: ClientAddresses, *args: Any) -> None:
+    def __init__(self, buffers: ResponseBuffers, addresses: ClientAddresses, *args: Any) -> None:
         super().__init__(*args)
-        self._room = room
+        self._buffers = buffers
         self._addresses = addresses
 
     def fault(self) -> WebFault:
-        """Say which request met a fault of ours."""
+        """Return the log entry for an internal error of this request."""
         return WebFault(
             status=self.code,
             client_ip=self._addresses.client_ip(self),
@@ -344,11 +349,11 @@ class PacedRequest(BoundedRequest):
         )
 
     def make_room_for(self, body: bytes) -> bool:
-        """Tell whether an answer can be held until its client has read it; others may be ended."""
-        return len(body) <= CHUNK or self._room.make_room_for(body, self._client())
+        """Return whether a response can be buffered. This may abort other responses."""
+        return len(body) <= CHUNK or self._buffers.make_room_for(body, self._client())
 
     def write(self, data: bytes) -> None:
-        """Send a part of the answer, as fast as the client reads it."""
+        """Send a part of the response, as fast as the client reads it."""
         if self._body is not None:
             self._body.add(data)
         elif self._must_be_paced(data):
@@ -359,20 +364,20 @@ class PacedRequest(BoundedRequest):
             super().write(data)
 
     def finish(self) -> None:
-        """End the answer, once all of it has been sent."""
+        """End the response when all of it is written."""
         if self._body is None:
             super().finish()
         else:
             self._is_ending = True
 
     def connectionLost(self, reason: Failure) -> None:
-        """Forget what is left of the answer."""
+        """Discard the remaining response."""
         self._forget_body()
         super().connectionLost(reason)
 
     def _must_be_paced(self, data: bytes) -> bool:
         channel = self.channel
-        # Streams with small events have registered a producer, and watch their pace themselves.
+        # Event streams register a producer of their own, which paces their small events.
         if channel is None or self.producer is not None or not data:
             return False
         return len(data) > CHUNK or channel.is_full
@@ -380,7 +385,7 @@ class PacedRequest(BoundedRequest):
     def _pace(self, data: bytes) -> None:
         channel = self.channel
         if len(data) > CHUNK:
-            self._let_go = self._room.hold(data, self._client(), channel.hang_up)
+            self._release = self._buffers.hold(data, self._client(), channel.hang_up)
         self._body = PacedBody(
             super().write, channel.start_read_timeout, self._end_body, is_paused=channel.is_full
         )
@@ -399,9 +404,9 @@ class PacedRequest(BoundedRequest):
 
     def _forget_body(self) -> None:
         self._body = None
-        if self._let_go is not None:
-            self._let_go()
-            self._let_go = None
+        if self._release is not None:
+            self._release()
+            self._release = None
 
     def _client(self) -> str:
         return counting_key(self._addresses.client_ip(self))

@@ -1,4 +1,4 @@
-"""Which endpoint a path leads to: compiled once in a process, whoever serves it."""
+"""Routing of paths to endpoints. Each set of paths is compiled once per process."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -16,28 +16,28 @@ from mailcheck.web.site.errors import METHOD_NOT_ALLOWED, NOT_FOUND
 from mailcheck.web.site.replies import Reply, error_reply
 
 MAX_SHOWN = 200
-"""Characters of a wrong path that an error repeats."""
+"""Maximum number of characters of an unknown path in an error."""
 
 
 class Path(NamedTuple):
-    """What an endpoint answers: ``/inbox/messages/<id>`` with one method; GET takes HEAD too."""
+    """A method and a path pattern, like ``/inbox/messages/<id>``. GET includes HEAD."""
 
     method: str
     path: str
 
 
 class Server(Protocol):
-    """Answers what was asked below one base URL."""
+    """Responds to requests below one base URL."""
 
     def serve(self, request: Request, path: Path, values: dict[str, str]) -> Deferred[bytes]:
-        """Answer a request; ``values`` are those of the path's variables."""
+        """Respond to a request; ``values`` are the values of the path variables."""
 
     def reject_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
-        """Answer a path or method that no endpoint has; the failure is one of Werkzeug's."""
+        """Respond to an unknown path or method; the failure is an exception of Werkzeug."""
 
 
 def route_to(server: Server, paths: Iterable[Path]) -> IResource:
-    """Give the resource that hands requests for these paths to the server."""
+    """Return a resource that passes requests for these paths to the server."""
     application = _compile(tuple(paths)).__get__(server, type(server))
     resource: IResource = application.resource()
     return resource
@@ -45,11 +45,12 @@ def route_to(server: Server, paths: Iterable[Path]) -> IResource:
 
 @cache
 def _compile(paths: tuple[Path, ...]) -> Klein:
-    """Make the application of a class, as Klein has it: it is bound to an instance when used."""
+    """Create the Klein application of a class. It is bound to an instance when it is used."""
     application = Klein()
     for path in paths:
         _add(application, path)
-    application.handle_errors(HTTPException)(cast(Any, _refuse))  # Klein can't name the instance
+    # Klein's types do not describe handlers with the instance as first argument.
+    application.handle_errors(HTTPException)(cast(Any, _reject))
     return application
 
 
@@ -61,18 +62,18 @@ def _add(application: Klein, path: Path) -> None:
     application.route(path.path, methods=[path.method], endpoint=name)(endpoint)
 
 
-def _refuse(server: Server, request: IRequest, failure: Failure) -> Deferred[bytes]:
+def _reject(server: Server, request: IRequest, failure: Failure) -> Deferred[bytes]:
     return server.reject_path(request, failure)
 
 
 def reply_to_wrong_path(request: Request, problem: BaseException | None) -> Reply:
-    """Answer a path that leads nowhere, or a method that it does not take."""
+    """Respond to an unknown path, or to a method that the path does not support."""
     path = request.path.decode("ascii", "replace")
     path = path if len(path) <= MAX_SHOWN else path[:MAX_SHOWN] + "..."
     if isinstance(problem, MethodNotAllowed):
         allowed = ", ".join(sorted(problem.valid_methods or ()))
         method = request.method.decode("ascii", "replace")
         return error_reply(
-            METHOD_NOT_ALLOWED, f"{path} takes {allowed}, not {method}", {"Allow": allowed}
+            METHOD_NOT_ALLOWED, f"{path} supports {allowed}, not {method}", {"Allow": allowed}
         )
-    return error_reply(NOT_FOUND, f"there is nothing at {path}")
+    return error_reply(NOT_FOUND, f"the path {path} does not exist")

@@ -1,7 +1,7 @@
-"""The HTTP server: how many connections there are, what comes over them, and who answers it.
+"""The HTTP server: limits of connections, parsing of requests, and dispatch to the applications.
 
-Twisted takes requests apart; here are the bounds, and answers where Twisted has none. The API
-lies below its versioned path, beside it the endpoint for agents and the dashboard.
+Twisted parses requests. This module adds limits and error responses that Twisted lacks. The REST
+API is served below its versioned path, next to the MCP endpoint and the dashboard.
 """
 
 import math
@@ -53,40 +53,38 @@ from mailcheck.web.site.requests import LOCAL_PEER, ClientAddresses, PacedReques
 from mailcheck.web.site.twisted_private import OpenHttpChannel
 
 SERVER = b"mailcheck"
-"""What we call ourselves; of which version is nobody's business."""
+"""The Server header. It does not reveal the version."""
 
 MAX_AHEAD = 1_024
-"""Bytes of the next request that are read while one is answered; then the client waits. Some are
-read since that is how a client is seen to go away."""
+"""Maximum number of bytes of the next request that are read before the current one is answered.
+Reading is needed to detect that the client disconnects."""
 
 MALFORMED = (
-    "this is no request of HTTP/1.1: its first line, a header field or the length of its body "
-    f"is malformed, or it has over {HTTPChannel.maxHeaders} header fields or "
-    f"{HTTPChannel.totalHeadersSize} bytes of them"
+    "invalid HTTP/1.1 request: the first line, a header field or the length of the body is "
+    f"malformed, or there are more than {HTTPChannel.maxHeaders} header fields or "
+    f"{HTTPChannel.totalHeadersSize} bytes of header fields"
 )
 
 IDLE_TIMEOUT = 75
-"""Seconds until a connection is closed that sends nothing between requests, or from the first
-byte of a request to its last; or whose client reads nothing of its answer. A parked wait is
-not idle."""
+"""Seconds until an idle connection is closed: between requests, from the first byte of a request
+to its last, or while the client does not read the response. A long poll is not idle."""
 
 MAX_UNSENT = 131_072
-"""Bytes of an answer that the kernel takes ahead of what the client's side has room for."""
+"""Maximum number of bytes that the kernel buffers beyond the client's receive window."""
 
 
 MIN_IDLE = 0.2
-"""Seconds for which one that rests makes no room: those who come in a crowd, and find few places,
-would end each other before anybody has read what they ask."""
+"""Minimum number of seconds before an idle connection is closed to make room. Otherwise many
+clients that connect at once would close each other's connections before their requests are read."""
 
 
 class Connections:
-    """Counts connections. When there are too many, the one that rests longest makes room.
+    """The open connections. At the maximum, the one that has been idle longest is closed.
 
-    A connection rests while no whole request of it is being answered: between
-    two requests, and also while one trickles in. So those who only hold
-    connections don't keep out those who use them.
+    A connection is idle while the service is not answering a complete request on it: between
+    requests, and while a request arrives slowly. So idle connections do not block active ones.
 
-    :param is_exempt: tells of a peer's address whether many clients may be behind it.
+    :param is_exempt: returns whether many clients may share a peer's address.
     """
 
     def __init__(
@@ -96,43 +94,45 @@ class Connections:
         self._is_exempt = is_exempt
         self._clock = clock
         self._counts: ConnectionCounts[WebConnection] = ConnectionCounts()
-        self._resting: dict[WebConnection, float] = {}
+        self._idle_since: dict[WebConnection, float] = {}
 
     def __len__(self) -> int:
-        """Say how many there are."""
+        """Return the number of connections."""
         return len(self._counts)
 
     def count_of_address(self, host: str) -> int:
-        """Say how many there are of one client."""
+        """Return the number of connections from an address."""
         return self._counts.of_client(host)
 
     def admit(self, connection: "WebConnection", host: str) -> bool:
-        """Count a connection from an address, or refuse it."""
+        """Count a connection from an address. Return whether it is within the limits."""
         if self.count_of_address(host) >= self._limits.of_address and not self._is_exempt(host):
             return False
         if len(self) >= self._limits.in_all and not self._make_room():
             return False
         self._counts.add(connection, host)
-        self._resting[connection] = self._clock.seconds()
+        self._idle_since[connection] = self._clock.seconds()
         return True
 
     def mark_busy(self, connection: "WebConnection") -> None:
-        """Note that a request is being answered."""
-        self._resting.pop(connection, None)
+        """Mark a connection as answering a request."""
+        self._idle_since.pop(connection, None)
 
     def mark_idle(self, connection: "WebConnection") -> None:
-        """Note that the connection waits for its next request."""
+        """Mark a connection as waiting for its next request."""
         if connection in self._counts:
-            self._resting[connection] = self._clock.seconds()
+            self._idle_since[connection] = self._clock.seconds()
 
     def remove(self, connection: "WebConnection") -> None:
-        """Uncount a connection that has ended."""
-        self._resting.pop(connection, None)
+        """Remove a closed connection."""
+        self._idle_since.pop(connection, None)
         self._counts.remove(connection)
 
     def _make_room(self) -> bool:
-        longest = next(iter(self._resting), None)
-        if longest is None or 0 <= self._clock.seconds() - self._resting[longest] < MIN_IDLE:
+        longest = next(iter(self._idle_since), None)
+        if longest is None:
+            return False
+        if 0 <= self._clock.seconds() - self._idle_since[longest] < MIN_IDLE:
             return False
         self.remove(longest)
         longest.hang_up()
@@ -140,13 +140,12 @@ class Connections:
 
 
 class WebConnection(OpenHttpChannel):
-    """Twisted's connection with bounds.
+    """Twisted's HTTP connection with limits.
 
-    A request that comes in slowly does not put the time-out off, and neither does an
-    answer that the client does not read.
+    Neither a slowly arriving request nor a client that does not read extends the timeout.
 
-    What is no request, or too large a one, is answered at once. The rest of it is read and
-    dropped: a connection that is closed over unread bytes is reset, answer and all.
+    An invalid or too large request is answered at once. The rest of it is read and discarded,
+    because closing a connection with unread data resets it, and the client loses the response.
     """
 
     is_full = False
@@ -163,7 +162,7 @@ class WebConnection(OpenHttpChannel):
         self._connections = connections
 
     def dataReceived(self, data: bytes) -> None:
-        """Take bytes; only the first ones of a request give it more time."""
+        """Receive data. Only the first bytes of a request restart the timeout."""
         if self._drops_input:
             return
         if self._is_answering:
@@ -177,51 +176,51 @@ class WebConnection(OpenHttpChannel):
         LineReceiver.dataReceived(self, data)
 
     def lineLengthExceeded(self, _: bytes) -> None:  # noqa: N802
-        """Refuse a head that has a line without end."""
-        self._refuse(MALFORMED)
+        """Reject a request whose line exceeds the maximum length."""
+        self._reject(MALFORMED)
 
     def headerReceived(self, line: bytes) -> bool:  # noqa: N802
-        """Take a header field; tells whether it is one."""
+        """Receive a header field. Return whether it is valid."""
         try:
             return bool(super().headerReceived(line))
-        except ValueError:  # a Content-Length of more digits than Python reads
-            self._refuse(MALFORMED)
+        except ValueError:  # Python does not convert a Content-Length with so many digits
+            self._reject(MALFORMED)
             return False
 
     def checkPersistence(self, request: HttpRequest, version: bytes) -> bool:  # noqa: N802
-        """Check the head of a request as well: only this method is told the version."""
+        """Validate the headers as well. Twisted passes the HTTP version only to this method."""
         self._head_problem = _explain_bad_head(request.requestHeaders, version)
         if self._head_problem is not None:
-            request.requestHeaders.removeHeader(b"Expect")  # so that no body is asked for
+            request.requestHeaders.removeHeader(b"Expect")  # the client must not send the body
         return bool(super().checkPersistence(request, version))
 
     def allHeadersReceived(self) -> None:  # noqa: N802
-        """Take the head of a request, now that it is whole; one that says too much ends there."""
+        """Handle the complete headers. Reject invalid ones, and those of too large a request."""
         super().allHeadersReceived()
         request = self.requests[-1]
         if self._head_problem is not None:
-            self._refuse(self._head_problem)
+            self._reject(self._head_problem)
         elif request.is_too_large:
-            self.length = 0  # of what is still awaited
-            self._drop_the_rest(request)
+            self.length = 0  # no further bytes of the body are expected
+            self._discard_rest(request)
 
     def rawDataReceived(self, data: bytes) -> None:  # noqa: N802
-        """Take a piece of a body, or the rest of the packet in which a request ended."""
+        """Receive a part of a body, or the bytes that follow a request in a packet."""
         super().rawDataReceived(data)
         if self._is_answering or self._drops_input or not self.requests:
             return
         if self.requests[-1].is_too_large:
-            self._drop_the_rest(self.requests[-1])
+            self._discard_rest(self.requests[-1])
             self.allContentReceived()
 
     def allContentReceived(self) -> None:  # noqa: N802
-        """Work on a request, now that it is whole."""
+        """Process a complete request."""
         self._connections.mark_busy(self)
         self._is_answering = True
         super().allContentReceived()
 
     def requestDone(self, request: HttpRequest) -> None:  # noqa: N802
-        """Rest until the next request; a connection that ends has to come to its end too."""
+        """Become idle after a response, or close the connection."""
         self._has_begun = self._waits_for_reader = self._is_answering = False
         self._connections.mark_idle(self)
         ends = not self.persistent
@@ -235,62 +234,62 @@ class WebConnection(OpenHttpChannel):
                 self.dataReceived(ahead)
 
     def start_read_timeout(self) -> None:
-        """Give the client its time, from now on, to read what it was sent."""
+        """Start the timeout in which the client must read the response."""
         if not self._waits_for_reader:
             self._waits_for_reader = True
             _keep_kernel_buffer_small(self.transport)
         self.setTimeout(self.factory.timeOut)
 
     def stop_read_timeout(self) -> None:
-        """Take all the time there is to go on with an answer: the client has read what there is."""
+        """Stop the timeout, because the client has read all data so far."""
         self._waits_for_reader = False
         self.setTimeout(None)
 
     def timeoutConnection(self) -> None:
-        """End a connection on which nothing moves; what its client does not read is dropped."""
+        """Close an idle connection. Discard data that its client does not read."""
         if self._waits_for_reader:
             self.forceAbortClient()
         else:
             super().timeoutConnection()
 
     def loseConnection(self) -> None:  # noqa: N802
-        """End the connection; one whose client may still be sending is closed by that client."""
+        """Close the connection. If the client may still be sending, close only the sending side."""
         is_plain = ITCPTransport.providedBy(self.transport) and not self.isSecure()
         if self._drops_input and is_plain:
             self.transport.unregisterProducer()
             self.transport.loseWriteConnection()
-        else:  # TLS waits for the client by itself
+        else:  # TLS waits for the client itself
             super().loseConnection()
 
     def writeHeaders(  # noqa: N802
         self, version: bytes, code: bytes, reason: bytes, headers: Headers
     ) -> None:
-        """Write the head of an answer."""
+        """Write the headers of a response."""
         headers.setRawHeaders(b"Server", [SERVER])
         super().writeHeaders(version, code, reason, headers)
 
     def hang_up(self) -> None:
-        """End the connection at once."""
+        """Abort the connection."""
         if self.transport is not None:
             self.transport.abortConnection()
 
     def pauseProducing(self) -> None:  # noqa: N802
-        """Note that the connection is full."""
+        """Mark the write buffer as full."""
         self.is_full = True
         super().pauseProducing()
 
     def resumeProducing(self) -> None:  # noqa: N802
-        """Note that the connection is empty."""
+        """Mark the write buffer as empty."""
         self.is_full = False
         super().resumeProducing()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Make room for another."""
+        """Remove the connection from the limits."""
         self._connections.remove(self)
         super().connectionLost(reason)
 
-    def _drop_the_rest(self, request: HttpRequest) -> None:
-        """Answer a request as it is, and end."""
+    def _discard_rest(self, request: HttpRequest) -> None:
+        """Answer a request without reading its body, and close the connection afterwards."""
         self._stop_reading()
         self.persistent = False
         request.responseHeaders.setRawHeaders(b"Connection", [b"close"])
@@ -299,63 +298,66 @@ class WebConnection(OpenHttpChannel):
         self._drops_input = True
         self.clearLineBuffer()
 
-    def _refuse(self, problem: str) -> None:
-        """Answer what is no request, and end."""
+    def _reject(self, problem: str) -> None:
+        """Respond to an invalid request, and close the connection."""
         self._stop_reading()
-        self.length = None  # so that Twisted does not take it for a whole one
+        self.length = None  # so that Twisted does not consider the request complete
         reply = error_reply(BAD_REQUEST, problem, {"Connection": "close"})
         self.transport.write(reply_as_bytes(reply))
         self.loseConnection()
         self.start_read_timeout()
 
     def reject_malformed(self) -> None:
-        """Refuse a request that Twisted cannot parse."""
-        self._refuse(MALFORMED)
+        """Reject a request that Twisted cannot parse."""
+        self._reject(MALFORMED)
 
 
 def _explain_bad_head(headers: Headers, version: bytes) -> str | None:
-    """Say why a head leaves open who is asked, or where the body ends (RFC 9112 3.2, 6.3)."""
+    """Return why the target or the body length of a request is ambiguous (RFC 9112 3.2, 6.3)."""
     hosts = headers.getRawHeaders(b"Host", ())
     if len(hosts) > 1:
-        return "Host is given twice: send it once"
+        return "there are several Host header fields: send one"
     if not hosts and version == b"HTTP/1.1":
-        return "Host is missing: every request of HTTP/1.1 has it"
+        return "the Host header field is missing: HTTP/1.1 requires it"
     codings = headers.getRawHeaders(b"Transfer-Encoding", ())
     if len(codings) > 1 or (codings and headers.hasHeader(b"Content-Length")):
-        return "a body has one length: send Content-Length, or one Transfer-Encoding"
+        return "the body length is ambiguous: send Content-Length, or one Transfer-Encoding"
     return None
 
 
 def _send_now(transport: Any) -> None:
-    """Hand the kernel what was written: else it waits for all that the reactor is at.
+    """Write buffered data to the kernel now, not after other work of the reactor.
 
-    One that fails is still watched for writing: there the reactor meets the failure itself.
+    If that fails, the transport remains registered for writing, and the reactor handles the error.
     """
     if isinstance(transport, FileDescriptor) and not transport.disconnecting:
         transport.doWrite()
 
 
 def _keep_kernel_buffer_small(transport: Any) -> None:
-    """Have the kernel tell sooner that a slow client reads on: its own buffer may be megabytes."""
+    """Limit the data in the kernel, so that progress of a slow client is noticed sooner.
+
+    The kernel's own limit can be several megabytes.
+    """
     while isinstance(transport, ProtocolWrapper):  # TLS
         transport = transport.transport
     handle = getattr(transport, "getHandle", lambda: None)()
     if isinstance(handle, socket.socket) and hasattr(socket, "TCP_NOTSENT_LOWAT"):
-        with suppress(OSError):  # no TCP
+        with suppress(OSError):  # not a TCP socket
             handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, MAX_UNSENT)
 
 
 MAX_REJECTED_AT_ONCE = 100
-"""Clients that are told at a time; more are hung up on."""
+"""Maximum number of rejected clients that receive a response. Further ones are disconnected."""
 
 REJECT_TIMEOUT = 5
-"""Seconds for a client to ask, and to take in the answer."""
+"""Seconds in which a rejected client must send its request and read the response."""
 
 
 class RejectedConnection(Protocol):
-    """Answers whatever comes first with 503, and ends.
+    """Responds to a rejected client with 503, and closes the connection.
 
-    Not before: an answer to a request that is still on its way would be lost.
+    It waits for the first bytes of the request. A response before them would be lost.
     """
 
     transport: Any
@@ -366,50 +368,50 @@ class RejectedConnection(Protocol):
         self._timer: IDelayedCall | None = None
 
     def connectionMade(self) -> None:
-        """Wait for the request."""
+        """Start the timeout for the request."""
         self._timer = self._clock.callLater(REJECT_TIMEOUT, self.transport.abortConnection)
 
     def dataReceived(self, data: bytes) -> None:
-        """Answer the beginning of a request; what follows is not read."""
+        """Respond to the beginning of a request. The rest is not read."""
         if not self.transport.disconnecting:
-            self.transport.write(_answer())
+            self.transport.write(_too_many_connections())
             self.transport.loseConnection()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Make place for the next."""
+        """Make room for the next rejected client."""
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
         self._on_end()
 
 
 class AbortedConnection(Protocol):
-    """Ends at once; where Twisted is given no protocol, a TLS connection would stay open."""
+    """Aborts a connection. If Twisted received no protocol, a TLS connection would stay open."""
 
     transport: Any
 
     def connectionMade(self) -> None:
-        """Hang up."""
+        """Abort the connection."""
         self.transport.abortConnection()
 
 
-def _answer() -> bytes:
+def _too_many_connections() -> bytes:
     reply = error_reply(
         TOO_MANY_CONNECTIONS,
-        "there are too many connections: use one for many requests, or try again in a moment",
+        "too many connections: reuse one for several requests, or try again in a moment",
         {"Retry-After": str(RETRY_AFTER_SECONDS), "Connection": "close"},
     )
     return reply_as_bytes(reply)
 
 
 PUBLIC_SEGMENTS = (b"healthz", b"readyz", b"clients", b"docs", b"tls-reports")
-"""First segments of what is asked for without a key."""
+"""First path segments of the pages that need no API key."""
 
 WARNING_INTERVAL = 60
-"""Seconds between two lines in the log that say the same."""
+"""Minimum number of seconds between equal warnings in the log."""
 
 
 class Root(Resource):
-    """Sends what lies below the API's path there, agents to theirs, all else to the dashboard."""
+    """Passes requests to the API, the MCP endpoint, the public pages or the dashboard."""
 
     def __init__(
         self, api: IResource, mcp: IResource, pages: IResource, dashboard: IResource
@@ -424,7 +426,7 @@ class Root(Resource):
         self._mcp_segments = ([name], [name, b""])
 
     def getChild(self, path: bytes, request: Request) -> IResource:
-        """Find what answers; called with the first segment taken off the path."""
+        """Return the resource for a path. ``path`` is its first segment."""
         segments = [_as_utf8(segment) for segment in (path, *(request.postpath or []))]
         depth = len(self._api_segments)
         if segments[:depth] == self._api_segments:
@@ -437,14 +439,14 @@ class Root(Resource):
 
 
 def _as_utf8(segment: bytes) -> bytes:
-    # Klein answers a path that is not UTF-8 by itself, past the gate and in plain text.
+    # Klein responds to paths that are not UTF-8 itself, without access control.
     return segment.decode("utf-8", "replace").encode("utf-8")
 
 
 class BoundedSite(Site):
-    """Makes connections, only so many, of requests whose answers are paced.
+    """The site, with limits of connections and flow control of responses.
 
-    It has no access log: its lines would hold share tokens.
+    It has no access log, which would contain share tokens.
     """
 
     noisy = False
@@ -460,88 +462,89 @@ class BoundedSite(Site):
         journal: WebJournal,
     ) -> None:
         self._journal = journal
-        self.room = ResponseBuffers()
+        self.response_buffers = ResponseBuffers()
         self.connections = Connections(limits, addresses.is_shared, clock)
         super().__init__(
             root,
-            requestFactory=partial(PacedRequest, self.room, addresses),
-            # No form is read here; a broken one would be answered past the gate.
+            requestFactory=partial(PacedRequest, self.response_buffers, addresses),
+            # Handlers parse forms. Twisted would respond to an invalid form itself.
             parsePOSTFormSubmission=False,
             timeout=IDLE_TIMEOUT,
             reactor=clock,
         )
         self._clock = clock
         self.answers = Tally()
-        self._turned_away = 0
+        self._rejected = 0
         self._warned_at = -math.inf
 
     def protocol(self) -> Any:
-        """Make what Twisted would make, but for HTTP/2, which has none of the bounds."""
+        """Create an HTTP/1.1 connection. HTTP/2 of Twisted does not have these limits."""
         return WebConnection(self.connections)
 
     def buildProtocol(self, addr: IAddress | None) -> Any:
-        """Make a connection, or what turns its client away."""
+        """Create a connection, or a protocol that rejects the client."""
         connection = super().buildProtocol(addr)
         if self.connections.admit(connection, getattr(addr, "host", None) or LOCAL_PEER):
             return connection
-        return self._turn_away()
+        return self._reject_connection()
 
     def acceptableProtocols(self) -> list[bytes]:  # noqa: N802
-        """Name what is spoken, for endpoints with TLS."""
+        """Return the supported protocols for TLS endpoints."""
         return [b"http/1.1"]
 
     def log(self, request: HttpRequest) -> None:
-        """Count the answer; a line is written where the fault is ours."""
+        """Count the response. Log it if it is an internal error."""
         self.answers.add(str(request.code))
         if request.code in SERVER_ERRORS and isinstance(request, PacedRequest):
             self._journal.note_fault(request.fault())
 
-    def _turn_away(self) -> Protocol:
+    def _reject_connection(self) -> Protocol:
         now = self._clock.seconds()
         if now - self._warned_at >= WARNING_INTERVAL:
             self._warned_at, count = now, len(self.connections)
-            self._log.warn("HTTP clients are turned away: {count} are connected", count=count)
-        if self._turned_away >= MAX_REJECTED_AT_ONCE:
+            self._log.warn("HTTP connections are rejected: {count} are open", count=count)
+        if self._rejected >= MAX_REJECTED_AT_ONCE:
             return AbortedConnection()
-        self._turned_away += 1
-        return RejectedConnection(self._clock, self._forget_turned_away)
+        self._rejected += 1
+        return RejectedConnection(self._clock, self._remove_rejected)
 
-    def _forget_turned_away(self) -> None:
-        self._turned_away -= 1
+    def _remove_rejected(self) -> None:
+        self._rejected -= 1
 
 
 @implementer(IProtocolFactory)
 class ProxyProtocolFactory:
-    """Lets hosts of some networks speak for others, as they then must; all else stays as it is."""
+    """Expects the PROXY protocol from the hosts of some networks, and plain HTTP from others."""
 
     def __init__(
         self, factory: IProtocolFactory, networks: Sequence[IPv4Network | IPv6Network]
     ) -> None:
         self._factory = factory
         self._networks = networks
-        # Twisted wraps endpoints only; here one port has both kinds of clients.
-        caught = _Caught()
-        proxyEndpoint(caught).listen(factory)
-        self._for_proxies = cast(IProtocolFactory, caught.factory)
+        # Twisted supports the PROXY protocol only for whole endpoints. This port has both kinds
+        # of clients, so the factory that Twisted creates is captured.
+        endpoint = _CapturingEndpoint()
+        proxyEndpoint(endpoint).listen(factory)
+        self._for_proxies = cast(IProtocolFactory, endpoint.factory)
 
     def buildProtocol(self, addr: IAddress) -> IProtocol | None:
-        """Make a protocol; that of a proxy waits for its header."""
+        """Create a protocol. The protocol for a proxy reads the PROXY header first."""
         peer = parse_ip_address(getattr(addr, "host", ""))
         is_proxy = peer is not None and any(peer in network for network in self._networks)
         return (self._for_proxies if is_proxy else self._factory).buildProtocol(addr)
 
     def doStart(self) -> None:
-        """Begin to listen."""
+        """Start the wrapped factory."""
         self._factory.doStart()
 
     def doStop(self) -> None:
-        """Listen no more."""
+        """Stop the wrapped factory."""
         self._factory.doStop()
 
 
 @implementer(IStreamServerEndpoint)
-class _Caught:
-    """Stands for an endpoint, to find out what would listen there."""
+class _CapturingEndpoint:
+    """An endpoint that does not listen, but stores the factory that it receives."""
 
     factory: Any = None
 

@@ -10,13 +10,13 @@ from twisted.web.http import HTTPChannel
 
 
 class OpenHttpChannel(HTTPChannel):
-    """The connection of Twisted with a public name for each private one."""
+    """Twisted's HTTP connection, with a public name for each private one."""
 
     @abstractmethod
     def reject_malformed(self) -> None:
         """Respond to a request that Twisted cannot parse, and close the connection."""
 
     def _respondToBadRequestAndDisconnect(self) -> None:  # noqa: N802
-        # The reason: Twisted itself sends a bare status line, without a body that says what is
-        # wrong, and resets a connection on which the client is still sending.
+        # Twisted sends only a status line, without a body that names the problem, and resets a
+        # connection on which the client is still sending.
         self.reject_malformed()

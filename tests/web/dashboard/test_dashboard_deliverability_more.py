@@ -201,7 +201,7 @@ def test_too_many_records(browser: Browser, test_id: str) -> None:
     """There is an end to what is tried at once."""
     many = [(f"a{number}.example", "A", "192.0.2.1") for number in range(MAX_RECORDS + 1)]
     assert preflight(browser, test_id, *many).status == 400
-    assert "50 are allowed" in words(browser)
+    assert "send at most 50" in words(browser)
 
 
 def test_no_records(browser: Browser, test_id: str) -> None:

@@ -148,7 +148,7 @@ def test_a_store_that_fails_later_is_told_to_the_model() -> None:
         sentence = failure_of(agent.call(tool, arguments))
         assert "the database can't answer now" in sentence
         assert "the disk is gone" not in sentence
-        assert "may work in 2 seconds" in sentence
+        assert "repeat the call in 2 seconds" in sentence
         reader.fault = None
     assert house.assembly.mail.feeds.count() == 0
     house.close()

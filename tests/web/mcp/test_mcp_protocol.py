@@ -227,7 +227,7 @@ def test_a_header_that_is_there_twice_is_refused(agent: Agent, name: str) -> Non
     twice: Any = {name: [HEADERS[name], "another"]}
     reply = contradicting(agent, twice)
     assert reply.error["code"] == -32020
-    assert "is there 2 times" in reply.error["message"]
+    assert "occurs 2 times" in reply.error["message"]
 
 
 def test_a_name_that_no_header_can_hold_comes_encoded(agent: Agent) -> None:

@@ -209,26 +209,30 @@ def test_strangers_wait_for_their_own_mail(agent: Agent, house: House) -> None:
 BAD_ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
     ("get_message", {}, "the argument id is missing"),
     ("get_message", {"id": None}, "the argument id is missing"),
-    ("get_message", {"id": 7}, "id is a string, not the number 7"),
-    ("get_message", {"id": ["a"]}, "id is a string, not an array"),
-    ("get_message", {"id": {}}, "id is a string, not an object"),
-    ("get_message", {"id": "x" * 501}, "id has at most 500 characters"),
-    ("get_message", {"id": "a\0b"}, "id holds characters that no text has"),
-    ("get_message", {"id": "a", "more": 1}, "unknown argument 'more'; there are: id"),
+    ("get_message", {"id": 7}, "id must be a string, not the number 7"),
+    ("get_message", {"id": ["a"]}, "id must be a string, not an array"),
+    ("get_message", {"id": {}}, "id must be a string, not an object"),
+    ("get_message", {"id": "x" * 501}, "id must have at most 500 characters; got 501"),
+    ("get_message", {"id": "a\0b"}, "id contains a NUL or a lone surrogate"),
+    ("get_message", {"id": "a", "more": 1}, "unknown argument 'more'. The arguments are id"),
     ("new_address", {"tag": "two words"}, "tag: a tag is a dot-atom"),
     ("new_address", {"tag": "x" * 47}, "tag: a tag has at most 46 octets"),
-    ("wait_for_message", {"timeout": "30"}, "timeout is a number, not a string"),
-    ("wait_for_message", {"timeout": True}, "timeout is a number, not a boolean"),
-    ("wait_for_message", {"timeout": 0.5}, "timeout is seconds, 1 to 60; you sent 0.5"),
+    ("wait_for_message", {"timeout": "30"}, "timeout must be a number, not a string"),
+    ("wait_for_message", {"timeout": True}, "timeout must be a number, not a boolean"),
+    (
+        "wait_for_message",
+        {"timeout": 0.5},
+        "timeout must be a number of seconds from 1 to 60; got 0.5",
+    ),
     ("wait_for_message", {"timeout": 30000}, "milliseconds?"),
-    ("wait_for_message", {"after": "yesterday"}, "after is a cursor that this service gave you"),
+    ("wait_for_message", {"after": "yesterday"}, "after must be a cursor from an earlier response"),
     ("wait_for_message", {"after": "cff"}, "after is a cursor of another inbox"),
-    ("wait_for_message", {"since": "yesterday"}, "since is an ISO 8601 date and time"),
-    ("wait_for_message", {"to": "nobody"}, "to is one whole address"),
+    ("wait_for_message", {"since": "yesterday"}, "since must be an ISO 8601 date and time"),
+    ("wait_for_message", {"to": "nobody"}, "to must be one complete email address"),
     ("wait_for_message", {"q": "x"}, "unknown argument 'q'"),
-    ("list_messages", {"limit": 0}, "limit is a whole number, 1 to 100; you sent 0"),
-    ("list_messages", {"limit": 2.5}, "limit is a whole number, not the number 2.5"),
-    ("list_messages", {"page": -1}, "page is a whole number"),
+    ("list_messages", {"limit": 0}, "limit must be an integer from 1 to 100; got 0"),
+    ("list_messages", {"limit": 2.5}, "limit must be an integer, not the number 2.5"),
+    ("list_messages", {"page": -1}, "page must be an integer"),
 ]
 
 
@@ -251,7 +255,7 @@ def test_unknown_tools_are_the_clients_mistake(agent: Agent) -> None:
     """An unknown tool is an error of the protocol that names those there are."""
     reply = agent.call("send_mail")
     assert reply.error["code"] == -32602
-    assert reply.error["message"].startswith("Unknown tool: send_mail; there are: new_address")
+    assert reply.error["message"].startswith("Unknown tool: send_mail. The tools are new_address")
     assert reply.status == (400 if agent.version == STATELESS else 200)
 
 
@@ -318,7 +322,7 @@ def test_a_long_newsletter_is_read_in_short(agent: Agent, house: House) -> None:
     assert message["codes"][0] == "482913"
     left_out = message["warnings"][-1]
     assert re.fullmatch(
-        r"left out: \d+ characters of text, \d+ links, the HTML, \d+ header fields, "
+        r"omitted: \d+ characters of text, \d+ links, the HTML, \d+ header fields, "
         r"\d+ attachments; call get_message with full=true to get more",
         left_out,
     )

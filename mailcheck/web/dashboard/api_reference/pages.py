@@ -15,7 +15,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.api.description import DOCUMENT_PATH, MAX_KEPT, ApiDescription
+from mailcheck.web.api.description import DOCUMENT_PATH, MAX_CACHED, ApiDescription
 from mailcheck.web.dashboard.api_reference.view import (
     list_limits,
     view_groups,
@@ -124,7 +124,7 @@ class ApiPages(Struct, frozen=True):
         urls = visit.urls
         document = self._description.document(urls)
         if urls not in self._calls:  # it takes a while, and they are the same for every visitor
-            if len(self._calls) >= MAX_KEPT:
+            if len(self._calls) >= MAX_CACHED:
                 self._calls.clear()
             self._calls[urls] = self._renderer.part(
                 "api_calls.html",

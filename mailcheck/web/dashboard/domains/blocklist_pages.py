@@ -8,7 +8,11 @@ from urllib.parse import urlencode
 from msgspec import Struct
 from twisted.web.server import Request
 
-from mailcheck.api.domains.blocklists import explain_silence, render_blocklist_check, render_listing
+from mailcheck.api.domains.blocklists import (
+    explain_no_answer,
+    render_blocklist_check,
+    render_listing,
+)
 from mailcheck.api.requests.fields import FLAG
 from mailcheck.api.shapes import as_json
 from mailcheck.checks.dnsbl.catalogue import Blocklist
@@ -83,7 +87,7 @@ def finished_rows(check: BlocklistCheck) -> list[dict[str, Any]]:
 def count_results(check: BlocklistCheck) -> Totals:
     """Count the rows."""
     shown = render_blocklist_check(check)
-    no_answer_reason = explain_silence(check) if check.has_no_answer else ""
+    no_answer_reason = explain_no_answer(check) if check.has_no_answer else ""
     return Totals(shown.total_checked, shown.total_listed, shown.total_unknown, no_answer_reason)
 
 
