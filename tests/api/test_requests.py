@@ -354,7 +354,7 @@ def test_one_of_many_watches_is_named_by_its_number() -> None:
     with pytest.raises(InvalidParameter, match=r"^entry 1 must be an object"):
         read_body(NewWatches, b'{"watches": [1]}')
     for body in (b'{"watches": []}', b'{"watches": {}}'):
-        with pytest.raises(InvalidParameter, match=r"^watches are 1 to"):
+        with pytest.raises(InvalidParameter, match=r"^watches must be a list of 1 to"):
             read_body(NewWatches, body)
 
 
