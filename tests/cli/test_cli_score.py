@@ -175,7 +175,7 @@ def test_what_is_printed() -> None:
     assert text.startswith("9.0/10  ann@sender.example  The minutes of Monday\n")
     assert "fail    -1.0 DMARC" in text
     assert "_dmarc.sender.example  TXT  v=DMARC1" in text
-    assert "misses  rules of Google, from 5,000 mails a day on\n          not so: The From" in text
+    assert "misses  rules of Google, 5,000 or more mails a day\n          not so: The From" in text
     assert "meets   rules of Google, every sender\n" in text
 
 

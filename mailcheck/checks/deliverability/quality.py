@@ -105,7 +105,7 @@ def judge_receivers(
             is_ptr_confirmed=_is_confirmed(evidence),
             tls_used=handover.tls_used,
             key_bits=_shortest_key(dkim),
-            can_get_answers=_can_get_answers(evidence.author),
+            can_receive_replies=_can_receive_replies(evidence.author),
         )
     )
 
@@ -143,7 +143,7 @@ def _shortest_key(dkim: DkimOfMail) -> int | None:
     return min(bits, default=None)
 
 
-def _can_get_answers(author: SenderDomain | None) -> bool | None:
+def _can_receive_replies(author: SenderDomain | None) -> bool | None:
     """Return whether mail to the author can be delivered (RFC 5321 5.1)."""
     if author is None:
         return False

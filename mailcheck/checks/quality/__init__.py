@@ -1,1 +1,1 @@
-"""How a mail is made: its header, its parts, its HTML, its links; and what big receivers ask."""
+"""Format of a mail: header, parts, HTML and links, and the rules of large receivers."""

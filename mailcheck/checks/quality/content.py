@@ -1,4 +1,4 @@
-"""The parts of a mail: text, HTML and attachments, and what is wrong with them."""
+"""The parts of a mail (text, HTML, attachments) and the findings about them."""
 
 import re
 from collections.abc import Iterator
@@ -14,28 +14,28 @@ from mailcheck.checks.quality.wording import count_of, enumerate_some
 from mailcheck.checks.weights import charge
 
 MAX_WORDS_TEXT = 64 * 1024
-"""Characters of text and of HTML whose words are compared, and searched for placeholders."""
+"""Maximum characters of text and of HTML that are compared and searched for placeholders."""
 
 MIN_WORDS = 20
-"""Different words that HTML must have to be compared with the text: fewer say nothing."""
+"""Minimum number of different words in HTML for a comparison; with fewer it is meaningless."""
 
 MAX_SHOWN = 20
-"""Examples kept of each kind."""
+"""Maximum number of examples of each kind."""
 
 MAX_LABEL = 100
-"""Characters kept of a type, charset or encoding; the longest registered type has 88."""
+"""Maximum characters of a type, charset or encoding; the longest registered type has 88."""
 
 _WORD = re.compile(r"\w++")
 _PLACEHOLDER = re.compile(
-    # What mail programs fill in: {{ name }}, {% if %}, *|NAME|*, %%name%%, <%= name %>, ${name},
-    # [[name]], %NAME%. Bounded, so that each start costs little.
+    # Template syntax: {{ name }}, {% if %}, *|NAME|*, %%name%%, <%= name %>, ${name}, [[name]],
+    # %NAME%. The lengths are bounded, so that each attempt to match costs little.
     r"\{\{[\w .|'\"-]{1,60}\}\}|\{%[^%\n]{1,80}%\}|\*\|[\w:]{1,40}\|\*|%%[\w ]{1,40}%%"
     r"|<%=?[^%\n]{1,60}%>|\$\{[\w.]{1,40}\}|\[\[[\w .]{1,40}\]\]|(?<![%\w])%[A-Z_]{3,30}%(?!\w)"
 )
 
 
 def list_parts(root: Entity) -> tuple[PartFacts, ...]:
-    """List the parts that hold no others, in document order."""
+    """List the parts without subparts, in document order."""
     return tuple(_walk(root, 0))
 
 
@@ -59,7 +59,7 @@ def _label(text: str) -> str:
 
 
 def has_html_first(root: Entity) -> bool:
-    """Tell whether an HTML alternative stands before its text: the last one is the best."""
+    """Return whether an HTML alternative comes before its text; the last one is preferred."""
     if root.content_type == "multipart/alternative":
         types = [_first_leaf(part).content_type for part in root.parts]
         if "text/html" in types and "text/plain" in types[types.index("text/html") :]:
@@ -74,7 +74,7 @@ def _first_leaf(entity: Entity) -> Entity:
 
 
 def find_risky_attachments(root: Entity) -> tuple[str, ...]:
-    """Name the attached files of kinds that large receivers refuse or distrust."""
+    """Return the names of attachments of types that large receivers reject or distrust."""
     names = (clean_filename(entity.filename) for entity in list_attachments(root))
     risky = (name for name in names if _ending(name) in host_list("risky_endings"))
     return tuple(dict.fromkeys(risky))[:MAX_SHOWN]
@@ -86,13 +86,13 @@ def _ending(filename: str) -> str:
 
 
 def find_placeholders(*texts: str) -> tuple[str, ...]:
-    """Find what was to be replaced by a name or the like and was not."""
+    """Find template placeholders that were not replaced."""
     found = (m[0] for text in texts for m in _PLACEHOLDER.finditer(text[:MAX_WORDS_TEXT]))
     return tuple(dict.fromkeys(found))[:MAX_SHOWN]
 
 
 def compare_words(text: str, visible: str) -> int | None:
-    """Give how many of the words that HTML shows the text has too, in percent."""
+    """Return the percentage of the HTML's visible words that the text contains, or `None`."""
     shown = set(_WORD.findall(visible[:MAX_WORDS_TEXT].lower()))
     if len(shown) < MIN_WORDS or not text.strip():
         return None
@@ -100,14 +100,14 @@ def compare_words(text: str, visible: str) -> int | None:
 
 
 MIN_OVERLAP = 30
-"""Percent of the HTML's words that the text part has; templates with other footers reach 60."""
+"""Minimum percentage of the HTML's words in the text part; different footers leave 60 or more."""
 
 LARGE_MAIL = 10 * 1024 * 1024
-"""Octets from which on many servers refuse a mail: Postfix's own limit is 10 MB."""
+"""Octets from which many servers reject a mail; Postfix's default limit is 10 MB."""
 
 
 def judge_content(facts: MailFacts) -> tuple[ChargedFinding, ...]:
-    """Judge the parts of a mail and its HTML."""
+    """Return the findings about the parts of a mail and its HTML."""
     return (
         *_judge_text(facts),
         *_judge_structure(facts),
@@ -121,23 +121,23 @@ def _judge_text(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.html is not None and not facts.has_text:
         yield charge(
             "content.html-only",
-            "The mail has HTML and no text beside it; filters mark that, and programs without"
-            " HTML show nothing readable.",
+            "The mail has HTML but no text part. Filters count that against a mail, and programs"
+            " without HTML show no readable text.",
         )
         return
     has_content = facts.html is not None and (facts.html.visible_length or facts.html.image_count)
     if not facts.text_size and not has_content and not facts.risky_attachments:
-        yield charge("content.empty", "The mail has nothing to read in it.")
+        yield charge("content.empty", "The mail has no content.")
     elif not facts.text_size and facts.html is not None:
         yield charge(
             "content.empty-text",
-            "The text part beside the HTML is empty, so programs without HTML show nothing.",
+            "The text part beside the HTML is empty, so programs without HTML show an empty mail.",
         )
     elif facts.overlap is not None and facts.overlap < MIN_OVERLAP:
         yield charge(
             "content.text-differs",
-            f"The text part has only {facts.overlap} % of the words that the HTML shows; filters"
-            " compare the two, since spam hides behind a harmless text.",
+            f"The text part has only {facts.overlap} % of the words that the HTML shows. Spam hides"
+            " behind a harmless text, so filters compare both.",
         )
 
 
@@ -145,18 +145,18 @@ def _judge_structure(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.is_html_first:
         yield charge(
             "content.html-first",
-            "The HTML stands before the text; programs show the last alternative they can, so"
-            " people get the plain text.",
+            "The HTML comes before the text. Programs show the last alternative that they support,"
+            " so people see the plain text.",
         )
     if facts.problems:
         yield charge(
             "content.broken-structure",
-            f"Parts of the mail can't be read as they should: {enumerate_some(facts.problems)}.",
+            f"Parts of the mail cannot be read correctly: {enumerate_some(facts.problems)}.",
         )
     if facts.risky_attachments:
         yield charge(
             "content.risky-attachment",
-            "Attached files are of kinds that Gmail and others refuse or hold back:"
+            "Some attachments have file types that Gmail and others reject or hold back:"
             f" {enumerate_some(facts.risky_attachments)}.",
         )
 
@@ -165,14 +165,14 @@ def _judge_sizes(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.long_lines:
         yield charge(
             "content.long-lines",
-            f"The mail has {count_of(facts.long_lines, 'line')} over 998 octets, the longest"
-            f" {facts.longest_line}; servers on the way break or refuse them, and a broken line"
-            " breaks the DKIM signature.",
+            f"The mail has {count_of(facts.long_lines, 'line')} over 998 octets; the longest has"
+            f" {facts.longest_line}. Servers break or reject such lines, and a broken line makes"
+            " the DKIM signature fail.",
         )
     if facts.size > LARGE_MAIL:
         yield charge(
             "content.large",
-            f"The mail has {facts.size // 1024 // 1024} MiB; many servers refuse more than 10.",
+            f"The mail has {facts.size // 1024 // 1024} MiB. Many servers reject more than 10 MiB.",
         )
 
 
@@ -180,6 +180,6 @@ def _judge_placeholders(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.placeholders:
         yield charge(
             "content.placeholder",
-            "Placeholders were not filled in and people will see them:"
+            "Placeholders were not filled in, and recipients will see them:"
             f" {enumerate_some(facts.placeholders)}.",
         )

@@ -1,4 +1,4 @@
-"""What a report needs to know of a mail's bytes: plain values that can be pickled."""
+"""Facts about a mail's bytes for a report, as plain values that can be pickled."""
 
 from msgspec import Struct
 
@@ -6,9 +6,9 @@ from mailcheck.core.instants import Instant
 
 
 class DateFacts(Struct, frozen=True):
-    """A Date field; ``problem`` says what is wrong with it, ``instant`` is there if it is readable.
+    """A Date field. ``instant`` is `None` if the field cannot be read.
 
-    ``problem`` completes "the Date field ...".
+    ``problem`` completes the sentence "the Date field ..." and is empty for a valid field.
     """
 
     text: str
@@ -17,7 +17,7 @@ class DateFacts(Struct, frozen=True):
 
 
 class MessageIdFacts(Struct, frozen=True):
-    """A Message-ID field as written; ``domain`` is what stands behind its @, in lower case."""
+    """A Message-ID field; ``domain`` is the part after the @, in lower case."""
 
     text: str
     is_well_formed: bool = True
@@ -25,7 +25,7 @@ class MessageIdFacts(Struct, frozen=True):
 
 
 class Author(Struct, frozen=True):
-    """A mailbox of a From field; ``domain`` in A-labels, empty where it is no domain name."""
+    """A mailbox of a From field; ``domain`` is in A-labels, or empty if it is not a domain name."""
 
     address: str
     display_name: str
@@ -33,7 +33,7 @@ class Author(Struct, frozen=True):
 
 
 class PartFacts(Struct, frozen=True):
-    """A part that holds no other parts: ``size`` in octets as sent, ``depth`` 0 for the mail."""
+    """A part without subparts: ``size`` in octets as sent, ``depth`` 0 for the mail itself."""
 
     content_type: str
     charset: str
@@ -45,12 +45,12 @@ class PartFacts(Struct, frozen=True):
 
 
 class HtmlFacts(Struct, frozen=True):
-    """The HTML of a mail, its first 512 KiB where counts are concerned.
+    """The HTML of a mail; counts are of its first 512 KiB.
 
-    ``size`` is in octets of UTF-8, ``visible_length`` in characters.
-    ``active_elements`` are names of what mail programs remove or block
-    (scripts, frames, ...), ``unclosed`` names of elements left open.
-    ``preheader`` is what lists of mails show behind the subject.
+    ``size`` is in octets of UTF-8, ``visible_length`` in characters. ``active_elements`` are the
+    names of elements that mail programs remove or block (scripts, frames, ...). ``unclosed`` are
+    the names of elements without an end tag. ``preheader`` is the text that message lists show
+    after the subject.
     """
 
     size: int = 0
@@ -76,10 +76,10 @@ class HtmlFacts(Struct, frozen=True):
 
 
 class LinkFacts(Struct, frozen=True):
-    """Where the links of a mail lead; each tuple is distinct and in order of appearance.
+    """Targets of the links of a mail; each tuple is distinct and in order of appearance.
 
-    ``disguised`` are pairs: the host that the words on a link show, and the
-    one it leads to. ``relative`` counts links that lead nowhere in a mail.
+    ``disguised`` are pairs of the host in the link text and the host of the target. ``relative``
+    is the number of links that do not work in a mail.
     """
 
     count: int = 0
@@ -96,11 +96,10 @@ class LinkFacts(Struct, frozen=True):
 
 
 class UnsubscribeFacts(Struct, frozen=True):
-    """List-Unsubscribe (RFC 2369) and List-Unsubscribe-Post (RFC 8058) as they were sent.
+    """List-Unsubscribe (RFC 2369) and List-Unsubscribe-Post (RFC 8058) as sent.
 
-    ``uris`` are those in angle brackets, in order; ``post`` the other field's
-    body, nothing without it. ``body_links`` counts links whose words offer to
-    unsubscribe.
+    ``uris`` are those in angle brackets, in order. ``post`` is the body of the other field, or
+    `None` without it. ``body_links`` is the number of links whose text offers to unsubscribe.
     """
 
     is_present: bool = False
@@ -110,7 +109,7 @@ class UnsubscribeFacts(Struct, frozen=True):
 
 
 class BulkFacts(Struct, frozen=True):
-    """What makes a mail look like one of many: ``list_fields`` are names in lower case."""
+    """Signs of bulk mail: ``list_fields`` are field names in lower case."""
 
     list_fields: tuple[str, ...] = ()
     precedence: str = ""
@@ -119,18 +118,17 @@ class BulkFacts(Struct, frozen=True):
 
 
 class MailFacts(Struct, frozen=True):
-    """One mail, as far as its header, its parts, its HTML and its links go.
+    """Facts about one mail from its header, parts, HTML and links.
 
-    ``author_address`` is the first mailbox of the first From field,
-    ``author_domains`` the distinct domains of all mailboxes of all From fields
-    (RFC 5322 3.6.2), in lower-case A-labels; ``author_fields`` counts the
-    fields. ``field_names`` are the names of all header fields in order, in
-    lower case, ``repeated_fields`` those that occur more than once though they
-    may not (RFC 5322 3.6), ``raw_8bit_fields`` those with octets over 127.
-    ``links`` are absolute http(s) URLs, ``link_hosts`` their host names in
-    A-labels; both distinct and in order of appearance, never looked up.
-    ``problems`` are sentences about what could not be read. ``overlap`` is how
-    much of the HTML's words the text part has, in percent, nothing without both.
+    ``author_address`` is the first mailbox of the first From field. ``author_domains`` are the
+    distinct domains of all mailboxes of all From fields (RFC 5322 3.6.2), in lower-case A-labels.
+    ``author_fields`` is the number of From fields. ``field_names`` are the names of all header
+    fields in order, in lower case. ``repeated_fields`` are fields that occur more than once but
+    must not (RFC 5322 3.6). ``raw_8bit_fields`` are fields with octets over 127. ``links`` are
+    absolute http(s) URLs and ``link_hosts`` their host names in A-labels; both are distinct and
+    in order of appearance, and are never looked up. ``problems`` are sentences about parts that
+    cannot be read. ``overlap`` is the percentage of the HTML's words that the text part has, or
+    `None` without both parts.
     """
 
     size: int = 0
@@ -168,5 +166,5 @@ class MailFacts(Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
     def has_field(self, name: str) -> bool:
-        """Tell whether the header has a field of this (lower case) name."""
+        """Return whether the header has a field with this lower-case name."""
         return name in self.field_names

@@ -1,4 +1,4 @@
-"""The header of a mail: its author, date, subject and fields, and what is wrong with them."""
+"""The header of a mail (author, date, subject and other fields) and the findings about it."""
 
 import re
 from calendar import timegm
@@ -25,7 +25,7 @@ from mailcheck.checks.weights import charge
 from mailcheck.core.instants import DAY, HOUR, SECOND, Instant
 
 MAX_DATE = 100
-"""Characters of a Date field; the form of RFC 5322 has 31, comments come on top."""
+"""Maximum characters of a Date field; the format of RFC 5322 has 31, plus comments."""
 
 _COMMENT = re.compile(r"\([^()]*+\)")
 _DATE_TIME = re.compile(
@@ -36,19 +36,19 @@ _DATE_TIME = re.compile(
 )
 _LEAP_SECOND = 60
 _FIRST_YEAR, _LAST_YEAR = 1970, 9999
-_FARTHEST = 86_400  # seconds that a zone is away from UTC
+_FARTHEST = 86_400  # maximum seconds between a time zone and UTC
 
 
 def read_date(body: bytes) -> DateFacts:
-    """Read a Date field's body. Never raises."""
+    """Parse the body of a Date field. Never raises."""
     text = flatten_controls(decode_header_bytes(body[: MAX_DATE * 4]))
     shown = text[:MAX_DATE]
     bare = " ".join(_COMMENT.sub(" ", shown).split())
     instant = None if len(text) > MAX_DATE else _find_instant(bare)
     if instant is None:
-        return DateFacts(shown, None, "can't be read as a date")
+        return DateFacts(shown, None, "cannot be read as a date")
     if _DATE_TIME.fullmatch(bare) is None:
-        return DateFacts(shown, instant, "is not in the form of RFC 5322")
+        return DateFacts(shown, instant, "does not have the format of RFC 5322")
     return DateFacts(shown, instant)
 
 
@@ -80,42 +80,42 @@ ONLY_ONCE = frozenset([
     "list-unsubscribe-post", "list-id",
 ])
 # fmt: on
-"""Fields that a mail has once at most."""
+"""Fields that may occur at most once in a mail."""
 
 MAX_SHOWN = 998
-"""Characters of a field body that are kept: what RFC 5322 2.1.1 allows a line to have."""
+"""Maximum characters of a field body: the longest line that RFC 5322 2.1.1 allows."""
 
 MAX_AUTHORS = 100
-"""Mailboxes of all From fields together; more than one is rare."""
+"""Maximum mailboxes of all From fields together; more than one is rare."""
 
 MAX_URIS = 20
-"""URIs of List-Unsubscribe; receivers read the first few."""
+"""Maximum URIs of List-Unsubscribe; receivers read the first few."""
 
 _MESSAGE_ID = re.compile(
-    # RFC 5322 3.6.4: dot-atom or quoted left part, dot-atom or literal right part.
+    # RFC 5322 3.6.4: the left side is a dot-atom or quoted, the right side a dot-atom or literal.
     r"<(?:[^\s<>@\"()\[\],;:\\]++|\"[^\"\\]*+\")@(?P<domain>[^\s<>@\[\]()\\]++|\[[^\s\[\]\\]*+\])>"
 )
 _URI = re.compile(r"<([^<>]*+)>")
 
 
 def names_of_fields(fields: Sequence[HeaderField]) -> tuple[str, ...]:
-    """Give the names in order, in lower case."""
+    """Return the names in order, in lower case."""
     return tuple(field.name.lower() for field in fields)
 
 
 def find_repeated(names: Sequence[str]) -> tuple[str, ...]:
-    """Name the fields that occur more than once though they may not."""
+    """Return the fields that occur more than once but must not."""
     counted = Counter(name for name in names if name in ONLY_ONCE)
     return tuple(name for name, count in counted.items() if count > 1)
 
 
 def find_8bit(fields: Sequence[HeaderField]) -> tuple[str, ...]:
-    """Name the fields with octets over 127, which RFC 5322 does not allow and RFC 6532 does."""
+    """Return the fields with octets over 127, which RFC 6532 allows but RFC 5322 does not."""
     return tuple(dict.fromkeys(f.name.lower() for f in fields if not f.body.isascii()))
 
 
 def read_authors(fields: Sequence[HeaderField]) -> tuple[Author, ...]:
-    """Read the mailboxes of all From fields, in order."""
+    """Parse the mailboxes of all From fields, in order."""
     bodies = (f.as_text() for f in fields if f.name.lower() == "from")
     found = (mailbox for body in bodies for mailbox in parse_mailboxes(body))
     return tuple(
@@ -125,24 +125,24 @@ def read_authors(fields: Sequence[HeaderField]) -> tuple[Author, ...]:
 
 
 def read_address(fields: Sequence[HeaderField], name: str) -> str:
-    """Read the address of the first mailbox of a field; "" without one."""
+    """Return the address of the first mailbox of a field, or an empty string."""
     found = find_field(fields, name)
     return parse_first_mailbox(found.as_text())[0] if found else ""
 
 
 def read_text(fields: Sequence[HeaderField], name: str) -> str:
-    """Read a field as text, RFC 2047 undone; "" without one."""
+    """Return a field as text with RFC 2047 decoded, or an empty string."""
     found = find_field(fields, name)
     return found.decode().strip()[:MAX_SHOWN] if found else ""
 
 
 def find_field(fields: Sequence[HeaderField], name: str) -> HeaderField | None:
-    """Find the first field of a (lower case) name."""
+    """Return the first field with a lower-case name, or `None`."""
     return next((field for field in fields if field.name.lower() == name), None)
 
 
 def read_message_id(fields: Sequence[HeaderField]) -> MessageIdFacts | None:
-    """Read the Message-ID."""
+    """Parse the Message-ID; return `None` without one."""
     found = find_field(fields, "message-id")
     if found is None:
         return None
@@ -155,7 +155,7 @@ def read_message_id(fields: Sequence[HeaderField]) -> MessageIdFacts | None:
 
 
 def read_unsubscribe(fields: Sequence[HeaderField]) -> UnsubscribeFacts:
-    """Read List-Unsubscribe (RFC 2369 3.2) and List-Unsubscribe-Post (RFC 8058 3.1)."""
+    """Parse List-Unsubscribe (RFC 2369 3.2) and List-Unsubscribe-Post (RFC 8058 3.1)."""
     found = find_field(fields, "list-unsubscribe")
     post = find_field(fields, "list-unsubscribe-post")
     body = decode_header_bytes(found.body) if found else ""
@@ -169,7 +169,7 @@ def read_unsubscribe(fields: Sequence[HeaderField]) -> UnsubscribeFacts:
 
 
 def read_bulk(fields: Sequence[HeaderField]) -> BulkFacts:
-    """Read what makes a mail look like one of many."""
+    """Read the signs of bulk mail."""
     names = names_of_fields(fields)
     return BulkFacts(
         list_fields=tuple(dict.fromkeys(name for name in names if name.startswith("list-"))),
@@ -184,7 +184,7 @@ _NO_REPLY = re.compile(r"(?:do-?not|no)[._-]?reply", re.IGNORECASE)
 
 
 def judge_author(facts: MailFacts) -> Iterator[ChargedFinding]:
-    """Judge From, Sender and Reply-To."""
+    """Yield findings about From, Sender and Reply-To."""
     yield from _judge_presence(facts)
     yield from _judge_number(facts)
     for author in facts.authors:
@@ -196,14 +196,14 @@ def _judge_presence(facts: MailFacts) -> Iterator[ChargedFinding]:
     if not facts.author_fields:
         yield charge(
             "headers.from-missing",
-            "The mail has no From field, so nobody sees who it is from, and large receivers refuse"
-            " it.",
+            "The mail has no From field, so readers cannot see its author, and large receivers"
+            " reject it.",
         )
     elif not facts.author_domains:
         yield charge(
             "headers.from-unreadable",
-            "The From field holds no mail address with a domain name, so no receiver can check"
-            " who the mail is from.",
+            "The From field contains no mail address with a domain name, so receivers cannot check"
+            " the author.",
         )
 
 
@@ -211,21 +211,21 @@ def _judge_number(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.author_fields > 1:
         yield charge(
             "headers.from-repeated",
-            f"The mail has {facts.author_fields} From fields, a trick of forgers; Gmail and others"
-            " refuse such mail.",
+            f"The mail has {facts.author_fields} From fields, a trick of forgers. Gmail and others"
+            " reject such mail.",
         )
     elif len(facts.author_domains) > 1:
         yield charge(
             "headers.from-several-domains",
-            "The From field names authors of several domains"
-            f" ({enumerate_some(facts.author_domains)}), which DMARC can't judge; many receivers"
-            " refuse it.",
+            "The From field names authors from several domains"
+            f" ({enumerate_some(facts.author_domains)}). DMARC cannot evaluate them, and many"
+            " receivers reject the mail.",
         )
     elif len(facts.authors) > 1 and not facts.sender_address:
         yield charge(
             "headers.sender-missing",
-            "The mail has several authors and no Sender field, which has to say who of them sent"
-            " it (RFC 5322 3.6.2).",
+            "The mail has several authors and no Sender field, which must say which of them sent it"
+            " (RFC 5322 3.6.2).",
         )
 
 
@@ -236,7 +236,7 @@ def _judge_name(author: Author) -> Iterator[ChargedFinding]:
         yield charge(
             "headers.name-shows-address",
             f"The sender's name shows an address at {quote(shown)}, but the mail is from"
-            f" {quote(author.domain)}; filters take that for a forgery.",
+            f" {quote(author.domain)}. Filters take that for a forgery.",
         )
 
 
@@ -245,50 +245,50 @@ def _judge_replies(facts: MailFacts) -> Iterator[ChargedFinding]:
     if domain and is_freemail(domain) and domain not in facts.author_domains:
         yield charge(
             "headers.reply-to-freemail",
-            f"Answers go to a free mailbox at {domain}, another domain than the sender's; filters"
-            " know that from fraud.",
+            f"Replies go to a free mailbox at {domain}, which is not the sender's domain."
+            " Fraudsters do that, and filters know it.",
         )
     local_part = facts.author_address.rpartition("@")[0]
     if _NO_REPLY.search(local_part) and not facts.reply_to_address:
         yield charge(
             "headers.no-reply",
-            "The sender's address says that nobody reads answers; people who answer and are"
-            " ignored mark mail as spam sooner.",
+            "The sender's address says that replies are not read. People whose replies are ignored"
+            " mark mail as spam sooner.",
         )
 
 
 MIN_CAPITALS = 8
-"""Letters a subject must have before all capitals are shouting: "OTP", "RE: FAQ" are not."""
+"""Minimum letters of a subject for the finding about capitals; "OTP" and "RE: FAQ" have fewer."""
 
 MAX_EMOJI = 2
 MAX_LENGTH = 150
-"""Characters of a subject; lists show 40 to 80 of them."""
+"""Maximum characters of a subject; message lists show 40 to 80 of them."""
 
 _REPLY = re.compile(r"(?:re|aw|sv|fwd?|wg|tr)\s?:", re.IGNORECASE)
 _PUNCTUATION = re.compile(r"[!?]{3}|\${3}|[!?][^!?]{0,200}[!?][^!?]{0,200}[!?]")
-# The blocks that phones draw as pictures; a joiner or a skin tone belongs to what is before it.
+# The blocks that phones draw as emoji. A joiner or a skin tone belongs to the emoji before it.
 _EMOJI = re.compile(r"[\u2600-\u27bf\u2b50\u2b55\U0001f1e6-\U0001f3fa\U0001f400-\U0001faff]")
 
 
 def count_emoji(text: str) -> int:
-    """Count the pictures in a text, roughly: a flag is two."""
+    """Return the approximate number of emoji in a text; a flag counts as two."""
     return len(_EMOJI.findall(text))
 
 
 def judge_subject(facts: MailFacts) -> Iterator[ChargedFinding]:
-    """Judge the subject line."""
+    """Yield findings about the subject."""
     subject = facts.subject
     if not subject:
         yield charge(
             "headers.subject-missing",
-            "The mail has no subject; people and filters take such mail for spam.",
+            "The mail has no subject. People and filters take such mail for spam.",
         )
     is_answer = facts.has_field("in-reply-to") or facts.has_field("references")
     if _REPLY.match(subject) and not is_answer:
         yield charge(
             "headers.fake-reply",
-            f"The subject looks like an answer or a forward ({quote(subject)}), but the mail"
-            " refers to no other; filters know that trick.",
+            f"The subject looks like a reply or a forwarded mail ({quote(subject)}), but the mail"
+            " refers to no other mail. Filters know that trick.",
         )
     yield from _judge_style(subject)
 
@@ -296,37 +296,37 @@ def judge_subject(facts: MailFacts) -> Iterator[ChargedFinding]:
 def _judge_style(subject: str) -> Iterator[ChargedFinding]:
     letters = [letter for letter in subject if letter.lower() != letter.upper()]
     if len(letters) >= MIN_CAPITALS and all(map(str.isupper, letters)):
-        meaning = "The subject is written in capitals only, as that of much spam is."
+        meaning = "The subject is written in capital letters only, like that of much spam."
         yield charge("headers.subject-capitals", meaning)
     emoji = count_emoji(subject)
     if emoji > MAX_EMOJI:
-        meaning = f"The subject has {emoji} pictures (emoji); some filters and people mark that."
+        meaning = f"The subject has {emoji} emoji. Some filters and people dislike that."
         yield charge("headers.subject-emoji", meaning)
     if _PUNCTUATION.search(subject):
         meaning = "The subject has more exclamation or question marks than a sentence needs."
         yield charge("headers.subject-punctuation", meaning)
     if len(subject) > MAX_LENGTH:
-        meaning = f"The subject has {len(subject)} characters; mail programs show 40 to 80 of them."
+        meaning = f"The subject has {len(subject)} characters. Mail programs show 40 to 80."
         yield charge("headers.subject-long", meaning)
 
 
 FUTURE = 2 * HOUR
-"""How far ahead of us a Date may be: clocks and time zones are set wrong by less."""
+"""Maximum time by which a Date may be in the future; wrong clocks and time zones differ by less."""
 
 PAST = DAY
-"""How old a Date may be: mail that waited in a queue over night is common."""
+"""Maximum age of a Date; mail that waited in a queue overnight is common."""
 
 LARGE_HEADER = 64 * 1024
-"""Octets of a header that come near where Postfix cuts (header_size_limit, 100 KiB)."""
+"""Octets of a large header; Postfix cuts at 100 KiB (header_size_limit)."""
 
 
 def judge_headers(
     facts: MailFacts, received_at: Instant, *, is_smtputf8: bool = False
 ) -> tuple[ChargedFinding, ...]:
-    """Judge the header of a mail that came in at a moment.
+    """Return the findings about the header of a mail that was received at a time.
 
-    :param is_smtputf8: the mail was sent with SMTPUTF8 (RFC 6531), so its
-        header may hold UTF-8.
+    :param is_smtputf8: whether the mail was sent with SMTPUTF8 (RFC 6531), so that its header may
+        contain UTF-8.
     """
     return (
         *judge_author(facts),
@@ -341,33 +341,38 @@ def judge_headers(
 def _judge_date(facts: MailFacts, received_at: Instant) -> Iterator[ChargedFinding]:
     date = facts.date
     if date is None:
-        meaning = "The mail has no Date field, which every mail must have; some receivers refuse it"
-        yield charge("headers.date-missing", f"{meaning}.")
+        meaning = "The mail has no Date field, which is required. Some receivers reject such mail."
+        yield charge("headers.date-missing", meaning)
         return
     if date.instant is None:
         meaning = f"The Date field {date.problem} ({quote(date.text)}), so the mail has no time."
         yield charge("headers.date-unreadable", meaning)
     elif date.problem:
-        meaning = f"The Date field {date.problem} ({quote(date.text)}); some programs misread it."
+        meaning = f"The Date field {date.problem} ({quote(date.text)}). Some programs misread it."
         yield charge("headers.date-form", meaning)
     if date.instant is not None and date.instant - received_at > FUTURE:
-        meaning = f"The Date field lies in the future ({quote(date.text)}), as spam's often does."
+        meaning = f"The Date field is in the future ({quote(date.text)}), which is common in spam."
         yield charge("headers.date-future", meaning)
     if date.instant is not None and received_at - date.instant > PAST:
-        meaning = f"The Date field is more than a day old ({quote(date.text)}); filters mark that."
+        shown = quote(date.text)
+        meaning = f"The Date field is more than a day old ({shown}). Filters count that against it."
         yield charge("headers.date-old", meaning)
 
 
 def _judge_message_id(facts: MailFacts) -> Iterator[ChargedFinding]:
     found = facts.message_id
     if found is None:
-        meaning = "The mail has no Message-ID, by which programs find answers and duplicates."
+        meaning = "The mail has no Message-ID. Programs need it to find replies and duplicates."
         yield charge("headers.message-id-missing", meaning)
     elif not found.is_well_formed:
-        meaning = f"The Message-ID is malformed ({quote(found.text)}); filters mark that."
+        meaning = (
+            f"The Message-ID is malformed ({quote(found.text)}). Filters count that against it."
+        )
         yield charge("headers.message-id-malformed", meaning)
     elif not found.domain.startswith("[") and is_local_name(found.domain):
-        meaning = f"The Message-ID ends in {quote(found.domain)}, a name only your network knows."
+        meaning = (
+            f"The Message-ID ends in {quote(found.domain)}, a name that only your network knows."
+        )
         yield charge("headers.message-id-local", meaning)
 
 
@@ -376,23 +381,25 @@ def _judge_fields(facts: MailFacts) -> Iterator[ChargedFinding]:
     if repeated:
         yield charge(
             "headers.repeated",
-            f"Fields that may stand once stand several times: {enumerate_some(repeated)}; Gmail"
-            " refuses such mail, and programs show different ones.",
+            f"Fields that may occur only once are repeated: {enumerate_some(repeated)}. Gmail"
+            " rejects such mail, and programs show different ones.",
         )
     if not (facts.has_field("to") or facts.has_field("cc")):
         yield charge(
             "headers.to-missing",
-            "The mail names nobody it is to; filters know that from mass mail.",
+            "The mail names no recipient (To or Cc). Mass mail often names none, and filters know"
+            " it.",
         )
     if facts.has_field("content-type") and not facts.has_field("mime-version"):
         yield charge(
             "headers.mime-version-missing",
-            "The mail has MIME parts but does not say so, and a strict program shows them as text.",
+            "The mail has MIME parts but no MIME-Version field. A strict program shows them as"
+            " text.",
         )
     if facts.has_field("return-path"):
         yield charge(
             "headers.return-path",
-            "The mail came with a Return-Path field, which only the receiving server may add"
+            "The mail was sent with a Return-Path field, which only the receiving server may add"
             " (RFC 5321 4.4).",
         )
 
@@ -401,12 +408,13 @@ def _judge_octets(facts: MailFacts, is_smtputf8: bool) -> Iterator[ChargedFindin
     if facts.raw_8bit_fields and not is_smtputf8:
         yield charge(
             "headers.raw-8bit",
-            f"Letters outside ASCII stand unencoded in: {enumerate_some(facts.raw_8bit_fields)};"
-            " some receivers refuse that, others show wrong letters.",
+            "Characters outside ASCII are not encoded in these fields:"
+            f" {enumerate_some(facts.raw_8bit_fields)}. Some receivers reject that, others show"
+            " wrong characters.",
         )
     if facts.header_size > LARGE_HEADER:
         yield charge(
             "headers.large",
-            f"The header has {facts.header_size // 1024} KiB; many servers refuse or cut one that"
-            " large.",
+            f"The header has {facts.header_size // 1024} KiB. Many servers reject or cut a header"
+            " of this size.",
         )

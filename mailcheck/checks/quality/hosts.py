@@ -1,4 +1,4 @@
-"""Names of hosts in a mail: in one form, and whose they are."""
+"""Host names in a mail: normalization, and lists of known hosts."""
 
 import ipaddress
 import re
@@ -14,16 +14,16 @@ import idna
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 
-# As browsers read it: "\" divides like "/", and what stands before the last "@" is a user.
+# As in browsers: "\" separates like "/", and the part before the last "@" is a user name.
 _AUTHORITY = re.compile(r"https?://([^/?#\\]*+)", re.IGNORECASE)
 _PORT = re.compile(r":([0-9]*+)\Z")
 _NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE | re.ASCII)
 _SCRIPTS_APART = frozenset(("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"))
-"""Scripts whose letters look alike; Japanese and Korean names mix Latin with their own."""
+"""Scripts with letters that look alike. Japanese and Korean names mix Latin with their own."""
 
 
 def split_authority(url: str) -> tuple[str, str, str]:
-    """Give user, host and port of a URL as written; what is missing is empty."""
+    """Return user, host and port of a URL as written; a missing part is empty."""
     match = _AUTHORITY.match(url)
     authority = match[1] if match else ""
     user, _, rest = authority.rpartition("@")
@@ -33,7 +33,7 @@ def split_authority(url: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=1024)
 def normalize_host(host: str) -> str:
-    """Give a domain name in lower-case A-labels, or "" where DNS has no such name."""
+    """Return a domain name in lower-case A-labels, or an empty string if it is not valid."""
     try:
         return parse_domain(host, allow_special_use=True)
     except InvalidParameter:
@@ -41,7 +41,7 @@ def normalize_host(host: str) -> str:
 
 
 def is_address(host: str) -> bool:
-    """Tell whether a browser takes the host for an IP address (URL standard 3.5)."""
+    """Return whether a browser treats the host as an IP address (URL standard 3.5)."""
     bare = host.strip("[]").rstrip(".")
     try:
         ipaddress.ip_address(bare)
@@ -52,7 +52,7 @@ def is_address(host: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def decode_host(host: str) -> str:
-    """Give a host in the letters that people read; as it is where that fails."""
+    """Return a host in Unicode for display, or unchanged if it cannot be decoded."""
     if "xn--" not in host:
         return host
     try:
@@ -62,7 +62,7 @@ def decode_host(host: str) -> str:
 
 
 def mixes_scripts(host: str) -> bool:
-    """Tell whether a label has letters of two scripts that look alike (UTS 39 5)."""
+    """Return whether a label mixes letters of two scripts that look alike (UTS 39 5)."""
     return any(len(_scripts(label) & _SCRIPTS_APART) > 1 for label in decode_host(host).split("."))
 
 
@@ -80,12 +80,12 @@ def _table() -> dict[str, Any]:
 
 @cache
 def host_list(key: str) -> frozenset[str]:
-    """Give one list of the table."""
+    """Return one list of the table."""
     return frozenset(_table()[key])
 
 
 def is_on_list(host: str, key: str) -> bool:
-    """Tell whether a host, or one that it lies below, is on a list."""
+    """Return whether a host or one of its parent domains is on a list."""
     return any(parent in host_list(key) for parent in _parents(host))
 
 
@@ -95,10 +95,10 @@ def _parents(host: str) -> Iterable[str]:
 
 
 def is_freemail(domain: str) -> bool:
-    """Tell whether anybody can have a mailbox there for free."""
+    """Return whether a domain offers free mailboxes to everyone."""
     return domain in host_list("freemail")
 
 
 def is_gmail(domain: str) -> bool:
-    """Tell whether it is a domain of Google's mailboxes."""
+    """Return whether a domain is one of Gmail's."""
     return domain in host_list("gmail")

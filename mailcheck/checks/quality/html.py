@@ -1,4 +1,4 @@
-"""What the HTML of a mail is made of: pictures, what programs remove, what nobody sees."""
+"""The HTML of a mail: images, elements that programs remove, hidden text, and the findings."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,10 +14,10 @@ from mailcheck.checks.quality.wording import count_of, enumerate_some, quote
 from mailcheck.checks.weights import charge
 
 MAX_PREHEADER = 200
-"""Characters kept of what lists show behind the subject; the longest show about 140."""
+"""Maximum characters of the preview text after the subject; the longest lists show about 140."""
 
 MAX_SAMPLE = 100
-"""Characters kept of hidden text, so that its author finds it."""
+"""Maximum characters of hidden text that are quoted, so that the author can find it."""
 
 # fmt: off
 _MUST_CLOSE = frozenset([
@@ -25,21 +25,21 @@ _MUST_CLOSE = frozenset([
     "strong", "style", "table", "u", "ul",
 ])
 # fmt: on
-"""Elements whose end tag HTML does not let one leave out, and that change how the rest looks."""
+"""Elements with a mandatory end tag that change the appearance of the rest."""
 
 _ACTIVE = frozenset(("applet", "embed", "frame", "frameset", "iframe", "object", "script"))
 _DOT_SIZES = frozenset(("0", "1", "0px", "1px"))
 
 
 def is_dot(attributes: Mapping[str, str]) -> bool:
-    """Tell whether an image is a pixel that counts who looks, and is not looked at itself."""
+    """Return whether an image is a tracking pixel, which is not meant to be seen."""
     return {attributes.get("width"), attributes.get("height")} <= _DOT_SIZES
 
 
 def read_html(markup: str, tree: HtmlTree) -> HtmlFacts:
-    """Read a page, given as it was sent and as a tree. Never raises; takes linear time.
+    """Read a page, given as source and as a tree. Never raises; takes linear time.
 
-    Sizes and what is seen (``size``, ``is_base64``, ``visible_length``) are not filled in.
+    ``size``, ``is_base64`` and ``visible_length`` are not filled in.
     """
     page = _Page()
     for node in tree.nodes:
@@ -88,7 +88,7 @@ class _Page:
                 self.hidden_sample = f"{self.hidden_sample} {words}".strip()[:MAX_SAMPLE]
         elif is_hidden:
             self.has_hidden_preheader = True
-            # What is longer than any list shows is not there for the lists.
+            # Text that is longer than any list shows is not a preheader.
             self.hidden_length += max(0, len(words) + len(self.preheader) - MAX_PREHEADER)
             self._grow_preheader(words)
         else:
@@ -146,24 +146,24 @@ class _Page:
 
 
 CLIPPED_SIZE = 102 * 1024
-"""Octets of HTML that Gmail shows; behind them stands "[Message clipped]"."""
+"""Octets of HTML that Gmail shows before "[Message clipped]"."""
 
 FEW_LETTERS = 100
-"""Characters of text below which a mail with pictures is a picture to a filter."""
+"""Minimum characters of text in a mail with images; with less, filters treat it as an image."""
 
 LETTERS_PER_IMAGE = 50
-"""Characters of text that each picture needs beside it."""
+"""Minimum characters of text for each image."""
 
 HIDDEN_LETTERS = 40
-"""Characters of hidden text that are a preheader's rest or a label for screen readers."""
+"""Maximum characters of hidden text that is the rest of a preheader or a screen-reader label."""
 
 
 def judge_html(html: HtmlFacts) -> Iterator[ChargedFinding]:
-    """Judge what the HTML is made of."""
+    """Yield findings about the HTML."""
     yield from _judge_size(html)
     yield from _judge_images(html)
     yield from _judge_image_sources(html)
-    yield from _judge_what_is_removed(html)
+    yield from _judge_removed_elements(html)
     yield from _judge_markup(html)
 
 
@@ -171,14 +171,14 @@ def _judge_size(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.size > CLIPPED_SIZE:
         yield charge(
             "content.clipped",
-            f"The HTML has {html.size // 1024} KiB; Gmail shows the first 102 and cuts off the"
+            f"The HTML has {html.size // 1024} KiB. Gmail shows the first 102 KiB and cuts off the"
             " rest, with the link to unsubscribe.",
         )
     if html.is_base64:
         yield charge(
             "content.base64-html",
-            "The HTML is sent as base64, which makes it a third larger, and which some filters"
-            " count against a mail.",
+            "The HTML is sent as base64, which makes it a third larger. Some filters count that"
+            " against a mail.",
         )
 
 
@@ -186,16 +186,16 @@ def _judge_images(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.images_without_alt:
         yield charge(
             "content.images-without-alt",
-            f"Pictures without a text in their place: {html.images_without_alt} of"
-            f" {html.image_count}; people who don't load pictures or can't see them miss those.",
+            f"Images without an alternative text: {html.images_without_alt} of {html.image_count}."
+            " People who do not load images or cannot see them miss these.",
         )
     letters_needed = max(FEW_LETTERS, html.image_count * LETTERS_PER_IMAGE)
     if html.image_count and html.visible_length < letters_needed:
         yield charge(
             "content.mostly-images",
-            f"The mail has {count_of(html.image_count, 'picture')} and only"
-            f" {count_of(html.visible_length, 'character')} of text; spam hides its words in"
-            " pictures, so filters mark that.",
+            f"The mail has {count_of(html.image_count, 'image')} and only"
+            f" {count_of(html.visible_length, 'character')} of text. Spam hides its words in"
+            " images, so filters count that against a mail.",
         )
 
 
@@ -203,34 +203,34 @@ def _judge_image_sources(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.insecure_images:
         yield charge(
             "content.insecure-images",
-            f"The HTML loads {count_of(html.insecure_images, 'picture')} over http; some programs"
-            " don't show what does not come over https.",
+            f"The HTML loads {count_of(html.insecure_images, 'image')} over http. Some programs"
+            " show only images that are loaded over https.",
         )
     if html.inline_data_images:
         yield charge(
             "content.data-images",
-            f"The HTML has {count_of(html.inline_data_images, 'picture')} written into it (data:);"
-            " Gmail and Outlook don't show those.",
+            f"The HTML embeds {count_of(html.inline_data_images, 'image')} (data:). Gmail and"
+            " Outlook do not show them.",
         )
 
 
-def _judge_what_is_removed(html: HtmlFacts) -> Iterator[ChargedFinding]:
+def _judge_removed_elements(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.active_elements or html.event_handlers:
         names = html.active_elements or ("on... attributes",)
         yield charge(
             "content.active",
             "The HTML has elements that run programs or load other pages"
-            f" ({enumerate_some(names)}); mail programs remove them and filters distrust them.",
+            f" ({enumerate_some(names)}). Mail programs remove them, and filters distrust them.",
         )
     if html.form_count:
         yield charge(
             "content.form",
-            "The HTML has a form; most mail programs don't send it, and many warn of it as fraud.",
+            "The HTML contains a form. Most mail programs do not submit it; many warn of fraud.",
         )
     if html.external_styles:
         yield charge(
             "content.external-styles",
-            "The HTML loads a style sheet from elsewhere, which mail programs don't do.",
+            "The HTML loads a style sheet from elsewhere, but mail programs do not load it.",
         )
 
 
@@ -238,17 +238,17 @@ def _judge_markup(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.hidden_length > HIDDEN_LETTERS:
         yield charge(
             "content.hidden-text",
-            f"{html.hidden_length} characters of text are hidden from people"
-            f" (\u201c{quote(html.hidden_sample)}\u201d); spam hides words for filters so.",
+            f"{html.hidden_length} characters of text are hidden from readers"
+            f" (\u201c{quote(html.hidden_sample)}\u201d). Spam hides words for filters like this.",
         )
     if html.has_unclosed_comment:
         yield charge(
             "content.unclosed-comment",
-            "A comment in the HTML is not closed, so what follows it may not be shown.",
+            "A comment in the HTML is not closed, so the content after it may not be shown.",
         )
     if html.unclosed:
         yield charge(
             "content.unclosed-elements",
-            f"Elements are opened and not closed: {enumerate_some(html.unclosed)}; each program"
-            " guesses differently where they end.",
+            f"These elements are not closed: {enumerate_some(html.unclosed)}. Each program guesses"
+            " differently where they end.",
         )

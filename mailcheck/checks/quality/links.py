@@ -1,4 +1,4 @@
-"""Where the links of a mail lead, and which of them filters distrust."""
+"""The targets of a mail's links, and the findings about links that filters distrust."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,28 +22,28 @@ from mailcheck.checks.quality.wording import count_of, enumerate_some, quote
 from mailcheck.checks.weights import charge
 
 MAX_SHOWN = 20
-"""Examples kept of each kind."""
+"""Maximum number of examples of each kind."""
 
-_MAX_WORDS = 200  # characters of the words on a link that are read
+_MAX_WORDS = 200  # maximum characters of a link text that are read
 _SHOWN_HOST = re.compile(
     r"(?P<scheme>https?://)?(?P<host>(?:[\w-]++\.)++(?P<end>[^\W\d_]{2,}))\.?(?:[/?#:]\S*)?",
     re.IGNORECASE,
 )
-# Without "https://" or "www." only these make a word a host: "Node.js" is none.
+# Without "https://" or "www." only these endings make a word a host: "Node.js" is not one.
 _SURE_ENDS = frozenset(("com", "net", "org", "info", "biz", "edu", "gov", "bank"))
 _OTHER_SCHEME = re.compile(r"[a-z][\w+.-]*+:", re.IGNORECASE | re.ASCII)
 _NO_WHITE_SPACE = str.maketrans("", "", "\t\r\n")
 
 
 def list_hosts(urls: Iterable[str]) -> tuple[str, ...]:
-    """Give the distinct domain names that URLs lead to, in A-labels; addresses are none."""
+    """Return the distinct domain names of URLs in A-labels, without IP addresses."""
     hosts = (split_authority(url)[1] for url in urls)
     names = (normalize_host(host) for host in hosts if not is_address(host))
     return tuple(dict.fromkeys(name for name in names if name))
 
 
 def judge_urls(urls: Sequence[str], anchors: Sequence[Anchor]) -> LinkFacts:
-    """Sort the URLs of a mail by what is odd about them."""
+    """Group the URLs of a mail by suspicious properties."""
     authorities = {url: split_authority(url) for url in urls}
     hosts = list_hosts(urls)
     others = [_squeeze(anchor.href) for anchor in anchors if not is_web_url(_squeeze(anchor.href))]
@@ -65,12 +65,12 @@ def judge_urls(urls: Sequence[str], anchors: Sequence[Anchor]) -> LinkFacts:
 
 
 def count_unsubscribe_links(links: Iterable[Link]) -> int:
-    """Count the links that offer to leave a list."""
+    """Return the number of links that offer to unsubscribe."""
     return sum(map(offers_to_unsubscribe, links))
 
 
 def offers_to_unsubscribe(link: Link) -> bool:
-    """Tell whether the words of a link or its URL offer to leave a list."""
+    """Return whether the text of a link or its URL offers to unsubscribe."""
     text = fold(make_plain(f"{link.words[:_MAX_WORDS]} {link.url}"))
     return any(word in text for word in host_list("unsubscribe_words"))
 
@@ -88,7 +88,7 @@ def _is_relative(href: str) -> bool:
 
 
 def _find_disguised(anchors: Iterable[Anchor]) -> tuple[tuple[str, str], ...]:
-    """Find links whose words are one host's and that lead to another owner's."""
+    """Find links whose text shows a host of another domain than the target's."""
     found: dict[tuple[str, str], None] = {}
     for anchor in anchors:
         href = _squeeze(anchor.href)
@@ -110,7 +110,7 @@ def _find_shown_host(words: str) -> str:
 
 
 def judge_links(facts: MailFacts) -> tuple[ChargedFinding, ...]:
-    """Judge the links of a mail; none is fetched."""
+    """Return the findings about the links of a mail; no link is requested."""
     links = facts.link_facts
     return (*_judge_deceit(links), *_judge_hosts(links), *_judge_form(links))
 
@@ -120,20 +120,20 @@ def _judge_deceit(links: LinkFacts) -> Iterator[ChargedFinding]:
         pairs = [f"{shown} leads to {actual}" for shown, actual in links.disguised]
         yield charge(
             "links.disguised",
-            f"The words on a link show another site than it leads to: {enumerate_some(pairs)};"
-            " that is how fraud looks, and filters mark it.",
+            f"The text of a link shows another site than it leads to: {enumerate_some(pairs)}."
+            " Fraud looks like that, and filters count it against a mail.",
         )
     if links.mixed_script_hosts:
         yield charge(
             "links.mixed-scripts",
-            "A link leads to a name that mixes letters of two scripts that look alike:"
-            f" {enumerate_some(links.mixed_script_hosts)}; filters take that for fraud.",
+            "The host name of a link mixes two scripts whose letters look alike:"
+            f" {enumerate_some(links.mixed_script_hosts)}. Filters take that for fraud.",
         )
     elif links.punycode_hosts:
         yield charge(
             "links.punycode",
-            f"A link leads to a name with letters outside ASCII ({quote(links.punycode_hosts[0])}),"
-            " which some programs show in its encoded form.",
+            "The host name of a link has letters outside ASCII"
+            f" ({quote(links.punycode_hosts[0])}). Some programs show its encoded form.",
         )
     if links.with_user:
         yield charge(
@@ -147,19 +147,19 @@ def _judge_hosts(links: LinkFacts) -> Iterator[ChargedFinding]:
     if links.shortened:
         yield charge(
             "links.shortened",
-            f"Links go over a public shortener: {enumerate_some(links.shortened)}; spam uses them"
-            " too, so their names are on blocklists time and again.",
+            f"Links use a public URL shortener: {enumerate_some(links.shortened)}. Spam uses"
+            " shorteners too, so blocklists often contain their names.",
         )
     if links.address_hosts:
         yield charge(
             "links.ip-address",
-            "A link leads to an IP address and not to a name"
-            f" ({enumerate_some(links.address_hosts)}); filters take that for fraud.",
+            "A link leads to an IP address instead of a name"
+            f" ({enumerate_some(links.address_hosts)}). Filters take that for fraud.",
         )
     if links.with_port:
         yield charge(
             "links.port",
-            f"A link names an unusual port ({quote(links.with_port[0])}), which many networks"
+            f"A link uses an unusual port ({quote(links.with_port[0])}), which many networks"
             " block.",
         )
 
@@ -168,17 +168,17 @@ def _judge_form(links: LinkFacts) -> Iterator[ChargedFinding]:
     if links.insecure:
         yield charge(
             "links.insecure",
-            f"Links lead to http pages: {enumerate_some(links.insecure)}; browsers warn of them.",
+            f"Links lead to http pages: {enumerate_some(links.insecure)}. Browsers warn of them.",
         )
     if links.script_links:
         yield charge(
             "links.script",
-            f"The mail has {count_of(links.script_links, 'link')} to a script (javascript:); mail"
-            " programs remove such links and filters distrust them.",
+            f"The mail has {count_of(links.script_links, 'link')} to a script (javascript:). Mail"
+            " programs remove such links, and filters distrust them.",
         )
     if links.relative:
         yield charge(
             "links.relative",
-            f"The mail has {count_of(links.relative, 'link')} without a host; those lead nowhere in"
-            " a mail.",
+            f"The mail has {count_of(links.relative, 'link')} without a host. Such links do not"
+            " work in a mail.",
         )

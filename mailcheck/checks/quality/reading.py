@@ -1,4 +1,4 @@
-"""From the bytes of a mail to what the report needs to know of it."""
+"""Read the facts for a report from the bytes of a mail."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,16 +28,15 @@ from mailcheck.checks.quality.links import (
 )
 
 MAX_LINE = 998
-"""Octets of a line without its line break (RFC 5322 2.1.1)."""
+"""Maximum octets of a line without its line break (RFC 5322 2.1.1)."""
 
 
 def read_mail(raw_message: bytes) -> MailFacts:
-    """Read everything the report needs of a mail's bytes.
+    """Read the facts about a mail's format.
 
-    Any bytes are a mail: never raises, and takes time and memory linear in its
-    size. What lies beyond the caps of ``checks/content/limits.py`` is left out and
-    named in ``problems``. The result can be pickled: large mails are read in a
-    process of their own.
+    Any bytes are accepted. Never raises, and takes time and memory linear in the size. Content
+    beyond the limits of ``content/limits.py`` is left out and reported in ``problems``. The
+    result can be pickled, because large mails are read in a child process.
     """
     size, raw_message = len(raw_message), end_lines(raw_message)
     structure = scan_structure(raw_message)
@@ -138,11 +137,11 @@ def _read_bodies(raw_message: bytes, structure: Structure) -> _Bodies:
 
 
 def measure_lines(raw_message: bytes) -> tuple[int, int]:
-    """Count the lines over 998 octets, and give the length of the longest of them (else 0)."""
+    """Return the number of lines over 998 octets, and the length of the longest one or 0."""
     count = longest = start = 0
     while len(raw_message) - start > MAX_LINE:
-        # A jump goes to the last line break that the limit allows: a step for
-        # each kilobyte, however short the lines are.
+        # Jump to the last line break within the limit: one step for each kilobyte, even if the
+        # lines are short.
         window = start + MAX_LINE + 2
         last = raw_message.rfind(b"\n", start, window)
         if last >= 0 and not _ends_too_late(raw_message, start, last):
@@ -159,7 +158,7 @@ def measure_lines(raw_message: bytes) -> tuple[int, int]:
 
 
 def _ends_too_late(raw_message: bytes, start: int, last: int) -> bool:
-    """Tell whether the break ends a line that began at the start and is one octet too long."""
+    """Return whether the break ends a line that began at ``start`` and is one octet too long."""
     is_first = raw_message.find(b"\n", start, last) < 0
     has_return = raw_message[last - 1 : last] == b"\r"
     return is_first and last - start - has_return > MAX_LINE

@@ -1,4 +1,4 @@
-"""What the large receivers ask of a mail, rule by rule."""
+"""The rules of large receivers for a mail."""
 
 import tomllib
 from collections.abc import Callable, Mapping, Set
@@ -18,7 +18,7 @@ from mailcheck.checks.quality.unsubscribe import (
 )
 
 MIN_KEY_BITS = 1024
-"""Bits of an RSA key that Google asks for (and RFC 8301 3.2)."""
+"""Minimum bits of an RSA key that Google requires (and RFC 8301 3.2)."""
 
 
 class RuleResult(Enum):
@@ -28,18 +28,17 @@ class RuleResult(Enum):
     NOT_MET = "not-met"
     NOT_APPLICABLE = "not-applicable"
     UNDETERMINED = "undetermined"
-    """Could not be found out, or no single mail can tell; never read as "not met"."""
+    """Could not be determined, or cannot be determined from a single mail; never "not met"."""
 
 
 class Evidence(Struct, frozen=True):
-    """What is known of a mail; nothing (``None``) means that it could not be determined.
+    """Evidence about a mail; `None` means that a value could not be determined.
 
-    ``spf_passes`` is about MAIL FROM; ``any_aligned`` tells whether an
-    identifier that passed, SPF's or DKIM's, is aligned with the author domain.
-    ``key_bits`` is the size of the shortest RSA key among the signatures that
-    pass, nothing when none passes or all have Ed25519 keys. ``tls_used`` is
-    nothing when TLS was not offered. ``claims_gmail`` and ``claims_freemail``
-    are about the author domain; ``can_get_answers`` about its MX.
+    ``spf_passes`` is about MAIL FROM. ``any_aligned`` is whether a passing SPF or DKIM identifier
+    is aligned with the author domain. ``key_bits`` is the size of the shortest RSA key among the
+    valid signatures, or `None` if there is none or all keys are Ed25519. ``tls_used`` is `None`
+    if TLS was not offered. ``claims_gmail`` and ``claims_freemail`` are about the author domain,
+    ``can_receive_replies`` is about its MX.
     """
 
     spf_passes: bool | None = None
@@ -52,7 +51,7 @@ class Evidence(Struct, frozen=True):
     is_format_valid: bool | None = None
     claims_gmail: bool = False
     claims_freemail: bool = False
-    can_get_answers: bool | None = None
+    can_receive_replies: bool | None = None
     is_bulk_looking: bool = False
     has_one_click: bool | None = None
     has_unsubscribe_link: bool = False
@@ -78,12 +77,12 @@ class Checklist(Struct, frozen=True):
 
     @property
     def is_met(self) -> bool:
-        """Tell whether no rule is known to be broken."""
+        """Whether no rule is known to be broken."""
         return all(rule.result is not RuleResult.NOT_MET for rule in self.rules)
 
 
 def judge_by_receivers(evidence: Evidence) -> tuple[Checklist, ...]:
-    """Go through the rules of every receiver, in the order of the table."""
+    """Check the rules of every receiver, in the order of the table."""
     return tuple(
         Checklist(
             receiver.id,
@@ -99,7 +98,7 @@ def judge_by_receivers(evidence: Evidence) -> tuple[Checklist, ...]:
 
 
 class Rule(Struct, frozen=True):
-    """A row of the table."""
+    """A rule of the table."""
 
     id: str
     question: str
@@ -117,7 +116,7 @@ class Receiver(Struct, frozen=True):
 
 @cache
 def load_receivers() -> tuple[Receiver, ...]:
-    """Read the table."""
+    """Load the table that ships with the package."""
     text = files(__package__).joinpath("receivers.toml").read_text("utf-8")
     return tuple(
         Receiver(
@@ -127,7 +126,7 @@ def load_receivers() -> tuple[Receiver, ...]:
     )
 
 
-def _tell(claim: bool | None) -> RuleResult:
+def _result(claim: bool | None) -> RuleResult:
     if claim is None:
         return RuleResult.UNDETERMINED
     return RuleResult.MET if claim else RuleResult.NOT_MET
@@ -143,61 +142,65 @@ def _spf_or_dkim_passes(evidence: Evidence) -> RuleResult:
 
 def _key_is_long_enough(evidence: Evidence) -> RuleResult:
     if evidence.key_bits is not None:
-        return _tell(evidence.key_bits >= MIN_KEY_BITS)
+        return _result(evidence.key_bits >= MIN_KEY_BITS)
     is_unknown = evidence.dkim_passes is None
     return RuleResult.UNDETERMINED if is_unknown else RuleResult.NOT_APPLICABLE
 
 
 def _gmail_is_genuine(evidence: Evidence) -> RuleResult:
-    return _tell(evidence.any_aligned) if evidence.claims_gmail else RuleResult.NOT_APPLICABLE
+    return _result(evidence.any_aligned) if evidence.claims_gmail else RuleResult.NOT_APPLICABLE
 
 
 def _freemail_is_genuine(evidence: Evidence) -> RuleResult:
-    return _tell(evidence.any_aligned) if evidence.claims_freemail else RuleResult.NOT_APPLICABLE
+    return _result(evidence.any_aligned) if evidence.claims_freemail else RuleResult.NOT_APPLICABLE
 
 
 def _one_click_works(evidence: Evidence) -> RuleResult:
-    return _tell(evidence.has_one_click) if evidence.is_bulk_looking else RuleResult.NOT_APPLICABLE
+    return (
+        _result(evidence.has_one_click) if evidence.is_bulk_looking else RuleResult.NOT_APPLICABLE
+    )
 
 
 def _link_is_visible(evidence: Evidence) -> RuleResult:
     if not evidence.is_bulk_looking:
         return RuleResult.NOT_APPLICABLE
-    return _tell(evidence.has_unsubscribe_link)
+    return _result(evidence.has_unsubscribe_link)
 
 
 def _can_be_unsubscribed(evidence: Evidence) -> RuleResult:
     if not evidence.is_bulk_looking:
         return RuleResult.NOT_APPLICABLE
-    return _tell(evidence.has_unsubscribe_link or evidence.has_list_unsubscribe)
+    return _result(evidence.has_unsubscribe_link or evidence.has_list_unsubscribe)
 
 
 QUESTIONS: Mapping[str, Callable[[Evidence], RuleResult]] = MappingProxyType(
     {
-        "spf passes": lambda evidence: _tell(evidence.spf_passes),
-        "dkim passes": lambda evidence: _tell(evidence.dkim_passes),
+        "spf passes": lambda evidence: _result(evidence.spf_passes),
+        "dkim passes": lambda evidence: _result(evidence.dkim_passes),
         "spf or dkim passes": _spf_or_dkim_passes,
-        "spf or dkim is aligned": lambda evidence: _tell(evidence.any_aligned),
-        "dmarc record is present": lambda evidence: _tell(evidence.has_dmarc_record),
-        "reverse dns is confirmed": lambda evidence: _tell(evidence.is_ptr_confirmed),
-        "tls was used": lambda evidence: _tell(evidence.tls_used),
+        "spf or dkim is aligned": lambda evidence: _result(evidence.any_aligned),
+        "dmarc record is present": lambda evidence: _result(evidence.has_dmarc_record),
+        "reverse dns is confirmed": lambda evidence: _result(evidence.is_ptr_confirmed),
+        "tls was used": lambda evidence: _result(evidence.tls_used),
         "key has 1024 bits": _key_is_long_enough,
-        "format is valid": lambda evidence: _tell(evidence.is_format_valid),
+        "format is valid": lambda evidence: _result(evidence.is_format_valid),
         "gmail address is genuine": _gmail_is_genuine,
         "freemail address is genuine": _freemail_is_genuine,
-        "author can get answers": lambda evidence: _tell(evidence.can_get_answers),
+        "author can receive replies": lambda evidence: _result(evidence.can_receive_replies),
         "one-click works": _one_click_works,
         "unsubscribe link is visible": _link_is_visible,
         "some way to unsubscribe": _can_be_unsubscribed,
-        "nobody can tell": lambda evidence: RuleResult.UNDETERMINED,
+        "cannot be determined": lambda evidence: RuleResult.UNDETERMINED,
     }
 )
-"""What the rows of the table ask, and how it is answered."""
+"""The questions in the table and the functions that answer them."""
 
 
 def is_rfc5322_format(facts: MailFacts) -> bool:
-    """Tell whether a mail has what RFC 5322 3.6 asks for: one From with a mailbox, a readable
-    Date, nothing twice that may stand once, no line over 998 octets.
+    """Return whether a mail meets RFC 5322 3.6.
+
+    It has one From field with a mailbox, a readable Date, no repeated field that must be single,
+    and no line over 998 octets.
     """
     has_author = facts.author_fields == 1 and bool(facts.author_domains)
     has_date = facts.date is not None and facts.date.instant is not None
@@ -205,7 +208,7 @@ def is_rfc5322_format(facts: MailFacts) -> bool:
 
 
 def evidence_from_mail(facts: MailFacts, signed_fields: Set[str] | None) -> Evidence:
-    """Fill in what the mail says; ``dataclasses.replace`` adds what the checks found.
+    """Return the evidence from the mail itself; the caller adds the results of the checks.
 
     :param signed_fields: as for `find_one_click`.
     """

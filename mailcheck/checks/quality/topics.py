@@ -1,4 +1,4 @@
-"""What checks are about: title, why it matters, and where to read on, each said once."""
+"""Topics of the checks: title, why the topic matters, and links to further reading."""
 
 import tomllib
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from mailcheck.checks.quality.receivers import load_receivers
 
 
 class Link(Struct, frozen=True):
-    """A page to read on: what it is called, and where it is."""
+    """A page for further reading: its title and its URL."""
 
     title: str
     url: str
 
 
 class Topic(Struct, frozen=True):
-    """A topic; ``names`` are those that JSON has for it, ``why`` is one sentence."""
+    """A topic; ``names`` are its names in JSON, ``why`` is one sentence."""
 
     names: tuple[str, ...]
     title: str
@@ -29,13 +29,13 @@ class Topic(Struct, frozen=True):
 
     @property
     def heading(self) -> str:
-        """Give the title with what it is about."""
+        """Title and short description."""
         return f"{self.title}: {self.about}"
 
 
 @cache
 def load_topics() -> Mapping[str, Topic]:
-    """Read the table that ships with the package; by each name, in its order."""
+    """Load the table that ships with the package; returns the topics by name, in its order."""
     text = files(__package__).joinpath("topics.toml").read_text("utf-8")
     pages = {one.id: one.source for one in load_receivers()}
     topics = [
@@ -52,11 +52,11 @@ def load_topics() -> Mapping[str, Topic]:
 
 
 def topic_of(name: str) -> Topic:
-    """Give the topic that JSON calls so."""
+    """Return the topic with this name in JSON."""
     return load_topics()[name]
 
 
 def topic_of_finding(finding_id: str, area: str) -> Topic:
-    """Give what a finding in a mail is about: that of its area, or the sending host's name."""
+    """Return the topic of a finding in a mail: that of its area, or of the sending host."""
     topics = load_topics()
     return topics[area] if area != "spf" else topics.get(finding_id.partition(".")[0], topics[area])

@@ -1,4 +1,4 @@
-"""How a mail can be unsubscribed from."""
+"""How readers can unsubscribe from a mail, and the findings about it."""
 
 from collections.abc import Set
 from enum import Enum
@@ -9,32 +9,32 @@ from mailcheck.checks.quality.wording import quote
 from mailcheck.checks.weights import charge
 
 ONE_CLICK = "List-Unsubscribe=One-Click"
-"""What List-Unsubscribe-Post must say, exactly (RFC 8058 3.1)."""
+"""The exact value required in List-Unsubscribe-Post (RFC 8058 3.1)."""
 
 MUST_BE_SIGNED = frozenset(("list-unsubscribe", "list-unsubscribe-post"))
-"""What a valid DKIM signature must cover, or receivers ignore it (RFC 8058 4)."""
+"""Fields that a valid DKIM signature must cover, or receivers ignore them (RFC 8058 4)."""
 
 BULK_PRECEDENCE = frozenset(("bulk", "list", "junk"))
 
 
 class OneClick(Enum):
-    """Why a mail can't be unsubscribed from with one click, or that it can."""
+    """Whether one-click unsubscribe works; the values complete "it has ..."."""
 
     WORKS = "works"
     UNDETERMINED = "undetermined"
     NO_FIELD = "no List-Unsubscribe field"
     NO_HTTPS = "no https address in List-Unsubscribe"
     NO_POST = "no List-Unsubscribe-Post field"
-    WRONG_POST = "another text than List-Unsubscribe=One-Click in List-Unsubscribe-Post"
-    REPEATED = "one of the two fields several times"
+    WRONG_POST = "a List-Unsubscribe-Post field without List-Unsubscribe=One-Click"
+    REPEATED = "several List-Unsubscribe or List-Unsubscribe-Post fields"
     NOT_SIGNED = "no valid DKIM signature that covers both fields"
 
 
 def is_bulk_looking(facts: MailFacts) -> bool:
-    """Tell whether a mail looks like one of many: a List-* field, or Precedence.
+    """Return whether a mail looks like bulk mail: a List-* field, or Precedence.
 
-    An automatic reply (RFC 3834 5) says ``Precedence: bulk`` so as not to be
-    answered: it is one mail to one person.
+    An automatic reply (RFC 3834 5) uses ``Precedence: bulk`` to prevent replies, but it is one
+    mail to one person.
     """
     is_reply = facts.bulk.auto_submitted.lower().startswith("auto-replied")
     says_bulk = facts.bulk.precedence in BULK_PRECEDENCE and not is_reply
@@ -42,10 +42,10 @@ def is_bulk_looking(facts: MailFacts) -> bool:
 
 
 def find_one_click(facts: MailFacts, signed_fields: Set[str] | None) -> OneClick:
-    """Tell whether one-click unsubscribe works, and if not, the first reason.
+    """Return whether one-click unsubscribe works, or the first reason why it does not.
 
-    :param signed_fields: lower-case names of the header fields that DKIM
-        signatures which pass cover; nothing when that could not be determined.
+    :param signed_fields: lower-case names of the header fields that valid DKIM signatures cover;
+        `None` if this could not be determined.
     """
     unsubscribe = facts.unsubscribe
     broken = _find_fault_of_fields(unsubscribe)
@@ -71,17 +71,17 @@ def _find_fault_of_fields(unsubscribe: UnsubscribeFacts) -> OneClick | None:
 _FIXES = {
     OneClick.NO_FIELD: (
         "Add both fields: List-Unsubscribe: <https://your.domain/unsubscribe/id> and"
-        f" List-Unsubscribe-Post: {ONE_CLICK}; a POST to that address must unsubscribe at once."
+        f" List-Unsubscribe-Post: {ONE_CLICK}. A POST to that URL must unsubscribe at once."
     ),
     OneClick.NO_HTTPS: (
-        "Add an https address in angle brackets to List-Unsubscribe; a POST to it must"
-        " unsubscribe at once."
+        "Add an https URL in angle brackets to List-Unsubscribe. A POST to it must unsubscribe at"
+        " once."
     ),
     OneClick.NO_POST: f"Add the field List-Unsubscribe-Post: {ONE_CLICK}.",
     OneClick.WRONG_POST: f"Write exactly: List-Unsubscribe-Post: {ONE_CLICK}.",
-    OneClick.REPEATED: "Leave one List-Unsubscribe and one List-Unsubscribe-Post field.",
+    OneClick.REPEATED: "Keep one List-Unsubscribe and one List-Unsubscribe-Post field.",
     OneClick.NOT_SIGNED: (
-        "Let DKIM sign both fields: add list-unsubscribe and list-unsubscribe-post to the header"
+        "Sign both fields with DKIM: add list-unsubscribe and list-unsubscribe-post to the header"
         " fields that your signer covers (h=)."
     ),
 }
@@ -90,9 +90,9 @@ _FIXES = {
 def judge_unsubscribe(
     facts: MailFacts, signed_fields: Set[str] | None
 ) -> tuple[ChargedFinding, ...]:
-    """Judge how a reader leaves the list; parameters as for `find_one_click`.
+    """Return the findings about unsubscribing; parameters as for `find_one_click`.
 
-    A mail to one person (no List-* field, no Precedence) needs nothing.
+    Mail to one person (no List-* field, no Precedence) needs no way to unsubscribe.
     """
     if not is_bulk_looking(facts):
         return ()
@@ -104,8 +104,8 @@ def judge_unsubscribe(
         findings.append(
             charge(
                 "unsubscribe.no-one-click",
-                "The mail looks like one of many and can't be unsubscribed from with one click: it"
-                f" has {one_click.value}. Google and Yahoo ask bulk senders for it.",
+                "The mail looks like bulk mail, but readers cannot unsubscribe with one click: it"
+                f" has {one_click.value}. Google and Yahoo require it from bulk senders.",
                 _FIXES[one_click],
             )
         )
@@ -119,7 +119,7 @@ def judge_unsubscribe(
 def _undetermined() -> ChargedFinding:
     return charge(
         "unsubscribe.undetermined",
-        "Could not be determined whether a DKIM signature covers the fields for one-click"
+        "It could not be determined whether a DKIM signature covers the fields for one-click"
         " unsubscribe.",
     )
 
@@ -128,13 +128,13 @@ def _no_uris(facts: MailFacts) -> ChargedFinding:
     names = ", ".join(facts.bulk.list_fields)
     return charge(
         "unsubscribe.no-address",
-        f"List-Unsubscribe holds no address in angle brackets (fields: {quote(names)}).",
+        f"List-Unsubscribe contains no address in angle brackets (fields: {quote(names)}).",
     )
 
 
 def _no_link() -> ChargedFinding:
     return charge(
         "unsubscribe.no-link",
-        "No link in the mail itself offers to unsubscribe; Google asks for a visible one, too, and"
-        " people who find none mark mail as spam.",
+        "The mail contains no unsubscribe link. Google asks for a visible one, too, and people who"
+        " find none mark mail as spam.",
     )

@@ -105,8 +105,8 @@ def test_everything_that_is_known() -> None:
         "a.poor.example by include:a.poor.example",
         "v=spf1 ip4:192.0.2.0/24 -all",
         "1 of 10 DNS lookups, 0 of 2 that find nothing.",
-        "MTA-STS: encryption is asked for absent",
-        "DNSSEC: signed answers could not be determined",
+        "MTA-STS: mandatory encryption absent",
+        "DNSSEC: signed DNS answers could not be determined",
         "Selectors that were tried (",
     ):
         assert text in words(browser)
@@ -122,7 +122,7 @@ def test_what_could_not_be_determined() -> None:
     for level in ("good", "warn", "bad"):
         assert f'"badge {level}"' not in dmarc
     assert "Could not be determined, and counted half: DMARC." in words(browser)
-    assert "DMARC: what to do with forgeries could not be determined" in words(browser)
+    assert "DMARC: policy for forged mail could not be determined" in words(browser)
     assert "What could be found out has all its points." in words(browser)
 
 
