@@ -241,9 +241,9 @@ def test_names_outside_ascii_are_those_of_dns() -> None:
 @pytest.mark.parametrize(
     ("begin", "reason"),
     [
-        ("302832000", "before 2012, when there was no DMARC"),
-        ("-1", "before 2012, when there was no DMARC"),
-        ("1795046400000", "after 2100: it must be in seconds since 1970"),
+        ("302832000", "before 2012, when DMARC did not exist"),
+        ("-1", "before 2012, when DMARC did not exist"),
+        ("1795046400000", "after 2100; it must be in seconds since 1970"),
         ("yesterday", "not a number of seconds since 1970"),
     ],
 )
@@ -252,7 +252,7 @@ def test_the_true_reason_is_said_about_a_time(begin: str, reason: str) -> None:
     text = re.sub("<begin>.*</begin>", f"<begin>{begin}</begin>", document("google.xml").decode())
     with pytest.raises(ReportRefused) as refused:
         parse_aggregate_report(text.encode())
-    assert str(refused.value) == f'the begin of its time is "{begin}", {reason}'
+    assert str(refused.value) == f'the begin of its period is "{begin}", {reason}'
 
 
 def told(**changes: object) -> tuple[str, str]:
@@ -265,10 +265,10 @@ def told(**changes: object) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("result", "cause", "fix"),
     [
-        ("fail", "does not let send", "let its addresses send in the SPF record of example.org"),
-        ("permerror", "cannot use the SPF record of example.org", "Repair the SPF record of"),
+        ("fail", "does not authorize", "add its addresses to the SPF record of example.org"),
+        ("permerror", "cannot use the SPF record of example.org", "Correct the SPF record of"),
         ("none", "there is no SPF record at example.org", "publish an SPF record at example.org"),
-        ("temperror", "no answer from DNS about example.org", "No record needs a change"),
+        ("temperror", "no DNS answer about example.org", "No record needs to change"),
     ],
 )
 def test_each_failure_of_spf_has_its_own_sentence(result: str, cause: str, fix: str) -> None:
@@ -281,10 +281,10 @@ def test_each_failure_of_spf_has_its_own_sentence(result: str, cause: str, fix: 
 @pytest.mark.parametrize(
     ("result", "cause", "fix"),
     [
-        ("fail", "can't verify that with k._domainkey.example.org", "publish its DKIM key at k."),
-        ("permerror", "cannot use the key at k._domainkey.example.org", "again, whole"),
-        ("none", "without a DKIM signature", "switch on DKIM signing for example.org"),
-        ("temperror", "no answer from DNS about k._domainkey", "No record needs a change"),
+        ("fail", "cannot verify with k._domainkey.example.org", "publish its DKIM key at k."),
+        ("permerror", "cannot use the key at k._domainkey.example.org", "its complete DKIM key"),
+        ("none", "had no DKIM signature", "turn on DKIM signing for example.org"),
+        ("temperror", "no DNS answer about k._domainkey", "No record needs to change"),
     ],
 )
 def test_each_failure_of_dkim_has_its_own_sentence(result: str, cause: str, fix: str) -> None:
@@ -301,7 +301,7 @@ def test_rows_that_cannot_be_true_are_left_out_and_said() -> None:
     assert report.messages == 3
     assert report.problems == ("row 1 is left out: it counts -120 messages",)
     report = parse_aggregate_report(text.replace("192.0.2.10", "192.0.2.999").encode())
-    assert report.problems == ('row 1 is left out: "192.0.2.999" is no IP address',)
+    assert report.problems == ('row 1 is left out: "192.0.2.999" is not an IP address',)
 
 
 @pytest.mark.parametrize(
@@ -433,12 +433,12 @@ def test_who_sends_is_named_and_sorted() -> None:
     assert newsletter.cause is Cause.OWN_SPF
     assert newsletter.reporters == ("Yahoo", "LinkedIn", "FastMail Pty Ltd")
     assert explain(newsletter) == (
-        "51 messages came from addresses that the SPF record of example.org does not let send."
+        "51 messages came from addresses that the SPF record of example.org does not authorize."
     )
-    assert "let its addresses send in the SPF record of example.org" in advise(newsletter)
+    assert "add its addresses to the SPF record of example.org" in advise(newsletter)
     assert mailing_list.cause is Cause.FORWARDED
-    assert advise(own) == "Nothing is to be done."
-    assert "p=reject stops them" in advise(forger)
+    assert advise(own) == "No action is needed."
+    assert "p=reject stops this mail" in advise(forger)
     assert own.is_known
     assert not newsletter.is_known
 
@@ -460,7 +460,7 @@ def tls_report(**changes: object) -> bytes:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"no JSON", "it is no JSON"),
+        (b"no JSON", "it is not JSON"),
         (b"[]", "it is JSON, but not a TLS report: it is not an object"),
         (tls_report(policies=[]), "it has no policies"),
         (tls_report(policies=None), "it has no policies"),
@@ -470,12 +470,12 @@ def tls_report(**changes: object) -> bytes:
         ),
         (
             tls_report(policies=[{"policy": {"policy-domain": "b d"}}]),
-            'policy 1 is left out: its policy-domain is "b d", no domain',
+            'policy 1 is left out: its policy-domain is "b d", not a domain',
         ),
-        (tls_report(**{"date-range": 5}), 'its start-datetime is "", no time'),
+        (tls_report(**{"date-range": 5}), 'its start-datetime is "", not a time'),
         (
             tls_report(**{"date-range": {"start-datetime": "yesterday", "end-datetime": "today"}}),
-            'its start-datetime is "yesterday", no time',
+            'its start-datetime is "yesterday", not a time',
         ),
         (
             tls_report(
@@ -486,7 +486,7 @@ def tls_report(**changes: object) -> bytes:
                     }
                 }
             ),
-            "its time does not end after it begins, or is over a month",
+            "its period ends before it begins, or is longer than a month",
         ),
     ],
 )
@@ -536,9 +536,9 @@ def test_a_policy_without_a_domain_has_that_of_its_report() -> None:
         (None, 0, "is null, and counts as 0"),
         (3.0, 3, ""),
         ("3", 3, ""),
-        ("3.5", None, "is 3.5, no number"),
-        (3.5, None, "is 3.5, no number"),
-        (-1, None, "is -1, no number"),
+        ("3.5", None, "is 3.5, not a number"),
+        (3.5, None, "is 3.5, not a number"),
+        (-1, None, "is -1, not a number"),
     ],
 )
 def test_counts_of_sessions(count: object, read: int | None, problem: str) -> None:
@@ -605,9 +605,9 @@ def test_parts_of_a_tls_report_that_make_no_sense() -> None:
         )
     )
     assert report.problems == (
-        'policy 2 is left out: its policy-domain is "no domain", no domain',
-        "policy 3 is left out: its total-successful-session-count is true, no number",
-        "a failure of policy 4 is left out: its failed-session-count is -1, no number",
+        'policy 2 is left out: its policy-domain is "no domain", not a domain',
+        "policy 3 is left out: its total-successful-session-count is true, not a number",
+        "a failure of policy 4 is left out: its failed-session-count is -1, not a number",
         "policy 5 is left out: it is not an object",
     )
     ended = [(one.result, count) for one, count in sessions_of(report, "example.org")]

@@ -124,7 +124,7 @@ def test_lasting_silence_is_told_once_as_what_it_is() -> None:
     (raised,) = third.raised
     assert raised.key == UNDETERMINED
     assert raised.is_new
-    assert raised.sentence == "Could not be found out in 3 runs in a row: SPF, DMARC."
+    assert raised.sentence == "Could not be determined in 3 runs in a row: SPF, DMARC."
     assert (fourth.changes, fourth.raised) == ((), ())
     (ended,) = back.ended
     assert ended.key == UNDETERMINED
@@ -146,7 +146,7 @@ def test_a_problem_of_the_first_run_is_told_when_it_gets_worse() -> None:
     _, same, worse, over = run_all(*runs, known(SPF={}))
     assert same.raised == ()
     assert [(one.severity, one.is_new) for one in worse.raised] == [("error", True)]
-    assert [one.sentence for one in over.ended] == ["Over: It is bad."]
+    assert [one.sentence for one in over.ended] == ["Resolved: It is bad."]
 
 
 def test_a_repair_raises_no_alert() -> None:
@@ -216,7 +216,7 @@ def test_a_mail_host_that_is_none_any_more() -> None:
     _, one, unknown, gone = run_all(there, down, silent("MX"), known(MX={}))
     assert [raised.key for raised in one.raised] == [f"{host}: answers"]
     assert unknown.ended == ()
-    assert [ended.sentence for ended in gone.ended] == ["mx.example is not looked at any more."]
+    assert [ended.sentence for ended in gone.ended] == ["mx.example is no longer checked."]
 
 
 def test_a_list_that_goes_silent() -> None:
@@ -287,7 +287,7 @@ def test_what_was_not_known_at_first_is_no_news() -> None:
     """A topic that is found out later than the first run may have been so all the time."""
     _, found, gone = run_all(silent("SPF"), known(SPF={"p": BAD}), known(SPF={}))
     assert (found.changes, found.raised) == ((), ())
-    assert [one.sentence for one in gone.changes] == ["Over: It is bad."]
+    assert [one.sentence for one in gone.changes] == ["Resolved: It is bad."]
     assert gone.ended == ()
 
 

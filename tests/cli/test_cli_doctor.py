@@ -272,7 +272,7 @@ async def test_what_a_cluster_shares_is_away(tmp_path: Path) -> None:
         settings["cluster"] = {"redis": f"redis://127.0.0.1:{NOBODY}"}
         _, printed = await diagnose(tmp_path, settings, "--json")
     found = findings_of(printed)
-    assert "mend [storage] url" in found["database"]["doctor.database.away"]["fix"]
+    assert "correct [storage] url" in found["database"]["doctor.database.away"]["fix"]
     assert f"127.0.0.1:{NOBODY}" in found["redis"]["doctor.redis.away"]["meaning"]
     assert found["disk"] == {}  # the database's is not this machine's
 

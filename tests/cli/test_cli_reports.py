@@ -82,7 +82,7 @@ def test_what_is_no_report(command: str, tmp_path: Path) -> None:
     found = run_command(command, *options, *files)
     assert found.status == 2
     assert found.errors.splitlines()[0] == (
-        f"mailcheck: {bad}: the mail holds no report: neither zip, gzip, XML nor JSON"
+        f"mailcheck: {bad}: the mail contains no report: no zip, gzip, XML or JSON data"
     )
     assert f"{missing}: it can't be read: No such file or directory" in found.errors
     assert "report: see mailcheck" in found.errors

@@ -107,7 +107,7 @@ def test_what_could_not_be_found_out(watch: Mailcheck, watching: Watching) -> No
         lost = watch("show", "good.example", "--run")
     assert lost.status == 1
     (alert,) = [line for line in lost.lines if line.startswith("ALERT ")]
-    assert "Could not be found out in 3 runs in a row: MX" in alert
+    assert "Could not be determined in 3 runs in a row: MX" in alert
     assert "could not be found out: MX, SPF" in lost.lines
 
 

@@ -155,7 +155,7 @@ def test_exactly_the_right_alerts_come_and_end(world: World) -> None:
     world.start_again(**world.swapped(), dns_resolvers=[DEAD])
     assert world.run(1) == world.run(1) == after
     (lost,) = [one for one in open_in(world.run(1)) if one != certificate]
-    assert lost.startswith("Could not be found out in 3 runs in a row: ")
+    assert lost.startswith("Could not be determined in 3 runs in a row: ")
     assert "SPF" in lost
 
     world.start_again()

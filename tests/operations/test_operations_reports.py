@@ -68,7 +68,7 @@ def test_a_week_of_reports(house: House) -> None:
     assert service["sources"][0]["host"] == "out7.newsmill.example"
     assert service["listed"] == []
     own = next(one for one in found["senders"] if one["known"])
-    assert (own["cause"], own["fix"]) == ("passes", "Nothing is to be done.")
+    assert (own["cause"], own["fix"]) == ("passes", "No action is needed.")
 
 
 def test_the_address_of_reports_is_no_inbox(house: House) -> None:
@@ -96,7 +96,7 @@ EVIL = gzipped(document("google.xml"))
         (
             signed_report("google.xml", "x@y.example", "evil.example"),
             "apart",
-            "it says that it is from google.com, but evil.example vouches for it",
+            "it claims to be from google.com, but evil.example authenticates it",
         ),
         (
             signed_report(
@@ -105,7 +105,7 @@ EVIL = gzipped(document("google.xml"))
                 data=gzipped(document("google.xml").replace(b"example.org", b"other.example")),
             ),
             "apart",
-            "the DMARC record of other.example does not ask for reports to",
+            "the DMARC record of other.example does not request reports to",
         ),
         (
             signed_report(
@@ -133,7 +133,7 @@ EVIL = gzipped(document("google.xml"))
         (
             signed_report("google.xml", "x@y.example", data=b"hello"),
             "refused",
-            "the mail holds no report",
+            "the mail contains no report",
         ),
     ],
 )

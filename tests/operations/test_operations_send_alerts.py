@@ -54,7 +54,7 @@ def test_what_comes_up_is_told_with_its_end(watching: Watching) -> None:
     zone.publish("_dmarc.good.example", "TXT", *records)
     watching.alerts_after_run(one)
     *_, over = mails(watching)
-    assert over["subject"].startswith("good.example: Over: ")
+    assert over["subject"].startswith("good.example: Resolved: ")
     text = watching.house.get(f"/inbox/messages/{over['id']}").json["text"]
     assert "for 1 hour)" in text
 
@@ -225,7 +225,7 @@ def test_in_quiet_times_nothing_is_told(watching: Watching) -> None:
     assert mails(watching) == []
     watching.house.pass_time(3_600)
     (told,) = mails(watching)
-    assert told["subject"].startswith("8.8.4.10: Over: ")
+    assert told["subject"].startswith("8.8.4.10: Resolved: ")
 
 
 def test_an_acknowledged_alert_is_told_when_it_is_over(watching: Watching) -> None:

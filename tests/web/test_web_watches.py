@@ -99,8 +99,8 @@ def test_a_day_on_which_much_goes_wrong(watching: Watching) -> None:
     rest = sorted(set(found) - {first})
     assert rest[0].startswith("Spamhaus ZEN lists 8.8.4.10")
     assert rest[1:] == [
-        f"The certificate of {MX1} ends on 2026-11-28, in less than 14 days.",
-        "mx2.good.example takes no connections on port 25: mail to it waits or bounces.",
+        f"The certificate of {MX1} expires on 2026-11-28, in less than 14 days.",
+        "mx2.good.example accepts no connections on port 25, so mail to it waits or bounces.",
     ]
     zone.failing = dict.fromkeys(("good.example", "_dmarc.good.example"), DnsStatus.TIMEOUT)
     assert watching.alerts_after_run(one) == found
@@ -128,7 +128,7 @@ def test_a_certificate_that_runs_out(watching: Watching) -> None:
     assert watching.alerts_after_run(one) == {}
     watching.house.pass_time(7 * DAY / SECOND)
     ((told, ending),) = watching.alerts_after_run(one).items()
-    assert (told, ending) == (f"The certificate of {MX1} has ended on 2026-11-28.", "")
+    assert (told, ending) == (f"The certificate of {MX1} expired on 2026-11-28.", "")
     watching.hosts.certificates[MX1] = ("second", IN_A_YEAR)
     assert watching.alerts_after_run(one)[told]
 

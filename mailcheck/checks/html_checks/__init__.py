@@ -1,1 +1,1 @@
-"""The checks of the HTML of any mail: clients, accessibility, links. Run in child processes."""
+"""Checks of a message's HTML: client support, accessibility, links. Run in child processes."""

@@ -1,7 +1,7 @@
-"""Who can't read a mail, as far as its HTML tells: by the success criteria of WCAG 2.2.
+"""Accessibility of a mail's HTML, by the success criteria of WCAG 2.2.
 
-Said for information; it costs no points. What can't be told from the HTML alone, such as a
-contrast over a picture or by a style sheet, is counted as not judged and is no fault.
+The findings are for information and cost no points. A property that cannot be determined from the
+HTML alone, such as the contrast over an image or with a style sheet, is counted as not judged.
 """
 
 import re
@@ -22,12 +22,12 @@ from mailcheck.checks.quality.html import is_dot
 from mailcheck.checks.quality.wording import quote
 
 LEAST_CONTRAST = 4.5
-"""Of words and what lies behind them (WCAG 1.4.3, AA)."""
+"""Minimum contrast of text and its background (WCAG 1.4.3, AA)."""
 
 LEAST_CONTRAST_OF_LARGE = 3.0
 
 LARGE, LARGE_BOLD = 24.0, 18.66
-"""Pixels from which on words are large: 18 points, bold ones 14."""
+"""Minimum size of large text in pixels: 18 points, or 14 if bold."""
 
 # fmt: off
 VAGUE = frozenset([
@@ -42,7 +42,7 @@ VAGUE = frozenset([
     "clique aqui", "leia mais", "mais", "saiba mais",
 ])
 # fmt: on
-"""Link texts that say nothing where they are read alone, in folded text (WCAG 2.4.4)."""
+"""Link texts that are vague without their context, in folded text (WCAG 2.4.4)."""
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BOLD = frozenset(("b", "strong", "th", *_HEADINGS))
@@ -56,7 +56,7 @@ _EDGES = " \t\r\n.:!?\u2026>\u00bb\u203a\u2192-"
 
 
 def judge_accessibility(tree: HtmlTree, lines: Lines) -> Accessibility:
-    """Judge a page. Never raises; takes linear time."""
+    """Return the findings about a page. Never raises; takes linear time."""
     page = _Page()
     for node in tree.nodes:
         if isinstance(node, Words):
@@ -72,7 +72,7 @@ def judge_accessibility(tree: HtmlTree, lines: Lines) -> Accessibility:
 
 @dataclass(slots=True)
 class _Link:
-    """A link; ``element`` is its first one, where crossed tags have opened it again."""
+    """A link; ``element`` is its first element if crossed tags have opened it again."""
 
     element: Element
     words: list[str] = field(default_factory=list)
@@ -82,7 +82,7 @@ class _Link:
 
 @dataclass(slots=True)
 class _Page:
-    """What is read so far: ``faults`` are the places of each kind of fault."""
+    """State of the scan; ``faults`` are the positions of each kind of fault."""
 
     faults: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     samples: dict[str, str] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class _Page:
             self.unknown_contrasts += 1
 
     def judge_links(self) -> None:
-        """Judge the links, once all is read: one may be made of several elements."""
+        """Judge the links at the end, because one link may consist of several elements."""
         for link in self.links:
             words = " ".join(" ".join([*link.words, *link.names]).split())
             href = quote(link.element.attributes.get("href", "").strip()[:200])
@@ -182,10 +182,10 @@ class _Page:
             self.link.names += [element.attributes.get(name, "") for name in _NAMES]
 
     def _count(self, element: Element, by: int) -> None:
-        """Note that an element which changes how words look begins or ends."""
+        """Record the start or end of an element that changes how text looks."""
         name, style = element.name, element.style
         if name in VOID:
-            return  # it has no end, and nothing in it
+            return  # it has no end tag and no content
         if name in _BOLD or style.is_bold:
             self.bold += by
         if name in _LARGE_HEADINGS and style.font_size is None:
@@ -201,13 +201,13 @@ class _Page:
 
 @lru_cache(maxsize=1_024)
 def _is_see_through(style: str) -> bool:
-    """Tell whether what an element draws lets through what lies behind it."""
+    """Return whether the background is visible through an element with this style."""
     return _SEE_THROUGH.search(style) is not None
 
 
 @lru_cache(maxsize=1_024)
 def contrast_of(one: str, other: str) -> float:
-    """Give the contrast of two colours, ``#rrggbb``: from 1 to 21 (WCAG 2.2)."""
+    """Return the contrast of two colours ``#rrggbb``, from 1 to 21 (WCAG 2.2)."""
     lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -221,7 +221,7 @@ def _luminance(colour: str) -> float:
 class _Fault(Struct, frozen=True):
     """A kind of fault: its criterion, and the id and meaning of its finding.
 
-    :param fix: advice that depends on the rules of contrast; `None` for that of the row.
+    :param fix: advice with the contrast limits; `None` for the advice of the row.
     """
 
     criterion: str
@@ -234,38 +234,38 @@ _FAULTS = {
     "no alt": _Fault(
         "1.1.1",
         "accessibility.image-without-alt",
-        "Pictures without a text in their place: {count} (the first: {sample});"
-        " screen readers read the address or nothing, and so do programs that load no pictures.",
+        "Images without an alternative text: {count} (the first: {sample})."
+        " Screen readers read their URL or skip them, and so do programs without images.",
     ),
     "image link": _Fault(
         "2.4.4",
         "accessibility.image-link-without-text",
-        "Links made of pictures without a text: {count} (the first leads to {sample});"
-        " who can't see the picture does not learn where it leads.",
+        "Links made of images without an alternative text: {count} (the first leads to {sample})."
+        " Readers who cannot see the image do not learn where the link leads.",
     ),
     "empty link": _Fault(
         "2.4.4",
         "accessibility.empty-link",
-        "Links without any text: {count} (the first leads to {sample}).",
+        "Links without text: {count} (the first leads to {sample}).",
     ),
     "contrast": _Fault(
         "1.4.3",
         "accessibility.low-contrast",
-        "Pieces of text with too little contrast: {count} (the first: {sample}).",
-        f"Choose colours with a contrast of {LEAST_CONTRAST} at least, large text"
-        f" {LEAST_CONTRAST_OF_LARGE:g}.",
+        "Texts with too little contrast: {count} (the first: {sample}).",
+        f"Choose colours with a contrast of at least {LEAST_CONTRAST}, or"
+        f" {LEAST_CONTRAST_OF_LARGE:g} for large text.",
     ),
     "heading": _Fault(
         "1.3.1",
         "accessibility.heading-skipped",
-        "Headings that skip a level: {count} (the first: {sample}); who goes from heading to"
-        " heading looks for what is not there.",
+        "Headings that skip a level: {count} (the first: {sample})."
+        " Readers who navigate by headings look for the missing one.",
     ),
     "vague link": _Fault(
         "2.4.4",
         "accessibility.vague-link-text",
-        "Links whose text says nothing by itself: {count} (the first: {sample});"
-        " screen readers list links without what stands around them.",
+        "Link texts that say little on their own: {count} (the first: {sample})."
+        " Screen readers list links without the words around them.",
     ),
 }
 
@@ -274,7 +274,7 @@ def _list_findings(page: _Page, lines: Lines) -> Iterator[AccessibilityFinding]:
     if page.has_words and not page.has_language:
         no_language = make_finding(
             "accessibility.no-language",
-            "The HTML does not say its language, so screen readers may read it in the wrong one.",
+            "The HTML does not declare its language, so screen readers may use the wrong one.",
         )
         yield AccessibilityFinding(no_language, "3.1.1", (), 1)
     for kind, fault in _FAULTS.items():

@@ -1,6 +1,6 @@
-"""The checks of any mail: what clients show of it, who can read it, where it leads.
+"""All checks of a message: client support, accessibility and links.
 
-Runs in a child process: the facts about clients are loaded there alone.
+Runs in a child process, because only this process loads the data about clients.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from mailcheck.checks.mail_checks import MailChecks, MailLink, list_unsubscribe
 from mailcheck.checks.quality.links import offers_to_unsubscribe
 
 MAX_WORDS = 80
-"""Characters kept of the words on a link."""
+"""Maximum characters of a link text."""
 
 
 def check_html(
@@ -30,8 +30,9 @@ def check_html(
     """Check the bodies of a mail; takes time linear in their length.
 
     :param best_link: the link that a person would click.
-    :param leaving: the values of List-Unsubscribe.
-    :param media_types: those of the parts that the HTML may show, by the key of their Content-ID.
+    :param leaving: values of List-Unsubscribe.
+    :param media_types: media types of the parts that the HTML may show, by the key of their
+        Content-ID.
     """
     markup = html[:MAX_HTML]
     tree = read_tree(markup)
@@ -47,7 +48,7 @@ def check_html(
 
 
 def check_raw_mail(raw_message: bytes) -> MailChecks:
-    """Check a mail given as its bytes."""
+    """Check a mail given as bytes."""
     content = derive_content(raw_message)
     leaving = list_unsubscribe(content.header_list)
     media_types = content.media_types
@@ -57,7 +58,7 @@ def check_raw_mail(raw_message: bytes) -> MailChecks:
 def _list_links(
     links: Sequence[Link], best_link: str | None, fields: Sequence[str]
 ) -> tuple[MailLink, ...]:
-    """List each link once, with the words that say most of it."""
+    """List each link once, with its most descriptive text."""
     words: dict[str, str] = {}
     # "<https://...>, <mailto:...>" (RFC 2369 3.2)
     leaving = {piece.strip().strip("<>") for field in fields for piece in field.split(",")}

@@ -1,9 +1,9 @@
-"""What the HTML of a mail asks for, and which clients don't do it. Costs no points anywhere.
+"""Client support for the HTML and CSS features of a mail. The findings cost no points.
 
-A finding is a feature that at least one tested client does not support, or only in part. What
-stands between ``<!--[if !mso]><!-->`` and ``<!--<![endif]-->`` is not meant for Outlook on
-Windows and not held against it; what only that reads, in a comment, is not seen by the others
-and not judged.
+A finding is a feature that at least one tested client does not support, or supports only in part.
+Content between ``<!--[if !mso]><!-->`` and ``<!--<![endif]-->`` is not meant for Outlook on
+Windows, so it does not count against it. Content in a comment that only Outlook reads is invisible
+to other clients and is not judged.
 """
 
 import re
@@ -43,7 +43,7 @@ from mailcheck.checks.quality.html import is_dot
 from mailcheck.core.content import content_id_key
 
 FAMILIES = {"gmail": "Gmail", "outlook": "Outlook", "apple-mail": "Apple Mail", "yahoo": "Yahoo"}
-"""The families that are told apart; all others are one."""
+"""Client families that are reported separately; all others are one family."""
 
 OTHERS = "Others"
 MSO = "outlook.windows"
@@ -70,19 +70,19 @@ _ENDINGS = MappingProxyType(
         "video/mp4": ".mp4",
     }
 )
-"""How the name of a picture ends, by the media type of a part of the mail."""
+"""File name ending of an image, by the media type of a part of the mail."""
 
-_FETCHED = (NotJudgedKind.STYLE_SHEET, "it stands elsewhere, and is not fetched")
+_FETCHED = (NotJudgedKind.STYLE_SHEET, "it is an external file, which is not fetched")
 _FORMAT_HIDDEN = (
     NotJudgedKind.PICTURE,
-    "its address does not tell its format, and it is not fetched",
+    "its URL does not show its format, and it is not fetched",
 )
 _NO_SUCH_PART = (NotJudgedKind.PICTURE, "no part of the mail has its Content-ID")
-_NO_PICTURE = (NotJudgedKind.PICTURE, "the part of the mail that it names is of no known format")
+_NO_PICTURE = (NotJudgedKind.PICTURE, "the part of the mail that it names has an unknown format")
 
 
 class _Found(Struct):
-    """The places of a feature; ``is_for_mso``: some of them are Outlook's on Windows too."""
+    """Positions of a feature; ``is_for_mso`` if Outlook on Windows reads some of them."""
 
     positions: list[int]
     is_for_mso: bool = False
@@ -91,9 +91,9 @@ class _Found(Struct):
 def judge_compatibility(
     markup: str, tree: HtmlTree, lines: Lines, media_types: Mapping[str, str]
 ) -> Compatibility:
-    """Judge a page, given as it was sent and as a tree. Never raises; takes linear time.
+    """Judge a page, given as source and as a tree. Never raises; takes linear time.
 
-    :param media_types: those of the parts that it may show, by the key of their Content-ID.
+    :param media_types: media types of the parts that it may show, by the key of their Content-ID.
     """
     facts = load_facts()
     unseen: _Unseen = defaultdict(list)
@@ -129,13 +129,13 @@ _Unseen = dict[tuple[NotJudgedKind, str], list[int]]
 
 
 class _Pictures(Struct, frozen=True):
-    """Tells the formats of pictures; ``unseen`` gets what nobody can tell without fetching it."""
+    """Finds the formats of images; ``unseen`` collects those that would have to be fetched."""
 
     media_types: Mapping[str, str]
     unseen: _Unseen
 
     def address_of(self, element: Element) -> str:
-        """Give an address that tells the format; that of a part of the mail by its media type."""
+        """Return a URL that shows the format, or the file name ending of a part of the mail."""
         address = element.attributes["src"].strip()[:2_000]
         if address[:4].lower() != "cid:":
             return address.lower()
@@ -148,17 +148,17 @@ class _Pictures(Struct, frozen=True):
 
 
 def _badness(finding: FeatureFinding) -> float:
-    """Give the share of the clients that lack a feature; those that do it in part count half."""
+    """Return the share of clients without support; partial support counts half."""
     known = sum(one.supported + one.partial + one.unsupported for one in finding.support)
     return (len(finding.unsupported) + len(finding.partial) / 2) / max(1, known)
 
 
 MOST_RANGES = 50
-"""Ranges for all but Outlook that are looked through for each place; templates have about five."""
+"""Maximum number of ranges for all clients but Outlook; templates have about five."""
 
 
 def _find_not_mso(markup: str) -> list[tuple[int, int]]:
-    """Find what Outlook on Windows does not read; what is not closed runs to the end."""
+    """Find the ranges that Outlook on Windows does not read; an unclosed one runs to the end."""
     ranges: list[tuple[int, int]] = []
     position = 0
     while len(ranges) < MOST_RANGES and (begin := _NOT_MSO.search(markup, position)):
@@ -215,7 +215,7 @@ def _features_of_image(element: Element, rules: Rules, pictures: _Pictures) -> I
 
 
 def _support_of(feature: Feature, found: _Found, facts: Facts) -> str:
-    """Give a letter for each client; what is not meant for a client is as if it had no test."""
+    """Return a letter for each client; a client that does not read the feature is untested."""
     if found.is_for_mso or MSO not in facts.clients:
         return feature.support
     index = facts.clients.index(MSO)
@@ -249,7 +249,7 @@ def _finding(
 
 
 def _judge_clients(support: Mapping[str, str], facts: Facts) -> tuple[Support, ...]:
-    """Count the clients of each family by the worst of what they make of the mail."""
+    """Count the clients of each family by their worst support for a feature of the mail."""
     worst: dict[str, str] = {}
     for index, client in enumerate(facts.clients):
         letters = {one[index] for one in support.values()} - {UNTESTED}

@@ -1,14 +1,14 @@
-"""The facts of caniemail.com about mail clients, and the parts of a style sheet they apply to.
+"""Data of caniemail.com about mail clients, and a scanner for the style sheets they apply to.
 
-``caniemail.json`` is renewed by ``scripts/renew-caniemail``. The title of a feature says where it
-is found ("px unit", ":hover", "<hr> element"); for the others ``features.toml`` does.
+``scripts/renew-caniemail`` updates ``caniemail.json``. The title of a feature says where it occurs
+("px unit", ":hover", "<hr> element"); ``features.toml`` says it for the others.
 
-A style sheet is read as rules, conditions, declarations and comments with their offsets. This is
-not a parser of CSS such as tinycss2, which makes a token of every word: that takes 0.75 us for a
-character, so that the styles of one mail would take as long as all its other checks together.
-Here one expression steps from mark to mark by the rules of CSS Syntax 3 (strings, comments,
-``url()`` and brackets hide the marks in them; an unclosed construct runs to the end), and only
-new text is looked into. Everything takes time linear in the text.
+A style sheet is split into rules, conditions, declarations and comments with their offsets. A
+parser such as tinycss2 makes a token of every word and takes 0.75 us for each character, so the
+styles of one mail would take as long as all its other checks together. Here one regular expression
+steps from mark to mark by the rules of CSS Syntax 3: strings, comments, ``url()`` and brackets
+hide the marks in them, and an unclosed construct runs to the end. Repeated text is analysed once.
+Everything takes time linear in the text.
 """
 
 import re
@@ -26,14 +26,14 @@ from msgspec import Struct
 from mailcheck.checks.content.html_tree import Element
 
 SUPPORTED, PARTIAL, UNSUPPORTED, UNKNOWN, UNTESTED = "yanu."
-"""The letters of ``Feature.support``."""
+"""Letters of ``Feature.support``."""
 
 
 class Feature(Struct, frozen=True):
-    """A feature: ``support`` has a letter for each client.
+    """A feature; ``support`` has a letter for each client.
 
-    ``noted`` gives for some clients the numbers of the ``notes`` about them; ``tested`` is the
-    day of the last test.
+    ``noted`` maps clients to the numbers of the ``notes`` about them. ``tested`` is the day of
+    the last test.
     """
 
     slug: str
@@ -45,7 +45,7 @@ class Feature(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """All that is known; ``date`` is that of the facts, ``clients`` are family and platform."""
+    """All data; ``date`` is its date, and ``clients`` are pairs of family and platform."""
 
     source: str
     licence: str
@@ -56,14 +56,14 @@ class Facts(Struct, frozen=True):
     features: tuple[Feature, ...]
 
     def client_name(self, client: str) -> str:
-        """Name a client: ``Outlook (Windows)``."""
+        """Return the name of a client, such as ``Outlook (Windows)``."""
         family, _, platform = client.partition(".")
         return f"{self.families[family]} ({self.platforms[platform]})"
 
 
 @cache
 def load_facts() -> Facts:
-    """Read the facts: in a child process, or once in a program that ends soon."""
+    """Load the data; only in a child process, or in a short-lived program."""
     text = files(__package__).joinpath("caniemail.json").read_bytes()
     return msgspec.json.decode(text, type=Facts)
 
@@ -73,10 +73,10 @@ Table = Mapping[str, Slugs]
 
 
 class Rules(Struct, frozen=True):
-    """Where features are found; each table gives their slugs by what it is named after.
+    """Tables that map properties, values, elements and so on to the slugs of features.
 
-    ``values`` and ``elements_with`` give by the name of a property or element what its value, or
-    the value of an attribute, begins with.
+    ``values`` and ``elements_with`` map the name of a property or element to the start of its
+    value, or of the value of an attribute.
     """
 
     properties: Table
@@ -107,7 +107,7 @@ _TITLES = (
 
 @cache
 def load_rules() -> Rules:
-    """Put the rules together from the titles of the features and from the table."""
+    """Build the rules from the titles of the features and from the table."""
     table = tomllib.loads(files(__package__).joinpath("features.toml").read_text("utf-8"))
     named = {slug for section in table.values() for slug in section}
     found: dict[str, dict[Any, list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -130,7 +130,7 @@ def load_rules() -> Rules:
 
 
 def _listed(table: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
-    """Give section, key and slug of everything in the table."""
+    """Yield section, key and slug of every entry in the table."""
     for section, slugs in table.items():
         if section == "not_judged":
             continue
@@ -147,9 +147,9 @@ def _listed(table: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
 
 
 def _by_title(feature: Feature) -> tuple[str, str]:
-    """Say where a feature is found by its title.
+    """Return where a feature occurs according to its title.
 
-    :raises LookupError: the title does not say it, so the table has to.
+    :raises LookupError: the title does not say it, so the table must.
     """
     for section, category, pattern in _TITLES:
         match = pattern.fullmatch(feature.title)
@@ -159,10 +159,10 @@ def _by_title(feature: Feature) -> tuple[str, str]:
 
 
 MAX_CSS = 256 * 1024
-"""Characters of a style sheet that are read; Gmail reads 16 KiB."""
+"""Maximum characters of a style sheet that are read; Gmail reads 16 KiB."""
 
 MAX_PIECE = 4_000
-"""Characters looked into of one selector or value; data in a url() is none of it."""
+"""Maximum characters of one selector or value, without data in a url()."""
 
 _MARK = re.compile(
     r"/\*.*?(?:\*/|\Z)|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?"
@@ -190,14 +190,14 @@ _OLD_ELEMENTS = frozenset(("after", "before", "first-letter", "first-line"))
 
 
 def is_linked_sheet(element: Element) -> bool:
-    """Tell whether an element calls for a style sheet that is not in the mail's HTML."""
+    """Return whether an element links to an external style sheet."""
     if element.name != "link" or "href" not in element.attributes:
         return False
     return "stylesheet" in element.attributes.get("rel", "").lower()
 
 
 class Kind(Enum):
-    """What a piece of a style sheet is."""
+    """Kind of a piece of a style sheet."""
 
     SELECTOR = "selector"
     NESTED = "a rule in a rule"
@@ -207,7 +207,7 @@ class Kind(Enum):
 
 
 class Piece(Struct, frozen=True):
-    """A piece: its text, without the name's "@" for an at-rule; ``position`` is its offset."""
+    """A piece of a style sheet; the text of an at-rule has no "@", ``position`` is its offset."""
 
     kind: Kind
     text: str
@@ -221,7 +221,7 @@ class _Block(Enum):
 
 
 def read_style_sheet(text: str) -> Iterator[Piece]:
-    """Read a style sheet, its first characters. Any text is one."""
+    """Split the beginning of a style sheet into pieces; any text is accepted."""
     text = text[:MAX_CSS]
     blocks: list[_Block] = []
     rules = brackets = start = 0
@@ -250,7 +250,7 @@ def read_style_sheet(text: str) -> Iterator[Piece]:
 
 
 def _open(before: str, position: int, blocks: list[_Block], *, is_nested: bool) -> Iterator[Piece]:
-    """Begin a block, and yield its selector or at-rule; a frame of an animation has neither."""
+    """Begin a block, and yield its selector or at-rule; a keyframe has neither."""
     prelude = _plain(before)
     if prelude.startswith("@"):
         blocks.append(_Block.FRAMES if _name_of(prelude) in _FRAMES else _Block.OTHER)
@@ -265,7 +265,7 @@ def _open(before: str, position: int, blocks: list[_Block], *, is_nested: bool) 
 
 
 def _end(before: str, position: int, blocks: list[_Block]) -> Iterator[Piece]:
-    """Give what a ";" or the end of a block ends."""
+    """Yield the piece that ends at a ";" or at the end of a block."""
     text = before.strip()
     if text.startswith("@"):
         yield Piece(Kind.AT_RULE, _plain(text)[1:], position)
@@ -274,17 +274,17 @@ def _end(before: str, position: int, blocks: list[_Block]) -> Iterator[Piece]:
 
 
 def _plain(text: str) -> str:
-    """Give a piece in lower case without what quotes, comments and addresses hold."""
+    """Return a piece in lower case without strings, comments and URLs."""
     return _HIDDEN.sub(" ", text[:MAX_PIECE]).lower().strip()
 
 
 def _name_of(prelude: str) -> str:
-    """Give the name of an at-rule."""
+    """Return the name of an at-rule."""
     return re.split(r"[\s(]", prelude.removeprefix("@"), maxsplit=1)[0]
 
 
 class CssFeatures:
-    """Names the features of the CSS of one mail; what comes again is looked into once."""
+    """Finds the features in the CSS of one mail; repeated text is analysed once."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -292,7 +292,7 @@ class CssFeatures:
         self._styles: dict[str, frozenset[str]] = {}
 
     def of_style(self, text: str) -> frozenset[str]:
-        """Name the features of a ``style`` attribute."""
+        """Return the features of a ``style`` attribute."""
         found = self._styles.get(text)
         if found is None:
             pieces = read_style_sheet("{" + text)
@@ -301,7 +301,7 @@ class CssFeatures:
         return found
 
     def of_piece(self, piece: Piece) -> frozenset[str]:
-        """Name the features of a piece of a style sheet."""
+        """Return the features of a piece of a style sheet."""
         key = piece.kind, piece.text
         found = self._known.get(key)
         if found is None:
@@ -317,7 +317,7 @@ class CssFeatures:
             name = _name_of(piece.text)
             yield from self._rules.at_rules.get(name, ())
             if name == "media":
-                # min-device-pixel-ratio and its like begin with a hyphen.
+                # Names such as -webkit-min-device-pixel-ratio begin with a hyphen.
                 words = re.findall(r"-?[a-z][a-z-]*", piece.text)
                 yield from _look_up(self._rules.media, words)
         elif piece.kind is Kind.NESTED:
@@ -347,7 +347,7 @@ class CssFeatures:
         for colons, name in _PSEUDO.findall(plain):
             mark = "::" if name in _OLD_ELEMENTS else colons
             yield from self._rules.pseudo.get(mark + name, ())
-        for _ in range(4):  # brackets in brackets
+        for _ in range(4):  # nested brackets
             plain = _ARGUMENT.sub("", plain)
         alone = _PSEUDO.sub("", plain).split(",")
         if len(alone) > 1:

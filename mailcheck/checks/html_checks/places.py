@@ -1,4 +1,4 @@
-"""Places in the source of a mail's HTML: their lines, and what stands there."""
+"""Places in the source of a mail's HTML: line numbers and excerpts."""
 
 import re
 from bisect import bisect_right
@@ -8,30 +8,30 @@ from mailcheck.checks.content.decoding import flatten_controls
 from mailcheck.checks.mail_checks import Place
 
 MAX_PLACES = 5
-"""Places of one finding that are shown; how many there are is counted."""
+"""Maximum number of places shown for one finding; the total is counted."""
 
 MAX_EXCERPT = 100
-"""Characters shown of what stands at a place: a tag with its first attributes."""
+"""Maximum characters of an excerpt: a tag with its first attributes."""
 
 _LINE_FEED = re.compile("\n")
 
 
 class Lines:
-    """Finds the lines of a text; it is read once."""
+    """Maps offsets of a text to lines; the text is scanned once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._ends = [match.start() for match in _LINE_FEED.finditer(text)]
 
     def place(self, position: int) -> Place:
-        """Give the place at an offset."""
+        """Return the place at an offset."""
         index = bisect_right(self._ends, position - 1)
         end = self._ends[index] if index < len(self._ends) else len(self._text)
         excerpt = self._text[position : min(end, position + MAX_EXCERPT)]
         return Place(index + 1, flatten_controls(excerpt).strip())
 
     def places(self, positions: Iterable[int]) -> tuple[Place, ...]:
-        """Give the first few places, in order, each line once."""
+        """Return the first few places in order, one for each line."""
         found: dict[int, Place] = {}
         for position in sorted(set(positions)):
             place = self.place(position)

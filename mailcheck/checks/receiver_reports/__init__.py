@@ -1,1 +1,1 @@
-"""What receivers report about a domain: DMARC aggregate reports, and reports about TLS."""
+"""Reports that receivers send about a domain: DMARC aggregate reports and TLS reports."""

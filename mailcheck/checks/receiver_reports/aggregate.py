@@ -1,9 +1,9 @@
-"""DMARC aggregate reports: RFC 9990, RFC 7489 appendix C, and what reporters make of them.
+"""Parser for DMARC aggregate reports: RFC 9990, RFC 7489 appendix C, and deviations from them.
 
-Read in one pass and without a tree, or in two where the XML is not well-formed. Names of elements
-count without namespace and case, what is not known is passed over (RFC 9990 lets reporters add
-elements), and what a row lacks is empty. A row that can't be true is left out and said; a report
-that can't be is refused.
+A report is parsed in one pass without a tree, or in two passes if its XML is not well-formed.
+Element names are compared without namespace and case. Unknown elements are skipped, because
+RFC 9990 lets reporters add elements, and missing values are empty. An invalid row is left out and
+reported as a problem. An invalid report is rejected.
 """
 
 import ipaddress
@@ -35,7 +35,7 @@ PASS = AuthResult.PASS.value
 
 
 class Signature(Struct, frozen=True):
-    """A DKIM signature as the receiver judged it, whether it aligns or not."""
+    """A DKIM result of the receiver, aligned or not."""
 
     domain: str
     selector: str
@@ -43,7 +43,7 @@ class Signature(Struct, frozen=True):
 
 
 class SpfCheck(Struct, frozen=True):
-    """An SPF result: ``scope`` is ``mfrom`` or ``helo``, empty where it was not said."""
+    """An SPF result: ``scope`` is ``mfrom`` or ``helo``, or empty if it is missing."""
 
     domain: str
     scope: str
@@ -53,8 +53,8 @@ class SpfCheck(Struct, frozen=True):
 class Row(Struct, frozen=True):
     """Messages of one source with one result.
 
-    ``dkim`` and ``spf`` are DMARC's: passed, and aligned. ``reasons`` say why something else was
-    done than the policy asks for, as ``type`` or ``type: comment``.
+    ``dkim`` and ``spf`` are the results for DMARC: passed and aligned. ``reasons`` say why the
+    receiver did not follow the policy, as ``type`` or ``type: comment``.
     """
 
     source: str
@@ -69,14 +69,14 @@ class Row(Struct, frozen=True):
 
     @property
     def passes(self) -> bool:
-        """Tell whether DMARC passed: one of the two is enough."""
+        """Whether DMARC passed; one of the two results is enough."""
         return PASS in (self.dkim, self.spf)
 
 
 class PublishedPolicy(Struct, frozen=True):
-    """The policy as the receiver found it; what it did not say is empty.
+    """The policy as the receiver found it; missing values are empty.
 
-    ``testing`` and ``discovery`` are RFC 9990's, ``percent`` is RFC 7489's.
+    ``testing`` and ``discovery`` are from RFC 9990, ``percent`` is from RFC 7489.
     """
 
     domain: str
@@ -92,13 +92,13 @@ class PublishedPolicy(Struct, frozen=True):
 
 
 _POLICY_ELEMENTS = ("p", "sp", "np", "adkim", "aspf", "pct", "fo", "testing", "discovery_method")
-"""Elements of a report for the fields of `PublishedPolicy` behind its domain, in their order."""
+"""Elements of a report for the fields of `PublishedPolicy` after its domain, in their order."""
 
 
 class AggregateReport(Struct, frozen=True):
-    """What one receiver saw of one domain; each different row once, with its messages.
+    """Results of one receiver for one domain; each different row once, with its message count.
 
-    ``organisation`` and ``email`` are what the report says of its sender, believed by nobody yet.
+    ``organisation`` and ``email`` are the sender's own claims and are not verified here.
     """
 
     organisation: str
@@ -114,64 +114,65 @@ class AggregateReport(Struct, frozen=True):
 
     @property
     def domain(self) -> str:
-        """Give the domain that the report is about."""
+        """The domain of the report."""
         return self.policy.domain
 
     @property
     def messages(self) -> int:
-        """Count the messages."""
+        """The number of messages."""
         return sum(self.rows.values())
 
 
 def parse_aggregate_report(document: bytes) -> AggregateReport:
-    """Read a report.
+    """Parse a report.
 
-    A fault of its XML costs the field or the row that it is in, and is one of the problems.
+    An error in its XML loses only the field or the row that contains it, and is reported as a
+    problem.
 
-    :raises ReportRefused: it has a document type (so entities), exceeds a limit, or lacks what
-        makes it a report: a domain, and a time that is one.
+    :raises ReportRefused: the report has a document type (and thus entities), exceeds a limit, or
+        lacks a domain or a valid time.
     """
     fault = ""
     try:
-        reading = _Reading()
+        builder = _ReportBuilder()
         parser = expat.ParserCreate()
         parser.buffer_text = True
-        parser.StartElementHandler = reading.start
-        parser.EndElementHandler = reading.end
-        parser.CharacterDataHandler = reading.text
-        parser.StartDoctypeDeclHandler = _refuse_entities
-        parser.EntityDeclHandler = _refuse_entities
+        parser.StartElementHandler = builder.start
+        parser.EndElementHandler = builder.end
+        parser.CharacterDataHandler = builder.text
+        parser.StartDoctypeDeclHandler = _reject_entities
+        parser.EntityDeclHandler = _reject_entities
         parser.Parse(document, True)
-        return reading.finish()
+        return builder.finish()
     except expat.ExpatError as error:
-        what = expat.errors.messages.get(error.code, "") or error
-        fault = f"it is not well-formed XML: line {error.lineno}: {what}"
+        message = expat.errors.messages.get(error.code, "") or error
+        fault = f"it is not well-formed XML: line {error.lineno}: {message}"
     except (LookupError, ValueError):
         fault = "its character set is unknown"
-    except _Misbuilt as error:
+    except _NestingError as error:
         fault = str(error)
-    reading = _Reading(fault)
+    builder = _ReportBuilder(fault)
     try:
-        _Recovery(_decode(document), reading).run()
-    except _Misbuilt as error:
+        _Recovery(_decode(document), builder).run()
+    except _NestingError as error:
         raise ReportRefused(str(error)) from None
-    if reading.is_empty:
+    if builder.is_empty:
         raise ReportRefused(fault)
-    return reading.finish()
+    return builder.finish()
 
 
-def _refuse_entities(*_: object) -> None:
-    raise ReportRefused("it has a document type, and so may have entities: no report needs one")
+def _reject_entities(*_: object) -> None:
+    raise ReportRefused("it has a document type, which may define entities: reports need none")
 
 
-class _Misbuilt(Exception):
-    """The elements are not nested as in a report, for instance because one is not closed."""
+class _NestingError(Exception):
+    """The elements are not nested like those of a report, for example because one is not closed."""
 
 
-class _Reading:
-    """A report as far as it has been read; ``path`` are the names of the open elements.
+class _ReportBuilder:
+    """The parsed part of a report; ``path`` has the names of the open elements.
 
-    :param fault: what is wrong with the document as XML; empty if it is well-formed.
+    :param fault: XML error of the document; empty if it is well-formed.
     """
 
     def __init__(self, fault: str = "") -> None:
@@ -187,19 +188,19 @@ class _Reading:
         self._signatures: list[Signature] = []
         self._spf_checks: list[SpfCheck] = []
         self._rows: dict[Row, int] = {}
-        self._problems = [f"{fault}; what could be read of it is counted"] if fault else []
+        self._problems = [f"{fault}; the readable part is counted"] if fault else []
         self._left_out = 0
         self.is_at_end = False
         self._names: dict[str, str] = {}
         self._texts: dict[str, str] = {}
 
     def start(self, name: str, _: object) -> None:
-        name = self._names.get(name) or self._learn(name)
+        name = self._names.get(name) or self._short_name(name)
         if not self.path and name != "feedback":
-            raise _Misbuilt(f'it is XML, but no DMARC report: it begins with "{name[:40]}"')
+            raise _NestingError(f'it is XML but not a DMARC report: it begins with "{name[:40]}"')
         self._elements += 1
         if len(self.path) == MAX_NESTING:
-            raise _Misbuilt(f"its elements are nested deeper than {MAX_NESTING}")
+            raise _NestingError(f"its elements are nested deeper than {MAX_NESTING}")
         if self._elements > MAX_ELEMENTS:
             raise ReportRefused(f"it has over {MAX_ELEMENTS} elements")
         self.path.append(name)
@@ -222,7 +223,7 @@ class _Reading:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no part of a report was found."""
+        """Whether the document contains no part of a report."""
         return not self._head and not self._record_count
 
     def end(self, _: str) -> None:
@@ -249,15 +250,15 @@ class _Reading:
                 self._head.setdefault(f"{parent}.{name}", value)
         self._pieces.clear()
 
-    def _learn(self, name: str) -> str:
-        """Give the name without its prefix, in lower case; few different ones are met."""
+    def _short_name(self, name: str) -> str:
+        """Return the name without prefix in lower case; the few different names are cached."""
         short = name.rpartition(":")[2].lower()
         if len(self._names) < 200:
             self._names[name] = short
         return short
 
     def _clean(self, text: str) -> str:
-        """Give a text that can be shown; few different ones are met."""
+        """Return a printable text; the few different texts are cached."""
         known = self._texts.get(text)
         if known is not None:
             return known
@@ -295,7 +296,7 @@ class _Reading:
         count, problem = _read_count(record.get("count", ""))
         source = _read_address(record.get("source_ip", ""))
         if source is None:
-            problem = problem or f'"{record.get("source_ip", "")[:60]}" is no IP address'
+            problem = problem or f'"{record.get("source_ip", "")[:60]}" is not an IP address'
         if problem or source is None:
             self._leave_out(problem)
             return
@@ -318,24 +319,24 @@ class _Reading:
         head = self._head
         domain = read_mail_domain(head.get("policy_published.domain", ""))
         if domain is None:
-            raise ReportRefused("it does not say which domain it is about")
+            raise ReportRefused("it does not name its domain")
         begins_at, ends_at = _read_moment(head, "begin"), _read_moment(head, "end")
         if not begins_at <= ends_at <= begins_at + MAX_SPAN * SECOND:
-            raise ReportRefused("its time does not end after it begins, or is over a month")
+            raise ReportRefused("its period ends before it begins, or is longer than a month")
         if len(self._problems) < self._left_out:
-            self._problems.append(f"{self._left_out} rows are left out in all")
+            self._problems.append(f"{self._left_out} rows are left out in total")
 
         published = [head.get(f"policy_published.{one}", "").lower() for one in _POLICY_ELEMENTS]
 
-        def said(name: str) -> str:
+        def metadata(name: str) -> str:
             return head.get(f"report_metadata.{name}", "")
 
         return AggregateReport(
-            organisation=said("org_name"),
-            email=said("email").lower(),
-            contact=said("extra_contact_info"),
-            report_id=said("report_id"),
-            generator=said("generator"),
+            organisation=metadata("org_name"),
+            email=metadata("email").lower(),
+            contact=metadata("extra_contact_info"),
+            report_id=metadata("report_id"),
+            generator=metadata("generator"),
             begins_at=begins_at,
             ends_at=ends_at,
             policy=PublishedPolicy(domain, *published),
@@ -347,7 +348,7 @@ class _Reading:
 _HEAD = ("report_metadata", "date_range", "policy_published")
 _ROW = ("record", "row", "policy_evaluated", "identifiers", "auth_results")
 
-# An element with elements of its own -> where it stands; "dkim" of policy_evaluated has none.
+# Elements with child elements -> their parents; "dkim" in policy_evaluated has no children.
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "reason": ("policy_evaluated", "row"),
     "dkim": ("auth_results",),
@@ -356,7 +357,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
 
 _DISPOSITIONS: Mapping[str, str] = {
     **{one: one for one in ("none", "quarantine", "reject")},
-    "pass": "none",  # RFC 9990: the policy was not applied since the mail passed
+    "pass": "none",  # RFC 9990: the policy was not applied because the mail passed
     "delivered": "none",
 }
 
@@ -373,7 +374,7 @@ _KNOWN_RESULTS = frozenset(one.value for one in AuthResult)
 
 
 def _result_of(text: str) -> str:
-    """Give a result in the spelling of RFC 8601; what is none is empty."""
+    """Return a result in the spelling of RFC 8601; an unknown result is empty."""
     result = re.sub(r"[\s_-]", "", text.lower())
     result = _RESULTS.get(result, result)
     return result if result in _KNOWN_RESULTS else ""
@@ -387,7 +388,7 @@ _REASONS = (
 
 
 def _reason_of(text: str) -> dict[str, str]:
-    """Return type and comment of a reason that is written as text."""
+    """Return type and comment of a reason that is written as plain text."""
     kind, _, comment = text.partition(":")
     if kind.strip().lower() in _REASONS:
         return {"type": kind.strip(), "comment": comment.strip()}
@@ -405,7 +406,7 @@ _NUMBER = re.compile(r"([+-]?[0-9]{1,20})(?:\.0{1,9})?", re.ASCII)
 
 
 def _read_count(text: str) -> tuple[int, str]:
-    """Read how many messages a row counts; gives what is wrong as well."""
+    """Parse the message count of a row; return the count and a problem."""
     number = _NUMBER.fullmatch(text)
     if number is None:
         return 0, f'its count is "{text[:40]}"'
@@ -429,30 +430,31 @@ EARLIEST = 1_325_376_000
 """2012: the year of the first DMARC report."""
 
 LATEST = 4_102_444_800
-"""2100: later moments were written in other units."""
+"""2100; later times were written in another unit."""
 
 
 def _read_moment(head: Mapping[str, str], name: str) -> Instant:
     text = head.get(f"date_range.{name}", "")
     number = _NUMBER.fullmatch(text)
-    what = f'the {name} of its time is "{text[:40]}"'
+    what = f'the {name} of its period is "{text[:40]}"'
     if number is None:
         raise ReportRefused(f"{what}, not a number of seconds since 1970")
     seconds = int(number[1])
     if seconds < EARLIEST:
-        raise ReportRefused(f"{what}, before 2012, when there was no DMARC")
+        raise ReportRefused(f"{what}, before 2012, when DMARC did not exist")
     if seconds >= LATEST:
-        raise ReportRefused(f"{what}, after 2100: it must be in seconds since 1970")
+        raise ReportRefused(f"{what}, after 2100; it must be in seconds since 1970")
     return Instant(seconds * SECOND)
 
 
-# A report that is not well-formed XML: a fault costs its field or its row. The text is split into
-# tags in one pass, and only XML's own five entities are read. `_Reading` applies the limits.
+# Recovery for reports that are not well-formed XML. An error loses only its field or its row. The
+# text is split into tags in one pass, and only XML's five predefined entities are decoded.
+# `_ReportBuilder` applies the limits.
 
 _SECTIONS = ("report_metadata", "policy_published", "record")
 _ROOT = "feedback"
 
-# Elements without elements of their own: a start tag within one of them ends it.
+# Elements without child elements: a start tag within one of them ends it.
 _FIELDS = frozenset(
     {
         *("org_name", "email", "extra_contact_info", "report_id", "generator", "error"),
@@ -472,7 +474,7 @@ _FORBIDDEN = ("<!doctype", "<!entity")
 
 
 def _decode(document: bytes) -> str:
-    """Decode by the byte order mark, else as UTF-8, without regard to the declaration."""
+    """Decode by the byte order mark, or as UTF-8; the declaration is ignored."""
     if document.startswith((b"\xff\xfe", b"\xfe\xff")):
         return document.decode("utf-16", "replace")
     if document[1:2] == b"\0" or document[:1] == b"\0":
@@ -481,9 +483,9 @@ def _decode(document: bytes) -> str:
 
 
 class _Recovery:
-    """One document, cut into tags from its start to its end."""
+    """Splits one document into tags from start to end."""
 
-    def __init__(self, text: str, reader: _Reading) -> None:
+    def __init__(self, text: str, reader: _ReportBuilder) -> None:
         self._text = text
         self._reader = reader
         self._missing: set[str] = set()
@@ -492,31 +494,31 @@ class _Recovery:
         text, place = self._text, 0
         while True:
             begin = text.find("<", place)
-            self._say(text[place:] if begin < 0 else text[place:begin])
+            self._add_text(text[place:] if begin < 0 else text[place:begin])
             if begin < 0:
                 break
-            place = self._cut(begin)
+            place = self._read_markup(begin)
         self._reader.is_at_end = True
         while self._reader.path:
             self._close()
 
-    def _cut(self, begin: int) -> int:
-        """Read the tag, comment or text that begins at a ``<``, and return where it ends."""
+    def _read_markup(self, begin: int) -> int:
+        """Read the tag, comment or text that begins at a ``<``, and return its end."""
         text = self._text
         if text.startswith(_CDATA, begin):
             end = self._find(_CDATA_END, begin)
-            self._say(text[begin + len(_CDATA) : end], is_literal=True)
+            self._add_text(text[begin + len(_CDATA) : end], is_literal=True)
             return end + len(_CDATA_END)
         for opening, closing in _ASIDE:
             if text.startswith(opening, begin):
                 return self._find(closing, begin + len(opening)) + len(closing)
         if text[begin : begin + 9].lower().startswith(_FORBIDDEN):
-            _refuse_entities()
+            _reject_entities()
         tag = _TAG.match(text, begin)
         if tag is None:
-            self._say("<", is_literal=True)
+            self._add_text("<", is_literal=True)
             return begin + 1
-        self._take(tag[2], is_end=bool(tag[1]), is_empty=tag[3].endswith("/"))
+        self._handle_tag(tag[2], is_end=bool(tag[1]), is_empty=tag[3].endswith("/"))
         return tag.end()
 
     def _find(self, closing: str, begin: int) -> int:
@@ -527,13 +529,13 @@ class _Recovery:
             return begin
         return end
 
-    def _say(self, piece: str, *, is_literal: bool = False) -> None:
+    def _add_text(self, piece: str, *, is_literal: bool = False) -> None:
         if piece and self._reader.path:
             if not is_literal:
                 piece = _REFERENCE.sub(lambda reference: unescape(reference[0]), piece)
             self._reader.text(piece)
 
-    def _take(self, name: str, *, is_end: bool, is_empty: bool) -> None:
+    def _handle_tag(self, name: str, *, is_end: bool, is_empty: bool) -> None:
         short = name.rpartition(":")[2].lower()
         path = self._reader.path
         if is_end:

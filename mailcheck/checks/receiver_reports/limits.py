@@ -1,42 +1,43 @@
-"""How much of one report is taken; what exceeds it is refused and said, not cut off in silence."""
+"""Limits of one report. A report that exceeds a limit is rejected with a message, not truncated."""
 
 MAX_UNPACKED = 10 * 1024 * 1024
-"""Octets of all that one mail or file unpacks to: 25,000 rows as large reporters write them."""
+"""Maximum octets of all unpacked data of one mail or file: 25,000 rows of large reporters."""
 
 MAX_MEMBERS = 1_000
-"""Members of gzip files and entries of zip files in one mail or file. Reporters write one; programs
-that pack in parallel write one for each 64 KB or more."""
+"""Maximum members of gzip files and entries of zip files in one mail or file. Reporters write one;
+parallel compressors write one for each 64 KB or more."""
 
 MAX_DOCUMENTS = 10
-"""Reports in one mail or file; RFC 9990 has one."""
+"""Maximum reports in one mail or file; RFC 9990 has one."""
 
 MAX_ROWS = 30_000
-"""Rows of one report. Google splits none below it; a row that says nothing takes nine octets."""
+"""Maximum rows of one report; Google does not split a smaller one. An empty row has nine octets."""
 
 MAX_NESTING = 16
-"""Elements inside each other; RFC 9990 needs five."""
+"""Maximum depth of nested elements; RFC 9990 needs five."""
 
 MAX_ELEMENTS = 1_500_000
-"""Start tags of one report: fifty for each row, where large reporters write twenty."""
+"""Maximum start tags of one report: fifty for each row, where large reporters write twenty."""
 
 MAX_TEXT = 255
-"""Characters that are kept of a text: as many as a domain name has."""
+"""Maximum characters of a text: the length of a domain name."""
 
 MAX_EVIDENCE = 20
-"""DKIM results of one row that are kept, and SPF results; receivers look at ten signatures."""
+"""Maximum DKIM results of one row, and SPF results; receivers check ten signatures."""
 
 MAX_COUNT = 10**9
-"""Messages, or sessions, of one row. The largest senders of the world send as many a day."""
+"""Maximum messages, or sessions, of one row. The largest senders of the world send as many a
+day."""
 
 MAX_SUM = 10**10
-"""Messages, or sessions, of one report. Sums of many reports count no report with more: 64 bits
-then hold the sum of 900 million rows, also of rows that an earlier version stored."""
+"""Maximum messages, or sessions, of one report. Sums over many reports skip a report with more, so
+64 bits hold the sum of 900 million rows, including rows stored by an earlier version."""
 
 MAX_PROBLEMS = 20
-"""Sentences about rows that were left out."""
+"""Maximum sentences about rows that were left out."""
 
 MAX_SPAN = 32 * 24 * 60 * 60
-"""Seconds that one report may be about: RFC 9990 has a day, some send one a week or a month."""
+"""Maximum seconds of a report's period: RFC 9990 has a day, some reporters a week or a month."""
 
 MAX_KEPT = 10
-"""Different domains, selectors, reporters and reasons that are shown of one sender or result."""
+"""Maximum domains, selectors, reporters and reasons shown for one sender or result."""

@@ -1,4 +1,4 @@
-"""The reports in a mail or a file, found and unpacked: a child process does this."""
+"""Find and unpack the reports in a mail or a file; runs in a child process."""
 
 import re
 import zipfile
@@ -20,7 +20,7 @@ from mailcheck.core.errors import ReportRefused
 Report = AggregateReport | TlsReport
 
 _BEFORE_TEXT = b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"
-"""Octets before the first character: a byte order mark and blanks."""
+"""Octets before the first character: a byte order mark and whitespace."""
 
 _DOMAIN_FIELD = "tls-report-domain"
 _REPORT_NAME = re.compile(r"[^!]{1,255}!([^!]{1,255})![0-9]+![0-9]+")
@@ -30,15 +30,15 @@ _JSON, _HTML = b"{", (b"<html", b"<!doctype html", b"<body", b"<div", b"<p")
 
 
 class RejectedDocument(Struct, frozen=True):
-    """A document that is no report, and why."""
+    """A document that is not a valid report, and the reason."""
 
     why: str
 
 
 def read_report_files(data: bytes, name: str = "") -> list[Report | RejectedDocument]:
-    """Read the reports of a file as `read_report_file` does, or of each mail of a mailbox (mbox).
+    """Read the reports of a file as `read_report_file` does, or of each mail in an mbox file.
 
-    Nothing bounds the number of mails but the length of the file: it is the caller's own.
+    The number of mails is not limited, because the file is the caller's own.
 
     :raises ReportRefused: as for `read_report_file`.
     """
@@ -55,7 +55,7 @@ def read_report_files(data: bytes, name: str = "") -> list[Report | RejectedDocu
 
 
 def split_mailbox(data: bytes) -> list[bytes]:
-    """Return the mails of an mbox file (RFC 4155); empty for any other file."""
+    """Return the mails of an mbox file (RFC 4155), or an empty list for any other file."""
     if _FROM_LINE.match(data) is None:
         return []
     lines = [match.span() for match in _FROM_LINE.finditer(data)]
@@ -68,10 +68,10 @@ _QUOTED_FROM = re.compile(rb"^>(>*From )", re.M)
 
 
 def read_report_file(data: bytes, name: str = "") -> list[Report | RejectedDocument]:
-    """Read the reports of a file: as a reporter packs them, or the whole mail that brought them.
+    """Read the reports of a file: a packed or plain report, or a whole mail with reports.
 
-    :param name: of the file; that of a TLS report has the domain in it.
-    :raises ReportRefused: it can't be unpacked, or there is nothing in it like a report.
+    :param name: name of the file; that of a TLS report contains the domain.
+    :raises ReportRefused: the file cannot be unpacked, or contains no report.
     """
     if looks_like_report(data):
         domain = _domain_in(name)
@@ -80,17 +80,17 @@ def read_report_file(data: bytes, name: str = "") -> list[Report | RejectedDocum
 
 
 def read_report_mail(raw_message: bytes) -> list[Report | RejectedDocument]:
-    """Read the reports of a mail, one that has none among them included.
+    """Read the reports of a mail, including documents that are not valid reports.
 
-    :raises ReportRefused: there is nothing in the mail like a report.
+    :raises ReportRefused: the mail contains no report.
     """
     found: list[Report | RejectedDocument] = []
     unpacking = Unpacker()
     mail = end_lines(raw_message)
     structure = scan_structure(mail)
-    said = [one.decode().strip() for one in structure.fields if one.name.lower() == _DOMAIN_FIELD]
+    fields = [one.decode().strip() for one in structure.fields if one.name.lower() == _DOMAIN_FIELD]
     for name, data in _enclosed(mail, structure.root):
-        domain = said[0] if said else _domain_in(name)
+        domain = fields[0] if fields else _domain_in(name)
         try:
             found += [_parse(document, domain) for document in unpacking.documents(data)]
         except ReportRefused as refusal:
@@ -98,12 +98,12 @@ def read_report_mail(raw_message: bytes) -> list[Report | RejectedDocument]:
         if len(found) >= MAX_DOCUMENTS:
             break
     if not found:
-        raise ReportRefused("the mail holds no report: neither zip, gzip, XML nor JSON")
+        raise ReportRefused("the mail contains no report: no zip, gzip, XML or JSON data")
     return found[:MAX_DOCUMENTS]
 
 
 def _domain_in(name: str) -> str:
-    """Return the domain that the name of a report's file has in it, or an empty string."""
+    """Return the domain in the name of a report file, or an empty string."""
     found = _REPORT_NAME.match(name.rpartition("/")[2])
     return found[1] if found is not None else ""
 
@@ -118,7 +118,7 @@ def _parse(document: bytes, domain: str) -> Report | RejectedDocument:
 
 
 def _enclosed(raw_message: bytes, root: Entity) -> Iterator[tuple[str, bytes]]:
-    """Yield each possible report with its name: data that begins like a report, and packed data."""
+    """Yield each possible report with its name: packed data, XML and JSON."""
     for leaf in _leaves(root):
         if leaf.content_type == "text/html":
             continue
@@ -135,43 +135,43 @@ def _leaves(entity: Entity) -> Iterator[Entity]:
         yield from _leaves(part)
 
 
-# Unpacking zip and gzip, whatever the file is called. The type that the mail gives is ignored:
-# reporters write ``application/octet-stream``, ``text/xml`` and worse.
+# Unpacking zip and gzip. File name and media type are ignored: reporters use
+# ``application/octet-stream``, ``text/xml`` and worse.
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 
 MAX_LAYERS = 3
-"""Packed inside each other: some put a ``.xml.gz`` into a zip."""
+"""Maximum number of nested archives; some reporters put a ``.xml.gz`` into a zip."""
 
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _JUNK = b"\0 \t\r\n"
 _USUAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""How reporters pack. What Python could unpack besides takes more memory than it fills."""
+"""Usual compression methods. Others that Python supports use more memory than they unpack."""
 
 _EITHER_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
-_BITE = 16_384
-"""Octets that zlib gets at a time. It copies what follows a member, so that a member costs its own
-length and one bite at most, however long the file is."""
+_CHUNK = 16_384
+"""Octets passed to zlib at a time. zlib copies the data after a member, so each member costs its
+own length and at most one such piece, even in a long file."""
 
 _ENTRY_OF_ZIP = b"PK\x01\x02"
 
 
 def looks_packed(data: bytes) -> bool:
-    """Tell whether octets begin as a zip or gzip file does."""
+    """Return whether data begins like a zip or gzip file."""
     return data.startswith((GZIP, ZIP))
 
 
 def looks_like_report(data: bytes) -> bool:
-    """Tell whether octets may hold a report: packed, XML, or a JSON object."""
+    """Return whether data may be a report: packed, XML, or a JSON object."""
     start = data[:256].lstrip(_JUNK)
     return looks_packed(data) or start.startswith((b"<", b"{", *_BYTE_ORDER_MARKS))
 
 
 class Unpacker:
-    """Unpacks the files of one mail, or one file, until its room is used up.
+    """Unpacks the files of one mail, or one file, within limits.
 
-    Files, layers and members share the room: `MAX_UNPACKED` octets and `MAX_MEMBERS` members.
+    Files, layers and members share the limits of `MAX_UNPACKED` octets and `MAX_MEMBERS` members.
     """
 
     def __init__(self) -> None:
@@ -179,70 +179,70 @@ class Unpacker:
         self._members = MAX_MEMBERS
 
     def documents(self, data: bytes) -> list[bytes]:
-        """Return the unpacked documents; a document that was not packed is returned unchanged.
+        """Return the unpacked documents; data that is not packed is returned unchanged.
 
-        :raises ReportRefused: it can't be unpacked, or exceeds the room.
+        :raises ReportRefused: the data cannot be unpacked, or exceeds a limit.
         """
-        return list(self._of(data, MAX_LAYERS))
+        return list(self._unpack(data, MAX_LAYERS))
 
-    def _of(self, data: bytes, layers: int) -> Iterator[bytes]:
+    def _unpack(self, data: bytes, layers: int) -> Iterator[bytes]:
         if not looks_packed(data):
             if len(data) > MAX_UNPACKED:
                 raise _too_large()
             yield from _split(data.strip(_JUNK) if data[:2] not in _BYTE_ORDER_MARKS else data)
             return
         if not layers:
-            raise ReportRefused(f"it is packed more than {MAX_LAYERS} times over")
+            raise ReportRefused(f"it has more than {MAX_LAYERS} nested archives")
         for inner in self._unzip(data) if data.startswith(ZIP) else (self._gunzip(data),):
-            yield from self._of(inner, layers - 1)
+            yield from self._unpack(inner, layers - 1)
 
     def _gunzip(self, data: bytes) -> bytes:
-        """Unpack all members of a gzip file (RFC 1952 2.2); what follows them is not part of it."""
+        """Unpack all members of a gzip file (RFC 1952 2.2); data after them is ignored."""
         pieces: list[bytes] = []
         position = 0
         while data.startswith(GZIP, position):
             self._count_members(1)
             member = zlib.decompressobj(_EITHER_GZIP_OR_ZLIB)
             while not member.eof:
-                bite = data[position : position + _BITE]
-                if not bite:
+                chunk = data[position : position + _CHUNK]
+                if not chunk:
                     raise ReportRefused("the gzip file ends too early")
                 try:
-                    pieces.append(self._take(member.decompress(bite, self._room + 1)))
+                    pieces.append(self._take(member.decompress(chunk, self._room + 1)))
                 except zlib.error:
                     raise ReportRefused("the gzip file is damaged") from None
-                position += len(bite)
+                position += len(chunk)
             position -= len(member.unused_data)
         return b"".join(pieces)
 
     def _count_members(self, number: int) -> None:
         self._members -= number
         if self._members < 0:
-            raise ReportRefused(f"it is packed in over {MAX_MEMBERS} pieces")
+            raise ReportRefused(f"its archives have over {MAX_MEMBERS} members")
 
     def _unzip(self, data: bytes) -> Iterator[bytes]:
-        # zipfile makes an object for each entry before the entries can be counted.
+        # zipfile creates an object for each entry before the entries can be counted.
         self._count_members(data.count(_ENTRY_OF_ZIP))
         try:
             with zipfile.ZipFile(BytesIO(data)) as archive:
-                files = [one for one in archive.infolist() if not _is_beside(one.filename)]
+                files = [one for one in archive.infolist() if not _is_not_a_report(one.filename)]
                 if not files:
                     raise ReportRefused("the zip file is empty")
                 if len(files) > MAX_DOCUMENTS:
                     raise ReportRefused(f"the zip file has over {MAX_DOCUMENTS} files")
                 for one in files:
                     if one.compress_type not in _USUAL:
-                        raise _unusual()
+                        raise _unsupported()
                     with archive.open(one) as file:
                         yield self._take(file.read(self._room + 1))
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, IndexError):
             raise ReportRefused("the zip file is damaged") from None
         except (NotImplementedError, RuntimeError):
-            raise _unusual() from None
+            raise _unsupported() from None
 
     def _take(self, unpacked: bytes) -> bytes:
         if len(unpacked) > self._room:
-            self._room = 0  # a mail of many bombs unpacks one of them
+            self._room = 0  # of a mail with many zip bombs only one is unpacked
             raise _too_large()
         self._room -= len(unpacked)
         return unpacked
@@ -253,7 +253,7 @@ _BETWEEN = re.compile(rb"(?<=</feedback>)\s*(?=<\?xml|<feedback)")
 
 
 def _split(document: bytes) -> list[bytes]:
-    """Return the DMARC reports of a document in which one follows the other.
+    """Return the DMARC reports of a document that contains several in sequence.
 
     :raises ReportRefused: there are more than `MAX_DOCUMENTS`.
     """
@@ -261,17 +261,17 @@ def _split(document: bytes) -> list[bytes]:
         return [document]
     reports = _BETWEEN.split(document, MAX_DOCUMENTS)
     if len(reports) > MAX_DOCUMENTS:
-        raise ReportRefused(f"it holds over {MAX_DOCUMENTS} reports")
+        raise ReportRefused(f"it contains over {MAX_DOCUMENTS} reports")
     return reports
 
 
-def _is_beside(name: str) -> bool:
-    """Tell whether a file of an archive is none of its reports: a folder, or what a Mac adds."""
+def _is_not_a_report(name: str) -> bool:
+    """Return whether an archive member is not a report: a folder, or a file added by macOS."""
     return name.endswith("/") or name.startswith("__MACOSX/")
 
 
-def _unusual() -> ReportRefused:
-    return ReportRefused("the zip file is encrypted, or packed in an unusual way")
+def _unsupported() -> ReportRefused:
+    return ReportRefused("the zip file is encrypted, or uses an unusual compression method")
 
 
 def _too_large() -> ReportRefused:

@@ -1,8 +1,8 @@
-"""Who sends as a domain, by what receivers report: why it fails, and what to do about it.
+"""Senders of a domain according to DMARC reports: why their mail fails, and what to do about it.
 
-A sender is called by what vouches for its mail, else by its reverse DNS, else by its address.
-Nothing here asks anybody: names of addresses are given. A year of reports may be 20,000 different
-rows, for which this takes some tenths of a second: a process beside the daemon does it.
+A sender has the name of the domain that authenticates its mail, or its reverse DNS name, or its
+address. This module sends no queries; the reverse DNS names are passed in. A year of reports may
+have 20,000 different rows, which take some tenths of a second, so a child process handles them.
 """
 
 from collections import Counter
@@ -29,44 +29,44 @@ from mailcheck.core.instants import BEGINNING, DAY, Instant
 from mailcheck.core.receiver_reports import day_of
 
 MAX_NAMED = 3
-"""Selectors, or domains, that a sentence names."""
+"""Maximum number of selectors or domains in a sentence."""
 
 
 MAX_REPORTERS = 200
-"""Maximum number of reporters that are named with their messages, those with most first."""
+"""Maximum number of reporters listed with their message counts, the largest first."""
 
 MAX_SENDERS, MAX_SOURCES = 500, 50
-"""Senders, and addresses of each, that are kept: nobody reads more, and forgers have thousands."""
+"""Maximum number of senders, and of addresses of each sender. Forgers use thousands."""
 
 
 class Cause(Enum):
-    """Why mail of a sender fails DMARC; the values are those of the API."""
+    """Reason why mail of a sender fails DMARC; the values are those of the API."""
 
     PASSES = "passes"
     OWN_SIGNATURE = "own-signature"
-    """It is signed for the domain itself, and the signature does not verify."""
+    """The mail is signed by the domain itself, and the signature does not verify."""
     OWN_KEY = "own-key"
-    """It is signed for the domain itself, with a key that cannot be used (permerror)."""
+    """The mail is signed by the domain itself, with a key that cannot be used (permerror)."""
     OWN_SPF = "own-spf"
-    """Its envelope sender is the domain's, and the SPF record does not let it send."""
+    """The envelope sender is in the domain, and the SPF record does not authorize the address."""
     OWN_SPF_BROKEN = "own-spf-broken"
-    """Its envelope sender is the domain's, and the SPF record cannot be used (permerror)."""
+    """The envelope sender is in the domain, and the SPF record cannot be used (permerror)."""
     OWN_SPF_ABSENT = "own-spf-absent"
-    """Its envelope sender is the domain's, which has no SPF record (none)."""
+    """The envelope sender is in the domain, which has no SPF record (none)."""
     NO_ANSWER = "no-answer"
-    """The receiver got no answer from DNS about the domain's key or SPF record (temperror)."""
+    """The receiver got no DNS answer about the domain's key or SPF record (temperror)."""
     OTHER_DOMAIN = "other-domain"
-    """SPF or DKIM vouches for it, but for another domain."""
+    """SPF or DKIM passes, but for another domain."""
     FORWARDED = "forwarded"
-    """Somebody has passed it on, which breaks SPF, and often the signature."""
+    """The mail was forwarded, which breaks SPF, and often the signature."""
     UNSIGNED = "unsigned"
-    """Neither SPF nor DKIM passes, and a receiver says that it is not signed (none)."""
+    """Neither SPF nor DKIM passes, and a receiver says that the mail is not signed (none)."""
     NOTHING = "nothing"
-    """Nothing vouches for it."""
+    """Neither SPF nor DKIM passes."""
 
 
 class ReportedRow(Struct, frozen=True):
-    """Messages of a row, as one reporter saw them from one day to another (when they begin)."""
+    """Messages of a row that one reporter saw, with the first and last day on which they began."""
 
     row: Row
     messages: int
@@ -76,32 +76,32 @@ class ReportedRow(Struct, frozen=True):
 
 
 PackedRow = tuple[str, int, str, Instant, Instant]
-"""What `ReportedRow` holds, the row as it is kept (JSON): it goes to another process as it is."""
+"""A `ReportedRow` with its row as JSON, as stored, for another process."""
 
 
 def pack_row(one: ReportedRow) -> PackedRow:
-    """Write down what was seen."""
+    """Convert a row for another process."""
     row = msgspec.json.encode(one.row).decode()
     return row, one.messages, one.reporter, one.first_day, one.last_day
 
 
-def pack_rows(told: Sequence[PackedRow]) -> bytes:
-    """Write down all of it as one piece: twenty thousand are handed on in a moment."""
-    return msgspec.msgpack.encode(told)
+def pack_rows(rows_data: Sequence[PackedRow]) -> bytes:
+    """Serialize all rows as one value; this is fast for twenty thousand rows."""
+    return msgspec.msgpack.encode(rows_data)
 
 
 def unpack_rows(packed: bytes) -> list[ReportedRow]:
-    """Read what was written down."""
+    """Deserialize rows."""
     decode = msgspec.json.Decoder(Row).decode
-    told = msgspec.msgpack.decode(packed, type=list[tuple[str, int, str, int, int]])
+    rows_data = msgspec.msgpack.decode(packed, type=list[tuple[str, int, str, int, int]])
     return [
         ReportedRow(decode(row), messages, reporter, Instant(first_day), Instant(last_day))
-        for row, messages, reporter, first_day, last_day in told
+        for row, messages, reporter, first_day, last_day in rows_data
     ]
 
 
 class Source(Struct, frozen=True):
-    """An address that sends; ``host`` is its forward-confirmed name, empty where none is known."""
+    """An address that sends; ``host`` is its forward-confirmed name, or empty if unknown."""
 
     address: str
     host: str
@@ -110,11 +110,12 @@ class Source(Struct, frozen=True):
 
 
 class Sender(Struct, frozen=True):
-    """Who sends: the messages of all its addresses; kept are the `MAX_SOURCES` most active.
+    """A sender with the messages of all its addresses; ``sources`` are the most active ones.
 
-    ``domain`` is the From domain of most of what fails, else of most. ``vouched_for`` are other
-    domains that SPF or DKIM passes for; ``selectors`` are of signatures for the domain itself
-    that do not verify, ``envelope_domains`` those of the domain that SPF does not pass for.
+    ``domain`` is the From domain of most failing messages, or of most messages if none fail.
+    ``vouched_for`` are other domains for which SPF or DKIM passes. ``selectors`` are those of the
+    domain's own signatures that do not verify. ``envelope_domains`` are those in the domain for
+    which SPF does not pass.
     """
 
     name: str
@@ -134,21 +135,21 @@ class Sender(Struct, frozen=True):
 
     @property
     def passing(self) -> int:
-        """Count the messages that pass."""
+        """The number of messages that pass."""
         return self.messages - self.failing
 
     @property
     def is_known(self) -> bool:
-        """Tell whether any of its mail passes: then the domain has let it send."""
+        """Whether any of its mail passes, so that the domain has authorized it."""
         return self.passing > 0
 
 
 class Overview(Struct, frozen=True):
-    """What the reports about a domain say together: those who may not send first.
+    """Summary of the reports about a domain; unauthorized senders come first.
 
-    Of the senders the first `MAX_SENDERS` are kept; all are counted.
-    ``policy`` is the one that receivers found last; ``failing`` is also what ``p=reject`` would
-    stop, and ``forwarded`` is the part of it that somebody has passed on.
+    ``senders`` are the first `MAX_SENDERS`, but the numbers count all of them. ``policy`` is the
+    last one that receivers found. ``failing`` is also the number of messages that ``p=reject``
+    would stop; ``forwarded`` is the part of them that was forwarded.
     """
 
     domain: str
@@ -163,18 +164,18 @@ class Overview(Struct, frozen=True):
 
     @property
     def passing(self) -> int:
-        """Count the messages that pass."""
+        """The number of messages that pass."""
         return self.messages - self.failing
 
 
 def rows_of_report(report: AggregateReport, reporter: str) -> Iterable[ReportedRow]:
-    """Give the rows of a report."""
+    """Return the rows of a report."""
     day = day_of(report.begins_at)
     return (ReportedRow(row, count, reporter, day, day) for row, count in report.rows.items())
 
 
 def find_cause(row: Row) -> Cause:
-    """Say why the messages of a row fail."""
+    """Return why the messages of a row fail."""
     if row.passes:
         return Cause.PASSES
     if _is_forwarded(row):
@@ -192,7 +193,7 @@ def find_cause(row: Row) -> Cause:
 
 _TEMPERROR, _NONE = AuthResult.TEMPERROR.value, AuthResult.NONE.value
 
-# Results that name a cause, the clearest first; temperror is not a statement about the domain.
+# Results that name a cause, the clearest first; temperror says nothing about the domain.
 _OF_SIGNATURES = {
     "fail": Cause.OWN_SIGNATURE,
     "policy": Cause.OWN_SIGNATURE,
@@ -217,7 +218,7 @@ _FORWARDING = ("forwarded", "mailing_list", "trusted_forwarder")
 
 
 def _is_forwarded(row: Row) -> bool:
-    """Tell whether a receiver says so, or a signature broke on the way through another's host."""
+    """Return whether a receiver reports forwarding, or a signature broke at another host."""
     if any(one.startswith(_FORWARDING) or "arc=pass" in one.lower() for one in row.reasons):
         return True
     broken = any(one.result == "fail" for one in _own_signatures(row))
@@ -225,13 +226,13 @@ def _is_forwarded(row: Row) -> bool:
 
 
 @lru_cache(maxsize=4_096)
-def _registrable_domain(domain: str) -> str:
-    """Look it up once: the same names stand in most rows."""
+def _cached_domain(domain: str) -> str:
+    """Return the registrable domain; cached, because most rows have the same names."""
     return registrable_domain(domain)
 
 
 def _is_own(domain: str, row: Row) -> bool:
-    return _registrable_domain(domain) == _registrable_domain(row.header_from)
+    return _cached_domain(domain) == _cached_domain(row.header_from)
 
 
 def _own_signatures(row: Row) -> list[Signature]:
@@ -243,25 +244,23 @@ def _spf_domains(row: Row) -> list[str]:
 
 
 def _own_checks(row: Row) -> list[SpfCheck]:
-    """Return the SPF results of the domain itself; that of HELO counts for a null sender."""
+    """Return the SPF results of the domain itself; HELO counts for a null sender."""
     return [one for one in row.spf_checks if one.domain and _is_own(one.domain, row)]
 
 
 def _vouched_for(row: Row) -> list[str]:
     signed = [one.domain for one in row.signatures if one.result == PASS and one.domain]
     return [
-        _registrable_domain(name)
-        for name in (*signed, *_spf_domains(row))
-        if not _is_own(name, row)
+        _cached_domain(name) for name in (*signed, *_spf_domains(row)) if not _is_own(name, row)
     ]
 
 
 MAX_RESOLVED = 50
-"""Addresses whose names are asked for, those first that fail most."""
+"""Maximum number of addresses whose names are looked up, those with most failures first."""
 
 
 def find_addresses_to_resolve(packed: bytes) -> list[str]:
-    """Give the addresses whose names matter most, of what was told."""
+    """Return the addresses whose names matter most."""
     counts: Counter[str] = Counter()
     for one in unpack_rows(packed):
         counts[one.row.source] += one.messages * (1 if one.row.passes else 10**6)
@@ -271,9 +270,9 @@ def find_addresses_to_resolve(packed: bytes) -> list[str]:
 def summarize_page(
     domain: str, packed: bytes, policy: str, hosts: Mapping[str, str], span: tuple[int, int]
 ) -> tuple[Overview, int]:
-    """Return an overview as `overview_of` does, with one page of its senders, and their number.
+    """Return an overview with one page of its senders, and the number of all senders.
 
-    :param span: the index of the first sender of the page, and of the first one after it.
+    :param span: index of the first sender of the page, and of the first one after it.
     """
     whole = overview_of(domain, unpack_rows(packed), policy, hosts)
     reporters = dict(list(whole.reporters.items())[:MAX_REPORTERS])
@@ -282,7 +281,7 @@ def summarize_page(
 
 
 class _Judged(Struct, frozen=True):
-    """What follows from a row, whatever its address."""
+    """Conclusions from a row that do not depend on its address."""
 
     cause: Cause
     vouched_for: tuple[str, ...]
@@ -304,14 +303,14 @@ def _judge(row: Row) -> _Judged:
 def overview_of(
     domain: str, seen: Sequence[ReportedRow], policy: str, hosts: Mapping[str, str]
 ) -> Overview:
-    """Put together what was seen; ``hosts`` names addresses, as far as they have names."""
+    """Summarize rows; ``hosts`` are the known reverse DNS names of addresses."""
     reporters: Counter[str] = Counter()
     failing = forwarded = 0
     known: dict[tuple[object, ...], _Judged] = {}
-    by_source: dict[str, list[_Seen]] = {}
+    by_source: dict[str, list[_JudgedRow]] = {}
     for one in seen:
         row = one.row
-        # Rows that differ in nothing but their address are judged once.
+        # Rows that differ only in their address are judged once.
         key = (row.header_from, row.dkim, row.spf, row.reasons, row.signatures, row.spf_checks)
         if key not in known:
             known[key] = _judge(row)
@@ -322,10 +321,10 @@ def overview_of(
             failing += one.messages
             if found.cause is Cause.FORWARDED:
                 forwarded += one.messages
-    by_name: dict[str, list[_Seen]] = {}
+    by_name: dict[str, list[_JudgedRow]] = {}
     for source, some in by_source.items():
         by_name.setdefault(_name_of(source, some, hosts), []).extend(some)
-    ordered = sorted((_weight(name, some), name) for name, some in by_name.items())
+    ordered = sorted((_sort_key(name, some), name) for name, some in by_name.items())
     return Overview(
         domain=domain,
         messages=reporters.total(),
@@ -339,50 +338,50 @@ def overview_of(
     )
 
 
-_Seen = tuple[ReportedRow, _Judged]
+_JudgedRow = tuple[ReportedRow, _Judged]
 
 
-def _weight(name: str, judged: Sequence[_Seen]) -> tuple[bool, bool, int, int, str]:
-    """Order senders: those who fail and are not known first, then by what fails, and by all."""
+def _sort_key(name: str, judged: Sequence[_JudgedRow]) -> tuple[bool, bool, int, int, str]:
+    """Return the sort key: unknown failing senders first, then by failing and by all messages."""
     messages = sum(one.messages for one, _ in judged)
     failing = sum(one.messages for one, found in judged if found.cause is not Cause.PASSES)
     return (not failing, failing < messages, -failing, -messages, name)
 
 
-def _name_of(source: str, judged: Sequence[_Seen], hosts: Mapping[str, str]) -> str:
+def _name_of(source: str, judged: Sequence[_JudgedRow], hosts: Mapping[str, str]) -> str:
     vouched: Counter[str] = Counter()
     for one, found in judged:
         for name in found.vouched_for:
             vouched[name] += one.messages
     best = min(vouched, key=lambda name: (-vouched[name], name), default=None)
-    # One mail that a host has passed on does not make it another's.
+    # A single mail that a host forwarded does not make it a host of the other domain.
     if best is not None and 2 * vouched[best] >= sum(one.messages for one, _ in judged):
         return best
     host = hosts.get(source)
     return registrable_domain(host) if host else source
 
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 
 
-def _count(found: Iterable[tuple[Iterable[Thing], int]]) -> Counter[Thing]:
-    """Count each thing by the messages of the rows that have it."""
-    counter: Counter[Thing] = Counter()
-    for things, messages in found:
-        for thing in things:
-            counter[thing] += messages
+def _count(found: Iterable[tuple[Iterable[Item], int]]) -> Counter[Item]:
+    """Count each item by the messages of the rows that contain it."""
+    counter: Counter[Item] = Counter()
+    for items, messages in found:
+        for item in items:
+            counter[item] += messages
     return counter
 
 
-def _sender(name: str, judged: Sequence[_Seen], hosts: Mapping[str, str]) -> Sender:
+def _sender(name: str, judged: Sequence[_JudgedRow], hosts: Mapping[str, str]) -> Sender:
     failed = [one for one in judged if one[1].cause is not Cause.PASSES]
     messages = _count(((one.row.source,), one.messages) for one, _ in judged)
     failing = _count(((one.row.source,), one.messages) for one, _ in failed)
     causes = _count(((found.cause,), one.messages) for one, found in failed)
-    # What fails says more than all that passes.
+    # Failing mail is more relevant than passing mail.
     domains = _count(((one.row.header_from,), one.messages) for one, _ in failed or judged)
 
-    def common(of: Callable[[ReportedRow, _Judged], Iterable[Thing]]) -> tuple[Thing, ...]:
+    def common(of: Callable[[ReportedRow, _Judged], Iterable[Item]]) -> tuple[Item, ...]:
         return _most_common(_count((of(one, found), one.messages) for one, found in failed))
 
     return Sender(
@@ -406,96 +405,96 @@ def _sender(name: str, judged: Sequence[_Seen], hosts: Mapping[str, str]) -> Sen
     )
 
 
-def _most_common(counter: Counter[Thing]) -> tuple[Thing, ...]:
-    return tuple(thing for thing, _ in counter.most_common(MAX_KEPT))
+def _most_common(counter: Counter[Item]) -> tuple[Item, ...]:
+    return tuple(item for item, _ in counter.most_common(MAX_KEPT))
 
 
-_STOPPED = "If it does not, p=reject stops them."
+_OTHERWISE = "If it does not, p=reject stops this mail."
 
 _SENTENCES: Mapping[Cause, tuple[str, str]] = {
-    Cause.PASSES: ("All of its {all} pass.", "Nothing is to be done."),
+    Cause.PASSES: ("All of its mail passes ({all}).", "No action is needed."),
     Cause.FORWARDED: (
-        "{failing} were forwarded on the way, which breaks SPF and DKIM.",
+        "{failing} failed because of forwarding, which breaks SPF and DKIM.",
         (
-            "Nothing is to be done at your side; mail that is signed for your domain survives most"
+            "No action is needed on your side. Mail that is signed for your domain survives most"
             " forwarding."
         ),
     ),
     Cause.OWN_SIGNATURE: (
-        "{failing} came signed for {domain}, but receivers can't verify that with {keys}.",
+        "{failing} had a signature of {domain} that receivers cannot verify with {keys}.",
         (
-            "If {name} sends for you, publish its DKIM key at {key} again: it shows the record"
-            f" where you set it up. {_STOPPED}"
+            "If {name} sends for you, publish its DKIM key at {key} again. It shows the record in"
+            f" its DKIM settings. {_OTHERWISE}"
         ),
     ),
     Cause.OWN_KEY: (
-        "{failing} came signed for {domain}, but receivers cannot use the key at {keys}.",
+        "{failing} had a signature of {domain}, but receivers cannot use the key at {keys}.",
         (
-            "If {name} sends for you, publish its DKIM key at {key} again, whole: the domain check"
-            f" shows the mistake in the present one. {_STOPPED}"
+            "If {name} sends for you, publish its complete DKIM key at {key} again. The domain"
+            f" check shows the mistake in the present one. {_OTHERWISE}"
         ),
     ),
     Cause.OWN_SPF: (
-        "{failing} came from addresses that the SPF record of {envelopes} does not let send.",
+        "{failing} came from addresses that the SPF record of {envelopes} does not authorize.",
         (
-            "If {name} sends for you, let its addresses send in the SPF record of {envelope}."
-            f" {_STOPPED}"
+            "If {name} sends for you, add its addresses to the SPF record of {envelope}."
+            f" {_OTHERWISE}"
         ),
     ),
     Cause.OWN_SPF_BROKEN: (
         "{failing} failed because receivers cannot use the SPF record of {envelopes}.",
         (
-            "Repair the SPF record of {envelope}; the domain check shows the mistake. Until then no"
-            " mail of {envelope} passes SPF."
+            "Correct the SPF record of {envelope}; the domain check shows the mistake. Until then,"
+            " no mail of {envelope} passes SPF."
         ),
     ),
     Cause.OWN_SPF_ABSENT: (
         "{failing} failed because there is no SPF record at {envelopes}.",
         (
-            "If {name} sends for you, publish an SPF record at {envelope} that lets its addresses"
-            f" send. {_STOPPED}"
+            "If {name} sends for you, publish an SPF record at {envelope} that authorizes its"
+            f" addresses. {_OTHERWISE}"
         ),
     ),
     Cause.NO_ANSWER: (
-        "{failing} could not be verified: receivers got no answer from DNS about {asked}.",
+        "{failing} could not be verified: receivers got no DNS answer about {asked}.",
         (
-            "No record needs a change. If this lasts for days, check that all name servers of"
+            "No record needs to change. If this lasts for days, check that all name servers of"
             " {domain} answer."
         ),
     ),
     Cause.OTHER_DOMAIN: (
-        "{failing} passed in the name of {vouched_for}, which is not {domain}.",
+        "{failing} passed for {vouched_for}, which is not {domain}.",
         (
-            "If {name} sends for you, have it sign with {domain}: switch on DKIM for your own"
-            f" domain there, and publish the record that it shows. {_STOPPED}"
+            "If {name} sends for you, turn on DKIM for {domain} there, and publish the record that"
+            f" it shows. {_OTHERWISE}"
         ),
     ),
     Cause.UNSIGNED: (
-        "{failing} came without a DKIM signature, and no SPF passes.",
-        "If {name} sends for you, switch on DKIM signing for {domain} there. " + _STOPPED,
+        "{failing} had no DKIM signature, and SPF does not pass.",
+        "If {name} sends for you, turn on DKIM signing for {domain} there. " + _OTHERWISE,
     ),
     Cause.NOTHING: (
-        "Nothing vouches for {failing}: no SPF and no DKIM passes.",
+        "Neither SPF nor DKIM passes for {failing}.",
         (
-            "If {name} is yours, set up DKIM for {domain} there. If you don't know it, your mail"
-            " is forged: p=reject stops that."
+            "If {name} sends for you, set up DKIM for {domain} there. If you do not know it, your"
+            " mail is forged, and p=reject stops it."
         ),
     ),
 }
-"""Why mail fails, and what to do about it."""
+"""Reason why mail fails, and advice."""
 
 
 def explain(sender: Sender) -> str:
-    """Return a sentence about why its mail fails, or that it passes."""
-    return _SENTENCES[sender.cause][0].format_map(_words_of(sender))
+    """Return why the mail of a sender fails, or that it passes."""
+    return _SENTENCES[sender.cause][0].format_map(_values_of(sender))
 
 
 def advise(sender: Sender) -> str:
-    """Return a sentence about what to do."""
-    return _SENTENCES[sender.cause][1].format_map(_words_of(sender))
+    """Return what to do about a sender."""
+    return _SENTENCES[sender.cause][1].format_map(_values_of(sender))
 
 
-def _words_of(sender: Sender) -> dict[str, str]:
+def _values_of(sender: Sender) -> dict[str, str]:
     keys = [f"{selector}._domainkey.{own}" for selector, own in sender.selectors]
     envelopes = sender.envelope_domains
     return {

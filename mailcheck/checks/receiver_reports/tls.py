@@ -1,4 +1,4 @@
-"""Reports about TLS (RFC 8460 4.4): whether senders could encrypt on their way to a domain."""
+"""Parser for TLS reports (RFC 8460 4.4): whether senders could encrypt mail to a domain."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -19,11 +19,11 @@ from mailcheck.core.errors import ReportRefused
 from mailcheck.core.instants import SECOND, Instant, parse_instant
 
 MAX_POLICY = 20
-"""Lines of a policy, and MX patterns, that are kept."""
+"""Maximum number of lines of a policy, and of MX patterns."""
 
 
 class TlsFailure(Struct, frozen=True):
-    """Sessions that failed for one reason; ``result`` is one of RFC 8460 4.3."""
+    """Sessions that failed for one reason; ``result`` is a value of RFC 8460 4.3."""
 
     result: str
     sending_ip: str
@@ -34,7 +34,7 @@ class TlsFailure(Struct, frozen=True):
 
 
 class TlsPolicyResult(Struct, frozen=True):
-    """What came of one policy: ``kind`` is ``sts``, ``tlsa`` or ``no-policy-found``."""
+    """Sessions under one policy: ``kind`` is ``sts``, ``tlsa`` or ``no-policy-found``."""
 
     domain: str
     kind: str
@@ -46,13 +46,13 @@ class TlsPolicyResult(Struct, frozen=True):
 
     @property
     def sessions(self) -> int:
-        """All sessions: the details may count more failures than the summary."""
-        told = sum(one.sessions for one in self.failures)
-        return self.successful + max(self.failed, told)
+        """Number of all sessions; the details may count more failures than the summary."""
+        detailed = sum(one.sessions for one in self.failures)
+        return self.successful + max(self.failed, detailed)
 
 
 class TlsReport(Struct, frozen=True):
-    """What one sender met on its way to one domain."""
+    """A report of one sender about one or more domains."""
 
     organisation: str
     contact: str
@@ -64,12 +64,12 @@ class TlsReport(Struct, frozen=True):
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """Give the domains that it is about."""
+        """Domains of the report."""
         return tuple(dict.fromkeys(one.domain for one in self.policies))
 
 
 class TlsSessions(Struct, frozen=True):
-    """How sessions ended: ``result`` is empty where they were encrypted."""
+    """Result of sessions: ``result`` is empty if they were encrypted."""
 
     policy: str
     result: str
@@ -78,40 +78,40 @@ class TlsSessions(Struct, frozen=True):
 
 
 SUCCESS_PATTERN = '%"result":"","host":%'
-"""Matches the JSON of sessions that were encrypted, for LIKE: in a text a quote is escaped."""
+"""LIKE pattern for the JSON of encrypted sessions; within a JSON text a quote is escaped."""
 
 
 def sessions_of(report: TlsReport, domain: str) -> Iterator[tuple[TlsSessions, int]]:
-    """Give how the sessions to a domain ended; failures without details are unknown ones."""
+    """Yield the results of sessions to a domain; failures without details are ``unknown``."""
     for one in report.policies:
         if one.domain != domain:
             continue
         if one.successful:
             yield TlsSessions(one.kind, "", "", ""), one.successful
-        told = 0
+        detailed = 0
         for failure in one.failures:
-            told += failure.sessions
+            detailed += failure.sessions
             if failure.sessions:
                 host = failure.receiving_host or failure.receiving_ip
                 yield TlsSessions(one.kind, failure.result, host, failure.reason), failure.sessions
-        if one.failed > told:
-            yield TlsSessions(one.kind, "unknown", "", ""), one.failed - told
+        if one.failed > detailed:
+            yield TlsSessions(one.kind, "unknown", "", ""), one.failed - detailed
 
 
 def parse_tls_report(document: bytes, domain: str = "") -> TlsReport:
-    """Read a report.
+    """Parse a report.
 
-    :param domain: what its mail or its file says that it is about; for policies without a domain.
-    :raises ReportRefused: it is no JSON, or lacks what makes it a report.
+    :param domain: domain named by the mail or the file, for policies without a domain.
+    :raises ReportRefused: the document is not JSON, or not a TLS report.
     """
     try:
-        # With or without a byte order mark (RFC 8259 8.1); one bad octet costs its text.
+        # With or without a byte order mark (RFC 8259 8.1). An invalid octet affects one text.
         text = document.decode(json.detect_encoding(document), "replace").removeprefix("\ufeff")
         known = json.loads(text, strict=False)
     except RecursionError:
         raise ReportRefused("it is JSON nested too deeply") from None
     except ValueError:
-        raise ReportRefused("it is no JSON") from None
+        raise ReportRefused("it is not JSON") from None
     if not isinstance(known, dict):
         raise ReportRefused("it is JSON, but not a TLS report: it is not an object")
     return _Reading(domain).read(known)
@@ -131,7 +131,7 @@ class _Reading:
         span = span if isinstance(span, dict) else {}
         begins_at, ends_at = _moment(span, "start-datetime"), _moment(span, "end-datetime")
         if not begins_at <= ends_at <= begins_at + MAX_SPAN * SECOND:
-            raise ReportRefused("its time does not end after it begins, or is over a month")
+            raise ReportRefused("its period ends before it begins, or is longer than a month")
         found = _list(known.get("policies"))
         domains = {_text(_object(one, "policy"), "policy-domain") for one in found}
         named = {read_mail_domain(one) for one in domains if one} - {None}
@@ -163,7 +163,7 @@ class _Reading:
             text = _text(policy, "policy-domain")
             domain = read_mail_domain(text or self._domain)
             if domain is None:
-                why = f'its policy-domain is "{text}", no domain' if text else _NO_DOMAIN
+                why = f'its policy-domain is "{text}", not a domain' if text else _NO_DOMAIN
                 self._leave_out(what, why)
                 continue
             successful = self._count(what, summary, "total-successful-session-count")
@@ -206,8 +206,8 @@ class _Reading:
     def _count(self, what: str, known: dict[str, Any], name: str) -> int | None:
         """Return a number of sessions, or `None` for a value that is not a number.
 
-        Some reporters write numbers as text, or with a fraction of zero. A missing count and a
-        count of null are 0; null is reported as a problem.
+        Some reporters write numbers as text, or with a fraction of zero. A missing value and null
+        count as 0; null is reported as a problem.
         """
         found = known.get(name, 0)
         if found is None:
@@ -218,7 +218,7 @@ class _Reading:
         if isinstance(found, float) and found.is_integer():
             found = int(found)
         if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-            self._leave_out(what, f"its {name} is {_cut(found)}, no number")
+            self._leave_out(what, f"its {name} is {_format(found)}, not a number")
             return None
         if found > MAX_COUNT:
             self._leave_out(what, f"it counts over {MAX_COUNT} sessions")
@@ -233,8 +233,8 @@ class _Reading:
             self._problems.append(problem)
 
 
-def _cut(found: object) -> str:
-    """Return a value that is not a count, as it can be shown."""
+def _format(found: object) -> str:
+    """Format a value that is not a number."""
     return _shown(found)[:40] if isinstance(found, str) else _shown(json.dumps(found)[:40])
 
 
@@ -244,7 +244,7 @@ def _object(known: object, name: str) -> dict[str, Any]:
 
 
 def _list(found: object) -> list[Any]:
-    """Give a list; some reporters write the only item without one."""
+    """Return a list; some reporters write a single item without one."""
     if isinstance(found, list):
         return found
     return [] if found is None else [found]
@@ -269,68 +269,68 @@ def _moment(span: dict[str, Any], name: str) -> Instant:
     try:
         return parse_instant(text)
     except (ValueError, OverflowError):
-        raise ReportRefused(f'its {name} is "{text[:40]}", no time') from None
+        raise ReportRefused(f'its {name} is "{text[:40]}", not a time') from None
 
 
 _MEANINGS: Mapping[str, tuple[str, str]] = {
-    "": ("They were encrypted.", "Nothing is to be done."),
+    "": ("The sessions were encrypted.", "No action is needed."),
     "starttls-not-supported": (
         "The mail host did not offer encryption (STARTTLS).",
-        "Switch STARTTLS on at that host, and look for a firewall that takes it away.",
+        "Turn on STARTTLS at that host, and look for a firewall that removes it.",
     ),
     "certificate-host-mismatch": (
         "The certificate is not for the name of the mail host.",
-        "Give the host a certificate that has its MX name.",
+        "Install a certificate that contains the host's MX name.",
     ),
     "certificate-expired": (
         "The certificate of the mail host has expired.",
-        "Renew the certificate, and see to it that the mail server is reloaded each time.",
+        "Renew the certificate, and make sure that the mail server reloads it each time.",
     ),
     "certificate-not-trusted": (
         "The certificate of the mail host is not trusted.",
-        "Use a certificate of a public authority, sent with its intermediate certificates.",
+        "Use a certificate of a public authority, and send its intermediate certificates.",
     ),
     "validation-failure": (
-        "The certificate could not be verified, for a reason that the sender does not say.",
+        "The certificate could not be verified; the sender gives no reason.",
         "Check the certificate and its chain at that host.",
     ),
     "tlsa-invalid": (
-        "No TLSA record (DANE) fits the certificate of the mail host.",
-        "Publish TLSA records for the certificate in use, the new one before each renewal.",
+        "No TLSA record (DANE) matches the certificate of the mail host.",
+        "Publish TLSA records for the current certificate, and for a new one before each renewal.",
     ),
     "dnssec-invalid": (
         "The signatures (DNSSEC) of the mail host's records are not valid.",
-        "Mend DNSSEC of that zone.",
+        "Fix DNSSEC of that zone.",
     ),
     "dane-required": (
-        "The sender insists on DANE, and the mail host has no usable TLSA record.",
+        "The sender requires DANE, but the mail host has no usable TLSA record.",
         "Publish TLSA records for the mail host in a signed zone.",
     ),
     "sts-policy-fetch-error": (
         "The MTA-STS policy could not be fetched.",
-        "See to it that the policy is served at https://mta-sts.DOMAIN/.well-known/mta-sts.txt.",
+        "Serve the policy at https://mta-sts.DOMAIN/.well-known/mta-sts.txt.",
     ),
     "sts-policy-invalid": (
-        "The MTA-STS policy can't be read.",
+        "The MTA-STS policy cannot be parsed.",
         "Correct the MTA-STS policy file.",
     ),
     "sts-webpki-invalid": (
         "The web server of the MTA-STS policy has no valid certificate.",
-        "Give mta-sts.DOMAIN a valid certificate.",
+        "Install a valid certificate for mta-sts.DOMAIN.",
     ),
 }
 
 _OTHER = (
     "Encryption failed for another reason.",
-    "Ask the reporter, with the number of its report, what it met.",
+    "Ask the reporter for the reason, and give the id of its report.",
 )
 
 
 def is_known_result(result: str) -> bool:
-    """Return whether RFC 8460 4.3 has a result; reporters may write any text there."""
+    """Return whether a result is defined in RFC 8460 4.3; reporters may use other texts."""
     return result in _MEANINGS
 
 
 def explain_failure(result: str) -> tuple[str, str]:
-    """Say what a result of RFC 8460 4.3 means, and what to do."""
+    """Return the meaning of a result of RFC 8460 4.3, and what to do."""
     return _MEANINGS.get(result, _OTHER)

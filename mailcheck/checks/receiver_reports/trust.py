@@ -1,6 +1,6 @@
-"""Whether a report is trusted: its mail must be authenticated, and its domain must ask for it.
+"""Whether a report is trusted: its mail must be authenticated, and its domain must request it.
 
-Anybody can send a report about any domain, and give any name as the sender.
+Anyone can send a report about any domain, under any name.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ FAMILIES: tuple[frozenset[str], ...] = tuple(
         "barracuda.com barracudanetworks.com",
     )
 )
-"""Domains of one organization: some report under another name than they send from."""
+"""Domains of one organization, because some report under another domain than they send from."""
 
 
 class Trust(Enum):
@@ -63,7 +63,7 @@ class Reporter(Struct, frozen=True):
 
 
 def find_reporter(found: Authentication) -> Reporter:
-    """Return the domain that authenticates a mail by DMARC's rules."""
+    """Return the domain that authenticates a mail according to DMARC."""
     dmarc = found.dmarc
     doubted, undetermined = Reporter(Trust.DOUBTED), Reporter(Trust.UNDETERMINED)
     if dmarc.author_domain is None:
@@ -71,14 +71,14 @@ def find_reporter(found: Authentication) -> Reporter:
     if dmarc.is_dkim_aligned or dmarc.is_spf_aligned:
         return Reporter(Trust.TRUSTED, dmarc.author_domain)
     silent = dmarc.is_dkim_aligned is None or not dmarc.result.is_determined
-    # SPF cannot authenticate a mail from an address that cannot be judged: DKIM does, or nothing.
+    # SPF cannot authenticate a mail whose address cannot be checked; only DKIM can.
     return undetermined if silent and found.origin.judged_address is not None else doubted
 
 
 def judge_claim(reporter: str, claimed: str) -> Judgement:
-    """Judge whether a report is from the domain that authenticates its mail.
+    """Judge whether a report comes from the domain that authenticates its mail.
 
-    :param claimed: the mail address that the report gives as its sender's.
+    :param claimed: mail address of the sender in the report.
     """
     domain = read_mail_domain(claimed.rpartition("@")[2]) if "@" in claimed else None
     if domain is None:
@@ -87,32 +87,32 @@ def judge_claim(reporter: str, claimed: str) -> Judgement:
     if one == other or any(one in family and other in family for family in FAMILIES):
         return TRUSTED
     return Judgement(
-        Trust.DOUBTED, f"it says that it is from {domain}, but {reporter} vouches for it"
+        Trust.DOUBTED, f"it claims to be from {domain}, but {reporter} authenticates it"
     )
 
 
 def judge_dmarc_request(verdict: DmarcVerdict, address: str) -> Judgement:
-    """Judge whether a domain asks for DMARC reports to an address."""
+    """Judge whether a domain requests DMARC reports to an address."""
     if verdict.presence is Presence.UNDETERMINED:
         return UNDETERMINED
     texts = () if verdict.record is None else (uri.text for uri in verdict.record.rua)
-    if _names(texts, (f"mailto:{address}",)):
+    if _lists_uri(texts, (f"mailto:{address}",)):
         return TRUSTED
-    reason = f"the DMARC record of {verdict.domain} does not ask for reports to {address}"
+    reason = f"the DMARC record of {verdict.domain} does not request reports to {address}"
     return Judgement(Trust.DOUBTED, reason)
 
 
-def judge_tls_request(verdict: TlsRptVerdict, places: Iterable[str]) -> Judgement:
-    """Judge whether a domain asks for TLS reports to one of an account's URIs."""
+def judge_tls_request(verdict: TlsRptVerdict, uris: Iterable[str]) -> Judgement:
+    """Judge whether a domain requests TLS reports to one of an account's URIs."""
     if verdict.presence is Presence.UNDETERMINED:
         return UNDETERMINED
-    if _names(verdict.rua, places):
+    if _lists_uri(verdict.rua, uris):
         return TRUSTED
-    reason = f"the TLS-RPT record of {verdict.domain} does not ask for reports to this account"
+    reason = f"the TLS-RPT record of {verdict.domain} does not request reports to this account"
     return Judgement(Trust.DOUBTED, reason)
 
 
-def _names(texts: Iterable[str], places: Iterable[str]) -> bool:
-    """Return whether one of the URIs is one of these, whatever size limit and query it has."""
-    wanted = {place.lower() for place in places}
+def _lists_uri(texts: Iterable[str], uris: Iterable[str]) -> bool:
+    """Return whether one of the texts is one of the URIs, ignoring size limit and query."""
+    wanted = {uri.lower() for uri in uris}
     return any(text.lower().partition("!")[0].partition("?")[0] in wanted for text in texts)

@@ -1,1 +1,1 @@
-"""What a watch knows of a domain or an address, and how two runs of it differ."""
+"""Facts of a watched domain or address, and the comparison of two runs."""

@@ -1,7 +1,7 @@
-"""How a run of a watch differs from the ones before: changes, and problems that begin and end.
+"""Comparison of a watch's run with earlier runs: changes, and problems that begin and end.
 
-What could not be found out changes nothing. Where a topic that was known stays unknown for
-`LASTING_RUNS`, that is told: as what it is, and once for all such topics.
+An undetermined result changes nothing. A topic that was known and is undetermined for
+`LASTING_RUNS` runs is reported as undetermined, in one alert for all such topics.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,19 +29,19 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.watches import Ended, Raised, WatchChange, WatchScore
 
 LASTING_RUNS = 3
-"""Runs in a row after which it is told that something could not be found out."""
+"""Number of consecutive runs after which an undetermined topic is reported."""
 
 UNDETERMINED = "undetermined"
-"""Topic and key of what could not be found out."""
+"""Topic and key of undetermined results."""
 
 SCORE = "score"
 
 LONGEST_SHOWN = 160
-"""Characters of a value within a sentence."""
+"""Maximum characters of a value in a sentence."""
 
 
 class TopicState(Struct, frozen=True, omit_defaults=True):
-    """A topic as it was last known; since when it was not complete, and for how many runs."""
+    """Last known state of a topic, and since when and for how many runs it was incomplete."""
 
     facts: dict[str, Fact]
     was_complete: bool = False
@@ -51,12 +51,12 @@ class TopicState(Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_lost(self) -> bool:
-        """Tell whether it was known once and has not been for too long."""
+        """Whether the topic was known once and has been undetermined for too long."""
         return self.was_complete and not self.is_single and self.missed >= LASTING_RUNS
 
 
 class WatchState(Struct, frozen=True):
-    """All that the next run is compared with; ``alerts`` has the severity of each that is open."""
+    """State that the next run is compared with; ``alerts`` has the severity of each open one."""
 
     topics: dict[str, TopicState]
     points: dict[str, int]
@@ -65,12 +65,12 @@ class WatchState(Struct, frozen=True):
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Name the topics that could not be found out for too long."""
+        """Topics that were undetermined for too long."""
         return tuple(name for name, seen in self.topics.items() if seen.is_lost)
 
     @property
     def problems(self) -> Iterator[tuple[str, Fact]]:
-        """Give all problems that there are, alerted or not, each with its key."""
+        """All current problems, with and without an alert, each with its key."""
         for topic, seen in self.topics.items():
             for name, fact in seen.facts.items():
                 if fact.severity is not None:
@@ -78,12 +78,12 @@ class WatchState(Struct, frozen=True):
 
     @property
     def score(self) -> int:
-        """Give the score, made of what was known last of each factor."""
+        """The score, from the last known points of each factor."""
         return score_of(self.points)
 
 
 class Comparison(Struct, frozen=True):
-    """What has become of a watch by a run; ``score`` where that is another one."""
+    """Result of a run; ``score`` is `None` if it did not change."""
 
     state: WatchState
     changes: tuple[WatchChange, ...] = ()
@@ -93,24 +93,24 @@ class Comparison(Struct, frozen=True):
 
 
 def key_of(topic: str, name: str) -> str:
-    """Name what an alert is about."""
+    """Return the key of an alert."""
     return f"{topic}: {name}"
 
 
 def score_of(points: Mapping[str, int]) -> int:
-    """Give the score that points add up to."""
+    """Return the score for these points."""
     return max(0, min(100, sum(points.values())))
 
 
 def write_state(state: WatchState) -> str:
-    """Write a state as it is kept."""
+    """Serialize a state for the database."""
     return msgspec.json.encode(state).decode()
 
 
 def read_state(text: str) -> WatchState | None:
-    """Return a state that was written, or `None` if there is none or it cannot be read.
+    """Parse a serialized state, or return `None` if it is empty or invalid.
 
-    Problems have the present ids of their findings: an id that was renamed is no change.
+    Problems get the current ids of their findings, so a renamed id is not a change.
     """
     try:
         state = msgspec.json.decode(text, type=WatchState) if text else None
@@ -126,7 +126,7 @@ def read_state(text: str) -> WatchState | None:
 
 
 def _with_present_ids(alerts: Mapping[str, Severity]) -> dict[str, Severity]:
-    """Return alerts with the present ids in their keys (see `key_of`)."""
+    """Return alerts with the current ids in their keys (see `key_of`)."""
     present = {}
     for key, severity in alerts.items():
         topic, separator, name = key.rpartition(": ")
@@ -135,24 +135,24 @@ def _with_present_ids(alerts: Mapping[str, Severity]) -> dict[str, Severity]:
 
 
 def compare(state: WatchState | None, facts: Facts, now: Instant) -> Comparison:
-    """Compare a run with what was known before it; the first one is compared with nothing."""
-    points = _merged(state, facts.points)
+    """Compare a run with the earlier state; the first run has no earlier state."""
+    points = _merge_points(state, facts.points)
     if state is None:
         topics = {name: _first(topic, now) for name, topic in facts.topics.items()}
         score = _score(points, now) if points else None
         return Comparison(WatchState(topics, points, {}, 1), score=score)
-    comparing = _Comparing(state, facts, now)
+    comparator = _Comparator(state, facts, now)
     for name, topic in facts.topics.items():
-        comparing.look_at(name, topic)
-    comparing.look_at_rest()
-    comparing.look_at_silence()
+        comparator.compare_topic(name, topic)
+    comparator.carry_over_missing_topics()
+    comparator.compare_lost_topics()
     score = None
     if points != state.points:
         score = _score(points, now)
-        comparing.note_score(points)
-    after = WatchState(comparing.topics, points, comparing.alerts, state.runs + 1)
+        comparator.add_score_change(points)
+    after = WatchState(comparator.topics, points, comparator.alerts, state.runs + 1)
     return Comparison(
-        after, tuple(comparing.changes), tuple(comparing.raised), tuple(comparing.ended), score
+        after, tuple(comparator.changes), tuple(comparator.raised), tuple(comparator.ended), score
     )
 
 
@@ -162,7 +162,7 @@ def _first(topic: Topic, now: Instant) -> TopicState:
     return TopicState(dict(topic.facts), topic.is_complete, topic.is_single, missed, since)
 
 
-def _merged(state: WatchState | None, points: Mapping[str, Points]) -> dict[str, int]:
+def _merge_points(state: WatchState | None, points: Mapping[str, Points]) -> dict[str, int]:
     known = {} if state is None else state.points
     return {
         **known,
@@ -179,8 +179,8 @@ def _score(points: dict[str, int], now: Instant) -> WatchScore:
     return WatchScore(now, score, grade_of(score), points)
 
 
-class _Comparing:
-    """One comparison, topic by topic."""
+class _Comparator:
+    """Compares one run with the earlier state, topic by topic."""
 
     def __init__(self, state: WatchState, facts: Facts, now: Instant) -> None:
         self._state = state
@@ -192,18 +192,18 @@ class _Comparing:
         self.raised: list[Raised] = []
         self.ended: list[Ended] = []
 
-    def look_at(self, name: str, topic: Topic) -> None:
-        """Compare a topic of this run."""
+    def compare_topic(self, name: str, topic: Topic) -> None:
+        """Compare a topic of this run with its earlier state."""
         before = self._state.topics.get(name)
         if before is None:
             mx = self._state.topics.get("MX")
             if host_of(name) is None or mx is None or not mx.was_complete:
                 self.topics[name] = _first(topic, self._now)
                 return
-            before = TopicState({}, was_complete=True)  # a mail host that is new
+            before = TopicState({}, was_complete=True)  # a new mail host
         facts = dict(topic.facts)
         for fact_name, fact in topic.facts.items():
-            self._look_at_fact(name, fact_name, before, fact)
+            self._compare_fact(name, fact_name, before, fact)
         for fact_name, fact in before.facts.items():
             if fact_name in facts:
                 continue
@@ -220,39 +220,38 @@ class _Comparing:
             None if is_known else before.missing_since or self._now,
         )
 
-    def look_at_rest(self) -> None:
-        """Carry over what this run says nothing of, and drop hosts and lists that are none."""
+    def carry_over_missing_topics(self) -> None:
+        """Keep topics without a result in this run, and drop hosts and lists that are gone."""
         for name, seen in self._state.topics.items():
             if name in self._facts.topics:
                 continue
             if not self._is_gone(name):
                 self.topics[name] = seen
                 continue
+            what = _shown_topic(name)
             for fact_name in seen.facts:
-                self._end(
-                    key_of(name, fact_name), f"{_shown_topic(name)} is not looked at any more."
-                )
+                self._end(key_of(name, fact_name), f"{what} is no longer checked.")
 
-    def look_at_silence(self) -> None:
-        """Tell of what was not found out for too long, and of the end of that."""
+    def compare_lost_topics(self) -> None:
+        """Report topics that were undetermined for too long, and the end of such a problem."""
         lost = [name for name, seen in self.topics.items() if seen.is_lost]
         before = list(self._state.lost)
         if lost == before:
             return
         names = ", ".join(lost)
         if lost:
-            sentence = f"Could not be found out in {LASTING_RUNS} runs in a row: {names}."
+            sentence = f"Could not be determined in {LASTING_RUNS} runs in a row: {names}."
             severity = Severity.UNDETERMINED
             is_new = UNDETERMINED not in self.alerts
             self.alerts[UNDETERMINED] = severity
             self.raised.append(Raised(UNDETERMINED, severity.value, sentence, is_new))
         else:
-            severity, sentence = Severity.NOTE, f"Can be found out again: {', '.join(before)}."
+            severity, sentence = Severity.NOTE, f"Determined again: {', '.join(before)}."
             self._end(UNDETERMINED, sentence)
         self._add(UNDETERMINED, "", ", ".join(before) or None, names or None, sentence, severity)
 
-    def note_score(self, points: Mapping[str, int]) -> None:
-        """Tell of another score, and what made it."""
+    def add_score_change(self, points: Mapping[str, int]) -> None:
+        """Add the change of the score, with the factors that caused it."""
         before, after = self._state.score, score_of(points)
         known = self._state.points
         moved = [
@@ -261,10 +260,10 @@ class _Comparing:
             if points[name] != known.get(name, 0)
         ]
         word = "fell" if after < before else "rose"
-        said = f"The score {word} from {before} ({grade_of(before)}) to {after} ({grade_of(after)})"
+        text = f"The score {word} from {before} ({grade_of(before)}) to {after} ({grade_of(after)})"
         if after == before:
-            said = f"The score is still {after} ({grade_of(after)})"
-        sentence = f"{said}: {', '.join(moved)}."
+            text = f"The score is still {after} ({grade_of(after)})"
+        sentence = f"{text}: {', '.join(moved)}."
         severity = Severity.WARNING if after < before else Severity.NOTE
         self._add(SCORE, "", str(before), str(after), sentence, severity)
 
@@ -275,16 +274,16 @@ class _Comparing:
         is_host = host_of(topic) is not None
         return is_list(topic) or (is_host and mx is not None and mx.is_complete)
 
-    def _look_at_fact(self, topic: str, name: str, before: TopicState, fact: Fact) -> None:
+    def _compare_fact(self, topic: str, name: str, before: TopicState, fact: Fact) -> None:
         old = before.facts.get(name)
         if old is None and not before.was_complete:
-            return  # it may have been so all the time
+            return  # it may not be new
         if old is None or (old.value, old.severity) != (fact.value, fact.severity):
             self._note(topic, name, old, fact)
 
     def _note(self, topic: str, name: str, before: Fact | None, after: Fact | None) -> None:
         severity = _severity_of(name, before, after)
-        sentence = _say(topic, name, before, after)
+        sentence = _describe(topic, name, before, after)
         old, new = (None if one is None else one.value for one in (before, after))
         self._add(topic, name, old, new, sentence, severity)
         key = key_of(topic, name)
@@ -293,17 +292,17 @@ class _Comparing:
             return
         was = None if before is None else before.severity
         is_worse = was is None or severity.rank < was.rank
-        if was is None and self._comes_of_repair(topic, severity):
+        if was is None and self._follows_from_fix(topic, severity):
             return
         if is_worse or key in self.alerts:
             self.alerts[key] = severity
             self.raised.append(Raised(key, severity.value, sentence, is_new=is_worse))
 
-    def _comes_of_repair(self, topic: str, severity: Severity) -> bool:
-        """Return whether a new problem took the place of a worse one.
+    def _follows_from_fix(self, topic: str, severity: Severity) -> bool:
+        """Return whether a new problem replaced a worse one that was fixed.
 
-        It did also where the problem that ended was as bad and the score of the topic rose. A mail
-        host that MX did not name before is judged together with MX.
+        A problem of the same severity also counts, if the score of the topic rose. A mail host
+        that MX did not name before is compared together with MX.
         """
         names = {topic, "MX"} if topic not in self._state.topics else {topic}
         ended = [one for name in names for one in self._ended_in(name)]
@@ -349,7 +348,7 @@ class _Comparing:
 
 
 _FACTORS = {"MX": FactorName.MX.value, "reverse DNS": FactorName.REVERSE_DNS.value}
-"""Topics with another name in the score."""
+"""Topics whose factor in the score has another name."""
 
 
 def _severity_of(name: str, before: Fact | None, after: Fact | None) -> Severity:
@@ -361,29 +360,31 @@ def _severity_of(name: str, before: Fact | None, after: Fact | None) -> Severity
     return Severity.WARNING if is_gone or is_weaker else Severity.NOTE
 
 
-def _say(topic: str, name: str, before: Fact | None, after: Fact | None) -> str:
+def _describe(topic: str, name: str, before: Fact | None, after: Fact | None) -> str:
     what = _shown_topic(topic)
     if after is not None and after.severity is not None:
         return after.says
     if before is not None and before.severity is not None:
-        return f"{what} takes connections again." if name == ANSWERS else f"Over: {before.says}"
+        return (
+            f"{what} accepts connections again." if name == ANSWERS else f"Resolved: {before.says}"
+        )
     if before is not None and after is not None:
         if name == CERTIFICATE:
-            return f"{what} has another certificate."
+            return f"{what} has a new certificate."
         shown = "the record" if name == RECORD else name
-        return f"{what}: {shown} was {_cut(before.value)} and is {_cut(after.value)}."
+        return f"{what}: {shown} changed from {_shorten(before.value)} to {_shorten(after.value)}."
     if after is not None:
-        word = "a record was published" if name == RECORD else f"{name} is there"
-        return f"{what}: {word}: {_cut(after.value)}"
-    assert before is not None, "one of them is given"
-    word = "the record was removed" if name == RECORD else f"{name} is gone"
-    return f"{what}: {word}; it was {_cut(before.value)}"
+        word = "a record was published" if name == RECORD else f"{name} was added"
+        return f"{what}: {word}: {_shorten(after.value)}"
+    assert before is not None, "either before or after is given"
+    word = "the record was removed" if name == RECORD else f"{name} was removed"
+    return f"{what}: {word}; it was {_shorten(before.value)}"
 
 
 def _shown_topic(topic: str) -> str:
     return host_of(topic) or topic
 
 
-def _cut(value: str) -> str:
+def _shorten(value: str) -> str:
     value = " and ".join(value.split("\n"))
     return value if len(value) <= LONGEST_SHOWN else value[:LONGEST_SHOWN] + "..."

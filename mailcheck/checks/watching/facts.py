@@ -1,7 +1,7 @@
-"""What one run of a watch found out, as flat facts that two runs can be compared by.
+"""Results of one run of a watch, as flat facts that can be compared.
 
-Each topic has facts by name. One of which not everything could be found out is not complete:
-what it lacks is not known, and never taken for gone.
+Each topic has facts by name. A topic is incomplete if part of it could not be determined. A fact
+that is missing from it is unknown, and never counts as removed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,23 +29,23 @@ from mailcheck.checks.scoring.score import Score
 from mailcheck.core.instants import DAY, Instant, format_instant
 
 LONGEST_VALUE = 2_000
-"""Characters of a value that are kept; a key record of RSA has 400."""
+"""Maximum characters of a value; an RSA key record has 400."""
 
 ENDING_SOON = 14 * DAY
-"""Before a certificate ends: those that renew themselves do so at 30 days."""
+"""Time before the end of a certificate; automatic renewal happens 30 days before."""
 
 RECORD = "record"
-"""Name of the fact that is a published record, or several."""
+"""Name of the fact for one or more published records."""
 
 ANSWERS = "answers"
-"""Name of the fact whether a mail host takes connections."""
+"""Name of the fact for whether a mail host accepts connections."""
 
 CERTIFICATE = "certificate"
 
 CERTIFICATE_ENDS = "certificate ends"
 
 LISTS = "blocklists"
-"""The topic of all lists together: whether any of them answers."""
+"""Topic of all lists together: whether any of them answers."""
 
 _LIST, _HOST = "list ", "mail host "
 
@@ -55,7 +55,7 @@ _PROBLEMS = (Severity.ERROR, Severity.WARNING)
 class Fact(Struct, frozen=True, omit_defaults=True):
     """A value; for a problem also its severity and its meaning.
 
-    ``strength`` orders the policies that records of one kind ask for.
+    ``strength`` orders the policies in records of one kind.
     """
 
     value: str
@@ -65,7 +65,7 @@ class Fact(Struct, frozen=True, omit_defaults=True):
 
 
 class Topic(Struct, frozen=True):
-    """Facts by name; ``is_single`` is one of many like it, whose silence alone is no news."""
+    """Facts by name; ``is_single`` if the topic is one of many, so that one failure is no news."""
 
     facts: Mapping[str, Fact]
     is_complete: bool = True
@@ -73,17 +73,17 @@ class Topic(Struct, frozen=True):
 
 
 class Points(Struct, frozen=True):
-    """What a factor of the score contributes; not determined, it is a stopgap."""
+    """Contribution of a factor to the score, or a placeholder if it is undetermined."""
 
     points: int
     is_determined: bool
 
 
 class Facts(Struct, frozen=True):
-    """All topics of a run; without ``points`` where nothing is scored.
+    """All topics of a run; ``points`` are empty if the watch has no score.
 
-    ``is_whole``: a mail host or list that is not among them is none any more; else the run
-    says nothing of it.
+    If ``is_whole`` is true, a mail host or list that is missing was removed. Otherwise the run
+    says nothing about it.
     """
 
     topics: Mapping[str, Topic]
@@ -92,27 +92,27 @@ class Facts(Struct, frozen=True):
 
 
 def list_topic(zone: str) -> str:
-    """Name the topic of a list."""
+    """Return the topic of a list."""
     return _LIST + zone
 
 
 def host_topic(exchange: str) -> str:
-    """Name the topic of a mail host."""
+    """Return the topic of a mail host."""
     return _HOST + exchange
 
 
 def host_of(topic: str) -> str | None:
-    """Give the mail host that a topic is about; nothing for others."""
+    """Return the mail host of a topic, or `None` for other topics."""
     return topic.removeprefix(_HOST) if topic.startswith(_HOST) else None
 
 
 def is_list(topic: str) -> bool:
-    """Tell whether a topic is one list."""
+    """Return whether a topic is a single list."""
     return topic.startswith(_LIST)
 
 
 class UnscoredVerdicts(Struct, frozen=True):
-    """What no score counts."""
+    """Verdicts that are not part of the score."""
 
     mta_sts: MtaStsVerdict
     tls_rpt: TlsRptVerdict
@@ -127,17 +127,18 @@ def facts_of_domain(
     is_port_open: bool,
     now: Instant,
 ) -> Facts:
-    """Make facts of what is known of a domain.
+    """Return the facts about a domain.
 
-    :param selectors: those that its owner has named: a key that is missing there is a problem.
-    :param is_port_open: connections to port 25 leave here, so that who can't be reached is down.
+    :param selectors: selectors that the owner entered; a missing key is a problem.
+    :param is_port_open: whether this host can connect to port 25, so that an unreachable mail
+        host is down.
     """
     mx = evidence.mx
     points = {
         factor.name.value: Points(factor.impact, factor.is_determined) for factor in score.factors
     }
     if not mx.exists:
-        # Nothing can be below a name that does not exist: all else is as it was, as far as known.
+        # The name does not exist, so there are no names below it; keep all other topics.
         return Facts({"MX": Topic(_problems(mx.findings))}, points, is_whole=False)
     names = evidence.reverse_dns
     topics = {
@@ -167,12 +168,12 @@ def _records(
 
 
 def facts_of_address(listings: Sequence[Listing], names: ReverseDnsVerdict) -> Facts:
-    """Make facts of what is known of an address."""
+    """Return the facts about an address."""
     return Facts({"reverse DNS": _reverse_dns(names), **_lists(listings)}, {})
 
 
 def _problems(findings: Iterable[Finding]) -> dict[str, Fact]:
-    """Give a fact for each kind of problem; of several of a kind the worst one stands for all."""
+    """Return a fact for each id of a problem; the worst finding stands for all with its id."""
     facts: dict[str, Fact] = {}
     for finding in sorted(findings, key=lambda one: one.severity.rank):
         if finding.severity in _PROBLEMS:
@@ -214,7 +215,7 @@ def _dkim(dkim: DkimVerdict, selectors: Sequence[str]) -> Topic:
     for selector in selectors:
         name = f"{selector}._domainkey.{dkim.domain}"
         if f"key {selector}" not in facts and name not in dkim.silent:
-            says = f"There is no DKIM key at {name}: what is signed with it fails."
+            says = f"There is no DKIM key at {name}, so mail signed with it fails."
             facts[f"missing {selector}"] = Fact("found", Severity.ERROR, says)
     return Topic(facts, is_complete=not dkim.silent)
 
@@ -242,8 +243,10 @@ def _hosts(
 
 def _host(mx: MxVerdict, probe: StarttlsProbe, *, is_port_open: bool, now: Instant) -> Topic:
     if probe.outcome is ProbeOutcome.UNREACHABLE and is_port_open:
-        says = f"{probe.exchange} takes no connections on port 25: mail to it waits or bounces."
-        # What it offers can't be seen: not complete, though this much is known.
+        says = (
+            f"{probe.exchange} accepts no connections on port 25, so mail to it waits or bounces."
+        )
+        # Its encryption is unknown, so the topic is incomplete.
         return Topic({ANSWERS: Fact("no", Severity.ERROR, says)}, False, is_single=True)
     if not probe.outcome.is_determined:
         is_there = probe.outcome is ProbeOutcome.REJECTED
@@ -262,11 +265,11 @@ def _host(mx: MxVerdict, probe: StarttlsProbe, *, is_port_open: bool, now: Insta
 def _ending(exchange: str, ends_at: Instant, now: Instant) -> Fact:
     day = format_instant(ends_at)[:10]
     if ends_at <= now:
-        says = f"The certificate of {exchange} has ended on {day}."
+        says = f"The certificate of {exchange} expired on {day}."
         return Fact(day, Severity.ERROR, says)
     if ends_at - now < ENDING_SOON:
         days = ENDING_SOON // DAY
-        says = f"The certificate of {exchange} ends on {day}, in less than {days} days."
+        says = f"The certificate of {exchange} expires on {day}, in less than {days} days."
         return Fact(day, Severity.WARNING, says)
     return Fact(day)
 

@@ -1,4 +1,4 @@
-"""For how much of a time a mail host took connections, as far as anybody looked."""
+"""Uptime of a mail host: the share of the observed time in which it accepted connections."""
 
 from collections.abc import Iterable
 
@@ -14,10 +14,12 @@ def uptime(
     begins: Instant,
     ends: Instant,
 ) -> float | None:
-    """Give the part of the time, 0 to 1, in which a host took connections; nothing if unknown.
+    """Return the share of the time, 0 to 1, in which a host accepted connections.
 
-    :param changes: all of the time, oldest first, of other topics, too.
-    :param current: whether it does at the end: ``yes``, ``no``, or nothing where that is unknown.
+    Return `None` if that is unknown.
+
+    :param changes: all changes in that time, oldest first, including those of other topics.
+    :param current: the value at the end: ``yes``, ``no``, or `None` if it is unknown.
     """
     topic = host_topic(exchange)
     moves = [one for one in changes if one.topic == topic and one.name == ANSWERS]
