@@ -35,8 +35,8 @@ def read_mail(raw_message: bytes) -> MailFacts:
     """Read the facts about a mail's format.
 
     Any bytes are accepted. Never raises, and takes time and memory linear in the size. Content
-    beyond the limits of `mailcheck.checks.content.limits` is left out and reported in ``problems``. The
-    result can be pickled, because large mails are read in a child process.
+    beyond the limits in `mailcheck.checks.content.limits` is left out and reported in
+    ``problems``. The result can be pickled, because large mails are read in a child process.
     """
     size, raw_message = len(raw_message), end_lines(raw_message)
     structure = scan_structure(raw_message)
