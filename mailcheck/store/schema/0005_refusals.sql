@@ -1,7 +1,7 @@
--- A refusal takes a position of its inbox as a message does, and says for which tag it was:
--- a wait is told of those since its cursor.
+-- A rejection takes a position of its inbox, as a message does, and has the tag of its recipient.
+-- A wait reports the rejections since its cursor.
 
--- Of those of before neither is known; they would be forgotten within the hour.
+-- Earlier rejections have neither; they are deleted within the hour.
 DELETE FROM refusal;
 
 ALTER TABLE refusal ADD COLUMN position BIGINT NOT NULL DEFAULT 0;

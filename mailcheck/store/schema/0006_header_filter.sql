@@ -1,7 +1,7 @@
--- What filters of waits and lists ask of a mail's header fields.
+-- The header fields that filters of waits and lists use.
 
--- All values of a name between a mark with it and another one, case folded.
+-- All values of a field, folded, between two marks with its name.
 ALTER TABLE content ADD COLUMN header_key TEXT NOT NULL DEFAULT '';
 
--- It is derived again: of what is there already no header was kept to be looked in.
+-- Everything is derived again, since no header fields were stored before.
 DELETE FROM content;

@@ -1,6 +1,6 @@
--- What a daemon without Redis has counted and found out, so that a restart forgets none of it.
+-- Counters and cached texts of a daemon without Redis, which survive a restart.
 
--- Of each window the newest: `window_index` numbers them since 1970.
+-- The newest window of each kind: `window_index` numbers the windows since 1970.
 CREATE TABLE request_count (
     subject TEXT NOT NULL,
     window_name TEXT NOT NULL,
@@ -16,7 +16,7 @@ CREATE TABLE remembered (
 );
 CREATE INDEX remembered_end ON remembered (ends_at);
 
--- DKIM selectors that mails have named; `number` counts up with each that is noted.
+-- DKIM selectors in received mails; `number` increases with each recorded one.
 CREATE TABLE known_selector (
     domain TEXT NOT NULL,
     selector TEXT NOT NULL,

@@ -1,2 +1,2 @@
--- Every so manieth mail that a key hands in on the submission port gets 451; none where it is null.
+-- Every n-th mail that a key sends over the submission port gets 451; none if it is NULL.
 ALTER TABLE api_key ADD COLUMN fails_every INTEGER;

@@ -1,4 +1,4 @@
--- How many tags an inbox has: an overview must not count rows.
+-- Number of tags of an inbox, so that an overview need not count rows.
 ALTER TABLE inbox ADD COLUMN tag_count BIGINT NOT NULL DEFAULT 0;
 
 UPDATE inbox SET tag_count = (

@@ -6,16 +6,16 @@ CREATE TABLE receiver_report (
     kind TEXT NOT NULL,
     state TEXT NOT NULL,
     received_at BIGINT NOT NULL,
-    -- the mail that brought it; a delivery is kept as long as a report needs it
+    -- the mail with the report; a delivery is kept as long as a report refers to it
     delivery_id TEXT REFERENCES delivery (id),
-    -- what was posted, until it is read
+    -- a posted report, until it is read
     body BYTEA,
-    -- readings that have begun; who reads it, and until when nobody else does
+    -- attempts to read it that have begun; the daemon that reads it, and the end of its lease
     attempts INTEGER NOT NULL,
     lease_holder TEXT,
     lease_until BIGINT,
     reason TEXT NOT NULL,
-    -- what was read: empty until then
+    -- the content: empty until the report is read
     domain TEXT NOT NULL,
     reporter TEXT NOT NULL,
     organisation TEXT NOT NULL,
@@ -32,18 +32,18 @@ CREATE INDEX receiver_report_account ON receiver_report (account_id, received_at
 CREATE INDEX receiver_report_waiting ON receiver_report (received_at) WHERE state = 'waiting';
 CREATE INDEX receiver_report_forgetting ON receiver_report (received_at);
 CREATE INDEX receiver_report_delivery ON receiver_report (delivery_id);
--- A report counts once.
+-- A report is counted once.
 CREATE UNIQUE INDEX receiver_report_once
     ON receiver_report (account_id, kind, domain, reporter, report_key) WHERE state = 'counted';
 
--- What believed reports say, per day, source and result.
+-- The content of trusted reports, per day, source and result.
 CREATE TABLE report_count (
     account_id TEXT NOT NULL REFERENCES account (id) ON DELETE CASCADE,
     kind TEXT NOT NULL,
     domain TEXT NOT NULL,
-    -- when the day begins
+    -- start of the day
     day BIGINT NOT NULL,
-    -- of reporter, report and result: to count a report again changes nothing
+    -- of reporter, report and result: counting a report again changes nothing
     digest TEXT NOT NULL,
     reporter TEXT NOT NULL,
     -- JSON: the row of the report

@@ -1,20 +1,20 @@
--- Domains and addresses that are looked at again and again, what changed, and what is wrong.
+-- Watched domains and addresses, their changes, and their problems.
 CREATE TABLE watch (
     id TEXT NOT NULL PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES account (id) ON DELETE CASCADE,
     kind TEXT NOT NULL,
     target TEXT NOT NULL,
-    -- JSON: what its owner chooses
+    -- JSON: the settings of the owner
     settings TEXT NOT NULL,
     is_paused INTEGER NOT NULL,
     created_at BIGINT NOT NULL,
     next_run_at BIGINT NOT NULL,
     last_run_at BIGINT,
-    -- JSON: what the next run is compared with; empty before the first
+    -- JSON: the state to compare the next run with; empty before the first run
     state TEXT NOT NULL,
-    -- changes and scores so far: the number of the next one
+    -- number of changes and scores: the number of the next one
     changes BIGINT NOT NULL,
-    -- who runs it, until when at most; the moment is one of the database's clock
+    -- the daemon that runs it, and the end of its claim by the database's clock
     holder TEXT,
     held_until BIGINT
 );
@@ -51,7 +51,7 @@ CREATE INDEX watch_score_at ON watch_score (at);
 CREATE TABLE watch_alert (
     id TEXT NOT NULL PRIMARY KEY,
     watch_id TEXT NOT NULL REFERENCES watch (id) ON DELETE CASCADE,
-    -- what it is about: one that is open for each
+    -- the key of the problem; at most one alert is open for each
     problem TEXT NOT NULL,
     severity TEXT NOT NULL,
     sentence TEXT NOT NULL,
@@ -59,7 +59,7 @@ CREATE TABLE watch_alert (
     ended_at BIGINT,
     ending TEXT NOT NULL,
     acknowledged_at BIGINT,
-    -- 1: there is something that its owner was not told
+    -- 1: its start or end was not sent to the owner yet
     is_untold INTEGER NOT NULL
 );
 CREATE INDEX watch_alert_watch ON watch_alert (watch_id, opened_at);

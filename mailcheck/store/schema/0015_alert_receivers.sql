@@ -1,2 +1,2 @@
--- 1: made for alerts, by a watch that names its address; it goes with the last one that does.
+-- 1: created for the alerts of a watch that names its URL; deleted with the last such watch.
 ALTER TABLE webhook ADD COLUMN is_of_watches INTEGER NOT NULL DEFAULT 0;

@@ -1,4 +1,4 @@
--- Which groups of three bytes a text has: a search reads only those that may have what it asks.
+-- The groups of three bytes in a text: a search reads only texts that may contain its words.
 
--- Empty where it is not known: then the text is read.
+-- Empty if unknown: then the text is read.
 ALTER TABLE content ADD COLUMN signature TEXT NOT NULL DEFAULT '';

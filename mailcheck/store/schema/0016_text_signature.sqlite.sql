@@ -1,5 +1,5 @@
--- SQLite reads a row from its beginning, page by page: what lists and searches ask comes first,
--- what is long and seldom asked last. (PostgreSQL keeps long values elsewhere.)
+-- SQLite reads a row from its beginning, page by page. The columns for lists and searches come first,
+-- long and rarely used columns last. (PostgreSQL stores long values elsewhere.)
 CREATE TABLE content_in_order (
     delivery_id TEXT NOT NULL PRIMARY KEY REFERENCES delivery (id) ON DELETE CASCADE,
     derivation BIGINT NOT NULL DEFAULT 0,

@@ -1,4 +1,4 @@
--- Reports are deleted by their owner: those of a reporter, or of a day.
+-- Owners delete the reports of a reporter or of a day.
 
 CREATE INDEX report_count_reporter ON report_count (account_id, reporter, day);
 DROP INDEX report_count_forgetting;

@@ -1,17 +1,17 @@
--- What reports have added to an account's store, and what of them was not kept.
+-- The rows and bytes that reports added to an account, and those that were not stored.
 
 CREATE TABLE report_tally (
     account_id TEXT NOT NULL REFERENCES account (id) ON DELETE CASCADE,
     -- kept, over-quota or foreign
     outcome TEXT NOT NULL,
-    -- when the day begins on which the reports came
+    -- start of the day on which the reports arrived
     day BIGINT NOT NULL,
-    -- the organization that vouches for them; empty: none
+    -- the organization that authenticates them, or empty
     sender TEXT NOT NULL,
     reports BIGINT NOT NULL,
     row_count BIGINT NOT NULL,
     byte_count BIGINT NOT NULL,
-    -- what the last of them is about
+    -- the domain of the last report
     domain TEXT NOT NULL,
     PRIMARY KEY (account_id, outcome, day, sender)
 );

@@ -1,5 +1,5 @@
--- Mail is compressed where the server has lz4 (14 and newer, as most are built): that costs less than
--- to write the bytes that it saves. What is stored already stays as it is.
+-- Mail is compressed if the server has lz4 (most builds of version 14 and newer). Compression costs
+-- less than writing the bytes that it saves. Stored mail is not changed.
 DO $$
 BEGIN
     EXECUTE 'ALTER TABLE delivery ALTER COLUMN raw_message SET COMPRESSION lz4';

@@ -1,4 +1,4 @@
--- SQLite reads a row from its beginning, page by page: what searches ask comes before what is long.
+-- SQLite reads a row from its beginning, page by page: columns for searches come before long ones.
 CREATE TABLE content_in_order (
     delivery_id TEXT NOT NULL PRIMARY KEY REFERENCES delivery (id) ON DELETE CASCADE,
     derivation BIGINT NOT NULL DEFAULT 0,

@@ -1,4 +1,4 @@
--- A posted report is no copy of an authenticated one, whatever it claims: it has a reason.
+-- A posted report has a reason, so it is never a copy of an authenticated one.
 
 DROP INDEX receiver_report_once;
 CREATE UNIQUE INDEX receiver_report_once

@@ -1,4 +1,4 @@
--- Findings about DKIM keys have the ids that they have in reports of mails.
+-- Findings about DKIM keys have the same ids as in the reports of mails.
 
 UPDATE watch_change SET name = 'dkim.key-broken' WHERE name = 'dkim.broken-key';
 UPDATE watch_alert SET problem = 'DKIM: dkim.key-broken' WHERE problem = 'DKIM: dkim.broken-key';

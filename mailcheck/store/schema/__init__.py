@@ -1,1 +1,1 @@
-"""The schema in numbered SQL files; a file that was released is never changed."""
+"""The schema in numbered SQL files. The statements of a released file never change."""
