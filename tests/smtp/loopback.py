@@ -1,4 +1,4 @@
-"""A client on a real socket of this machine, for what no fake transport can do."""
+"""A client on a real socket, for tests that a fake transport cannot support."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,11 +11,11 @@ from twisted.python.failure import Failure
 
 from mailcheck.smtp.protocol import MailFactory
 
-PATIENCE = 60  # seconds for an answer, on a busy machine
+PATIENCE = 60  # seconds to wait for an answer on a busy machine
 
 
 class LoopbackClient(Protocol):
-    """Collects what the server says; `until` waits for it."""
+    """Collects the replies of the server; `until` waits for them."""
 
     def __init__(self, reactor: Any) -> None:
         self.said = b""
@@ -24,12 +24,12 @@ class LoopbackClient(Protocol):
         self._waiting: list[tuple[bytes, Deferred[bytes]]] = []
 
     def dataReceived(self, data: bytes) -> None:
-        """Wake whoever waited for this."""
+        """Store data and fire the waiting Deferred."""
         self.said += data
         self._look()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Wake whoever waited for the end."""
+        """Fire the waiting Deferred."""
         self.is_over = True
         self._look()
 
@@ -45,7 +45,7 @@ class LoopbackClient(Protocol):
         return said
 
     def until(self, words: bytes) -> Deferred[bytes]:
-        """Give all that was said once the words are in it, or the connection is over."""
+        """Return everything received once it contains the words, or the connection has ended."""
         deferred: Deferred[bytes] = Deferred()
         deferred.addTimeout(PATIENCE, self._reactor)
         self._waiting.append((words, deferred))
@@ -53,7 +53,7 @@ class LoopbackClient(Protocol):
         return deferred
 
     def until_over(self) -> Deferred[bytes]:
-        """Give all that was said up to the end of the connection."""
+        """Return everything received until the end of the connection."""
         return self.until(b"\0 never said")
 
     def say(self, data: bytes) -> None:
@@ -62,29 +62,29 @@ class LoopbackClient(Protocol):
         transport.write(data)
 
     def start_tls(self) -> None:
-        """Encrypt, whatever the certificate."""
+        """Start TLS without verifying the certificate."""
         transport: Any = self.transport
         transport.startTLS(CertificateOptions())
 
     def pause(self) -> None:
-        """Read nothing any more."""
+        """Stop reading."""
         transport: Any = self.transport
         transport.pauseProducing()
 
     def resume(self) -> None:
-        """Read again."""
+        """Start reading again."""
         transport: Any = self.transport
         transport.resumeProducing()
 
     def leave(self) -> None:
-        """Cut the connection."""
+        """Abort the connection."""
         transport: Any = self.transport
         transport.abortConnection()
 
 
 @asynccontextmanager
 async def served(factory: MailFactory, reactor: Any) -> AsyncIterator["Port"]:
-    """Serve the factory on a free port, and leave nothing open."""
+    """Serve the factory on a free port, and close everything afterwards."""
     listening = reactor.listenTCP(0, factory, interface="127.0.0.1", backlog=100)
     port = Port(reactor, listening.getHost().port)
     try:
@@ -99,7 +99,7 @@ async def served(factory: MailFactory, reactor: Any) -> AsyncIterator["Port"]:
 
 
 class Port:
-    """Where clients connect to."""
+    """A port that clients connect to."""
 
     def __init__(self, reactor: Any, number: int) -> None:
         self.clients: list[LoopbackClient] = []

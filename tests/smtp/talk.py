@@ -1,4 +1,4 @@
-"""A client without a network: real bytes into the real factory, under a clock that stands still."""
+"""A client without a network: sends bytes to a real factory that uses a fake clock."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ PUBLIC_IP = "93.184.216.34"
 
 
 class Talk:
-    """One connection; `say` sends bytes and gives what came back meanwhile."""
+    """One connection; `say` sends bytes and returns the replies."""
 
     def __init__(self, factory: MailFactory, client_ip: str) -> None:
         kind: Any = IPv6Address if ":" in client_ip else IPv4Address
@@ -29,35 +29,35 @@ class Talk:
         self.protocol.makeConnection(self.transport)
 
     def heard(self) -> bytes:
-        """Give what the server has said since the last time."""
+        """Return the output of the server since the last call."""
         said: bytes = self.transport.value()
         self.transport.clear()
         return said
 
     def say(self, *pieces: bytes) -> bytes:
-        """Send the pieces, each in a packet of its own."""
+        """Send each piece in a packet of its own; return the replies."""
         for piece in pieces:
             if not self.is_closed:
                 self.protocol.dataReceived(piece)
         return self.heard()
 
     def codes(self, *pieces: bytes) -> list[str]:
-        """Send the pieces and give the code of every reply, one for a reply of many lines."""
+        """Send the pieces and return the code of each reply."""
         lines = self.say(*pieces).decode("ascii").split("\r\n")[:-1]
         return [line[:3] for line in lines if line[3:4] == " "]
 
     @property
     def is_closed(self) -> bool:
-        """Tell whether the server has hung up."""
+        """Whether the server has closed the connection."""
         return bool(self.transport.disconnecting or self.transport.disconnected)
 
     def leave(self) -> None:
-        """Go away without a word."""
+        """Disconnect without QUIT."""
         self.protocol.connectionLost(Failure(ConnectionDone()))
 
 
 class House:
-    """A factory, the receiver behind it and the clock, for one test."""
+    """A factory with its receiver and its clock, for one test."""
 
     def __init__(self, receiver: FakeMailReceiver | None = None, **settings: Any) -> None:
         self.clock = Clock()
@@ -68,17 +68,17 @@ class House:
         self.factory = MailFactory(VERBS, self.receiver, self.settings, self.clock, self.journal)
 
     def connect(self, client_ip: str = PUBLIC_IP) -> Talk:
-        """Open a connection; the greeting is there to be heard."""
+        """Open a connection without reading its greeting."""
         return Talk(self.factory, client_ip)
 
     def greeted(self, client_ip: str = PUBLIC_IP) -> Talk:
-        """Open a connection and say EHLO."""
+        """Open a connection and send EHLO."""
         talk = self.connect(client_ip)
         talk.say(b"EHLO client.example\r\n")
         return talk
 
     def at_data(self, client_ip: str = PUBLIC_IP) -> Talk:
-        """Open a connection and go on to where the message is expected."""
+        """Open a connection and send all commands up to DATA."""
         talk = self.greeted(client_ip)
         talk.say(b"MAIL FROM:<sender@client.example>\r\n")
         talk.say(b"RCPT TO:<dev-a@inbox.example>\r\n")

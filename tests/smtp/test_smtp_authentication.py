@@ -22,7 +22,7 @@ MAIL = b"MAIL FROM:<s@client.example>\r\n"
 
 
 def encode(text: str) -> bytes:
-    """Write a response of the client."""
+    """Encode a response of the client."""
     return b64encode(text.encode())
 
 
@@ -30,7 +30,7 @@ PLAIN = b"AUTH PLAIN " + encode(f"\0user\0{KEY}") + b"\r\n"
 
 
 def submission(**settings: Any) -> House:
-    """Open a submission port that knows one key."""
+    """Open a submission port with one known key."""
     receiver = FakeMailReceiver(keys={KEY: AccountId("account-1")})
     return House(receiver, is_submission=True, **settings)
 
@@ -48,7 +48,7 @@ def submission(**settings: Any) -> House:
     ],
 )
 def test_a_key_opens_the_account(exchange: list[bytes | None]) -> None:
-    """PLAIN and LOGIN, with and without initial response, any user name: the key decides."""
+    """PLAIN and LOGIN accept a key with or without an initial response, for any user name."""
     house = submission()
     talk = house.greeted(NEAR)
     said = b""
@@ -63,7 +63,7 @@ def test_a_key_opens_the_account(exchange: list[bytes | None]) -> None:
 
 
 def test_login_asks_in_the_words_that_clients_know() -> None:
-    """The challenges are "Username:" and "Password:"; PLAIN's is empty."""
+    """The challenges are "Username:" and "Password:"; that of PLAIN is empty."""
     talk = submission().greeted(NEAR)
     assert talk.say(b"AUTH LOGIN\r\n") == b"334 VXNlcm5hbWU6\r\n"
     assert talk.say(encode("user") + b"\r\n") == b"334 UGFzc3dvcmQ6\r\n"
@@ -90,8 +90,8 @@ def test_login_asks_in_the_words_that_clients_know() -> None:
         ([b"AUTH \xff"], b"504 5.5.4 "),
     ],
 )
-def test_what_is_wrong_is_said(lines: list[bytes], reply: bytes) -> None:
-    """Each fault has the code of RFC 4954, opens nothing, and the connection goes on."""
+def test_errors_of_an_exchange(lines: list[bytes], reply: bytes) -> None:
+    """Each error gets the code of RFC 4954 and no access, and the connection stays open."""
     talk = submission().greeted(NEAR)
     said = b""
     for line in lines:
@@ -101,16 +101,16 @@ def test_what_is_wrong_is_said(lines: list[bytes], reply: bytes) -> None:
     assert talk.codes(PLAIN, MAIL) == ["235", "250"]
 
 
-def test_a_long_response_is_taken() -> None:
-    """RFC 4954 4: a line of 12288 octets is allowed; the user name may be that long."""
+def test_a_long_response_is_accepted() -> None:
+    """A line of 12288 octets is accepted (RFC 4954 4), so the user name may be that long."""
     house = submission()
     talk = house.greeted(NEAR)
     response = b64encode(b"\0" + b"u" * (9000 - len(KEY)) + b"\0" + KEY.encode())
     assert talk.codes(b"AUTH PLAIN\r\n", response + b"\r\n") == ["334", "235"]
 
 
-def test_order_matters() -> None:
-    """AUTH comes after EHLO, before MAIL, and once."""
+def test_the_order_of_commands() -> None:
+    """AUTH is allowed after EHLO, before MAIL, and once."""
     talk = submission().connect(NEAR)
     talk.heard()
     assert talk.codes(PLAIN) == ["503"]
@@ -120,13 +120,13 @@ def test_order_matters() -> None:
     assert talk.codes(PLAIN) == ["503"]
 
 
-def test_mail_wants_a_key() -> None:
-    """Without AUTH a mail is refused on this port."""
+def test_mail_requires_a_key() -> None:
+    """Without AUTH a mail is rejected on this port."""
     assert submission().greeted(NEAR).say(MAIL).startswith(b"530 5.7.0 ")
 
 
-def test_three_failures_are_enough() -> None:
-    """The third wrong key is answered, and is the last."""
+def test_three_failures_close_the_connection() -> None:
+    """The third wrong key gets a reply, and the connection is closed."""
     talk = submission().greeted(NEAR)
     wrong = b"AUTH PLAIN " + encode("\0user\0wrong") + b"\r\n"
     assert talk.codes(wrong, wrong) == ["535", "535"]
@@ -148,7 +148,7 @@ def test_three_failures_are_enough() -> None:
 def test_a_key_travels_in_clear_only_where_allowed(
     policy: AuthWithoutTls, client_ip: str, *, is_allowed: bool
 ) -> None:
-    """Elsewhere AUTH is not offered and gets 538, and the key is not looked at."""
+    """Without TLS, AUTH is only offered where it is allowed; otherwise 538 and no key check."""
     house = submission(auth_without_tls=policy)
     talk = house.connect(client_ip)
     assert (b"AUTH PLAIN LOGIN" in talk.say(b"EHLO x\r\n")) is is_allowed
@@ -156,8 +156,8 @@ def test_a_key_travels_in_clear_only_where_allowed(
     assert house.receiver.secrets == ([KEY] if is_allowed else [])
 
 
-def test_a_store_that_cannot_tell_is_temporary() -> None:
-    """Not knowing is not "no": 454, and it does not count as a failure."""
+def test_an_unavailable_store_is_temporary() -> None:
+    """An unavailable store is a 454, which does not count as a failed attempt."""
     house = submission()
     house.receiver.failures["authenticate"] = StoreUnavailable("Locked")
     talk = house.greeted(NEAR)
@@ -165,8 +165,8 @@ def test_a_store_that_cannot_tell_is_temporary() -> None:
     assert not talk.is_closed
 
 
-def test_a_fault_of_ours_is_temporary(logged_failures: list[LogEvent]) -> None:
-    """An exception that nobody expected is 454 and logged, without the key."""
+def test_an_unexpected_failure_is_temporary(logged_failures: list[LogEvent]) -> None:
+    """An unexpected exception is a 454, and is logged without the key."""
     house = submission()
     house.receiver.failures["authenticate"] = ZeroDivisionError()
     assert house.greeted(NEAR).say(PLAIN).startswith(b"454 4.7.0 ")
@@ -174,7 +174,7 @@ def test_a_fault_of_ours_is_temporary(logged_failures: list[LogEvent]) -> None:
 
 
 def test_no_key_is_ever_logged() -> None:
-    """Neither right nor wrong keys reach the log in any form."""
+    """Neither valid nor invalid keys are logged in any form."""
     wrong = b"AUTH PLAIN " + encode("\0user\0wrong-key") + b"\r\n"
     with capturedLogs() as events:
         submission().greeted(NEAR).say(wrong, PLAIN)
@@ -183,7 +183,7 @@ def test_no_key_is_ever_logged() -> None:
 
 
 def test_the_mail_port_has_no_auth() -> None:
-    """Where anyone may send, nobody authenticates."""
+    """The mail port, which accepts mail of any client, does not offer AUTH."""
     talk = House().connect(NEAR)
     assert b"AUTH" not in talk.say(b"EHLO x\r\n")
     assert talk.say(PLAIN).startswith(b"502 5.5.1 ")
@@ -191,7 +191,7 @@ def test_the_mail_port_has_no_auth() -> None:
 
 @given(st.binary(max_size=30), st.lists(st.integers(1, 7), min_size=1))
 def test_a_response_does_not_depend_on_the_cut(line: bytes, steps: list[int]) -> None:
-    """However the packets are cut, the line and the position behind it are the same."""
+    """The line and the position after it do not depend on the packets."""
     line = line.replace(b"\r\n", b"")
     line = line.removesuffix(b"\r")
     data = line + b"\r\nNOOP\r\n"
@@ -209,15 +209,15 @@ def test_a_response_does_not_depend_on_the_cut(line: bytes, steps: list[int]) ->
 
 
 def at_data_of_a_key(house: House) -> Talk:
-    """Sign in and go on to where the message is expected."""
+    """Authenticate and send all commands up to DATA."""
     talk = house.greeted(NEAR)
     talk.say(b"AUTH PLAIN " + encode(f"\0user\0{KEY}") + b"\r\n")
     talk.say(MAIL, b"RCPT TO:<anyone@elsewhere.example>\r\n", b"DATA\r\n")
     return talk
 
 
-def test_lines_that_end_in_lf_alone_are_taken_of_who_signed_in() -> None:
-    """As Python's ``sendmail`` sends them: its doubled dots are undone, CRLF . CRLF is the end."""
+def test_bare_lf_is_accepted_from_authenticated_clients() -> None:
+    """Mail as Python's ``sendmail`` sends it is accepted: dots are unstuffed, CRLF.CRLF ends it."""
     sent = b"Subject: x\n\n.\n..\n...two\nplain\r\n.crlf\r\n..both\nend"
     stuffed = re.sub(rb"(?m)^\.", b"..", sent)
     assert stuffed.count(b"\n..") == sent.count(b"\n.")
@@ -230,8 +230,8 @@ def test_lines_that_end_in_lf_alone_are_taken_of_who_signed_in() -> None:
 
 
 @pytest.mark.parametrize("stray", [b"\r", b"\0", b"\n\r", b"\r\r\n", b"\0\n"], ids=repr)
-def test_other_strays_are_taken_of_nobody(stray: bytes) -> None:
-    """A CR that stands alone, and a NUL, are refused, whoever sends them."""
+def test_other_bare_characters_are_rejected(stray: bytes) -> None:
+    """A bare CR and a NUL are rejected from every client."""
     house = submission()
     talk = at_data_of_a_key(house)
     said = talk.say(b"Subject: x\n\nhello" + stray + b"more\r\n.\r\n")
@@ -241,7 +241,7 @@ def test_other_strays_are_taken_of_nobody(stray: bytes) -> None:
 
 
 def test_the_mail_port_says_what_to_do_about_bare_lf() -> None:
-    """There it stays refused; the reply names the calls of Python that do it right."""
+    """The mail port rejects bare LF; the reply names the Python calls that send CRLF."""
     house = House()
     said = house.at_data().say(b"Subject: x\n\nhello\r\n.\r\n")
     assert b"lines must end in CRLF: use send_message or as_bytes(policy=SMTP)" in said
@@ -251,7 +251,7 @@ def test_the_mail_port_says_what_to_do_about_bare_lf() -> None:
 
 
 def test_doubled_dots_of_chunks_are_content() -> None:
-    """BDAT counts octets: what it sends is what came, line ends of LF or not."""
+    """BDAT counts octets: its content is stored unchanged, with any line endings."""
     house = submission()
     talk = at_data_of_a_key(house)
     talk.say(b".\r\n", MAIL, b"RCPT TO:<anyone@elsewhere.example>\r\n")

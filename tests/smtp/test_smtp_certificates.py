@@ -22,12 +22,12 @@ NAMES = ("mx.example", "localhost", "127.0.0.1")
 
 
 def content(folder: Path) -> tuple[bytes, bytes]:
-    """Give both files."""
+    """Return the content of both files."""
     return (folder / CERTIFICATE_FILE).read_bytes(), (folder / KEY_FILE).read_bytes()
 
 
 def test_a_certificate_is_signed_once(tmp_path: Path) -> None:
-    """The first start signs it, later ones load it; nobody else can read the key."""
+    """The first start creates it, later starts load it; other users cannot read the key."""
     ensure_self_signed(tmp_path, NAMES, NOW)
     first = content(tmp_path)
     assert stat.S_IMODE((tmp_path / KEY_FILE).stat().st_mode) == 0o600
@@ -41,7 +41,7 @@ def test_a_certificate_is_signed_once(tmp_path: Path) -> None:
 def test_it_is_signed_anew_when_it_no_longer_fits(
     tmp_path: Path, host_name: str, days: int
 ) -> None:
-    """For another name, and from a month before it runs out."""
+    """A new one is created for another name, and from a month before it expires."""
     ensure_self_signed(tmp_path, NAMES, NOW)
     first = content(tmp_path)
     ensure_self_signed(tmp_path, [host_name], Instant(NOW + days * DAY))
@@ -53,7 +53,7 @@ def test_it_is_signed_anew_when_it_no_longer_fits(
 
 @pytest.mark.parametrize("file", [CERTIFICATE_FILE, KEY_FILE])
 def test_half_of_a_pair_is_made_whole(tmp_path: Path, file: str) -> None:
-    """When one file is lost both are made anew."""
+    """If one file is lost, both are created again."""
     ensure_self_signed(tmp_path, NAMES, NOW)
     (tmp_path / file).unlink()
     ensure_self_signed(tmp_path, NAMES, NOW)
@@ -61,15 +61,15 @@ def test_half_of_a_pair_is_made_whole(tmp_path: Path, file: str) -> None:
 
 
 def test_a_broken_certificate_is_replaced(tmp_path: Path) -> None:
-    """A file that a full disk has cut short is no reason not to start."""
+    """A truncated file, as after a full disk, does not prevent the start."""
     ensure_self_signed(tmp_path, NAMES, NOW)
     (tmp_path / CERTIFICATE_FILE).write_bytes(b"-----BEGIN CERT")
     ensure_self_signed(tmp_path, NAMES, NOW)
     load_certificate(tmp_path / CERTIFICATE_FILE, tmp_path / KEY_FILE)
 
 
-def test_only_what_the_authority_vouches_for_is_for_local_clients(tmp_path: Path) -> None:
-    """Local clients get one with all their names, which the authority beside it has signed."""
+def test_local_clients_get_a_certificate_of_the_authority(tmp_path: Path) -> None:
+    """The certificate for local clients has all names, and the authority beside it signed it."""
     ensure_self_signed(tmp_path, NAMES[:1], NOW)
     first = content(tmp_path)
     ensure_self_signed(tmp_path, NAMES, NOW)
@@ -84,8 +84,8 @@ def test_only_what_the_authority_vouches_for_is_for_local_clients(tmp_path: Path
     assert content(tmp_path) != second
 
 
-def test_a_strict_client_takes_it(tmp_path: Path) -> None:
-    """It has what OpenSSL asks for in its strict mode, which is Python 3.13's default."""
+def test_a_strict_client_accepts_it(tmp_path: Path) -> None:
+    """It passes OpenSSL's strict mode, which is Python 3.13's default."""
     server_context = ensure_self_signed(tmp_path, NAMES, NOW).getContext()
     client_context = ssl.create_default_context(cafile=tmp_path / AUTHORITY_FILE)
     client_context.verify_flags |= ssl.VERIFY_X509_STRICT
@@ -106,7 +106,7 @@ def test_a_strict_client_takes_it(tmp_path: Path) -> None:
 
 
 def test_a_configured_pair_must_fit(tmp_path: Path) -> None:
-    """A key of another certificate, a missing file and nonsense are told apart from a good pair."""
+    """A key of another certificate, a missing file and an invalid file are rejected."""
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     for folder in (ours, theirs):
         folder.mkdir()
@@ -122,8 +122,8 @@ def test_a_configured_pair_must_fit(tmp_path: Path) -> None:
         load_certificate(ours / CERTIFICATE_FILE, tmp_path / "junk.pem")
 
 
-def test_a_chain_is_sent_along(tmp_path: Path) -> None:
-    """Certificates behind the first are those that signed it."""
+def test_the_chain_is_sent(tmp_path: Path) -> None:
+    """The chain contains the certificates after the first one."""
     ensure_self_signed(tmp_path, NAMES, NOW)
     chain = tmp_path / "chain.pem"
     chain.write_bytes((tmp_path / CERTIFICATE_FILE).read_bytes() * 2)

@@ -1,4 +1,4 @@
-"""The arguments of commands."""
+"""Parsing the arguments of commands."""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,7 +24,7 @@ def mail(argument: bytes) -> MailCommand:
 
 
 def refusal(attempt: Callable[[], object]) -> bytes | None:
-    """Give the reply that an attempt is refused with, or nothing."""
+    """Return the reply that rejects an attempt, or `None`."""
     try:
         attempt()
     except CommandError as error:
@@ -33,14 +33,14 @@ def refusal(attempt: Callable[[], object]) -> bytes | None:
 
 
 def refusal_of_mail(argument: bytes) -> str:
-    """Give the code of the reply to a bad MAIL."""
+    """Return the code of the reply to an invalid MAIL."""
     with pytest.raises(CommandError) as caught:
         mail(argument)
     return caught.value.reply[:9].decode().strip()
 
 
 def refusal_of_rcpt(argument: bytes, *, is_utf8: bool = False) -> str:
-    """Give the code of the reply to a bad RCPT."""
+    """Return the code of the reply to an invalid RCPT."""
     with pytest.raises(CommandError) as caught:
         parse_rcpt(argument, is_utf8=is_utf8)
     return caught.value.reply[:9].decode().strip()
@@ -70,7 +70,7 @@ def refusal_of_rcpt(argument: bytes, *, is_utf8: bool = False) -> str:
     ],
 )
 def test_mail_is_read(argument: bytes, expected: MailCommand) -> None:
-    """Sender and parameters are understood in every form that RFC 5321 and its kin allow."""
+    """The sender and the parameters are parsed in all forms of RFC 5321 and its extensions."""
     assert mail(argument) == expected
 
 
@@ -110,13 +110,13 @@ def test_mail_is_read(argument: bytes, expected: MailCommand) -> None:
         (b"FROM:<\xff@b.example> SMTPUTF8", "501 5.5.2"),
     ],
 )
-def test_bad_mail_is_refused_by_its_fault(argument: bytes, code: str) -> None:
-    """Every fault has the code that RFC 5321 4.2.2, 6531 3.5 or 3463 gives it."""
+def test_invalid_mail_is_rejected(argument: bytes, code: str) -> None:
+    """Each error has the code of RFC 5321 4.2.2, 6531 3.5 or 3463."""
     assert refusal_of_mail(argument) == code
 
 
 def test_the_auth_parameter_goes_with_auth() -> None:
-    """Where AUTH is offered its parameter is taken (RFC 4954 5)."""
+    """The AUTH parameter is accepted where AUTH is offered (RFC 4954 5)."""
     command = parse_mail(b"FROM:<a@b.example> AUTH=<>", has_auth=True)
     assert command.envelope_sender == "a@b.example"
 
@@ -137,7 +137,7 @@ def test_the_auth_parameter_goes_with_auth() -> None:
     ],
 )
 def test_rcpt_is_read(argument: bytes, expected: Mailbox) -> None:
-    """Recipients are read in all forms, postmaster without a domain too."""
+    """Recipients are parsed in all forms, including postmaster without a domain."""
     assert parse_rcpt(argument, is_utf8=False) == expected
 
 
@@ -153,13 +153,13 @@ def test_rcpt_is_read(argument: bytes, expected: Mailbox) -> None:
         (b"TO:<\xc3\xa9@b.example>", "553 5.6.7"),
     ],
 )
-def test_bad_rcpt_is_refused_by_its_fault(argument: bytes, code: str) -> None:
-    """Every fault of a recipient has its code."""
+def test_invalid_rcpt_is_rejected(argument: bytes, code: str) -> None:
+    """Each error of a recipient has its code."""
     assert refusal_of_rcpt(argument) == code
 
 
-def test_rcpt_speaks_utf8_when_mail_said_so() -> None:
-    """After SMTPUTF8 a recipient may be written in any script."""
+def test_rcpt_with_smtputf8() -> None:
+    """After SMTPUTF8 a recipient may be in any script."""
     argument = "TO:<почта@пример.example>".encode()
     assert parse_rcpt(argument, is_utf8=True) == Mailbox("почта", "пример.example")
     assert refusal_of_rcpt(b"TO:<\xff@b.example>", is_utf8=True) == "501 5.5.2"
@@ -194,8 +194,8 @@ def test_rcpt_speaks_utf8_when_mail_said_so() -> None:
         "𝕡𝕔",
     ],
 )
-def test_names_of_real_machines_may_say_hello(name: str) -> None:
-    """Names that programs really use are accepted and kept, right or wrong."""
+def test_names_of_real_machines_are_accepted(name: str) -> None:
+    """Names that programs really use are accepted and kept, valid or not."""
     assert parse_helo(name.encode()) == name
 
 
@@ -208,8 +208,8 @@ def test_names_of_real_machines_may_say_hello(name: str) -> None:
         ("a\u0085b\u2028c\u202ed".encode(), "a\ufffdb\ufffdc\ufffdd"),
     ],
 )
-def test_names_in_8_bit_charsets_may_say_hello(octets: bytes, name: str) -> None:
-    """A name that is not UTF-8 is read as Latin-1; what does not show as itself is replaced."""
+def test_names_in_8_bit_charsets_are_accepted(octets: bytes, name: str) -> None:
+    """A name that is not UTF-8 is decoded as Latin-1; invisible characters are replaced."""
     assert parse_helo(octets) == name
 
 
@@ -228,7 +228,7 @@ def test_names_in_8_bit_charsets_may_say_hello(octets: bytes, name: str) -> None
         b"a" * 256,
     ],
 )
-def test_nonsense_may_not_say_hello(name: bytes) -> None:
+def test_invalid_names_are_rejected(name: bytes) -> None:
     """An empty or overlong name, control characters and angle brackets are rejected."""
     with pytest.raises(CommandError) as caught:
         parse_helo(name)
@@ -240,23 +240,23 @@ def test_nonsense_may_not_say_hello(name: bytes) -> None:
     [(b"0", (0, False)), (b"12 LAST", (12, True)), (b"0 last", (0, True)), (b"7  LAST", (7, True))],
 )
 def test_bdat_is_read(argument: bytes, expected: tuple[int, bool]) -> None:
-    """A chunk says its size, and whether it is the last."""
+    """The size of a chunk is parsed, and whether it is the last one."""
     assert parse_bdat(argument) == expected
 
 
 @pytest.mark.parametrize(
     "argument", [b"", b"LAST", b"-1", b"1 FIRST", b"1LAST", b"1 LAST x", b"9" * 21, b"\xb2"]
 )
-def test_bad_bdat_is_refused(argument: bytes) -> None:
-    """A chunk whose size is not certain is none."""
+def test_invalid_bdat_is_rejected(argument: bytes) -> None:
+    """A chunk without a clear size is rejected."""
     with pytest.raises(CommandError) as caught:
         parse_bdat(argument)
     assert caught.value.reply.startswith(b"501 5.5.4 ")
 
 
 @given(st.binary(max_size=300))
-def test_no_name_holds_what_does_not_show(argument: bytes) -> None:
-    """A name that is accepted holds printable characters alone: it cannot end a line or field."""
+def test_names_are_printable(argument: bytes) -> None:
+    """An accepted name has only printable characters, so it cannot end a line or field."""
     try:
         name = parse_helo(argument)
     except CommandError:
@@ -265,8 +265,8 @@ def test_no_name_holds_what_does_not_show(argument: bytes) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_any_argument_is_read_or_refused(argument: bytes) -> None:
-    """No argument makes a parser fail in another way, and every refusal is one line of ASCII."""
+def test_any_argument_is_parsed_or_rejected(argument: bytes) -> None:
+    """No argument makes a parser fail otherwise, and each rejection is one line of ASCII."""
     for attempt in (
         lambda: parse_helo(argument),
         lambda: mail(b"FROM:<" + argument),
@@ -280,8 +280,8 @@ def test_any_argument_is_read_or_refused(argument: bytes) -> None:
 
 
 @pytest.mark.parametrize("part", [b'"', b"<", b'"\\', b'""', b" ", b"a=", b"@a,"])
-def test_a_hostile_line_is_read_in_one_go(part: bytes) -> None:
-    """The patterns look at each octet once: a megabyte of the worst ends at once."""
+def test_a_hostile_line_takes_linear_time(part: bytes) -> None:
+    """The patterns read each octet once: a megabyte of the worst input is parsed at once."""
     hostile = part * (1_000_000 // len(part))
     for argument in (b"FROM:<" + hostile, b"FROM:<a@b.example>" + hostile):
         reply = refusal(partial(mail, argument))

@@ -9,8 +9,8 @@ RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
 SMALL = {"message_size": 100}
 
 
-def test_nothing_is_added_and_nothing_is_taken_away() -> None:
-    """The delivered bytes are those of the client: 8-bit, long lines, blanks, no header of ours."""
+def test_content_is_unchanged() -> None:
+    """The delivered bytes are those of the client: 8-bit, long lines, blanks, no added header."""
     house = House()
     raw = b"X: \xff\xfe \r\n\r\n" + b"long" * 100_000 + b"\r\n \t \r\n\r\n\r\n"
     talk = house.at_data()
@@ -18,8 +18,8 @@ def test_nothing_is_added_and_nothing_is_taken_away() -> None:
     assert house.messages == [raw]
 
 
-def test_a_mail_that_is_too_large_is_swallowed_and_refused_once() -> None:
-    """All of it is taken in, up to the dot; then one 552, a note, and the connection goes on."""
+def test_a_mail_that_is_too_large_is_rejected_once() -> None:
+    """It is read up to the dot. It gets one 552 and a record, and the connection stays open."""
     house = House(limits=SMALL)
     talk = house.at_data()
     assert talk.codes(b"x" * 60, b"x" * 60, b"\r\nMAIL FROM:<a@b.example>\r\n") == []
@@ -33,8 +33,8 @@ def test_a_mail_that_is_too_large_is_swallowed_and_refused_once() -> None:
 
 
 @pytest.mark.parametrize("stray", [b"a\nb\r\n", b"a\rb\r\n", b"a\0b\r\n", b"a\r\r\n"])
-def test_stray_controls_are_refused_after_the_dot(stray: bytes) -> None:
-    """A bare CR, a bare LF or a NUL is refused for good, once, and nothing behind it is obeyed."""
+def test_bare_controls_are_rejected_after_the_dot(stray: bytes) -> None:
+    """A bare CR, a bare LF or a NUL is rejected once, and later input is not run."""
     house = House()
     talk = house.at_data()
     assert talk.say(stray) == b""
@@ -45,15 +45,15 @@ def test_stray_controls_are_refused_after_the_dot(stray: bytes) -> None:
 
 
 def test_a_mail_without_a_recipient_is_not_read() -> None:
-    """When all recipients were refused DATA is too, and the client may go on."""
+    """If all recipients were rejected, so is DATA, and the client may continue."""
     talk = House().greeted()
     talk.say(MAIL, b"RCPT TO:<nobody@inbox.example>\r\n")
     assert talk.say(b"DATA\r\n").startswith(b"554 5.5.1 ")
     assert talk.codes(RCPT, b"DATA\r\n") == ["250", "354"]
 
 
-def test_a_body_behind_a_refused_data_is_not_obeyed() -> None:
-    """A client that did not wait for 354 is cut off: its content must not become commands."""
+def test_a_body_after_a_rejected_data_is_not_run() -> None:
+    """A client that did not wait for 354 is disconnected: its content must not become commands."""
     house = House()
     talk = house.greeted()
     talk.say(MAIL, b"RCPT TO:<nobody@inbox.example>\r\n")
@@ -63,8 +63,8 @@ def test_a_body_behind_a_refused_data_is_not_obeyed() -> None:
     assert not house.messages
 
 
-def test_too_much_mail_at_once_is_refused_for_now() -> None:
-    """When the messages of a client hold too much, the newest is asked to wait."""
+def test_the_memory_limit_rejects_the_newest_message() -> None:
+    """If the messages of a client use too much memory, the newest one gets a temporary error."""
     house = House(limits={"held_bytes": 100})
     first, second = house.at_data(), house.at_data()
     first.say(b"x" * 80)
@@ -76,8 +76,8 @@ def test_too_much_mail_at_once_is_refused_for_now() -> None:
 
 
 @pytest.mark.parametrize("end", [b"", b"RSET\r\n", b"EHLO x\r\n", b"QUIT\r\n"])
-def test_an_abandoned_message_holds_no_memory(end: bytes) -> None:
-    """Whatever ends a mail, what was kept of it is let go of."""
+def test_an_abandoned_message_uses_no_memory(end: bytes) -> None:
+    """Every end of a mail releases its memory."""
     house = House()
     talk = house.greeted()
     talk.say(MAIL, RCPT, b"BDAT 5\r\n12345")
@@ -88,8 +88,8 @@ def test_an_abandoned_message_holds_no_memory(end: bytes) -> None:
     assert house.factory.memory.used == 0
 
 
-def test_chunks_make_a_message() -> None:
-    """BDAT takes octets as they are: dots, line ends and commands inside are content."""
+def test_chunks_form_a_message() -> None:
+    """BDAT stores octets unchanged: dots, line endings and commands in it are content."""
     house = House()
     talk = house.greeted()
     talk.say(MAIL, RCPT)
@@ -101,7 +101,7 @@ def test_chunks_make_a_message() -> None:
 
 
 def test_chunks_may_be_pipelined_and_empty() -> None:
-    """Chunks follow each other unasked; the last may be empty, and so may the message."""
+    """Chunks may be pipelined; the last one, and the whole message, may be empty."""
     house = House()
     talk = house.greeted()
     batch = MAIL + RCPT + b"BDAT 4\r\nhi\r\nBDAT 0\r\nBDAT 0 LAST\r\nNOOP\r\n"
@@ -111,7 +111,7 @@ def test_chunks_may_be_pipelined_and_empty() -> None:
 
 
 def test_data_and_bdat_do_not_mix() -> None:
-    """After BDAT neither DATA nor another recipient may come (RFC 3030 2); RSET clears."""
+    """After BDAT neither DATA nor another recipient is allowed (RFC 3030 2), until RSET."""
     talk = House().greeted()
     talk.say(MAIL, RCPT, b"BDAT 4\r\nhi\r\n")
     assert talk.codes(b"DATA\r\n") == ["503"]
@@ -119,8 +119,8 @@ def test_data_and_bdat_do_not_mix() -> None:
     assert talk.codes(b"RSET\r\n", MAIL, RCPT, b"DATA\r\n") == ["250", "250", "250", "354"]
 
 
-def test_a_refused_chunk_is_swallowed() -> None:
-    """A chunk nobody may send is read and forgotten: it is not taken for commands."""
+def test_a_rejected_chunk_is_discarded() -> None:
+    """A rejected chunk is read and discarded, and not taken for commands."""
     talk = House().greeted()
     assert talk.codes(b"BDAT 6\r\nQUIT\r\nNOOP\r\n") == ["503", "250"]
     talk.say(MAIL)
@@ -128,7 +128,7 @@ def test_a_refused_chunk_is_swallowed() -> None:
 
 
 def test_chunks_that_are_too_large_fail_once() -> None:
-    """The chunk that is too much gets 552, those behind it 503, until RSET."""
+    """The chunk that exceeds the limit gets 552, later ones 503, until RSET."""
     house = House(limits=SMALL)
     talk = house.greeted()
     talk.say(MAIL, RCPT)
@@ -149,8 +149,8 @@ def test_chunks_that_are_too_large_fail_once() -> None:
         ([b"BDAT 4 LAST\r\na\0\r\n"], "550"),
     ],
 )
-def test_stray_controls_in_chunks(chunks: list[bytes], code: str) -> None:
-    """Chunks may tear a CRLF apart, but a CR, LF or NUL of its own is refused as in DATA."""
+def test_bare_controls_in_chunks(chunks: list[bytes], code: str) -> None:
+    """Chunks may split a CRLF, but a bare CR, LF or NUL is rejected as in DATA."""
     talk = House().greeted()
     talk.say(MAIL, RCPT)
     assert talk.codes(*chunks)[-1] == code
@@ -158,7 +158,7 @@ def test_stray_controls_in_chunks(chunks: list[bytes], code: str) -> None:
 
 
 def test_a_chunk_of_unknown_size_ends_the_connection() -> None:
-    """Nobody knows where it would end, so nothing behind it is obeyed."""
+    """The end of such a chunk is unknown, so later input is not run."""
     house = House()
     talk = house.greeted()
     talk.say(MAIL, RCPT)
@@ -167,7 +167,7 @@ def test_a_chunk_of_unknown_size_ends_the_connection() -> None:
 
 
 def test_after_the_last_chunk_the_mail_is_over() -> None:
-    """A BDAT behind BDAT LAST is out of order."""
+    """A BDAT after BDAT LAST is rejected."""
     talk = House().greeted()
     talk.say(MAIL, RCPT, b"BDAT 4 LAST\r\nhi\r\n")
     assert talk.codes(b"BDAT 4 LAST\r\nhi\r\n") == ["503"]
@@ -181,8 +181,8 @@ def test_after_the_last_chunk_the_mail_is_over() -> None:
         b"x" * 100 + b"\r\n",
     ],
 )
-def test_each_mail_that_begins_to_come_in_ends(rest: bytes) -> None:
-    """Whether a content comes in whole, is refused or breaks off: nobody goes on expecting it."""
+def test_each_mail_in_progress_ends(rest: bytes) -> None:
+    """A mail that is complete, rejected or interrupted no longer counts as in progress."""
     house = House()
     talk = house.at_data()
     assert len(house.receiver.traffic.arriving) == 1
@@ -192,7 +192,7 @@ def test_each_mail_that_begins_to_come_in_ends(rest: bytes) -> None:
 
 
 def test_a_mail_in_chunks_begins_with_the_first() -> None:
-    """It is one mail however many chunks it has, and ends with the last, or with RSET."""
+    """It counts as one mail with any number of chunks, and ends with the last one or RSET."""
     house = House()
     talk = house.greeted()
     begin = b"MAIL FROM:<s@client.example>\r\nRCPT TO:<bob@inbox.example>\r\n"

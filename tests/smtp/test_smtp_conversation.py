@@ -1,10 +1,10 @@
-"""A mail from connection to goodbye."""
+"""A whole SMTP conversation."""
 
 from tests.smtp.talk import HOST_NAME, PUBLIC_IP, House
 
 
-def test_a_mail_is_taken_in_from_greeting_to_goodbye() -> None:
-    """A plain conversation delivers the bytes that came, with the envelope that was said."""
+def test_a_whole_conversation() -> None:
+    """A plain conversation delivers the sent bytes with the envelope of its commands."""
     house = House()
     talk = house.connect()
     assert talk.heard() == f"220 {HOST_NAME} ESMTP mailcheck\r\n".encode()

@@ -1,4 +1,4 @@
-"""The end of DATA, dot-stuffing, chunks and what is kept of a message: pure, on any cut of it."""
+"""The end of DATA, dot-stuffing, chunks and stored bytes, for all ways to split the input."""
 
 from collections.abc import Iterable
 from itertools import pairwise, product
@@ -17,7 +17,7 @@ from mailcheck.smtp.transaction import (
 
 AMPLE = 1 << 20
 
-# Texts in which every boundary of the scanner matters.
+# Texts with all boundaries that matter to the scanner.
 dotty = st.text("\r\n.a\0", max_size=40).map(str.encode)
 lines = st.lists(st.text(".ab", max_size=4).map(str.encode), max_size=8).map(
     lambda parts: b"".join(part + b"\r\n" for part in parts)
@@ -34,24 +34,24 @@ def stuff(raw_message: bytes) -> bytes:
 
 
 def cut(data: bytes, positions: Iterable[int]) -> list[bytes]:
-    """Cut bytes at the positions."""
+    """Split bytes at the positions."""
     edges = [0, *sorted({p for p in positions if 0 < p < len(data)}), len(data)]
     return [data[a:b] for a, b in pairwise(edges)]
 
 
 def buffer(max_size: int = AMPLE, limit: int = AMPLE) -> MessageBuffer:
-    """Make a buffer with a budget of its own."""
+    """Create a buffer with a budget of its own."""
     return MessageBuffer(max_size, MemoryBudget(limit), "192.0.2.1")
 
 
 def keep(message: MessageBuffer, block: bytes) -> None:
-    """Let a message have more of it, and wait for the rest."""
+    """Add a block to a message that waits for more."""
     message.add(block)
     message.hold()
 
 
 def read(pieces: list[bytes], message: MessageBuffer) -> bytes | None:
-    """Feed a reader of DATA; give what it left for the next command, nothing if it wants more."""
+    """Feed a reader of DATA; return the rest after it, or `None` if it is incomplete."""
     reader = DataReader(message)
     for number, piece in enumerate(pieces):
         end = reader.feed(piece, 0)
@@ -61,13 +61,13 @@ def read(pieces: list[bytes], message: MessageBuffer) -> bytes | None:
 
 
 def expected_end(data: bytes) -> int | None:
-    """Find the end of the final dot by the definition: CRLF.CRLF, the first CRLF being DATA's."""
+    """Return the end of the final dot by definition: CRLF.CRLF, where the first may be DATA's."""
     end = (b"\r\n" + data).find(b"\r\n.\r\n")
     return None if end < 0 else end + 3
 
 
 def expected_line_ends(content: bytes) -> LineEnds:
-    """Say how the lines end by the definition: what is left without the CRLFs stands alone."""
+    """Return the line endings by definition: other CR and LF than those of a CRLF are bare."""
     outer = content.replace(b"\r\n", b"")
     if b"\r" in outer or b"\0" in outer:
         return LineEnds.STRAY
@@ -76,7 +76,7 @@ def expected_line_ends(content: bytes) -> LineEnds:
 
 @given(lines, st.lists(st.integers(0, 60)))
 def test_a_stuffed_message_comes_out_as_it_went_in(raw: bytes, cuts: list[int]) -> None:
-    """However the packets are cut, the bytes are those that were sent; the rest is untouched."""
+    """The bytes are those that were sent, and the rest is untouched, for any packets."""
     message = buffer()
     assert read(cut(stuff(raw) + b"QUIT\r\n", cuts), message) == b"QUIT\r\n"
     assert message.line_ends is LineEnds.CRLF
@@ -86,7 +86,7 @@ def test_a_stuffed_message_comes_out_as_it_went_in(raw: bytes, cuts: list[int]) 
 
 @given(dotty, st.lists(st.integers(0, 40)))
 def test_only_the_final_dot_ends_a_message(data: bytes, cuts: list[int]) -> None:
-    """No other sequence ends DATA, and every cut of it gives the same end and the same bytes."""
+    """No other sequence ends DATA; all packets give the same end and the same bytes."""
     whole, pieces = buffer(), buffer()
     left_whole = read([data], whole)
     left_pieces = read(cut(data, cuts), pieces)
@@ -100,7 +100,7 @@ def test_only_the_final_dot_ends_a_message(data: bytes, cuts: list[int]) -> None
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60)), st.integers(0, 60))
 def test_chunks_are_taken_octet_by_octet(data: bytes, cuts: list[int], size: int) -> None:
-    """A chunk is exactly as long as it says, dots and line ends or not."""
+    """A chunk has exactly the announced length, with dots and line endings or without."""
     size = min(size, len(data))
     message = buffer()
     reader = ChunkReader(size, message)
@@ -115,8 +115,8 @@ def test_chunks_are_taken_octet_by_octet(data: bytes, cuts: list[int], size: int
     assert message.take() == data[:size]
 
 
-def test_strays_are_seen_across_blocks() -> None:
-    """A CRLF that two chunks share is one; a CR or LF that stands alone is seen wherever it is."""
+def test_bare_characters_across_blocks() -> None:
+    """A CRLF may be split between chunks; a bare CR or LF is found at any position."""
     for size in range(1, 6):
         for content in map(bytes, product(b"\r\na\0", repeat=size)):
             for place in range(size):
@@ -126,15 +126,15 @@ def test_strays_are_seen_across_blocks() -> None:
                 assert message.line_ends is expected_line_ends(content), (content, place)
 
 
-def test_a_reader_starts_where_it_is_told() -> None:
-    """What stands before the start of the piece belongs to somebody else."""
+def test_a_reader_starts_at_its_position() -> None:
+    """Input before the start position is ignored."""
     message = buffer()
     assert DataReader(message).feed(b"DATA\r\nhi\r\n.\r\nQUIT", 6) == 13
     assert message.take() == b"hi\r\n"
 
 
-def test_an_empty_message_is_one() -> None:
-    """A dot right after 354 is a message without a byte."""
+def test_an_empty_message() -> None:
+    """A dot directly after 354 is a message without bytes."""
     message = buffer()
     assert read([b".\r\nNOOP\r\n"], message) == b"NOOP\r\n"
     assert (message.take(), message.size) == (b"", 0)
@@ -142,7 +142,7 @@ def test_an_empty_message_is_one() -> None:
 
 @pytest.mark.parametrize(("size", "is_too_large"), [(100, False), (101, True)])
 def test_the_size_limit_is_exact(size: int, *, is_too_large: bool) -> None:
-    """A message of just the limit is kept; one octet more and nothing of it is."""
+    """A message of exactly the limit is kept; with one more octet it is discarded."""
     message = buffer(max_size=100)
     raw = b"x" * (size - 2) + b"\r\n"
     assert read(cut(stuff(raw), range(0, size, 7)), message) == b""
@@ -151,14 +151,14 @@ def test_the_size_limit_is_exact(size: int, *, is_too_large: bool) -> None:
 
 
 def test_stuffed_dots_do_not_count_as_size() -> None:
-    """The size is that of the message (RFC 1870 3), not of its transport."""
+    """The size is that of the message (RFC 1870 3), not of its encoding for transport."""
     message = buffer(max_size=30)
     assert read([stuff(b".\r\n" * 10)], message) == b""
     assert (message.is_too_large, message.size) == (False, 30)
 
 
 def test_a_message_that_is_too_large_holds_no_memory() -> None:
-    """As soon as it is known to be too large nothing is kept of it, and nothing more is added."""
+    """Once a message is too large, it is discarded and no more bytes are added."""
     budget = MemoryBudget(AMPLE)
     message = MessageBuffer(100, budget, "192.0.2.1")
     keep(message, b"a" * 60)
@@ -169,7 +169,7 @@ def test_a_message_that_is_too_large_holds_no_memory() -> None:
 
 
 def test_messages_share_a_budget() -> None:
-    """Who holds most makes room for the others, though he was there first."""
+    """The client that uses most makes room for others, even if it came first."""
     budget = MemoryBudget(100)
     first = MessageBuffer(AMPLE, budget, "192.0.2.1")
     second = MessageBuffer(AMPLE, budget, "192.0.2.2")
@@ -180,8 +180,8 @@ def test_messages_share_a_budget() -> None:
     assert budget.used == 0
 
 
-def test_many_slow_senders_of_one_client_keep_nobody_out() -> None:
-    """A client that has taken all the room with many messages loses the newest, one by one."""
+def test_many_slow_mails_of_one_client() -> None:
+    """A client whose many messages use all memory loses the newest ones, one by one."""
     budget = MemoryBudget(100)
     crowd = [MessageBuffer(AMPLE, budget, "192.0.2.1") for _ in range(10)]
     for message in crowd:
@@ -195,8 +195,8 @@ def test_many_slow_senders_of_one_client_keep_nobody_out() -> None:
     assert budget.used == 70
 
 
-def test_discarding_twice_gives_nothing_back_twice() -> None:
-    """The budget is what is held, whatever the order of the ends of a message."""
+def test_discarding_twice_releases_memory_once() -> None:
+    """The budget matches the memory in use for any order of events at the end of a message."""
     budget = MemoryBudget(100)
     message = MessageBuffer(AMPLE, budget, "192.0.2.1")
     keep(message, b"a" * 60)
@@ -205,8 +205,8 @@ def test_discarding_twice_gives_nothing_back_twice() -> None:
     assert budget.used == 0
 
 
-def test_a_mail_that_comes_whole_is_held_for_nobody() -> None:
-    """What is taken out again at once crowds nobody out; the budget is for what waits for more."""
+def test_a_mail_that_arrives_whole_is_not_counted() -> None:
+    """Only messages that wait for more input use the budget."""
     budget = MemoryBudget(100)
     waiting = MessageBuffer(AMPLE, budget, "192.0.2.1")
     assert read([b"a" * 90], waiting) is None

@@ -1,4 +1,4 @@
-"""What happens between the final dot and its reply."""
+"""The time between the final dot and its reply."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,17 +14,17 @@ RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
 
 
 def slow_house(**settings: Any) -> House:
-    """A house where each delivery waits until it is told to go on."""
+    """Return a house in which each delivery waits until the test continues it."""
     return House(FakeMailReceiver(slow=frozenset({"deliver"})), **settings)
 
 
 def deliver(talk: Talk, raw: bytes = b"hi\r\n.\r\n") -> Sequence[str]:
-    """Send a message to where it is expected."""
+    """Send all commands and a message."""
     return talk.codes(raw)
 
 
 def test_250_waits_for_the_receiver() -> None:
-    """Nothing is promised before the receiver has kept the mail, and pipelined commands wait."""
+    """The reply comes after the receiver has stored the mail, and pipelined commands wait."""
     house = slow_house()
     talk = house.at_data()
     assert deliver(talk, b"hi\r\n.\r\nNOOP\r\n") == []
@@ -33,8 +33,8 @@ def test_250_waits_for_the_receiver() -> None:
     assert talk.say() == b"250 2.0.0 OK, delivery delivery-1\r\n250 2.0.0 OK\r\n250 2.0.0 OK\r\n"
 
 
-def test_expected_failures_are_told_and_noted() -> None:
-    """A full inbox is told to the sender, and to those who wait for the mail; nothing is closed."""
+def test_expected_failures_are_reported_and_recorded() -> None:
+    """A full inbox is reported to the sender and to waiting clients; the connection stays open."""
     house = House(FakeMailReceiver(failures={"deliver": InboxFull("The inbox is full")}))
     talk = house.at_data()
     assert talk.say(b"hi\r\n.\r\n") == b"452 4.2.2 The inbox is full\r\n"
@@ -45,14 +45,14 @@ def test_expected_failures_are_told_and_noted() -> None:
     assert talk.codes(MAIL + RCPT + b"DATA\r\n", b"hi\r\n.\r\n")[-1] == "250"
 
 
-def test_an_inbox_that_went_away_is_a_550() -> None:
-    """What the receiver says at the end counts, not what it said at RCPT."""
+def test_an_inbox_deleted_meanwhile_is_a_550() -> None:
+    """The answer of the receiver at the end counts, not the one at RCPT."""
     house = House(FakeMailReceiver(failures={"deliver": RecipientUnknown("Gone")}))
     assert deliver(house.at_data()) == ["550"]
 
 
 def test_a_client_that_leaves_changes_nothing() -> None:
-    """The delivery goes on when nobody is there to hear its reply."""
+    """The delivery continues after the client has disconnected."""
     house = slow_house()
     talk = house.at_data()
     deliver(talk)
@@ -63,8 +63,8 @@ def test_a_client_that_leaves_changes_nothing() -> None:
     assert house.clock.getDelayedCalls() == []
 
 
-def test_a_long_delivery_is_not_the_clients_silence() -> None:
-    """The idle time counts only while it is the client's turn, and anew after the reply."""
+def test_a_long_delivery_is_not_idle_time() -> None:
+    """Only time in which the client must act counts as idle; it starts again after the reply."""
     house = slow_house()
     talk = house.at_data()
     deliver(talk)
@@ -78,8 +78,8 @@ def test_a_long_delivery_is_not_the_clients_silence() -> None:
     assert talk.codes() == ["421"]
 
 
-def test_a_client_that_goes_on_sending_is_not_read() -> None:
-    """While a delivery is pending 64 KiB are read ahead, then no more until it is done."""
+def test_input_during_a_delivery_is_limited() -> None:
+    """While a delivery is pending, 64 KiB are read ahead; then reading stops until it is done."""
     house = slow_house()
     talk = house.at_data()
     deliver(talk)
@@ -91,8 +91,8 @@ def test_a_client_that_goes_on_sending_is_not_read() -> None:
     assert talk.transport.producerState == "producing"
 
 
-def test_a_message_is_let_go_of_after_its_delivery() -> None:
-    """An idle connection does not hold on to the last mail it has brought."""
+def test_a_message_is_released_after_its_delivery() -> None:
+    """An idle connection does not keep its last mail in memory."""
     house = House()
     talk = house.at_data()
     deliver(talk)
@@ -100,8 +100,8 @@ def test_a_message_is_let_go_of_after_its_delivery() -> None:
     assert talk.protocol.transaction is None
 
 
-def test_a_fault_of_ours_is_temporary_and_logged(logged_failures: list[LogEvent]) -> None:
-    """The sender tries again, those who wait are told, the log has the failure and no content."""
+def test_an_unexpected_failure_is_temporary(logged_failures: list[LogEvent]) -> None:
+    """The sender can retry, waiting clients are told, and the log has no content of the mail."""
     house = House(FakeMailReceiver(failures={"deliver": ZeroDivisionError("oops")}))
     talk = house.at_data()
     assert talk.say(b"secret\r\n.\r\n").startswith(b"451 4.3.0 ")
@@ -115,7 +115,7 @@ def test_a_fault_of_ours_is_temporary_and_logged(logged_failures: list[LogEvent]
 def test_a_receiver_that_fails_twice_closes_the_connection(
     logged_failures: list[LogEvent],
 ) -> None:
-    """When even the note fails the sender has its reply, and the connection ends."""
+    """If recording the rejection fails too, the sender gets its reply and is disconnected."""
     receiver = FakeMailReceiver(
         failures={"deliver": InboxFull("full"), "record_refusal": ZeroDivisionError()}
     )
@@ -128,7 +128,7 @@ def test_a_receiver_that_fails_twice_closes_the_connection(
 def test_a_fault_in_the_middle_of_the_input_closes_the_connection(
     logged_failures: list[LogEvent],
 ) -> None:
-    """What a fault leaves undone is not guessed: the client is told 421, and comes again."""
+    """After an unexpected failure the client gets 421 and can retry."""
     receiver = FakeMailReceiver(failures={"record_refusal": ZeroDivisionError()})
     talk = House(receiver, limits={"message_size": 10}).at_data()
     assert talk.codes(b"x" * 20 + b"\r\n.\r\nNOOP\r\n") == ["552", "421"]

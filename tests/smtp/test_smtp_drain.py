@@ -1,4 +1,4 @@
-"""Going away without losing a mail."""
+"""Stopping without losing a mail."""
 
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionAborted
@@ -9,14 +9,14 @@ from tests.smtp.talk import House
 
 
 def fired(deferred: Deferred[None]) -> bool:
-    """Tell whether it has fired, without a failure."""
+    """Return whether it has fired, without a failure."""
     results: list[None] = []
     deferred.addCallback(results.append)
     return bool(results)
 
 
-def test_idle_clients_are_sent_away_at_once() -> None:
-    """Whoever has no mail on its way gets 421 4.3.2; it is over when all are gone."""
+def test_idle_clients_are_disconnected_at_once() -> None:
+    """Clients without a mail in progress get 421 4.3.2; draining ends when all have left."""
     house = House()
     talks = [house.greeted(), house.connect()]
     talks[0].say(b"MAIL FROM:<s@client.example>\r\n")
@@ -31,15 +31,15 @@ def test_idle_clients_are_sent_away_at_once() -> None:
     assert house.clock.getDelayedCalls() == []
 
 
-def test_with_nobody_there_it_is_over_at_once() -> None:
-    """A factory without connections has nothing to wait for."""
+def test_draining_without_clients_ends_at_once() -> None:
+    """A factory without connections does not wait."""
     house = House()
     assert fired(house.factory.drain(30))
     assert house.clock.getDelayedCalls() == []
 
 
-def test_a_delivery_under_way_is_answered_first() -> None:
-    """The mail gets its reply, then the client is sent away, pipelined commands or not."""
+def test_a_delivery_in_progress_is_answered_first() -> None:
+    """The mail gets its reply, then the client is disconnected despite pipelined commands."""
     house = House(FakeMailReceiver(slow=frozenset({"deliver"})))
     talk = house.at_data()
     talk.say(b"hi\r\n.\r\nMAIL FROM:<s@client.example>\r\n")
@@ -52,8 +52,8 @@ def test_a_delivery_under_way_is_answered_first() -> None:
     assert fired(drained)
 
 
-def test_a_message_under_way_may_be_finished() -> None:
-    """A client in the middle of DATA may bring it to its end, and is sent away right after it."""
+def test_a_message_in_progress_may_be_finished() -> None:
+    """A client in the middle of DATA may finish it, and is disconnected right after it."""
     house = House()
     talk = house.at_data()
     talk.say(b"hi\r\n")
@@ -62,8 +62,8 @@ def test_a_message_under_way_may_be_finished() -> None:
     assert house.messages == [b"hi\r\n"]
 
 
-def test_after_the_grace_time_the_rest_is_cut_off() -> None:
-    """Whoever has not finished by then is dropped; it is over when they are gone."""
+def test_after_the_grace_time_the_rest_is_aborted() -> None:
+    """Clients that have not finished by then are disconnected, which ends draining."""
     house = House()
     talk = house.at_data()
     drained = house.factory.drain(30)
@@ -76,7 +76,7 @@ def test_after_the_grace_time_the_rest_is_cut_off() -> None:
     assert fired(drained)
 
 
-def test_who_comes_meanwhile_is_turned_away() -> None:
+def test_new_connections_are_rejected() -> None:
     """A connection that was accepted just before the port closed gets 421."""
     house = House()
     house.at_data()

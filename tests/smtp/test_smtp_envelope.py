@@ -1,4 +1,4 @@
-"""MAIL and RCPT: what is asked of the receiver, and how its answers are told."""
+"""MAIL and RCPT: the questions to the receiver, and the replies for its answers."""
 
 import pytest
 from twisted.logger import LogEvent
@@ -19,7 +19,7 @@ MAIL = b"MAIL FROM:<s@client.example>\r\n"
 
 
 def test_the_receiver_is_asked_with_the_session_and_the_sender() -> None:
-    """Who connected, who sends and to whom reaches the receiver as it was said."""
+    """The receiver gets the client, the sender and the recipient unchanged."""
     house = House()
     talk = house.greeted("2606:2800:220:1::1")
     talk.say(b"MAIL FROM:<>\r\n", b"RCPT TO:<dev-a+Tag@inbox.example>\r\n")
@@ -30,7 +30,7 @@ def test_the_receiver_is_asked_with_the_session_and_the_sender() -> None:
 
 
 def test_an_ipv4_client_of_an_ipv6_socket_is_an_ipv4_client() -> None:
-    """An IPv4-mapped address is written as the IPv4 address it is."""
+    """An IPv4-mapped address is converted to IPv4."""
     house = House()
     talk = house.greeted("::ffff:93.184.216.34")
     talk.say(MAIL, b"RCPT TO:<dev-a@inbox.example>\r\n")
@@ -38,7 +38,7 @@ def test_an_ipv4_client_of_an_ipv6_socket_is_an_ipv4_client() -> None:
 
 
 def test_postmaster_needs_no_domain() -> None:
-    """RFC 5321 4.5.1: the bare postmaster is asked about with an empty domain."""
+    """The bare postmaster is looked up with an empty domain (RFC 5321 4.5.1)."""
     house = House()
     talk = house.greeted()
     assert talk.codes(MAIL, b"RCPT TO:<Postmaster>\r\n") == ["250", "250"]
@@ -54,8 +54,8 @@ def test_postmaster_needs_no_domain() -> None:
         "x" * 300 + "@under_score_.example",
     ],
 )
-def test_addresses_that_exist_are_asked_about(address: str) -> None:
-    """Senders and recipients outside of RFC 5321 reach the receiver as they were written."""
+def test_unusual_addresses_are_looked_up(address: str) -> None:
+    """Addresses outside RFC 5321 that exist reach the receiver unchanged."""
     house = House()
     talk = house.greeted()
     assert talk.codes(f"MAIL FROM:<{address}>\r\n".encode()) == ["250"]
@@ -64,8 +64,8 @@ def test_addresses_that_exist_are_asked_about(address: str) -> None:
     assert sender == str(mailbox) == address
 
 
-def test_a_recipient_that_is_named_twice_counts_once() -> None:
-    """The same address in another case gets 250 and no second message; another tag does."""
+def test_a_repeated_recipient_counts_once() -> None:
+    """The same address in another case gets 250 and no second message; another tag gets one."""
     house = House()
     talk = house.greeted()
     talk.say(MAIL)
@@ -81,8 +81,8 @@ def test_a_recipient_that_is_named_twice_counts_once() -> None:
     assert [recipient.tag for recipient in recipients] == ["tag", "other"]
 
 
-def test_a_hundred_recipients_are_taken() -> None:
-    """RFC 5321 4.5.3.1.8: 100 recipients; the 101st is told to come in another mail."""
+def test_a_hundred_recipients_are_accepted() -> None:
+    """100 recipients are accepted (RFC 5321 4.5.3.1.8); the next one must come in another mail."""
     house = House()
     talk = house.greeted()
     talk.say(MAIL)
@@ -95,8 +95,8 @@ def test_a_hundred_recipients_are_taken() -> None:
     assert len(house.receiver.delivered[0].envelope.recipients) == 100
 
 
-def test_a_size_that_is_announced_is_judged_at_once() -> None:
-    """RFC 1870 6.1: a mail of just the limit may come, a larger one is refused at MAIL."""
+def test_an_announced_size_is_checked_at_once() -> None:
+    """A mail of exactly the limit is accepted, a larger one is rejected at MAIL (RFC 1870 6.1)."""
     talk = House().greeted()
     assert talk.say(b"MAIL FROM:<a@b.example> SIZE=26214401\r\n").startswith(b"552 5.3.4 ")
     assert talk.codes(b"MAIL FROM:<a@b.example> SIZE=26214400\r\n") == ["250"]
@@ -115,7 +115,7 @@ def test_a_size_that_is_announced_is_judged_at_once() -> None:
     ],
 )
 def test_expected_failures_have_their_replies(failure: Exception, reply: bytes) -> None:
-    """Each condition has one code; its text is one line of ASCII whatever it was."""
+    """Each condition has one code; its text becomes one line of ASCII."""
     house = House(FakeMailReceiver(failures={"accept_recipient": failure}))
     talk = house.greeted()
     talk.say(MAIL)
@@ -124,7 +124,7 @@ def test_expected_failures_have_their_replies(failure: Exception, reply: bytes) 
 
 
 def test_the_next_command_waits_for_the_recipient() -> None:
-    """While the receiver thinks nothing else is obeyed; then everything in its order."""
+    """While the receiver's answer is pending, no other command runs; then all run in order."""
     house = House(FakeMailReceiver(slow=frozenset({"accept_recipient"})))
     talk = house.greeted()
     batch = MAIL + b"RCPT TO:<dev-a@inbox.example>\r\nRCPT TO:<nobody@inbox.example>\r\nDATA\r\n"
@@ -136,8 +136,8 @@ def test_the_next_command_waits_for_the_recipient() -> None:
     assert talk.codes() == ["550", "354"]
 
 
-def test_guessing_addresses_becomes_slow() -> None:
-    """Three unknown recipients are free; then each waits 1, 2, 4 ... s, 10 s at the most."""
+def test_guessing_addresses_is_slowed_down() -> None:
+    """After three unknown recipients the delays are 1, 2, 4 ... s, at most 10 s."""
     house = House()
     talk = house.greeted()
     other = house.greeted()
@@ -154,7 +154,7 @@ def test_guessing_addresses_becomes_slow() -> None:
 
 
 def test_leaving_while_slowed_down_leaves_nothing_behind() -> None:
-    """The clock has nothing more to do when the client is gone."""
+    """No timer is left after the client has disconnected."""
     house = House()
     talk = house.greeted()
     talk.say(MAIL + b"RCPT TO:<nobody@inbox.example>\r\n" * 4)
@@ -162,8 +162,8 @@ def test_leaving_while_slowed_down_leaves_nothing_behind() -> None:
     assert house.clock.getDelayedCalls() == []
 
 
-def test_a_fault_of_ours_is_temporary_and_logged(logged_failures: list[LogEvent]) -> None:
-    """An exception outside the table is 451 for the sender and a failure in the log."""
+def test_an_unexpected_failure_is_temporary(logged_failures: list[LogEvent]) -> None:
+    """An exception outside the table is a 451 for the sender and is logged."""
     house = House(FakeMailReceiver(failures={"accept_recipient": ZeroDivisionError()}))
     talk = house.greeted()
     talk.say(MAIL)

@@ -1,4 +1,4 @@
-"""XCLIENT and XFORWARD: hosts that speak for others."""
+"""XCLIENT and XFORWARD: trusted hosts name their clients."""
 
 from ipaddress import ip_network
 from typing import Any
@@ -13,18 +13,18 @@ MAIL = b"MAIL FROM:<>\r\n"
 
 
 def trusting(**settings: Any) -> House:
-    """Open a port that believes one host."""
+    """Open a port that trusts one host."""
     return House(xclient_from=(ip_network(TRUSTED_IP),), **settings)
 
 
 def session_of_mail(house: House, talk: Talk) -> Session:
-    """Bring a mail, without another EHLO, and give the session it came with."""
+    """Send a mail without another EHLO, and return its session."""
     talk.say(MAIL + b"RCPT TO:<dev-a@inbox.example>\r\nDATA\r\n", b"hi\r\n.\r\n")
     return house.receiver.delivered[-1].session
 
 
-def test_they_are_offered_to_the_trusted_alone() -> None:
-    """Others do not hear of them."""
+def test_they_are_offered_to_trusted_hosts_only() -> None:
+    """Other hosts do not see the extensions."""
     house = trusting()
     offer = house.connect(TRUSTED_IP).say(b"EHLO x\r\n")
     assert b"XCLIENT NAME ADDR PORT PROTO HELO LOGIN\r\n" in offer
@@ -36,15 +36,15 @@ def test_they_are_offered_to_the_trusted_alone() -> None:
 
 @pytest.mark.parametrize("verb", [b"XCLIENT", b"XFORWARD"])
 def test_others_are_refused(verb: bytes) -> None:
-    """Whoever is not trusted gets 550 5.7.0 and stays who they are."""
+    """Other hosts get 550 5.7.0 and keep their session."""
     house = trusting()
     talk = house.greeted()
     assert talk.say(verb + b" ADDR=192.0.2.1\r\n").startswith(b"550 5.7.0 ")
     assert session_of_mail(house, talk).client_ip == PUBLIC_IP
 
 
-def test_xclient_starts_anew_as_the_other_client() -> None:
-    """After 220 the session is the client's, and everything said before is forgotten."""
+def test_xclient_resets_the_session() -> None:
+    """After 220 the session is that of the other client, without earlier facts."""
     house = trusting()
     talk = house.greeted(TRUSTED_IP)
     said = talk.say(b"XCLIENT NAME=client.example ADDR=93.184.216.34 PORT=1025\r\n")
@@ -55,8 +55,8 @@ def test_xclient_starts_anew_as_the_other_client() -> None:
     assert (session.client_ip, session.helo_name) == (PUBLIC_IP, "real.example")
 
 
-def test_xclient_may_bring_the_greeting_along() -> None:
-    """HELO and PROTO stand for the EHLO of the client, and a later EHLO does not change them."""
+def test_xclient_may_include_the_helo_name() -> None:
+    """HELO and PROTO replace the client's EHLO, and a later EHLO does not change them."""
     house = trusting()
     talk = house.greeted(TRUSTED_IP)
     talk.say(b"XCLIENT ADDR=IPV6:2606:2800::1 HELO=real.example PROTO=ESMTP\r\n")
@@ -69,8 +69,8 @@ def test_xclient_may_bring_the_greeting_along() -> None:
     assert session_of_mail(house, talk) == Session(TRUSTED_IP, "proxy.example", is_extended=False)
 
 
-def test_a_connection_may_serve_one_client_after_the_other() -> None:
-    """Each XCLIENT speaks for the next; the host that connected stays trusted."""
+def test_a_connection_may_serve_several_clients() -> None:
+    """Each XCLIENT names the next client; the host that connected stays trusted."""
     house = trusting()
     talk = house.greeted(TRUSTED_IP)
     for address in ("93.184.216.34", "93.184.216.35"):
@@ -80,22 +80,22 @@ def test_a_connection_may_serve_one_client_after_the_other() -> None:
 
 
 def test_xclient_counts_for_the_limit_of_an_address() -> None:
-    """A client has its connections through the proxy too."""
+    """Connections through a proxy count for the client's address."""
     house = trusting(limits={"connections_per_address": 1})
     command = b"XCLIENT ADDR=93.184.216.34\r\n"
     assert house.greeted(TRUSTED_IP).codes(command, command) == ["220", "220"]
     assert house.greeted(TRUSTED_IP).codes(command) == ["421"]
 
 
-def test_policies_go_by_the_client() -> None:
-    """Whether a key may travel in clear is asked for the client that XCLIENT named."""
+def test_policies_use_the_claimed_client() -> None:
+    """Whether a key may be sent in plaintext depends on the client that XCLIENT named."""
     house = trusting(is_submission=True)
     talk = house.greeted(TRUSTED_IP)
     assert b"AUTH" not in talk.say(b"XCLIENT ADDR=93.184.216.34\r\nEHLO x\r\n")
 
 
-def test_xforward_speaks_for_the_next_mail() -> None:
-    """Address and name hold for one mail, then the connection's own are back."""
+def test_xforward_applies_to_the_next_mail() -> None:
+    """Address and name apply to one mail; afterwards the facts of the connection apply."""
     house = trusting()
     talk = house.greeted(TRUSTED_IP)
     assert talk.codes(
@@ -107,7 +107,7 @@ def test_xforward_speaks_for_the_next_mail() -> None:
 
 
 def test_xforward_does_not_mix_two_clients() -> None:
-    """What was not forwarded is not known; without an address the mail is the host's own."""
+    """Facts that were not forwarded are unknown; without an address the host's facts apply."""
     house = trusting()
     talk = house.greeted(TRUSTED_IP)
     talk.say(b"XFORWARD ADDR=93.184.216.34\r\n")
@@ -118,8 +118,8 @@ def test_xforward_does_not_mix_two_clients() -> None:
         assert (session.client_ip, session.helo_name) == (TRUSTED_IP, "client.example")
 
 
-def test_rset_ends_what_was_forwarded() -> None:
-    """A mail that is dropped takes the forwarded facts with it."""
+def test_rset_discards_forwarded_facts() -> None:
+    """A discarded mail discards the forwarded facts, too."""
     house = trusting()
     talk = house.greeted(TRUSTED_IP)
     talk.say(b"XFORWARD ADDR=93.184.216.34\r\n", MAIL, b"RSET\r\n")
@@ -143,7 +143,7 @@ def test_rset_ends_what_was_forwarded() -> None:
     ],
 )
 def test_bad_attributes_are_refused(arguments: bytes) -> None:
-    """Unknown names, empty values, controls and what is no address get 501."""
+    """Unknown names, empty values, controls and invalid addresses get 501."""
     house = trusting()
     talk = house.greeted(TRUSTED_IP)
     assert talk.say(b"XCLIENT " + arguments + b"\r\n").startswith(b"501 5.5.4 ")
@@ -152,14 +152,14 @@ def test_bad_attributes_are_refused(arguments: bytes) -> None:
 
 @pytest.mark.parametrize("verb", [b"XCLIENT", b"XFORWARD"])
 def test_not_in_the_middle_of_a_mail(verb: bytes) -> None:
-    """Between MAIL and the end of a mail nobody changes who sends it."""
+    """The client cannot be changed between MAIL and the end of a mail."""
     talk = trusting().greeted(TRUSTED_IP)
     talk.say(MAIL)
     assert talk.say(verb + b" ADDR=93.184.216.34\r\n").startswith(b"503 5.5.1 ")
 
 
 def test_values_are_xtext() -> None:
-    """RFC 3461 4: +2B is a plus; what was not encoded comes through."""
+    """In xtext +2B is a plus (RFC 3461 4); unencoded values stay unchanged."""
     house = trusting()
     talk = house.greeted(TRUSTED_IP)
     talk.say(b"XCLIENT HELO=a+2Bb+3D_c\r\n")

@@ -1,4 +1,4 @@
-"""Faults on request, as the client of a connection meets them."""
+"""Simulated faults, as seen by a client."""
 
 import pytest
 
@@ -10,12 +10,12 @@ MESSAGE = b"hi\r\n.\r\n"
 
 
 def rcpt(tag: str) -> bytes:
-    """Write the RCPT of a tag."""
+    """Return RCPT with a tag."""
     return b"RCPT TO:<dev-a+%s@inbox.example>\r\n" % tag.encode()
 
 
 def begun(house: House, *commands: bytes) -> Talk:
-    """Begin a mail to where its message is expected."""
+    """Send all commands before a message."""
     talk = house.greeted()
     talk.say(MAIL, *commands, b"DATA\r\n")
     return talk
@@ -26,7 +26,7 @@ def begun(house: House, *commands: bytes) -> Talk:
     [("fault.data-451", b"451 4.3.0 fault.data-451"), ("fault.data-554", b"554 5.7.1 fault.data")],
 )
 def test_a_refused_message(tag: str, reply: bytes) -> None:
-    """The whole mail gets the reply; nothing is stored, and each recipient's refusal is noted."""
+    """The whole mail gets the reply. It is not stored, and each recipient's refusal is recorded."""
     house = House()
     talk = begun(house, PLAIN, rcpt(tag))
     assert talk.say(MESSAGE).startswith(reply)
@@ -38,7 +38,7 @@ def test_a_refused_message(tag: str, reply: bytes) -> None:
 
 
 def test_a_refused_message_in_chunks() -> None:
-    """BDAT meets the fault at its last chunk, and pipelined commands go on behind it."""
+    """With BDAT the fault occurs at the last chunk, and pipelined commands continue after it."""
     house = House()
     talk = house.greeted()
     said = MAIL + rcpt("fault.data-451") + b"BDAT 2\r\nhiBDAT 2 LAST\r\n\r\nNOOP\r\n"
@@ -48,7 +48,7 @@ def test_a_refused_message_in_chunks() -> None:
 
 @pytest.mark.parametrize("packets", [1, 2])
 def test_a_dropped_connection(packets: int) -> None:
-    """It ends in place of the reply, behind the replies that were due; nothing is stored."""
+    """The connection ends instead of a reply, after earlier replies; the mail is not stored."""
     house = House()
     talk = house.greeted()
     commands = MAIL + rcpt("fault.drop-data") + b"BDAT 4 LAST\r\nhi\r\n"
@@ -61,7 +61,7 @@ def test_a_dropped_connection(packets: int) -> None:
 
 
 def test_a_connection_dropped_after_storing() -> None:
-    """The mail is stored once, the reply never comes, and nothing counts as refused."""
+    """The mail is stored once, the reply never comes, and no refusal is recorded."""
     house = House()
     talk = begun(house, rcpt("fault.drop-after"))
     assert talk.say(MESSAGE + b"NOOP\r\n") == b""
@@ -71,7 +71,7 @@ def test_a_connection_dropped_after_storing() -> None:
 
 
 def test_a_slow_reply() -> None:
-    """The mail is stored at once; its reply, and those behind it, come when the time is over."""
+    """The mail is stored at once; its reply and later ones come after the delay."""
     house = House()
     talk = begun(house, rcpt("fault.slow-30"))
     assert talk.say(MESSAGE + b"NOOP\r\n") == b""
@@ -83,8 +83,8 @@ def test_a_slow_reply() -> None:
 
 
 @pytest.mark.usefixtures("logged_failures")
-def test_a_fault_that_can_not_be_found_out_is_temporary() -> None:
-    """When the count of a key's mails is not to be had the mail gets 451, and is not lost."""
+def test_an_undetermined_fault_is_temporary() -> None:
+    """If the count of a key's mails is unavailable, the mail gets 451 and is not lost."""
     house = House()
     house.receiver.failures["find_fault"] = RuntimeError("no counter")
     assert begun(house, rcpt("fault.data-554")).codes(MESSAGE) == ["451"]
@@ -92,7 +92,9 @@ def test_a_fault_that_can_not_be_found_out_is_temporary() -> None:
 
 
 def test_slow_replies_are_bounded_by_account() -> None:
-    """Twenty of an account at a time; beyond it 451, also while others have room."""
+    """An account has at most twenty at a time; more mails get 451, while other accounts have
+    room.
+    """
     house = House(limits={"slow_replies": 2})
     slow = [begun(house, rcpt("fault.slow-60")) for _ in range(3)]
     assert [talk.codes(MESSAGE) for talk in slow] == [[], [], ["451"]]
@@ -104,8 +106,8 @@ def test_slow_replies_are_bounded_by_account() -> None:
     assert not house.factory.slow_replies
 
 
-def test_who_leaves_leaves_nothing() -> None:
-    """A client that goes away while its reply is late leaves no timer and no place behind."""
+def test_a_client_that_disconnects_during_a_delay() -> None:
+    """A client that disconnects during the delay leaves no timer and no counter behind."""
     house = House()
     talk = begun(house, rcpt("fault.slow-60"))
     talk.say(MESSAGE)
@@ -115,7 +117,7 @@ def test_who_leaves_leaves_nothing() -> None:
 
 
 def test_a_slow_reply_makes_room() -> None:
-    """Where all connections are taken, one that waits for a late reply gets it, and ends."""
+    """If all connections are in use, one with a delayed reply gets it at once and ends."""
     house = House(limits={"connections": 1})
     slow = begun(house, rcpt("fault.slow-60"))
     slow.say(MESSAGE)
@@ -125,8 +127,8 @@ def test_a_slow_reply_makes_room() -> None:
     assert slow.is_closed
 
 
-def test_a_slow_reply_does_not_hold_up_the_end() -> None:
-    """When the daemon stops a late reply comes at once: its mail is stored."""
+def test_a_slow_reply_does_not_delay_the_stop() -> None:
+    """When the daemon stops, a delayed reply is sent at once: its mail is stored."""
     house = House()
     slow = begun(house, rcpt("fault.slow-60"))
     slow.say(MESSAGE)

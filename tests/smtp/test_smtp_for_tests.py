@@ -1,4 +1,4 @@
-"""A sender's view of deliverability tests: real bytes to the whole house, and the replies."""
+"""Deliverability tests as a sender sees them: real bytes to the whole house, and its replies."""
 
 import base64
 from collections.abc import Iterator
@@ -25,20 +25,20 @@ class Sender:
         run(house.assembly.tests.runner.start())
 
     def connect(self, *, is_submission: bool = False, client_ip: str = PUBLIC_IP) -> Talk:
-        """Connect and greet."""
+        """Connect and send EHLO."""
         factory = mail_factory(self.house.assembly, offer_no_tls, is_submission=is_submission)
         talk = Talk(factory, client_ip)
         talk.say(b"EHLO sender.example\r\n")
         return talk
 
     def generate(self) -> tuple[DeliverabilityTest, bytes]:
-        """Make a test; gives it with its address."""
+        """Create a test; return it with its address."""
         operations = self.house.assembly.tests.operations
         test: DeliverabilityTest = run(operations.manage.create(self.house.account.id))
         return test, f"test-{test.id}@mailcheck.example".encode()
 
     def state(self, test: DeliverabilityTest) -> State:
-        """Give the state of a test."""
+        """Return the state of a test."""
         find = self.house.assembly.tests.operations.manage
         state: State = run(find.one(self.house.account.id, test.id)).test.state
         return state
@@ -52,7 +52,7 @@ class Sender:
 
 @pytest.fixture
 def sender() -> Iterator[Sender]:
-    """A sender to a house."""
+    """A sender for a house."""
     house = HouseWithAnalyst(config_in_memory())
     sender = Sender(house)
     yield sender
@@ -60,12 +60,12 @@ def sender() -> Iterator[Sender]:
 
 
 def rcpt(*addresses: bytes) -> bytes:
-    """Write a mail's commands up to DATA, pipelined."""
+    """Return a mail's commands up to DATA, pipelined."""
     return MAIL + b"".join(b"RCPT TO:<%s>\r\n" % one for one in addresses) + b"DATA\r\n"
 
 
 def test_the_first_mail(sender: Sender) -> None:
-    """At the 250 the test is in processing, though its analysis has not ended."""
+    """At the 250 the test is in processing, while its analysis has not ended."""
     test, address = sender.generate()
     talk = sender.connect()
     assert talk.codes(rcpt(address), BODY) == ["250", "250", "354", "250"]
@@ -76,7 +76,7 @@ def test_the_first_mail(sender: Sender) -> None:
 
 
 def test_mails_after_the_first(sender: Sender) -> None:
-    """The same mail again gets 250; another gets 550 with where to make a new test."""
+    """The same mail again gets 250; another gets 550 that says where to create a new test."""
     _, address = sender.generate()
     talk = sender.connect()
     talk.say(rcpt(address), BODY)
@@ -90,7 +90,7 @@ def test_mails_after_the_first(sender: Sender) -> None:
 
 
 def test_addresses_that_take_nothing(sender: Sender) -> None:
-    """An address that was never made, has expired or carries a tag is refused at RCPT."""
+    """An address that never existed, has expired or has a tag is rejected at RCPT."""
     _, address = sender.generate()
     sender.house.clock.advance(3600)
     fresh = sender.generate()[1].replace(b"@", b"+tag@")
@@ -105,7 +105,7 @@ def test_addresses_that_take_nothing(sender: Sender) -> None:
 
 
 def test_a_test_and_an_inbox(sender: Sender) -> None:
-    """One mail for both is one transaction: both have it at the 250, or none."""
+    """One mail for both is one transaction: at the 250 both have it, or neither."""
     test, address = sender.generate()
     inbox = sender.house.address("tag").encode()
     talk = sender.connect()
@@ -116,8 +116,8 @@ def test_a_test_and_an_inbox(sender: Sender) -> None:
     assert sender.messages() == 1
 
 
-def test_a_program_that_logs_in(sender: Sender) -> None:
-    """A test's address means the test for those who log in too; no key is in its transcript."""
+def test_a_program_that_authenticates(sender: Sender) -> None:
+    """A test address works for authenticated clients, too; no key is in its transcript."""
     test, address = sender.generate()
     talk = sender.connect(is_submission=True, client_ip="127.0.0.1")
     key = sender.house.key
@@ -133,8 +133,8 @@ def test_a_program_that_logs_in(sender: Sender) -> None:
     assert "customer" not in text
 
 
-def test_our_own_failure(sender: Sender) -> None:
-    """When the store fails the sender is asked to try again, at RCPT and at the end of the mail."""
+def test_a_failure_of_the_store(sender: Sender) -> None:
+    """If the store fails, RCPT and the end of the mail get a temporary error."""
     test, address = sender.generate()
     talk = sender.connect()
     talk.say(rcpt(address))

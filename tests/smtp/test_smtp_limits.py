@@ -1,4 +1,4 @@
-"""How much, how long and how often a client may."""
+"""Limits on amount, time and frequency for clients."""
 
 import pytest
 
@@ -8,8 +8,8 @@ MAIL = b"MAIL FROM:<s@client.example>\r\n"
 RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
 
 
-def test_a_silent_client_is_told_and_dropped() -> None:
-    """After half a minute without a first command, or five without another, it gets 421 4.4.2."""
+def test_a_silent_client_is_disconnected() -> None:
+    """After 30 s without a first command, or 5 minutes without another, it gets 421 4.4.2."""
     house = House()
     talk = house.connect()
     house.clock.advance(29)
@@ -28,7 +28,7 @@ def test_a_silent_client_is_told_and_dropped() -> None:
 
 
 def test_half_a_command_is_silence() -> None:
-    """A client that sends an octet now and then does not stay for it."""
+    """A client that sends single octets does not extend its timeout."""
     house = House()
     talk = house.greeted()
     for _ in range(6):
@@ -37,8 +37,8 @@ def test_half_a_command_is_silence() -> None:
     assert talk.is_closed
 
 
-def test_a_slow_message_may_go_on_but_not_forever() -> None:
-    """Each piece of a message is a sign of life; after 15 minutes it must be complete."""
+def test_a_slow_message_has_a_deadline() -> None:
+    """Each piece of a message resets the timeout; after 15 minutes it must be complete."""
     house = House()
     talk = house.at_data()
     for _ in range(14):
@@ -57,7 +57,7 @@ def test_a_slow_message_may_go_on_but_not_forever() -> None:
 
 
 def test_chunks_share_the_time_of_their_message() -> None:
-    """The time of a message counts from its first chunk."""
+    """The deadline of a message counts from its first chunk."""
     house = House()
     talk = house.greeted()
     talk.say(MAIL + RCPT)
@@ -68,8 +68,8 @@ def test_chunks_share_the_time_of_their_message() -> None:
     assert talk.codes(b"BDAT 3 LAST\r\nx\r\n") == ["421"]
 
 
-def test_a_client_that_does_not_take_its_last_reply_is_cut_off() -> None:
-    """Five seconds after our last words the connection ends, whatever the client does."""
+def test_a_client_that_does_not_read_its_last_reply_is_disconnected() -> None:
+    """Five seconds after the last reply the connection is aborted."""
     house = House()
     talk = house.connect()
     house.clock.advance(300)
@@ -80,7 +80,7 @@ def test_a_client_that_does_not_take_its_last_reply_is_cut_off() -> None:
 
 
 def test_input_after_the_last_reply_is_ignored() -> None:
-    """What a client still sends when it was told to go is not obeyed."""
+    """Commands after the last reply are not run."""
     house = House()
     talk = house.greeted()
     talk.say(b"QUIT\r\n")
@@ -89,8 +89,8 @@ def test_input_after_the_last_reply_is_ignored() -> None:
     assert house.receiver.asked == []
 
 
-def test_too_many_errors_end_it() -> None:
-    """Nineteen mistakes are told, the twentieth is the last; a mail starts the count anew."""
+def test_too_many_errors_close_the_connection() -> None:
+    """Nineteen errors get a reply, the twentieth is the last; a mail resets the count."""
     talk = House().greeted()
     assert talk.codes(b"FOO\r\n" * 19) == ["500"] * 19
     assert talk.codes(MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n")[-1] == "250"
@@ -99,8 +99,8 @@ def test_too_many_errors_end_it() -> None:
     assert talk.is_closed
 
 
-def test_too_many_commands_end_it() -> None:
-    """A thousand commands without a mail are enough; a mail starts the count anew."""
+def test_too_many_commands_close_the_connection() -> None:
+    """A thousand commands without a mail are the limit; a mail resets the count."""
     talk = House().greeted()
     assert talk.codes(b"NOOP\r\n" * 990) == ["250"] * 990
     assert talk.codes(MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n")[-1] == "250"
@@ -109,8 +109,8 @@ def test_too_many_commands_end_it() -> None:
     assert talk.is_closed
 
 
-def test_many_large_chunks_are_no_flood() -> None:
-    """Chunks of 1 KiB and more are bounded by the size of the message alone."""
+def test_many_large_chunks_are_allowed() -> None:
+    """Chunks of 1 KiB and more are limited by the size of the message only."""
     talk = House().greeted()
     talk.say(MAIL + RCPT)
     chunk = b"BDAT 1024\r\n" + b"x" * 1024
@@ -120,7 +120,7 @@ def test_many_large_chunks_are_no_flood() -> None:
 
 @pytest.mark.parametrize(("length", "code"), [(2046, "250"), (2047, "500"), (100_000, "500")])
 def test_a_long_line_is_refused_as_a_whole(length: int, code: str) -> None:
-    """A line of up to 2048 octets is obeyed; of a longer one nothing is, and there is one reply."""
+    """A line of up to 2048 octets is run; a longer one is discarded and gets one reply."""
     talk = House().greeted()
     line = b"NOOP ".ljust(length, b"x") + b"\r\n"
     assert talk.codes(line + b"RSET\r\n") == [code, "250"]
@@ -129,7 +129,7 @@ def test_a_long_line_is_refused_as_a_whole(length: int, code: str) -> None:
 
 
 def test_connections_of_one_address_are_limited() -> None:
-    """The hundred and first of one public client is turned away, another client is not."""
+    """The 101st connection of a public client is rejected; another client is not."""
     house = House()
     first = house.connect()
     for _ in range(99):
@@ -145,7 +145,7 @@ def test_connections_of_one_address_are_limited() -> None:
 
 
 def test_an_ipv6_client_is_its_network() -> None:
-    """All addresses of a /64 are one client."""
+    """All addresses of a /64 count as one client."""
     house = House(limits={"connections_per_address": 1})
     assert house.connect("2606:2800:220:1::1").heard().startswith(b"220 ")
     assert house.connect("2606:2800:220:1::2").heard().startswith(b"421 ")
@@ -153,15 +153,15 @@ def test_an_ipv6_client_is_its_network() -> None:
 
 
 @pytest.mark.parametrize("near", ["127.0.0.1", "10.1.2.3", "172.20.0.1", "::1", "fd00::1"])
-def test_near_clients_are_not_counted_by_address(near: str) -> None:
-    """Behind a private address there may be many programs."""
+def test_private_clients_have_no_limit_per_address(near: str) -> None:
+    """Many programs may share a private address."""
     house = House(limits={"connections_per_address": 1})
     for _ in range(3):
         assert house.connect(near).heard().startswith(b"220 ")
 
 
-def test_all_connections_are_limited() -> None:
-    """There is a last connection; when one ends there is room again."""
+def test_the_total_of_connections_is_limited() -> None:
+    """There is a maximum number of connections; when one ends, another is accepted."""
     house = House(limits={"connections": 2})
     first = house.connect("10.0.0.1")
     house.connect("10.0.0.1")
@@ -173,7 +173,7 @@ def test_all_connections_are_limited() -> None:
 
 
 def test_counting_leaves_nothing_behind() -> None:
-    """When all are gone nothing is remembered of them, and the clock has nothing to do."""
+    """After all clients have left, no counter and no timer remains."""
     house = House()
     talks = [house.connect(PUBLIC_IP), house.greeted("10.0.0.1"), house.at_data("::1")]
     for talk in talks:
@@ -182,8 +182,8 @@ def test_counting_leaves_nothing_behind() -> None:
     assert house.clock.getDelayedCalls() == []
 
 
-def test_who_is_idle_makes_room() -> None:
-    """At the limit a client's first connection takes the place of the one that is idle longest."""
+def test_idle_connections_make_room() -> None:
+    """At the limit a client's first connection replaces the connection that is idle longest."""
     house = House(limits={"connections": 3})
     silent, sending, idle = house.connect("10.0.0.1"), house.connect("10.0.0.2"), house.greeted()
     sending.say(b"EHLO x\r\n" + MAIL)
@@ -194,19 +194,19 @@ def test_who_is_idle_makes_room() -> None:
     assert first.heard().startswith(b"220 ")
     assert silent.heard().startswith(b"421 4.4.2 ")
     assert silent.is_closed
-    # The second connection of a client who has one takes nobody's place.
+    # A second connection of a client does not displace another client.
     assert house.connect("10.0.0.4").heard().startswith(b"421 4.7.0 ")
     assert house.connect("10.0.0.5").heard().startswith(b"220 ")
     assert idle.is_closed
     first.say(b"EHLO x\r\n" + MAIL)
     assert house.connect("10.0.0.6").heard().startswith(b"220 ")
-    # Now only those who bring mail are left, and one who comes first once more.
+    # Now only clients with mail are left, and a new client connects again.
     assert [sending.is_closed, first.is_closed] == [False, False]
     assert house.factory.connection_count >= 3
 
 
-def test_nobody_who_brings_mail_makes_room() -> None:
-    """Where everybody has begun a mail, or has one on its way, who comes is asked to come later."""
+def test_connections_with_mail_do_not_make_room() -> None:
+    """If all clients have a mail in progress, a new client is asked to retry later."""
     house = House(limits={"connections": 2})
     talks = [house.at_data("10.0.0.1"), house.greeted("10.0.0.2")]
     talks[1].say(MAIL)

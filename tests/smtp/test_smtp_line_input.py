@@ -1,4 +1,4 @@
-"""Lines out of pieces of any size."""
+"""Splitting pieces of any size into lines."""
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from mailcheck.smtp.transaction import ChunkReader, MemoryBudget, MessageBuffer
 
 
 def lines_of(pieces: list[bytes], max_line: int = 20) -> list[bytes | str]:
-    """Take all lines; a line that was refused is the name of the refusal."""
+    """Take all lines; a rejected line is represented by the name of its exception."""
     taken: list[bytes | str] = []
     source = LineInput(max_line)
     for piece in pieces:
@@ -33,7 +33,7 @@ def lines_of(pieces: list[bytes], max_line: int = 20) -> list[bytes | str]:
     st.lists(st.integers(1, 9), min_size=1),
 )
 def test_lines_do_not_depend_on_the_cut(lines: list[bytes], steps: list[int]) -> None:
-    """The same lines come out of one packet and of many; each too long one is told once."""
+    """Any packets give the same lines; each line that is too long is reported once."""
     data = b"".join(line + b"\r\n" for line in lines)
     pieces = []
     position = number = 0
@@ -47,18 +47,18 @@ def test_lines_do_not_depend_on_the_cut(lines: list[bytes], steps: list[int]) ->
 
 
 @pytest.mark.parametrize("line", [b"a\nb\r\n", b"a\rb\r\n", b"a\0b\r\n", b"a\n", b"\n"])
-def test_bare_line_ends_are_no_lines(line: bytes) -> None:
-    """A CR, LF or NUL inside a line is refused, a bare LF as soon as it is there."""
+def test_bare_characters_are_rejected(line: bytes) -> None:
+    """A CR, LF or NUL inside a line is rejected, a bare LF as soon as it arrives."""
     assert lines_of([b"ok\r\n" + line]) == [b"ok", "bare"]
 
 
 def test_a_cr_may_wait_for_its_lf() -> None:
-    """A CRLF that two packets share ends the line."""
+    """A CRLF split between two packets ends the line."""
     assert lines_of([b"NOOP\r", b"\nQUIT\r\n"]) == [b"NOOP", b"QUIT"]
 
 
 def test_an_endless_line_is_not_kept() -> None:
-    """Of a line that is too long nothing is kept while its end is awaited."""
+    """A line that is too long is not stored while its end is awaited."""
     source = LineInput(20)
     for _ in range(1000):
         source.add(b"x" * 1000)
@@ -67,7 +67,7 @@ def test_an_endless_line_is_not_kept() -> None:
 
 
 def test_many_pieces_are_joined_at_once() -> None:
-    """A hundred thousand pieces that arrive while nobody looks are copied once."""
+    """A hundred thousand pieces that arrive during a pause are copied once."""
     source = LineInput(20)
     for _ in range(100_000):
         source.hold(b"x\r\n")
@@ -80,8 +80,8 @@ def test_many_pieces_are_joined_at_once() -> None:
     assert count == 100_000
 
 
-def test_a_reader_takes_its_part_and_no_more() -> None:
-    """What a reader leaves is there for the next line."""
+def test_a_reader_leaves_the_rest() -> None:
+    """Input that a reader leaves is available for the next line."""
     source = LineInput(20)
     source.add(b"BDAT\r\nabcNOOP\r\n")
     assert source.take_line() == b"BDAT"

@@ -1,4 +1,4 @@
-"""The PROXY protocol: the header alone, and in front of a conversation."""
+"""The PROXY protocol: the header alone, and before a conversation."""
 
 from ipaddress import IPv6Address, ip_network
 from typing import Any
@@ -15,7 +15,7 @@ SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 
 
 def version_2(family: int, block: bytes, command: int = 0x21) -> bytes:
-    """Write a version 2 header."""
+    """Build a version 2 header."""
     return SIGNATURE + bytes((command, family)) + len(block).to_bytes(2) + block
 
 
@@ -61,12 +61,12 @@ BAD = [
 
 
 def behind_proxy(**settings: Any) -> House:
-    """Open a port that the proxy is in front of."""
+    """Open a port behind the proxy."""
     return House(proxy_protocol_from=(ip_network("10.0.0.0/24"),), **settings)
 
 
 def client_seen(house: House, talk: Talk) -> str:
-    """Bring a mail and give the client's address that came with it."""
+    """Send a mail and return the client's address in its session."""
     talk.say(b"EHLO x\r\nMAIL FROM:<>\r\nRCPT TO:<dev-a@inbox.example>\r\nDATA\r\n")
     talk.say(b"hi\r\n.\r\n")
     return house.receiver.delivered[-1].session.client_ip
@@ -74,7 +74,7 @@ def client_seen(house: House, talk: Talk) -> str:
 
 @pytest.mark.parametrize(("header", "client_ip"), GOOD)
 def test_the_header_names_the_client(header: bytes, client_ip: str | None) -> None:
-    """Both versions are read; LOCAL and UNKNOWN leave the address of the proxy."""
+    """Both versions are parsed; LOCAL and UNKNOWN keep the address of the proxy."""
     house = behind_proxy()
     talk = house.connect(PROXY_IP)
     assert talk.heard() == b""
@@ -84,7 +84,7 @@ def test_the_header_names_the_client(header: bytes, client_ip: str | None) -> No
 
 @pytest.mark.parametrize(("header", "client_ip"), GOOD)
 def test_the_header_may_come_octet_by_octet(header: bytes, client_ip: str | None) -> None:
-    """The cut of the packets does not matter, and what follows is SMTP."""
+    """The header may be split at any octet, and SMTP follows it."""
     data = header + b"EHLO x\r\n"
     for step in (1, 5, 13):
         talk = behind_proxy().connect(PROXY_IP)
@@ -94,16 +94,16 @@ def test_the_header_may_come_octet_by_octet(header: bytes, client_ip: str | None
 
 
 @pytest.mark.parametrize("header", BAD)
-def test_a_bad_header_ends_it_without_a_word(header: bytes) -> None:
-    """A malformed or missing header closes the connection; nothing behind it is obeyed."""
+def test_an_invalid_header_closes_the_connection(header: bytes) -> None:
+    """A malformed or missing header closes the connection without a reply."""
     house = behind_proxy()
     talk = house.connect(PROXY_IP)
     assert talk.say(header + b"\r\nEHLO x\r\nQUIT\r\n") == b""
     assert talk.is_closed
 
 
-def test_a_header_that_does_not_come_ends_it() -> None:
-    """A proxy has five seconds for all of it."""
+def test_a_missing_header_times_out() -> None:
+    """A proxy has five seconds to send the whole header."""
     house = behind_proxy()
     talk = house.connect(PROXY_IP)
     talk.say(b"PROXY TCP4 ")
@@ -113,8 +113,8 @@ def test_a_header_that_does_not_come_ends_it() -> None:
     assert talk.is_closed
 
 
-def test_with_the_header_the_usual_patience_begins() -> None:
-    """The five seconds are for the header alone."""
+def test_after_the_header_the_normal_timeout_applies() -> None:
+    """The five seconds apply to the header alone."""
     house = behind_proxy()
     talk = house.connect(PROXY_IP)
     talk.say(b"PROXY UNKNOWN\r\n")
@@ -123,8 +123,8 @@ def test_with_the_header_the_usual_patience_begins() -> None:
 
 
 @pytest.mark.parametrize("header", [header for header, _ in GOOD])
-def test_nobody_else_may_name_a_client(header: bytes) -> None:
-    """From any other host the header is a bad command, and changes nothing."""
+def test_other_hosts_cannot_name_a_client(header: bytes) -> None:
+    """From any other host the header is an invalid command without effect."""
     house = behind_proxy()
     talk = house.connect(PUBLIC_IP)
     talk.heard()
@@ -133,7 +133,7 @@ def test_nobody_else_may_name_a_client(header: bytes) -> None:
 
 
 def test_clients_are_counted_not_their_proxy() -> None:
-    """The limit of an address is that of the client behind the proxy."""
+    """The limit per address applies to the client behind the proxy."""
     house = behind_proxy(limits={"connections_per_address": 1})
     header = GOOD[0][0]
     assert house.connect(PROXY_IP).codes(header) == ["220"]
@@ -142,7 +142,7 @@ def test_clients_are_counted_not_their_proxy() -> None:
 
 
 def test_an_ipv4_client_in_ipv6_is_an_ipv4_client() -> None:
-    """A mapped address in the header is written as IPv4."""
+    """An IPv4-mapped address in the header is converted to IPv4."""
     house = behind_proxy()
     talk = house.connect(PROXY_IP)
     talk.say(b"PROXY TCP6 ::ffff:93.184.216.34 fd00::1 40000 25\r\n")
@@ -151,7 +151,7 @@ def test_an_ipv4_client_in_ipv6_is_an_ipv4_client() -> None:
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_header_or_a_problem(data: bytes) -> None:
-    """No input makes the reader fail, keep more than it may, or take what is not there."""
+    """No input makes the reader fail, store too much, or read beyond the input."""
     for prefix in (b"", b"PROXY ", b"PROXY TCP4 ", SIGNATURE, SIGNATURE + b"\x21\x11"):
         reader = ProxyHeaderReader()
         window = prefix + data

@@ -1,4 +1,4 @@
-"""Greeting, offers, order of commands, and the commands that move no mail."""
+"""Greeting, extensions, order of commands, and commands without a mail."""
 
 import pytest
 from hypothesis import given
@@ -10,8 +10,8 @@ MAIL = b"MAIL FROM:<s@client.example>\r\n"
 RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
 
 
-def test_ehlo_offers_what_we_can() -> None:
-    """The extensions are listed, TLS and AUTH only where there are any."""
+def test_ehlo_lists_extensions() -> None:
+    """The extensions are listed; TLS and AUTH only where they are available."""
     talk = House().connect()
     talk.heard()
     lines = talk.say(b"EHLO client.example\r\n").decode().split("\r\n")
@@ -28,8 +28,8 @@ def test_ehlo_offers_what_we_can() -> None:
     assert lines[-2].startswith("250 ")
 
 
-def test_helo_offers_nothing() -> None:
-    """The old greeting gets one line, and the session says that it was no EHLO."""
+def test_helo_lists_no_extensions() -> None:
+    """HELO gets one line, and the session records that EHLO was not used."""
     house = House()
     talk = house.connect()
     talk.heard()
@@ -38,8 +38,8 @@ def test_helo_offers_nothing() -> None:
     assert not house.receiver.delivered[0].session.is_extended
 
 
-def test_a_name_is_wanted() -> None:
-    """A greeting without a name, or with nonsense, is refused and changes nothing."""
+def test_a_name_is_required() -> None:
+    """A greeting with a missing or invalid name is rejected and changes nothing."""
     talk = House().connect()
     talk.heard()
     assert talk.say(b"EHLO\r\n").startswith(b"501 ")
@@ -60,15 +60,15 @@ def test_a_name_is_wanted() -> None:
     ],
 )
 def test_names_of_real_machines_are_accepted(verb: bytes, name: bytes, is_submission: bool) -> None:
-    """A name that RFC 5321 does not allow is accepted on both ports and kept for the report."""
+    """A name that RFC 5321 does not allow is accepted on both ports, and kept for the report."""
     talk = House(is_submission=is_submission).connect()
     talk.heard()
     assert talk.codes(verb + name + b"\r\n")[-1] == "250"
 
 
 @pytest.mark.parametrize("case", [b"ehlo x\r\n", b"EhLo x  \r\n", b"EHLO \t x\r\n"])
-def test_verbs_have_no_case_and_spaces_do_not_matter(case: bytes) -> None:
-    """RFC 5321 2.4 and 4.1.1: verbs in any case, trailing white space is tolerated."""
+def test_case_and_spaces_are_ignored(case: bytes) -> None:
+    """Verbs may be in any case, and trailing spaces are allowed (RFC 5321 2.4 and 4.1.1)."""
     talk = House().connect()
     talk.heard()
     assert talk.codes(case) == ["250"]
@@ -110,15 +110,15 @@ def test_verbs_have_no_case_and_spaces_do_not_matter(case: bytes) -> None:
 def test_each_command_in_each_state_has_its_reply(
     before: bytes, command: bytes, reply: bytes
 ) -> None:
-    """Order, arguments and unknown verbs are told apart by code, and the connection goes on."""
+    """Wrong order, arguments and verbs have different codes, and the connection stays open."""
     talk = House().connect()
     talk.say(before)
     assert talk.say(command).startswith(reply)
     assert talk.codes(b"NOOP\r\n") == ["250"]
 
 
-def test_replies_carry_enhanced_codes() -> None:
-    """Each 2xx, 4xx and 5xx has one (RFC 2034 4), but for the greeting and EHLO; 354 has none."""
+def test_replies_have_enhanced_codes() -> None:
+    """Each 2xx, 4xx and 5xx reply has one (RFC 2034 4), except the greeting, EHLO and 354."""
     talk = House().connect()
     talk.heard()
     talk.say(b"EHLO x\r\n")
@@ -133,7 +133,7 @@ def test_replies_carry_enhanced_codes() -> None:
 
 
 def test_a_second_mail_on_the_same_connection() -> None:
-    """A connection may be kept; each mail has its own envelope."""
+    """A connection may be reused; each mail has its own envelope."""
     house = House()
     talk = house.greeted()
     for name in (b"a", b"b"):
@@ -144,7 +144,7 @@ def test_a_second_mail_on_the_same_connection() -> None:
 
 
 def test_everything_may_be_pipelined() -> None:
-    """Commands that arrive in one packet are obeyed in order, and answered in one write."""
+    """Commands in one packet run in order, and their replies are written together."""
     house = House()
     talk = house.connect()
     talk.heard()
@@ -154,7 +154,7 @@ def test_everything_may_be_pipelined() -> None:
 
 
 def test_a_packet_may_be_one_octet() -> None:
-    """A conversation that arrives octet by octet is the same conversation."""
+    """A conversation that arrives octet by octet has the same result."""
     house = House()
     talk = house.connect()
     talk.heard()
@@ -165,8 +165,8 @@ def test_a_packet_may_be_one_octet() -> None:
 
 
 @pytest.mark.parametrize("verb", [b"GET", b"POST", b"CONNECT", b"OPTIONS"])
-def test_a_browser_is_sent_away(verb: bytes) -> None:
-    """A request that a page was made to send here ends at its first line."""
+def test_a_browser_is_disconnected(verb: bytes) -> None:
+    """An HTTP request is rejected at its first line."""
     house = House()
     talk = house.connect()
     talk.heard()
@@ -178,7 +178,7 @@ def test_a_browser_is_sent_away(verb: bytes) -> None:
 
 @pytest.mark.parametrize("line", [b"EHLO x\n", b"EHLO\rx\r\n", b"EHLO x\0\r\n", b"NOOP\nNOOP\r\n"])
 def test_bare_line_ends_close_the_connection(line: bytes) -> None:
-    """A command line with a CR, LF or NUL of its own says so and ends it: nothing is guessed."""
+    """A command line with a bare CR, LF or NUL gets a reply and closes the connection."""
     talk = House().connect()
     talk.heard()
     assert talk.say(line + b"NOOP\r\n").startswith(b"500 5.5.2 ")
@@ -206,7 +206,7 @@ PARTS = (
     st.lists(st.integers(1, 4000), min_size=1, max_size=20),
 )
 def test_a_conversation_does_not_depend_on_the_cut(parts: list[bytes], steps: list[int]) -> None:
-    """The same replies and the same mails, whether it comes in one packet or in any others."""
+    """Replies and mails do not depend on how the input is split into packets."""
     stream = b"EHLO x\r\n" + b"".join(parts)
     whole, cut = House(), House()
     expected = whole.connect().say(stream)

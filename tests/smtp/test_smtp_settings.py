@@ -1,4 +1,4 @@
-"""Policies by the client's address, and the watchdog."""
+"""Policies that depend on the client's address, and the watchdog."""
 
 import pytest
 from twisted.internet.ssl import CertificateOptions
@@ -10,14 +10,14 @@ from mailcheck.smtp.settings import SmtpSettings, client_ip_of, offer_to_all, of
 
 
 def test_a_certificate_that_can_be_verified_is_offered_to_all() -> None:
-    """Near and far clients get it."""
+    """Local and public clients get a certificate that can be verified."""
     certificate = CertificateOptions()
     policy = offer_to_all(certificate)
     assert policy("127.0.0.1") is policy("93.184.216.34") is certificate
 
 
-def test_a_self_signed_one_is_offered_to_the_public_alone() -> None:
-    """Programs on a laptop refuse it, mail servers don't."""
+def test_a_self_signed_certificate_is_offered_to_public_clients() -> None:
+    """Programs on a laptop reject it, mail servers accept it."""
     certificate = CertificateOptions()
     policy = offer_to_public(certificate)
     assert policy("93.184.216.34") is certificate
@@ -45,12 +45,12 @@ def test_a_self_signed_one_is_offered_to_the_public_alone() -> None:
     ],
 )
 def test_near_is_this_machine_and_its_private_network(client_ip: str, *, is_local: bool) -> None:
-    """Loopback, private and link-local addresses, and sockets of this machine."""
+    """Loopback, private and link-local addresses, and UNIX sockets, are local."""
     assert is_local_client(client_ip) is is_local
 
 
-def test_an_address_is_written_in_one_way() -> None:
-    """No zone, no mapped form; what is no address stays."""
+def test_addresses_have_a_canonical_form() -> None:
+    """Zones and IPv4-mapped forms are removed; other values stay unchanged."""
     assert client_ip_of("fe80::1%eth0") == "fe80::1"
     assert client_ip_of("::FFFF:10.0.0.1") == "10.0.0.1"
     assert client_ip_of("2606:2800:0220:0001::1") == "2606:2800:220:1::1"
@@ -58,14 +58,14 @@ def test_an_address_is_written_in_one_way() -> None:
 
 
 def test_ipv6_is_counted_by_its_network() -> None:
-    """The address of an IPv4 client, the /64 of an IPv6 client."""
+    """The counting key is the address of an IPv4 client, or the /64 of an IPv6 client."""
     assert counting_key("93.184.216.34") == "93.184.216.34"
     assert counting_key("2606:2800:220:1::1") == counting_key("2606:2800:220:1:ffff::")
     assert counting_key("2606:2800:220:1::1") != counting_key("2606:2800:220:2::1")
 
 
-def test_the_watchdog_barks_once_after_the_last_pat() -> None:
-    """Silence is counted from the last sign of life; at the deadline none helps."""
+def test_the_watchdog_fires_once_after_the_last_reset() -> None:
+    """The time counts from the last reset; a reset does not extend the deadline."""
     clock = Clock()
     barks: list[float] = []
     watchdog = Watchdog(clock, lambda: barks.append(clock.seconds()))

@@ -22,20 +22,20 @@ MESSAGE = MAIL + b"RCPT TO:<dev-a@inbox.example>\r\nDATA\r\nhi\r\n.\r\n"
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> CertificateOptions:
-    """Sign a certificate."""
+    """Create a certificate."""
     return ensure_self_signed(tmp_path, ["mx.example"], NOW)
 
 
 @pytest.fixture
 def reactor() -> Any:
-    """Give the reactor that runs the tests."""
+    """Return the reactor of the tests."""
     from twisted.internet import reactor
 
     return reactor
 
 
 async def encrypted(client: LoopbackClient) -> None:
-    """Say EHLO and STARTTLS."""
+    """Send EHLO and STARTTLS, and start TLS."""
     client.say(b"EHLO before.example\r\n")
     assert b"STARTTLS\r\n" in await client.until(b"250 ")
     client.say(b"STARTTLS\r\n")
@@ -43,8 +43,8 @@ async def encrypted(client: LoopbackClient) -> None:
     client.start_tls()
 
 
-async def test_a_mail_comes_in_encrypted(certificate: CertificateOptions, reactor: Any) -> None:
-    """After the handshake a new EHLO is due, TLS is not offered again, the session knows it."""
+async def test_a_mail_over_tls(certificate: CertificateOptions, reactor: Any) -> None:
+    """After the handshake EHLO is required, TLS is not offered again, the session has its facts."""
     receiver = FakeMailReceiver()
     settings = SmtpSettings("mx.example", tls_for=offer_to_all(certificate))
     async with served(MailFactory(VERBS, receiver, settings, reactor, JOURNAL), reactor) as port:
@@ -70,8 +70,8 @@ async def test_a_mail_comes_in_encrypted(certificate: CertificateOptions, reacto
     assert mail.session.tls.cipher
 
 
-async def test_a_key_may_travel_encrypted(certificate: CertificateOptions, reactor: Any) -> None:
-    """AUTH is offered once TLS is on, where it is not before."""
+async def test_a_key_over_tls(certificate: CertificateOptions, reactor: Any) -> None:
+    """AUTH is offered over TLS where it is not offered before."""
     receiver = FakeMailReceiver(keys={"key": AccountId("account-1")})
     settings = SmtpSettings(
         "mx.example",
@@ -92,7 +92,7 @@ async def test_a_key_may_travel_encrypted(certificate: CertificateOptions, react
 async def test_a_handshake_that_never_comes_ends_it(
     certificate: CertificateOptions, reactor: Any
 ) -> None:
-    """Whoever says STARTTLS and then nothing is cut off; whoever says nonsense too."""
+    """A client that sends nothing or garbage after STARTTLS is disconnected."""
     limits = Limits(idle=0.2, closing=0.2)
     settings = SmtpSettings("mx.example", limits, tls_for=offer_to_all(certificate))
     factory = MailFactory(VERBS, FakeMailReceiver(), settings, reactor, JOURNAL)

@@ -1,4 +1,4 @@
-"""The transcript of a session: what was said for this mail, to those it concerns, no secrets."""
+"""The transcript of a session: the lines of one mail, for its recipients, without secrets."""
 
 import base64
 import re
@@ -27,30 +27,30 @@ BODY = b"Subject: x\r\n\r\nText.\r\n.\r\n"
 
 
 class Receiver(FakeMailReceiver):
-    """A receiver that knows the addresses of tests."""
+    """A receiver with test addresses."""
 
     def accept_recipient(
         self, session: Session, envelope_sender: str, mailbox: Mailbox
     ) -> "Deferred[Recipient]":
-        """Accept as ever; the form of an address makes it a test's."""
+        """Accept a recipient; the form of its address makes it a test address."""
         found = super().accept_recipient(session, envelope_sender, mailbox)
         test_id = parse_local_part(mailbox.local_part)
         return found.addCallback(lambda one: replace(one, test_id=test_id))
 
 
 def to(*addresses: str) -> bytes:
-    """Write a mail's commands, pipelined."""
+    """Return a mail's commands, pipelined."""
     recipients = b"".join(f"RCPT TO:<{address}>\r\n".encode() for address in addresses)
     return MAIL + recipients + b"DATA\r\n"
 
 
 def transcripts(house: House) -> list[tuple[str, ...]]:
-    """Give the transcripts of all mails."""
+    """Return the transcripts of all mails."""
     return [mail.envelope.transcript for mail in house.receiver.delivered]
 
 
 def test_the_conversation() -> None:
-    """A mail to a test comes with every line of both sides up to its message, in order."""
+    """The transcript of a test has all lines of both sides up to its message, in order."""
     house = House(Receiver())
     talk = house.greeted()
     talk.say(to(TEST))
@@ -71,7 +71,7 @@ def test_the_conversation() -> None:
 
 
 def test_inbox_mail_has_none() -> None:
-    """A mail that no test gets carries no transcript."""
+    """A mail without a test recipient has no transcript."""
     house = House(Receiver())
     talk = house.greeted()
     talk.say(to("dev-a@inbox.example"))
@@ -79,8 +79,8 @@ def test_inbox_mail_has_none() -> None:
     assert transcripts(house) == [()]
 
 
-def test_other_recipients_are_not_told() -> None:
-    """Who else gets the mail, or was refused it, is in no transcript."""
+def test_other_recipients_are_left_out() -> None:
+    """Other recipients, accepted or rejected, are in no transcript."""
     house = House(Receiver())
     talk = house.greeted()
     others = ["dev-a@inbox.example", "nobody@inbox.example", f"dev-a+{TEST}"]
@@ -94,8 +94,8 @@ def test_other_recipients_are_not_told() -> None:
     assert text.count("Recipient OK") == 2
 
 
-def test_earlier_mails_are_not_told() -> None:
-    """Of a connection that brought other mails before, only the greeting and this mail are told."""
+def test_earlier_mails_are_left_out() -> None:
+    """Of a connection with earlier mails, only the greeting and the current mail are included."""
     house = House(Receiver())
     talk = house.greeted()
     for _ in range(3):
@@ -111,8 +111,8 @@ def test_earlier_mails_are_not_told() -> None:
     assert transcripts(house)[-1] == transcripts(alone)[0]
 
 
-def test_a_client_that_greets_again() -> None:
-    """A greeting between two mails is part of what leads to the second."""
+def test_a_second_greeting() -> None:
+    """An EHLO between two mails belongs to the transcript of the second."""
     house = House(Receiver())
     talk = house.greeted()
     talk.say(to(TEST))
@@ -131,7 +131,7 @@ def test_a_client_that_greets_again() -> None:
 
 
 def test_chunks() -> None:
-    """A mail in chunks is told by its commands, not by its bytes."""
+    """A mail in chunks has its commands in the transcript, without its bytes."""
     house = House(Receiver())
     talk = house.greeted()
     talk.say(MAIL, f"RCPT TO:<{TEST}>\r\n".encode())
@@ -146,13 +146,13 @@ def test_chunks() -> None:
         [b"AUTH PLAIN %s\r\n"],
         [b"auth plain\r\n", b"%s\r\n"],
         [b"AUTH LOGIN\r\n", b"dXNlcg==\r\n", b"%s\r\n"],
-        # What a client sends that did not understand that AUTH was refused.
+        # Input of a client that did not understand that AUTH was rejected.
         [b"AUTH CRAM-MD5\r\n", b"%s\r\n", b"AUTH\t%s\r\n", b"AUTH  %s\r\n"],
     ],
     ids=["plain", "plain, asked for", "login", "refused"],
 )
 def test_credentials(exchange: list[bytes]) -> None:
-    """No line of a log-in is kept, whether it was accepted, refused or not understood."""
+    """No line of an authentication is kept, whether accepted, rejected or invalid."""
     receiver = Receiver(keys={"s3cret-key": AccountId("ann")})
     house = House(receiver, is_submission=True)
     talk = house.greeted(TRUSTED)
@@ -172,12 +172,12 @@ def test_credentials(exchange: list[bytes]) -> None:
     assert base64.b64encode(plain).decode() not in text
     assert base64.b64encode(login).decode() not in text
     assert "dXNlcg" not in text
-    # Nor is it kept where nobody sees it.
+    # It is not kept in memory either.
     assert b"czNjcmV0" not in b"".join(talk.protocol.transcript.kept)
 
 
-def test_lines_that_are_no_commands() -> None:
-    """A line that is not understood, a password perhaps, is told of and not shown."""
+def test_unknown_commands() -> None:
+    """An unknown command, which may be a password, is mentioned without its text."""
     house = House(Receiver())
     talk = house.greeted()
     talk.say(MAIL, b"czNjcmV0\r\n", b"AUTH\tPLAIN czNjcmV0\r\n")
@@ -190,8 +190,8 @@ def test_lines_that_are_no_commands() -> None:
     assert lines.count("S: 500 5.5.1 Command not recognized") == 2
 
 
-def test_a_proxy_that_speaks_for_clients() -> None:
-    """What a proxy says of its client, and what an earlier client said, is in no transcript."""
+def test_a_proxy_that_names_clients() -> None:
+    """Commands of a proxy and of earlier clients are in no transcript."""
     house = House(Receiver(), xclient_from=(ip_network(TRUSTED),))
     talk = house.greeted(TRUSTED)
     talk.say(b"XCLIENT ADDR=192.0.2.7 LOGIN=secret\r\n")
@@ -209,8 +209,8 @@ def test_a_proxy_that_speaks_for_clients() -> None:
         assert not re.search("secret|192.0.2|client.example\\b(?!>)", "\n".join(lines))
 
 
-def test_much_talk_is_not_kept() -> None:
-    """A client that talks without end holds no more memory than a bound, and its mail is told."""
+def test_the_transcript_is_bounded() -> None:
+    """A client that sends many commands uses bounded memory, and its mail has a transcript."""
     house = House(Receiver(), limits={"commands": 100_000})
     talk = house.greeted()
     for _ in range(200):
@@ -224,8 +224,8 @@ def test_much_talk_is_not_kept() -> None:
     assert "C: EHLO client.example" in lines
 
 
-def test_a_mail_that_is_too_long_to_tell() -> None:
-    """Where not all was kept the transcript says so."""
+def test_a_mail_that_is_too_long() -> None:
+    """A transcript that is not complete says so."""
     house = House(Receiver())
     talk = house.greeted()
     talk.say(MAIL, b"NOOP " + b"x" * 1_000 + b"\r\n" * 1)
@@ -237,8 +237,8 @@ def test_a_mail_that_is_too_long_to_tell() -> None:
     assert lines[-1] == "(the rest was not kept)"
 
 
-def test_text_that_is_none() -> None:
-    """Octets that are no UTF-8 are shown as such, and break nothing."""
+def test_text_that_is_not_utf8() -> None:
+    """Octets that are not UTF-8 are replaced, without an error."""
     transcript = Transcript()
     transcript.record_command(b"HELP", b"HELP \xff\xfe")
     assert transcript.lines([]) == ("C: HELP \ufffd\ufffd",)
@@ -251,7 +251,7 @@ COMMANDS = st.sampled_from(
 
 @given(st.lists(st.tuples(COMMANDS, st.booleans()), max_size=80))
 def test_any_conversation(said: list[tuple[bytes, bool]]) -> None:
-    """Whatever is said, a mail's transcript begins with the greeting and ends with the mail."""
+    """For any input a mail's transcript begins with the greeting and ends with the mail."""
     transcript = Transcript()
     transcript.record_reply(b"220 ready\r\n")
     began = False

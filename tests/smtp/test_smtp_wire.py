@@ -1,4 +1,4 @@
-"""Replies are written together, and in the order in which they were added."""
+"""Replies are written together and in order."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -13,7 +13,7 @@ from mailcheck.smtp.receive_path import Wire
 
 
 class CountingTransport(StringTransport):
-    """A transport that counts the writes."""
+    """A transport that counts writes."""
 
     writes = 0
 
@@ -23,8 +23,8 @@ class CountingTransport(StringTransport):
         super().write(data)
 
 
-def test_replies_leave_together() -> None:
-    """All replies that were added before a flush are one write; an empty flush is none."""
+def test_replies_are_sent_together() -> None:
+    """All replies before a flush are one write; a flush without replies is none."""
     transport = CountingTransport()
     wire = Wire(transport)
     wire.add(b"250 one\r\n")
@@ -36,7 +36,7 @@ def test_replies_leave_together() -> None:
 
 
 def test_replies_keep_their_order() -> None:
-    """A later flush writes behind an earlier one, and closing writes what is left first."""
+    """A flush writes after earlier ones, and closing writes the pending replies first."""
     transport = CountingTransport()
     wire = Wire(transport)
     for reply in (b"250 one\r\n", b"250 two\r\n"):
@@ -49,7 +49,7 @@ def test_replies_keep_their_order() -> None:
 
 
 class Socket(FileDescriptor):
-    """A socket that takes some data at once; ``buffered`` is what is left to the reactor."""
+    """A socket that accepts part of the data; ``buffered`` is left to the reactor."""
 
     connected = 1
 
@@ -59,7 +59,7 @@ class Socket(FileDescriptor):
         self.sent = self.buffered = b""
 
     def writeSomeData(self, data: bytes) -> Any:
-        """Take the next amount of data."""
+        """Accept the next amount of data."""
         taken = self.takes.pop(0)
         if isinstance(taken, int):
             self.sent += data[:taken]
@@ -80,10 +80,10 @@ class Socket(FileDescriptor):
         ([CONNECTION_LOST], b"", b"250 one\r\n250 two\r\n"),
     ],
 )
-def test_what_a_socket_does_not_take_is_buffered(
+def test_unsent_data_is_buffered(
     takes: Sequence[int | Exception], sent: bytes, buffered: bytes
 ) -> None:
-    """No octet of a reply is lost, repeated or reordered where the socket takes only a part."""
+    """If the socket accepts only a part, no octet of a reply is lost, repeated or reordered."""
     socket = Socket(takes)
     wire = Wire(socket)
     for reply in (b"250 one\r\n", b"250 two\r\n"):
