@@ -1,13 +1,13 @@
-"""Name servers of which a test decides, message by message, what they say; on a clock it turns.
+"""Scripted name servers: the test chooses each reply, and the clock advances under its control.
 
     network = ScriptedNetwork()
     stub = StubResolver(network, [SERVER], ResolverSettings(), network.random_bytes)
     answers = collect(stub.lookup(DnsQuestion("example.com", "A")))
     network.queries[0].reply("example.com. 60 IN A 192.0.2.1")
 
-Every query that was sent is in ``network.queries``, but for those by which a resolver finds out
-whether any server answers: they are in ``network.probes``, and answered as long as the network
-``knows_root``. What arrives over TCP is taken with ``network.accept()``.
+``network.queries`` has all queries except the liveness probes of a resolver. Those are in
+``network.probes``, and are answered while the network ``knows_root``. ``network.accept()`` accepts
+a TCP connection.
 """
 
 import socket
@@ -37,7 +37,7 @@ ROOT_SERVER = ". 60 IN NS a.root-servers.net."
 
 
 def collect(lookup: Deferred[DnsAnswer]) -> list[Any]:
-    """Give a list that will hold the answer, or the failure."""
+    """Return a list that will contain the answer or the failure."""
     results: list[Any] = []
     lookup.addBoth(results.append)
     return results
@@ -63,7 +63,7 @@ def build_reply(
 
 
 class Query:
-    """A query as it left, with what the test may answer."""
+    """A sent query, and the possible replies of the test."""
 
     def __init__(self, wire: bytes, server: Server, deliver: Callable[[bytes], None]) -> None:
         self.wire = wire
@@ -73,12 +73,12 @@ class Query:
 
     @property
     def question(self) -> tuple[str, str]:
-        """Give name and type, as text."""
+        """The name and the type, as text."""
         asked = self.message.question[0]
         return asked.name.to_text(), asked.to_text().split()[-1]
 
     def send(self, wire: bytes) -> None:
-        """Let the server say anything."""
+        """Send any bytes from the server."""
         self._deliver(wire)
 
     def reply(
@@ -88,29 +88,29 @@ class Query:
         rcode: int = dns.rcode.NOERROR,
         flags: int = 0,
     ) -> None:
-        """Let the server reply properly; see `build_reply`."""
+        """Send a valid reply; see `build_reply`."""
         reply = build_reply(self.message, records, authority=authority, rcode=rcode, flags=flags)
         self.send(reply.to_wire(max_size=0xFFFF))
 
 
 class DatagramQuery(Query):
-    """A query in a datagram."""
+    """A query over UDP."""
 
     def __init__(self, port: "MemoryPort", wire: bytes, server: Server) -> None:
         super().__init__(wire, server, lambda reply: self.send_from(reply, server))
         self.port = port
 
     def send_from(self, wire: bytes, sender: tuple[str, int]) -> None:
-        """Let a datagram with this sender arrive at the port that asked."""
+        """Send a datagram with this sender to the port of the query."""
         self.port.protocol.datagramReceived(wire, (sender[0], sender[1]))
 
     def refuse(self) -> None:
-        """Let the server's host say that nobody listens there (ICMP)."""
+        """Send an ICMP error: no server listens there."""
         self.port.protocol.connectionRefused()
 
 
 class StreamQuery(Query):
-    """A query over a connection, accepted by the test."""
+    """A query over TCP, accepted by the test."""
 
     def __init__(self, protocol: IProtocol, transport: StringTransport, server: Server) -> None:
         self.protocol = protocol
@@ -123,7 +123,7 @@ class StreamQuery(Query):
 
 
 class MemoryPort:
-    """The transport of a datagram protocol; also its socket."""
+    """The transport of a datagram protocol, and its socket."""
 
     def __init__(self, network: "ScriptedNetwork", number: int, protocol: DatagramProtocol) -> None:
         self.number = number
@@ -134,16 +134,16 @@ class MemoryPort:
         self._server = Server("")
 
     def getHandle(self) -> "MemoryPort":
-        """Give the socket."""
+        """Return the socket."""
         return self
 
     def setsockopt(self, level: int, option: int, value: int) -> None:
-        """Take an option of the socket."""
+        """Store a socket option."""
         assert level == socket.SOL_SOCKET
         self.options[option] = value
 
     def connect(self, host: str, port: int) -> None:
-        """Choose the one server."""
+        """Set the server."""
         self._server = Server(host, port)
         if host in self._network.unreachable:
             raise OSError("Network is unreachable")
@@ -170,7 +170,7 @@ class MemoryPort:
 
 @implementer(DnsReactor)
 class ScriptedNetwork(MemoryReactorClock):
-    """A reactor whose datagrams and connections end in the test."""
+    """A reactor whose datagrams and connections are handled by the test."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -183,7 +183,7 @@ class ScriptedNetwork(MemoryReactorClock):
         self._numbers = count(1)
 
     def random_bytes(self, length: int) -> bytes:
-        """Count, so that ids are known: 0001, 0002, ..."""
+        """Return a counter, so that ids are known: 0001, 0002, ..."""
         return next(self._numbers).to_bytes(length, "big")
 
     def listenUDP(
@@ -193,7 +193,7 @@ class ScriptedNetwork(MemoryReactorClock):
         interface: str = "",
         max_packet_size: int = 8192,
     ) -> Any:
-        """Open a port; 0 for any."""
+        """Open a random port."""
         assert port == 0, "source ports must be random"
         if not self.has_sockets:
             raise CannotListenError(interface, port, OSError("Too many open files"))
@@ -203,7 +203,7 @@ class ScriptedNetwork(MemoryReactorClock):
         return opened
 
     def accept(self) -> StreamQuery:
-        """Take the newest connection, and read the query on it."""
+        """Accept the newest connection, and read its query."""
         host, port, factory, _, _ = self.tcpClients[-1]
         protocol = cast(Any, factory.buildProtocol(cast(Any, None)))
         transport = StringTransport()
@@ -212,5 +212,5 @@ class ScriptedNetwork(MemoryReactorClock):
 
     @property
     def open_ports(self) -> list[MemoryPort]:
-        """Give the ports that are not closed."""
+        """The open ports."""
         return [port for port in self.ports if port.is_open]

@@ -1,4 +1,4 @@
-"""What is remembered, for how long, and within which bounds."""
+"""The DNS cache: entries, TTLs and limits."""
 
 from dns.rdata import from_text
 from hypothesis import given
@@ -13,12 +13,12 @@ LIMITS = CacheLimits(max_ttl=1000, max_negative_ttl=100, max_weight=20_000)
 
 
 def found(ttl: int, question: DnsQuestion = QUESTION) -> DnsAnswer:
-    """Make a positive answer."""
+    """Return a positive answer."""
     return DnsAnswer(question, DnsStatus.FOUND, (RECORD,), question.name, ttl)
 
 
 def test_cache_ttl() -> None:
-    """An answer is remembered for its TTL, of which what is left is told, and no longer."""
+    """An answer is cached for its TTL, and returned with its remaining TTL."""
     cache = AnswerCache(LIMITS)
     cache.put(found(60), now=1000.0)
     assert cache.get(QUESTION, 1000.0) == found(60)
@@ -28,7 +28,7 @@ def test_cache_ttl() -> None:
 
 
 def test_cache_longest() -> None:
-    """However long a TTL is, an answer is asked for again in the end; a missing name sooner."""
+    """Even a very long TTL ends at the limit, which is lower for negative answers."""
     cache = AnswerCache(LIMITS)
     cache.put(found(100_000), now=0.0)
     missing = DnsAnswer(DnsQuestion("no.example", "A"), DnsStatus.NXDOMAIN, ttl=100_000)
@@ -41,7 +41,7 @@ def test_cache_longest() -> None:
 
 @given(st.sampled_from(DnsStatus), st.integers(0, 10))
 def test_cache_no_failures(status: DnsStatus, ttl: int) -> None:
-    """What could not be found out, or has no TTL, is never remembered."""
+    """Failures and answers without a TTL are never cached."""
     cache = AnswerCache(LIMITS)
     cache.put(DnsAnswer(QUESTION, status, ttl=ttl), now=0.0)
     is_remembered = cache.get(QUESTION, 0.0) is not None
@@ -50,7 +50,7 @@ def test_cache_no_failures(status: DnsStatus, ttl: int) -> None:
 
 
 def test_cache_types_and_names() -> None:
-    """Answers are kept by name and type."""
+    """Answers are cached by name and type."""
     cache = AnswerCache(LIMITS)
     cache.put(found(60), now=0.0)
     assert cache.get(DnsQuestion("example.com", "MX"), 0.0) is None
@@ -58,7 +58,7 @@ def test_cache_types_and_names() -> None:
 
 
 def test_cache_newer_answer() -> None:
-    """A newer answer takes the place of the older one, and of its weight."""
+    """A newer answer replaces the older one and its weight."""
     cache = AnswerCache(LIMITS)
     for _ in range(100):
         cache.put(found(60), now=0.0)
@@ -69,14 +69,14 @@ def test_cache_newer_answer() -> None:
 
 
 def test_cache_clock_set_back() -> None:
-    """A clock that is set back does not keep an answer for ever."""
+    """An answer is not cached for ever after the clock was set back."""
     cache = AnswerCache(LIMITS)
     cache.put(found(60), now=1_000_000.0)
     assert cache.get(QUESTION, 0.0) is None
 
 
 def test_cache_least_recently_used() -> None:
-    """What was used last is forgotten last."""
+    """The least recently used answer is evicted first."""
     cache = AnswerCache(LIMITS)
     questions = [DnsQuestion(f"h{number}.example", "A") for number in range(100)]
     for question in questions:
@@ -88,7 +88,7 @@ def test_cache_least_recently_used() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 60)), max_size=80))
 def test_cache_bound(puts: list[tuple[int, int]]) -> None:
-    """Records of whatever size never take more memory than was given."""
+    """Records of any size use at most the given memory."""
     cache = AnswerCache(LIMITS)
     text = from_text("IN", "TXT", '"' + "x" * 250 + '"')
     for number, records in puts:

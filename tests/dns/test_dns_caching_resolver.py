@@ -1,4 +1,4 @@
-"""Remembering and merging, in front of any resolver."""
+"""Caching and merging of lookups, in front of any resolver."""
 
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
@@ -15,14 +15,14 @@ ZONE = {"example.com": {"TXT": ["v=spf1 -all"]}}
 
 
 class SlowResolver:
-    """A resolver whose answers come when the test says so."""
+    """A resolver that answers when the test says so."""
 
     def __init__(self) -> None:
         self.lookups: list[Deferred[DnsAnswer]] = []
         self.cancelled = 0
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        """Wait."""
+        """Wait for the test."""
         self.lookups.append(Deferred(self._cancel))
         return self.lookups[-1]
 
@@ -32,24 +32,24 @@ class SlowResolver:
 
 @pytest.fixture
 def clock() -> Clock:
-    """Give a clock that the test turns."""
+    """A clock that the test controls."""
     return Clock()
 
 
 @pytest.fixture
 def slow() -> SlowResolver:
-    """Give a resolver that waits for the test."""
+    """A resolver that waits for the test."""
     return SlowResolver()
 
 
 @pytest.fixture
 def merging(slow: SlowResolver, clock: Clock) -> CachingResolver:
-    """Give the resolver under test, in front of the slow one."""
+    """The resolver under test, in front of the slow one."""
     return CachingResolver(slow, AnswerCache(CacheLimits()), clock)
 
 
 def test_caching_remembers(clock: Clock) -> None:
-    """The same question is asked again only when its answer is too old."""
+    """An equal question is asked again after its answer has expired."""
     zone = MemoryZone(ZONE)
     caching = CachingResolver(zone, AnswerCache(CacheLimits(max_ttl=60)), clock)
     first = collect(caching.lookup(QUESTION))
@@ -63,7 +63,7 @@ def test_caching_remembers(clock: Clock) -> None:
 
 
 def test_caching_no_failures(clock: Clock) -> None:
-    """After a failure the next one asks again, and gets the answer."""
+    """After a failure the next lookup asks again and gets the answer."""
     zone = MemoryZone(ZONE, failing={"example.com": DnsStatus.SERVFAIL})
     caching = CachingResolver(zone, AnswerCache(CacheLimits()), clock)
     assert collect(caching.lookup(QUESTION))[0].status is DnsStatus.SERVFAIL
@@ -72,7 +72,7 @@ def test_caching_no_failures(clock: Clock) -> None:
 
 
 def test_caching_merges(slow: SlowResolver, merging: CachingResolver) -> None:
-    """All who ask the same at the same time share one question, and its answer."""
+    """Equal questions at the same time share one lookup and its answer."""
     answers = [collect(merging.lookup(QUESTION)) for _ in range(100)]
     others = collect(merging.lookup(DnsQuestion("example.com", "MX")))
     assert len(slow.lookups) == 2
@@ -85,7 +85,7 @@ def test_caching_merges(slow: SlowResolver, merging: CachingResolver) -> None:
 
 
 def test_caching_one_gives_up(slow: SlowResolver, merging: CachingResolver) -> None:
-    """One who gives up does not take the others along."""
+    """A cancelled caller does not cancel the other ones."""
     first, second = merging.lookup(QUESTION), merging.lookup(QUESTION)
     gave_up, answered = collect(first), collect(second)
     first.cancel()
@@ -97,7 +97,7 @@ def test_caching_one_gives_up(slow: SlowResolver, merging: CachingResolver) -> N
 
 
 def test_caching_all_give_up(slow: SlowResolver, merging: CachingResolver) -> None:
-    """When nobody waits any more the question is given up, and the next one asks anew."""
+    """When all callers have cancelled, the lookup ends, and the next caller starts a new one."""
     lookups = [merging.lookup(QUESTION) for _ in range(3)]
     results = [collect(lookup) for lookup in lookups]
     for lookup in lookups:
@@ -111,7 +111,7 @@ def test_caching_all_give_up(slow: SlowResolver, merging: CachingResolver) -> No
 
 
 def test_caching_cancel_while_answering(slow: SlowResolver, merging: CachingResolver) -> None:
-    """One whose answer makes another give up does not confuse the rest."""
+    """A callback that cancels another caller does not disturb the rest."""
     lookups = [merging.lookup(QUESTION) for _ in range(3)]
 
     def cancel_second(answer: DnsAnswer) -> DnsAnswer:
@@ -125,7 +125,7 @@ def test_caching_cancel_while_answering(slow: SlowResolver, merging: CachingReso
 
 
 def test_caching_mistake(clock: Clock) -> None:
-    """A mistake of the caller is told at once, each time."""
+    """An invalid question raises an exception at once, each time."""
     caching = CachingResolver(MemoryZone(ZONE), AnswerCache(CacheLimits()), clock)
     for _ in range(2):
         with pytest.raises(ValueError, match="NOTHING"):

@@ -1,4 +1,4 @@
-"""What `Exchange` promises to those who ask."""
+"""The promises of `Exchange` to its callers."""
 
 import dns.rcode
 import pytest
@@ -12,22 +12,22 @@ PACKED = pack_question(DnsQuestion("a.example", "A"))
 
 
 class Listener:
-    """An asker that notes what it is told, and does nothing about it."""
+    """A handler that records its calls."""
 
     def __init__(self) -> None:
         self.told: list[bytes | None] = []
 
     def reply_received(self, message: bytes) -> None:
-        """Note a reply."""
+        """Record a reply."""
         self.told.append(message)
 
     def server_unreachable(self) -> None:
-        """Note that there is none."""
+        """Record that no reply can come."""
         self.told.append(None)
 
 
-def test_exchange_tells_once() -> None:
-    """However many replies come, or refusals after them, who asked is told once."""
+def test_exchange_calls_the_handler_once() -> None:
+    """For any number of replies or ICMP errors the handler is called once."""
     network, listener = ScriptedNetwork(), Listener()
     Exchange(network, network.random_bytes).ask(SERVER, PACKED, True, listener)
     for _ in range(2):
@@ -39,7 +39,7 @@ def test_exchange_tells_once() -> None:
 
 
 def test_exchange_cannot_send() -> None:
-    """What could not be sent is told by an exception, and by nothing else."""
+    """A question that cannot be sent raises an exception, and its handler is not called."""
     network, listener = ScriptedNetwork(), Listener()
     exchange = Exchange(network, network.random_bytes)
     exchange.ask(SERVER, PACKED, True, Listener())
@@ -51,8 +51,8 @@ def test_exchange_cannot_send() -> None:
     assert listener.told == []
 
 
-def test_exchange_refusal_is_told_later() -> None:
-    """A refusal is told to all who wait on the port, later and once; not to one who gave up."""
+def test_exchange_reports_an_error_later() -> None:
+    """All pending handlers of a port get an ICMP error later and once; cancelled ones do not."""
     network, listeners = ScriptedNetwork(), [Listener(), Listener(), Listener()]
     exchange = Exchange(network, network.random_bytes)
     pending = [exchange.ask(SERVER, PACKED, True, listener) for listener in listeners]
@@ -65,7 +65,7 @@ def test_exchange_refusal_is_told_later() -> None:
 
 
 def test_exchange_port_closed_by_reactor() -> None:
-    """A port that the reactor closes after an error is as good as a refusal, and not used again."""
+    """A port that the reactor closes after an error counts as an error, and is not used again."""
     network, listener = ScriptedNetwork(), Listener()
     exchange = Exchange(network, network.random_bytes)
     exchange.ask(SERVER, PACKED, True, listener)

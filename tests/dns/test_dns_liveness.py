@@ -1,4 +1,4 @@
-"""A resolver that is dead: found out once for all who ask, and so is that it is back."""
+"""Dead servers: detected once for all lookups, and so is their return."""
 
 from typing import Any, cast
 
@@ -19,13 +19,13 @@ FIRST_TRY = ResolverSettings().try_timeouts[0]
 
 
 def question(name: str) -> DnsQuestion:
-    """Ask for the address of a name."""
+    """Return a question for the address of a name."""
     return DnsQuestion(f"{name}.example", "A")
 
 
 @pytest.fixture
 def network() -> ScriptedNetwork:
-    """Give a network where nobody says anything."""
+    """A network without any replies."""
     network = ScriptedNetwork()
     network.knows_root = False
     return network
@@ -33,21 +33,21 @@ def network() -> ScriptedNetwork:
 
 @pytest.fixture
 def stub(network: ScriptedNetwork) -> StubResolver:
-    """Give a resolver with two servers."""
+    """A resolver with two servers."""
     return StubResolver(network, [SERVER, SECOND_SERVER], ResolverSettings(), network.random_bytes)
 
 
 def die(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """Ask, and have nobody answer until that is known."""
+    """Ask without replies until the servers count as dead."""
     first = collect(stub.lookup(question("first")))
     network.pump([FIRST_TRY, *[PROBE_INTERVAL] * PROBE_COUNT])
     assert [answer.status for answer in first] == [DnsStatus.TIMEOUT]
 
 
-def test_nobody_waits_twice_for_the_dead(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """Who asked before it was known has timed out then; who asks later has at once, unasked.
+def test_only_the_first_lookups_wait(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """Lookups time out when the servers are found dead; later ones at once, without a query.
 
-    It is known within two seconds and a half, and never believed to be an answer.
+    This takes at most 2.5 s, and is never taken for an answer.
     """
     die(network, stub)
     assert network.seconds() <= 2.5
@@ -64,7 +64,7 @@ def test_nobody_waits_twice_for_the_dead(network: ScriptedNetwork, stub: StubRes
 def test_any_answer_brings_it_back(
     network: ScriptedNetwork, stub: StubResolver, server: object, rcode: int
 ) -> None:
-    """The dead are asked each second, and one answer of one of them is enough, whatever it says."""
+    """Dead servers are probed each second, and any reply of one of them ends this state."""
     die(network, stub)
     sent = len(network.probes)
     network.pump([DEAD_PROBE_INTERVAL] * 5)
@@ -77,8 +77,8 @@ def test_any_answer_brings_it_back(
     assert [answer.status for answer in answers] == [DnsStatus.FOUND]
 
 
-def test_dead_names_kill_nobody(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """Of names that stay unanswered nothing is concluded, however many: the servers answer."""
+def test_dead_names_are_no_dead_servers(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """Any number of names without an answer does not matter while the servers reply to probes."""
     network.knows_root = True
     dead = [collect(stub.lookup(question(f"dead{number}"))) for number in range(50)]
     network.pump([0.1] * 70)
@@ -89,8 +89,8 @@ def test_dead_names_kill_nobody(network: ScriptedNetwork, stub: StubResolver) ->
     assert network.getDelayedCalls() == []
 
 
-def test_an_answer_to_anybody_counts(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """Who says something else meanwhile is alive, and is asked no more whether he is."""
+def test_any_reply_counts(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """A server that replies to another question is alive, and its probes end."""
     collect(stub.lookup(question("dead")))
     network.advance(FIRST_TRY)
     assert network.probes
@@ -101,8 +101,8 @@ def test_an_answer_to_anybody_counts(network: ScriptedNetwork, stub: StubResolve
     assert len(network.probes) == sent
 
 
-def test_asking_the_dead_is_bounded(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """However long they are dead few questions wait for them, and none after the end."""
+def test_probes_are_bounded(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """Even for a long time few probes are pending, and none after the end."""
     die(network, stub)
     network.pump([DEAD_PROBE_INTERVAL] * 100)
     waiting = [one for port in network.open_ports for one in cast(Any, port.protocol)._waiting]
@@ -112,8 +112,8 @@ def test_asking_the_dead_is_bounded(network: ScriptedNetwork, stub: StubResolver
     assert network.open_ports == []
 
 
-def test_no_way_to_any_server(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """Where nothing can be sent it is known as well, and found out when it can be again."""
+def test_no_route_to_any_server(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """Servers without a route count as dead, too, until a probe can be sent again."""
     network.unreachable |= {SERVER.host, SECOND_SERVER.host}
     die(network, stub)
     network.unreachable.clear()

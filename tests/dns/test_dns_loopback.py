@@ -21,7 +21,7 @@ HOSTS = [host for host in ("127.0.0.1", "::1") if has_address(host)]
 
 
 class Denier(DatagramProtocol):
-    """Says NXDOMAIN to every question, and counts them by the port they came from."""
+    """Replies NXDOMAIN to every question, and counts them by source port."""
 
     noisy = False
 
@@ -30,7 +30,7 @@ class Denier(DatagramProtocol):
         self.idents: set[bytes] = set()
 
     def datagramReceived(self, datagram: bytes, addr: Any) -> None:
-        """Echo header and question."""
+        """Repeat header and question."""
         assert self.transport is not None
         self.ports.append(addr[1])
         self.idents.add(datagram[:2])
@@ -40,7 +40,7 @@ class Denier(DatagramProtocol):
 
 @pytest.mark.parametrize("host", HOSTS)
 async def test_loopback_large(host: str) -> None:
-    """A large answer is fetched over TCP from a real name server, over IPv4 and IPv6."""
+    """A large answer comes over TCP from a real name server, over IPv4 and IPv6."""
     from twisted.internet import reactor
 
     texts = [f"{number:02d}" + "x" * 200 for number in range(50)]
@@ -52,8 +52,8 @@ async def test_loopback_large(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-async def test_loopback_crowd(host: str) -> None:
-    """50 checks of 32 questions at once lose no answer, and nothing is asked twice."""
+async def test_loopback_burst(host: str) -> None:
+    """50 checks of 32 questions at once lose no answer, and no question is repeated."""
     from twisted.internet import reactor
 
     network = cast(DnsReactor, reactor)
@@ -74,7 +74,7 @@ async def test_loopback_crowd(host: str) -> None:
 
 
 async def test_loopback_ports_and_ids_differ() -> None:
-    """Ports and ids are random: each resolver has others, and ids do not count up."""
+    """Ports and ids are random: they differ between resolvers, and ids are not sequential."""
     from twisted.internet import reactor
 
     network = cast(DnsReactor, reactor)
@@ -92,14 +92,14 @@ async def test_loopback_ports_and_ids_differ() -> None:
 
 
 class UnreadSockets:
-    """The reactor; the sockets that are opened on it are read by the test."""
+    """A reactor whose new sockets are read by the test."""
 
     def __init__(self, reactor: Any) -> None:
         self._reactor = reactor
         self.opened: list[Any] = []
 
     def seconds(self) -> float:
-        """Give the reactor's time."""
+        """Return the reactor's time."""
         return cast(float, self._reactor.seconds())
 
     def listenUDP(self, *given: Any) -> Any:
@@ -111,7 +111,7 @@ class UnreadSockets:
 
 
 class Heard:
-    """One that asks, and counts its replies."""
+    """A handler that counts its replies."""
 
     def __init__(self) -> None:
         self.replies = 0
@@ -121,13 +121,13 @@ class Heard:
         self.replies += 1
 
     def server_unreachable(self) -> None:
-        """Count nothing."""
+        """Ignore the error."""
 
 
-async def test_replies_that_come_together_are_read_a_few_at_a_time() -> None:
-    """However many replies wait at a socket, each turn of the reactor takes a few of them.
+async def test_replies_are_read_in_small_numbers() -> None:
+    """Each iteration of the reactor reads few of the replies that wait at a socket.
 
-    Each may be a truncated one, for which a stream is opened: others are served in between.
+    Each reply may be truncated and need a TCP connection; other work runs in between.
     """
     from twisted.internet import reactor
 

@@ -1,4 +1,4 @@
-"""The test zone double, beyond what every resolver promises."""
+"""The zone double of the tests, beyond the contract of every resolver."""
 
 import pytest
 from twisted.internet.defer import CancelledError
@@ -10,7 +10,7 @@ from tests.fakes.memory_zone import MemoryZone
 
 
 def ask(zone: MemoryZone, name: str, rdtype: str) -> tuple[DnsStatus, list[str]]:
-    """Ask, and give status and records as text."""
+    """Look up a name; return status and records as text."""
     (answer,) = collect(zone.lookup(DnsQuestion(name, rdtype)))
     return answer.status, [record.to_text() for record in answer.records]
 
@@ -27,7 +27,7 @@ def ask(zone: MemoryZone, name: str, rdtype: str) -> tuple[DnsStatus, list[str]]
     ],
 )
 def test_memory_zone_text(text: str, published: str) -> None:
-    """Plain text is one string, cut at 255 octets; quoted text is as in a zone file."""
+    """Plain text is one string, split at 255 octets; quoted text is as in a zone file."""
     zone = MemoryZone({"a.example": {"TXT": [text]}})
     assert ask(zone, "a.example", "TXT") == (DnsStatus.FOUND, [published])
 
@@ -47,7 +47,7 @@ def test_memory_zone_failing() -> None:
 
 
 def test_memory_zone_failing_target() -> None:
-    """A CNAME to a name that fails fails with it."""
+    """A CNAME to a failing name fails in the same way."""
     zone = MemoryZone(
         {"www.example": {"CNAME": ["host.example."]}, "host.example": {"A": ["192.0.2.1"]}},
         failing={"host.example": DnsStatus.SERVFAIL},
@@ -57,7 +57,7 @@ def test_memory_zone_failing_target() -> None:
 
 
 def test_memory_zone_silent() -> None:
-    """A silent name is never answered; giving up is seen."""
+    """A silent name is never answered; cancelling is recorded."""
     zone = MemoryZone({}, silent=["a.example"])
     lookup = zone.lookup(DnsQuestion("a.example", "A"))
     results = collect(lookup)
@@ -70,7 +70,7 @@ def test_memory_zone_silent() -> None:
 
 
 def test_memory_zone_records_questions() -> None:
-    """Every question is kept in order, those that fail or are never answered included."""
+    """All questions are recorded in order, including failing and silent ones."""
     zone = MemoryZone({}, failing={"b.example": DnsStatus.TIMEOUT}, silent=["c.example"])
     for name in ("a.example", "b.example", "c.example", "a.example"):
         collect(zone.lookup(DnsQuestion(name, "A")))
@@ -78,7 +78,7 @@ def test_memory_zone_records_questions() -> None:
 
 
 def test_memory_zone_publish() -> None:
-    """An owner may publish, replace and withdraw records while the test runs."""
+    """Records can be published, replaced and withdrawn while a test runs."""
     zone = MemoryZone({})
     assert ask(zone, "a.example", "A") == (DnsStatus.NXDOMAIN, [])
     zone.publish("a.example", "A", "192.0.2.1", "192.0.2.2")
@@ -90,7 +90,7 @@ def test_memory_zone_publish() -> None:
 
 
 def test_memory_zone_wildcards() -> None:
-    """A wildcard covers what does not exist below its parent, not what does (RFC 4592)."""
+    """A wildcard covers names that do not exist below its parent, and no others (RFC 4592)."""
     zone = MemoryZone(
         {
             "*.example": {"A": ["192.0.2.1"]},
@@ -107,7 +107,7 @@ def test_memory_zone_wildcards() -> None:
 
 
 def test_memory_zone_from_text() -> None:
-    """A zone file is read as a name server reads it."""
+    """A zone file is parsed as by a name server."""
     zone = MemoryZone.from_text(
         "$ORIGIN example.com.\n@ 60 IN MX 10 mx\nmx A 192.0.2.1\n   TXT ( "
         '"a" ; comment\n "b" )\nwww.example.org. CNAME mx\n'
@@ -118,7 +118,7 @@ def test_memory_zone_from_text() -> None:
 
 
 def test_memory_zone_authenticated() -> None:
-    """A zone may be signed, for those who look at the AD bit."""
+    """A zone may be signed, for code that checks the AD bit."""
     zone = MemoryZone({"a.example": {"A": ["192.0.2.1"]}}, is_authenticated=True)
     (answer,) = collect(zone.lookup(DnsQuestion("a.example", "A")))
     assert answer.is_authenticated

@@ -1,4 +1,4 @@
-"""Replies that hold records: what they say of the asked name."""
+"""Replies with records, and their meaning for the name in the question."""
 
 import contextlib
 
@@ -24,14 +24,14 @@ AWAY = "www.example. 300 IN CNAME Host.Other.example."
 
 
 def read(*records: str, authority: tuple[str, ...] = (), rcode: int = 0) -> tuple[object, ...]:
-    """Read a reply with these records, and give the chain with its records as text."""
+    """Parse a reply with these records, and return the chain with its records as text."""
     wire = build_reply(QUERY, records, authority=authority, rcode=rcode).to_wire()
     chain = read_positive(wire)
     return chain.status, chain.canonical_name, [r.to_text() for r in chain.records], chain.ttl
 
 
 def test_positive_chain() -> None:
-    """Records at the end of CNAMEs are found, with the least TTL on the way."""
+    """Records at the end of CNAMEs are found, with the smallest TTL on the way."""
     assert read(WWW, HOST) == (DnsStatus.FOUND, "host.example", ["192.0.2.1"], 60)
 
 
@@ -41,7 +41,7 @@ def test_positive_order() -> None:
 
 
 def test_positive_chain_to_nothing() -> None:
-    """NXDOMAIN is of the last name (RFC 6604); an SOA says that it has no such record."""
+    """NXDOMAIN applies to the last name (RFC 6604); an SOA means that it has no such record."""
     assert read(WWW, authority=(SOA,), rcode=dns.rcode.NXDOMAIN) == (
         DnsStatus.NXDOMAIN,
         "host.example",
@@ -52,17 +52,17 @@ def test_positive_chain_to_nothing() -> None:
 
 
 def test_positive_chain_to_elsewhere() -> None:
-    """A chain that leaves what the server knows goes on with another question."""
+    """A chain that leaves the server's zones continues with another question."""
     assert read(AWAY) == (None, "host.other.example", [], 300)
 
 
 def test_positive_negative_without_soa() -> None:
-    """NXDOMAIN without an SOA is not to be remembered (RFC 2308 5)."""
+    """NXDOMAIN without an SOA is not cached (RFC 2308 5)."""
     assert read(WWW, rcode=dns.rcode.NXDOMAIN)[3] == 0
 
 
 def test_positive_foreign_records() -> None:
-    """Records that nobody asked for are not believed, whatever else they say."""
+    """Records of other names or types are not trusted."""
     with pytest.raises(MalformedReply):
         read("other.example. 60 IN A 192.0.2.1")
     with pytest.raises(MalformedReply):
@@ -72,13 +72,13 @@ def test_positive_foreign_records() -> None:
 
 
 def test_positive_contradiction() -> None:
-    """Records of the name together with NXDOMAIN are no answer."""
+    """Records of the name together with NXDOMAIN are not an answer."""
     with pytest.raises(MalformedReply):
         read("www.example. 60 IN A 192.0.2.1", rcode=dns.rcode.NXDOMAIN)
 
 
 def test_positive_failure_with_records() -> None:
-    """A failure is one, whatever records come with it, and so is a reply to something else."""
+    """A failure stays a failure if records come with it, and so does a reply of another kind."""
     with pytest.raises(MalformedReply):
         read(WWW, rcode=dns.rcode.SERVFAIL)
     update = bytearray(build_reply(QUERY, (WWW, HOST)).to_wire())
@@ -88,7 +88,7 @@ def test_positive_failure_with_records() -> None:
 
 
 def test_positive_strange_names() -> None:
-    """A CNAME may lead to a name of any octets, and that is a name that can be asked for."""
+    """A CNAME may lead to a name with any octets, which can be asked for."""
     wire = build_reply(QUERY, (r"www.example. 300 IN CNAME a\.b\000\195\"\@.example.",)).to_wire()
     chain = read_positive(wire)
     packed = pack_name(chain.canonical_name)
@@ -96,12 +96,12 @@ def test_positive_strange_names() -> None:
 
 
 def test_positive_enormous_ttl() -> None:
-    """A TTL of more than 31 bits is none (RFC 2181 8)."""
+    """A TTL of more than 31 bits counts as 0 (RFC 2181 8)."""
     assert read("www.example. 4294967295 IN A 192.0.2.1")[3] == 0
 
 
 def test_positive_broken_additional_section() -> None:
-    """What is not needed is not read: an error in an EDNS option costs no answer."""
+    """Unused parts are not parsed: an error in an EDNS option does not spoil an answer."""
     reply = build_reply(QUERY, ("www.example. 60 IN A 192.0.2.1",))
     broken_text = dns.edns.GenericOption(dns.edns.OptionType.EDE, b"\0\x01\xff\xff")
     reply.use_edns(0, options=[broken_text])
@@ -112,7 +112,7 @@ def test_positive_broken_additional_section() -> None:
 
 @given(st.binary(max_size=120), st.integers(1, 3), st.integers(0, 3))
 def test_positive_garbage(rest: bytes, in_answer: int, in_authority: int) -> None:
-    """Any bytes are read or refused; nothing else is ever raised."""
+    """Any bytes are parsed or rejected; no other exception is raised."""
     header = b"id\x81\x80\0\1" + bytes((0, in_answer, 0, in_authority, 0, 0))
     with contextlib.suppress(MalformedReply):
         read_positive(header + b"\3www\7example\0\0\1\0\1" + rest)

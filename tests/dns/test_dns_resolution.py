@@ -1,4 +1,4 @@
-"""What to do next about a question: pure decisions, no sockets, no clock."""
+"""The state machine of a lookup: pure decisions, without sockets or a clock."""
 
 import dns.flags
 import dns.message
@@ -17,27 +17,27 @@ ADDRESS = "www.example. 60 IN A 192.0.2.1"
 
 
 def resolution(*servers: object, timeouts: tuple[float, ...] = (1.0, 2.0)) -> Resolution:
-    """Make a resolution of `QUESTION`."""
+    """Return a resolution of `QUESTION`."""
     return Resolution(QUESTION, PACKED, servers or (SERVER,), timeouts)  # type: ignore[arg-type]
 
 
 def reply_to(
     step: Step, *records: str, rcode: int = 0, flags: int = 0, authority: tuple[str, ...] = ()
 ) -> bytes:
-    """Write the reply of a server to a try."""
+    """Return the reply of a server to an attempt."""
     assert isinstance(step, Attempt)
     query = dns.message.from_wire(pack_query(b"id", step.question, has_edns=True))
     return build_reply(query, records, rcode=rcode, flags=flags, authority=authority).to_wire()
 
 
 def ended(step: Step) -> DnsAnswer:
-    """Give the answer that a resolution ended with."""
+    """Return the final answer of a resolution."""
     assert isinstance(step, DnsAnswer)
     return step
 
 
 def test_resolution_rounds() -> None:
-    """Each server is tried in order, in each round with the timeout of the round."""
+    """Each server is asked in order, in each round with the timeout of the round."""
     asking = resolution(SERVER, SECOND_SERVER)
     steps = [
         asking.start(),
@@ -55,7 +55,7 @@ def test_resolution_rounds() -> None:
 
 
 def test_resolution_found() -> None:
-    """Records end it, with their TTL, and with the AD bit of the reply."""
+    """Records end the lookup, with their TTL and the AD bit of the reply."""
     asking = resolution()
     answer = ended(asking.reply_received(reply_to(asking.start(), ADDRESS, flags=dns.flags.AD)))
     assert answer.status is DnsStatus.FOUND
@@ -69,14 +69,14 @@ def test_resolution_found() -> None:
     [(dns.rcode.NXDOMAIN, DnsStatus.NXDOMAIN), (dns.rcode.NOERROR, DnsStatus.NODATA)],
 )
 def test_resolution_negative(rcode: int, status: DnsStatus) -> None:
-    """A negative reply ends it too, with the TTL of RFC 2308."""
+    """A negative reply ends it, too, with the TTL of RFC 2308."""
     asking = resolution()
     answer = ended(asking.reply_received(reply_to(asking.start(), rcode=rcode, authority=(SOA,))))
     assert (answer.status, answer.ttl, answer.is_authenticated) == (status, 120, False)
 
 
 def test_resolution_truncated() -> None:
-    """A truncated datagram leads to the same server over TCP, and no further."""
+    """After a truncated datagram the same server is asked over TCP, once."""
     asking = resolution()
     first = asking.start()
     second = asking.reply_received(reply_to(first, flags=dns.flags.TC))
@@ -87,7 +87,7 @@ def test_resolution_truncated() -> None:
 
 
 def test_resolution_without_edns() -> None:
-    """A server that does not understand EDNS is asked again without; then it has failed."""
+    """A server that does not understand EDNS is asked again without it; a second error counts."""
     asking = resolution()
     second = asking.reply_received(reply_to(asking.start(), rcode=dns.rcode.FORMERR))
     assert second == Attempt(SERVER, PACKED, 1.0, has_edns=False)
@@ -105,7 +105,7 @@ def test_resolution_refused() -> None:
 
 
 def test_resolution_server_failure() -> None:
-    """A failure of a server may pass: it is tried again, and other servers before that."""
+    """A server failure may be temporary: the other servers are asked, and then it again."""
     asking = resolution(SERVER, SECOND_SERVER)
     second = asking.reply_received(reply_to(asking.start(), rcode=dns.rcode.SERVFAIL))
     assert second == Attempt(SECOND_SERVER, PACKED, 1.0)
@@ -124,8 +124,8 @@ def test_resolution_server_failure() -> None:
         ((None, None), DnsStatus.TIMEOUT),
     ],
 )
-def test_resolution_most_telling(rcodes: tuple[int | None, ...], status: DnsStatus) -> None:
-    """Without an answer it ends with the failure that tells most, whoever had it."""
+def test_resolution_significance(rcodes: tuple[int | None, ...], status: DnsStatus) -> None:
+    """Without an answer the most significant failure of any server is the result."""
     asking = resolution(SERVER, SECOND_SERVER, timeouts=(1.0,))
     step = asking.start()
     for rcode in rcodes:
@@ -138,7 +138,7 @@ def test_resolution_most_telling(rcodes: tuple[int | None, ...], status: DnsStat
 
 
 def test_resolution_follows() -> None:
-    """Where a chain of CNAMEs leaves what the server knows, its end is asked for."""
+    """If a chain of CNAMEs leaves the server's zones, its end is asked for."""
     asking = resolution()
     step = asking.reply_received(reply_to(asking.start(), "www.example. 30 IN CNAME a.test."))
     assert step == Attempt(SERVER, pack_question(DnsQuestion("a.test", "A")), 1.0)
@@ -156,7 +156,7 @@ def test_resolution_follows() -> None:
     ],
 )
 def test_resolution_follows_authenticated(first: int, second: int, is_authenticated: bool) -> None:
-    """Of a chain over several replies each must be authenticated."""
+    """A chain over several replies is authenticated if each reply is."""
     asking = resolution()
     link = "www.example. 30 IN CNAME a.test."
     step = asking.reply_received(reply_to(asking.start(), link, flags=first))
@@ -165,7 +165,7 @@ def test_resolution_follows_authenticated(first: int, second: int, is_authentica
 
 
 def test_resolution_loop() -> None:
-    """A loop of CNAMEs over several replies ends as a failure."""
+    """A loop of CNAMEs over several replies is a failure."""
     asking = resolution()
     step = asking.reply_received(reply_to(asking.start(), "www.example. 30 IN CNAME a.test."))
     step = asking.reply_received(reply_to(step, "a.test. 30 IN CNAME www.example."))
@@ -174,7 +174,7 @@ def test_resolution_loop() -> None:
 
 
 def test_resolution_endless_chain() -> None:
-    """A chain of ever new names ends as a failure, after a bounded number of questions."""
+    """A chain of ever new names is a failure after a limited number of questions."""
     asking = resolution()
     step = asking.reply_received(reply_to(asking.start(), "www.example. 30 IN CNAME n0.test."))
     questions = 1
@@ -187,14 +187,14 @@ def test_resolution_endless_chain() -> None:
 
 
 def test_resolution_garbage() -> None:
-    """A reply that makes no sense is one try lost, never an answer."""
+    """A malformed reply is a failed attempt, never an answer."""
     asking = resolution(timeouts=(1.0,))
     reply = reply_to(asking.start(), ADDRESS)
     assert ended(asking.reply_received(reply[:-13])).status is DnsStatus.SERVFAIL
 
 
 def test_resolution_referral() -> None:
-    """A server that only points to others did not say that there is nothing."""
+    """A referral does not mean that the name does not exist."""
     asking = resolution(timeouts=(1.0,))
     reply = reply_to(asking.start(), authority=("example. 60 IN NS ns.example.",))
     assert ended(asking.reply_received(reply)).status is DnsStatus.SERVFAIL

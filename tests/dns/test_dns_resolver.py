@@ -1,4 +1,4 @@
-"""The resolver on a scripted network: tries, deadlines, sockets, streams, bursts."""
+"""The resolver on a scripted network: attempts, deadlines, sockets, TCP and bursts."""
 
 import dns.flags
 import dns.rcode
@@ -21,18 +21,18 @@ SETTINGS = ResolverSettings(try_timeouts=(1.0, 2.0), deadline=4.0, max_burst=100
 
 @pytest.fixture
 def network() -> ScriptedNetwork:
-    """Give a network whose servers say what the test makes them say."""
+    """A network with scripted servers."""
     return ScriptedNetwork()
 
 
 @pytest.fixture
 def stub(network: ScriptedNetwork) -> StubResolver:
-    """Give a resolver that knows one server."""
+    """A resolver with one server."""
     return StubResolver(network, [SERVER], SETTINGS, network.random_bytes)
 
 
 def test_stub_asks_and_answers(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A question goes out in one datagram to the server, and its reply is the answer."""
+    """A question is sent in one datagram to the server, and its reply is the answer."""
     answers = collect(stub.lookup(QUESTION))
     (query,) = network.queries
     assert (query.server, query.question) == (SERVER, ("example.com.", "A"))
@@ -43,7 +43,7 @@ def test_stub_asks_and_answers(network: ScriptedNetwork, stub: StubResolver) -> 
 
 
 def test_stub_tries_again(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A question whose datagram is lost is asked again, under another id."""
+    """After a lost datagram the question is sent again with another id."""
     answers = collect(stub.lookup(QUESTION))
     network.advance(0.9)
     assert len(network.queries) == 1
@@ -55,7 +55,7 @@ def test_stub_tries_again(network: ScriptedNetwork, stub: StubResolver) -> None:
 
 
 def test_stub_late_reply(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A reply that comes after its try was given up is dropped, and harms nothing."""
+    """A reply that arrives after its attempt has ended is ignored."""
     answers = collect(stub.lookup(QUESTION))
     network.advance(1.1)
     network.queries[0].reply(rcode=dns.rcode.NXDOMAIN)
@@ -66,7 +66,7 @@ def test_stub_late_reply(network: ScriptedNetwork, stub: StubResolver) -> None:
 
 
 def test_stub_silence(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A server that never answers costs its tries, then the lookup has timed out."""
+    """A server that never answers uses up its attempts, then the lookup times out."""
     answers = collect(stub.lookup(QUESTION))
     network.pump([0.5] * 5)
     assert answers == []
@@ -76,7 +76,7 @@ def test_stub_silence(network: ScriptedNetwork, stub: StubResolver) -> None:
 
 
 def test_stub_deadline(network: ScriptedNetwork) -> None:
-    """However many servers are silent, a lookup ends at its deadline."""
+    """With any number of silent servers a lookup ends at its deadline."""
     servers = [SERVER, SECOND_SERVER]
     stub = StubResolver(network, servers, SETTINGS, network.random_bytes)
     answers = collect(stub.lookup(QUESTION))
@@ -87,7 +87,7 @@ def test_stub_deadline(network: ScriptedNetwork) -> None:
 
 
 def test_stub_other_server(network: ScriptedNetwork) -> None:
-    """What one server does not answer, the other does; the next question starts there."""
+    """If one server does not answer, the other is asked; the next question starts there."""
     servers = [SERVER, SECOND_SERVER]
     stub = StubResolver(network, servers, SETTINGS, network.random_bytes)
     answers = collect(stub.lookup(QUESTION))
@@ -100,7 +100,7 @@ def test_stub_other_server(network: ScriptedNetwork) -> None:
 
 
 def test_stub_refused_port(network: ScriptedNetwork) -> None:
-    """A host that says that no server runs there is passed over at once."""
+    """A host without a server (ICMP) is skipped at once."""
     servers = [SERVER, SECOND_SERVER]
     stub = StubResolver(network, servers, SETTINGS, network.random_bytes)
     answers = [collect(stub.lookup(QUESTION)), collect(stub.lookup(QUESTION))]
@@ -113,7 +113,7 @@ def test_stub_refused_port(network: ScriptedNetwork) -> None:
 
 
 def test_stub_remembers_who_is_down(network: ScriptedNetwork) -> None:
-    """A host without a server is asked last, until it answers again."""
+    """A host without a server is asked last until it answers again."""
     servers = [SERVER, SECOND_SERVER]
     stub = StubResolver(network, servers, SETTINGS, network.random_bytes)
     collect(stub.lookup(QUESTION))
@@ -134,7 +134,7 @@ def test_stub_remembers_who_is_down(network: ScriptedNetwork) -> None:
 
 
 def test_stub_network_goes_away(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A question that can't be sent does no harm to those that were."""
+    """A question that cannot be sent does not disturb those in progress."""
     sent = collect(stub.lookup(QUESTION))
     network.unreachable.add(SERVER.host)
     lost = collect(stub.lookup(DnsQuestion("other.example", "A")))
@@ -145,7 +145,7 @@ def test_stub_network_goes_away(network: ScriptedNetwork, stub: StubResolver) ->
 
 
 def test_stub_no_network(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """Without a way to any server a lookup has timed out, at once and without an exception."""
+    """Without a route to any server a lookup times out at once, without an exception."""
     network.unreachable.add(SERVER.host)
     answers = collect(stub.lookup(QUESTION))
     network.pump([0] * 4)
@@ -153,7 +153,7 @@ def test_stub_no_network(network: ScriptedNetwork, stub: StubResolver) -> None:
 
 
 def test_stub_no_sockets(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """Without a socket to be had a lookup has timed out; the next one may have one again."""
+    """Without a free socket a lookup times out; the next one tries again."""
     network.has_sockets = False
     answers = collect(stub.lookup(QUESTION))
     network.pump([0] * 4)
@@ -165,7 +165,7 @@ def test_stub_no_sockets(network: ScriptedNetwork, stub: StubResolver) -> None:
 
 
 def test_stub_cancel(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A cancelled lookup leaves nothing behind."""
+    """A cancelled lookup leaves no timer or socket behind."""
     lookup = stub.lookup(QUESTION)
     results = collect(lookup)
     lookup.cancel()
@@ -177,7 +177,7 @@ def test_stub_cancel(network: ScriptedNetwork, stub: StubResolver) -> None:
 
 
 def test_stub_without_edns(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A server that knows no EDNS is asked without."""
+    """A server without EDNS is asked without it."""
     answers = collect(stub.lookup(QUESTION))
     network.queries[0].reply(rcode=dns.rcode.FORMERR)
     assert [query.message.edns for query in network.queries] == [0, -1]
@@ -186,7 +186,7 @@ def test_stub_without_edns(network: ScriptedNetwork, stub: StubResolver) -> None
 
 
 def test_stub_truncated(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A reply that does not fit a datagram is fetched over TCP from the same server."""
+    """A reply that does not fit into a datagram comes over TCP from the same server."""
     answers = collect(stub.lookup(QUESTION))
     network.queries[0].reply(flags=dns.flags.TC)
     stream = network.accept()
@@ -198,7 +198,7 @@ def test_stub_truncated(network: ScriptedNetwork, stub: StubResolver) -> None:
 
 
 def test_stub_stream_in_pieces(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A reply may arrive octet by octet."""
+    """A reply over TCP may arrive octet by octet."""
     answers = collect(stub.lookup(QUESTION))
     network.queries[0].reply(flags=dns.flags.TC)
     stream = network.accept()
@@ -210,7 +210,7 @@ def test_stub_stream_in_pieces(network: ScriptedNetwork, stub: StubResolver) -> 
 
 
 def test_stub_stream_refused(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A server without TCP has no answer that we could get; the lookup ends so."""
+    """If a server has no TCP, the lookup of a large answer fails."""
     answers = collect(stub.lookup(QUESTION))
     for attempt in range(2):
         network.queries[attempt].reply(flags=dns.flags.TC)
@@ -220,7 +220,7 @@ def test_stub_stream_refused(network: ScriptedNetwork, stub: StubResolver) -> No
 
 
 def test_stub_burst(network: ScriptedNetwork) -> None:
-    """Only so many questions go out at once; others follow in order as replies come."""
+    """Only a limited number of questions is sent at once; others follow in order."""
     settings = replace(SETTINGS, max_burst=2)
     stub = StubResolver(network, [SERVER], settings, network.random_bytes)
     questions = [DnsQuestion(f"h{number}.example", "A") for number in range(5)]
@@ -236,7 +236,7 @@ def test_stub_burst(network: ScriptedNetwork) -> None:
 
 
 def test_stub_burst_of_dead_names(network: ScriptedNetwork) -> None:
-    """Questions that get no answer hold those behind them up for a moment only."""
+    """Questions without an answer delay later ones for a moment only."""
     settings = replace(SETTINGS, max_burst=2, burst_age=0.1)
     stub = StubResolver(network, [SERVER], settings, network.random_bytes)
     dead = [collect(stub.lookup(DnsQuestion(f"dead{n}.example", "A"))) for n in range(4)]
@@ -251,7 +251,7 @@ def test_stub_burst_of_dead_names(network: ScriptedNetwork) -> None:
 
 
 def test_stub_in_flight(network: ScriptedNetwork) -> None:
-    """Even of dead names only so many are under way."""
+    """The number of lookups in progress is limited for dead names, too."""
     settings = replace(SETTINGS, max_in_flight=3, burst_age=0.1)
     stub = StubResolver(network, [SERVER], settings, network.random_bytes)
     for number in range(5):
@@ -263,7 +263,7 @@ def test_stub_in_flight(network: ScriptedNetwork) -> None:
 
 
 def test_stub_burst_is_fair(network: ScriptedNetwork) -> None:
-    """Who comes later does not overtake those who wait."""
+    """Later lookups do not overtake queued ones."""
     settings = replace(SETTINGS, max_burst=1, burst_age=0.1)
     stub = StubResolver(network, [SERVER], settings, network.random_bytes)
     collect(stub.lookup(DnsQuestion("first.example", "A")))
@@ -277,7 +277,7 @@ def test_stub_burst_is_fair(network: ScriptedNetwork) -> None:
 
 
 def test_stub_burst_deadline(network: ScriptedNetwork) -> None:
-    """Who waits for a turn waits no longer than the deadline, and is never sent then."""
+    """A queued lookup ends at its deadline, and is not sent later."""
     settings = replace(SETTINGS, max_burst=1, burst_age=9.0, try_timeouts=(10.0,))
     stub = StubResolver(network, [SERVER], settings, network.random_bytes)
     answers = [collect(stub.lookup(QUESTION)) for _ in range(3)]
@@ -288,7 +288,7 @@ def test_stub_burst_deadline(network: ScriptedNetwork) -> None:
 
 
 def test_stub_burst_cancel(network: ScriptedNetwork) -> None:
-    """Who gives up while waiting for a turn is passed over."""
+    """A lookup that is cancelled in the queue is skipped."""
     settings = replace(SETTINGS, max_burst=1)
     stub = StubResolver(network, [SERVER], settings, network.random_bytes)
     collect(stub.lookup(QUESTION))
@@ -303,7 +303,7 @@ def test_stub_burst_cancel(network: ScriptedNetwork) -> None:
 
 
 def test_stub_sockets_hold_their_replies(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """No socket waits for more replies than its receive buffer holds."""
+    """No socket waits for more replies than its receive buffer can hold."""
     for number in range(3 * MAX_WAITING):
         collect(stub.lookup(DnsQuestion(f"h{number}.example", "A")))
     assert len(network.open_ports) == 3
@@ -315,7 +315,7 @@ def test_stub_sockets_hold_their_replies(network: ScriptedNetwork, stub: StubRes
 
 
 def test_stub_ports_change(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A port is given up after so many questions or seconds, once nobody waits for it."""
+    """A port is replaced after a number of questions or seconds, and closed when it is idle."""
     for _ in range(MAX_QUESTIONS):
         collect(stub.lookup(QUESTION))
         network.queries[-1].reply(ADDRESS)
@@ -329,7 +329,7 @@ def test_stub_ports_change(network: ScriptedNetwork, stub: StubResolver) -> None
 
 
 def test_stub_port_waits_for_its_replies(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A port that is given up stays open until its last reply has come."""
+    """A replaced port stays open until its last reply has arrived."""
     first = collect(stub.lookup(QUESTION))
     for _ in range(MAX_QUESTIONS):
         collect(stub.lookup(QUESTION))
@@ -340,7 +340,7 @@ def test_stub_port_waits_for_its_replies(network: ScriptedNetwork, stub: StubRes
 
 
 def test_stub_close(network: ScriptedNetwork) -> None:
-    """Closing ends all lookups as timed out, further ones too, and closes all sockets."""
+    """Closing ends all lookups with a timeout, also later ones, and closes all sockets."""
     settings = replace(SETTINGS, max_burst=2)
     stub = StubResolver(network, [SERVER], settings, network.random_bytes)
     answers = [collect(stub.lookup(QUESTION)) for _ in range(4)]
@@ -355,7 +355,7 @@ def test_stub_close(network: ScriptedNetwork) -> None:
 
 
 def test_stub_close_reentered(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """Who gives others up when the end comes does not stop it."""
+    """A callback that cancels other lookups during the close does not disturb it."""
     lookups = [stub.lookup(DnsQuestion(f"h{number}.example", "A")) for number in range(3)]
 
     def give_up_all(answer: DnsAnswer) -> DnsAnswer:

@@ -1,4 +1,4 @@
-"""Which servers are asked, and in what order."""
+"""DNS servers: parsing addresses, and their order."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ FIRST, SECOND, THIRD = Server("192.0.2.1"), Server("192.0.2.2"), Server("192.0.2
     ],
 )
 def test_parse_server(text: str, server: Server) -> None:
-    """Addresses of both families are read, with and without a port, and normalised."""
+    """Addresses of both families are parsed, with and without a port, and normalised."""
     assert parse_server(text) == server
     assert server.is_ipv6 == (":" in server.host)
 
@@ -41,13 +41,13 @@ def test_parse_server(text: str, server: Server) -> None:
     ],
 )
 def test_parse_server_refuses(text: str) -> None:
-    """Anything else is refused, host names included, with the text in the message."""
+    """Any other text is rejected, including host names, with the text in the message."""
     with pytest.raises(ValueError, match="not a"):
         parse_server(text)
 
 
 def test_system_servers(tmp_path: Path) -> None:
-    """The first three nameserver lines that hold an address count, as in the C library."""
+    """The first three nameserver lines with an address count, as in the C library."""
     path = tmp_path / "resolv.conf"
     path.write_text(
         "# nameserver 192.0.2.9\nsearch example.com\nnameserver 192.0.2.1\nnameserver\n"
@@ -59,14 +59,14 @@ def test_system_servers(tmp_path: Path) -> None:
 
 
 def test_system_servers_without_file(tmp_path: Path) -> None:
-    """Without a file, or with none in it, the local host is asked (resolv.conf(5))."""
+    """Without a file, or without an entry, the local host is used (resolv.conf(5))."""
     assert system_servers(str(tmp_path / "missing")) == (Server("127.0.0.1"),)
 
 
-def test_rota_turns() -> None:
-    """Each server in turn is asked first, the others in order behind it."""
-    rota = ServerRotation([FIRST, SECOND, THIRD])
-    assert [rota.order(0.0) for _ in range(4)] == [
+def test_rotation_turns() -> None:
+    """Each server in turn is asked first, followed by the others in order."""
+    rotation = ServerRotation([FIRST, SECOND, THIRD])
+    assert [rotation.order(0.0) for _ in range(4)] == [
         (FIRST, SECOND, THIRD),
         (SECOND, THIRD, FIRST),
         (THIRD, FIRST, SECOND),
@@ -74,39 +74,39 @@ def test_rota_turns() -> None:
     ]
 
 
-def test_rota_needs_one() -> None:
-    """Without a server there is nothing to ask."""
+def test_rotation_requires_a_server() -> None:
+    """An empty list of servers raises an exception."""
     with pytest.raises(ValueError, match="server"):
         ServerRotation([])
 
 
-def test_rota_silence() -> None:
-    """A server that lost several questions in a row is asked last, for a while."""
-    rota = ServerRotation([FIRST, SECOND])
+def test_rotation_after_failures() -> None:
+    """A server that did not answer several questions in a row is asked last for a while."""
+    rotation = ServerRotation([FIRST, SECOND])
     for _ in range(MAX_FAILURES - 1):
-        rota.note_failure(FIRST, 0.0, is_unreachable=False)
-    assert {rota.order(0.0), rota.order(0.0)} == {(FIRST, SECOND), (SECOND, FIRST)}
-    rota.note_failure(FIRST, 0.0, is_unreachable=False)
-    assert {rota.order(0.0), rota.order(DOWN_SECONDS - 0.1)} == {(SECOND, FIRST)}
-    assert {rota.order(DOWN_SECONDS), rota.order(DOWN_SECONDS)} == {
+        rotation.note_failure(FIRST, 0.0, is_unreachable=False)
+    assert {rotation.order(0.0), rotation.order(0.0)} == {(FIRST, SECOND), (SECOND, FIRST)}
+    rotation.note_failure(FIRST, 0.0, is_unreachable=False)
+    assert {rotation.order(0.0), rotation.order(DOWN_SECONDS - 0.1)} == {(SECOND, FIRST)}
+    assert {rotation.order(DOWN_SECONDS), rotation.order(DOWN_SECONDS)} == {
         (FIRST, SECOND),
         (SECOND, FIRST),
     }
 
 
-def test_rota_unreachable() -> None:
-    """A server that can't be reached is asked last at once, until it answers again."""
-    rota = ServerRotation([FIRST, SECOND])
-    rota.note_failure(FIRST, 0.0, is_unreachable=True)
-    assert {rota.order(0.0), rota.order(0.0)} == {(SECOND, FIRST)}
-    rota.note_answer(FIRST)
-    assert {rota.order(0.0), rota.order(0.0)} == {(FIRST, SECOND), (SECOND, FIRST)}
+def test_rotation_unreachable() -> None:
+    """A server that cannot be reached is asked last at once, until it answers again."""
+    rotation = ServerRotation([FIRST, SECOND])
+    rotation.note_failure(FIRST, 0.0, is_unreachable=True)
+    assert {rotation.order(0.0), rotation.order(0.0)} == {(SECOND, FIRST)}
+    rotation.note_answer(FIRST)
+    assert {rotation.order(0.0), rotation.order(0.0)} == {(FIRST, SECOND), (SECOND, FIRST)}
 
 
-def test_rota_dead_zones() -> None:
-    """Dead zones do not make a server look dead that answers other questions."""
-    rota = ServerRotation([FIRST, SECOND])
+def test_rotation_dead_zones() -> None:
+    """Dead zones do not mark a server as down that answers other questions."""
+    rotation = ServerRotation([FIRST, SECOND])
     for _ in range(3 * MAX_FAILURES):
-        rota.note_failure(FIRST, 0.0, is_unreachable=False)
-        rota.note_answer(FIRST)
-    assert {rota.order(0.0), rota.order(0.0)} == {(FIRST, SECOND), (SECOND, FIRST)}
+        rotation.note_failure(FIRST, 0.0, is_unreachable=False)
+        rotation.note_answer(FIRST)
+    assert {rotation.order(0.0), rotation.order(0.0)} == {(FIRST, SECOND), (SECOND, FIRST)}

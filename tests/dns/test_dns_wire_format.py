@@ -1,4 +1,4 @@
-"""Queries packed and negative replies read by hand, judged by dnspython."""
+"""Packing queries and parsing negative replies, compared with dnspython."""
 
 import dns.flags
 import dns.message
@@ -33,7 +33,7 @@ labels = st.text(st.characters(codec="ascii", exclude_characters=".\\"), min_siz
 
 @given(st.lists(labels, min_size=1, max_size=3))
 def test_pack_name(parts: list[str]) -> None:
-    """A name is packed as RFC 1035 has it, in lower case, whatever ASCII its labels hold."""
+    """A name is packed as in RFC 1035, in lower case, with any ASCII in its labels."""
     packed = pack_name(".".join(parts))
     assert packed == dns.name.Name([part.lower().encode() for part in parts] + [b""]).to_wire()
 
@@ -50,7 +50,7 @@ def test_pack_name(parts: list[str]) -> None:
     ],
 )
 def test_pack_name_forms(text: str, packed: bytes) -> None:
-    """The root, a trailing dot, and escapes as in zone files are understood."""
+    """The root, a trailing dot, and escapes as in zone files are supported."""
     assert pack_name(text) == packed
 
 
@@ -62,7 +62,7 @@ def test_pack_name_forms(text: str, packed: bytes) -> None:
     ],
 )
 def test_pack_name_impossible(text: str) -> None:
-    """What DNS can't carry is told apart from every other mistake."""
+    """A name that cannot be encoded has an exception of its own."""
     with pytest.raises(ImpossibleName):
         pack_name(text)
 
@@ -76,7 +76,7 @@ def test_pack_name_longest() -> None:
 
 
 def test_pack_query() -> None:
-    """A query asks one question with recursion, wants the AD bit, and offers EDNS."""
+    """A query asks one question with recursion, sets the AD bit, and offers EDNS."""
     query = dns.message.from_wire(pack_query(b"\x12\x34", PACKED, has_edns=True))
     assert query.id == 0x1234
     assert query.flags == dns.flags.RD | dns.flags.AD
@@ -85,12 +85,12 @@ def test_pack_query() -> None:
 
 
 def test_pack_query_without_edns() -> None:
-    """For servers that do not know it EDNS is left out."""
+    """For servers without EDNS it is left out."""
     assert dns.message.from_wire(pack_query(b"id", PACKED, has_edns=False)).edns == -1
 
 
 def test_pack_question_type() -> None:
-    """Types are known by name or number; others are a mistake of the caller."""
+    """Types are known by name or number; other types raise an exception."""
     assert pack_question(DnsQuestion("a", "TYPE65280"))[-4:-2] == b"\xff\x00"
     with pytest.raises(ValueError, match="MXX"):
         pack_question(DnsQuestion("a", "MXX"))
@@ -115,7 +115,7 @@ def test_pack_question_type() -> None:
     ],
 )
 def test_read_reply(rcode: int, authority: tuple[str, ...], outcome: Outcome, ttl: int) -> None:
-    """Each reply without records has its own meaning; TTLs are those of RFC 2308 5."""
+    """Each kind of reply without records is recognised; TTLs follow RFC 2308 5."""
     wire = build_reply(QUERY, authority=authority, rcode=rcode).to_wire()
     assert is_reply_to(wire, PACKED)
     reply = read_reply(wire, PACKED)
@@ -123,7 +123,7 @@ def test_read_reply(rcode: int, authority: tuple[str, ...], outcome: Outcome, tt
 
 
 def test_read_reply_cut() -> None:
-    """A denial that is cut off anywhere behind its question is none, even in its last octet."""
+    """A negative reply that is truncated after its question is malformed."""
     reply = build_reply(QUERY, authority=(SOA,), rcode=dns.rcode.NXDOMAIN)
     reply.use_edns(False)
     wire = reply.to_wire()
@@ -133,13 +133,13 @@ def test_read_reply_cut() -> None:
 
 
 def test_read_reply_enormous_ttl() -> None:
-    """A TTL of more than 31 bits is none (RFC 2181 8)."""
+    """A TTL of more than 31 bits counts as 0 (RFC 2181 8)."""
     soa = SOA.replace(" 900 ", " 4294967295 ").replace(" 120", " 4294967295")
     assert read_reply(build_reply(QUERY, authority=(soa,)).to_wire(), PACKED).negative_ttl == 0
 
 
 def test_read_reply_flags() -> None:
-    """AD is passed on; TC means TCP, even where there is an answer; records mean dnspython."""
+    """AD is passed on; TC means TCP, even with an answer; records are parsed by dnspython."""
     records = ("a.example. 60 IN A 192.0.2.1",)
     authentic = build_reply(QUERY, authority=(SOA,), flags=dns.flags.AD).to_wire()
     assert read_reply(authentic, PACKED).is_authenticated
@@ -149,7 +149,7 @@ def test_read_reply_flags() -> None:
 
 
 def test_read_reply_too_many_records() -> None:
-    """A reply whose parsing would hold up everybody else is not parsed."""
+    """A reply whose parsing would block all other work is not parsed."""
     wire = bytearray(build_reply(QUERY, ("a.example. 60 IN A 192.0.2.1",)).to_wire())
     wire[6:8] = (MAX_RECORDS + 1).to_bytes(2, "big")
     assert read_reply(bytes(wire), PACKED).outcome is Outcome.EXCESSIVE
@@ -168,7 +168,7 @@ def test_read_reply_too_many_records() -> None:
     ],
 )
 def test_is_reply_to_others(change: slice, value: bytes) -> None:
-    """What does not repeat our question byte for byte is no reply to it."""
+    """A message that does not repeat the question byte for byte is not a reply to it."""
     wire = bytearray(build_reply(QUERY, authority=(SOA,)).to_wire())
     assert is_reply_to(bytes(wire), PACKED)
     wire[change] = value
@@ -176,7 +176,7 @@ def test_is_reply_to_others(change: slice, value: bytes) -> None:
 
 
 def test_is_reply_to_without_question() -> None:
-    """A server may fail without repeating the question, but not deny the name so."""
+    """A failure may omit the question, a negative reply may not."""
     assert is_reply_to(b"id\x80\x01" + bytes(8), PACKED)
     assert not is_reply_to(b"id\x80\x03" + bytes(8), PACKED)
     assert not is_reply_to(b"id\x80\x00" + bytes(8), PACKED)
@@ -184,7 +184,7 @@ def test_is_reply_to_without_question() -> None:
 
 @given(st.binary(max_size=80), st.integers(0, 3), st.integers(0, 3))
 def test_read_reply_garbage(rest: bytes, in_authority: int, in_additional: int) -> None:
-    """No bytes behind the question make it raise, or run for long."""
+    """No bytes after the question raise an exception or take long."""
     counts = bytes((0, 1, 0, 0, 0, in_authority, 0, in_additional))
     wire = b"id\x80\x03" + counts + PACKED + rest
     assert read_reply(wire, PACKED).outcome in (
@@ -196,5 +196,5 @@ def test_read_reply_garbage(rest: bytes, in_authority: int, in_additional: int) 
 
 @given(st.binary(max_size=600))
 def test_is_reply_to_garbage(wire: bytes) -> None:
-    """Random bytes are never taken for a reply with a meaning."""
+    """Random bytes are never taken for a valid reply."""
     assert not is_reply_to(wire, PACKED) or wire[4:6] == b"\0\0"

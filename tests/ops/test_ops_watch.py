@@ -97,12 +97,12 @@ def test_most_lists() -> None:
 def test_resolvers() -> None:
     """A resolver that has fallen silent is told, until it answers."""
     dead, living = Server("192.0.2.1"), Server("192.0.2.2")
-    rota = ServerRotation([dead, living])
+    rotation = ServerRotation([dead, living])
     look = look_at_resolvers(
-        [dead.host, living.host], lambda: [server.host for server in rota.unresponsive]
+        [dead.host, living.host], lambda: [server.host for server in rotation.unresponsive]
     )
     assert problems([look]) == {}
-    rota.note_failure(dead, 0.0, is_unreachable=True)
+    rotation.note_failure(dead, 0.0, is_unreachable=True)
     assert problems([look]) == {"resolver 192.0.2.1": "it does not answer"}
-    rota.note_answer(dead)
+    rotation.note_answer(dead)
     assert problems([look]) == {}
