@@ -1,4 +1,4 @@
-"""A worker whose calls, or their answers, wait until the test lets them go, in any order."""
+"""A worker whose calls, or their answers, wait for the test."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,9 +11,9 @@ Result = TypeVar("Result")
 
 
 class HeldWorker(DirectWorker):
-    """Runs calls at once, until it is told to hold them.
+    """Runs calls at once, until the test holds them.
 
-    ``held`` are the calls that wait, oldest first: calling one lets it go.
+    ``held`` contains the waiting calls, oldest first; calling one runs it.
     """
 
     def __init__(self) -> None:
@@ -23,15 +23,15 @@ class HeldWorker(DirectWorker):
         self._is_holding_answers = False
 
     def hold_calls(self) -> None:
-        """Begin no call from now on."""
+        """Hold all further calls."""
         self._is_holding_calls, self._is_holding_answers = True, False
 
     def hold_answers(self) -> None:
-        """Run calls from now on, but do not answer."""
+        """Run further calls, and hold their answers."""
         self._is_holding_calls, self._is_holding_answers = False, True
 
     def let_go(self) -> None:
-        """Run and answer what was held, and what comes of it, in order; then hold nothing more."""
+        """Run what is held, in order, including new calls; then hold no more."""
         while self.held:
             self.held.pop(0)()
         self._is_holding_calls = self._is_holding_answers = False

@@ -1,4 +1,4 @@
-"""Values for tests of the store: accounts, mails, and moments to put them at."""
+"""Values for tests of the stores: accounts, mails and times."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -51,12 +51,12 @@ def copy_watch(transaction: Transaction, times: int) -> None:
 
 
 def at(seconds: float) -> Instant:
-    """Give a moment some seconds after noon."""
+    """Return the time some seconds after noon."""
     return Instant(NOON + int(seconds * 1000))
 
 
 def account(name: str, **facts: object) -> Account:
-    """Make an account whose id, name and mailbox name tell it apart."""
+    """Return an account whose id, name and mailbox name contain the given name."""
     known: dict[str, object] = {
         "is_operator": False,
         "created_at": NOON,
@@ -67,7 +67,7 @@ def account(name: str, **facts: object) -> Account:
 
 
 def recipient(account_id: str, tag: str = "") -> Recipient:
-    """Make a recipient in an account's inbox."""
+    """Return a recipient in an account's inbox."""
     subaddress = f"+{tag}" if tag else ""
     return Recipient(f"dev-{account_id}{subaddress}@mailcheck.example", AccountId(account_id), tag)
 
@@ -75,7 +75,7 @@ def recipient(account_id: str, tag: str = "") -> Recipient:
 def deliverability_test(
     name: str, account_id: str = "ann", created_at: Instant = NOON, **facts: object
 ) -> DeliverabilityTest:
-    """Make a pending test of an account; its id begins with its name."""
+    """Return a pending test of an account; its id begins with its name."""
     known: dict[str, object] = {"state": State.PENDING, "share_token": f"secret-{name}"}
     return DeliverabilityTest(
         id=DeliverabilityTestId(name.ljust(13, "a")),
@@ -87,7 +87,7 @@ def deliverability_test(
 
 
 def webhook(name: str) -> Webhook:
-    """Make a webhook of Ann's; its id is its name."""
+    """Return a webhook of Ann's; its id is its name."""
     return Webhook(
         id=WebhookId(name),
         account_id=AccountId("ann"),
@@ -101,7 +101,7 @@ def webhook(name: str) -> Webhook:
 
 
 def watch(name: str, owner: str = "ann") -> Watch:
-    """Make a watch; its id is its name."""
+    """Return a watch; its id is its name."""
     return Watch(
         id=WatchId(name),
         account_id=AccountId(owner),
@@ -114,13 +114,13 @@ def watch(name: str, owner: str = "ann") -> Watch:
 
 
 def addressed(test: DeliverabilityTest) -> Recipient:
-    """Make the recipient that a test's address is."""
+    """Return the recipient for a test address."""
     address = f"{local_part_of(test.id)}@mailcheck.example"
     return Recipient(address, test.account_id, "", test.id)
 
 
 def report_recipient(account_id: str, kind: ReportKind = ReportKind.DMARC) -> Recipient:
-    """Make the recipient that the address of an account's reports is."""
+    """Return the recipient for an account's report address."""
     address = f"{kind.value}-{account_id}@mailcheck.example"
     return Recipient(address, AccountId(account_id), "", report_kind=kind)
 
@@ -128,7 +128,7 @@ def report_recipient(account_id: str, kind: ReportKind = ReportKind.DMARC) -> Re
 def mail(
     subject: str = "Welcome", body: str = "Hello", author: str = "Shop <shop@example.com>"
 ) -> bytes:
-    """Write a mail."""
+    """Return the bytes of a mail."""
     return f"From: {author}\r\nSubject: {subject}\r\n\r\n{body}\r\n".encode()
 
 
@@ -141,7 +141,7 @@ def delivery(
     session: Session = SESSION,
     transcript: tuple[str, ...] = (),
 ) -> Delivery:
-    """Make a mail for some recipients; ids are new and in the order of the calls."""
+    """Return a delivery for recipients; ids are new and in the order of the calls."""
 
     def new_id() -> str:
         return new_time_ordered_id(received_at, lambda size: next(_numbers).to_bytes(size, "big"))
@@ -159,7 +159,7 @@ def delivery(
 
 
 def refusal(account_id: str, seconds: float = 0, reason: str = "too large") -> Refusal:
-    """Make a refusal some seconds after noon."""
+    """Return a refusal some seconds after noon."""
     address = recipient(account_id).address
     return Refusal(
         AccountId(account_id), address, "bounce@example.com", "192.0.2.7", reason, at(seconds)
@@ -167,7 +167,7 @@ def refusal(account_id: str, seconds: float = 0, reason: str = "too large") -> R
 
 
 def content(text: str = "Hello", codes: Sequence[str] = (), **facts: object) -> MessageContent:
-    """Make a content."""
+    """Return derived content."""
     known: dict[str, object] = {
         "header_list": (("Subject", "Welcome"),),
         "html": "",

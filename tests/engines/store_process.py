@@ -1,8 +1,8 @@
-"""A store process: takes mail for one inbox as fast as it can, beside others on one database.
+"""A store process that stores mails for one inbox as fast as possible, beside other processes.
 
     python -m tests.engines.store_process URL SECONDS
 
-It prints how many mails it stored, and fails with the first of them that it could not.
+It prints the number of stored mails, and fails with the first error.
 """
 
 import sys
@@ -26,14 +26,14 @@ from tests.engines.deliveries import delivery, recipient
 
 IN_FLIGHT = 16
 SHORT_LIVED = 4
-"""One of so many mails has expired when it comes: it is swept away soon after."""
+"""One of this many mails has already expired on arrival, and is deleted soon after."""
 
 SWEEP = 64
-"""Mails between two sweeps."""
+"""Mails between two expiry runs."""
 
 
 def fresh(number: int) -> Delivery:
-    """Make a mail with ids that no other process makes."""
+    """Return a mail with ids that no other process creates."""
     now = Instant(int(time.time() * 1000))
     expires_at = now if number % SHORT_LIVED == 0 else Instant(now + HOUR)
     sent = delivery(recipient("ann", f"t{number % 9}"), received_at=now, expires_at=expires_at)
@@ -50,7 +50,7 @@ def fresh(number: int) -> Delivery:
 
 
 async def take_mail(reactor: Any, url: str, seconds: float) -> int:
-    """Store mails until the time is over; gives how many."""
+    """Store mails until the time is over; return their number."""
 
     def soon(call: Any) -> object:
         return reactor.callLater(0, call)
@@ -77,7 +77,7 @@ async def take_mail(reactor: Any, url: str, seconds: float) -> int:
 
 
 def main(reactor: Any) -> Deferred[None]:
-    """Take mail as the command line says."""
+    """Store mails as the command line says."""
     _, url, seconds = sys.argv
     taken = Deferred.fromCoroutine(take_mail(reactor, url, float(seconds)))
     return taken.addCallback(lambda stored: print(stored, flush=True))

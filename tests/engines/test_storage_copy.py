@@ -1,4 +1,4 @@
-"""Copying a SQLite file to PostgreSQL: all of it, the same, or nothing."""
+"""Copying a SQLite file to PostgreSQL, completely or not at all."""
 
 import sqlite3
 from pathlib import Path
@@ -61,11 +61,11 @@ RAW = mail("Grüße", "x\x00\r\n.\r\n" * 9) + bytes(range(256))
 
 
 def tell_nobody(table: str, done: int, total: int) -> None:
-    """Show no progress."""
+    """Ignore the progress."""
 
 
 def fill(path: str) -> None:
-    """Make a database with something in each of its tables, and close it."""
+    """Create a database with rows in each of its tables, and close it."""
     engine = SqliteEngine(path, DirectWorker(), DirectWorker())
     engine.open()
     accounts, mails, passwords = (
@@ -126,13 +126,13 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def newest(engine: DatabaseEngine) -> MessagePage:
-    """List the newest of ann's mail."""
+    """Return the newest mails of ann."""
     page: MessagePage = result_of(MailStore(engine, QUOTA).page(ANN, MessageFilter(), NOON, 100, 0))
     return page
 
 
 def counts(url: str, path: str) -> dict[str, int]:
-    """Say how many rows each table of a PostgreSQL database has."""
+    """Return the number of rows of each table of a PostgreSQL database."""
     with sqlite3.connect(path) as source:
         names = [table.name for table in list_tables(source)]
     source.close()
@@ -147,7 +147,7 @@ def counts(url: str, path: str) -> dict[str, int]:
 
 
 def test_everything_is_copied(full: str, postgresql_url: str) -> None:
-    """Each row of each table arrives; a reader sees the same mail, key and cursor, and goes on."""
+    """Each row of each table is copied; readers see the same mail, keys and cursor."""
     told: dict[str, tuple[int, int]] = {}
     copied = copy_store(full, postgresql_url, lambda name, *how: told.update({name: how}))
     assert {name: summary.rows for name, summary in copied.items()} == counts(postgresql_url, full)
@@ -169,8 +169,8 @@ def test_everything_is_copied(full: str, postgresql_url: str) -> None:
         result_of(engine.close())
 
 
-def test_a_target_with_something_in_it(full: str, postgresql_url: str) -> None:
-    """What is in the target already is left alone."""
+def test_a_target_that_is_not_empty(full: str, postgresql_url: str) -> None:
+    """Existing data in the target is not changed."""
     copy_store(full, postgresql_url, tell_nobody)
     before = counts(postgresql_url, full)
     with pytest.raises(TargetNotEmpty, match="account"):
@@ -179,7 +179,7 @@ def test_a_target_with_something_in_it(full: str, postgresql_url: str) -> None:
 
 
 def test_a_file_in_use(full: str, postgresql_url: str) -> None:
-    """A file that somebody has open is not copied; once it is closed, it is."""
+    """A file that another process has open is not copied; after it is closed, it is."""
     engine = SqliteEngine(full, DirectWorker(), DirectWorker())
     engine.open()
     with pytest.raises(StoreInUse, match="stop the daemon"):
@@ -191,7 +191,7 @@ def test_a_file_in_use(full: str, postgresql_url: str) -> None:
 
 
 def test_no_file(tmp_path: Path, postgresql_url: str) -> None:
-    """Where there is no file none is made."""
+    """A missing file is not created."""
     missing = tmp_path / "none.db"
     with pytest.raises(StoreUnavailable, match="there is no database"):
         copy_store(str(missing), postgresql_url, tell_nobody)
@@ -199,7 +199,7 @@ def test_no_file(tmp_path: Path, postgresql_url: str) -> None:
 
 
 def test_an_interrupted_copy(full: str, postgresql_url: str) -> None:
-    """A copy that ends in the middle leaves nothing behind, and begins anew the next time."""
+    """An interrupted copy leaves the target empty, and can be repeated."""
 
     class Interrupted(ExpectedFailure):
         pass
@@ -228,7 +228,7 @@ def test_an_interrupted_copy(full: str, postgresql_url: str) -> None:
 def test_a_target_that_keeps_something_else(
     full: str, postgresql_database: str, table: str, change: str
 ) -> None:
-    """A number, a text, bytes or a row that does not come back is found out, and nothing kept."""
+    """A changed number, text, byte string or row is detected, and the copy is rolled back."""
     connection = psycopg2.connect(postgresql_database)
     connection.autocommit = True
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Counters and rows: whatever comes in, is deleted and expires, they tell the same."""
+"""Counters equal the rows after any deliveries, deletions and expiry."""
 
 from collections import Counter
 from typing import Any
@@ -37,7 +37,7 @@ OWNERS = ("ann", "bob", "gone")
 QUOTA = Quota(max_messages=12, max_bytes=600)
 
 BROKEN = Session("\udcff", "", False)
-"""What no database can hold: the mail fails in the middle of its group."""
+"""An integer that no database can store: the mail fails in the middle of its group."""
 
 RECIPIENTS = st.lists(
     st.builds(recipient, st.sampled_from(OWNERS[:2]), st.sampled_from(["", "a", "A", "b"])),
@@ -55,7 +55,7 @@ WANTED = (
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Mails come in by groups, are deleted, expire; one with every fault there is among them."""
+    """Groups of mails, with every kind of fault among them, deletions and expiry."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class StoreMachine(RuleBasedStateMachine):
         )
     )
     def deliver(self, group: list[tuple[Any, int, str]]) -> None:
-        """Mails come in together."""
+        """Deliver mails together."""
         mails = [
             delivery(
                 *recipients,
@@ -117,36 +117,36 @@ class StoreMachine(RuleBasedStateMachine):
         owner=st.sampled_from(OWNERS), tag=st.sampled_from([None, "", "a"]), limit=st.integers(1, 4)
     )
     def delete(self, owner: str, tag: str | None, limit: int) -> None:
-        """Some messages are deleted."""
+        """Delete some messages."""
         wanted = MessageFilter(tag=tag)
         result_of(self.store.delete_matches(AccountId(owner), wanted, self.now, limit))
 
     @rule(owner=st.sampled_from(OWNERS[:2]), number=st.integers(0, 5))
     def delete_one(self, owner: str, number: int) -> None:
-        """One message is deleted."""
+        """Delete one message."""
         page = result_of(self.store.page(AccountId(owner), MessageFilter(), self.now, 1, number))
         for summary, _ in page.entries:
             assert result_of(self.store.delete_message(AccountId(owner), summary.id, self.now))
 
     @rule(hours=st.integers(0, 10))
     def pass_time(self, hours: int) -> None:
-        """Time passes."""
+        """Advance the clock."""
         self.now = Instant(self.now + hours * 3_600_000)
 
     @rule(limit=st.integers(1, 5))
     def expire(self, limit: int) -> None:
-        """Some of what has expired is swept away."""
+        """Delete some expired messages."""
         assert result_of(self.expiry.expire(self.now, limit)) <= limit
 
     @invariant()
     def positions_are_dense(self) -> None:
-        """Each inbox has handed out 1, 2, 3 and so on, in order, and never one twice."""
+        """Each inbox has assigned the positions 1, 2, 3 and so on, in order and once."""
         for positions in self.positions.values():
             assert positions == list(range(1, len(positions) + 1))
 
     @invariant()
     def lists_tell_what_is_there(self) -> None:
-        """A list by From or subject has those messages of the whole list that match."""
+        """A list by author or subject has the matching messages of the whole list."""
         for owner in map(AccountId, OWNERS[:2]):
             everything = result_of(self.store.page(owner, MessageFilter(), self.now, 100, 0))
             for wanted in WANTED:
@@ -156,11 +156,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def counters_tell_what_a_recount_tells(self) -> None:
-        """Messages, bytes and tags are as many as there are rows; nothing is left over."""
+        """The counters of messages, bytes and tags equal the rows, and no orphans are left."""
         result_of(self.engine.read(self.recount))
 
     def recount(self, transaction: Transaction) -> None:
-        """Count all rows again."""
+        """Compare the counters with all rows."""
         messages = transaction.rows(
             "SELECT account_id, tag_key, size, delivery_id, position, tag, received_at "
             "FROM message ORDER BY position"
@@ -192,4 +192,4 @@ StoreMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=2
 
 
 class TestStore(StoreMachine.TestCase):  # type: ignore[misc,valid-type]
-    """Whatever happens to a store, its counters tell what a recount of its rows tells."""
+    """After any sequence of steps the counters equal a recount of the rows."""

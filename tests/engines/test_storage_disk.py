@@ -1,4 +1,4 @@
-"""What mail takes of PostgreSQL's disk, and that what docs/disk.md says can be run."""
+"""Disk usage of mail in PostgreSQL, and the statements of docs/disk.md."""
 
 import re
 from pathlib import Path
@@ -30,14 +30,14 @@ PAGE = (Path(__file__).parents[2] / "docs" / "disk.md").read_text("utf-8")
 
 
 def sizes(connection: psycopg2.extensions.connection) -> int:
-    """Give the bytes of all tables with all that belongs to them."""
+    """Return the bytes of all tables with their indexes."""
     with connection.cursor() as cursor:
         cursor.execute(SIZES)
         return sum(sum(row[1:]) for row in cursor.fetchall())
 
 
 def test_notifications_take_little(postgresql_database: str) -> None:
-    """Notifications as software sends them take at most 2.5 bytes for each of theirs."""
+    """Typical notifications need at most 2.5 bytes of disk per byte of mail."""
     engine = PostgresqlEngine(postgresql_database, DirectWorker(), DirectWorker())
     engine.open()
     result_of(AccountStore(engine).add_account(account("ann")))
@@ -59,12 +59,12 @@ def test_notifications_take_little(postgresql_database: str) -> None:
 
 
 def derived(text: str) -> MessageContent:
-    """Make what was derived of a text."""
+    """Return the content derived from a text."""
     return content(text, signature="x" * 383)
 
 
 def test_short_texts_have_no_signature() -> None:
-    """A text that is as soon read has none; a long one keeps its own."""
+    """A text that is as fast to read has none; a long one keeps its signature."""
     short, long = (
         dump_content(derived("a" * n))["signature"] for n in (SIGNED_FROM - 1, SIGNED_FROM)
     )
@@ -74,8 +74,8 @@ def test_short_texts_have_no_signature() -> None:
 @pytest.mark.parametrize(
     "text", ["日本語のメール", "half \ud83d of a pair", 'quotes " and \\', "\0\r\n"]
 )
-def test_documents_come_back(text: str) -> None:
-    """What is kept in few bytes is read as it was, whatever the text; it always has an encoding."""
+def test_documents_are_restored(text: str) -> None:
+    """Any text is restored from its compact form, which can always be encoded."""
     one = content(text)
     row: dict[str, Any] = dump_content(one)
     row["document"].encode()
@@ -84,7 +84,7 @@ def test_documents_come_back(text: str) -> None:
 
 
 def test_the_statements_of_the_page(postgresql_database: str) -> None:
-    """Each statement of the page runs on a database of ours."""
+    """Each statement of the page runs on a database of mailcheck."""
     blocks = re.findall(r"^```sql\n(.*?)^```", PAGE, re.S | re.M)
     connection = psycopg2.connect(postgresql_database)
     connection.autocommit = True

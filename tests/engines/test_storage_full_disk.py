@@ -1,4 +1,4 @@
-"""A disk that others fill to the last byte: what deletes works all the same, for ever."""
+"""A disk that other programs fill completely: deleting still works, for any time."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ DISK_SIZE = 12 * KIBIBYTE * KIBIBYTE
 
 
 class Store:
-    """The stores of one engine on a folder, with an inbox."""
+    """The stores of one engine in a folder, with an inbox."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "mail.db"
@@ -41,14 +41,14 @@ class Store:
         self.expiry = ExpiryStore(self.engine)
 
     def deliver(self, octets: int) -> Delivery:
-        """Store a mail of Ann's; the room for mail is asked for before each, as the daemon does."""
+        """Store a mail of Ann's; like the daemon, check the free space before."""
         self.engine.free_bytes()
         one = delivery(recipient("ann", "full"), raw=bytes(octets), expires_at=at(60))
         result_of(self.mails.deliver(one))
         return one
 
     def deliver_until_full(self, octets: int, most: int) -> list[Delivery]:
-        """Store mails until the disk is full, or so many of them."""
+        """Store mails until the disk is full, or up to a maximum."""
         sent = []
         for _ in range(most):
             try:
@@ -63,7 +63,7 @@ class Store:
             assert result_of(self.mails.delete_message(ANN, one.message_ids[0], NOON))
 
     def pages(self) -> tuple[int, int]:
-        """Say how many bytes of pages the file has, and how many of them are free."""
+        """Return the bytes of pages in the file, and those of free pages."""
 
         def query(transaction: Transaction) -> tuple[int, int]:
             page_count, free, size = (
@@ -76,16 +76,16 @@ class Store:
         return found
 
     def blocks(self) -> int:
-        """Say how many bytes the file has blocks for."""
+        """Return the allocated bytes of the file."""
         return self.file.stat().st_blocks * 512
 
     def close(self) -> None:
-        """Close it."""
+        """Close the engine."""
         result_of(self.engine.close())
 
 
 def new_store(folder: Path) -> Store:
-    """Make a store with Ann's inbox."""
+    """Return a store with Ann's inbox."""
     store = Store(folder)
     result_of(AccountStore(store.engine).add_account(account("ann")))
     return store
@@ -96,12 +96,12 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
     """A disk that can be filled."""
     with mounted(tmp_path / "small", DISK_SIZE) as disk:
         if disk is None:
-            pytest.skip("nobody may mount a filesystem here")
+            pytest.skip("mounting a file system is not permitted here")
         yield disk
 
 
 def test_pages_have_blocks(tmp_path: Path) -> None:
-    """The file has blocks for all pages that were committed: a checkpoint never needs more."""
+    """The file has blocks for all committed pages, so a checkpoint needs no more."""
     store = new_store(tmp_path)
     for number in range(60):
         store.deliver(400 * KIBIBYTE if number % 3 else KIBIBYTE)
@@ -113,14 +113,14 @@ def test_pages_have_blocks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("octets", "most"),
     [
-        (70 * KIBIBYTE, 20),  # more than the log keeps
-        (70 * KIBIBYTE, 1_000),  # all that goes in
+        (70 * KIBIBYTE, 20),  # more than the size of the log
+        (70 * KIBIBYTE, 1_000),  # as many as the disk can hold
         (4 * KIBIBYTE, 300),
         (3_000 * KIBIBYTE, 1),
     ],
 )
 def test_deleting(disk: SmallDisk, octets: int, most: int) -> None:
-    """Each mail can be deleted, however much of it is in the log when the disk fills up."""
+    """Each mail can be deleted, however much of it is in the log when the disk becomes full."""
     store = new_store(disk.folder)
     sent = store.deliver_until_full(octets, most)
     disk.fill_up()
@@ -132,8 +132,8 @@ def test_deleting(disk: SmallDisk, octets: int, most: int) -> None:
     store.close()
 
 
-def test_deleting_after_all_else(disk: SmallDisk) -> None:
-    """What else is written on a full disk is refused before it takes what deleting may need."""
+def test_deleting_after_other_writes(disk: SmallDisk) -> None:
+    """Other writes on a full disk are rejected before they use the reserve for deleting."""
     store = new_store(disk.folder)
     sent = store.deliver_until_full(70 * KIBIBYTE, 20)
     disk.fill_up()
@@ -150,7 +150,7 @@ def test_deleting_after_all_else(disk: SmallDisk) -> None:
 
 
 def test_refusals(disk: SmallDisk) -> None:
-    """On a full disk it is noted all the same that a mail was refused."""
+    """On a full disk the refusal of a mail is still recorded."""
     store = new_store(disk.folder)
     store.deliver_until_full(70 * KIBIBYTE, 1_000)
     disk.fill_up()
@@ -160,8 +160,8 @@ def test_refusals(disk: SmallDisk) -> None:
     store.close()
 
 
-def test_much_at_once(disk: SmallDisk) -> None:
-    """An inbox of more mails than one transaction could delete is emptied in smaller ones."""
+def test_deleting_many_mails(disk: SmallDisk) -> None:
+    """An inbox with more mails than one transaction can delete is emptied in smaller ones."""
     store = new_store(disk.folder)
     sent = store.deliver_until_full(KIBIBYTE, 2_500)
     disk.fill_up()
@@ -175,7 +175,7 @@ def test_much_at_once(disk: SmallDisk) -> None:
 
 
 def test_expiry(disk: SmallDisk) -> None:
-    """Expiry goes on, and its space goes back to the disk, until mail is taken again."""
+    """Expiry continues and returns its space to the disk, until mail is accepted again."""
     store = new_store(disk.folder)
     sent = store.deliver_until_full(70 * KIBIBYTE, 1_000)
     disk.fill_up()
@@ -193,7 +193,7 @@ def test_expiry(disk: SmallDisk) -> None:
 
 @pytest.mark.parametrize("most", [8, 20])
 def test_starting(disk: SmallDisk, most: int) -> None:
-    """It starts on a disk that was filled while it was not there, and deletes then; each time."""
+    """The store starts on a disk that became full meanwhile, and can delete, repeatedly."""
     store = new_store(disk.folder)
     sent = store.deliver_until_full(70 * KIBIBYTE, most)
     for one in sent[:-1]:

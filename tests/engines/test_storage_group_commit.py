@@ -1,4 +1,4 @@
-"""Group commit: what waits together is committed together, and falls alone."""
+"""Group commit: waiting writes share a commit, and failing ones do not affect the others."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from tests.house import result_of
 
 
 class HeldCommits:
-    """Holds commits until the test lets one end, as a disk would."""
+    """Holds commits until the test ends them, as a disk would."""
 
     def __init__(self) -> None:
         self.groups: list[list[object]] = []
@@ -34,7 +34,7 @@ class HeldCommits:
         return self._ends[-1]
 
     def end(self, outcomes: list[Outcome] | Exception | None = None) -> None:
-        """End the oldest commit under way; each item is its own result."""
+        """End the oldest pending commit; by default each item is its own result."""
         done = self._ends.pop(0)
         if isinstance(outcomes, Exception):
             done.errback(Failure(outcomes))
@@ -44,18 +44,18 @@ class HeldCommits:
 
 @for_each
 def nothing(transaction: Transaction, item: object) -> None:
-    """Write nothing."""
+    """Write without effect."""
 
 
 def failure_of(deferred: "Deferred[Any]") -> BaseException:
-    """Give the exception of a Deferred that has failed."""
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever it is
+    """Return the exception of a failed Deferred."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - any exception
         result_of(deferred)
     return caught.value
 
 
-def test_a_lone_write_is_committed_at_once() -> None:
-    """An idle store commits a write without waiting for company."""
+def test_a_single_write_is_committed_at_once() -> None:
+    """An idle store commits a write without waiting for others."""
     commits = HeldCommits()
     written = GroupCommit(commits).submit(nothing, 1)
     assert commits.groups == [[1]]
@@ -64,8 +64,8 @@ def test_a_lone_write_is_committed_at_once() -> None:
     assert result_of(written) == 1
 
 
-def test_writes_that_wait_share_a_commit() -> None:
-    """Two groups are with the writer; what is given meanwhile is committed together, in order."""
+def test_waiting_writes_share_a_commit() -> None:
+    """While two groups are in the writer, further writes are committed together, in order."""
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(5)]
@@ -79,8 +79,8 @@ def test_writes_that_wait_share_a_commit() -> None:
     assert [result_of(one) for one in written] == [0, 1, 2, 3, 4]
 
 
-def test_what_comes_at_once_is_gathered() -> None:
-    """All that is given before the reactor has looked at everything shares a commit."""
+def test_writes_of_one_iteration_share_a_commit() -> None:
+    """All writes of one iteration of the reactor share a commit."""
     commits = HeldCommits()
     later: list[Callable[[], object]] = []
     group_commit = GroupCommit(commits, later.append)
@@ -100,8 +100,8 @@ def test_what_comes_at_once_is_gathered() -> None:
     assert [result_of(one) for one in written] == [0, 1, 2, 3, 4]
 
 
-def test_closing_while_writes_are_gathered() -> None:
-    """A store that closes commits what it was gathering."""
+def test_closing_while_writes_are_collected() -> None:
+    """A store that closes commits the writes that it was collecting."""
     commits = HeldCommits()
     later: list[Callable[[], object]] = []
     group_commit = GroupCommit(commits, later.append)
@@ -115,7 +115,7 @@ def test_closing_while_writes_are_gathered() -> None:
 
 
 def test_no_smaller_group_beside_another() -> None:
-    """A second group goes to the writer once as many wait as are in the one that it has."""
+    """A second group starts when at least as many writes wait as the first one has."""
     commits = HeldCommits()
     later: list[Callable[[], object]] = []
     group_commit = GroupCommit(commits, later.append)
@@ -132,7 +132,7 @@ def test_no_smaller_group_beside_another() -> None:
 
 
 def test_groups_are_bounded() -> None:
-    """No group is larger than the bound; the rest waits for the next."""
+    """No group exceeds the maximum; the other writes wait for the next group."""
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(2 * MAX_GROUP)]
@@ -142,7 +142,7 @@ def test_groups_are_bounded() -> None:
     assert [result_of(one) for one in written] == list(range(2 * MAX_GROUP))
 
 
-def test_the_next_commit_begins_before_anyone_hears_of_the_last() -> None:
+def test_the_next_commit_begins_before_the_callbacks() -> None:
     """The disk works while replies are written."""
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
@@ -156,8 +156,8 @@ def test_the_next_commit_begins_before_anyone_hears_of_the_last() -> None:
     commits.end()
 
 
-def test_a_write_from_within_an_answer() -> None:
-    """Who writes again as soon as its write is there is served as well."""
+def test_a_write_in_a_callback() -> None:
+    """A callback may write again."""
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
     again: list[Deferred[object]] = []
@@ -170,8 +170,8 @@ def test_a_write_from_within_an_answer() -> None:
     assert result_of(again[0]) == 2
 
 
-def test_expected_failures_are_told_to_their_own() -> None:
-    """An expected failure, or one that is not, goes to the write that it belongs to."""
+def test_failures_reach_their_own_write() -> None:
+    """An expected or unexpected failure only fails the write that it belongs to."""
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(5)]
@@ -184,7 +184,7 @@ def test_expected_failures_are_told_to_their_own() -> None:
 
 
 def test_a_commit_that_fails() -> None:
-    """A commit that fails fails all its writes and no others, and the store goes on."""
+    """A failed commit fails all its writes and no others, and the store continues."""
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(4)]
@@ -199,8 +199,8 @@ def test_a_commit_that_fails() -> None:
     assert result_of(later) == 4
 
 
-def test_a_commit_that_can_not_begin() -> None:
-    """A store that can't even begin fails the write instead of raising, and is not stuck."""
+def test_a_commit_that_cannot_begin() -> None:
+    """A commit that cannot begin fails its writes without raising, and the store continues."""
 
     def refuse(group: Sequence[Write]) -> Deferred[list[Outcome]]:
         raise StoreUnavailable("the database is not open")
@@ -210,8 +210,8 @@ def test_a_commit_that_can_not_begin() -> None:
         assert isinstance(failure_of(group_commit.submit(nothing, 1)), StoreUnavailable)
 
 
-def test_a_writer_that_has_gone() -> None:
-    """Who cancels its write leaves its neighbours, and the write, alone."""
+def test_a_cancelled_write() -> None:
+    """Cancelling a write affects neither other writes nor the write itself."""
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(4)]
@@ -226,8 +226,8 @@ def test_a_writer_that_has_gone() -> None:
     assert len(failures) == 1
 
 
-def test_closing_finishes_what_was_given() -> None:
-    """A store that is closed commits all it was given and takes no more."""
+def test_closing_finishes_submitted_writes() -> None:
+    """A store that is closed commits all submitted writes and accepts no more."""
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(4)]
@@ -243,7 +243,7 @@ def test_closing_finishes_what_was_given() -> None:
 
 
 def test_closing_an_idle_store() -> None:
-    """An idle store is closed at once, and once more without harm."""
+    """An idle store closes at once; closing it again is harmless."""
     group_commit = GroupCommit(HeldCommits())
     assert group_commit.close().called
     assert group_commit.close().called
@@ -251,7 +251,7 @@ def test_closing_an_idle_store() -> None:
 
 @pytest.fixture
 def writer(tmp_path: Path) -> "SqliteWriter":
-    """A writer on a file with one table of numbers."""
+    """A writer for a file with one table of numbers."""
     writer = SqliteWriter(str(tmp_path / "numbers.db"))
     writer.connection.execute("CREATE TABLE number (value INTEGER PRIMARY KEY)")
     return writer
@@ -259,7 +259,7 @@ def writer(tmp_path: Path) -> "SqliteWriter":
 
 @for_each
 def insert(transaction: Transaction, item: int) -> int:
-    """Insert a number twice over: itself, and its negative."""
+    """Insert a number and its negative."""
     transaction.execute("INSERT INTO number VALUES (?)", (item,))
     if item % 7 == 3:
         raise ZeroDivisionError(item)
@@ -271,7 +271,7 @@ def insert(transaction: Transaction, item: int) -> int:
 
 @for_each
 def insert_elsewhere(transaction: Transaction, item: int) -> int | ExpectedFailure:
-    """Insert another number, or say in advance why not."""
+    """Insert another number, or return an expected failure."""
     if item % 7 == 4:
         return AccountNameTaken(str(item))
     transaction.execute("INSERT INTO number VALUES (?)", (1_000 + item,))
@@ -279,7 +279,7 @@ def insert_elsewhere(transaction: Transaction, item: int) -> int | ExpectedFailu
 
 
 def numbers(connection: sqlite3.Connection) -> set[int]:
-    """Give the numbers that are stored."""
+    """Return the stored numbers."""
     return {value for (value,) in connection.execute("SELECT value FROM number")}
 
 
@@ -289,8 +289,8 @@ def numbers(connection: sqlite3.Connection) -> set[int]:
         unique_by=lambda one: (id(one[0]), one[1]),
     )
 )
-def test_work_that_fails_is_undone_alone(writes: list[tuple[for_each[int, int], int]]) -> None:
-    """Of a group, what fails leaves nothing behind and all else is there."""
+def test_failing_work_is_rolled_back_alone(writes: list[tuple[for_each[int, int], int]]) -> None:
+    """In a group, failing work leaves no rows, and all other rows are stored."""
     writer = SqliteWriter(":memory:")
     writer.connection.execute("CREATE TABLE number (value INTEGER PRIMARY KEY)")
     outcomes = commit_group(writer, [Write(work, item) for work, item in writes])
@@ -310,11 +310,11 @@ def test_work_that_fails_is_undone_alone(writes: list[tuple[for_each[int, int], 
     writer.close()
 
 
-def test_a_database_that_gives_the_transaction_up(writer: SqliteWriter) -> None:
-    """Where the database gave the whole transaction up, no write of the group is said to be there.
+def test_a_database_that_aborts_the_transaction(writer: SqliteWriter) -> None:
+    """If the database aborts the whole transaction, no write of the group succeeds.
 
-    SQLite does so when the disk is full; a savepoint would then begin a
-    transaction of its own and commit a part.
+    SQLite does so when the disk is full. A savepoint would then begin a transaction of its own and
+    commit a part.
     """
 
     @for_each
@@ -334,7 +334,7 @@ def test_a_database_that_gives_the_transaction_up(writer: SqliteWriter) -> None:
 
 
 def test_a_full_disk(writer: SqliteWriter) -> None:
-    """A full disk is named, nothing of the group stays, and the store works when there is room."""
+    """A full disk is reported, the group is rolled back, and the store works again with room."""
     connection = writer.connection
     connection.execute("CREATE TABLE blob (data BLOB)")
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
@@ -355,7 +355,7 @@ def test_a_full_disk(writer: SqliteWriter) -> None:
 
 
 def test_a_locked_database(writer: SqliteWriter, tmp_path: Path) -> None:
-    """A database that another process holds is `StoreUnavailable`, and works when it is let go."""
+    """A database locked by another process is `StoreUnavailable` until it is released."""
     other = sqlite3.connect(tmp_path / "numbers.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     writer.connection.execute("PRAGMA busy_timeout = 1")

@@ -1,4 +1,4 @@
-"""What a daemon without Redis still knows when it is started again."""
+"""The state of a daemon without Redis after a restart."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,8 +39,8 @@ def daemon(path: Path, clock: Clock) -> Iterator[Checks]:
     result_of(engine.close())
 
 
-def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
-    """Questions to lists count on, their health and the selectors of domains are known."""
+def test_a_restart_keeps_the_state(tmp_path: Path) -> None:
+    """The counts of list queries, the health of lists, and selectors survive a restart."""
     clock = Clock()
     path = tmp_path / "mail.db"
     with daemon(path, clock) as before:

@@ -1,4 +1,4 @@
-"""An inbox that another writer keeps locked: its mail is put off, and nobody else's."""
+"""An inbox that another writer keeps locked: only its own mail fails."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ ANN = AccountId("ann")
 
 
 class Writer(PostgresqlWriter):
-    """A writer whose clock a test turns; it waits a tenth of a second for a lock."""
+    """A writer with a fake clock and a lock timeout of a tenth of a second."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -46,12 +46,12 @@ class Writer(PostgresqlWriter):
         cursor.execute("SET lock_timeout = 100")
 
     def rollback(self) -> None:
-        """Undo, and count it."""
+        """Roll back, and count it."""
         self.waits += 1
         super().rollback()
 
     def deliver(self, *names: str) -> list[Outcome]:
-        """Commit a mail for each name, in one group; several names of one mail have a plus."""
+        """Commit a mail for each name in one group; a plus separates recipients of one mail."""
         return commit_group(
             self,
             [Write(DELIVER, delivery(*map(recipient, name.split("+")))) for name in names],
@@ -59,7 +59,7 @@ class Writer(PostgresqlWriter):
 
 
 def called(work: write[Any, ..., Any], *arguments: object) -> Write:
-    """Return the write that a call of a store's method waits as."""
+    """Return the queued write of a call to a store's method."""
     return Write(work, (None, arguments, {}))
 
 
@@ -83,7 +83,7 @@ def writer(url: str) -> Iterator[Writer]:
 
 
 class Locker:
-    """Somebody else who keeps ann's inbox locked."""
+    """Another writer that keeps ann's inbox locked."""
 
     def __init__(self, url: str, how: str) -> None:
         self._connection = psycopg2.connect(url)
@@ -95,7 +95,7 @@ class Locker:
         self._connection.commit()
 
     def close(self) -> None:
-        """Go."""
+        """Disconnect."""
         self._connection.close()
 
 
@@ -108,14 +108,14 @@ LOCKS = (
 
 @pytest.fixture(params=LOCKS)
 def locker(request: pytest.FixtureRequest, url: str) -> Iterator[Locker]:
-    """One of the ways to keep an inbox locked."""
+    """Each of the ways to keep an inbox locked."""
     locker = Locker(url, request.param)
     yield locker
     locker.close()
 
 
 def kinds(outcomes: Sequence[Any]) -> list[Any]:
-    """Give positions as numbers, and failures as their types."""
+    """Return positions as numbers, and failures as their types."""
     return [
         type(one) if isinstance(one, Exception) else one if one is None else tuple(map(int, one))
         for one in outcomes
@@ -124,7 +124,7 @@ def kinds(outcomes: Sequence[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("is_known", [False, True])
 def test_others_are_committed(writer: Writer, url: str, is_known: bool) -> None:
-    """Mail for others is on disk, mail for the locked inbox is put off, in the same group."""
+    """In one group, mail for other inboxes is stored, and mail for the locked one fails."""
     if is_known:
         writer.deliver("ann", "bob")
     first = 2 if is_known else 1
@@ -138,8 +138,8 @@ def test_others_are_committed(writer: Writer, url: str, is_known: bool) -> None:
     locker.close()
 
 
-def test_nobody_waits_twice(writer: Writer, locker: Locker) -> None:
-    """For some seconds no group waits for the inbox again; then one asks."""
+def test_the_lock_is_waited_for_once(writer: Writer, locker: Locker) -> None:
+    """For some seconds no group waits for the inbox again; then one group tries."""
     writer.deliver("ann")
     assert writer.waits == 1
     for _ in range(3):
@@ -150,8 +150,8 @@ def test_nobody_waits_twice(writer: Writer, locker: Locker) -> None:
     assert writer.waits == 2
 
 
-def test_an_inbox_that_is_free_again(writer: Writer, locker: Locker) -> None:
-    """The next mail after the end of the lock is stored, at once."""
+def test_an_inbox_that_is_unlocked(writer: Writer, locker: Locker) -> None:
+    """The next mail after the end of the lock is stored at once."""
     assert kinds(writer.deliver("ann")) == [StoreUnavailable]
     locker.let_go()
     assert kinds(writer.deliver("ann", "ann")) == [(1,), (2,)]
@@ -159,7 +159,7 @@ def test_an_inbox_that_is_free_again(writer: Writer, locker: Locker) -> None:
 
 
 def test_a_refusal_is_recorded(writer: Writer, locker: Locker) -> None:
-    """A refusal of the locked inbox is kept, behind all positions that a wait can know of."""
+    """A refusal of the locked inbox is recorded, after all positions that a wait can know."""
     group = [
         called(MailStore.note_refusal, refusal("ann")),
         Write(DELIVER, delivery(recipient("bob"))),
@@ -172,7 +172,9 @@ def test_a_refusal_is_recorded(writer: Writer, locker: Locker) -> None:
 
 
 def test_other_writes(writer: Writer, url: str) -> None:
-    """Deletes of the locked inbox are put off; expiry goes on with the others, and all the rest."""
+    """Deletions in the locked inbox fail; expiry continues in the others, and so do other
+    writes.
+    """
     sent = [delivery(recipient(name)) for name in ("ann", "bob")]
     commit_group(writer, [Write(DELIVER, one) for one in sent])
     locker = Locker(url, LOCKS[0])

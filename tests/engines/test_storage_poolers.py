@@ -1,4 +1,4 @@
-"""What stands before the database, and how old that is: found out before anything relies on it."""
+"""Poolers and old servers are detected before the daemon relies on the database."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from tests.servers.postgresql import PostgresqlServer
 def test_a_pooler_that_gives_sessions_away(
     postgresql_server: PostgresqlServer, mode: str, more: str
 ) -> None:
-    """PgBouncer in these modes is refused by a start and by the doctor, with what to change."""
+    """The start and the doctor reject PgBouncer in these modes, and name the setting to change."""
     with running_pgbouncer(postgresql_server, mode, more) as folder:
         url = url_through(folder, "mailcheck_template")
         for refuse in (PostgresqlPresence(url, is_alone=True).begin, lambda: require_database(url)):
@@ -31,8 +31,8 @@ def test_a_pooler_that_gives_sessions_away(
             assert not isinstance(refused.value, StoreAway)
 
 
-def test_warm_pools_are_no_sessions(postgresql_server: PostgresqlServer) -> None:
-    """A pool in transaction mode that has many sessions at hand is found out too."""
+def test_warm_pools(postgresql_server: PostgresqlServer) -> None:
+    """A pool in transaction mode with many free sessions is detected, too."""
     with running_pgbouncer(postgresql_server, "transaction") as folder:
         url = url_through(folder, "mailcheck_template")
         held = [psycopg2.connect(url) for _ in range(5)]
@@ -44,8 +44,8 @@ def test_warm_pools_are_no_sessions(postgresql_server: PostgresqlServer) -> None
             require_sessions(url)
 
 
-def test_a_pooler_that_keeps_sessions(postgresql_server: PostgresqlServer) -> None:
-    """Session mode is fine, and the guard against a second daemon works through it."""
+def test_session_mode(postgresql_server: PostgresqlServer) -> None:
+    """Session mode works, and so does the lock against a second daemon."""
     with running_pgbouncer(postgresql_server, "session") as folder:
         url = url_through(folder, "mailcheck_template")
         presence = PostgresqlPresence(url, is_alone=True)
@@ -53,8 +53,8 @@ def test_a_pooler_that_keeps_sessions(postgresql_server: PostgresqlServer) -> No
         presence.end()
 
 
-def test_a_pooler_whose_server_is_away(tmp_path: Path) -> None:
-    """It is waited for as the server itself would be."""
+def test_a_pooler_without_its_server(tmp_path: Path) -> None:
+    """The start waits for it as for the server itself."""
     nowhere = PostgresqlServer(tmp_path)
     with (
         running_pgbouncer(nowhere, "session", "server_connect_timeout = 1") as folder,
@@ -67,15 +67,15 @@ def test_a_pooler_whose_server_is_away(tmp_path: Path) -> None:
     ("number", "version"),
     [(90624, "9.6.24"), (100023, "10.23"), (120022, "12.22"), (129999, "12.9999")],
 )
-def test_an_old_server_is_refused(number: int, version: str) -> None:
-    """A server older than 13 is named with its version."""
+def test_an_old_server_is_rejected(number: int, version: str) -> None:
+    """The message for a server older than 13 contains its version."""
     with pytest.raises(StoreUnavailable, match=f"PostgreSQL {version}: mailcheck needs 13"):
         require_version(number)
 
 
 @pytest.mark.parametrize("number", [130000, 130004, 150018, 180001])
 def test_a_server_that_is_new_enough(number: int) -> None:
-    """13 is enough."""
+    """Version 13 is accepted."""
     require_version(number)
 
 
@@ -97,6 +97,6 @@ def test_a_server_that_is_new_enough(number: int) -> None:
         ("server does not support SSL, but SSL was required", False),
     ],
 )
-def test_what_is_waited_for(said: str, is_away: bool) -> None:
-    """A server that may come is waited for; one that has said no is not."""
+def test_temporary_and_permanent_failures(said: str, is_away: bool) -> None:
+    """The start waits for a server that may become available, but not after a rejection."""
     assert isinstance(connection_failure(psycopg2.OperationalError(said)), StoreAway) == is_away

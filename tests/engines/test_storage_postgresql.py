@@ -1,4 +1,4 @@
-"""What PostgreSQL is asked for beyond the contracts: its schema, its connections, its failures."""
+"""PostgreSQL beyond the contracts: its schema, its connections, its failures."""
 
 import threading
 import time
@@ -31,7 +31,7 @@ BROKEN = [*OLD, SchemaStep(2, "CREATE TABLE b (x TEXT);"), SchemaStep(3, "DROP T
 
 @pytest.fixture
 def empty(postgresql_server: PostgresqlServer) -> Iterator[str]:
-    """The URL of a database with nothing in it."""
+    """The URL of an empty database."""
     name = f"empty_{threading.get_native_id()}"
     yield postgresql_server.make_database(name)
     postgresql_server.run(f"DROP DATABASE {name} WITH (FORCE)")
@@ -58,7 +58,7 @@ def ask_of(url: str, sql: str) -> list[tuple[object, ...]]:
 
 
 def test_an_upgrade(empty: str) -> None:
-    """A database gets the steps that it lacks, what is PostgreSQL's own included."""
+    """A database gets the missing steps, including those for PostgreSQL only."""
     upgrade_schema(empty, OLD)
     assert ask_of(empty, "SELECT * FROM a") == [(1, "ä")]
     upgrade_schema(empty, NEW)
@@ -69,7 +69,7 @@ def test_an_upgrade(empty: str) -> None:
 
 
 def test_a_step_that_fails(empty: str) -> None:
-    """When a step fails, the database stays at its old version, as a whole."""
+    """When a step fails, the database stays at its old version as a whole."""
     upgrade_schema(empty, OLD)
     with pytest.raises(psycopg2.ProgrammingError, match="nowhere"):
         upgrade_schema(empty, BROKEN)
@@ -78,7 +78,7 @@ def test_a_step_that_fails(empty: str) -> None:
 
 
 def test_two_daemons_start_at_once(empty: str) -> None:
-    """Of daemons that start together one makes the schema, and the others find it made."""
+    """One of the daemons creates the schema, and the others find it."""
     failures: list[BaseException] = []
 
     def start() -> None:
@@ -96,18 +96,18 @@ def test_two_daemons_start_at_once(empty: str) -> None:
     assert len(ask_of(empty, "SELECT version FROM schema_version")) == len(schema_steps())
 
 
-def test_a_mail_that_goes_asks_no_table(postgresql_url: str) -> None:
-    """Only what was derived of a mail goes with it by reference; the server asks for nothing else.
+def test_deleting_mail_queries_no_other_table(postgresql_url: str) -> None:
+    """Only derived content is deleted by reference; the server checks no other table.
 
-    It would ask in a query of its own for each mail and each table.
+    It would run a query for each mail and each table.
     """
     referring = "SELECT conrelid::regclass::text FROM pg_constraint WHERE confrelid = {}::regclass"
     assert ask_of(postgresql_url, referring.format("'delivery'")) == [("content",)]
     assert ask_of(postgresql_url, referring.format("'message'")) == []
 
 
-def test_mail_is_compressed_by_what_is_fast(postgresql_url: str) -> None:
-    """The bytes of mails are compressed by lz4 where the server has it, and by nothing else."""
+def test_mail_is_compressed_by_lz4(postgresql_url: str) -> None:
+    """The bytes of mails are compressed by lz4 if the server has it, and not otherwise."""
     methods = "SELECT enumvals FROM pg_settings WHERE name = 'default_toast_compression'"
     has_lz4 = "lz4" in str(ask_of(postgresql_url, methods))
     query = "SELECT attstorage, attcompression FROM pg_attribute WHERE attname = 'raw_message'"
@@ -123,8 +123,8 @@ def test_mail_is_compressed_by_what_is_fast(postgresql_url: str) -> None:
         "postgresql://user:secret%@127.0.0.1/x",
     ],
 )
-def test_a_server_that_is_not_there(url: str) -> None:
-    """A server that can't be reached, or a URL that is none, is a store that is unavailable."""
+def test_an_unreachable_server(url: str) -> None:
+    """A server that cannot be reached, or an invalid URL, is `StoreUnavailable`."""
     engine = PostgresqlEngine(url, DirectWorker(), DirectWorker())
     with pytest.raises(StoreUnavailable, match="the database") as failure:
         engine.open()
@@ -132,7 +132,7 @@ def test_a_server_that_is_not_there(url: str) -> None:
 
 
 def test_another_encoding(postgresql_server: PostgresqlServer) -> None:
-    """A database that can't hold all of Unicode is refused."""
+    """A database that cannot store all of Unicode is rejected."""
     postgresql_server.run(
         "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C' STRATEGY file_copy"
     )
@@ -142,14 +142,14 @@ def test_another_encoding(postgresql_server: PostgresqlServer) -> None:
     postgresql_server.run("DROP DATABASE latin WITH (FORCE)")
 
 
-def test_readers_can_not_write(engine: PostgresqlEngine) -> None:
+def test_readers_cannot_write(engine: PostgresqlEngine) -> None:
     """A query that tries to write fails."""
     with pytest.raises(StoreUnavailable, match="read-only"):
         result_of(engine.read(lambda t: t.execute("DELETE FROM account")))
 
 
 def test_a_read_is_one_snapshot(engine: PostgresqlEngine, postgresql_url: str) -> None:
-    """All statements of a query see the same, whatever is committed between them."""
+    """All statements of a query see the same data, despite commits between them."""
     count = "SELECT COUNT(*) FROM invitation"
 
     def query(transaction: PostgresqlTransaction) -> tuple[object, object]:
@@ -167,7 +167,7 @@ def test_a_read_is_one_snapshot(engine: PostgresqlEngine, postgresql_url: str) -
 def test_a_lost_read_is_repeated(
     engine: PostgresqlEngine, postgresql_server: PostgresqlServer
 ) -> None:
-    """A read whose connection is lost is repeated once; one that loses both fails."""
+    """A read that loses its connection is repeated once; losing both connections is a failure."""
     runs = []
 
     def query(transaction: PostgresqlTransaction, losses: int) -> object:
@@ -184,8 +184,8 @@ def test_a_lost_read_is_repeated(
     assert len(runs) == 2
 
 
-def test_text_with_nothing_in_it(engine: PostgresqlEngine) -> None:
-    """A NUL, which PostgreSQL's text can't hold, is replaced; other strange text is kept."""
+def test_text_with_nul(engine: PostgresqlEngine) -> None:
+    """NUL, which PostgreSQL's text cannot contain, is replaced; other unusual text is kept."""
     texts = ["a\0b", "é🎉\u2028", "\\x41 'quoted' \"twice\" %s ? {} $1", ""]
     row = result_of(engine.read(lambda t: t.row("SELECT ?, ?, ?, ?", texts)))
     assert row == ("a\ufffdb", *texts[1:])
@@ -194,7 +194,7 @@ def test_text_with_nothing_in_it(engine: PostgresqlEngine) -> None:
 @pytest.mark.parametrize("size", [0, 3, COPY_PIECE])
 @pytest.mark.parametrize("count", [1, 2, 40])
 def test_inserting_rows(postgresql_url: str, count: int, size: int) -> None:
-    """Rows are stored the same, few or many, small or large: strange text, bytes, NULL."""
+    """Any number and size of rows is stored: unusual text, bytes, NULL."""
     text = "\t\n\\N é🎉 \\. 'it''s' \"{a,b}\" %s ? $1"
     writer = PostgresqlWriter(postgresql_url)
     transaction = writer.begin()
@@ -214,7 +214,7 @@ def test_inserting_rows(postgresql_url: str, count: int, size: int) -> None:
 
 
 def test_a_statement_over_rows_is_prepared_once(postgresql_url: str) -> None:
-    """What was prepared outlives a transaction that is undone, and a connection has its own."""
+    """A prepared statement survives a rollback; each connection has its own."""
     changed = "UPDATE inbox SET byte_count = change.column2 FROM ({rows}) AS change WHERE false"
     writer = PostgresqlWriter(postgresql_url)
     for count in (1, 30):
@@ -231,7 +231,7 @@ def test_a_statement_over_rows_is_prepared_once(postgresql_url: str) -> None:
 
 
 def test_a_full_disk(postgresql_url: str) -> None:
-    """What a server says whose disk is full is 452 to a sender, and nothing of it is stored."""
+    """A full disk of the server is a 452 for the sender, and the mail is not stored."""
     connection = Connection(postgresql_url)
     transaction = PostgresqlTransaction(connection, b"BEGIN")
     with pytest.raises(StoreFull, match="No space left") as failure:
@@ -245,7 +245,7 @@ def test_a_full_disk(postgresql_url: str) -> None:
 
 
 def test_a_server_that_hangs(postgresql_url: str) -> None:
-    """A call that takes too long is ended, and is not begun again."""
+    """A call that takes too long is aborted and not repeated."""
     connection = Connection(postgresql_url)
     transaction = PostgresqlTransaction(connection, b"BEGIN")
     transaction.flush()
@@ -272,17 +272,17 @@ def test_a_server_that_hangs(postgresql_url: str) -> None:
 
 
 class Lost:
-    """A connection that is lost in the moment in which it is looked at."""
+    """A connection that is lost when it is used."""
 
     closed = 0
 
     def fileno(self) -> int:
-        """Fail as psycopg2 does."""
+        """Fail like psycopg2."""
         raise psycopg2.InterfaceError("connection already closed")
 
 
-def test_a_connection_that_is_lost_while_it_is_cut() -> None:
-    """Cutting it is no error: it would end the thread that looks after all connections."""
+def test_aborting_a_lost_connection() -> None:
+    """It raises no exception, which would end the thread that enforces all timeouts."""
     connection = Connection("postgresql://nowhere")
     connection._connection = Lost()
     with connection.call(lambda: True):
@@ -290,12 +290,12 @@ def test_a_connection_that_is_lost_while_it_is_cut() -> None:
 
 
 def wrong_clock(seconds: float) -> float:
-    """Tell a time that is wrong by some seconds."""
+    """Return a time that is wrong by some seconds."""
     return time.time() + seconds
 
 
 def test_a_clock_that_is_wrong(postgresql_url: str) -> None:
-    """Leases go by the server's clock: a daemon says by how much its own is off."""
+    """Leases use the server's clock: a daemon determines the offset of its own clock."""
     for seconds in (-3600.0, 0.0, 3600.0):
         writer = PostgresqlWriter(postgresql_url, partial(wrong_clock, seconds))
         offset = writer.begin().clock_offset()
@@ -306,8 +306,8 @@ def test_a_clock_that_is_wrong(postgresql_url: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["40P01", "40001", "25006"])
-def test_what_the_server_undoes(postgresql_url: str, state: str) -> None:
-    """A deadlock, a failed serialization and a server that only reads mean: the same again."""
+def test_retryable_failures(postgresql_url: str, state: str) -> None:
+    """A deadlock, a serialization failure and a read-only server can be retried."""
     connection = Connection(postgresql_url)
     transaction = PostgresqlTransaction(connection, b"BEGIN")
     with pytest.raises(RetryableError):

@@ -44,20 +44,20 @@ BROKEN = [*NEW, SchemaStep(4, "CREATE TABLE c (x);\nINSERT INTO nowhere VALUES (
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the database lies."""
+    """The path of the database."""
     return tmp_path / "mail.db"
 
 
 @pytest.fixture
 def connection(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection as the writer's."""
+    """A connection with the settings of the writer."""
     connection = sqlite3.connect(path, isolation_level=None)
     yield connection
     connection.close()
 
 
 def state(connection: sqlite3.Connection) -> tuple[int, set[str]]:
-    """Give version and tables."""
+    """Return version and tables."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     return version, {name for (name,) in tables}
@@ -70,15 +70,15 @@ def test_steps_are_numbered_without_gaps() -> None:
 
 
 def test_every_statement_of_the_schema_is_run() -> None:
-    """No schema file ends in a statement that lacks its semicolon: that one would be left out."""
+    """Every schema file ends with a semicolon; otherwise its last statement would be skipped."""
     for step in schema_steps():
         for script in filter(None, (step.sql, step.postgresql, step.sqlite)):
             assert re.search(r";\s*(--[^\n]*\s*)*\Z", script)
             assert sqlite3.complete_statement(script)
 
 
-def test_what_was_derived_outlives_its_table(connection: sqlite3.Connection, path: Path) -> None:
-    """The table of contents is made anew in another order; what is in it stays, and is searched."""
+def test_derived_content_survives_a_new_table(connection: sqlite3.Connection, path: Path) -> None:
+    """The table of contents gets another order; its rows are kept and can be searched."""
     steps = schema_steps()
     upgrade_schema(connection, str(path), steps[:15])
     connection.execute("PRAGMA foreign_keys = OFF")
@@ -95,7 +95,7 @@ def test_what_was_derived_outlives_its_table(connection: sqlite3.Connection, pat
 
 
 def test_a_fresh_database(connection: sqlite3.Connection, path: Path) -> None:
-    """A fresh database gets all steps, and there is nothing to back up."""
+    """A new database gets all steps, without a backup."""
     upgrade_schema(connection, str(path), NEW)
     assert state(connection) == (3, {"a", "b"})
     connection.execute("INSERT INTO a (x) VALUES (2)")
@@ -104,9 +104,9 @@ def test_a_fresh_database(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def test_an_upgrade(connection: sqlite3.Connection, path: Path) -> None:
-    """An older database gets the steps it lacks, keeps what it holds, and is copied first.
+    """An older database gets the missing steps, keeps its data, and is copied first.
 
-    The log says so before: a start that takes long must not look like one that hangs.
+    The log announces this, so that a long start is not taken for a hanging one.
     """
     upgrade_schema(connection, str(path), OLD)
     with capturedLogs() as logged:
@@ -123,7 +123,7 @@ def test_an_upgrade(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def test_nothing_to_do(connection: sqlite3.Connection, path: Path) -> None:
-    """A database of this version is left as it is."""
+    """A database of this version is not changed."""
     upgrade_schema(connection, str(path), NEW)
     before = path.read_bytes()
     upgrade_schema(connection, str(path), NEW)
@@ -132,7 +132,7 @@ def test_nothing_to_do(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def test_a_newer_database(connection: sqlite3.Connection, path: Path) -> None:
-    """A database of a newer version is refused, named with both versions, and left as it is."""
+    """A database of a newer version is rejected without a change; the message has both versions."""
     upgrade_schema(connection, str(path), NEW)
     before = path.read_bytes()
     with pytest.raises(
@@ -143,7 +143,7 @@ def test_a_newer_database(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def test_a_step_that_fails(connection: sqlite3.Connection, path: Path) -> None:
-    """When a step fails, the database stays at its old version, as a whole."""
+    """When a step fails, the database stays at its old version as a whole."""
     upgrade_schema(connection, str(path), OLD)
     for _ in range(2):
         with pytest.raises(sqlite3.OperationalError, match="nowhere"):
@@ -167,8 +167,8 @@ upgrade_schema(connection, sys.argv[1], [SchemaStep(1, ""), SchemaStep(2, step)]
 """
 
 
-def test_power_fails_in_the_middle(connection: sqlite3.Connection, path: Path) -> None:
-    """When the process dies in the middle of an upgrade, the old version is there, whole."""
+def test_a_crash_during_an_upgrade(connection: sqlite3.Connection, path: Path) -> None:
+    """When the process dies during an upgrade, the complete old version remains."""
     upgrade_schema(connection, str(path), OLD)
     connection.close()
     died = subprocess.run([sys.executable, "-c", CRASH, str(path)], timeout=60)
@@ -182,10 +182,10 @@ def test_power_fails_in_the_middle(connection: sqlite3.Connection, path: Path) -
 
 
 class OvertakenConnection(sqlite3.Connection):
-    """Another process upgrades the database while this one makes its backup."""
+    """A connection whose database another process upgrades during the backup."""
 
     def backup(self, target: sqlite3.Connection, **options: Any) -> None:
-        """Make the backup, too late."""
+        """Back up after the upgrade of the other process."""
         super().backup(target, **options)
         (path,) = (file for _, name, file in self.execute("PRAGMA database_list") if name == "main")
         other = sqlite3.connect(path, isolation_level=None)
@@ -194,7 +194,7 @@ class OvertakenConnection(sqlite3.Connection):
 
 
 def test_two_processes_upgrade(path: Path) -> None:
-    """Of two processes that start together one upgrades, and the other finds it done."""
+    """If two processes start together, one upgrades, and the other finds it done."""
     first = sqlite3.connect(path, isolation_level=None)
     upgrade_schema(first, str(path), OLD)
     first.close()
@@ -204,10 +204,10 @@ def test_two_processes_upgrade(path: Path) -> None:
     second.close()
 
 
-def test_each_number_is_given_once() -> None:
-    """Of two steps with the same number one would never run; they count up without a gap."""
+def test_numbers_are_unique() -> None:
+    """Numbers have no duplicates: one of two steps with the same number would never run."""
     names = [file.name for file in files("mailcheck.store.schema").iterdir()]
-    # A step may have a file for one engine alone.
+    # A step may have a file for only one engine.
     steps = sorted({name.partition(".")[0] for name in names if re.match(r"\d{4}_", name)})
     assert [int(step[:4]) for step in steps] == list(range(1, len(steps) + 1))
 
@@ -216,7 +216,7 @@ def test_each_number_is_given_once() -> None:
     ("old", "new"),
     [(alias, row.id) for row in ROWS for alias in row.aliases],
 )
-def test_kept_alerts_and_changes_get_the_present_ids(
+def test_stored_alerts_and_changes_get_the_current_ids(
     path: Path, connection: sqlite3.Connection, old: str, new: str
 ) -> None:
     """An alert that is open during the upgrade is found by the run that ends it."""

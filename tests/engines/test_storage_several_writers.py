@@ -1,4 +1,4 @@
-"""Several writers to one PostgreSQL: each group begins with what the others have left."""
+"""Several writers on one PostgreSQL: each group sees the commits of the others."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,14 +23,14 @@ QUOTA = Quota(4, 10**9)
 
 
 class RecordingWriter(PostgresqlWriter):
-    """A writer that keeps what it asks."""
+    """A writer that records its statements."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.asked: list[bytes] = []
 
     def begin(self) -> Any:
-        """Begin, and keep what is sent."""
+        """Begin, and record the statements."""
         transaction: Any = super().begin()
         send = transaction.send
 
@@ -42,7 +42,7 @@ class RecordingWriter(PostgresqlWriter):
         return transaction
 
     def deliver(self, *names: str) -> list[Outcome]:
-        """Commit a mail for each name, in one group; ``asked`` is what that took."""
+        """Commit a mail for each name in one group; ``asked`` has the statements for it."""
         self.asked = []
         work = DeliverMails(QUOTA)
         return commit_group(self, [Write(work, delivery(recipient(name))) for name in names])
@@ -69,7 +69,7 @@ def writers(url: str) -> Iterator[tuple[RecordingWriter, RecordingWriter]]:
 
 
 def change(url: str, sql: str) -> None:
-    """Change something, as another process."""
+    """Change data as another process."""
     connection = psycopg2.connect(url)
     with connection, connection.cursor() as cursor:
         cursor.execute(sql)
@@ -77,14 +77,14 @@ def change(url: str, sql: str) -> None:
 
 
 def positions(*numbers: int) -> list[Outcome]:
-    """Give the outcomes of mails that are stored at these positions."""
+    """Return the outcomes of mails stored at these positions."""
     return [(Position(number),) for number in numbers]
 
 
 def test_a_group_is_two_questions(
     writers: tuple[RecordingWriter, RecordingWriter],
 ) -> None:
-    """A group reads and locks its inboxes; its mails are then sent whole, with the COMMIT."""
+    """A group reads and locks its inboxes; then its mails are sent together with the COMMIT."""
     writer, _ = writers
     assert writer.deliver("ann", "bob", "ann") == positions(1, 1, 2)
     assert len(writer.asked) == 2
@@ -96,7 +96,7 @@ def test_a_group_is_two_questions(
 def test_an_inbox_that_another_daemon_has_moved_on(
     writers: tuple[RecordingWriter, RecordingWriter],
 ) -> None:
-    """Positions go on from what is stored."""
+    """Positions continue after the stored ones."""
     one, other = writers
     assert one.deliver("ann", "bob") == positions(1, 1)
     assert other.deliver("ann") == positions(2)
@@ -107,7 +107,7 @@ def test_an_inbox_that_another_daemon_has_moved_on(
 def test_a_quota_that_was_changed(
     url: str, writers: tuple[RecordingWriter, RecordingWriter]
 ) -> None:
-    """A quota holds from the moment on at which it is set, and no longer."""
+    """A changed quota takes effect at once."""
     writer, _ = writers
     assert writer.deliver("ann") == positions(1)
     change(url, "UPDATE account SET max_messages = 1 WHERE id = 'ann'")
@@ -120,7 +120,7 @@ def test_a_quota_that_was_changed(
 def test_room_that_others_have_made(
     url: str, writers: tuple[RecordingWriter, RecordingWriter]
 ) -> None:
-    """A mail is refused by what the inbox has now, not by what it had after the last group."""
+    """The current usage of an inbox decides about a mail, not the usage after the last group."""
     writer, _ = writers
     assert writer.deliver(*["ann"] * 4) == positions(1, 2, 3, 4)
     change(url, "UPDATE inbox SET message_count = 0")
@@ -131,7 +131,7 @@ def test_room_that_others_have_made(
 def test_an_inbox_that_was_removed(
     url: str, writers: tuple[RecordingWriter, RecordingWriter]
 ) -> None:
-    """Mail to an account that was removed is refused, and its neighbours' is stored."""
+    """Mail to a deleted account is rejected, and other mail of the group is stored."""
     writer, _ = writers
     assert writer.deliver("ann", "bob") == positions(1, 1)
     change(url, "DELETE FROM message; DELETE FROM account WHERE id = 'ann'")
@@ -143,7 +143,7 @@ def test_an_inbox_that_was_removed(
 def test_a_connection_that_is_lost_before_the_mails_are_sent(
     writers: tuple[RecordingWriter, RecordingWriter], postgresql_server: PostgresqlServer
 ) -> None:
-    """A group that found its connection dead is stored on the next one, once."""
+    """A group that found its connection lost is stored on a new one, once."""
     writer, _ = writers
     assert writer.deliver("ann") == positions(1)
     ((pid,),) = writer.begin().rows("SELECT pg_backend_pid()")
@@ -161,13 +161,13 @@ END $$;
 CREATE CONSTRAINT TRIGGER ended AFTER INSERT ON message DEFERRABLE INITIALLY DEFERRED
 FOR EACH ROW EXECUTE FUNCTION end_connection();
 """
-"""A connection that has inserted messages ends in its COMMIT: deferred triggers run there."""
+"""Ends a connection with new messages in its COMMIT, where deferred triggers run."""
 
 
 def test_a_connection_that_is_lost_with_the_commit(
     url: str, writers: tuple[RecordingWriter, RecordingWriter]
 ) -> None:
-    """A group whose mails were sent whole is not written again: it may be stored."""
+    """A group that was sent completely is not repeated, since it may be stored."""
     writer, _ = writers
     assert writer.deliver("ann") == positions(1)
     change(url, END_AT_COMMIT)

@@ -1,4 +1,4 @@
-"""The SQLite engine: durable, never blocking its readers, honest when it can't answer."""
+"""The SQLite engine: durability, readers that never wait, and failures."""
 
 import sqlite3
 import threading
@@ -22,7 +22,7 @@ from tests.house import result_of
 
 @for_each
 def add_account(transaction: Transaction, name: str) -> str:
-    """Write an account."""
+    """Insert an account."""
     transaction.execute(
         "INSERT INTO account (id, name, is_operator, created_at) VALUES (?, ?, 0, 0)", (name, name)
     )
@@ -37,18 +37,18 @@ def run_script(transaction: Transaction, statements: list[str]) -> None:
 
 
 def names(transaction: Transaction) -> list[str]:
-    """Read the names of all accounts."""
+    """Return the names of all accounts."""
     return [name for (name,) in transaction.rows("SELECT name FROM account ORDER BY name")]
 
 
 def direct_engine(path: Path | str) -> SqliteEngine:
-    """Make an engine without threads."""
+    """Return an engine without threads."""
     return SqliteEngine(str(path), DirectWorker(), DirectWorker())
 
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[SqliteEngine]:
-    """An engine on a file."""
+    """An engine for a file."""
     engine = direct_engine(tmp_path / "mail.db")
     engine.open()
     yield engine
@@ -56,7 +56,7 @@ def engine(tmp_path: Path) -> Iterator[SqliteEngine]:
 
 
 def threaded_engine(path: Path) -> SqliteEngine:
-    """Make an engine with threads."""
+    """Return an engine with threads."""
     from twisted.internet import reactor
 
     threads: Any = reactor
@@ -66,7 +66,7 @@ def threaded_engine(path: Path) -> SqliteEngine:
 
 
 def test_commits_are_durable(tmp_path: Path) -> None:
-    """The writer syncs every commit to disk, in a write-ahead log, and keeps references intact."""
+    """The writer syncs every commit to disk in WAL mode, and enforces foreign keys."""
     writer = SqliteWriter(str(tmp_path / "mail.db"))
     pragmas = [
         writer.connection.execute(f"PRAGMA {name}").fetchone()[0]
@@ -76,14 +76,14 @@ def test_commits_are_durable(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_readers_can_not_write(engine: SqliteEngine) -> None:
-    """A query has no way to change anything."""
+def test_readers_cannot_write(engine: SqliteEngine) -> None:
+    """A query cannot change any data."""
     with pytest.raises(StoreUnavailable, match="readonly"):
         result_of(engine.read(lambda t: t.execute("DELETE FROM account")))
 
 
 def test_a_query_sees_one_snapshot(engine: SqliteEngine) -> None:
-    """What is written while a query runs is not seen by it, but by the next."""
+    """A write during a query is visible to the next query only."""
     result_of(engine.write(add_account, "ann"))
 
     def query(transaction: Transaction) -> tuple[list[str], list[str]]:
@@ -96,7 +96,7 @@ def test_a_query_sees_one_snapshot(engine: SqliteEngine) -> None:
 
 
 def test_a_query_that_fails(engine: SqliteEngine) -> None:
-    """A query that fails leaves its reader ready for the next one."""
+    """A failed query leaves its reader usable."""
     with pytest.raises(ZeroDivisionError):
         result_of(engine.read(lambda t: 1 // 0))
     with pytest.raises(StoreUnavailable):
@@ -105,7 +105,7 @@ def test_a_query_that_fails(engine: SqliteEngine) -> None:
 
 
 async def test_readers_never_wait_for_the_writer(tmp_path: Path) -> None:
-    """While a write is in the middle of its transaction, a query is answered."""
+    """A query is answered during the transaction of a write."""
     engine = threaded_engine(tmp_path / "mail.db")
     engine.open()
     await engine.write(add_account, "ann")
@@ -128,8 +128,8 @@ async def test_readers_never_wait_for_the_writer(tmp_path: Path) -> None:
     await engine.close()
 
 
-async def test_closing_commits_what_was_given(tmp_path: Path) -> None:
-    """Writes that wait when the engine is closed are committed, and answered, before it is."""
+async def test_closing_commits_submitted_writes(tmp_path: Path) -> None:
+    """Writes that wait when the engine is closed are committed and answered first."""
     engine = threaded_engine(tmp_path / "mail.db")
     engine.open()
     written = [engine.write(add_account, f"account {number}") for number in range(600)]
@@ -144,7 +144,7 @@ async def test_closing_commits_what_was_given(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_is_not_open(tmp_path: Path) -> None:
-    """Before it is opened and after it is closed the engine fails at once; nothing hangs."""
+    """Before it is opened and after it is closed, the engine fails at once."""
     engine = direct_engine(tmp_path / "mail.db")
     for _ in range(2):
         with pytest.raises(StoreUnavailable, match=r"not open|closed"):
@@ -156,12 +156,12 @@ def test_an_engine_that_is_not_open(tmp_path: Path) -> None:
 
 
 def test_closing_before_opening(tmp_path: Path) -> None:
-    """An engine that never was opened can be closed."""
+    """An engine that was never opened can be closed."""
     assert direct_engine(tmp_path / "mail.db").close().called
 
 
 async def test_a_reader_of_a_closed_engine(tmp_path: Path) -> None:
-    """A reader's thread that comes to work after the end gets `StoreUnavailable`."""
+    """A reader's thread that runs after the close gets `StoreUnavailable`."""
     engine = threaded_engine(tmp_path / "mail.db")
     engine.open()
     await engine.close()
@@ -171,7 +171,7 @@ async def test_a_reader_of_a_closed_engine(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    """A file of another kind, a folder, and a path into nowhere are refused."""
+    """Another kind of file, a folder, and a path without a folder are rejected."""
     text = tmp_path / "notes.txt"
     text.write_text("no database" * 1000)
     for path in (text, tmp_path, tmp_path / "none" / "mail.db"):
@@ -181,7 +181,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_newer_mailcheck(tmp_path: Path) -> None:
-    """A database of a newer schema is left alone."""
+    """A database with a newer schema is not changed."""
     path = tmp_path / "mail.db"
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 9999")
@@ -193,7 +193,7 @@ def test_a_file_of_a_newer_mailcheck(tmp_path: Path) -> None:
 
 
 def test_another_process_holds_the_database(engine: SqliteEngine, tmp_path: Path) -> None:
-    """While another process writes, a write fails in the end and reads go on; then all is well."""
+    """While another process writes, a write times out and reads work; then all works again."""
     result_of(engine.write(add_account, "ann"))
     other = sqlite3.connect(tmp_path / "mail.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -211,7 +211,7 @@ def test_another_process_holds_the_database(engine: SqliteEngine, tmp_path: Path
 
 
 def test_a_damaged_database(tmp_path: Path) -> None:
-    """A database that has been damaged is `StoreUnavailable` with what SQLite says of it."""
+    """A damaged database is `StoreUnavailable` with SQLite's message."""
     path = tmp_path / "mail.db"
     engine = direct_engine(path)
     engine.open()
@@ -226,7 +226,7 @@ def test_a_damaged_database(tmp_path: Path) -> None:
 
 
 def test_free_bytes(tmp_path: Path) -> None:
-    """The room on the disk of a file is known; that of a database in memory is not ours to know."""
+    """The free space is known for a file, but not for a database in memory."""
     assert (direct_engine(tmp_path / "mail.db").free_bytes() or 0) > 0
     assert direct_engine(IN_MEMORY).free_bytes() is None
     with pytest.raises(StoreUnavailable, match="disk"):
@@ -234,7 +234,7 @@ def test_free_bytes(tmp_path: Path) -> None:
 
 
 def test_space_goes_back_to_the_disk(engine: SqliteEngine, tmp_path: Path) -> None:
-    """What was deleted goes back to the disk, piece by piece, until nothing is left to give."""
+    """Freed space is returned to the disk in pieces until none is left."""
     fill = "INSERT INTO filler VALUES (zeroblob(4000000))"
     result_of(
         engine.write(
@@ -262,14 +262,14 @@ def test_space_goes_back_to_the_disk(engine: SqliteEngine, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("count", [0, 1, 499, 500, 501, 9_000])
 def test_inserting_many_rows(engine: SqliteEngine, count: int) -> None:
-    """Any number of rows is inserted, though a statement takes a bounded number of parameters."""
+    """Any number of rows is inserted, although a statement has a maximum of parameters."""
 
     @for_each
     def insert(transaction: Transaction, rows: list[tuple[str, str, int, int]]) -> None:
         transaction.insert("account (id, name, is_operator, created_at)", rows)
 
     assert isinstance(engine.writer, SqliteWriter)
-    most = 32_766  # what SQLite comes with
+    most = 32_766  # SQLite's default
     engine.writer.connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, most)
     rows = [(f"{number:04}", f"{number:04}", 0, 0) for number in range(count)]
     result_of(engine.write(insert, rows))

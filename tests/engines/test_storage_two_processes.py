@@ -1,4 +1,4 @@
-"""Two store processes on one PostgreSQL that take mail for one inbox, and sweep it."""
+"""Two store processes that store and expire mail for one inbox on one PostgreSQL."""
 
 import subprocess
 import sys
@@ -20,11 +20,11 @@ from tests.house import result_of
 
 ANN = AccountId("ann")
 ALWAYS = 0
-"""Before anything has expired: a follower sees what is there, expired or not."""
+"""Before any expiry: a follower sees all stored messages, expired or not."""
 
 
 class Follower:
-    """Follows an inbox by its cursor, and notes each position that it did not see."""
+    """Follows an inbox by its cursor, and records the positions that it did not see."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -32,7 +32,7 @@ class Follower:
         self.seen: set[int] = set()
 
     def look(self, store: MailStore) -> None:
-        """Read on from the last position that was seen."""
+        """Read on from the last seen position."""
         wanted = MessageFilter(after=self.position)
         found, _ = result_of(store.oldest_matches(ANN, wanted, ALWAYS, 1_000))  # type: ignore[arg-type]
         for message in found:
@@ -41,7 +41,7 @@ class Follower:
 
 
 def require_order(url: str, seconds: float) -> int:
-    """Let two processes take mail while a follower reads; gives how many mails they stored."""
+    """Store mails in two processes while a follower reads; return the number of stored mails."""
     engine = PostgresqlEngine(url, DirectWorker(), DirectWorker())
     engine.open()
     result_of(AccountStore(engine).add_account(account("ann")))
@@ -60,8 +60,8 @@ def require_order(url: str, seconds: float) -> int:
         assert process.returncode == 0
         stored.append(int(output))
     assert min(stored) > 0
-    # Those that were never seen had expired when they came, and were swept away at once;
-    # of all others none may have been overtaken by a position above it.
+    # Unseen messages had expired on arrival and were deleted at once. No other message may have
+    # appeared after one with a higher position.
     left = {position for (position,) in ask_of(url, "SELECT position FROM message")}
     assert left <= follower.seen
     ((last, messages, size),) = ask_of(
@@ -78,11 +78,11 @@ def require_order(url: str, seconds: float) -> int:
 
 
 def test_two_processes_take_mail(postgresql_url: str) -> None:
-    """For two seconds: no error, no gap for a follower, counters equal the rows."""
+    """In two seconds there is no error and no gap for a follower, and counters equal the rows."""
     require_order(postgresql_url, 2)
 
 
 @pytest.mark.soak
 def test_two_processes_take_mail_for_a_minute(postgresql_url: str) -> None:
-    """For a minute: no error, no gap for a follower, counters equal the rows."""
+    """In a minute there is no error and no gap for a follower, and counters equal the rows."""
     print(f"{require_order(postgresql_url, 60)} mails in a minute")

@@ -1,4 +1,4 @@
-"""A writer that dies with mails: each sender hears what has become of his own."""
+"""A writer that dies with mails: each sender gets the outcome of its own mail."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,13 +27,13 @@ Result = TypeVar("Result")
 
 
 class DyingWorker(DirectWorker):
-    """A process that dies once, before it has done what it was given or just after."""
+    """A process that dies once, before or after the call that it received."""
 
     def __init__(self) -> None:
         self.dies: str | None = None
 
     def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
-        """Run the call, unless it dies before; nobody hears of what it did when it died."""
+        """Run the call, unless it dies before; its answer is lost in both cases."""
         dies, self.dies = self.dies, None
         if dies != "before":
             done = super().run(call)
@@ -43,30 +43,30 @@ class DyingWorker(DirectWorker):
 
 
 class Soon:
-    """Gathers writes until the test says that all are there."""
+    """Collects calls until the test runs them."""
 
     def __init__(self) -> None:
         self.calls: list[Callable[[], object]] = []
 
     def __call__(self, call: Callable[[], object]) -> None:
-        """Keep a call."""
+        """Store a call."""
         self.calls.append(call)
 
     def now(self) -> None:
-        """Make the calls."""
+        """Run the stored calls."""
         while self.calls:
             self.calls.pop(0)()
 
 
 @for_each
 def count(transaction: Transaction, item: None) -> int:
-    """A write that is no mail."""
+    """A write that is not a mail."""
     return 1
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def make_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., DatabaseEngine]:
-    """Make an engine of each kind on an empty database."""
+    """Return an engine of each kind with an empty database."""
     if request.param == "sqlite":
         return lambda *options: SqliteEngine(str(tmp_path / "mail.db"), *options)
     url = request.getfixturevalue("postgresql_url")
@@ -74,15 +74,15 @@ def make_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[...,
 
 
 @pytest.mark.parametrize("dies", ["before", "after"])
-def test_what_a_dead_writer_has_done(make_engine: Callable[..., DatabaseEngine], dies: str) -> None:
-    """Mails that it had committed are taken, with their positions; all others were not stored."""
+def test_outcomes_of_a_dead_writer(make_engine: Callable[..., DatabaseEngine], dies: str) -> None:
+    """Committed mails are accepted with their positions; all others were not stored."""
     worker, soon = DyingWorker(), Soon()
     engine = make_engine(worker, DirectWorker(), soon)
     engine.open()
     store = MailStore(engine, Quota(1_000, 10**9))
 
     def written(*writes: "Deferred[Any]") -> list[Any]:
-        """Give what comes of writes that are gathered into one commit."""
+        """Return the outcomes of writes that share one commit."""
         outcomes: list[Any] = []
         for write in writes:
             write.addBoth(outcomes.append)
@@ -108,8 +108,8 @@ def test_what_a_dead_writer_has_done(make_engine: Callable[..., DatabaseEngine],
     result_of(engine.close())
 
 
-def test_what_was_given_to_nobody() -> None:
-    """Writes that waited when the writer died fail at once, and those under way are committed."""
+def test_writes_that_no_writer_received() -> None:
+    """Writes that waited when the writer died fail at once; those in progress are committed."""
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
     given: list[Deferred[int]] = [group_commit.submit(count, None) for _ in range(2)]
@@ -123,7 +123,7 @@ def test_what_was_given_to_nobody() -> None:
 
 
 def test_large_mails_are_committed_apart() -> None:
-    """One commit takes mails up to a size together, so that it ends in time on a slow disk."""
+    """One commit takes mails up to a total size, so that it ends in time on a slow disk."""
     commits = HeldCommits()
     soon = Soon()
     group_commit = GroupCommit(commits, soon)
