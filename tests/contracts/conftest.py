@@ -1,4 +1,4 @@
-"""The implementations that the contract suites of the stores run on."""
+"""The implementations for the contract tests of the stores."""
 
 import pickle
 import time
@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """All ports of storage, filled by one database."""
+    """All stores, on one database."""
 
     deliveries: MailStore
     messages: MailStore
@@ -52,7 +52,7 @@ class Stores:
     sessions: SessionStore
     tests: DeliverabilityStore
     earlier_contents: ContentStore
-    """The contents as the rules of an earlier version have derived them."""
+    """Content derived by the rules of an earlier version."""
     counters: RateCounters
     memory: Memory
     selectors: SelectorStore
@@ -62,10 +62,10 @@ class Stores:
 
 
 class PicklingWorker(DirectWorker):
-    """Runs calls as another process would get them, and their answers as it would send them."""
+    """Runs calls as in another process: calls and answers are pickled."""
 
     def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
-        """Run a copy of the call, and give a copy of its answer."""
+        """Run a copy of the call, and return a copy of its answer."""
         copy = pickle.loads(pickle.dumps(call))
         return super().run(lambda: pickle.loads(pickle.dumps(copy())))
 
@@ -94,14 +94,14 @@ def _file(request: pytest.FixtureRequest) -> str:
 
 
 def _postgresql(request: pytest.FixtureRequest) -> DatabaseEngine:
-    # The writer of this process keeps its connection from test to test.
+    # The writer of this process keeps its connection between tests.
     url = request.getfixturevalue("postgresql_url")
     return PostgresqlEngine(url, PicklingWorker(), DirectWorker())
 
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """What is counted and known of the outside, wherever it is kept."""
+    """Counters and known facts, for each place where they are stored."""
 
     counters: RateCounters
     memory: Memory
@@ -112,7 +112,7 @@ class Lasting:
 async def lasting(
     request: pytest.FixtureRequest, redis_server: RedisServer
 ) -> AsyncIterator[Lasting]:
-    """Give each implementation, with nothing in it."""
+    """Each implementation, empty."""
     from twisted.internet import reactor
 
     clock: Any = reactor
@@ -142,7 +142,7 @@ ENGINES = {
 
 @async_yield_fixture(params=list(ENGINES))
 async def engine(request: pytest.FixtureRequest) -> AsyncIterator[DatabaseEngine]:
-    """Return each engine, with an empty database."""
+    """Each engine with an empty database."""
     engine = ENGINES[request.param](request)
     engine.open()
     yield engine
@@ -151,12 +151,12 @@ async def engine(request: pytest.FixtureRequest) -> AsyncIterator[DatabaseEngine
 
 @pytest.fixture
 def stores(engine: DatabaseEngine) -> Stores:
-    """Return the stores on each engine."""
+    """The stores on each engine."""
     return stores_on(engine)
 
 
 def stores_on(engine: DatabaseEngine) -> Stores:
-    """Fill all ports by an engine."""
+    """Return all stores on an engine."""
     mail_store = MailStore(engine, DEFAULT_QUOTA, min_cached_messages=1)
     return Stores(
         deliveries=mail_store,

@@ -1,4 +1,4 @@
-"""What a `AccountStore` promises on every engine."""
+"""The contract of `AccountStore` on every engine."""
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from tests.engines.deliveries import NOON, account, at
 
 
 def key(name: str, owner: str = "ann", **facts: object) -> ApiKey:
-    """Make a key."""
+    """Return a key."""
     known: dict[str, object] = {
         "created_at": NOON,
         "last_used_at": None,
@@ -23,7 +23,7 @@ def key(name: str, owner: str = "ann", **facts: object) -> ApiKey:
 
 
 async def test_accounts_come_back_whole(stores: Stores) -> None:
-    """An account is found by its name as it was added, its quota included."""
+    """An account is found by its name, unchanged and with its quota."""
     ann = account("ann", is_operator=True, max_messages=5, max_bytes=0)
     await stores.accounts.add_account(ann)
     assert await stores.accounts.find_account("ann") == ann
@@ -31,8 +31,8 @@ async def test_accounts_come_back_whole(stores: Stores) -> None:
     assert await stores.accounts.find_account("bob") is None
 
 
-async def test_names_are_taken_once(stores: Stores) -> None:
-    """A name is given once; what the second one asked for, the operator's role too, is not done."""
+async def test_names_are_unique(stores: Stores) -> None:
+    """A second account of the same name is not added, nor does the operator's role move to it."""
     ann = account("ann", is_operator=True)
     await stores.accounts.add_account(ann)
     other = replace(account("other", is_operator=True), name="ann")
@@ -43,7 +43,7 @@ async def test_names_are_taken_once(stores: Stores) -> None:
 
 
 async def test_accounts_are_listed_oldest_first(stores: Stores) -> None:
-    """Accounts are listed in the order in which they were made."""
+    """Accounts are listed in the order of their creation."""
     assert await stores.accounts.list_accounts() == []
     made = [account(name, created_at=at(-number)) for number, name in enumerate("abc")]
     for one in made:
@@ -52,7 +52,7 @@ async def test_accounts_are_listed_oldest_first(stores: Stores) -> None:
 
 
 async def test_keys_come_back_whole(stores: Stores) -> None:
-    """A key is found by the digest of its secret as it was added, and by nothing else."""
+    """A key is found by the digest of its secret, unchanged, and by no other digest."""
     await stores.accounts.add_account(account("ann"))
     plain, limited = key("k1"), key("k2", per_minute=7, per_day=9, last_used_at=at(1))
     await stores.accounts.add_key(plain, b"1" * 32)
@@ -64,7 +64,7 @@ async def test_keys_come_back_whole(stores: Stores) -> None:
 
 
 async def test_keys_are_listed_by_account(stores: Stores) -> None:
-    """The keys of an account are listed oldest first, and nobody else's."""
+    """The keys of an account are listed oldest first, without those of other accounts."""
     for name in ("ann", "bob"):
         await stores.accounts.add_account(account(name))
     keys = [key(f"k{number}", created_at=at(-number)) for number in range(3)]
@@ -75,7 +75,7 @@ async def test_keys_are_listed_by_account(stores: Stores) -> None:
 
 
 async def test_revoking(stores: Stores) -> None:
-    """A revoked key is still found, as revoked; it can't be revoked again."""
+    """A revoked key is still found, as revoked; it cannot be revoked again."""
     await stores.accounts.add_account(account("ann"))
     await stores.accounts.add_key(key("k1"), b"1" * 32)
     await stores.accounts.add_key(key("k2"), b"2" * 32)
@@ -87,7 +87,7 @@ async def test_revoking(stores: Stores) -> None:
 
 
 async def test_which_keys_are_revoked(stores: Stores) -> None:
-    """Of the keys that are asked for, those that were revoked are told, and no others."""
+    """Of the given keys the revoked ones are returned, and no others."""
     await stores.accounts.add_account(account("ann"))
     for number in (1, 2, 3):
         await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32)
@@ -98,7 +98,7 @@ async def test_which_keys_are_revoked(stores: Stores) -> None:
 
 
 async def test_key_use(stores: Stores) -> None:
-    """When keys were last used is kept; uses of keys that are not there are dropped."""
+    """The last use of a key is stored; uses of missing keys are ignored."""
     await stores.accounts.add_account(account("ann"))
     for number in (1, 2):
         await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32)
@@ -109,7 +109,7 @@ async def test_key_use(stores: Stores) -> None:
 
 
 async def test_faults_of_keys(stores: Stores) -> None:
-    """A valid key keeps which of its mails fail, until that is taken back; others have none."""
+    """A valid key stores which of its mails fail, until that is reset; other keys do not."""
     await stores.accounts.add_account(account("ann"))
     for number in (1, 2):
         await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32)

@@ -1,4 +1,4 @@
-"""What every content filter promises: the double of the tests, and SpamAssassin itself."""
+"""The contract of content filters: the double of the tests, and SpamAssassin itself."""
 
 import os
 import pwd
@@ -31,7 +31,7 @@ from tests.fakes.scripted_filter import ScriptedFilter
 from tests.servers.spamd import GTUBE, USER, find_real_spamd, running_spamd
 
 NOW = 1_795_262_400.0
-STOPPED_WITHIN = 60.0  # seconds: far more than is needed, and less than a hang
+STOPPED_WITHIN = 60.0  # seconds: far more than needed, and less than a hang
 HEAD = (
     b"From: Joe <joe@example.com>\r\nTo: test-abc@mailcheck.example\r\nSubject: lunch tomorrow\r\n"
 )
@@ -45,7 +45,7 @@ TEXT = b"\r\nHello, shall we meet for lunch tomorrow at noon? The weather is fin
 
 
 def received(mail: bytes, **facts: Any) -> bytes:
-    """Give a mail with our trace fields on top."""
+    """Return a mail with our trace fields on top."""
     known: dict[str, Any] = {
         "envelope_sender": "joe@example.com",
         "recipient": "test-abc@mailcheck.example",
@@ -65,7 +65,7 @@ SPAM = received(DATED + TEXT + GTUBE)
 
 
 class PatientReactor:
-    """The reactor, but what is due in some minutes never is: spamd stays for all tests."""
+    """The reactor without calls that are due in some minutes, so that spamd runs for all tests."""
 
     def __init__(self) -> None:
         from twisted.internet import reactor
@@ -74,11 +74,11 @@ class PatientReactor:
         self._later = Clock()
 
     def __getattr__(self, name: str) -> Any:
-        """Do what the reactor does."""
+        """Delegate to the reactor."""
         return getattr(self._reactor, name)
 
     def callLater(self, seconds: float, *call: Any) -> Any:
-        """Call soon, or never."""
+        """Schedule a call that is due soon; ignore any other."""
         return (self._later if seconds >= IDLE_SECONDS else self._reactor).callLater(seconds, *call)
 
 
@@ -94,7 +94,7 @@ async def private() -> AsyncIterator[ContentFilter]:
 
 @pytest_twisted.async_yield_fixture(scope="module")
 async def configured() -> AsyncIterator[ContentFilter]:
-    """The filter of a daemon that was told which spamd to ask."""
+    """The filter of a daemon with a configured spamd."""
     from twisted.internet import reactor
 
     with running_spamd() as address:
@@ -107,7 +107,7 @@ async def configured() -> AsyncIterator[ContentFilter]:
 
 @pytest.fixture(params=["double", "private", "configured"])
 def content_filter(request: pytest.FixtureRequest) -> ContentFilter:
-    """Give each implementation."""
+    """Each implementation."""
     if request.param == "double":
         return ScriptedFilter()
     found: ContentFilter = request.getfixturevalue(request.param)
@@ -120,7 +120,7 @@ def content_filter(request: pytest.FixtureRequest) -> ContentFilter:
     [CLEAN, SPAM, b"", b"\r\n", b"\0" * 100, b"no newline", b"From: x\r\n\r\n" + b"\xff" * 99],
 )
 async def test_any_mail_gets_an_outcome(content_filter: ContentFilter, mail: bytes) -> None:
-    """Whatever the mail is, there is a verdict, or a reason why there is none."""
+    """Any mail gets a verdict, or a reason why there is none."""
     outcome = await content_filter.judge(mail)
     if isinstance(outcome, FilterVerdict):
         assert outcome.threshold > 0
@@ -133,7 +133,7 @@ async def test_any_mail_gets_an_outcome(content_filter: ContentFilter, mail: byt
 
 @pytest_twisted.ensureDeferred
 async def test_the_same_mail_gets_the_same_verdict(content_filter: ContentFilter) -> None:
-    """Judging a mail does not change what it is worth."""
+    """Judging a mail again gives the same verdict."""
     first, second = await gatherResults([content_filter.judge(CLEAN) for _ in range(2)])
     assert isinstance(first, FilterVerdict)
     assert isinstance(second, FilterVerdict)
@@ -142,8 +142,8 @@ async def test_the_same_mail_gets_the_same_verdict(content_filter: ContentFilter
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_mail_can_be_given_up(content_filter: ContentFilter) -> None:
-    """Cancelling ends the wait; the filter goes on with other mails."""
+async def test_cancelling(content_filter: ContentFilter) -> None:
+    """Cancelling ends the wait; the filter continues with other mails."""
     if isinstance(content_filter, ScriptedFilter):
         content_filter.holds = True
     judging = content_filter.judge(CLEAN)
@@ -157,13 +157,13 @@ async def test_a_mail_can_be_given_up(content_filter: ContentFilter) -> None:
 
 @pytest.fixture(params=["private", "configured"])
 def spamassassin(request: pytest.FixtureRequest) -> ContentFilter:
-    """Give SpamAssassin, both ways."""
+    """SpamAssassin, in both ways."""
     found: ContentFilter = request.getfixturevalue(request.param)
     return found
 
 
 async def judged(content_filter: ContentFilter, mail: bytes) -> FilterVerdict:
-    """Give the verdict that there must be."""
+    """Return the verdict, which must exist."""
     outcome = await content_filter.judge(mail)
     assert isinstance(outcome, FilterVerdict), outcome
     return outcome
@@ -171,7 +171,7 @@ async def judged(content_filter: ContentFilter, mail: bytes) -> FilterVerdict:
 
 @pytest_twisted.ensureDeferred
 async def test_a_clean_mail(spamassassin: ContentFilter) -> None:
-    """A plain mail of a person costs nothing."""
+    """A plain mail of a person costs no points."""
     verdict = await judged(spamassassin, CLEAN)
     assert not verdict.is_spam
     assert verdict.counted_points <= 0
@@ -180,7 +180,7 @@ async def test_a_clean_mail(spamassassin: ContentFilter) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_spam(spamassassin: ContentFilter) -> None:
-    """The text that every SpamAssassin knows is worth 1000 points."""
+    """The GTUBE text is worth 1000 points."""
     verdict = await judged(spamassassin, SPAM)
     assert verdict.is_spam
     assert verdict.points >= 999
@@ -190,8 +190,8 @@ async def test_spam(spamassassin: ContentFilter) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_we_judge_ourselves(spamassassin: ContentFilter) -> None:
-    """Missing fields, HTML alone and no reverse DNS are shown with points and not counted."""
+async def test_rules_that_mailcheck_judges_itself(spamassassin: ContentFilter) -> None:
+    """Missing fields, HTML alone and no reverse DNS are listed with points but not counted."""
     mail = HEAD + b"Content-Type: text/html; charset=utf-8\r\n" + TEXT
     verdict = await judged(spamassassin, received(mail, client_name="", helo_name="x"))
     rules = {rule.name: rule for rule in verdict.rules}
@@ -203,7 +203,7 @@ async def test_what_we_judge_ourselves(spamassassin: ContentFilter) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_the_client_is_seen(spamassassin: ContentFilter) -> None:
-    """SpamAssassin reads our Received field: it knows who handed the mail in, and by which name."""
+    """SpamAssassin reads our Received field, so it knows the address and name of the client."""
     named = await judged(spamassassin, CLEAN)
     unnamed = await judged(spamassassin, received(DATED + TEXT, client_name=""))
     assert "RDNS_NONE" not in {rule.name for rule in named.rules}
@@ -227,7 +227,7 @@ async def test_a_report_can_not_be_forged(spamassassin: ContentFilter) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_large_mail(spamassassin: ContentFilter) -> None:
-    """Of a mail of megabytes the text is judged, and the attachment is left out."""
+    """In a mail of megabytes the text is judged, and the attachment is left out."""
     head = DATED.replace(b"text/plain; charset=utf-8", b"multipart/mixed; boundary=b")
     parts = (
         b"\r\n--b\r\nContent-Type: text/plain\r\n" + TEXT + GTUBE,
@@ -245,14 +245,14 @@ async def test_a_large_mail(spamassassin: ContentFilter) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_too_much_text(spamassassin: ContentFilter) -> None:
-    """A mail of too much text is not judged by half of it."""
+    """A mail with too much text is not judged by a part of it."""
     outcome = await spamassassin.judge(received(DATED + TEXT * 5_000))
     assert isinstance(outcome, FilterUnavailable)
     assert outcome.problem is FilterProblem.TOO_LARGE
 
 
 def spamd_of_ours() -> list[tuple[int, str, str]]:
-    """List the private spamd of this process: process id, user, command."""
+    """Return the private spamd of this process: process id, user, command."""
     listed = subprocess.run(
         ["ps", "-ww", "-A", "-o", "pid=,ppid=,user=,args="],
         check=True,
@@ -266,7 +266,7 @@ def spamd_of_ours() -> list[tuple[int, str, str]]:
 
 @pytest_twisted.ensureDeferred
 async def test_a_private_one_that_is_killed_comes_back(private: ContentFilter) -> None:
-    """A spamd that is killed is replaced by the next mail, which is judged as ever."""
+    """A killed spamd is restarted by the next mail, which is judged as usual."""
     before = await judged(private, CLEAN)
     ((pid, user, command),) = spamd_of_ours()
     assert "--local" in command
@@ -284,7 +284,7 @@ async def test_a_private_one_that_is_killed_comes_back(private: ContentFilter) -
 async def test_a_private_one_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the service has stopped, there is no process and no file of it."""
+    """After the service has stopped, no process and no file of it is left."""
     from twisted.internet import reactor
 
     find_real_spamd()

@@ -1,4 +1,4 @@
-"""What a `ContentStore` promises on every engine."""
+"""The contract of `ContentStore` on every engine."""
 
 import pickle
 
@@ -33,7 +33,7 @@ WHOLE = content(
 
 
 async def test_content_comes_back_whole(stores: Stores) -> None:
-    """What was derived comes back equal, whatever is in it."""
+    """Any derived content is restored equal."""
     await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"))
     await stores.deliveries.deliver(sent)
@@ -43,7 +43,7 @@ async def test_content_comes_back_whole(stores: Stores) -> None:
 
 
 async def test_content_comes_back_packed(stores: Stores) -> None:
-    """It comes packed too, for a worker, who may be another process."""
+    """Content can also be read packed, for a worker in another process."""
     await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"))
     await stores.deliveries.deliver(sent)
@@ -54,7 +54,7 @@ async def test_content_comes_back_packed(stores: Stores) -> None:
 
 
 async def test_packed_content_that_is_deleted_meanwhile(stores: Stores) -> None:
-    """It is unpacked whole, or is a message that is not there: never less of it."""
+    """Unpacking gives the whole content, or an exception for a deleted message."""
     await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"))
     await stores.deliveries.deliver(sent)
@@ -70,7 +70,7 @@ async def test_packed_content_that_is_deleted_meanwhile(stores: Stores) -> None:
 
 
 async def test_content_without_anything(stores: Stores) -> None:
-    """An empty content is a content: it is not derived again."""
+    """Empty content counts as derived, and is not derived again."""
     await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"), raw=b"")
     await stores.deliveries.deliver(sent)
@@ -80,7 +80,7 @@ async def test_content_without_anything(stores: Stores) -> None:
 
 
 async def test_the_first_content_stays(stores: Stores) -> None:
-    """Saved twice, the first one stays: both were derived from the same bytes."""
+    """Content that is saved again is ignored, since both were derived from the same bytes."""
     await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"))
     await stores.deliveries.deliver(sent)
@@ -92,7 +92,7 @@ async def test_the_first_content_stays(stores: Stores) -> None:
 
 
 async def test_what_earlier_rules_derived_is_derived_again(stores: Stores) -> None:
-    """It is not found, listed as not derived, replaced by what is saved, and never comes back."""
+    """It is not found, listed as not derived, replaced by new content, and never returns."""
     await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"))
     await stores.deliveries.deliver(sent)
@@ -116,7 +116,7 @@ async def _listed(stores: Stores) -> list[Extracted | None]:
 
 
 async def test_content_or_the_mail_itself(stores: Stores) -> None:
-    """One question gives what was derived, else the bytes of a mail that is small enough."""
+    """One query returns the derived content, or the bytes of a small mail."""
     await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"))
     size = len(sent.raw_message)
@@ -129,7 +129,7 @@ async def test_content_or_the_mail_itself(stores: Stores) -> None:
 
 
 async def test_content_of_a_mail_that_has_gone(stores: Stores) -> None:
-    """What was derived of a mail that was deleted meanwhile is dropped in silence."""
+    """Content of a mail that was deleted meanwhile is ignored."""
     await stores.accounts.add_account(account("ann"))
     kept = delivery(recipient("ann"))
     await stores.deliveries.deliver(kept)
@@ -141,7 +141,7 @@ async def test_content_of_a_mail_that_has_gone(stores: Stores) -> None:
 
 
 async def test_underived_mail(stores: Stores) -> None:
-    """What nothing was derived of yet is listed, the oldest first."""
+    """Mails without derived content are listed, oldest first."""
     await stores.accounts.add_account(account("ann"))
     sent = [delivery(recipient("ann"), received_at=at(-number)) for number in range(5)]
     for one in sent:

@@ -1,4 +1,4 @@
-"""What a `DeliverabilityStore` promises on every engine, and a `MailStore` about mail to tests."""
+"""The contract of `DeliverabilityStore` on every engine, and of `MailStore` for mail to tests."""
 
 import pytest
 from msgspec.structs import replace
@@ -78,7 +78,7 @@ async def receive(
 
 
 async def state(stores: Stores, test: DeliverabilityTest, now: Instant = NOON) -> State:
-    """Give the state that a test is in."""
+    """Return the state of a test."""
     found = await stores.tests.find_any(test.id, now)
     assert found is not None
     return found.test.state
@@ -87,13 +87,13 @@ async def state(stores: Stores, test: DeliverabilityTest, now: Instant = NOON) -
 async def claimed(
     stores: Stores, holder: str = "one", now: Instant = NOON, until: Instant = EXPIRY
 ) -> list[DeliverabilityTestId]:
-    """Claim what can be claimed; gives the ids."""
+    """Claim all available tests; return their ids."""
     found = await stores.tests.claim(Lease(holder, until), now, 10)
     return [test.id for test in found.tests]
 
 
 async def completed(stores: Stores, name: str, seconds: float = 60) -> DeliverabilityTest:
-    """Add a test that has got its mail and its report."""
+    """Add a test with its mail and its report."""
     test = await add(stores, name)
     await receive(stores, test, seconds)
     assert await claimed(stores) == [test.id]
@@ -102,13 +102,13 @@ async def completed(stores: Stores, name: str, seconds: float = 60) -> Deliverab
 
 
 async def messages(stores: Stores, account_id: AccountId) -> list[MessageSummary]:
-    """Give the messages of an inbox."""
+    """Return the messages of an inbox."""
     found, _ = await stores.messages.oldest_matches(account_id, MessageFilter(), NOON, 100)
     return [one.summary for one in found]
 
 
 async def test_a_new_test(stores: Stores) -> None:
-    """A new test is found by its account, as it was made, and has neither mail nor report."""
+    """A new test is found by its account, unchanged, without a mail or a report."""
     test = await add(stores, "x")
     assert await stores.tests.find(ANN, test.id, NOON) == DeliverabilityResult(test)
     assert await stores.tests.find_any(test.id, NOON) == DeliverabilityResult(test)
@@ -116,7 +116,7 @@ async def test_a_new_test(stores: Stores) -> None:
 
 
 async def test_isolation(stores: Stores) -> None:
-    """A test of another account is not found, not listed, not rechecked and not shared anew."""
+    """A test of another account cannot be found, listed, rechecked or shared."""
     test = await completed(stores, "x")
     assert await stores.tests.find(BOB, test.id, NOON) is None
     assert (await stores.tests.page(BOB, NOON, 10, 0)).total == 0
@@ -128,7 +128,7 @@ async def test_isolation(stores: Stores) -> None:
 
 
 async def test_pending_tests_are_bounded(stores: Stores) -> None:
-    """An account has so many pending tests and no more; used and expired ones do not count."""
+    """An account has a maximum of pending tests; used and expired ones do not count."""
     tests = [await add(stores, f"x{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(99)]
     await add(stores, "y", created_at=at(-60.5))
     assert len(tests) + 1 == MAX_PENDING
@@ -144,12 +144,12 @@ async def test_pending_tests_are_bounded(stores: Stores) -> None:
 
 
 async def test_held_mail_is_bounded(stores: Stores) -> None:
-    """While the tests of an account hold too much mail it makes no more, in either way."""
+    """While the mails of an account's tests are too large, it cannot create more in any way."""
     await stores.accounts.add_account(account("cid", max_bytes=MAX_HELD_BYTES))
     sent = delivery(recipient("cid"), raw=b"x" * (MAX_HELD_BYTES // 64))
     await stores.deliveries.deliver(sent)
     (message_id,) = sent.message_ids
-    # Each test counts its mail, as in an inbox, though the bytes are kept once.
+    # Each test counts its mail, as in an inbox, although the bytes are stored once.
     for number in range(64):
         test = deliverability_test(f"{chr(97 + number // 26)}{chr(97 + number % 26)}", "cid")
         assert await stores.tests.add_of_message(test, message_id, at(100 + number))
@@ -167,7 +167,7 @@ async def test_held_mail_is_bounded(stores: Stores) -> None:
 
 
 async def test_mail_for_a_test(stores: Stores) -> None:
-    """The first mail is stored byte for byte, and the test is in processing with it at once."""
+    """The first mail is stored byte for byte, and the test is then in processing."""
     test = await add(stores, "x")
     raw = bytes(range(256))
     sent = await receive(stores, test, 60, raw=raw, sender="", transcript=TRANSCRIPT)
@@ -186,7 +186,7 @@ async def test_mail_for_a_test(stores: Stores) -> None:
 
 @pytest.mark.parametrize("seconds", [3600, 3601])
 async def test_mail_for_an_expired_address(stores: Stores, seconds: float) -> None:
-    """From the moment of its expiry an address takes nothing, swept or not."""
+    """From its expiry on an address accepts no mail, even before the expiry run."""
     test = await add(stores, "x")
     late = delivery(addressed(test), received_at=at(seconds))
     for _ in range(2):
@@ -198,21 +198,21 @@ async def test_mail_for_an_expired_address(stores: Stores, seconds: float) -> No
 
 
 async def test_mail_in_the_last_moment(stores: Stores) -> None:
-    """A mail that comes a millisecond before the expiry is taken."""
+    """A mail that arrives a millisecond before the expiry is accepted."""
     test = await add(stores, "x")
     await receive(stores, test, 3599.999)
     assert await stores.tests.expire(EXPIRY, 10) == 0
     assert await state(stores, test, EXPIRY) is State.PROCESSING
 
 
-async def test_mail_for_a_test_that_is_not_there(stores: Stores) -> None:
-    """A test that was never made takes nothing."""
+async def test_mail_for_a_missing_test(stores: Stores) -> None:
+    """A test that never existed accepts no mail."""
     with pytest.raises(RecipientUnknown):
         await stores.deliveries.deliver(delivery(addressed(deliverability_test("x"))))
 
 
 async def test_the_same_mail_again(stores: Stores) -> None:
-    """The identical mail again succeeds and changes nothing, whatever state the test is in."""
+    """The identical mail succeeds again and changes nothing, in any state of the test."""
     test = await add(stores, "x")
     sent = await receive(stores, test, transcript=TRANSCRIPT)
     before = await stores.tests.find(ANN, test.id, NOON)
@@ -234,7 +234,7 @@ async def test_the_same_mail_again(stores: Stores) -> None:
     ids=["same size", "another size", "another sender"],
 )
 async def test_another_mail(stores: Stores, other: dict[str, object]) -> None:
-    """Another mail for a test that has one is refused, and nothing of it is stored."""
+    """Another mail for a test that has one is rejected and not stored."""
     test = await add(stores, "x")
     sent = await receive(stores, test)
     again = delivery(addressed(test), recipient("ann"), received_at=at(61), **other)  # type: ignore[arg-type]
@@ -245,13 +245,13 @@ async def test_another_mail(stores: Stores, other: dict[str, object]) -> None:
 
 
 async def test_mail_for_a_test_in_a_burst(stores: Stores) -> None:
-    """Of mails that come together the first is the test's; copies succeed, others are refused."""
+    """In a burst the first mail belongs to the test; copies succeed, others are rejected."""
     test = await add(stores, "x")
     mails = [
         delivery(addressed(test), raw=mail(subject), received_at=at(60))
         for subject in ("one", "one", "two", "one", "two")
     ]
-    # While some are being written the others gather, to be written together.
+    # While some are being written, the others are collected for the next group.
     mails[:0] = [delivery(recipient("ann")) for _ in range(3)]
     outcomes = await DeferredList(
         [stores.deliveries.deliver(one) for one in mails], consumeErrors=True
@@ -282,17 +282,17 @@ async def test_mail_for_tests_and_inboxes(stores: Stores) -> None:
     for account_id, number in ((ANN, 2), (BOB, 0)):
         (message,) = await messages(stores, account_id)
         assert (message.delivery_id, message.id) == (sent.id, sent.message_ids[number])
-    # Sent again by one who did not hear our reply: no second copy anywhere.
+    # Sent again by a client that missed our reply: there is no second copy.
     again = delivery(*sent.envelope.recipients, received_at=at(61))
     assert await stores.deliveries.deliver(again) == ()
     assert len(await messages(stores, ANN)) == len(await messages(stores, BOB)) == 1
-    # But an inbox that the first one was not for gets it.
+    # An inbox that was not a recipient of the first one gets it.
     more = delivery(addressed(ours), recipient("ann", "a"), recipient("ann", "c"))
     assert await stores.deliveries.deliver(more) == (2,)
 
 
 async def test_all_or_nothing(stores: Stores) -> None:
-    """A mail that one of its inboxes has no room for is not the test's either."""
+    """A mail for which one of its inboxes has no room does not reach the test either."""
     await stores.accounts.add_account(account("cid", max_messages=0))
     test, gone = await add(stores, "x"), deliverability_test("y")
     with pytest.raises(InboxFull):
@@ -308,7 +308,7 @@ async def test_all_or_nothing(stores: Stores) -> None:
 
 
 async def test_claims(stores: Stores) -> None:
-    """What waits is claimed once, the oldest mail first, and each claim is an attempt."""
+    """Waiting tests are claimed once, the oldest mail first, and each claim is an attempt."""
     tests = [await add(stores, name) for name in ("x", "y", "z")]
     await add(stores, "p")
     for test, seconds in zip(tests, (30, 10, 20), strict=True):
@@ -325,7 +325,7 @@ async def test_claims(stores: Stores) -> None:
 
 
 async def test_accounts_take_turns(stores: Stores) -> None:
-    """The one mail of an account does not wait behind the many of another, older ones."""
+    """The only mail of an account does not wait for many older ones of another account."""
     many = [await add(stores, name) for name in ("u", "v", "w", "x")]
     for seconds, test in enumerate(many):
         await receive(stores, test, seconds)
@@ -340,8 +340,8 @@ async def test_accounts_take_turns(stores: Stores) -> None:
     ]
 
 
-async def test_what_is_under_way_is_a_turn(stores: Stores) -> None:
-    """Whose mail is analysed already comes after who has none, however new that one's is."""
+async def test_tests_in_progress_count_for_the_turn(stores: Stores) -> None:
+    """An account without an analysis in progress comes before an account with one."""
     many = [await add(stores, name) for name in ("x", "y")]
     for seconds, test in enumerate(many):
         await receive(stores, test, seconds)
@@ -355,7 +355,7 @@ async def test_what_is_under_way_is_a_turn(stores: Stores) -> None:
 
 
 async def test_a_lease_that_ends(stores: Stores) -> None:
-    """Another one takes over when the lease has ended; what its holder brings then counts not."""
+    """After the end of a lease another holder takes over; the first one's result is ignored."""
     test = await add(stores, "x")
     await receive(stores, test)
     await claimed(stores, "one", NOON, at(30))
@@ -370,7 +370,7 @@ async def test_a_lease_that_ends(stores: Stores) -> None:
 
 
 async def test_renewing(stores: Stores) -> None:
-    """A lease that is renewed goes on."""
+    """A renewed lease continues."""
     test = await add(stores, "x")
     await receive(stores, test)
     await claimed(stores, "one", NOON, at(30))
@@ -380,7 +380,7 @@ async def test_renewing(stores: Stores) -> None:
 
 
 async def test_completing(stores: Stores) -> None:
-    """The report is kept as it is given, once; the test is nobody's any more."""
+    """The report is stored unchanged, once; then the test has no holder."""
     test = await completed(stores, "x")
     found = await stores.tests.find(ANN, test.id, NOON)
     assert found is not None
@@ -391,7 +391,7 @@ async def test_completing(stores: Stores) -> None:
 
 
 async def test_failing(stores: Stores) -> None:
-    """An analysis that fails is tried again later, and ends in error after so many attempts."""
+    """A failed analysis is retried later, and goes into error after the last attempt."""
     test = await add(stores, "x")
     await receive(stores, test)
     for attempt in range(1, MAX_ATTEMPTS + 1):
@@ -406,7 +406,7 @@ async def test_failing(stores: Stores) -> None:
 
 
 async def test_analyses_that_never_end(stores: Stores) -> None:
-    """A mail that takes the daemon down each time ends in error, and is not begun for ever."""
+    """A mail that crashes the daemon each time goes into error, and is not retried for ever."""
     test = await add(stores, "x")
     await receive(stores, test)
     for _ in range(MAX_ATTEMPTS):
@@ -423,7 +423,7 @@ async def test_analyses_that_never_end(stores: Stores) -> None:
 
 
 async def test_releasing(stores: Stores) -> None:
-    """What was let go of in order can be claimed at once, and counts as no attempt."""
+    """A released test can be claimed at once, and the attempt is not counted."""
     tests = [await add(stores, name) for name in ("x", "y")]
     for test in tests:
         await receive(stores, test)
@@ -437,7 +437,7 @@ async def test_releasing(stores: Stores) -> None:
 
 
 async def test_recheck(stores: Stores) -> None:
-    """A recheck of what has ended starts anew: no report, no failure, all attempts."""
+    """A recheck starts again: no report, no failure, all attempts."""
     test = await completed(stores, "x")
     assert await stores.tests.recheck(ANN, test.id, NOON) is State.COMPLETED
     found = await stores.tests.find(ANN, test.id, NOON)
@@ -456,7 +456,7 @@ async def test_recheck(stores: Stores) -> None:
 
 
 async def test_recheck_without_a_mail(stores: Stores) -> None:
-    """What has no mail is left as it is."""
+    """A test without a mail is not changed."""
     test = await add(stores, "x")
     assert await stores.tests.recheck(ANN, test.id, NOON) is State.PENDING
     await stores.tests.expire(EXPIRY, 10)
@@ -466,14 +466,14 @@ async def test_recheck_without_a_mail(stores: Stores) -> None:
 
 
 async def test_expiry(stores: Stores) -> None:
-    """A test is expired from its very moment on; the state follows in pieces."""
+    """A test counts as expired from its expiry on; its stored state follows in batches."""
     tests = [await add(stores, name, created_at=at(n)) for n, name in enumerate("xyz")]
     assert await state(stores, tests[0], Instant(EXPIRY - 1)) is State.PENDING
     assert await state(stores, tests[0], EXPIRY) is State.EXPIRED
     assert await state(stores, tests[1], EXPIRY) is State.PENDING
     late = at(3602)
     assert [await stores.tests.expire(late, 2) for _ in range(3)] == [2, 1, 0]
-    # What is expired stays so, whatever the clock says.
+    # An expired test stays expired, even if the clock goes back.
     assert [await state(stores, test) for test in tests] == [State.EXPIRED] * 3
 
 
@@ -491,8 +491,8 @@ async def test_scoring_a_message(stores: Stores) -> None:
     assert await claimed(stores) == [test.id]
 
 
-async def test_scoring_a_message_that_is_not_there(stores: Stores) -> None:
-    """A message of another account, one that has expired, or none at all makes no test."""
+async def test_scoring_a_missing_message(stores: Stores) -> None:
+    """A message that is missing, expired or of another account creates no test."""
     sent = delivery(recipient("ann"))
     await stores.deliveries.deliver(sent)
     (message_id,) = sent.message_ids
@@ -506,13 +506,13 @@ async def test_scoring_a_message_that_is_not_there(stores: Stores) -> None:
         assert await stores.tests.find_any(test.id, NOON) is None
 
 
-async def test_a_mail_lives_as_long_as_it_is_needed(stores: Stores) -> None:
-    """The bytes stay while a message or a test needs them, whichever goes first."""
+async def test_a_mail_is_kept_while_it_is_needed(stores: Stores) -> None:
+    """The bytes are kept while a message or a test refers to them, in any order of deletion."""
     first, second = await add(stores, "x"), await add(stores, "y")
     both = [delivery(addressed(test), recipient("ann")) for test in (first, second)]
     for sent in both:
         await stores.deliveries.deliver(sent)
-    # The message goes first.
+    # The message is deleted first.
     (message_id,) = both[0].message_ids[1:]
     assert await stores.messages.delete_message(ANN, message_id, NOON)
     assert await stores.contents.raw_message(both[0].id) is not None
@@ -522,8 +522,8 @@ async def test_a_mail_lives_as_long_as_it_is_needed(stores: Stores) -> None:
     assert [await stores.contents.raw_message(one.id) for one in both] == [None, None]
 
 
-async def test_forgetting_a_test_leaves_the_message(stores: Stores) -> None:
-    """When tests go first, a message keeps its bytes; and so does a test when others go."""
+async def test_deleting_a_test_keeps_the_message(stores: Stores) -> None:
+    """Deleting tests keeps the bytes of a message, and those of other tests."""
     sent = delivery(recipient("ann"))
     await stores.deliveries.deliver(sent)
     (message_id,) = sent.message_ids
@@ -541,7 +541,7 @@ async def test_forgetting_a_test_leaves_the_message(stores: Stores) -> None:
 
 
 async def test_forgetting(stores: Stores) -> None:
-    """Results are kept so long after the mail, unused tests after they were made; then hidden."""
+    """Results are hidden and deleted a time after the mail, unused tests after their creation."""
     unused, used = await add(stores, "x"), await completed(stores, "y", 600)
     assert await stores.tests.find(ANN, unused.id, Instant(FORGET_AT - 1)) is not None
     assert await stores.tests.find(ANN, unused.id, FORGET_AT) is None
@@ -556,7 +556,7 @@ async def test_forgetting(stores: Stores) -> None:
 
 
 async def test_forgetting_while_an_analysis_runs(stores: Stores) -> None:
-    """A test that is forgotten meanwhile has no use for its report."""
+    """The report of a test that was deleted meanwhile is ignored."""
     test = await add(stores, "x")
     await receive(stores, test)
     await claimed(stores)
@@ -566,9 +566,7 @@ async def test_forgetting_while_an_analysis_runs(stores: Stores) -> None:
 
 
 async def test_deleting(stores: Stores) -> None:
-    """A test goes for good, in any state, with the mail that nothing else needs; for its account
-    alone.
-    """
+    """A test is deleted in any state, with a mail without other references, by its account only."""
     pending, done = await add(stores, "p"), await completed(stores, "d")
     shared = await add(stores, "s")
     sent = delivery(addressed(shared), recipient("ann"))
@@ -588,7 +586,7 @@ async def test_deleting(stores: Stores) -> None:
 
 
 async def test_deleting_while_an_analysis_runs(stores: Stores) -> None:
-    """A test that is deleted meanwhile has no use for its report."""
+    """The report of a test that was deleted meanwhile is ignored."""
     test = await add(stores, "x")
     sent = await receive(stores, test)
     await claimed(stores)
@@ -598,7 +596,7 @@ async def test_deleting_while_an_analysis_runs(stores: Stores) -> None:
 
 
 async def test_the_mail_of_a_test_as_a_message(stores: Stores) -> None:
-    """It has what a message has: who sent it, how large it is, until when it is kept."""
+    """It has the facts of a message: its sender, its size and its expiry."""
     test = await add(stores, "x")
     assert await stores.tests.find_message(test.id) is None
     sent = await receive(stores, test)
@@ -621,7 +619,7 @@ async def test_the_mail_of_a_test_as_a_message(stores: Stores) -> None:
 
 
 async def test_the_tests_of_a_domain(stores: Stores) -> None:
-    """The newest completed tests by the domain of the mails' authors, and by no other name."""
+    """The newest completed tests are found by the domain of the mails' authors only."""
     first, second = await completed(stores, "a", 60), await completed(stores, "b", 120)
     await add(stores, "p")
     found = await stores.tests.of_domain(ANN, "example.com", NOON, 10)
@@ -634,7 +632,7 @@ async def test_the_tests_of_a_domain(stores: Stores) -> None:
 
 
 async def test_content_only(stores: Stores) -> None:
-    """A list says which scores are about the content alone, whatever a mail says of itself."""
+    """A list marks scores of the content alone, independent of the text of the mail."""
     for name, document, expected in (
         ("a", '{"contentOnly":true,"notes":[]}', True),
         ("b", '{"contentOnly":false,"notes":["\\"contentOnly\\":true"]}', False),
@@ -649,7 +647,7 @@ async def test_content_only(stores: Stores) -> None:
 
 
 async def test_listing(stores: Stores) -> None:
-    """Tests are listed newest first, each with what its state lets be known, page by page."""
+    """Tests are listed newest first, with the facts that their state allows, by pages."""
     pending = await add(stores, "p", created_at=at(5))
     done = await completed(stores, "d")
     running = await add(stores, "r", created_at=at(-5))
@@ -668,7 +666,7 @@ async def test_listing(stores: Stores) -> None:
 
 
 async def test_share_tokens(stores: Stores) -> None:
-    """A new share token takes the place of the old one."""
+    """A new share token replaces the old one."""
     test = await add(stores, "x")
     assert await stores.tests.replace_share_token(ANN, test.id, "new", NOON)
     found = await stores.tests.find_any(test.id, NOON)

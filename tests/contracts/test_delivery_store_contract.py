@@ -1,4 +1,4 @@
-"""What a `MailStore` promises about mail that it takes in, on every engine."""
+"""The contract of `MailStore` for incoming mail, on every engine."""
 
 import pytest
 from twisted.internet.defer import DeferredList, gatherResults
@@ -21,14 +21,14 @@ async def add(stores: Stores, name: str, **facts: object) -> None:
 
 
 async def state(stores: Stores, name: str) -> InboxState:
-    """Give the inbox of an account that is there."""
+    """Return the inbox of an existing account."""
     inbox = await stores.deliveries.find_account_inbox(AccountId(name))
     assert inbox is not None
     return inbox
 
 
 async def stored(stores: Stores, name: str) -> list[MessageSummary]:
-    """Give all messages of an account, oldest first."""
+    """Return all messages of an account, oldest first."""
     found = await stores.messages.oldest_matches(AccountId(name), MessageFilter(), NOON, 10_000)
     return [one.summary for one in found[0]]
 
@@ -41,8 +41,8 @@ async def test_inbox_of_a_new_account(stores: Stores) -> None:
     assert await stores.deliveries.find_account_inbox(ANN) == expected
 
 
-async def test_inbox_that_is_not_there(stores: Stores) -> None:
-    """An inbox that nobody has is not found, and is no failure."""
+async def test_a_missing_inbox(stores: Stores) -> None:
+    """A missing inbox is not found, without an exception."""
     await add(stores, "ann")
     assert await stores.deliveries.find_inbox("dev-bob") is None
     assert await stores.deliveries.find_inbox("ann") is None
@@ -51,7 +51,7 @@ async def test_inbox_that_is_not_there(stores: Stores) -> None:
 
 
 async def test_operator(stores: Stores) -> None:
-    """The operator's inbox is the one of the account that has the role; it can move."""
+    """The operator's inbox belongs to the account with the role, which can move."""
     await add(stores, "ann", is_operator=True)
     await add(stores, "bob")
     first = await stores.deliveries.find_operator_inbox()
@@ -63,7 +63,7 @@ async def test_operator(stores: Stores) -> None:
 
 
 async def test_positions(stores: Stores) -> None:
-    """Each message gets the next position of its inbox; inboxes count for themselves."""
+    """Each message gets the next position of its inbox; inboxes count independently."""
     await add(stores, "ann")
     await add(stores, "bob")
     store = stores.deliveries
@@ -76,7 +76,7 @@ async def test_positions(stores: Stores) -> None:
 
 
 async def test_positions_of_a_burst(stores: Stores) -> None:
-    """Mails handed in together get dense positions in the order in which they were handed in."""
+    """Mails submitted together get consecutive positions in the order of submission."""
     await add(stores, "ann")
     mails = [delivery(recipient("ann", f"t{number}")) for number in range(300)]
     positions = await gatherResults([stores.deliveries.deliver(one) for one in mails])
@@ -86,7 +86,7 @@ async def test_positions_of_a_burst(stores: Stores) -> None:
 
 
 async def test_what_is_stored(stores: Stores) -> None:
-    """A message keeps its envelope, its connection, its moments and its header's summary."""
+    """A message keeps its envelope, its session, its times and its header summary."""
     await add(stores, "ann")
     mails = mail("Grüße", "Text", "Jörg <joerg@example.com>")
     sent = delivery(recipient("ann", "SignUp"), raw=mails, received_at=at(1), sender="")
@@ -108,7 +108,7 @@ async def test_what_is_stored(stores: Stores) -> None:
 
 
 async def test_a_connection_without_tls(stores: Stores) -> None:
-    """That there was no TLS, and no EHLO, is kept as such."""
+    """A session without TLS or without EHLO is stored as such."""
     await add(stores, "ann")
     plain = Session("2001:db8::7", "", False)
     sent = delivery(recipient("ann"), session=plain)
@@ -123,8 +123,8 @@ async def test_a_connection_without_tls(stores: Stores) -> None:
     [b"", bytes(range(256)) * 10, b"\r\n.\r\n" * 100, b"\xff\xfe\x00", b"x" * 1_000_000],
     ids=["nothing", "every byte", "dots", "no text", "a megabyte"],
 )
-async def test_bytes_are_kept(stores: Stores, raw: bytes) -> None:
-    """Whatever the bytes are, they come back unchanged and count with their size."""
+async def test_bytes_are_unchanged(stores: Stores, raw: bytes) -> None:
+    """Any bytes are returned unchanged, and count with their size."""
     await add(stores, "ann")
     sent = delivery(recipient("ann"), raw=raw)
     await stores.deliveries.deliver(sent)
@@ -133,7 +133,7 @@ async def test_bytes_are_kept(stores: Stores, raw: bytes) -> None:
 
 
 async def test_sizes_count_for_each_message(stores: Stores) -> None:
-    """A mail for two recipients counts twice in their inbox, though its bytes are kept once."""
+    """A mail for two recipients counts twice in their inbox, although it is stored once."""
     await add(stores, "ann")
     await stores.deliveries.deliver(
         delivery(recipient("ann", "a"), recipient("ann", "b"), raw=b"x" * 100)
@@ -143,7 +143,7 @@ async def test_sizes_count_for_each_message(stores: Stores) -> None:
 
 
 async def test_unknown_recipient(stores: Stores) -> None:
-    """A mail with one recipient that has gone is stored for none of them."""
+    """A mail with a deleted recipient is not stored for the others either."""
     await add(stores, "ann")
     with pytest.raises(RecipientUnknown):
         await stores.deliveries.deliver(delivery(recipient("ann"), recipient("gone")))
@@ -152,7 +152,7 @@ async def test_unknown_recipient(stores: Stores) -> None:
 
 
 async def test_quota_of_messages(stores: Stores) -> None:
-    """An inbox takes as many messages as its account's own quota says and no more."""
+    """An inbox accepts as many messages as its account's own quota."""
     await add(stores, "ann", max_messages=2)
     await stores.deliveries.deliver(delivery(recipient("ann")))
     with pytest.raises(InboxFull):
@@ -165,7 +165,7 @@ async def test_quota_of_messages(stores: Stores) -> None:
 
 
 async def test_quota_of_bytes(stores: Stores) -> None:
-    """An inbox takes as many bytes as its quota says and no more."""
+    """An inbox accepts as many bytes as its quota."""
     await add(stores, "ann", max_bytes=100)
     with pytest.raises(InboxFull):
         await stores.deliveries.deliver(delivery(recipient("ann"), raw=b"x" * 101))
@@ -179,7 +179,7 @@ async def test_quota_of_bytes(stores: Stores) -> None:
 
 
 async def test_full_inbox_of_one_recipient(stores: Stores) -> None:
-    """A mail that one of its inboxes has no room for is stored in none of them."""
+    """A mail for which one of its inboxes has no room is not stored in the others either."""
     await add(stores, "ann", max_messages=1)
     await add(stores, "bob")
     await stores.deliveries.deliver(delivery(recipient("ann")))
@@ -190,7 +190,7 @@ async def test_full_inbox_of_one_recipient(stores: Stores) -> None:
 
 
 async def test_refused_mails_in_a_burst(stores: Stores) -> None:
-    """Mails that are refused leave their neighbours in a burst alone, and take no position."""
+    """Rejected mails do not affect others of a burst, and take no position."""
     await add(stores, "ann")
     await add(stores, "bob", max_messages=5)
     mails = [
@@ -208,12 +208,12 @@ async def test_refused_mails_in_a_burst(stores: Stores) -> None:
     assert [message.position for message in await stored(stores, "bob")] == [1, 2, 3, 4, 5]
 
 
-async def test_a_mail_that_breaks_leaves_its_neighbours_alone(stores: Stores) -> None:
-    """A mail that can't be stored at all fails alone; all others of its burst are stored."""
+async def test_an_unexpected_failure_affects_one_mail(stores: Stores) -> None:
+    """A mail that cannot be stored fails alone; all others of its burst are stored."""
     await add(stores, "ann")
     mails = [delivery(recipient("ann", f"t{number}")) for number in range(20)]
     mails[7] = delivery(recipient("ann", "broken"), session=Session("\udcff", "", False))
-    mails.append(mails[3])  # its ids are taken
+    mails.append(mails[3])  # its ids already exist
     outcomes = await DeferredList(
         [stores.deliveries.deliver(one) for one in mails], consumeErrors=True
     )
@@ -234,7 +234,7 @@ async def test_many_recipients(stores: Stores) -> None:
 
 
 async def test_refusals(stores: Stores) -> None:
-    """Refusals are kept for the inbox; those of an account that has gone are dropped."""
+    """Refusals are stored for the inbox; refusals of a deleted account are ignored."""
     await add(stores, "ann")
     await stores.deliveries.note_refusal(refusal("ann", 1))
     await stores.deliveries.note_refusal(refusal("gone", 1))
@@ -243,6 +243,6 @@ async def test_refusals(stores: Stores) -> None:
 
 
 async def test_free_bytes(stores: Stores) -> None:
-    """How much can be stored is told where it is known."""
+    """The free space is returned if it is known."""
     free = stores.deliveries.free_bytes()
     assert free is None or free > 0

@@ -1,4 +1,4 @@
-"""What a `ExpiryStore` promises on every engine."""
+"""The contract of `ExpiryStore` on every engine."""
 
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
@@ -21,7 +21,7 @@ EXPIRY = Instant(NOON + RETENTION)
 
 
 async def test_expiry(stores: Stores) -> None:
-    """What has expired is deleted with its bytes and its place in the counts; the rest stays."""
+    """Expired messages are deleted with their bytes and subtracted from counters; others stay."""
     for name in ("ann", "bob"):
         await stores.accounts.add_account(account(name))
     old = delivery(recipient("ann", "a"), recipient("bob", "b"))
@@ -46,7 +46,7 @@ async def test_expiry(stores: Stores) -> None:
 
 
 async def test_expiry_makes_room(stores: Stores) -> None:
-    """A full inbox has room again when its mail has expired."""
+    """A full inbox has room again after its mail has expired."""
     await stores.accounts.add_account(account("ann", max_messages=1))
     await stores.deliveries.deliver(delivery(recipient("ann")))
     await stores.expiry.expire(EXPIRY, 10)
@@ -54,7 +54,7 @@ async def test_expiry_makes_room(stores: Stores) -> None:
 
 
 async def test_expiry_in_pieces(stores: Stores) -> None:
-    """At most so many messages are deleted at a time, those that expired first."""
+    """A run deletes a maximum number of messages, those that expired first."""
     await stores.accounts.add_account(account("ann"))
     for number in range(5):
         await stores.deliveries.deliver(
@@ -67,7 +67,7 @@ async def test_expiry_in_pieces(stores: Stores) -> None:
 
 
 async def test_old_refusals(stores: Stores) -> None:
-    """Refusals older than a moment are forgotten; the rest stays."""
+    """Refusals older than a given time are deleted; others stay."""
     await stores.accounts.add_account(account("ann"))
     for number in range(4):
         await stores.deliveries.note_refusal(refusal("ann", number))
@@ -78,7 +78,7 @@ async def test_old_refusals(stores: Stores) -> None:
 
 
 async def test_space_is_given_back(stores: Stores) -> None:
-    """Giving space back is safe at any time, and loses nothing."""
+    """Returning space is safe at any time and loses no data."""
     await stores.accounts.add_account(account("ann"))
     await stores.expiry.reclaim_space()
     sent = [delivery(recipient("ann"), raw=bytes(100_000)) for _ in range(10)]

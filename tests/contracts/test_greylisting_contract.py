@@ -1,4 +1,4 @@
-"""Greylisting on request goes by what all daemons remember."""
+"""Greylisting on request uses state that all daemons share."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ RECIPIENT = Recipient("dev-a+fault.greylist-30@inbox.example", AccountId("a"), "
 
 
 @ensureDeferred
-async def test_what_one_daemon_has_seen_another_one_lets_through(lasting: Lasting) -> None:
-    """The first try at one daemon, the second one at another: it counts from the first."""
+async def test_greylisting_across_daemons(lasting: Lasting) -> None:
+    """The first attempt at one daemon counts for the second one at another daemon."""
     now = [Instant(1_795_000_000_000)]
 
     def daemon() -> RequestedFaults:

@@ -1,4 +1,4 @@
-"""A `MessageFilter` is one rule, whether it is judged in memory or in a store."""
+"""A `MessageFilter` has the same result in memory and in a store."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ ANN = AccountId("ann")
 
 
 class SqliteInMemory:
-    """All stores on SQLite in memory, to be made for each example."""
+    """All stores on SQLite in memory, created for each example."""
 
     def __init__(self) -> None:
         self._engine = SqliteEngine(IN_MEMORY, DirectWorker(), DirectWorker())
@@ -72,12 +72,12 @@ WORDS = [
 TAGS = st.sampled_from(["", "a", "A", "b", "ß", "ss", "İ", "a%", "a_"])
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=3).map("".join)
 MOMENTS = st.integers(-3, 3).map(at)
-"""Few moments: clocks are set back, and mails come in the same millisecond."""
+"""A few times, so that clocks go back and mails arrive in the same millisecond."""
 
 
 @st.composite
 def mails(draw: st.DrawFn) -> Delivery:
-    """Give a mail with one or two recipients, of ANN or another."""
+    """Generate a mail with one or two recipients, of ANN or another account."""
     recipients = draw(
         st.lists(
             st.builds(recipient, st.sampled_from(["ann", "ann", "bob"]), TAGS),
@@ -91,7 +91,7 @@ def mails(draw: st.DrawFn) -> Delivery:
 
 
 TEXT = "Aß _% ﬁ"
-"""What stands in every mail that was taken apart; of the others nothing is known."""
+"""Text of every mail with derived content; the content of other mails is unknown."""
 
 TERMS = st.one_of(
     st.builds(
@@ -109,17 +109,14 @@ SEARCHES = st.builds(Search, st.just("?"), st.lists(TERMS, min_size=1, max_size=
 
 
 def content_of(number: int) -> MessageContent:
-    """Make what is known of a mail that was taken apart; some have a file."""
+    """Return the content of a mail; some have an attachment."""
     fields = [("SUBJECT", "a b"), ("X-a_", "A%b\n_"), ("Subject", WORDS[number % len(WORDS)])]
     files = (AttachmentFacts("1", "a.txt", "text/plain", 1, None),) if number % 4 else ()
     return content(TEXT, ["482913"], header_list=tuple(fields[number % 3 :]), attachments=files)
 
 
 def may_match(wanted: MessageFilter, message: MessageSummary, known: MessageContent | None) -> bool:
-    """Judge in memory what needs the content: of a mail that was not taken apart it may be any.
-
-    A search finds nothing in such a mail.
-    """
+    """Evaluate a filter in memory; unknown content may match, except for a search."""
     if known is not None and wanted.content_mismatches(known):
         return False
     search = wanted.search
@@ -129,7 +126,7 @@ def may_match(wanted: MessageFilter, message: MessageSummary, known: MessageCont
 def satisfies(
     field: Field, value: str | int, message: MessageSummary, known: MessageContent | None
 ) -> bool:
-    """Judge a term in memory."""
+    """Evaluate a term in memory."""
     if isinstance(value, int):
         return {
             Field.NEWER: message.received_at >= value,
@@ -175,7 +172,7 @@ FILTERS = st.builds(
 def test_memory_and_store_agree(
     sent: Sequence[Delivery], wanted: MessageFilter, seconds: int
 ) -> None:
-    """A store lists exactly those messages that match in memory and have not expired."""
+    """A store lists exactly the messages that match in memory and have not expired."""
     now = Instant(at(seconds) + RETENTION)
     for make in IMPLEMENTATIONS.values():
         stores = make()

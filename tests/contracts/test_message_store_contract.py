@@ -1,4 +1,4 @@
-"""What a `MailStore` promises about stored messages, on every engine."""
+"""The contract of `MailStore` for stored messages, on every engine."""
 
 from dataclasses import replace
 
@@ -31,11 +31,11 @@ ANN, BOB = AccountId("ann"), AccountId("bob")
 ANY = MessageFilter()
 
 EXPIRY = Instant(NOON + RETENTION)
-"""When a mail of noon expires."""
+"""The expiry of a mail that arrives at noon."""
 
 
 async def receive(stores: Stores, *tags: str, owner: str = "ann", seconds: float = 0) -> Delivery:
-    """Deliver a mail for some tags of an inbox; one without a tag where none is given."""
+    """Deliver a mail for tags of an inbox, or for the inbox without a tag."""
     sent = delivery(*[recipient(owner, tag) for tag in tags or ("",)], received_at=at(seconds))
     await stores.deliveries.deliver(sent)
     return sent
@@ -44,7 +44,7 @@ async def receive(stores: Stores, *tags: str, owner: str = "ann", seconds: float
 async def listed(
     stores: Stores, wanted: MessageFilter = ANY, now: Instant = NOON, owner: AccountId = ANN
 ) -> list[int]:
-    """Give the positions of all that match, newest first."""
+    """Return the positions of all matches, newest first."""
     page = await stores.messages.page(owner, wanted, now, 10_000, 0)
     assert page.total == len(page.entries)
     return [summary.position for summary, _ in page.entries]
@@ -57,7 +57,7 @@ async def accounts(stores: Stores) -> None:
 
 
 async def test_oldest_matches(stores: Stores) -> None:
-    """The oldest messages that match come first, with the inbox's newest position."""
+    """The oldest matches come first, with the inbox's newest position."""
     await accounts(stores)
     for number in range(6):
         await receive(stores, "ab"[number % 2])
@@ -70,8 +70,8 @@ async def test_oldest_matches(stores: Stores) -> None:
     assert last == 6
 
 
-async def test_oldest_matches_of_nothing(stores: Stores) -> None:
-    """Where nothing matches the position is told all the same; nothing is there of nobody."""
+async def test_oldest_matches_without_a_match(stores: Stores) -> None:
+    """Without a match the position is still returned; a missing account has no messages."""
     await accounts(stores)
     store = stores.messages
     assert await store.oldest_matches(ANN, ANY, NOON, 1) == ((), START)
@@ -83,7 +83,7 @@ async def test_oldest_matches_of_nothing(stores: Stores) -> None:
 
 
 async def test_pages(stores: Stores) -> None:
-    """Pages hold the newest first, each message once, with the number of all that match."""
+    """Pages have the newest messages first, each once, with the number of all matches."""
     await accounts(stores)
     for _ in range(7):
         await receive(stores)
@@ -95,7 +95,7 @@ async def test_pages(stores: Stores) -> None:
 
 
 async def test_total_of_a_filter(stores: Stores) -> None:
-    """The total counts what matches, whichever filter asks."""
+    """The total counts the matches of any filter."""
     await accounts(stores)
     for number in range(6):
         await receive(stores, "Ab", seconds=number)
@@ -113,7 +113,7 @@ async def test_total_of_a_filter(stores: Stores) -> None:
 
 
 async def test_lists_by_from_and_subject(stores: Stores) -> None:
-    """Of many messages those are listed that match, whatever came, was deleted and has expired."""
+    """In a large inbox matches are found after any arrivals, deletions and expiry."""
     await accounts(stores)
     sent: dict[int, Delivery] = {}
     keys: dict[int, tuple[str, str]] = {}
@@ -164,8 +164,8 @@ async def test_lists_by_from_and_subject(stores: Stores) -> None:
     await check(last)
 
 
-async def test_what_was_extracted_comes_with_the_list(stores: Stores) -> None:
-    """A list has what it shows of what was derived, and nothing of what was not."""
+async def test_lists_have_extracted_values(stores: Stores) -> None:
+    """A list has the values that were derived for it, and none of underived mails."""
     await accounts(stores)
     await receive(stores)
     derived = await receive(stores)
@@ -218,7 +218,7 @@ async def test_overview_of_an_empty_inbox(stores: Stores) -> None:
     assert (overview.tags, overview.tag_total) == ((), 0)
 
 
-async def test_a_message_is_its_owners(stores: Stores) -> None:
+async def test_messages_belong_to_their_account(stores: Stores) -> None:
     """A message is found, changed and deleted by its own account only."""
     await accounts(stores)
     message_id = (await receive(stores)).message_ids[0]
@@ -232,8 +232,8 @@ async def test_a_message_is_its_owners(stores: Stores) -> None:
     assert row == await store.find_any_message(message_id, NOON)
 
 
-async def test_messages_that_are_not_there(stores: Stores) -> None:
-    """An id that no message has is not found, and is no failure."""
+async def test_missing_messages(stores: Stores) -> None:
+    """An unknown id is not found, without an exception."""
     await accounts(stores)
     store, nobody = stores.messages, MessageId("nobody")
     assert await store.find_message(ANN, nobody, NOON) is None
@@ -243,7 +243,7 @@ async def test_messages_that_are_not_there(stores: Stores) -> None:
 
 
 async def test_share_tokens(stores: Stores) -> None:
-    """A new share token takes the place of the old one, of this message alone."""
+    """A new share token replaces the old one, for this message only."""
     await accounts(stores)
     sent = await receive(stores, "a", "b")
     assert await stores.messages.replace_share_token(ANN, sent.message_ids[0], "new", NOON)
@@ -252,7 +252,7 @@ async def test_share_tokens(stores: Stores) -> None:
 
 
 async def test_deleting_one(stores: Stores) -> None:
-    """A deleted message is gone from everywhere, and its position is never used again."""
+    """A deleted message is found nowhere, and its position is never used again."""
     await accounts(stores)
     sent = await receive(stores, "a")
     await stores.contents.save_content(sent.id, content())
@@ -270,7 +270,7 @@ async def test_deleting_one(stores: Stores) -> None:
 
 
 async def test_shared_bytes(stores: Stores) -> None:
-    """The bytes that messages share go with the last of them."""
+    """Bytes that messages share are deleted with the last message."""
     await accounts(stores)
     sent = delivery(recipient("ann", "a"), recipient("bob"), recipient("ann", "b"))
     await stores.deliveries.deliver(sent)
@@ -284,7 +284,7 @@ async def test_shared_bytes(stores: Stores) -> None:
 
 
 async def test_deleting_many(stores: Stores) -> None:
-    """All that match are deleted, at most so many at a time, and nothing else."""
+    """Matching messages are deleted, up to a maximum per call, and no others."""
     await accounts(stores)
     for number in range(7):
         await receive(stores, "ab"[number % 2])
@@ -300,7 +300,7 @@ async def test_deleting_many(stores: Stores) -> None:
 
 
 async def test_deleting_by_every_filter(stores: Stores) -> None:
-    """Bulk deletion takes the same filters as a list."""
+    """Bulk deletion accepts the same filters as a list."""
     await accounts(stores)
     derived = await receive(stores, "x")
     await stores.contents.save_content(derived.id, content("needle"))
@@ -320,7 +320,7 @@ async def test_deleting_by_every_filter(stores: Stores) -> None:
 
 
 async def test_a_tag_after_deletion(stores: Stores) -> None:
-    """A tag is as its newest message that is left wrote it, and as recent as that one."""
+    """A tag has the spelling and time of its newest remaining message."""
     await accounts(stores)
     await receive(stores, "SignUp", seconds=1)
     newest = await receive(stores, "signup", seconds=2)
@@ -329,8 +329,8 @@ async def test_a_tag_after_deletion(stores: Stores) -> None:
     assert (await stores.messages.overview(ANN, NOON, 9)).tags == (TagCount("SignUp", 1, at(1)),)
 
 
-async def test_what_has_expired_is_hidden(stores: Stores) -> None:
-    """From the moment it expires a message is nowhere, though nothing has swept it away yet."""
+async def test_expired_messages_are_hidden(stores: Stores) -> None:
+    """From its expiry on a message is found nowhere, even before the expiry run."""
     await accounts(stores)
     old = await receive(stores, "old")
     await receive(stores, "new", seconds=1)
@@ -351,7 +351,7 @@ async def test_what_has_expired_is_hidden(stores: Stores) -> None:
     assert await store.delete_matches(ANN, MessageFilter(tag="old"), EXPIRY, 10) == 0
 
 
-async def test_the_overview_hides_what_has_expired(stores: Stores) -> None:
+async def test_the_overview_without_expired_messages(stores: Stores) -> None:
     """An overview counts neither messages nor tags that have expired."""
     await accounts(stores)
     await receive(stores, "old")
@@ -365,8 +365,8 @@ async def test_the_overview_hides_what_has_expired(stores: Stores) -> None:
     assert (await stores.messages.page(ANN, ANY, EXPIRY, 1, 0)).total == 1
 
 
-async def test_the_total_of_an_address_hides_what_has_expired(stores: Stores) -> None:
-    """A page of an address counts what is there of it, of nobody else, and nothing expired."""
+async def test_the_total_of_an_address_without_expired_messages(stores: Stores) -> None:
+    """A page of an address counts its messages only, without expired ones."""
     await accounts(stores)
     for tag, seconds in (("old", 0), ("both", 0), ("both", 1), ("new", 1)):
         await receive(stores, tag, seconds=seconds)
@@ -378,8 +378,8 @@ async def test_the_total_of_an_address_hides_what_has_expired(stores: Stores) ->
     assert await listed(stores, MessageFilter(recipient="nobody@example.com")) == []
 
 
-async def test_refusals_come_newest_first(stores: Stores) -> None:
-    """Refusals since a moment come newest first, and no more than asked for."""
+async def test_refusals_are_listed_newest_first(stores: Stores) -> None:
+    """Refusals since a given time are listed newest first, up to a limit."""
     await accounts(stores)
     for number in range(5):
         await stores.deliveries.note_refusal(refusal("ann", number, f"reason {number}"))
@@ -391,7 +391,7 @@ async def test_refusals_come_newest_first(stores: Stores) -> None:
 
 
 async def test_refusals_take_positions(stores: Stores) -> None:
-    """A refusal takes the next position of its inbox, between the messages before and after it."""
+    """A refusal takes the next position of its inbox, between those of messages."""
     await accounts(stores)
     await receive(stores, "a")
     await stores.deliveries.note_refusal(refusal("ann", 1))
@@ -408,7 +408,7 @@ async def test_refusals_take_positions(stores: Stores) -> None:
 
 
 async def test_refusals_of_wanted_mail_come_first(stores: Stores) -> None:
-    """Refusals of mail to whom is asked for come before newer ones of other mail."""
+    """Refusals for the recipient of the filter are listed before newer ones of other mail."""
     await accounts(stores)
     tags = ["Sign-Up", "sign-up-2", "other", "", "other"]
     for number, tag in enumerate(tags):
@@ -430,7 +430,7 @@ async def test_refusals_of_wanted_mail_come_first(stores: Stores) -> None:
 
 
 async def test_readers_see_whole_mails(stores: Stores) -> None:
-    """A reader sees a mail for many recipients as a whole or not at all."""
+    """A reader sees a mail for many recipients completely or not at all."""
     await accounts(stores)
     everyone = [recipient("ann", f"t{number}") for number in range(20)]
     done = gatherResults([stores.deliveries.deliver(delivery(*everyone)) for _ in range(20)])
@@ -445,8 +445,8 @@ async def test_readers_see_whole_mails(stores: Stores) -> None:
     )
 
 
-async def test_what_was_not_searched_is_counted(stores: Stores) -> None:
-    """A list that asks for content says how many messages it could not look into."""
+async def test_unsearched_messages_are_counted(stores: Stores) -> None:
+    """A list with a filter on content counts the messages without derived content."""
     await accounts(stores)
     known = await receive(stores, "a")
     await stores.contents.save_content(known.id, content("Hello"))
@@ -475,8 +475,8 @@ async def test_what_was_not_searched_is_counted(stores: Stores) -> None:
 
 
 async def test_filters_of_the_content(stores: Stores) -> None:
-    """A field is found by its name and a part of one of its values; of what is not known yet
-    only the oldest matches have it.
+    """A field is found by its name and a part of a value; unknown content matches only in the
+    oldest matches.
     """
     await accounts(stores)
     fields = [("X-Run", "7 of\n9"), ("Subject", "Straße_%"), ("x-run", "last"), ("X-Run-2", "8")]
@@ -500,8 +500,8 @@ async def test_filters_of_the_content(stores: Stores) -> None:
         assert [one.summary.position for one in found] == [1, 2] if does_match else [2], wanted
 
 
-async def test_the_newest_are_looked_through(stores: Stores) -> None:
-    """Of so many newest messages that match, those since a moment: a few whole, all by position."""
+async def test_the_newest_messages_are_scanned(stores: Stores) -> None:
+    """The newest matches since a given time are returned: a few whole, all by position."""
     await accounts(stores)
     for number in range(8):
         await receive(stores, "ab"[number % 2], seconds=number)
@@ -523,8 +523,8 @@ async def test_the_newest_are_looked_through(stores: Stores) -> None:
     assert await newest(MessageFilter(tag="none"), 9, 9) == ([], [])
 
 
-async def test_all_that_match_are_marked_as_read(stores: Stores) -> None:
-    """So many at a time, each once, of one account, and none that the filter leaves out."""
+async def test_marking_matches_as_read(stores: Stores) -> None:
+    """Matches of one account are marked, up to a maximum per call, each once, and no others."""
     await accounts(stores)
     for number in range(6):
         await receive(stores, "ab"[number % 2])

@@ -1,4 +1,4 @@
-"""What every `WakeUps` promises."""
+"""The contract of notifications between daemons."""
 
 from collections.abc import AsyncIterator
 
@@ -19,7 +19,7 @@ LOCAL, SHARED = "in this process", "on Redis"
 async def wake_ups(
     request: pytest.FixtureRequest, redis_server: RedisServer
 ) -> AsyncIterator[WakeUps[str]]:
-    """Give each implementation."""
+    """Each implementation."""
     if request.param == LOCAL:
         yield LocalCluster(Clock()).wake_ups("inboxes")
         return
@@ -29,8 +29,8 @@ async def wake_ups(
         yield RedisCluster(redis, reactor).wake_ups("inboxes")
 
 
-def test_everyone_hears(wake_ups: WakeUps[str]) -> None:
-    """Whoever listens here hears at once of all that is published from then on."""
+def test_all_listeners_are_called(wake_ups: WakeUps[str]) -> None:
+    """A listener is called at once for everything published after it subscribed."""
     heard: list[tuple[str, str]] = []
     wake_ups.publish("ann")
     wake_ups.listen(lambda subject: heard.append(("one", subject)))
@@ -40,14 +40,14 @@ def test_everyone_hears(wake_ups: WakeUps[str]) -> None:
     assert heard == [("one", "ann"), ("one", "bob"), ("two", "bob")]
 
 
-def test_nobody_listens(wake_ups: WakeUps[str]) -> None:
-    """A hint that nobody listens to is lost without harm."""
+def test_publishing_without_listeners(wake_ups: WakeUps[str]) -> None:
+    """A notification without a listener is lost without harm."""
     wake_ups.publish("ann")
 
 
 @ensureDeferred
-async def test_other_daemons_hear(redis_server: RedisServer) -> None:
-    """Each other daemon hears each hint once, on its channel; the one that tells it once, too."""
+async def test_other_daemons_are_notified(redis_server: RedisServer) -> None:
+    """Each daemon gets each notification once, on its channel, including the one that sent it."""
     from twisted.internet import reactor
 
     async with (
@@ -77,8 +77,8 @@ async def test_other_daemons_hear(redis_server: RedisServer) -> None:
 
 
 @ensureDeferred
-async def test_work_is_looked_for_everywhere() -> None:
-    """All daemons look when one says that work waits, and while such words may be lost."""
+async def test_all_daemons_look_for_work() -> None:
+    """All daemons look for work after a notification, and while notifications may be lost."""
     from twisted.internet import reactor
 
     with running_redis() as server:

@@ -1,4 +1,4 @@
-"""What a `PasswordStore` promises on every engine."""
+"""The contract of `PasswordStore` on every engine."""
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ ANN = AccountId("ann")
 
 
 async def test_an_account_without_a_password(stores: Stores) -> None:
-    """An account that has no password is found without one; nobody is found under no name."""
+    """An account without a password is found as such; an unknown name is not found."""
     ann = account("ann", is_operator=True, max_messages=5)
     await stores.accounts.add_account(ann)
     assert await stores.passwords.find_password("ann") == StoredPassword(ann, None)
@@ -23,7 +23,7 @@ async def test_an_account_without_a_password(stores: Stores) -> None:
 
 
 async def test_passwords_are_replaced(stores: Stores) -> None:
-    """The last password that was set is the one that is kept, for this account only."""
+    """The last password of an account is stored; other accounts keep theirs."""
     for name in ("ann", "bob"):
         await stores.accounts.add_account(account(name))
     await stores.passwords.set_password(AccountId("bob"), "$bob", NOON)
@@ -34,7 +34,7 @@ async def test_passwords_are_replaced(stores: Stores) -> None:
 
 
 async def test_a_new_password_ends_sessions(stores: Stores) -> None:
-    """All sessions of the account end with its password, and nobody else's."""
+    """A new password ends all sessions of its account, and no others."""
     for name in ("ann", "bob"):
         await stores.accounts.add_account(account(name))
     for digest, owner in ((b"1" * 32, "ann"), (b"2" * 32, "ann"), (b"3" * 32, "bob")):
@@ -45,7 +45,7 @@ async def test_a_new_password_ends_sessions(stores: Stores) -> None:
 
 
 async def test_a_hash_is_renewed(stores: Stores) -> None:
-    """A hash is renewed where it is still the old one; sessions go on."""
+    """A hash is renewed if it is unchanged; sessions continue."""
     await stores.accounts.add_account(account("ann"))
     await stores.passwords.set_password(ANN, "$old", NOON)
     await stores.sessions.open_session(b"1" * 32, ANN, NOON, at(100))
@@ -57,7 +57,7 @@ async def test_a_hash_is_renewed(stores: Stores) -> None:
 
 
 async def test_registering(stores: Stores) -> None:
-    """An account that registers has an inbox and a password."""
+    """A registered account has an inbox and a password."""
     ann = account("ann")
     await stores.passwords.register(ann, "$ann", None, NOON)
     assert await stores.passwords.find_password("ann") == StoredPassword(ann, "$ann")
@@ -69,7 +69,7 @@ async def test_registering(stores: Stores) -> None:
 
 
 async def test_invitations(stores: Stores) -> None:
-    """An invitation is there until it is used or expires."""
+    """An invitation is valid until it is used or expires."""
     assert not await stores.passwords.has_invitation(b"1" * 32, NOON)
     await stores.passwords.add_invitation(b"1" * 32, NOON, at(10))
     assert await stores.passwords.has_invitation(b"1" * 32, at(9))
@@ -78,7 +78,7 @@ async def test_invitations(stores: Stores) -> None:
 
 
 async def test_registering_with_an_invitation(stores: Stores) -> None:
-    """An invitation makes one account, unless it has expired; a taken name leaves it as it is."""
+    """A valid invitation creates one account; a taken name does not use it up."""
     for digest in (b"1" * 32, b"2" * 32):
         await stores.passwords.add_invitation(digest, NOON, at(10))
     register = stores.passwords.register
@@ -92,8 +92,8 @@ async def test_registering_with_an_invitation(stores: Stores) -> None:
     await register(account("bob"), "$bob", b"2" * 32, at(1))
 
 
-async def test_an_invitation_is_used_once_at_a_time(stores: Stores) -> None:
-    """Two who use an invitation in the same moment: one of them gets the account."""
+async def test_an_invitation_is_used_once(stores: Stores) -> None:
+    """If two registrations use an invitation at the same time, one of them gets the account."""
     await stores.passwords.add_invitation(b"1" * 32, NOON, at(10))
     outcomes = await DeferredList(
         [
@@ -106,8 +106,8 @@ async def test_an_invitation_is_used_once_at_a_time(stores: Stores) -> None:
     assert len(await stores.accounts.list_accounts()) == 1
 
 
-async def test_a_name_is_registered_once_at_a_time(stores: Stores) -> None:
-    """Two who want a name in the same moment: one of them gets it."""
+async def test_a_name_is_registered_once(stores: Stores) -> None:
+    """If two registrations want a name at the same time, one of them gets it."""
     wanted = [replace(account(name), name="same") for name in ("ann", "bob")]
     outcomes = await DeferredList(
         [stores.passwords.register(one, f"${one.id}", None, at(1)) for one in wanted],

@@ -1,4 +1,4 @@
-"""What every `Memory` and every `SelectorStore` promises."""
+"""The contract of `Memory` and `SelectorStore`."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ LONG = 60_000  # milliseconds
 
 
 @ensureDeferred
-async def test_texts_are_kept(lasting: Lasting) -> None:
-    """A text is there, as it was, under its name alone, until another takes its place."""
+async def test_texts_are_stored(lasting: Lasting) -> None:
+    """A text is stored unchanged, under its name only, until it is replaced."""
     memory = lasting.memory
     assert await memory.recall(key_of("a")) is None
     text = 'Grüße,\n\t"\\" \x7f  {}' * 9_000
@@ -30,8 +30,8 @@ async def test_texts_are_kept(lasting: Lasting) -> None:
 
 
 @ensureDeferred
-async def test_texts_are_kept_for_a_while(lasting: Lasting) -> None:
-    """When its time is over a text is gone; a new one of the name has its own time."""
+async def test_texts_expire(lasting: Lasting) -> None:
+    """A text is deleted after its time; a new one of the same name has its own time."""
     memory = lasting.memory
     found: list[Any] = ["unknown"]
 
@@ -50,7 +50,7 @@ async def test_texts_are_kept_for_a_while(lasting: Lasting) -> None:
 
 @ensureDeferred
 async def test_claims_of_one_daemon(lasting: Lasting) -> None:
-    """Work that nobody else does can be taken on, and again, and given up more than once."""
+    """A single daemon can always claim work, repeatedly, and release it more than once."""
     memory = lasting.memory
     assert [await memory.claim(WORK, LONG) for _ in range(2)] == [True, True]
     for _ in range(2):
@@ -60,7 +60,7 @@ async def test_claims_of_one_daemon(lasting: Lasting) -> None:
 
 @ensureDeferred
 async def test_claims_of_several_daemons(redis_server: RedisServer) -> None:
-    """One has the work until it gives it up or its time is over; only its own can be given up."""
+    """One daemon holds a claim until it releases it or it expires; others cannot release it."""
     from twisted.internet import reactor
 
     clock: Any = reactor
@@ -82,13 +82,13 @@ async def test_claims_of_several_daemons(redis_server: RedisServer) -> None:
             await until(lambda: True)
         await one.keep(key_of("a"), "1", LONG)
         assert await other.recall(key_of("a")) == "1"
-        # One of another version means something else by it.
+        # A daemon of another version uses it with another meaning.
         assert await SharedMemory(there, clock, "2").recall(key_of("a")) is None
 
 
 @ensureDeferred
 async def test_selectors(lasting: Lasting) -> None:
-    """The newest come first, one that is noted again too, and only so many are kept."""
+    """The newest selectors come first, also repeated ones, up to a maximum."""
     store = lasting.selectors
     assert await store.selectors_of("a.example") == ()
     names = [f"s{number}" for number in range(KNOWN_SELECTORS + 2)]
@@ -105,7 +105,7 @@ async def test_selectors(lasting: Lasting) -> None:
 
 @ensureDeferred
 async def test_selectors_are_bounded(lasting: Lasting) -> None:
-    """However many domains mails name, the newest are kept."""
+    """With any number of domains the newest selectors are kept."""
     store = lasting.selectors
     await store.note_selectors([(f"d{number}.example", "s") for number in range(KNOWN_DOMAINS + 1)])
     assert await store.selectors_of("d0.example") == ()

@@ -1,4 +1,4 @@
-"""What every prober, finder and fetcher promises: the double of the tests, and the real ones."""
+"""The contract of probers, finders and fetchers: the double of the tests, and the real ones."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,7 +30,7 @@ NAMES = [HOST, "example.com", "nowhere.example", "127.0.0.1", "x" * 70 + ".com",
 
 
 class RealProbes:
-    """The real ones, in a network that swallows every packet."""
+    """The real ones, in a network that drops every packet."""
 
     def __init__(self, trust: TrustRoots) -> None:
         self.hosts = ScriptedHosts()
@@ -54,11 +54,11 @@ class RealProbes:
         self.fetch_policy = self.fetcher.fetch_policy
 
     def settle(self) -> None:
-        """Let all deadlines pass."""
+        """Advance the clock past all deadlines."""
         self.hosts.pump([1.0] * 15)
 
     def stop(self) -> None:
-        """End all."""
+        """Stop everything."""
         for each in (self.prober, self.finder, self.fetcher, self.links):
             each.stop()
         assert self.hosts.getDelayedCalls() == []
@@ -68,11 +68,11 @@ class DoubledProbes(FakeHosts):
     """The double of the tests."""
 
     def settle(self) -> None:
-        """Answer what was held back."""
+        """Answer the held questions."""
         self.answer()
 
     def stop(self) -> None:
-        """Have nothing to end."""
+        """Do nothing."""
 
 
 Probes = RealProbes | DoubledProbes
@@ -80,20 +80,20 @@ Probes = RealProbes | DoubledProbes
 
 @pytest.fixture(scope="module")
 def trust(tmp_path_factory: pytest.TempPathFactory) -> TrustRoots:
-    """Give the authority of the tests."""
+    """The certificate authority of the tests."""
     return find_trust_roots(Authority().write_to(tmp_path_factory.mktemp("trust") / "ca.pem"))
 
 
 @pytest.fixture(params=["double", "real"])
 def probes(request: pytest.FixtureRequest, trust: TrustRoots) -> Iterator[Probes]:
-    """Give each implementation."""
+    """Each implementation."""
     made: Probes = DoubledProbes() if request.param == "double" else RealProbes(trust)
     yield made
     made.stop()
 
 
 def settled(probes: Probes, asked: Deferred[Any]) -> Any:
-    """Give the result that is there after all deadlines."""
+    """Return the result after all deadlines."""
     results: list[Any] = []
     asked.addBoth(results.append)
     probes.settle()
@@ -102,22 +102,22 @@ def settled(probes: Probes, asked: Deferred[Any]) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_probe_is_about_the_host_that_was_asked(probes: Probes, name: str) -> None:
-    """Any name gets a value with that name in it, within the deadline."""
+def test_a_probe_names_its_host(probes: Probes, name: str) -> None:
+    """Any name gets a value with that name, within the deadline."""
     probe = settled(probes, probes.probe(name))
     assert isinstance(probe, StarttlsProbe)
     assert probe.exchange == name
     assert (probe.tls_version != "") == (probe.outcome is ProbeOutcome.ENCRYPTED)
 
 
-def test_the_port_is_open_blocked_or_unknown(probes: Probes) -> None:
-    """The state of the port can always be asked for."""
+def test_the_state_of_the_port(probes: Probes) -> None:
+    """The state of the port can always be queried."""
     assert isinstance(settled(probes, probes.outbound_port()), OutboundPort)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_registration_is_about_the_domain_or_a_parent(probes: Probes, name: str) -> None:
-    """Any name gets a verdict; a date is there with an age or not at all."""
+def test_a_registration_names_the_domain_or_a_parent(probes: Probes, name: str) -> None:
+    """Any name gets a verdict; a date and an age come together."""
     verdict = settled(probes, probes.find_registration(name))
     assert isinstance(verdict, RegistrationVerdict)
     assert is_within(name, verdict.name)
@@ -126,7 +126,7 @@ def test_a_registration_is_about_the_domain_or_a_parent(probes: Probes, name: st
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_policy_has_an_outcome(probes: Probes, name: str) -> None:
-    """Any name gets an outcome; there is a text only where the policy was fetched."""
+    """Any name gets an outcome; only a fetched policy has a text."""
     fetch = settled(probes, probes.fetch_policy(name))
     assert isinstance(fetch, PolicyFetch)
     assert fetch.text == "" or fetch.outcome is FetchOutcome.FETCHED
@@ -135,15 +135,15 @@ def test_a_policy_has_an_outcome(probes: Probes, name: str) -> None:
 @pytest.mark.parametrize("method", ["HEAD", "GET"])
 @pytest.mark.parametrize("url", [f"https://{name}/a" for name in NAMES])
 def test_a_link_has_an_answer(probes: Probes, url: str, method: str) -> None:
-    """Any link gets a value about it: hops, or the problem that kept us from a status."""
+    """Any link gets its own value: hops, or the problem that prevented a status."""
     answer = settled(probes, probes.probe_link(url, method))
     assert isinstance(answer, LinkAnswer)
     assert (answer.url, answer.method) == (url, method)
     assert answer.hops or answer.problem is not None
 
 
-def test_who_goes_away_disturbs_nobody(probes: Probes) -> None:
-    """Cancelling ends the waiting of one; another who asks the same still gets the value."""
+def test_cancelling_affects_one_caller(probes: Probes) -> None:
+    """Cancelling ends one wait; another caller with the same question still gets the value."""
     if isinstance(probes, DoubledProbes):
         probes.is_held = True
     leaving, staying = (probes.find_registration("example.com") for _ in range(2))

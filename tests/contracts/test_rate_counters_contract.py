@@ -1,4 +1,4 @@
-"""What every `RateCounters` promises."""
+"""The contract of `RateCounters`."""
 
 import random
 
@@ -13,7 +13,7 @@ from tests.contracts.conftest import Lasting
 
 @pytest.fixture
 def counters(lasting: Lasting) -> RateCounters:
-    """Give each implementation, with nothing counted."""
+    """Each implementation, without counts."""
     return lasting.counters
 
 
@@ -24,7 +24,7 @@ def one(
     limits: tuple[int, int] = (60, 1000),
     amount: int = 1,
 ) -> Hit:
-    """Make a request."""
+    """Return a request."""
     windows = ((MINUTE_WINDOW, minute, limits[0]), (DAY_WINDOW, day, limits[1]))
     return Hit(key_of(subject), windows, amount)
 
@@ -36,26 +36,26 @@ async def hit(counters: RateCounters, *hits: Hit) -> list[list[int]]:
 
 @ensureDeferred
 async def test_counters_count(counters: RateCounters) -> None:
-    """Each request is one more, in every window it is counted in."""
+    """Each request adds one in each of its windows."""
     assert [await hit(counters) for _ in range(3)] == [[[1, 1]], [[2, 2]], [[3, 3]]]
 
 
 @ensureDeferred
 async def test_counters_of_subjects(counters: RateCounters) -> None:
-    """Subjects do not take from each other, also in one call."""
+    """Subjects are counted independently, also in one call."""
     assert await hit(counters, one("a"), one("b"), one("a")) == [[1, 1], [1, 1], [2, 2]]
 
 
 @ensureDeferred
-async def test_counters_begin_anew(counters: RateCounters) -> None:
-    """A new window begins at nothing while the longer one goes on."""
+async def test_a_new_window(counters: RateCounters) -> None:
+    """A new window begins at 0 while the longer one continues."""
     assert await hit(counters, one(minute=7), one(minute=8)) == [[1, 1], [1, 2]]
     assert await hit(counters, one(minute=8, day=1)) == [[2, 1]]
 
 
 @ensureDeferred
 async def test_counters_over_a_limit(counters: RateCounters) -> None:
-    """A request over the limit of one window is counted in none, and is told what it would be."""
+    """A request over the limit of one window is counted in none, and gets the counts with it."""
     over = [await hit(counters, one(limits=(2, 9))) for _ in range(4)]
     assert over == [[[1, 1]], [[2, 2]], [[3, 3]], [[3, 3]]]
     assert await hit(counters, one(minute=1, limits=(2, 3))) == [[1, 3]]
@@ -64,8 +64,8 @@ async def test_counters_over_a_limit(counters: RateCounters) -> None:
 
 
 @ensureDeferred
-async def test_counters_of_a_limit_that_was_raised(counters: RateCounters) -> None:
-    """Limits come with each request: a raised one takes effect at once."""
+async def test_a_raised_limit(counters: RateCounters) -> None:
+    """Limits come with each request, so a raised limit takes effect at once."""
     await hit(counters, one(limits=(1, 9)))
     assert await hit(counters, one(limits=(1, 9))) == [[2, 2]]
     assert await hit(counters, one(limits=(2, 9))) == [[2, 2]]
@@ -74,7 +74,7 @@ async def test_counters_of_a_limit_that_was_raised(counters: RateCounters) -> No
 
 @ensureDeferred
 async def test_amounts(counters: RateCounters) -> None:
-    """Several at once are counted all or not at all; none is a look, which counts nothing."""
+    """Several requests are counted all or not at all; an amount of 0 only reads the counts."""
     assert await hit(counters, one(amount=5, limits=(6, 9))) == [[5, 5]]
     assert await hit(counters, one(amount=2, limits=(6, 9))) == [[7, 7]]
     assert await hit(counters, one(amount=0, limits=(6, 9))) == [[5, 5]]
@@ -83,7 +83,7 @@ async def test_amounts(counters: RateCounters) -> None:
 
 @ensureDeferred
 async def test_counters_of_many_subjects(counters: RateCounters) -> None:
-    """However many subjects there are, none is forgotten within its window."""
+    """With any number of subjects, none is forgotten within its window."""
     for minute in range(3):
         first = minute * 4_000
         await hit(counters, *(one(f"subject {n}", minute) for n in range(first, first + 4_000)))
@@ -94,7 +94,7 @@ async def test_counters_of_many_subjects(counters: RateCounters) -> None:
 @pytest.mark.parametrize("seed", range(20))
 @ensureDeferred
 async def test_counters_never_grant_more(counters: RateCounters, seed: int) -> None:
-    """In no window more requests are granted than its limit, and none is refused below it."""
+    """No window grants more requests than its limit, and none is rejected below it."""
     chance = random.Random(seed)
     granted: dict[tuple[str, str, int], int] = {}
     for minute in sorted(chance.choices([0, 1, 2, 10, 11, 12], k=40)):

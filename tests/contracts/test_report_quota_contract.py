@@ -1,4 +1,4 @@
-"""What a `ReportStore` promises about quotas, and about what was not kept."""
+"""The contract of `ReportStore` for quotas and rejected reports."""
 
 import pytest
 from msgspec.structs import replace
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.attack
 
 
 def claim(sender: str, rows: int, octets: int = 1_000, account_id: AccountId = ANN) -> Claim:
-    """Make what a report would add; its entry in the list takes 200 octets of these."""
+    """Return what a report would add; its entry in the list takes 200 of the octets."""
     report = replace(posted(f"{sender} {rows}", account_id), domain="example.org")
     report = replace(report, state=ReportState.COUNTED)
     return Claim(report, TODAY, sender, rows, octets, 200)
@@ -41,10 +41,8 @@ def claim(sender: str, rows: int, octets: int = 1_000, account_id: AccountId = A
 
 @pytest.mark.parametrize("sender", ["", "google.com"])
 @pytest.mark.parametrize("is_of_octets", [False, True])
-async def test_a_sender_has_its_room_in_a_day(
-    stores: Stores, sender: str, is_of_octets: bool
-) -> None:
-    """The last report that fits is stored whole, the next only listed, later ones only counted."""
+async def test_the_daily_quota_of_a_sender(stores: Stores, sender: str, is_of_octets: bool) -> None:
+    """The last report that fits is stored, the next one is only listed, later ones are counted."""
     await prepared(stores)
     quota = OF_SENDER if sender else OF_STRANGERS
     half, step = claim(sender, quota.rows // 2 - 1), 1
@@ -62,7 +60,7 @@ async def test_a_sender_has_its_room_in_a_day(
 
 
 async def test_a_report_without_room_for_its_rows_is_listed(stores: Stores) -> None:
-    """Its entry is stored, and its rows are counted as refused."""
+    """Its entry is stored, and its rows are counted as rejected."""
     await prepared(stores)
     assert await stores.reports.admit(claim("", OF_STRANGERS.rows)) is Admission.LISTED
     assert await stores.reports.admit(claim("", OF_STRANGERS.rows - 2)) is Admission.WHOLE
@@ -70,13 +68,13 @@ async def test_a_report_without_room_for_its_rows_is_listed(stores: Stores) -> N
     assert (refused.reports, refused.rows, refused.octets) == (1, OF_STRANGERS.rows, 800)
 
 
-async def test_many_senders_share_the_room_of_the_account(stores: Stores) -> None:
-    """A sender for each report gets no further, and the refused ones are few rows themselves."""
+async def test_many_senders_share_the_quota_of_the_account(stores: Stores) -> None:
+    """A sender for each report does not help, and few rows are stored for rejected reports."""
     await prepared(stores)
     whole = OF_ACCOUNT.rows // 2 - 1
     for number in range(2):
         rows = replace(claim(f"s{number}", 0), rows=whole)
-        # One sender alone has less room than that.
+        # One sender alone has a smaller quota.
         expected = Admission.WHOLE if whole < OF_SENDER.rows else Admission.LISTED
         assert await stores.reports.admit(rows) is expected
     for number in range(MOST_SENDERS + 20):
@@ -87,7 +85,7 @@ async def test_many_senders_share_the_room_of_the_account(stores: Stores) -> Non
 
 
 async def test_a_report_that_was_counted_is_repeated(stores: Stores) -> None:
-    """It takes room in the list alone, however many rows it claims now."""
+    """A repeated report uses only the room of its list entry, with any number of rows."""
     await prepared(stores)
     await stores.reports.post(posted(), b"{}")
     report = counted(await claimed(stores))
@@ -97,8 +95,8 @@ async def test_a_report_that_was_counted_is_repeated(stores: Stores) -> None:
     assert await stores.reports.admit(claim("", OF_STRANGERS.rows - 2)) is Admission.WHOLE
 
 
-async def test_foreign_reports_are_one_row_of_a_day(stores: Stores) -> None:
-    """They are added up; the row is forgotten as reports are."""
+async def test_foreign_reports_share_a_row_per_day(stores: Stores) -> None:
+    """They are added up; the row is deleted like reports."""
     await prepared(stores)
     for number in range(3):
         tally = Tally(TODAY, "", Outcome.FOREIGN, 1, 0, 0, f"d{number}.example")
@@ -110,8 +108,8 @@ async def test_foreign_reports_are_one_row_of_a_day(stores: Stores) -> None:
     assert await stores.reports.refused(ANN, 10) == []
 
 
-async def test_domains_that_were_counted_are_known(stores: Stores) -> None:
-    """Those of both kinds of report, however many rows each has, and no other account's."""
+async def test_domains_with_counted_reports(stores: Stores) -> None:
+    """Domains of both kinds of report are known, with any number of rows, per account."""
     await prepared(stores)
     names = [f"d{number}.example" for number in range(7)]
     await stores.reports.count([counts(n, domain=name) for n in (1, 2) for name in names])

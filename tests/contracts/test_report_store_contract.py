@@ -1,4 +1,4 @@
-"""What a `ReportStore` promises, and a `MailStore` about mail to addresses of reports."""
+"""The contract of `ReportStore`, and of `MailStore` for mail to report addresses."""
 
 import json
 
@@ -43,12 +43,12 @@ TODAY = Instant(NOON - NOON % DAY)
 
 
 def posted(name: str = "posted", account_id: AccountId = ANN) -> ReceiverReport:
-    """Make a waiting report that was posted."""
+    """Return a waiting report that was posted."""
     return ReceiverReport(ReportId(name), account_id, ReportKind.TLS, ReportState.WAITING, NOON)
 
 
 def counted(waiting: WaitingReport, name: str = "counted", **facts: object) -> ReceiverReport:
-    """Make what a waiting report becomes when it is believed."""
+    """Return the counted report of a waiting one."""
     known: dict[str, object] = {
         "state": ReportState.COUNTED,
         "domain": "example.org",
@@ -72,7 +72,7 @@ def counted(waiting: WaitingReport, name: str = "counted", **facts: object) -> R
 
 
 def counts(number: int, day: Instant = TODAY, amount: int = 2, **facts: object) -> CountedRow:
-    """Make a row to count; rows of one number have one result."""
+    """Return a row to count; rows with the same number have the same result."""
     row = CountedRow(
         ANN,
         ReportKind.DMARC,
@@ -93,14 +93,14 @@ async def prepared(stores: Stores) -> None:
 
 
 async def claimed(stores: Stores, lease: Lease = MINE, now: Instant = NOON) -> WaitingReport:
-    """Take the next report; there is one."""
+    """Claim the next report, which must exist."""
     found = await stores.reports.claim(lease, now)
     assert found is not None
     return found
 
 
-async def test_mail_to_an_address_of_reports_is_no_message(stores: Stores) -> None:
-    """It waits to be read, whole and once for each account, and no inbox shows it."""
+async def test_mail_to_a_report_address(stores: Stores) -> None:
+    """It waits to be read, unchanged and once for each account, and no inbox shows it."""
     await prepared(stores)
     to = [report_recipient("ann"), report_recipient("ann"), recipient("bob")]
     positions = await stores.deliveries.deliver(delivery(*to, raw=b"Subject: x\r\n\r\nhello"))
@@ -116,8 +116,8 @@ async def test_mail_to_an_address_of_reports_is_no_message(stores: Stores) -> No
     assert bob is None
 
 
-async def test_a_report_is_kept_whole(stores: Stores) -> None:
-    """What was read takes the place of what waited; its account finds all of it, and no other."""
+async def test_a_report_is_stored_completely(stores: Stores) -> None:
+    """The report that was read replaces the waiting one; only its account finds it."""
     await prepared(stores)
     await stores.deliveries.deliver(delivery(report_recipient("ann")))
     waiting = await claimed(stores)
@@ -142,7 +142,7 @@ async def test_a_report_is_kept_whole(stores: Stores) -> None:
 
 
 async def test_a_report_counts_once(stores: Stores) -> None:
-    """The same report of the same reporter is repeated, not counted; another reporter's counts."""
+    """An equal report of the same reporter is repeated; that of another reporter is counted."""
     await prepared(stores)
     for number, reporter in enumerate(("google.com", "google.com", "yahoo.com")):
         await stores.deliveries.deliver(delivery(report_recipient("ann"), received_at=at(number)))
@@ -159,7 +159,7 @@ async def test_a_report_counts_once(stores: Stores) -> None:
 
 
 async def test_leases(stores: Stores) -> None:
-    """One reads a report at a time; a lease that ends, and one let go of, gives it to the next."""
+    """One holder reads a report at a time; an expired or released lease passes it on."""
     await prepared(stores)
     await stores.reports.post(posted(), b"{}")
     first = await claimed(stores)
@@ -174,8 +174,8 @@ async def test_leases(stores: Stores) -> None:
     assert (await claimed(stores, replace(OTHER, until=at(900)), at(300))).attempts == 3
 
 
-async def test_each_account_has_its_turn(stores: Stores) -> None:
-    """A crowd of one account's reports does not hold up another's one."""
+async def test_accounts_take_turns(stores: Stores) -> None:
+    """Many reports of one account do not delay those of another account."""
     await prepared(stores)
     for number in range(3):
         await stores.reports.post(replace(posted(f"a{number}"), received_at=at(number)), b"{}")
@@ -183,8 +183,8 @@ async def test_each_account_has_its_turn(stores: Stores) -> None:
     assert [(await claimed(stores, now=at(10))).id for _ in range(3)] == ["a0", "b", "a1"]
 
 
-async def test_the_mail_of_what_is_not_counted_is_kept(stores: Stores) -> None:
-    """Its owner can look why; the mail of a counted report has nothing more to say."""
+async def test_the_mail_of_a_report_that_is_not_counted_is_kept(stores: Stores) -> None:
+    """Its owner can find out why; the mail of a counted report is deleted."""
     await prepared(stores)
     for state in (ReportState.COUNTED, ReportState.APART):
         sent = delivery(report_recipient("ann"))
@@ -196,8 +196,8 @@ async def test_the_mail_of_what_is_not_counted_is_kept(stores: Stores) -> None:
         assert (raw is None) is (state is ReportState.COUNTED)
 
 
-async def test_an_account_holds_so_many(stores: Stores) -> None:
-    """One more is refused for now, by mail and by post; another account has its own room."""
+async def test_the_maximum_of_waiting_reports(stores: Stores) -> None:
+    """A further report is temporarily rejected, by mail and by POST; other accounts have room."""
     await prepared(stores)
     for number in range(MAX_WAITING):
         await stores.reports.post(posted(f"p{number}"), b"{}")
@@ -208,8 +208,8 @@ async def test_an_account_holds_so_many(stores: Stores) -> None:
     await stores.deliveries.deliver(delivery(report_recipient("bob")))
 
 
-async def test_rows_are_summed_up(stores: Stores) -> None:
-    """Equal rows of a reporter are one over the days; counting them again changes nothing."""
+async def test_rows_are_summed(stores: Stores) -> None:
+    """Equal rows of a reporter are added over the days; counting them again changes nothing."""
     await prepared(stores)
     yesterday = Instant(TODAY - DAY)
     rows = [counts(1), counts(1, yesterday, 5), counts(2, amount=3)]
@@ -229,7 +229,7 @@ async def test_rows_are_summed_up(stores: Stores) -> None:
 
 @pytest.mark.attack
 async def test_sums_of_what_is_stored_never_overflow(stores: Stores) -> None:
-    """Lists and sums answer on every engine, whatever reports of an earlier version claim."""
+    """Lists and sums work on every engine, even for any values in reports of an earlier version."""
     await prepared(stores)
     huge = 2**62
     for number in range(3):
@@ -268,7 +268,7 @@ async def stored(
 
 
 async def left(stores: Stores, account_id: AccountId = ANN) -> tuple[set[str], int]:
-    """Return the reports of an account, and all that they count."""
+    """Return the remaining reports of an account, and the sum of their rows."""
     page = await stores.reports.of_account(account_id, 100, 0)
     sums = [
         one.amount
@@ -292,7 +292,7 @@ async def left(stores: Stores, account_id: AccountId = ANN) -> tuple[set[str], i
 async def test_reports_are_deleted_with_all_they_count(
     stores: Stores, selection: ReportSelection, remaining: set[str]
 ) -> None:
-    """One report, those of a reporter or of a day go, in pieces; no other, and no one else's."""
+    """One report, or those of a reporter or of a day, are deleted in batches, and no others."""
     await prepared(stores)
     await stored(stores, "bob", "google.com", TODAY, BOB)
     for name in ("g1", "g2"):
@@ -309,7 +309,7 @@ async def test_reports_are_deleted_with_all_they_count(
 
 
 async def test_a_report_being_read_is_not_deleted(stores: Stores) -> None:
-    """It would leave its rows behind; once its lease ends it goes with its mail."""
+    """It would leave its rows behind; after the end of its lease it is deleted with its mail."""
     await prepared(stores)
     sent = delivery(report_recipient("ann"))
     await stores.deliveries.deliver(sent)
@@ -324,8 +324,8 @@ async def test_a_report_being_read_is_not_deleted(stores: Stores) -> None:
     assert await stores.contents.raw_message(sent.id) is None
 
 
-async def test_tls_sessions_come_by_pages(stores: Stores) -> None:
-    """Failures come first, then those with most sessions; each page has the sums of all of them."""
+async def test_pages_of_tls_sessions(stores: Stores) -> None:
+    """Failures come first, then most sessions; each page has the sums of all pages."""
     await prepared(stores)
     quoted = '%"result":"","host":%'
     ended = [
@@ -366,8 +366,8 @@ async def test_tls_sessions_come_by_pages(stores: Stores) -> None:
     assert (empty.successful, empty.failed, empty.total, empty.rows) == (0, 0, 0, ())
 
 
-async def test_counted_reports_are_summed_up_by_reporter(stores: Stores) -> None:
-    """Each reporter has its reports and messages of either kind, those with most first."""
+async def test_counted_reports_are_summed_by_reporter(stores: Stores) -> None:
+    """Each reporter has its numbers of reports and messages by kind, most messages first."""
     await prepared(stores)
     for number, reporter in enumerate(("google.com", "yahoo.com", "google.com")):
         await stores.reports.post(posted(f"p{number}"), b"{}")
@@ -380,8 +380,8 @@ async def test_counted_reports_are_summed_up_by_reporter(stores: Stores) -> None
     assert await stores.reports.policy(ANN, "example.org") == ""
 
 
-async def test_old_reports_are_forgotten(stores: Stores) -> None:
-    """The mail goes after a week, report and counts after 400 days; what waits keeps its mail."""
+async def test_old_reports_are_deleted(stores: Stores) -> None:
+    """Mails are deleted after a week, reports and rows after 400 days; waiting mail is kept."""
     await prepared(stores)
     one, other = delivery(report_recipient("ann")), delivery(report_recipient("bob"))
     await stores.deliveries.deliver(one)

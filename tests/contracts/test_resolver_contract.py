@@ -1,4 +1,4 @@
-"""What every `Resolver` promises: the double of the tests, and ours in front of a real server."""
+"""The contract of `Resolver`: the double of the tests, and ours with a real server."""
 
 import os
 from collections.abc import Iterator
@@ -52,14 +52,14 @@ ZONE = {
 
 @pytest.fixture(scope="session")
 def name_server() -> Iterator[Server]:
-    """Serve `ZONE` by a real name server, as long as there are tests."""
+    """Serve `ZONE` by a real name server during the tests."""
     with running_name_server(MemoryZone(ZONE)) as server:
         yield server
 
 
 @pytest.fixture(params=["memory zone", "stub over NSD", "cache and stub over NSD"])
 def resolver(request: pytest.FixtureRequest) -> Iterator[Resolver]:
-    """Give each implementation, serving `ZONE`."""
+    """Each implementation, serving `ZONE`."""
     if request.param == "memory zone":
         yield MemoryZone(ZONE)
         return
@@ -76,12 +76,12 @@ def resolver(request: pytest.FixtureRequest) -> Iterator[Resolver]:
 
 
 async def ask(resolver: Resolver, name: str, rdtype: str) -> DnsAnswer:
-    """Ask one question."""
+    """Look up one question."""
     return await resolver.lookup(DnsQuestion(name, rdtype))
 
 
 async def test_resolver_found(resolver: Resolver) -> None:
-    """Records of the asked type come with their owner and their time to live."""
+    """Records of the type are returned with their owner and their TTL."""
     answer = await ask(resolver, "example.com", "MX")
     assert answer.status is DnsStatus.FOUND
     records = [record for record in answer.records if isinstance(record, MX)]
@@ -95,7 +95,7 @@ async def test_resolver_found(resolver: Resolver) -> None:
 
 
 async def test_resolver_text(resolver: Resolver) -> None:
-    """A text over 255 octets arrives whole, as the strings that it was cut into."""
+    """A text over 255 octets is returned whole, as its strings."""
     answer = await ask(resolver, "example.com", "TXT")
     texts = {b"".join(record.strings) for record in answer.records if isinstance(record, TXT)}
     assert texts == {b"v=spf1 mx -all", LONG_TEXT.encode()}
@@ -118,7 +118,7 @@ async def test_resolver_text(resolver: Resolver) -> None:
 async def test_resolver_negative(
     resolver: Resolver, name: str, rdtype: str, status: DnsStatus
 ) -> None:
-    """A name without the type and a name that does not exist are told apart."""
+    """A name without the type and a missing name have different results."""
     answer = await ask(resolver, name, rdtype)
     assert (answer.status, answer.records) == (status, ())
     assert 0 < answer.ttl <= 300
@@ -145,7 +145,7 @@ async def test_resolver_names(
 
 
 async def test_resolver_cname_itself(resolver: Resolver) -> None:
-    """Who asks for the CNAME gets it, and not what it leads to."""
+    """A question for the CNAME returns it instead of its target."""
     answer = await ask(resolver, "www.example.com", "CNAME")
     assert [record.to_text() for record in answer.records] == ["mx1.example.com."]
     assert answer.canonical_name == "www.example.com"
@@ -153,7 +153,7 @@ async def test_resolver_cname_itself(resolver: Resolver) -> None:
 
 @pytest.mark.parametrize("name", ["one.loop.example.com", "away.example.com"])
 async def test_resolver_loops(resolver: Resolver, name: str) -> None:
-    """A loop of CNAMEs is a failure, never an answer, and ends."""
+    """A loop of CNAMEs ends, and is a failure."""
     answer = await ask(resolver, name, "A")
     assert answer.status is DnsStatus.SERVFAIL
     assert not answer.status.is_determined
@@ -161,7 +161,7 @@ async def test_resolver_loops(resolver: Resolver, name: str) -> None:
 
 
 async def test_resolver_large(resolver: Resolver) -> None:
-    """An answer of 15 KB, far too large for a datagram, arrives whole."""
+    """An answer of 15 KB, far too large for a datagram, is returned whole."""
     answer = await ask(resolver, "large.example.com", "TXT")
     texts = [b"".join(record.strings) for record in answer.records if isinstance(record, TXT)]
     assert sorted(texts) == [text.encode() for text in MANY_TEXTS]
@@ -172,13 +172,13 @@ async def test_resolver_large(resolver: Resolver) -> None:
     ["a" * 64 + ".example.com", "example..com", ".example.com", ".".join(["a"] * 128), "bücher.de"],
 )
 async def test_resolver_impossible_names(resolver: Resolver, name: str) -> None:
-    """A name that DNS can't carry does not exist."""
+    """A name that cannot be encoded in DNS does not exist."""
     answer = await ask(resolver, name, "A")
     assert (answer.status, answer.records) == (DnsStatus.NXDOMAIN, ())
 
 
 async def test_resolver_longest_name(resolver: Resolver) -> None:
-    """A name of 253 characters can be asked for."""
+    """A name of 253 characters can be looked up."""
     name = ".".join(["a" * 49] * 4) + "." + "b" * 41 + ".example.com"
     assert len(name) == 253
     answer = await ask(resolver, name, "A")
@@ -186,13 +186,13 @@ async def test_resolver_longest_name(resolver: Resolver) -> None:
 
 
 def test_resolver_unknown_type(resolver: Resolver) -> None:
-    """A record type that does not exist is a mistake of the caller, told at once."""
+    """An unknown record type raises an exception at once."""
     with pytest.raises(ValueError, match="NOTHING"):
         resolver.lookup(DnsQuestion("example.com", "NOTHING"))
 
 
 async def test_resolver_many(resolver: Resolver) -> None:
-    """Hundreds of questions at once are each answered with their own answer."""
+    """Hundreds of questions at once each get their own answer."""
     questions = [DnsQuestion(f"h{number}.wild.example.com", "A") for number in range(400)]
     answers = await gatherResults([resolver.lookup(question) for question in questions])
     assert [answer.question for answer in answers] == questions
@@ -200,7 +200,7 @@ async def test_resolver_many(resolver: Resolver) -> None:
 
 
 async def test_resolver_same_question_twice(resolver: Resolver) -> None:
-    """Two who ask the same are both answered; one who gives up does not take the other along."""
+    """Two equal questions are both answered; cancelling one does not cancel the other."""
     question = DnsQuestion("_dmarc.example.com", "TXT")
     first, second = resolver.lookup(question), resolver.lookup(question)
     failures: list[Failure] = []

@@ -14,7 +14,7 @@ from mailcheck.store.transactions import columns_of, value_of
 
 
 class Colour(Enum):
-    """What a word of a column stands for."""
+    """The meaning of a word in a column."""
 
     RED = "red"
 
@@ -36,7 +36,7 @@ WORDS = ["null", "None", "true", "1", "", "\u00e9", "{}", "red"]
 
 @pytest.mark.parametrize("word", WORDS)
 async def test_a_row_becomes_a_value(engine: DatabaseEngine, word: str) -> None:
-    """The order of columns does not matter, further ones are left out, and texts stay texts."""
+    """The order of columns does not matter, extra columns are ignored, and texts stay texts."""
 
     def query(transaction: Transaction) -> Thing:
         row = transaction.row(
@@ -51,7 +51,7 @@ async def test_a_row_becomes_a_value(engine: DatabaseEngine, word: str) -> None:
 
 
 def test_columns_are_the_fields() -> None:
-    """A class says which columns are read; some of its fields have none."""
+    """A class determines the columns to read; some of its fields may have no column."""
     assert columns_of(Thing, "thing", "colour", "parts") == (
         "thing.name, thing.note, thing.size, thing.is_new"
     )

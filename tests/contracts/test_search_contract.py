@@ -1,4 +1,4 @@
-"""What a search finds, on every engine the same."""
+"""Searches have the same results on every engine."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ PAPER = AttachmentFacts("1", "Größenplan paper.pdf", "application/pdf", 9, Non
 
 
 async def search(stores: Stores, text: str) -> Sequence[int]:
-    """Give the positions of ann's messages that a search finds, newest first."""
+    """Return the positions of ann's messages that a search finds, newest first."""
     wanted = MessageFilter(search=parse_search(text, NOW))
     page = await stores.messages.page(account("ann").id, wanted, NOW, 100, 0)
     found = [summary.position for summary, _ in page.entries]
@@ -42,8 +42,8 @@ async def receive(stores: Stores, tag: str, raw: bytes, seconds: float = 0) -> D
 
 
 async def fill(stores: Stores) -> None:
-    """Give ann four mails: one full of everything, two plain ones, one of which nothing is known
-    yet but its header. Give bob one that all searches would find.
+    """Add four mails for ann: one with all kinds of content, two plain ones, and one without
+    derived content. Add one for bob that all searches would find.
     """
     for name in ("ann", "bob"):
         await stores.accounts.add_account(account(name))
@@ -53,7 +53,7 @@ async def fill(stores: Stores) -> None:
         TEXT, codes=["482913"], attachments=(PAPER,), signature=signature, people=PEOPLE
     )
     await stores.contents.save_content(full.id, derived)
-    # One as it is derived, and one as before texts had signatures.
+    # One mail with a signature of its text, and one without.
     hello = "Hello https://a.example/?x=1"
     for tag, moment, signature in (("", 3_600, sign_text(fold_text(hello))), ("b", 7_200, "")):
         plain = await receive(stores, tag, mail("Order 66"), moment)
@@ -89,7 +89,7 @@ FOUND: dict[str, list[int]] = {
     "하": [1],
     '"softly put abc"': [1],
     "ａｂｃ": [1],
-    # Nothing is a pattern.
+    # No character is a wildcard.
     "100%_!": [1],
     "100_%": [],
     "str_sse": [],
@@ -131,7 +131,7 @@ FOUND: dict[str, list[int]] = {
     "larger:1k": [1],
     "larger:0": [4, 3, 2, 1],
     "larger:1G": [],
-    # Ten hours later; a moment belongs to what is newer.
+    # Ten hours later; a given time belongs to the newer mails.
     "newer:8h": [4, 3],
     "newer:9h": [4, 3, 2],
     "older:9h": [1],
@@ -143,13 +143,13 @@ FOUND: dict[str, list[int]] = {
     'newer:"2026-11-21 15:00+01:00"': [4, 3],
     "is:unread": [4, 3, 2, 1],
     "is:read": [],
-    # All together.
+    # All kinds together.
     "from:shop tag:b order newer:1d code": [],
     "from:shop tag:b order newer:1d is:unread": [4, 3],
 }
 
 
-async def test_what_is_found(stores: Stores) -> None:
+async def test_search_results(stores: Stores) -> None:
     """A search finds the account's own mails that match all of its terms, newest first."""
     await fill(stores)
     wrong = {}
@@ -161,7 +161,7 @@ async def test_what_is_found(stores: Stores) -> None:
 
 
 async def test_pages_of_a_search(stores: Stores) -> None:
-    """Pages of what is found are the list, each with the number of all; behind them is nothing."""
+    """Pages form the list, each with the number of all; pages after the last one are empty."""
     await fill(stores)
     wanted = MessageFilter(search=parse_search("order", NOW), tag="b")
     pages = [await stores.messages.page(account("ann").id, wanted, NOW, 1, n) for n in range(3)]
@@ -170,7 +170,7 @@ async def test_pages_of_a_search(stores: Stores) -> None:
 
 
 async def test_read_marks(stores: Stores) -> None:
-    """A message that was opened is read from then on, that of another account never."""
+    """A message that was opened is marked as read; that of another account is not."""
     await fill(stores)
     store = stores.messages
     rows, _ = await store.oldest_matches(account("ann").id, MessageFilter(), NOW, 100)

@@ -1,4 +1,4 @@
-"""What every `HeldPlaces` promises."""
+"""The contract of `HeldPlaces`, a semaphore for each owner."""
 
 from collections.abc import AsyncIterator
 
@@ -19,7 +19,7 @@ LOCAL, SHARED = "in this process", "on Redis"
 async def places(
     request: pytest.FixtureRequest, redis_server: RedisServer
 ) -> AsyncIterator[HeldPlaces]:
-    """Give each implementation: two places for each."""
+    """Each implementation, with two permits for each owner."""
     if request.param == LOCAL:
         yield LocalCluster(Clock()).places("waits", 2)
         return
@@ -28,8 +28,8 @@ async def places(
 
 
 @ensureDeferred
-async def test_each_owner_has_so_many(places: HeldPlaces) -> None:
-    """One more than allowed is refused, to that owner alone; what is given back is free."""
+async def test_each_owner_has_a_maximum(places: HeldPlaces) -> None:
+    """A further permit is refused to that owner only; a released one is free again."""
     async with places.held("ann"):
         async with places.held("ann"), places.held("bob"):
             with pytest.raises(NoPermit):
@@ -40,8 +40,8 @@ async def test_each_owner_has_so_many(places: HeldPlaces) -> None:
 
 
 @ensureDeferred
-async def test_a_failure_gives_back(places: HeldPlaces) -> None:
-    """What ends with a failure holds no place any more."""
+async def test_a_failure_releases_the_permit(places: HeldPlaces) -> None:
+    """A failing holder releases its permit."""
     for _ in range(4):
         with pytest.raises(ZeroDivisionError):
             async with places.held("ann"):
@@ -49,8 +49,8 @@ async def test_a_failure_gives_back(places: HeldPlaces) -> None:
 
 
 @ensureDeferred
-async def test_places_of_a_dead_daemon(redis_server: RedisServer) -> None:
-    """Daemons share places; those of one that died are free when their time has passed."""
+async def test_permits_of_a_dead_daemon(redis_server: RedisServer) -> None:
+    """Daemons share the permits; the permits of a dead daemon are free after a time."""
     async with connected_twice(redis_server) as (here, there):
         one = RedisCluster(here, Clock())
         mine, others = one.places("waits", 1), RedisCluster(there, Clock()).places("waits", 1)
@@ -63,7 +63,7 @@ async def test_places_of_a_dead_daemon(redis_server: RedisServer) -> None:
             ((held, free_at),) = [await here.run("ZRANGE", key, 0, -1, "WITHSCORES")]
             now = int((await here.run_script("return redis.call('TIME')", [], []))[0])
             assert HELD - 5 <= float(free_at) - now <= HELD
-            await here.run("ZADD", key, now - 1, held)  # as if nobody had renewed it
+            await here.run("ZADD", key, now - 1, held)  # as if it was not renewed
             await one.renew()
             with pytest.raises(NoPermit):
                 async with others.held("ann"):

@@ -1,4 +1,4 @@
-"""What a `SessionStore` promises on every engine."""
+"""The contract of `SessionStore` on every engine."""
 
 from mailcheck.core.identifiers import AccountId
 from mailcheck.store.accounts.account_store import SessionRow
@@ -10,7 +10,7 @@ FIRST, SECOND = b"1" * 32, b"2" * 32
 
 
 async def test_a_session_is_found_with_its_account(stores: Stores) -> None:
-    """A session is found by its digest, whole, and by nothing else."""
+    """A session is found by its digest, with its account, and by no other digest."""
     ann = account("ann", is_operator=True, max_bytes=7)
     for one in (ann, account("bob")):
         await stores.accounts.add_account(one)
@@ -24,7 +24,7 @@ async def test_a_session_is_found_with_its_account(stores: Stores) -> None:
 
 
 async def test_a_session_ends(stores: Stores) -> None:
-    """A session is there until the moment at which it ends, and not in that moment."""
+    """A session is valid until its end, exclusively."""
     await stores.accounts.add_account(account("ann"))
     await stores.sessions.open_session(FIRST, ANN, NOON, at(10))
     assert await stores.sessions.find_session(FIRST, at(9.999)) is not None
@@ -32,7 +32,7 @@ async def test_a_session_ends(stores: Stores) -> None:
 
 
 async def test_use_makes_it_last(stores: Stores) -> None:
-    """Noting a use moves the end of that session; one that has gone stays gone."""
+    """A use moves the end of its session; an ended session stays ended."""
     await stores.accounts.add_account(account("ann"))
     for digest in (FIRST, SECOND):
         await stores.sessions.open_session(digest, ANN, NOON, at(10))
@@ -45,7 +45,7 @@ async def test_use_makes_it_last(stores: Stores) -> None:
 
 
 async def test_ending_a_session(stores: Stores) -> None:
-    """An ended session is gone, the account's others are not; ending it again changes nothing."""
+    """Ending a session keeps the account's others; ending it again changes nothing."""
     await stores.accounts.add_account(account("ann"))
     for digest in (FIRST, SECOND):
         await stores.sessions.open_session(digest, ANN, NOON, at(10))
@@ -55,8 +55,8 @@ async def test_ending_a_session(stores: Stores) -> None:
     assert await stores.sessions.find_session(SECOND, NOON) is not None
 
 
-async def test_what_has_ended_is_forgotten(stores: Stores) -> None:
-    """When a session is opened those that ended are forgotten: they can't come back."""
+async def test_ended_sessions_are_deleted(stores: Stores) -> None:
+    """Opening a session deletes ended ones, which cannot come back."""
     await stores.accounts.add_account(account("ann"))
     await stores.sessions.open_session(FIRST, ANN, NOON, at(10))
     await stores.sessions.open_session(SECOND, ANN, at(10), at(20))

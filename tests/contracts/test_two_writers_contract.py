@@ -1,7 +1,7 @@
-"""What holds when two processes write to one database at the same time.
+"""Two processes that write to one database at the same time.
 
-In each race all of the first write is done but its COMMIT; then the second one
-begins, and the first goes on when the second waits for it or is done itself.
+In each race the first write stops before its COMMIT and the second one begins. The first continues
+when the second waits for it or is done.
 """
 
 import threading
@@ -86,7 +86,7 @@ Call = Callable[[Stores], Deferred[Any]]
 
 
 class Hold:
-    """Keeps a writer from sending COMMIT while it is on."""
+    """Delays the COMMIT of a writer while it is active."""
 
     def __init__(self) -> None:
         self.is_on = False
@@ -94,7 +94,7 @@ class Hold:
         self.released = threading.Event()
 
     def before_commit(self) -> None:
-        """Wait, if it is on."""
+        """Wait while it is active."""
         if self.is_on:
             self.reached.set()
             assert self.released.wait(PATIENCE)
@@ -119,11 +119,11 @@ class Processes:
         self._hold = hold
 
     def is_waiting(self) -> bool:
-        """Tell whether the second one waits for the first one."""
+        """Return whether the second process waits for the first one."""
         raise NotImplementedError
 
     async def race(self, first: Call, second: Call | None = None) -> list[Any]:
-        """Run two writes at the same time; gives what came of each, an exception where one did."""
+        """Run two writes at the same time; return the result or the exception of each."""
         second_done = threading.Event()
 
         def note_end(outcome: Any) -> Any:
@@ -144,7 +144,7 @@ class Processes:
         return [await outcome for outcome in outcomes]
 
     async def check(self) -> None:
-        """Compare all counters with the rows that they count."""
+        """Compare all counters with their rows."""
         for query, rows in (
             (_INBOXES, _COUNTED_INBOXES),
             (_TAGS, _COUNTED_TAGS),
@@ -210,7 +210,7 @@ def _in_thread() -> ThreadWorker:
 
 
 def _soon(call: Callable[[], object]) -> object:
-    """Let what one round of the reactor submits share a commit, as the daemon does."""
+    """Let the writes of one iteration of the reactor share a commit, as the daemon does."""
     from twisted.internet import reactor
 
     clock: Any = reactor
@@ -248,7 +248,7 @@ class _OnSqlite(Processes):
         super().__init__(_held(one, _HeldSqliteWriter(path), hold), other, hold)
 
     def is_waiting(self) -> bool:
-        # The first one has the whole file.
+        # The first one has locked the whole file.
         return True
 
     def close(self) -> None:
@@ -257,7 +257,7 @@ class _OnSqlite(Processes):
 
 @async_yield_fixture(params=["sqlite", "postgresql"])
 async def processes(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Processes]:
-    """Two processes on an empty database, with two accounts."""
+    """Two processes on an empty database with two accounts."""
     pair: Any
     if request.param == "sqlite":
         pair = _OnSqlite(str(tmp_path / "mail.db"))
@@ -277,7 +277,7 @@ async def processes(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
 
 
 async def fill(processes: Processes, count: int = 60, **facts: Any) -> list[Any]:
-    """Deliver mails to ann, all with one tag but the last."""
+    """Deliver mails to ann, all with the same tag except the last one."""
     sent = [delivery(recipient("ann", "a" if n else "b"), **facts) for n in range(count)]
     for one in sent:
         await processes.one.deliveries.deliver(one)
@@ -285,12 +285,12 @@ async def fill(processes: Processes, count: int = 60, **facts: Any) -> list[Any]
 
 
 def delivering(sent: Delivery) -> Call:
-    """Give the write that delivers a mail."""
+    """Return the write that delivers a mail."""
     return lambda stores: stores.deliveries.deliver(sent)
 
 
 async def test_mails_to_one_inbox(processes: Processes) -> None:
-    """Both mails are stored, the second behind the first, and both are counted."""
+    """Both mails are stored, the second one after the first, and both are counted."""
     for tags in (("", ""), ("a", "b"), ("a", "a")):
         first, second = (delivery(recipient("ann", tag)) for tag in tags)
         (one,), (other,) = await processes.race(delivering(first), delivering(second))
@@ -299,7 +299,7 @@ async def test_mails_to_one_inbox(processes: Processes) -> None:
 
 
 async def test_a_refusal_and_a_mail(processes: Processes) -> None:
-    """Whichever comes first has the position before the other's: both are seen by a wait."""
+    """The first of the two has the lower position, and a wait sees both."""
     refused: Call = lambda s: s.deliveries.note_refusal(refusal("ann"))  # noqa: E731
     sent = [delivery(recipient("ann")) for _ in range(2)]
     assert await processes.race(refused, delivering(sent[0])) == [None, (2,)]
@@ -310,7 +310,7 @@ async def test_a_refusal_and_a_mail(processes: Processes) -> None:
 
 
 async def test_bursts_to_several_inboxes(processes: Processes) -> None:
-    """Groups that name the same inboxes in another order both get through."""
+    """Groups with the same inboxes in different order both succeed."""
 
     def burst(*names: str) -> Call:
         mails = [delivery(*(recipient(name) for name in names)) for _ in range(5)]
@@ -328,9 +328,9 @@ def _gathered(deferreds: list[Deferred[Any]]) -> Deferred[Any]:
 
 
 def settling(processes: Processes, *sent: Delivery) -> Call:
-    """Give what a daemon does whose writer has died with a group of mails.
+    """Return the recovery of a daemon whose writer died with a group of mails.
 
-    Only a server may have something of it still: a file's locks go with the process.
+    Only a server may still have the transaction: locks on a file end with the process.
     """
     group = [Write(DeliverMails(DEFAULT_QUOTA), one) for one in sent]
 
@@ -342,8 +342,8 @@ def settling(processes: Processes, *sent: Delivery) -> Call:
 
 @pytest.mark.parametrize("processes", ["postgresql"], indirect=True)
 async def test_a_group_whose_writer_has_died(processes: Processes) -> None:
-    """Where the database has its transaction still, its end is waited for: what is stored by then
-    is told of, and nothing else.
+    """The recovery waits for the end of the dead writer's transaction, and then reports exactly
+    the stored mails.
     """
     sent = [delivery(recipient("ann"), recipient("bob")), delivery(recipient("bob"))]
     lost = delivery(recipient("ann"))
@@ -352,14 +352,14 @@ async def test_a_group_whose_writer_has_died(processes: Processes) -> None:
     assert stored == [(1, 1), (2,)]
     assert isinstance(settled[0], WorkerDied)
     assert settled[1:] == stored
-    # It was told to come again: it does so while another one asks for it.
+    # The sender was told to retry, and does so while another daemon recovers.
     (again,), (settled,) = await processes.race(delivering(lost), settling(processes, lost))
     assert settled == (again,) == (2,)
 
 
 @pytest.mark.parametrize("processes", ["postgresql"], indirect=True)
-async def test_settling_while_mail_comes_in(processes: Processes) -> None:
-    """Groups of the same inboxes, named in another order, are settled and stored side by side."""
+async def test_recovery_while_mail_arrives(processes: Processes) -> None:
+    """Groups with the same inboxes in different order are recovered and stored concurrently."""
     dead = [delivery(recipient("ann"), recipient("bob")) for _ in range(3)]
     new = delivery(recipient("bob"), recipient("ann"))
     settled, stored = await processes.race(settling(processes, *dead), delivering(new))
@@ -370,7 +370,7 @@ async def test_settling_while_mail_comes_in(processes: Processes) -> None:
 
 
 async def test_a_last_place(processes: Processes) -> None:
-    """The last place in an inbox is given once."""
+    """The last place in an inbox is used once."""
     await processes.one.accounts.add_account(account("few", max_messages=1))
     first, second = (delivery(recipient("few")) for _ in range(2))
     outcomes = await processes.race(
@@ -381,7 +381,7 @@ async def test_a_last_place(processes: Processes) -> None:
 
 
 async def test_two_sweeps(processes: Processes) -> None:
-    """Mail that two daemons sweep away at once is taken off the counters once."""
+    """Mail that two daemons delete on expiry is subtracted from the counters once."""
     await fill(processes)
     assert sum(await processes.race(lambda s: s.expiry.expire(EXPIRY, 40))) <= 60
     await processes.check()
@@ -391,7 +391,7 @@ async def test_two_sweeps(processes: Processes) -> None:
 
 
 async def test_a_sweep_and_new_mail(processes: Processes) -> None:
-    """Mail that comes in while old mail of its tag is swept away stays, with its tag."""
+    """Mail that arrives while old mail of its tag expires is kept, with its tag."""
     await fill(processes, 3)
     new = delivery(recipient("ann", "a"), received_at=EXPIRY)
     sweep: Call = lambda s: s.expiry.expire(EXPIRY, 100)  # noqa: E731
@@ -400,20 +400,20 @@ async def test_a_sweep_and_new_mail(processes: Processes) -> None:
     outcomes = await processes.race(
         lambda s: s.deliveries.deliver(later), lambda s: s.expiry.expire(EXPIRY, 100)
     )
-    # The sweep did not see what was not committed: it sees it the next time.
+    # The expiry run did not see uncommitted mail; the next run does.
     assert outcomes[0] == (5,)
     assert await processes.one.expiry.expire(EXPIRY, 100) == 1 - outcomes[1]
 
 
 async def test_deleting_one_message(processes: Processes) -> None:
-    """A message that two delete is deleted by one of them."""
+    """A message deleted by two users is deleted once."""
     (sent,) = await fill(processes, 1)
     delete: Call = lambda s: s.messages.delete_message(ANN, sent.message_ids[0], NOON)  # noqa: E731
     assert await processes.race(delete) == [True, False]
 
 
 async def test_deleting_and_sweeping(processes: Processes) -> None:
-    """A message that one deletes while another sweeps goes once; so do those of a filter."""
+    """A message that is deleted while it expires is deleted once; so are those of a filter."""
     sent = await fill(processes, 10)
     outcomes = await processes.race(
         lambda s: s.messages.delete_message(ANN, sent[3].message_ids[0], NOON),
@@ -432,7 +432,7 @@ async def test_deleting_and_sweeping(processes: Processes) -> None:
 
 
 async def test_marking_as_read_and_sweeping(processes: Processes) -> None:
-    """Mail that one marks while another deletes it, or marks it too, is marked or gone."""
+    """Mail that is marked as read while it is deleted or marked by another user is consistent."""
     await fill(processes, 10)
 
     def mark(stores: Stores) -> Deferred[int]:
@@ -446,7 +446,7 @@ async def test_marking_as_read_and_sweeping(processes: Processes) -> None:
 
 
 async def test_a_mail_for_two_that_one_deletes(processes: Processes) -> None:
-    """The bytes that two messages share go with the last of them, whoever deletes which."""
+    """Bytes that two messages share are deleted with the last one, in any order."""
     sent = delivery(recipient("ann"), recipient("bob"))
     await processes.one.deliveries.deliver(sent)
     mine, other = sent.message_ids
@@ -459,7 +459,7 @@ async def test_a_mail_for_two_that_one_deletes(processes: Processes) -> None:
 
 
 async def test_a_mail_that_is_scored_as_it_is_deleted(processes: Processes) -> None:
-    """A mail is kept for the test that shares it, or the test is told that it is gone."""
+    """A mail is kept for the test that shares it, or creating the test fails."""
     for test_first in (True, False):
         (sent,) = await fill(processes, 1)
         test = deliverability_test(f"of{test_first}", state=State.PROCESSING)
@@ -477,7 +477,7 @@ async def test_a_mail_that_is_scored_as_it_is_deleted(processes: Processes) -> N
 
 
 async def test_content_of_a_mail_that_goes(processes: Processes) -> None:
-    """What was derived of a mail is dropped in silence when the mail goes meanwhile."""
+    """Content of a mail that is deleted meanwhile is ignored."""
     (sent,) = await fill(processes, 1)
     outcomes = await processes.race(
         lambda s: s.messages.delete_message(ANN, sent.message_ids[0], NOON),
@@ -495,7 +495,7 @@ async def test_content_of_a_mail_that_goes(processes: Processes) -> None:
 
 
 async def test_content_by_rules_of_two_versions(processes: Processes) -> None:
-    """Of two daemons that derive by older and newer rules the newer one's content stays."""
+    """If two daemons derive by older and newer rules, the newer content is kept."""
     for versions in ((1, 2), (2, 1)):
         (sent,) = await fill(processes, 1)
 
@@ -515,7 +515,7 @@ def _named(name: str, id_: str, **facts: Any) -> Account:
 
 
 async def test_one_name_for_two_accounts(processes: Processes) -> None:
-    """A name is given once; the other one is told that it is taken."""
+    """A name is used once; the other registration fails."""
     outcomes = await processes.race(
         lambda s: s.accounts.add_account(_named("same", "x1", is_operator=True)),
         lambda s: s.accounts.add_account(_named("same", "x2", is_operator=True)),
@@ -525,7 +525,7 @@ async def test_one_name_for_two_accounts(processes: Processes) -> None:
 
 
 async def test_one_operator(processes: Processes) -> None:
-    """There is one operator, however many are made at once: the last one."""
+    """There is one operator, the last one, when several are created at once."""
     await processes.race(
         lambda s: s.accounts.add_account(account("x1", is_operator=True)),
         lambda s: s.accounts.add_account(account("x2", is_operator=True)),
@@ -535,7 +535,7 @@ async def test_one_operator(processes: Processes) -> None:
 
 
 async def test_one_invitation(processes: Processes) -> None:
-    """An invitation makes one account."""
+    """An invitation creates one account."""
     await processes.one.passwords.add_invitation(b"inv", NOON, at(100))
     outcomes = await processes.race(
         lambda s: s.passwords.register(account("x1"), "$1", b"inv", NOON),
@@ -547,7 +547,7 @@ async def test_one_invitation(processes: Processes) -> None:
 
 
 async def test_a_name_registered_twice(processes: Processes) -> None:
-    """A name that two register at once is given to one, and the other's invitation stays."""
+    """A name that two users register at once goes to one; the other invitation stays valid."""
     for invitation in (b"1", b"2"):
         await processes.one.passwords.add_invitation(invitation, NOON, at(100))
     outcomes = await processes.race(
@@ -560,7 +560,7 @@ async def test_a_name_registered_twice(processes: Processes) -> None:
 
 
 async def test_passwords(processes: Processes) -> None:
-    """Of two new passwords the later one counts; neither fails."""
+    """The later one of two new passwords counts, and neither call fails."""
     outcomes = await processes.race(
         lambda s: s.passwords.set_password(ANN, "$1", NOON),
         lambda s: s.passwords.set_password(ANN, "$2", NOON),
@@ -584,7 +584,7 @@ async def test_first_passwords(processes: Processes) -> None:
 
 
 async def test_a_preset_key(processes: Processes) -> None:
-    """A key that an operator chose for two daemons is added once, and neither fails."""
+    """A key that is configured for two daemons is added once, and neither call fails."""
 
     def adding(name: str) -> Call:
         key = ApiKey(KeyId(name), ANN, name, "mck", NOON, None, None, None, None)
@@ -595,7 +595,7 @@ async def test_a_preset_key(processes: Processes) -> None:
 
 
 async def test_keys(processes: Processes) -> None:
-    """The latest use of a key counts, whoever notes it last; it is revoked once."""
+    """The latest use of a key is stored, in any order of the calls; it is revoked once."""
     for name in ("k1", "k2"):
         key = ApiKey(KeyId(name), ANN, name, "mck", NOON, None, None, None, None)
         await processes.one.accounts.add_key(key, name.encode())
@@ -614,7 +614,7 @@ async def test_keys(processes: Processes) -> None:
 
 
 async def test_the_fault_of_a_key(processes: Processes) -> None:
-    """Of two that set it the later one's counts; a key that is revoked meanwhile has none."""
+    """The later one of two settings counts; a key that is revoked meanwhile has none."""
     key = ApiKey(KeyId("k1"), ANN, "k1", "mck", NOON, None, None, None, None)
     await processes.one.accounts.add_key(key, b"k1")
     outcomes = await processes.race(
@@ -638,7 +638,7 @@ async def _processing(processes: Processes, name: str) -> DeliverabilityTestId:
 
 
 async def test_two_mails_to_one_test(processes: Processes) -> None:
-    """A test gets one mail; another one is refused, the same one again is taken and dropped."""
+    """A test gets one mail; another one is rejected, an identical one is accepted and ignored."""
     test = deliverability_test("x")
     await processes.one.tests.add(test, FORGET_AT)
     first, second = delivery(addressed(test)), delivery(addressed(test), raw=mail("other"))
@@ -657,7 +657,7 @@ async def test_two_mails_to_one_test(processes: Processes) -> None:
 
 
 async def test_claims(processes: Processes) -> None:
-    """A test is analysed by one; who wants it at the same time gets none, or another."""
+    """A test is analysed by one daemon; another one gets no test or another test."""
     test_id = await _processing(processes, "x")
     first, second = await processes.race(
         lambda s: s.tests.claim(Lease("one", at(30)), NOON, 8),
@@ -668,7 +668,7 @@ async def test_claims(processes: Processes) -> None:
 
 
 async def test_reports(processes: Processes) -> None:
-    """A report is kept for who holds the lease, once, whatever else is done at the same time."""
+    """The report of the lease holder is stored once, despite concurrent changes."""
     test_id = await _processing(processes, "x")
     await processes.one.tests.claim(Lease("one", at(30)), NOON, 8)
     outcomes = await processes.race(
@@ -692,7 +692,7 @@ async def test_reports(processes: Processes) -> None:
 
 
 async def test_counts_and_selectors(processes: Processes) -> None:
-    """What two count at once is counted twice, up to the limit; what both learn is all known."""
+    """Two concurrent requests are both counted, up to the limit; all selectors are stored."""
     (day,) = ((DAY_WINDOW, 0, 3),)
     count: Call = lambda s: s.counters.hit(Hit(key_of("list"), (day,)))  # noqa: E731
     assert await processes.race(count) == [[[1]], [[2]]]
@@ -713,7 +713,7 @@ async def test_counts_and_selectors(processes: Processes) -> None:
 
 
 async def test_the_last_pending_test(processes: Processes) -> None:
-    """No account gets more tests than it may, however many are asked for at once."""
+    """Concurrent requests cannot create more tests than the maximum of an account."""
     for number in range(MAX_PENDING - 1):
         await processes.one.tests.add(deliverability_test(f"t{number}b"), FORGET_AT)
     outcomes = await processes.race(
@@ -725,7 +725,7 @@ async def test_the_last_pending_test(processes: Processes) -> None:
 
 
 async def test_tests_that_end(processes: Processes) -> None:
-    """Tests are expired and forgotten once, with mail that nobody else needs."""
+    """Tests are expired and deleted once, with mail without other references."""
     await processes.one.tests.add(deliverability_test("x"), FORGET_AT)
     expired = await processes.race(lambda s: s.tests.expire(FORGET_AT, 10))
     assert expired == [1, 0]
@@ -740,7 +740,7 @@ async def test_tests_that_end(processes: Processes) -> None:
 
 
 async def test_tests_that_are_deleted(processes: Processes) -> None:
-    """A test is deleted once, with its mail, whatever else is done with it at the same time."""
+    """A test is deleted once, with its mail, despite concurrent changes."""
     test_id = await _processing(processes, "x")
     delete: Call = lambda s: s.tests.delete(ANN, test_id, NOON)  # noqa: E731
     assert await processes.race(delete) == [True, False]
@@ -763,7 +763,7 @@ async def test_tests_that_are_deleted(processes: Processes) -> None:
 
 
 async def test_a_mail_to_a_test_that_expires(processes: Processes) -> None:
-    """A test that a mail reaches while another daemon expires it is analysed or expired, whole."""
+    """A test whose mail arrives while it expires is either analysed or expired."""
     test = deliverability_test("x")
     await processes.one.tests.add(test, FORGET_AT)
     sent = delivery(addressed(test))
@@ -777,7 +777,7 @@ async def test_a_mail_to_a_test_that_expires(processes: Processes) -> None:
 
 
 async def test_the_lease_of_webhooks(processes: Processes) -> None:
-    """Two daemons that take it at once, when it is free and when it has run out, have one."""
+    """If two daemons acquire the lease at once, when it is free or expired, one gets it."""
     for store in (processes.one, processes.other):
         assert not await store.webhooks.is_wanted("any", NOON)
     for now in (NOON, at(60)):
@@ -789,7 +789,7 @@ async def test_the_lease_of_webhooks(processes: Processes) -> None:
 
 
 async def test_a_last_webhook(processes: Processes) -> None:
-    """Of two that are made at once one finds the last place."""
+    """If two webhooks are created at once, one gets the last place."""
     for number in range(MOST_WEBHOOKS - 1):
         await processes.one.webhooks.add(webhook(f"w{number}"), is_from_now=True)
     outcomes = await processes.race(
@@ -800,8 +800,8 @@ async def test_a_last_webhook(processes: Processes) -> None:
     assert isinstance(outcomes[1], TooManyWebhooks)
 
 
-async def test_a_webhook_that_is_told_and_changed(processes: Processes) -> None:
-    """What its owner does holds, whoever comes first; so does that it was deleted."""
+async def test_a_webhook_that_is_used_and_changed(processes: Processes) -> None:
+    """Changes and deletion by the owner win over a concurrent delivery."""
     one = await processes.one.webhooks.add(webhook("one"), is_from_now=True)
     await processes.one.webhooks.claim("mine", NOON, 15_000)
     tried = WebhookDelivery("msg_1", NOON, Attempt(200), 1)
@@ -815,7 +815,7 @@ async def test_a_webhook_that_is_told_and_changed(processes: Processes) -> None:
 
 
 async def test_a_watch_that_is_due(processes: Processes) -> None:
-    """Of two daemons that look for what is due at once, one runs it; so again when it has died."""
+    """If two daemons look for due watches at once, one runs each; so again after its death."""
     await processes.one.watches.add(watch("one"))
     for now in (NOON, at(200)):
         found = await processes.race(
@@ -825,8 +825,8 @@ async def test_a_watch_that_is_due(processes: Processes) -> None:
         assert [[one.id for one in watches] for watches in found] == [["one"], []]
 
 
-async def test_who_is_told_by_two_watches(processes: Processes) -> None:
-    """Two watches that name the same URL at a time have one webhook; it goes with the last."""
+async def test_receivers_of_two_watches(processes: Processes) -> None:
+    """Two watches that name the same URL share one webhook; it is deleted with the last one."""
 
     def add(name: str) -> Call:
         one = replace(watch(name), settings=WatchSettings(alert_to=("u:1",)))
@@ -844,7 +844,7 @@ async def test_who_is_told_by_two_watches(processes: Processes) -> None:
 
 
 async def test_a_watch_that_is_made_twice(processes: Processes) -> None:
-    """The second of two that are the same is refused; what is deleted is not kept any more."""
+    """The second of two equal watches is rejected; results of a deleted watch are ignored."""
     add: Call = lambda s: s.watches.add(watch("one"))  # noqa: E731
     made, refused = await processes.race(add)
     assert made.id == "one"
@@ -858,7 +858,7 @@ async def test_a_watch_that_is_made_twice(processes: Processes) -> None:
 
 
 async def test_a_report_that_two_daemons_read(processes: Processes) -> None:
-    """One takes it; of two that finish the same report, which came twice, one counts."""
+    """One daemon claims it; of two daemons that finish an equal report, one counts it."""
     for number in range(2):
         sent = delivery(report_recipient("ann"), received_at=at(number))
         await processes.one.deliveries.deliver(sent)
@@ -866,7 +866,7 @@ async def test_a_report_that_two_daemons_read(processes: Processes) -> None:
     taken = await processes.race(
         lambda s: s.reports.claim(leases[0], at(2)), lambda s: s.reports.claim(leases[1], at(2))
     )
-    if taken[1] is None:  # it has met the other one's claim, and looks again
+    if taken[1] is None:  # it lost against the other claim, and tries again
         taken[1] = await processes.other.reports.claim(leases[1], at(2))
     assert taken[0].id != taken[1].id
 
@@ -893,7 +893,7 @@ async def test_a_report_that_two_daemons_read(processes: Processes) -> None:
 
 
 async def test_rows_that_two_daemons_count(processes: Processes) -> None:
-    """The same rows, counted by both at once, are there once."""
+    """Rows that both daemons count are stored once."""
     row = CountedRow(ANN, ReportKind.DMARC, "example.org", NOON, "d", "google.com", "{}", 5)
     count: Call = lambda s: s.reports.count([row])  # noqa: E731
     await processes.race(count, count)

@@ -1,4 +1,4 @@
-"""What a `WatchStore` promises on every engine."""
+"""The contract of `WatchStore` on every engine."""
 
 import pytest
 from msgspec.structs import replace
@@ -38,7 +38,7 @@ async def prepared(stores: Stores, *names: str) -> list[Watch]:
 
 
 async def run(stores: Stores, one: Watch, seconds: float = 0, **what: object) -> Watch:
-    """Claim a watch, keep what came of a run, and give it as it is afterwards."""
+    """Claim a watch, store the result of a run, and return the watch after it."""
     claimed = await stores.watches.claim_one(ANN, one.id, MINE, at(seconds), LEASE)
     assert claimed is not None
     recorded = RunRecord(claimed, at(seconds), at(seconds + 3_600), "state", **what)  # type: ignore[arg-type]
@@ -49,12 +49,12 @@ async def run(stores: Stores, one: Watch, seconds: float = 0, **what: object) ->
 
 
 def change(number: int, seconds: float = 0) -> WatchChange:
-    """Make a change."""
+    """Return a change."""
     return WatchChange(at(seconds), "SPF", f"p{number}", None, "found", "It is new.", "error")
 
 
 async def test_a_watch_is_kept_whole(stores: Stores) -> None:
-    """All of it is found again by its account, and by no other; a list leaves its state out."""
+    """A watch is found by its account only, unchanged; a list leaves out its state."""
     (one,) = await prepared(stores, "one")
     assert one == watch("one")
     assert await stores.watches.find(ANN, one.id) == one
@@ -72,15 +72,15 @@ async def test_a_watch_is_kept_whole(stores: Stores) -> None:
 
 
 async def test_a_target_is_watched_once(stores: Stores) -> None:
-    """A second watch of an account is refused; another account has its own."""
+    """A second equal watch of an account is rejected; another account can have its own."""
     await prepared(stores, "one")
     with pytest.raises(WatchExists):
         await stores.watches.add(replace(watch("one"), id=WatchId("two")))
     await stores.watches.add(replace(watch("one", "bob"), id=WatchId("bobs")))
 
 
-async def test_an_account_has_so_many(stores: Stores, engine: DatabaseEngine) -> None:
-    """The watch beyond MOST_WATCHES is refused, until one is deleted."""
+async def test_the_maximum_of_watches(stores: Stores, engine: DatabaseEngine) -> None:
+    """The watch beyond MOST_WATCHES is rejected until one is deleted."""
     await prepared(stores, "one")
     await engine.write(copy_watch, MOST_WATCHES - 1)
     with pytest.raises(TooManyWatches):
@@ -92,7 +92,7 @@ async def test_an_account_has_so_many(stores: Stores, engine: DatabaseEngine) ->
 
 
 async def test_what_is_due(stores: Stores) -> None:
-    """Each is taken by one holder, the one that waits longest first; none before its time."""
+    """Each due watch is claimed by one holder, the longest overdue first, not before its time."""
     await prepared(stores)
     watches = stores.watches
     for name, seconds in (("late", 5), ("first", 1), ("second", 2), ("future", 900)):
@@ -109,7 +109,7 @@ async def test_what_is_due(stores: Stores) -> None:
 
 
 async def test_a_watch_that_is_paused_is_not_due(stores: Stores) -> None:
-    """Its owner chooses; what was under way then does not undo it."""
+    """The owner's setting wins over a run in progress."""
     (one,) = await prepared(stores, "one")
     (claimed,) = await stores.watches.claim(MINE, NOON, LEASE, 9)
     paused = WatchSettings(interval=15 * MINUTE, is_paused=True)
@@ -124,8 +124,8 @@ async def test_a_watch_that_is_paused_is_not_due(stores: Stores) -> None:
     assert await stores.watches.claim(MINE, at(90), LEASE, 9) == []
 
 
-async def test_who_has_lost_a_watch_keeps_nothing(stores: Stores) -> None:
-    """A run of another holder, or of a watch that was deleted, leaves no trace."""
+async def test_a_lost_claim(stores: Stores) -> None:
+    """A run of another holder, or of a deleted watch, is not stored."""
     (one,) = await prepared(stores, "one")
     recorded = RunRecord(one, NOON, at(60), "{}", (change(1),), ((AlertId("a"), RAISED),))
     assert not await stores.watches.record(MINE, recorded)
@@ -139,7 +139,7 @@ async def test_who_has_lost_a_watch_keeps_nothing(stores: Stores) -> None:
 
 
 async def test_a_history(stores: Stores) -> None:
-    """Changes and scores come back oldest first, since a moment; of too many the newest ones."""
+    """Changes and scores since a given time are listed oldest first, up to the newest ones."""
     (one,) = await prepared(stores, "one")
     scores = [WatchScore(at(number), number, "F", {"SPF": number}) for number in range(2)]
     await run(stores, one, 0, changes=(change(1), change(2)), score=scores[0])
@@ -152,8 +152,8 @@ async def test_a_history(stores: Stores) -> None:
     assert (cut.changes, cut.is_cut) == ((change(2), change(3, 1)), True)
 
 
-async def test_an_alert_from_its_beginning_to_its_end(stores: Stores) -> None:
-    """It is told when it is opened, when it gets worse, and when it ends; one at a time is open."""
+async def test_the_life_of_an_alert(stores: Stores) -> None:
+    """It is sent when it opens, gets worse and ends; one at a time is open."""
     (one,) = await prepared(stores, "one")
     watches = stores.watches
     await run(stores, one, 0, raised=((AlertId("a"), RAISED),))
@@ -172,7 +172,7 @@ async def test_an_alert_from_its_beginning_to_its_end(stores: Stores) -> None:
     (told,) = await watches.pending_alerts(9)
     assert (told.alert.id, told.alert.severity, told.alert.opened_at) == ("a", "error", NOON)
     await run(stores, one, 3, ended=(Ended(RAISED.key, "It is over."),))
-    await watches.mark_alerts_sent([told.alert])  # which was not over
+    await watches.mark_alerts_sent([told.alert])  # before it ended
     (over,) = await watches.pending_alerts(9)
     assert (over.alert.ended_at, over.alert.ending) == (at(3), "It is over.")
     await watches.mark_alerts_sent([over.alert])
@@ -182,7 +182,7 @@ async def test_an_alert_from_its_beginning_to_its_end(stores: Stores) -> None:
 
 
 async def test_an_alert_that_is_acknowledged(stores: Stores) -> None:
-    """That it is open is told no more, nor that it is worse; its end is."""
+    """Its opening and worsening are not sent any more; its end is sent."""
     (one,) = await prepared(stores, "one")
     watches = stores.watches
     await run(stores, one, 0, raised=((AlertId("a"), RAISED),))
@@ -198,8 +198,8 @@ async def test_an_alert_that_is_acknowledged(stores: Stores) -> None:
     assert len(await watches.pending_alerts(9)) == 1
 
 
-async def test_what_is_too_old_is_forgotten(stores: Stores) -> None:
-    """Changes, scores and ended alerts go, so many at a time; an open alert stays."""
+async def test_old_data_is_deleted(stores: Stores) -> None:
+    """Changes, scores and ended alerts are deleted in batches; an open alert is kept."""
     (one,) = await prepared(stores, "one")
     watches = stores.watches
     other = replace(RAISED, key="other")
@@ -215,8 +215,8 @@ async def test_what_is_too_old_is_forgotten(stores: Stores) -> None:
     assert [alert.id for alert in await watches.alerts(ANN, one.id, 9)] == ["b"]
 
 
-async def test_all_goes_with_its_watch(stores: Stores) -> None:
-    """Nothing of a watch that was deleted is told or listed."""
+async def test_deleting_a_watch(stores: Stores) -> None:
+    """Data of a deleted watch is neither sent nor listed."""
     (one,) = await prepared(stores, "one")
     raised = ((AlertId("a"), RAISED),)
     await run(stores, one, 0, changes=(change(1),), raised=raised)
@@ -226,22 +226,22 @@ async def test_all_goes_with_its_watch(stores: Stores) -> None:
 
 
 def named(*urls: str) -> WatchSettings:
-    """Make settings that name who is told of alerts."""
+    """Return settings with receivers of alerts."""
     return WatchSettings(alert_to=urls)
 
 
 def receiver(name: str, url: str) -> Webhook:
-    """Make one who is told; its id is its name."""
+    """Return a receiver of alerts; its id is its name."""
     return replace(webhook(name), url=url, is_of_watches=True)
 
 
 async def urls_of(stores: Stores) -> list[str]:
-    """List all webhooks of the account."""
+    """Return the URLs of all webhooks of the account."""
     return sorted(one.url for one in await stores.webhooks.of_account(ANN))
 
 
-async def test_who_is_told_is_there_as_long_as_a_watch_names_it(stores: Stores) -> None:
-    """One is made for all watches that name a URL, beside the owner's own webhooks, which stay."""
+async def test_receivers_exist_while_a_watch_names_them(stores: Stores) -> None:
+    """All watches that name a URL share one webhook; the owner's own webhooks are kept."""
     await prepared(stores)
     own = await stores.webhooks.add(replace(webhook("own"), url="u:1"), is_from_now=True)
     settings = named("u:1", "u:2")
@@ -261,9 +261,9 @@ async def test_who_is_told_is_there_as_long_as_a_watch_names_it(stores: Stores) 
     assert [one.id for one in await stores.webhooks.of_account(ANN)] == [own.id]
 
 
-async def test_who_is_told_is_none_too_many(stores: Stores) -> None:
-    """A watch with whom the account would have too many is not made or changed, nor is one of
-    them.
+async def test_the_maximum_of_receivers(stores: Stores) -> None:
+    """A watch with too many receivers for the account is not created or changed, and none of its
+    receivers is.
     """
     await prepared(stores)
     for number in range(MOST_WEBHOOKS - 1):
@@ -279,8 +279,8 @@ async def test_who_is_told_is_none_too_many(stores: Stores) -> None:
     assert await stores.watches.change(BOB, one.id, settings, NOON, two) is None
 
 
-async def test_an_untold_alert_says_who_is_told(stores: Stores) -> None:
-    """With it comes whom its watch names."""
+async def test_pending_alerts_have_their_receivers(stores: Stores) -> None:
+    """A pending alert contains the receivers of its watch."""
     await prepared(stores)
     one = await stores.watches.add(
         replace(watch("one"), settings=named("u:1")), [receiver("r1", "u:1")]

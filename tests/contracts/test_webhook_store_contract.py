@@ -1,4 +1,4 @@
-"""What a `WebhookStore` promises on every engine."""
+"""The contract of `WebhookStore` on every engine."""
 
 import pytest
 from msgspec.structs import replace
@@ -44,13 +44,13 @@ async def added(stores: Stores, name: str = "one", position: int = 0) -> Webhook
 
 
 def tried(number: int = 1, status: int | None = 200) -> WebhookDelivery:
-    """Make a try."""
+    """Return a delivery."""
     attempt = Attempt(status, "" if status == 200 else "it failed")
     return WebhookDelivery(f"msg_{number}", at(number), attempt, 7 + number)
 
 
 async def test_a_webhook_is_kept_whole(stores: Stores) -> None:
-    """All of it is found again by its account, and by no other; its position is the newest."""
+    """A webhook is found by its account only, unchanged; its position is the newest."""
     await prepared(stores)
     one = replace(webhook("one"), wanted=WANTED)
     kept = await stores.webhooks.add(one, is_from_now=True)
@@ -70,7 +70,7 @@ class Asked(MessageFilter, frozen=True, kw_only=True):
 
 
 async def test_a_webhook_keeps_the_filter_alone(stores: Stores) -> None:
-    """Further fields of what was asked are not kept."""
+    """Additional fields of a request are not stored."""
     await prepared(stores)
     one = replace(webhook("one"), wanted=Asked(tag="a", url="https://a.example/"))
     kept = await stores.webhooks.add(one, is_from_now=True)
@@ -78,7 +78,7 @@ async def test_a_webhook_keeps_the_filter_alone(stores: Stores) -> None:
 
 
 async def test_a_position_that_was_not_reached(stores: Stores) -> None:
-    """A cursor of another inbox is refused, when it is made and later."""
+    """A cursor of another inbox is rejected, when a webhook is created and later."""
     await prepared(stores)
     with pytest.raises(InvalidParameter):
         await added(stores, position=4)
@@ -87,8 +87,8 @@ async def test_a_position_that_was_not_reached(stores: Stores) -> None:
         await stores.webhooks.restart(ANN, one.id, Position(4))
 
 
-async def test_an_account_has_so_many(stores: Stores) -> None:
-    """One more is refused; another account has its own, and who deletes one has room."""
+async def test_the_maximum_of_webhooks(stores: Stores) -> None:
+    """A further webhook is rejected until one is deleted; another account has its own."""
     await prepared(stores)
     for number in range(MOST_WEBHOOKS):
         await added(stores, f"w{number}")
@@ -102,7 +102,7 @@ async def test_an_account_has_so_many(stores: Stores) -> None:
 
 
 async def test_secrets(stores: Stores) -> None:
-    """A new secret takes the place of the one that signed, which signs on until a moment."""
+    """A new secret replaces the old one, which also signs until a given time."""
     await prepared(stores)
     one = await added(stores)
     changed = await stores.webhooks.replace_secret(ANN, one.id, "whsec_new", at(60))
@@ -115,7 +115,7 @@ async def test_secrets(stores: Stores) -> None:
 
 
 async def test_the_lease(stores: Stores) -> None:
-    """One holder has it at a time, for as long as it says; none is needed without a webhook."""
+    """One holder has it at a time, until its end; without a webhook it is not needed."""
     await prepared(stores)
     webhooks = stores.webhooks
     assert not await webhooks.is_wanted(MINE, NOON)
@@ -136,7 +136,7 @@ async def test_the_lease(stores: Stores) -> None:
 
 
 async def test_records(stores: Stores) -> None:
-    """What came of tries is kept with how the webhook stands after them."""
+    """Deliveries are stored with the state of the webhook after them."""
     await prepared(stores)
     webhooks = stores.webhooks
     one = await added(stores)
@@ -144,7 +144,7 @@ async def test_records(stores: Stores) -> None:
     failing = failed(one, Attempt(500, "it answered 500"), at(1), 0.5)
     assert await webhooks.record(MINE, failing, [tried(1, 500)])
     assert await webhooks.find(ANN, one.id) == failing
-    # A try without an answer has no status.
+    # A delivery without an answer has no status.
     assert await webhooks.record(MINE, failing, [tried(2, None)])
     after = told(failing, Position(2))
     assert await webhooks.record(MINE, after, [tried(3)])
@@ -154,7 +154,7 @@ async def test_records(stores: Stores) -> None:
 
 
 async def test_records_of_several(stores: Stores) -> None:
-    """Tries that are recorded together are kept as if each had been, the last ones of many."""
+    """Deliveries that are recorded together are stored like single ones, up to the last ones."""
     await prepared(stores)
     webhooks = stores.webhooks
     one = await added(stores)
@@ -170,7 +170,7 @@ async def test_records_of_several(stores: Stores) -> None:
 
 
 async def test_records_that_come_too_late(stores: Stores) -> None:
-    """Without the lease, over what the owner did, behind another or after the end: nothing."""
+    """Without the lease, after a change by the owner, or after the end, no record is stored."""
     await prepared(stores)
     webhooks = stores.webhooks
     one = await added(stores)
@@ -189,7 +189,7 @@ async def test_records_that_come_too_late(stores: Stores) -> None:
 
 
 async def test_a_restart(stores: Stores) -> None:
-    """It forgets failures, and keeps or moves the position; one that has ended stays so."""
+    """It resets failures, and keeps or moves the position; an ended webhook stays ended."""
     await prepared(stores)
     webhooks = stores.webhooks
     one = await added(stores, position=1)
@@ -208,8 +208,8 @@ async def test_a_restart(stores: Stores) -> None:
     assert not await webhooks.is_wanted(MINE, NOON)
 
 
-async def test_the_last_tries(stores: Stores) -> None:
-    """So many are kept, those of the owner among them, newest first."""
+async def test_the_last_deliveries(stores: Stores) -> None:
+    """A maximum is stored, including those of the owner, newest first."""
     await prepared(stores)
     webhooks = stores.webhooks
     one = await added(stores)
@@ -226,7 +226,7 @@ async def test_the_last_tries(stores: Stores) -> None:
 
 
 async def test_moments_are_kept_whole(stores: Stores) -> None:
-    """Milliseconds of all times fit."""
+    """All times are stored in milliseconds."""
     await prepared(stores)
     one = await added(stores)
     until = Instant((1 << 45) + 1)
