@@ -1,1 +1,1 @@
-"""Doubles of what lies outside the process."""
+"""Test doubles for everything outside the process."""

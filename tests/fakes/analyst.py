@@ -1,4 +1,4 @@
-"""An analysis that ends when it is told to."""
+"""An analysis that ends when the test says so."""
 
 from dataclasses import dataclass, field
 
@@ -11,25 +11,25 @@ REPORT = StoredReport(95, '{"checks": {}}')
 
 @dataclass
 class Analyst:
-    """Fills the port `Analyse`; each analysis waits in ``pending`` until it is answered."""
+    """Implements `Analyse`; each analysis waits in ``pending`` for the test."""
 
     mails: list[ReceivedMail] = field(default_factory=list)
     pending: list["Deferred[StoredReport]"] = field(default_factory=list)
     cancelled: int = 0
 
     async def __call__(self, mail: ReceivedMail) -> StoredReport:
-        """Judge a mail, once it is said how."""
+        """Judge a mail; wait for the test."""
         self.mails.append(mail)
         answer: Deferred[StoredReport] = Deferred(self._note_cancelled)
         self.pending.append(answer)
         return await answer
 
     def report(self, report: StoredReport = REPORT) -> None:
-        """End the analysis that has waited longest."""
+        """Complete the oldest pending analysis."""
         self.pending.pop(0).callback(report)
 
     def fail(self, failure: Exception) -> None:
-        """Let the analysis that has waited longest fail."""
+        """Fail the oldest pending analysis."""
         self.pending.pop(0).errback(failure)
 
     def _note_cancelled(self, _: object) -> None:

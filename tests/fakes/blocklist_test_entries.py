@@ -1,4 +1,4 @@
-"""The test entries that every living blocklist has (RFC 5782 5), so that lists pass self-tests."""
+"""The test entries of blocklists (RFC 5782 5), with which lists pass their self-tests."""
 
 from ipaddress import IPv4Address
 
@@ -13,7 +13,7 @@ from tests.fakes.memory_zone import MemoryZone
 
 
 def publish_list_test_entries(zone: MemoryZone) -> None:
-    """Put the test entries of all lists of the catalogue into a zone."""
+    """Publish the test entries of all lists of the catalogue in a zone."""
     for blocklist in parse_catalogue(packaged_catalogue_text()).blocklists:
         for kind, apex in blocklist.query_zones.items():
             if blocklist.test_listed:

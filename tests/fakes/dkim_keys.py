@@ -1,4 +1,4 @@
-"""Public keys in Base64, as DKIM records hold them. Nobody has the private ones."""
+"""Public keys in Base64, as in DKIM records. Their private keys are not stored anywhere."""
 
 RSA_512 = (
     "MFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAKwcHiHtc3kjt7yfvzuEehicFPKflxFdZySySu2qj/LWmr0gT3EuU7gBQR"
@@ -23,12 +23,12 @@ RSA_2048_BARE = (
     "xDuKy922QkS5sL6uJoLwANi2lC82teYnzE4dOAyfwx+sOKE0OKaG8FdS/d6ZEeso+isEBK5jfoGYJk82SobNEIc4U+"
     "nAie8PxRZZY+GEuebKWs5Udv84hAGXHgu7rlk0aMWN9xALzFoiSQPuYHJyd8WrMPNh87HSPqoX4PDrFwcd3QIDAQAB"
 )
-"""The same, not wrapped (PKCS #1)."""
+"""The same key without a wrapper (PKCS #1)."""
 ED25519 = "UH6ASM076kraxcMm5h+o/JtRuG/I5BjBOfT0BHtYM/A="
 ED25519_WRAPPED = "MCowBQYDK2VwAyEAUH6ASM076kraxcMm5h+o/JtRuG/I5BjBOfT0BHtYM/A="
-"""As it must not be published."""
+"""The same key in the form that must not be published."""
 EC_P256 = (
     "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE1NuuKR8llMiDvqYfniOVcf9OyiXGYZXH1rcnDz4LE7CmXslwOpMAXY"
     "Ng0A8Cm0UDUyhdPR6PbVTCJ7T95UEQKA=="
 )
-"""No key type of DKIM."""
+"""A key type that DKIM does not have."""

@@ -1,4 +1,4 @@
-"""Hosts, registries, policy files and links as a test says that they are."""
+"""A test double for mail hosts, registries, policy files and links."""
 
 from twisted.internet.defer import Deferred, succeed
 
@@ -15,9 +15,9 @@ TEN_YEARS_AGO = int(TEST_START * 1000) - 3652 * DAY
 
 
 class FakeHosts:
-    """Hosts, registries, policy files and links of a test; everything is well unless it says so.
+    """Mail hosts, registries, policy files and links; all are fine unless the test changes them.
 
-    ``held`` keeps the registry's answers back until `answer` is called.
+    While ``is_held`` is true, the answers of the registry wait for `answer`.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class FakeHosts:
         self._held: list[tuple[Deferred[RegistrationVerdict], str]] = []
 
     def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
-        """Answer as `StarttlsProber` promises."""
+        """Probe a host as `StarttlsProber` specifies."""
         self.probed.append(exchange)
         if self.is_stalling:
             return Deferred(lambda _: None)
@@ -45,11 +45,11 @@ class FakeHosts:
         return succeed(StarttlsProbe(exchange, outcome, "TLSv1.3", True, True, digest, ends_at))
 
     def outbound_port(self) -> Deferred[OutboundPort]:
-        """Answer as `StarttlsProber` promises."""
+        """Return the state of port 25 as `StarttlsProber` specifies."""
         return succeed(OutboundPort.OPEN)
 
     def find_registration(self, domain: str) -> Deferred[RegistrationVerdict]:
-        """Answer as `RegistrationFinder` promises."""
+        """Look up a domain as `RegistrationFinder` specifies."""
         self.registry_questions += 1
         answer: Deferred[RegistrationVerdict] = Deferred()
         self._held.append((answer, domain))
@@ -58,7 +58,7 @@ class FakeHosts:
         return answer
 
     def answer(self) -> None:
-        """Let the registry answer."""
+        """Answer all held questions to the registry."""
         held, self._held = self._held, []
         for answer, domain in held:
             found = RegistrationVerdict(domain, Presence.FOUND, Instant(TEN_YEARS_AGO), 3652, ())
@@ -66,17 +66,17 @@ class FakeHosts:
                 answer.callback(self.registrations.get(domain, found))
 
     def open(self) -> None:
-        """Nothing has to be made ready."""
+        """Do nothing."""
 
     def stop(self) -> None:
-        """Nothing is under way."""
+        """Do nothing."""
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
-        """Answer as `PolicyFetcher` promises."""
+        """Fetch a policy as `PolicyFetcher` specifies."""
         return succeed(self.policies.get(domain, PolicyFetch(FetchOutcome.MISSING)))
 
     def probe_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
-        """Answer as `LinkProber` promises."""
+        """Request a link as `LinkProber` specifies."""
         self.looked_at.append((method, url))
         if self.is_stalling:
             return Deferred(lambda _: None)

@@ -1,4 +1,4 @@
-"""A mail receiver that keeps what it is given, and fails when told to."""
+"""A mail receiver that stores mails in memory, and fails when the test says so."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ from mailcheck.ops.journal import MailJournal, Pace
 T = TypeVar("T")
 
 JOURNAL = MailJournal("mail", Pace())
-"""For tests that don't look at it."""
+"""For tests that do not read it."""
 
 
 @dataclass(frozen=True)
 class Delivered:
-    """One mail as it was handed over."""
+    """A delivered mail."""
 
     session: Session
     envelope: Envelope
@@ -31,7 +31,7 @@ class Delivered:
 
 @dataclass(frozen=True)
 class Refused:
-    """One refusal as it was noted."""
+    """A recorded refusal."""
 
     session: Session
     envelope_sender: str
@@ -40,28 +40,28 @@ class Refused:
 
 
 class FakeTraffic:
-    """Keeps the mails that are coming in."""
+    """Stores the mails in progress."""
 
     def __init__(self) -> None:
         self.arriving: list[object] = []
 
     def note_progress(self, mail: object) -> None:
-        """Keep one that has begun, or come a step further."""
+        """Add a mail, unless it is known."""
         if mail not in self.arriving:
             self.arriving.append(mail)
 
     def note_end(self, mail: object) -> None:
-        """Let go of one that was there."""
+        """Remove a mail, which must be known."""
         self.arriving.remove(mail)
 
 
 @dataclass
 class FakeMailReceiver:
-    """Takes mail for ``domain`` (and postmaster), but not for local parts in ``unknown``.
+    """Accepts mail for ``domain`` (and postmaster), except for local parts in ``unknown``.
 
-    ``keys`` are the API keys it knows. The answers of the methods named in
-    ``slow`` stay in ``pending`` until `answer` is called; ``failures`` holds
-    exceptions by method name, raised instead of an answer.
+    ``keys`` are the known API keys. The answers of the methods named in ``slow`` stay in
+    ``pending`` until `answer` is called. ``failures`` contains exceptions by method name, which
+    are raised instead of an answer.
     """
 
     domain: str = "inbox.example"
@@ -95,14 +95,14 @@ class FakeMailReceiver:
     def find_fault(
         self, sender: Caller | None, recipients: tuple[Recipient, ...]
     ) -> Deferred[Fault | None] | None:
-        """Find the fault that the first recipient's tag asks for after the message."""
+        """Return the fault that the first tag asks for after the message."""
         found = [fault for one in recipients if (fault := find_fault(one.tag)) is not None]
         return self._answer("find_fault", lambda: found[0]) if found else None
 
     def deliver(
         self, session: Session, envelope: Envelope, raw_message: bytes
     ) -> Deferred[DeliveryId]:
-        """Keep the mail."""
+        """Store the mail."""
         return self._answer("deliver", lambda: self._keep(session, envelope, raw_message))
 
     def _keep(self, session: Session, envelope: Envelope, raw_message: bytes) -> DeliveryId:
@@ -116,13 +116,13 @@ class FakeMailReceiver:
         recipients: tuple[Recipient, ...],
         reason: str,
     ) -> None:
-        """Keep the refusal."""
+        """Store the refusal."""
         if "record_refusal" in self.failures:
             raise self.failures["record_refusal"]
         self.refused.append(Refused(session, envelope_sender, recipients, reason))
 
     def authenticate(self, secret: str) -> Deferred[Caller]:
-        """Look the key up in ``keys``."""
+        """Look up the key in ``keys``."""
         self.secrets.append(secret)
 
         def look() -> Caller:
@@ -133,7 +133,7 @@ class FakeMailReceiver:
         return self._answer("authenticate", look)
 
     def answer(self) -> None:
-        """Let the answer that has waited longest go."""
+        """Send the oldest pending answer."""
         self.pending.pop(0).callback(None)
 
     def _answer(self, method: str, compute: Callable[[], T]) -> Deferred[T]:

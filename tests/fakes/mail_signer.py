@@ -1,10 +1,10 @@
-"""Signs mails with DKIM and seals them with ARC, as RFC 6376 and RFC 8617 say.
+"""Signs mails with DKIM and seals them with ARC (RFC 6376, RFC 8617).
 
     signed = RSA.sign(MAIL)                    # the mail with its DKIM-Signature on top
     zone = MemoryZone({RSA.key_name: {"TXT": [RSA.key_record]}})
 
-The canonical forms are made anew here, line by line: what verifies doesn't
-verify with itself. Any tag can be set, or left out with nothing.
+The canonical forms are implemented here again, so that the code under test does not verify itself.
+Any tag can be set, or left out with `None`.
 """
 
 import base64
@@ -44,7 +44,7 @@ MAIL = (
 
 @dataclass(frozen=True)
 class MailSigner:
-    """A key pair under a name; ``private`` and ``public`` are Base64."""
+    """A key pair with a name; ``private`` and ``public`` are Base64."""
 
     private: str
     public: str
@@ -54,12 +54,12 @@ class MailSigner:
 
     @property
     def key_name(self) -> str:
-        """Give the name of the key record."""
+        """The name of the key record."""
         return f"{self.selector}._domainkey.{self.domain}"
 
     @property
     def key_record(self) -> str:
-        """Give the text of the key record."""
+        """The text of the key record."""
         return f"v=DKIM1; k={self.algorithm.partition('-')[0]}; p={self.public}"
 
     def sign(
@@ -70,7 +70,7 @@ class MailSigner:
         tags: Mapping[str, str | None] | None = None,
         first: Sequence[str] = (),
     ) -> bytes:
-        """Put a DKIM-Signature on top; ``tags`` go before what is usual, ``first`` leads."""
+        """Add a DKIM-Signature; ``tags`` override the defaults, ``first`` tags come first."""
         usual: dict[str, str | None] = {
             "v": "1",
             "a": self.algorithm,
@@ -92,7 +92,7 @@ class MailSigner:
         chain: str | None = None,
         fields: Sequence[str] = SIGNED_FIELDS,
     ) -> bytes:
-        """Put an ARC set on top; without ``chain`` it says what a good sealer says."""
+        """Add an ARC set; without ``chain`` its cv= is the one of a correct sealer."""
         chain = chain or ("none" if instance == 1 else "pass")
         results = b"ARC-Authentication-Results: i=%d; mx.example; spf=pass\r\n" % instance
         key = {"a": self.algorithm, "d": self.domain, "s": self.selector, "t": str(SIGNED_AT)}
@@ -169,12 +169,12 @@ ED25519 = MailSigner(
 
 
 def simplify_field(field: tuple[bytes, bytes]) -> bytes:
-    """Give a field in the simple form (RFC 6376 3.4.1)."""
+    """Return a field in the simple form (RFC 6376 3.4.1)."""
     return field[0] + b":" + field[1]
 
 
 def relax_field(field: tuple[bytes, bytes]) -> bytes:
-    """Give a field in the relaxed form (RFC 6376 3.4.2)."""
+    """Return a field in the relaxed form (RFC 6376 3.4.2)."""
     unfolded = field[1].replace(CRLF, b"")
     return (
         field[0].lower().rstrip() + b":" + b" ".join(re.split(rb"[ \t]+", unfolded)).strip() + CRLF
@@ -182,14 +182,14 @@ def relax_field(field: tuple[bytes, bytes]) -> bytes:
 
 
 def simplify_body(body: bytes) -> bytes:
-    """Give a body in the simple form (RFC 6376 3.4.3)."""
+    """Return a body in the simple form (RFC 6376 3.4.3)."""
     while body.endswith(CRLF * 2):
         body = body.removesuffix(CRLF)
     return body if body.endswith(CRLF) else body + CRLF
 
 
 def relax_body(body: bytes) -> bytes:
-    """Give a body in the relaxed form (RFC 6376 3.4.4)."""
+    """Return a body in the relaxed form (RFC 6376 3.4.4)."""
     lines = [line.rstrip(b" ") for line in re.sub(rb"[ \t]+", b" ", body).split(CRLF)]
     while lines and not lines[-1]:
         lines.pop()
@@ -209,7 +209,7 @@ def _split(raw_message: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:
 
 
 def _choose(header: list[tuple[bytes, bytes]], wanted: Sequence[str]) -> list[tuple[bytes, bytes]]:
-    """Give the fields named, of each name the last one first (RFC 6376 5.4.2)."""
+    """Return the named fields; for a repeated name the last field first (RFC 6376 5.4.2)."""
     left: dict[bytes, list[tuple[bytes, bytes]]] = {}
     for field in header:
         left.setdefault(field[0].lower(), []).append(field)

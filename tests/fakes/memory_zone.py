@@ -1,4 +1,4 @@
-"""The DNS of a test: everything there is, written as a literal.
+"""DNS zones in memory, written as a literal.
 
     zone = MemoryZone(
         {
@@ -11,9 +11,8 @@
         silent=["never.example"],
     )
 
-A name that has records, or names below it (an empty non-terminal), exists:
-its other types are NODATA. Every other name is NXDOMAIN. `MemoryZone.asked`
-holds all questions in order.
+A name with records, or with names below it (an empty non-terminal), exists: its other types are
+NODATA. Every other name is NXDOMAIN. `MemoryZone.asked` contains all questions in order.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,23 +31,23 @@ from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.checks.overlay import format_rdata
 
 Records = Mapping[str, Mapping[str, Sequence[str]]]
-"""Owner name -> record type -> records as in a zone file (for TXT plain text will do)."""
+"""Owner name -> record type -> records as in a zone file (TXT as plain text)."""
 
 Failures = Mapping[str | tuple[str, str], DnsStatus]
-"""Name, or name and record type -> the status that such questions end with."""
+"""Name, or name and record type -> the status of such questions."""
 
 POSITIVE_TTL = 3600
 NEGATIVE_TTL = 300
-MAX_CHAIN = 16  # CNAMEs followed, as `mailcheck.dns` does
+MAX_CHAIN = 16  # maximum CNAMEs to follow, as in `mailcheck.dns`
 MAX_TXT_STRING = 255  # octets, RFC 1035 3.3
 
 
 class MemoryZone:
     """A `Resolver` that answers at once.
 
-    ``failing`` and ``silent`` may be changed while a test runs. A question
-    about a ``silent`` name stays in ``unanswered`` until it is cancelled, so
-    that a test can move its clock past a deadline.
+    ``failing`` and ``silent`` may be changed during a test. A question about a ``silent`` name
+    stays in ``unanswered`` until it is cancelled, so that a test can advance its clock past a
+    deadline.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class MemoryZone:
 
     @classmethod
     def from_text(cls, zone_text: str) -> "MemoryZone":
-        """Read a zone file; without ``$ORIGIN`` all names in it are absolute."""
+        """Return the zone of a zone file; without ``$ORIGIN`` all names are absolute."""
         zone = cls({})
         text = f"$TTL {POSITIVE_TTL}\n{zone_text}"
         parsed = dns.zone.from_text(text, ".", relativize=False, check_origin=False)
@@ -81,29 +80,29 @@ class MemoryZone:
         return zone
 
     def publish(self, owner: str, rdtype: str, *texts: str) -> None:
-        """Set the records of one type at one name; without any it has none of that type."""
+        """Set the records of one type at one name; without records, delete them."""
         node = self._nodes.setdefault(dns.name.from_text(owner.lower()), {})
         node[rdtype] = tuple(_parse_record(rdtype, text) for text in texts)
 
     def published(self, owner: str, rdtype: str) -> tuple[str, ...]:
-        """Give the records of one type at one name, TXT as plain text."""
+        """Return the records of one type at one name, TXT as plain text."""
         node = self._nodes.get(dns.name.from_text(owner.lower()), {})
         return tuple(map(format_rdata, node.get(rdtype, ())))
 
     @property
     def asked_pairs(self) -> list[tuple[str, str]]:
-        """Give the questions as plain pairs: ``[("example.com", "MX"), ...]``."""
+        """The questions as plain pairs: ``[("example.com", "MX"), ...]``."""
         return [(question.name, question.rdtype) for question in self.asked]
 
     def records(self) -> Iterator[tuple[Name, str, Rdata]]:
-        """Give every record with its owner and type, as a real name server needs them."""
+        """Yield every record with its owner and type, for a real name server."""
         for owner, node in self._nodes.items():
             for rdtype, records in node.items():
                 for record in records:
                     yield owner, rdtype, record
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        """Answer as `mailcheck.operations.dns_ports.Resolver` promises."""
+        """Look up a question as `mailcheck.ports.resolver.Resolver` specifies."""
         try:
             dns.rdatatype.from_text(question.rdtype)
         except dns.rdatatype.UnknownRdatatype as failure:

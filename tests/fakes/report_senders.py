@@ -1,4 +1,4 @@
-"""Receivers that report: their DNS, and their mails as they sign them."""
+"""Receivers that send reports: their DNS and their signed mails."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,7 +10,7 @@ from tests.fakes.memory_zone import Failures, MemoryZone, Records
 DOMAIN = "example.org"
 
 RECEIVERS: Mapping[str, str] = {
-    # whose mail is signed by whom
+    # report file: the domain that signs its mail
     "google.xml": "google.com",
     "yahoo.xml": "dmarc.yahoo.com",
     "microsoft.xml": "microsoft.com",
@@ -22,7 +22,7 @@ RECEIVERS: Mapping[str, str] = {
 }
 
 SERVICE: Records = {
-    # A newsletter service that signs as itself, and sends with the domain's envelope sender.
+    # A newsletter service that signs as itself, and uses the domain's envelope sender.
     "7.100.51.198.in-addr.arpa": {"PTR": ["out7.newsmill.example."]},
     "out7.newsmill.example": {"A": ["198.51.100.7"]},
     "newsmill.example": {"TXT": ["v=spf1 ip4:198.51.100.0/28 -all"]},
@@ -34,12 +34,12 @@ SERVICE: Records = {
 
 
 def signer_of(domain: str) -> MailSigner:
-    """Give what signs for a domain."""
+    """Return the signer of a domain."""
     return replace(RSA, domain=domain)
 
 
 def reports_zone(failing: Failures | None = None) -> MemoryZone:
-    """Write the DNS of the receivers, and of a domain that asks for no reports yet."""
+    """Return the DNS of the receivers, and of a domain that does not ask for reports yet."""
     keys = {
         one.key_name: {"TXT": [one.key_record]}
         for one in map(signer_of, (*RECEIVERS.values(), "evil.example"))
@@ -48,12 +48,12 @@ def reports_zone(failing: Failures | None = None) -> MemoryZone:
 
 
 def ask_for_reports(zone: MemoryZone, rua: str) -> None:
-    """Let the domain ask for reports to an address."""
+    """Publish a DMARC record that asks for reports to an address."""
     zone.publish(f"_dmarc.{DOMAIN}", "TXT", f"v=DMARC1; p=none; rua=mailto:{rua}")
 
 
 def signed_report(name: str, recipient: str, domain: str = "", data: bytes | None = None) -> bytes:
-    """Give the mail of a report of the corpus, signed by its receiver, or by another domain."""
+    """Return the mail of a report of the corpus, signed by its receiver or another domain."""
     domain = domain or RECEIVERS[name]
     mail = report_mail(
         gzipped(document(name)) if data is None else data,

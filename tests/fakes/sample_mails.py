@@ -1,4 +1,4 @@
-"""Mails put together for tests: one that nobody finds fault with, and changes to it."""
+"""Sample mails: one without any finding, and variants of it."""
 
 HEADER = {
     "From": "News <news@example.com>",
@@ -23,7 +23,7 @@ HTML = (
 
 
 def make_parts(text: str | None = TEXT, html: str | None = HTML) -> str:
-    """Put a text and an HTML part into a multipart/alternative body with the boundary ``b``."""
+    """Return a multipart/alternative body with a text and an HTML part and the boundary ``b``."""
     parts = [("plain", text), ("html", html)]
     written = [
         f"--b\r\nContent-Type: text/{kind}; charset=utf-8\r\n\r\n{content}\r\n"
@@ -36,9 +36,9 @@ def make_parts(text: str | None = TEXT, html: str | None = HTML) -> str:
 def make_mail(
     *lines: str, body: str | None = None, without: tuple[str, ...] = (), **changed: str
 ) -> bytes:
-    """Make the faultless mail with fields changed, left out or added.
+    """Return the faultless mail with changed, omitted or added fields.
 
-    :param lines: whole fields to add at the end of the header.
+    :param lines: whole fields to append to the header.
     :param changed: names with ``_`` for ``-``, in any case.
     """
     new = {name.replace("_", "-").lower(): value for name, value in changed.items()}
@@ -55,5 +55,5 @@ def make_mail(
 
 
 def make_html_mail(html: str) -> bytes:
-    """Make the faultless mail with more HTML in it."""
+    """Return the faultless mail with additional HTML."""
     return make_mail(body=make_parts(html=HTML + html))

@@ -1,4 +1,4 @@
-"""A web of which a test decides what each URL holds, without connections."""
+"""A scripted web without connections: the test chooses the content of each URL."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,10 +12,10 @@ Page = Fetched | FetchProblem | bytes
 
 
 class ScriptedFetcher:
-    """Stands in for `GuardedFetcher`; a URL without a page is a 404.
+    """Replaces `GuardedFetcher`; a URL without a page is a 404.
 
-    What is fetched is in ``asked``; URLs in ``slow`` stay in ``pending`` until
-    `answer` is called. ``pages`` may be changed while a test runs.
+    ``asked`` contains the requested URLs. URLs in ``slow`` stay in ``pending`` until `answer` is
+    called. ``pages`` may be changed during a test.
     """
 
     def __init__(self, pages: Mapping[str, Page]) -> None:
@@ -26,7 +26,7 @@ class ScriptedFetcher:
 
     @property
     def asked(self) -> list[str]:
-        """Give the URLs in the order they were asked for."""
+        """The URLs in the order of the requests."""
         return [request.url for request in self.requests]
 
     def fetch(self, request: FetchRequest) -> Deferred[Fetched]:
@@ -39,7 +39,7 @@ class ScriptedFetcher:
         return self._answer(request.url)
 
     def answer(self) -> None:
-        """Let the page go that was asked for first."""
+        """Answer the oldest pending request."""
         url, waiting = self.pending.pop(0)
         self._answer(url).chainDeferred(waiting)
 

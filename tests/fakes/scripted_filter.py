@@ -1,9 +1,9 @@
-"""A content filter that says what the test says.
+"""A content filter with scripted verdicts.
 
 content_filter = ScriptedFilter()
 content_filter.outcome = unavailable(FilterProblem.TIMEOUT)
 content_filter.holds = True        # answers when the test calls answer()
-content_filter.judged              # every mail it was given, in order
+content_filter.judged              # all mails, in order
 """
 
 from twisted.internet.defer import Deferred, succeed
@@ -14,7 +14,7 @@ CLEAN = FilterVerdict(points=0.0, threshold=5.0, is_spam=False, rules=())
 
 
 class ScriptedFilter:
-    """Answers at once, or when it is told to."""
+    """Answers at once, or when the test says so."""
 
     def __init__(self, outcome: FilterOutcome = CLEAN) -> None:
         self.outcome = outcome
@@ -23,7 +23,7 @@ class ScriptedFilter:
         self._waiting: list[Deferred[FilterOutcome]] = []
 
     def judge(self, raw_message: bytes) -> Deferred[FilterOutcome]:
-        """Note the mail, and give the outcome."""
+        """Record the mail, and return the outcome."""
         self.judged.append(raw_message)
         if not self.holds:
             return succeed(self.outcome)
@@ -32,7 +32,7 @@ class ScriptedFilter:
         return waiting
 
     def answer(self) -> None:
-        """Give the outcome to those that wait."""
+        """Answer all pending calls."""
         waiting, self._waiting = self._waiting, []
         for each in waiting:
             each.callback(self.outcome)

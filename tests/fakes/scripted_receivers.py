@@ -1,4 +1,4 @@
-"""Receivers of webhooks that answer as a test says."""
+"""Receivers of webhooks with scripted answers."""
 
 import json
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ OWN_HOST = "mailcheck.example"
 
 @dataclass
 class ScriptedReceivers:
-    """Fills the port `WebhookDialer`: every URL answers with ``answers``, in turn, then 200.
+    """Implements `WebhookDialer`: each request gets the next of ``answers``, then 200.
 
-    With ``hangs`` an answer comes when the test says so.
+    With ``hangs`` the answers wait for the test.
     """
 
     posts: list[Post] = field(default_factory=list)
@@ -33,32 +33,32 @@ class ScriptedReceivers:
     hung_up: int = 0
 
     def require_foreign(self, url: str) -> None:
-        """Refuse one host."""
+        """Reject one host."""
         if urlsplit(url).hostname == OWN_HOST:
             raise InvalidParameter("url", "url leads to this service itself")
 
     def require_mailable(self, address: str, account_name: str) -> None:
-        """Refuse one domain."""
+        """Reject one domain."""
         if address.endswith(f"@{OWN_HOST}"):
             raise InvalidParameter("alertTo", f"alertTo: no mail to {address}")
 
     def line(self, account_name: str) -> "_Line":
-        """Give a line to whoever is posted to."""
+        """Return a connection for an account."""
         self.accounts.append(account_name)
         return _Line(self)
 
     @property
     def subjects(self) -> list[str]:
-        """Give the subjects of what was posted, in order."""
+        """The subjects of the sent events, in order."""
         return [body_of(post)["subject"] for post in self.posts]
 
     @property
     def ids(self) -> list[str]:
-        """Give the ids of what was posted, in order."""
+        """The ids of the sent events, in order."""
         return [post.event_id for post in self.posts]
 
     def answer(self, attempt: Attempt = TAKEN) -> None:
-        """Answer the post that waits longest."""
+        """Answer the oldest pending request."""
         self.pending.pop(0).callback(attempt)
 
 
@@ -67,7 +67,7 @@ class _Line:
     receivers: ScriptedReceivers
 
     def post(self, post: Post) -> Deferred[Attempt]:
-        """Take a post down."""
+        """Record a request."""
         receivers = self.receivers
         receivers.posts.append(post)
         if receivers.hangs:
@@ -77,16 +77,16 @@ class _Line:
         return succeed(receivers.answers.pop(0) if receivers.answers else TAKEN)
 
     def hang_up(self) -> None:
-        """Note it."""
+        """Count the call."""
         self.receivers.hung_up += 1
 
 
 def body_of(post: Post) -> Any:
-    """Give the message that was posted."""
+    """Return the message of a request."""
     return json.loads(post.body)
 
 
 def signs(secret: str, post: Post) -> bool:
-    """Tell whether a secret is among those that a post is signed with."""
+    """Return whether a request is signed with a secret."""
     assert Webhook(secret)
     return secret in post.secrets and post.sent_at > SECOND

@@ -1,4 +1,4 @@
-"""Running an evaluation against a `MemoryZone` until it knows enough, without a reactor."""
+"""Runs an evaluation with a `MemoryZone` until it has a verdict, without a reactor."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -20,7 +20,7 @@ def settle(
     *,
     budget: QuestionBudget | None = None,
 ) -> Verdict:
-    """Give the verdict of an evaluation that asks a resolver which answers at once."""
+    """Return the verdict of an evaluation with a resolver that answers at once."""
     clock = Clock()
     verdicts: list[Verdict] = []
     failures: list[Failure] = []

@@ -1,4 +1,4 @@
-"""Judges the signatures of a mail as the operation does: keys from a zone, then the hashes."""
+"""Verifies the signatures of a mail like the operation does: first the keys, then the hashes."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -18,14 +18,14 @@ KEY_RECORDS = {signer.key_name: signer.key_record for signer in (RSA, RSA_1024, 
 
 
 def zone_of(records: Mapping[str, str]) -> MemoryZone:
-    """Make a zone of TXT records."""
+    """Return a zone of TXT records."""
     return MemoryZone({name: {"TXT": [text]} for name, text in records.items()})
 
 
 def verify_all_signatures(
     raw_message: bytes, zone: MemoryZone | None = None, received_at: Instant = RECEIVED_AT
 ) -> DkimOfMail:
-    """Verify all signatures; without a zone all keys of the signers are there."""
+    """Verify all signatures; without a zone all keys of the signers are published."""
     headers, _ = read_signatures(raw_message)
     keys = settle(zone or zone_of(KEY_RECORDS), partial(evaluate_keys, headers))
     return verify_signatures(raw_message, headers, keys, received_at)
@@ -40,7 +40,7 @@ def verify_only_signature(
 
 
 def verify_arc_chain(raw_message: bytes, zone: MemoryZone | None = None) -> ArcOfMail:
-    """Validate the ARC chain."""
+    """Verify the ARC chain."""
     chain = read_chain(raw_message)
     keys = settle(zone or zone_of(KEY_RECORDS), partial(evaluate_arc_keys, chain))
     return verify_chain(raw_message, chain, keys, RECEIVED_AT)

@@ -1,4 +1,4 @@
-"""Key pairs that tests sign with; they protect nothing."""
+"""Key pairs for signing in tests; they protect no data."""
 
 RSA_2048_PRIVATE = (
     "MIIEpAIBAAKCAQEAwaVht3jw39xI1PO4pTSVE9WBAk7BbQNdiVtiAjsi5H5ubFEyy/zUDUjENyTqI7czMD9hlnUHUU"

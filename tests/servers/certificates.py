@@ -1,4 +1,4 @@
-"""Certificates of tests: an authority of their own, and what hosts show.
+"""Certificates for tests: an authority, and the certificates of hosts.
 
 authority = Authority()
 tls = server_options(authority.issue("mx.example"))
@@ -33,7 +33,7 @@ class Issued:
     key: ec.EllipticCurvePrivateKey
 
     def write_to(self, folder: Path, name: str = "server") -> tuple[Path, Path]:
-        """Write both as PEM files; gives their paths, the certificate first."""
+        """Write both as PEM files; return their paths, the certificate first."""
         certificate_path, key_path = folder / f"{name}.pem", folder / f"{name}-key.pem"
         certificate_path.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
         key_path.write_bytes(
@@ -92,13 +92,13 @@ class Authority:
         return Issued(builder.sign(self._key, hashes.SHA256()), key)
 
     def write_to(self, path: Path) -> str:
-        """Write the authority's certificate as a PEM file; gives its path."""
+        """Write the authority's certificate as a PEM file; return its path."""
         path.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
         return str(path)
 
 
 def self_signed(*names: str) -> Issued:
-    """Make a certificate that nobody vouches for."""
+    """Return a self-signed certificate."""
     key = _key("server")
     builder = _builder(names[0], names[0], key, TODAY + YEAR)
     alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
@@ -107,7 +107,7 @@ def self_signed(*names: str) -> Issued:
 
 
 def server_options(issued: Issued) -> CertificateOptions:
-    """Make what a TLS server of Twisted needs."""
+    """Return the options for a TLS server of Twisted."""
     certificate: Any = issued.certificate
     key: Any = issued.key
     return CertificateOptions(privateKey=key, certificate=certificate)
@@ -115,7 +115,7 @@ def server_options(issued: Issued) -> CertificateOptions:
 
 @implementer(IOpenSSLContextFactory)
 class OldServer:
-    """A TLS server that speaks one version only, however old it is."""
+    """A TLS server that supports only one version, which may be old."""
 
     def __init__(self, issued: Issued, version: int) -> None:
         context = SSL.Context(SSL.TLS_METHOD)
@@ -127,7 +127,7 @@ class OldServer:
         self._context = context
 
     def getContext(self) -> SSL.Context:
-        """Give the context, as Twisted asks for it."""
+        """Return the context, as Twisted requires."""
         return self._context
 
 

@@ -14,12 +14,12 @@ LIBRARIES = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 needs_faketime = pytest.mark.skipif(not LIBRARIES, reason="libfaketime is not installed")
 
 ACCELERATION = 5
-"""How many times as fast clocks go where a test waits for a daemon's own periods: what it gives
-another five seconds for still has one, on a busy machine too."""
+"""Acceleration of the clocks of a daemon whose periods a test waits for. A timeout of five seconds
+then takes one, also on a busy machine."""
 
 
 def faketime(clock: Path) -> dict[str, str]:
-    """Give the environment of a process whose clock of the day goes by a file."""
+    """Return the environment of a process whose time of day comes from a file."""
     return {
         **os.environ,
         "LD_PRELOAD": str(LIBRARIES[0]),
@@ -31,9 +31,9 @@ def faketime(clock: Path) -> dict[str, str]:
 
 
 def accelerated(times: int = ACCELERATION) -> dict[str, str]:
-    """Give the environment of a process all of whose clocks go so many times as fast as ours.
+    """Return the environment of a process whose clocks are accelerated.
 
-    Where there is no libfaketime they go as ours do.
+    Without libfaketime they have normal speed.
     """
     if not LIBRARIES:
         return dict(os.environ)

@@ -1,7 +1,7 @@
-"""A wire to a server on loopback that can be cut: as a firewall does it, without a word.
+"""A connection to a server on loopback that can be cut silently, as by a firewall.
 
-with running_cuttable_link(redis.port) as wire:
-...  # connect to wire.port; wire.cut(), wire.mend()
+with running_cuttable_link(redis.port) as link:
+...  # connect to link.port; link.cut(), link.restore()
 """
 
 import contextlib
@@ -15,7 +15,7 @@ CHUNK = 65_536
 
 
 class CuttableLink:
-    """Carries connections to a port. While it is cut they stand, and nothing passes."""
+    """Forwards connections to a port. While it is cut they stay open without transferring data."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -27,15 +27,15 @@ class CuttableLink:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """Let nothing pass."""
+        """Stop forwarding."""
         self._passes.clear()
 
     def restore(self) -> None:
-        """Let all pass again, also what was on its way."""
+        """Forward again, including delayed data."""
         self._passes.set()
 
     def close(self) -> None:
-        """End everything."""
+        """Close everything."""
         for one in (self._listening, *self._open):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
@@ -66,7 +66,7 @@ class CuttableLink:
 
 @contextlib.contextmanager
 def running_cuttable_link(port: int) -> Iterator[CuttableLink]:
-    """Lay a wire for as long as the context lasts."""
+    """Run a link as long as the context lasts."""
     wire = CuttableLink(port)
     try:
         yield wire

@@ -1,10 +1,10 @@
-"""A real daemon: a process of its own on free loopback ports, in a folder of its own.
+"""A real daemon: a separate process on free loopback ports, with a folder of its own.
 
     with running_daemon(tmp_path, limits_waits_per_key=500) as daemon:
         ...  # daemon.smtp_port, daemon.get("/inbox"), daemon.address("signup")
 
-It is started as a user starts it, by ``twistd``, and is gone afterwards. What
-it prints lies in its folder, one file for each start.
+It is started by ``twistd``, as users do, and stopped afterwards. Its output is in its folder, one
+file for each start.
 """
 
 import contextlib
@@ -29,30 +29,30 @@ HOST = "127.0.0.1"
 API = "/api/v1"
 START_DEADLINE = 90.0  # seconds
 STOP_DEADLINE = 60.0  # seconds
-ANSWER_DEADLINE = 70.0  # seconds, beyond the longest wait
+ANSWER_DEADLINE = 70.0  # seconds, longer than the longest wait
 POLL = 0.01  # seconds
 NOBODY = f"{HOST}:9"
-"""A resolver that refuses at once: what a test asks must not depend on those of its machine."""
+"""A resolver that refuses at once, so that tests do not depend on the machine's resolvers."""
 
 READY = "mailcheck is ready."
 PREFIX = "MAILCHECK_"
 UNMETERED = 100_000_000
 
 PORTS = range(10_000, 32_000)
-"""Below those that systems give to outgoing connections: a port that a daemon leaves for a moment,
-between two starts, must not be taken by the next client that connects anywhere."""
+"""Below the ports for outgoing connections: another client must not get the port of a daemon
+between two starts."""
 
 STOPPED_WELL = (0, -signal.SIGTERM, -signal.SIGINT)
-"""Exit statuses of a clean stop: twistd stops, then ends by the signal that it was sent."""
+"""Exit statuses of a clean stop: twistd stops, and then ends by the signal that it received."""
 
 
 class DaemonFailed(AssertionError):
-    """The daemon ended or did not get ready; the message holds what it printed."""
+    """The daemon ended or did not become ready; the message contains its output."""
 
 
 @dataclass(slots=True)
 class Answer:
-    """An HTTP response, read to its end; header names in lower case."""
+    """A complete HTTP response; header names in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -60,13 +60,13 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """Give the body as JSON."""
+        """The body as JSON."""
         return json.loads(self.body)
 
 
 @dataclass(slots=True)
 class Pending:
-    """A request under way."""
+    """A request in progress."""
 
     method: str
     path: str
@@ -79,7 +79,7 @@ class Pending:
         return answer
 
     def unchecked_answer(self) -> Answer:
-        """Wait for the answer of a daemon of an earlier version, which has other tables."""
+        """Return the answer without checking it, for daemons of earlier versions."""
         with contextlib.closing(self.connection):
             response = self.connection.getresponse()
             headers = {name.lower(): value for name, value in response.getheaders()}
@@ -87,10 +87,10 @@ class Pending:
 
 
 class Daemon:
-    """One daemon that can be started again after it was stopped or killed.
+    """One daemon, which can be started again after it was stopped or killed.
 
-    An option is named as its environment variable is, without the prefix and
-    in lower case: ``storage_min_free=0``. ``options`` may be changed between starts.
+    Options are named like their environment variables, without the prefix and in lower case:
+    ``storage_min_free=0``. ``options`` may be changed between starts.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Daemon:
         command: Sequence[str] = (),
         **options: object,
     ) -> None:
-        """Prepare a daemon; ``command`` is what starts it, if not twistd with no option."""
+        """Prepare a daemon; ``command`` starts it, by default twistd without options."""
         self.folder = folder
         self.smtp_port, self.submission_port, self.http_port = free_ports(3)
         self.starts = 0
@@ -114,7 +114,7 @@ class Daemon:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment that it is started in: its options, and none of the tests' own."""
+        """The environment of the daemon: its options, without those of the tests."""
         settings = {
             "dns_resolvers": [NOBODY],
             "accounts_bootstrap": True,
@@ -136,7 +136,7 @@ class Daemon:
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
-        """The process that was started last."""
+        """The process of the last start."""
         assert self._process is not None, "the daemon was not started"
         return self._process
 
@@ -148,9 +148,9 @@ class Daemon:
         return self._key
 
     def start(self) -> float:
-        """Start it and wait until it is ready; gives the seconds that took.
+        """Start the daemon and wait until it is ready; return the seconds.
 
-        :raises DaemonFailed: it did not get ready.
+        :raises DaemonFailed: it did not become ready.
         """
         began = time.monotonic()
         self.launch()
@@ -162,7 +162,7 @@ class Daemon:
         return time.monotonic() - began
 
     def launch(self, terminal: int | None = None) -> None:
-        """Start it and wait for nothing; it prints to its log, or to a terminal's descriptor."""
+        """Start the daemon without waiting; its output goes to its log, or to a descriptor."""
         self.starts += 1
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._log.open("wb") as log:
@@ -177,32 +177,32 @@ class Daemon:
             )
 
     def stop(self) -> int:
-        """End it as an operator does (SIGTERM); gives its exit status."""
+        """Stop the daemon as an operator does (SIGTERM); return its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.when_ended()
 
     def when_ended(self) -> int:
-        """Wait for its end; gives its exit status."""
+        """Wait for the end of the daemon; return its exit status."""
         return self.process.wait(STOP_DEADLINE)
 
     def kill(self) -> None:
-        """End it as a power failure does: all of its processes at once."""
+        """Kill all processes of the daemon at once, like a power failure."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def kill_first(self) -> None:
-        """Kill the process that was started, and none that it has started itself."""
+        """Kill the first process, without its children."""
         self.process.kill()
         self.process.wait()
 
     def pids(self) -> list[int]:
-        """Give its processes, the first one first (Linux)."""
+        """Return the ids of its processes, the first one first (Linux)."""
         return [self.process.pid, *_children(self.process.pid)]
 
     def child(self, name: str) -> int:
-        """Give the child of a name: ``writer``, ``content``, ``analysis``."""
+        """Return the id of a child process: ``writer``, ``content``, ``analysis``."""
         for pid in self.pids()[1:]:
             with contextlib.suppress(OSError):
                 if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[-2] == name.encode():
@@ -210,40 +210,40 @@ class Daemon:
         raise DaemonFailed(f"it has no {name} process:\n{self.output()}")
 
     def wait_until(self, is_so: Callable[[], bool]) -> None:
-        """Wait until something is so.
+        """Wait until a condition is true.
 
-        :raises DaemonFailed: it was not in time.
+        :raises DaemonFailed: it did not become true in time.
         """
         deadline = time.monotonic() + START_DEADLINE
         while not is_so():
             if time.monotonic() > deadline:
-                raise DaemonFailed(f"what was waited for did not come:\n{self.output()}")
+                raise DaemonFailed(f"the condition did not become true:\n{self.output()}")
             time.sleep(POLL)
 
     def output(self) -> str:
-        """Give what it has printed and logged since its last start."""
+        """Return the output since the last start."""
         return self._log.read_text(errors="replace")
 
     def address(self, tag: str = "") -> str:
-        """Give the inbox address with a tag."""
+        """Return the inbox address with a tag."""
         address: str = self.get("/inbox/address", tag=tag).json["address"]
         return address
 
     def cursor(self) -> str:
-        """Give the inbox's cursor."""
+        """Return the inbox's cursor."""
         cursor: str = self.get("/inbox/address").json["cursor"]
         return cursor
 
     def get(self, path: str, **query: object) -> Answer:
-        """Ask the API with the first account's key."""
+        """Send a GET to the API with the first account's key."""
         return self.request("GET", f"{path}?{urlencode(query)}" if query else path)
 
     def request(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> Answer:
-        """Send a request below the API's base path and give its answer."""
+        """Send a request below the API's base path and return its answer."""
         return self.ask(method, path, headers).answer()
 
     def post(self, path: str, body: bytes) -> Answer:
-        """Send a POST with a body below the API's base path and give its answer."""
+        """Send a POST with a body below the API's base path and return its answer."""
         return self.ask("POST", path, body=body).answer()
 
     def ask(
@@ -253,14 +253,14 @@ class Daemon:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
     ) -> "Pending":
-        """Send a request below the API's base path and don't wait for its answer."""
+        """Send a request below the API's base path without waiting for its answer."""
         connection = HTTPConnection(HOST, self.http_port, timeout=ANSWER_DEADLINE)
         given = {"X-API-Key": self.key, **(headers or {})}
         connection.request(method, API + path, body=body, headers=given)
         return Pending(method, API + path, connection)
 
     def total(self) -> int:
-        """Give the number of messages in the first account's inbox."""
+        """Return the number of messages in the first account's inbox."""
         total: int = self.get("/inbox").json["total"]
         return total
 
@@ -269,13 +269,13 @@ class Daemon:
         return self.folder / f"daemon-{self.starts}.log"
 
     def open(self, path: str) -> Answer:
-        """Ask for a page beside the API."""
+        """Request a page outside the API."""
         connection = HTTPConnection(HOST, self.http_port, timeout=ANSWER_DEADLINE)
         connection.request("GET", path)
         return Pending("GET", path, connection).answer()
 
     def is_ready(self) -> bool:
-        """Tell whether it says that it can work."""
+        """Return whether the daemon reports that it is ready."""
         connection = HTTPConnection(HOST, self.http_port, timeout=1.0)
         try:
             connection.request("GET", "/readyz")
@@ -288,7 +288,7 @@ class Daemon:
 
 @contextlib.contextmanager
 def running_daemon(folder: Path, **options: Any) -> Iterator[Daemon]:
-    """Run a daemon as long as the context lasts; it may neither end by itself nor log a failure."""
+    """Run a daemon; it must neither end by itself nor log a failure."""
     daemon = Daemon(folder, **options)
     try:
         daemon.start()
@@ -303,9 +303,9 @@ def running_daemon(folder: Path, **options: Any) -> Iterator[Daemon]:
 
 
 def free_ports(count: int) -> Sequence[int]:
-    """Find ports that nobody has."""
+    """Return free ports."""
     found: list[int] = []
-    # Not of the tests' own randomness: test runs with the same seed may run side by side.
+    # Independent of the tests' seed: test runs with the same seed may run side by side.
     for port in random.SystemRandom().sample(PORTS, len(PORTS)):
         if len(found) == count:
             break

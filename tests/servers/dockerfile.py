@@ -1,12 +1,11 @@
-"""What the Dockerfile says, done without a container engine.
+"""Executes the Dockerfile without a container engine.
 
     image = build_image(CHECKOUT / "Dockerfile", sources, folder)
     image.environment, image.command(*image.entry_point, *image.default_arguments)
 
-Its steps are run one after another, on paths below a folder in place of ``/``, with
-this machine's Python in place of the base image's. As root the image's user is used
-as well: it may read everything here (the Python may lie in root's home), as in an
-image, and write what is its own.
+The steps run one after another, with paths below a folder instead of ``/``, and this machine's
+Python instead of the base image's. As root, commands run as the image's user. The user may read
+everything here, since the Python may be in root's home, and may write its own files.
 """
 
 import json
@@ -20,7 +19,7 @@ from pathlib import Path
 
 BUILD_DEADLINE = 300.0  # seconds
 PLACES = ("/src", "/wheels", "/opt/mailcheck", "/var/lib/mailcheck")
-"""What the image has beside its base."""
+"""The paths of the image in addition to its base."""
 
 _PLACE = re.compile(rf"(?<![\w./-])({'|'.join(PLACES)})(?![\w-])")
 _BASE = re.compile(r"python:3\.\d+-slim")
@@ -28,7 +27,7 @@ _BASE = re.compile(r"python:3\.\d+-slim")
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction, its lines joined: ``FROM``, and ``python:3.13-slim AS build``."""
+    """One instruction with its lines joined: ``FROM``, and ``python:3.13-slim AS build``."""
 
     name: str
     text: str
@@ -36,7 +35,7 @@ class Instruction:
 
 @dataclass
 class Image:
-    """What the last stage comes to; paths in it are those below the folder."""
+    """The result of the last stage; its paths are below the folder."""
 
     root: Path
     environment: dict[str, str]
@@ -50,15 +49,15 @@ class Image:
     health_command: list[str] = field(default_factory=list)
 
     def within(self, text: str) -> str:
-        """Give a text with the image's paths below the folder."""
+        """Return a text with the image's paths below the folder."""
         return _PLACE.sub(lambda path: f"{self.root}{path[1]}", text)
 
     def path(self, path: str) -> Path:
-        """Give where a path of the image lies."""
+        """Return the real path of a path in the image."""
         return self.root / path.lstrip("/")
 
     def command(self, *arguments: str) -> list[str]:
-        """Give what runs a command as the image's user, where these tests may become another."""
+        """Return the command that runs as the image's user, if the tests may switch users."""
         if os.geteuid() != 0:
             return list(arguments)
         user, _, group = self.user.partition(":")
@@ -69,7 +68,7 @@ class Image:
         ]
 
     def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in the image, as its user."""
+        """Run a command in the image as its user."""
         return subprocess.run(
             self.command(*arguments),
             cwd=self.path(self.folder),
@@ -82,7 +81,7 @@ class Image:
 
 
 def read_dockerfile(text: str) -> list[Instruction]:
-    """Read the instructions; comments between the lines of one are left out."""
+    """Parse the instructions, without comments."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
     return [Instruction(*line.split(maxsplit=1)) for line in joined.splitlines() if line.strip()]
@@ -91,9 +90,9 @@ def read_dockerfile(text: str) -> list[Instruction]:
 def build_image(
     dockerfile: Path, sources: Path, root: Path, environment: Mapping[str, str]
 ) -> Image:
-    """Run all steps; what they copy from beside the Dockerfile is taken from ``sources``.
+    """Run all steps; files that they copy come from ``sources``.
 
-    The environment counts before the default of a build's argument.
+    The environment overrides the defaults of build arguments.
     """
     image = Image(root, dict(environment))
     for path in PLACES:
@@ -111,7 +110,7 @@ def _from(image: Image, text: str, sources: Path) -> None:
 def _copy(image: Image, text: str, sources: Path) -> None:
     *origins, target = text.split()
     if origins[0].startswith("--from="):
-        assert origins[1:] == [target]  # it lies there already: the stages share a folder
+        assert origins[1:] == [target]  # it exists already: the stages share a folder
         return
     folder = image.path(os.path.join(image.folder, target))  # noqa: PTH118
     if target.endswith("/"):
@@ -143,7 +142,7 @@ def _run(image: Image, text: str, sources: Path) -> None:
 
 
 def _etc(image: Image) -> Path:
-    """Give a folder whose ``/etc`` has no users yet, as the base image's has not ours."""
+    """Return a folder whose ``/etc`` has no users yet, like the base image."""
     etc = image.root / "etc"
     etc.mkdir(exist_ok=True)
     for name in ("passwd", "group", "shadow", "gshadow"):

@@ -4,8 +4,8 @@
     with running_haproxy(sections) as haproxy:
         ...  # haproxy.ports["mail"]
 
-It runs as an ordinary user (``nobody`` when the tests run as root), with its
-configuration in a temporary folder, and is gone afterwards.
+It runs as an ordinary user (``nobody`` when the tests run as root), with its configuration in a
+temporary folder, and is stopped afterwards.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ DEADLINE = 60.0  # seconds
 POLL = 0.01  # seconds
 SHIPPED = Path(__file__).parents[2] / "etc" / "haproxy.cfg"
 BALANCER = "127.0.0.9"
-"""From where the shipped HAProxy connects: daemons trust PROXY headers from there alone."""
+"""Source address of the shipped HAProxy; daemons trust PROXY headers from this address only."""
 
 _CONFIGURATION = """\
 global
@@ -51,20 +51,20 @@ listen {name}
 
 @dataclass(frozen=True, slots=True)
 class HaProxy:
-    """A running HAProxy: the port of each section, and where it logs."""
+    """A running HAProxy: the port of each section, and its log."""
 
     ports: Mapping[str, int]
     _log: Path
 
     def log(self) -> str:
-        """Give what it has logged."""
+        """Return its log."""
         return self._log.read_text()
 
     def when_logged(self, words: str) -> None:
-        """Wait until it logs something."""
+        """Wait until its log contains the words."""
         deadline = time.monotonic() + DEADLINE
         while words not in self.log():
-            assert time.monotonic() < deadline, f"HAProxy does not say {words!r}:\n{self.log()}"
+            assert time.monotonic() < deadline, f"HAProxy did not log {words!r}:\n{self.log()}"
             time.sleep(POLL)
 
 
@@ -72,9 +72,8 @@ class HaProxy:
 def running_haproxy(sections: Mapping[str, str], head: str = _CONFIGURATION) -> Iterator[HaProxy]:
     """Run HAProxy as long as the context lasts.
 
-    A section is what its ``listen`` holds beside ``bind``. The ports are
-    opened here and handed over, so that nobody can take one, and clients may
-    connect at once.
+    A section contains the lines of its ``listen`` except ``bind``. The ports are opened here and
+    passed on, so that no other process can take one and clients may connect at once.
     """
     haproxy = find_program("haproxy")
     with (
@@ -95,7 +94,7 @@ def running_haproxy(sections: Mapping[str, str], head: str = _CONFIGURATION) -> 
         numbers = {section: port.getsockname()[1] for section, port in ports.items()}
         running = HaProxy(numbers, log)
         for port in ports.values():
-            port.close()  # without HAProxy clients are refused, and don't wait for it
+            port.close()  # without HAProxy clients are refused instead of waiting
         try:
             yield running
             assert process.poll() is None, f"HAProxy has ended:\n{running.log()}"
@@ -106,7 +105,7 @@ def running_haproxy(sections: Mapping[str, str], head: str = _CONFIGURATION) -> 
 
 @contextlib.contextmanager
 def running_balancer(daemons: Sequence[Daemon]) -> Iterator[HaProxy]:
-    """Run HAProxy with the configuration that is shipped, ``etc/haproxy.cfg``, before daemons.
+    """Run HAProxy with the shipped configuration, ``etc/haproxy.cfg``, in front of daemons.
 
     It connects to them from ``BALANCER``.
     """

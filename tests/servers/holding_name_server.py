@@ -1,10 +1,10 @@
-"""A name server in front of another one, which holds questions back until it is told to answer.
+"""A name server in front of another one, which holds questions until the test releases them.
 
     with running_holding_name_server(server, ["uribl.com"]) as held:
-        ...  # held.server is asked; questions below uribl.com wait
+        ...  # query held.server; questions below uribl.com wait
         held.release()
 
-What is not held is passed on and back as it is. UDP only.
+Other questions and answers are forwarded. UDP only.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ LONGEST = 65_535  # octets of a datagram
 
 
 class HoldingNameServer:
-    """The server in front; ``server`` is where it listens."""
+    """The server in front; ``server`` is its address."""
 
     def __init__(self, behind: Server, suffixes: Sequence[str]) -> None:
         self._behind = (behind.host, behind.port)
@@ -36,12 +36,12 @@ class HoldingNameServer:
         self.server = Server(*self._socket.getsockname())
 
     def hold(self) -> None:
-        """Hold questions back from now on."""
+        """Start to hold questions."""
         with self._lock:
             self._is_holding = True
 
     def release(self) -> None:
-        """Answer what was held, and hold nothing any more."""
+        """Forward the held questions, and hold no more."""
         with self._lock:
             self._is_holding = False
             held, self._held = self._held, []
@@ -55,7 +55,7 @@ class HoldingNameServer:
                 datagram, client = self._socket.recvfrom(LONGEST)
             except OSError:
                 return
-            if not datagram:  # it is what closing the socket wakes this with
+            if not datagram:  # closing the socket wakes this thread so
                 return
             with self._lock:
                 is_held = self._is_holding and self._is_below(datagram)
@@ -65,9 +65,9 @@ class HoldingNameServer:
                 self._pass_on(datagram, client)
 
     def close(self) -> None:
-        """End it."""
-        with contextlib.suppress(OSError):  # it says that it is connected to nobody
-            self._socket.shutdown(socket.SHUT_RDWR)  # wakes who waits for datagrams
+        """Stop the server."""
+        with contextlib.suppress(OSError):  # the socket is not connected
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for datagrams
         self._socket.close()
 
     def _is_below(self, datagram: bytes) -> bool:
@@ -84,7 +84,7 @@ class HoldingNameServer:
             try:
                 self._socket.sendto(behind.recv(LONGEST), client)
             except OSError:
-                return  # the asker has gone, or nobody answers
+                return  # the client has gone, or no server answers
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
-"""A house in memory behind a real port, for clients that need one: the command line waits in it.
+"""An in-memory house behind a real port, for clients that need one, such as the command line.
 
 with serving_house(house) as url:
-    run_command("watch", "list", "--url", url)
+run_command("watch", "list", "--url", url)
 """
 
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ from tests.servers.http_stub import serving
 
 @contextmanager
 def serving_house(house: House) -> Iterator[str]:
-    """Answer requests with what the house answers; gives its address.
+    """Serve the house over HTTP; yield its URL.
 
-    One at a time: whoever asks does nothing else in the meantime.
+    Requests are handled one at a time.
     """
 
     class Answering(BaseHTTPRequestHandler):
@@ -33,10 +33,10 @@ def serving_house(house: House) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(found.body)
 
-        do_GET = do_POST = do_DELETE = answer  # noqa: N815, it is how http.server asks
+        do_GET = do_POST = do_DELETE = answer  # noqa: N815, required by http.server
 
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-            """Say nothing."""
+            """Log nothing."""
 
     with serving(Answering) as url:
         yield url

@@ -1,4 +1,4 @@
-"""Services that stand in for a daemon, where a client is tested with answers that are rare."""
+"""HTTP services that replace a daemon, to test clients with rare answers."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ from tests.servers.daemon import HOST
 
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Run a service that stands in for a daemon; gives its address."""
+    """Run a service that replaces a daemon; yield its URL."""
     server = ThreadingHTTPServer((HOST, 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -26,7 +26,7 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 
 class Searching(BaseHTTPRequestHandler):
-    """Has 101 mails in two pages; a search did not look into 2 more."""
+    """Has 101 mails in two pages; its searches leave out 2 more."""
 
     def do_GET(self) -> None:
         """Answer a request."""
@@ -46,20 +46,20 @@ class Searching(BaseHTTPRequestHandler):
         self.wfile.write(sent)
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def serving_answers(*answers: tuple[int, bytes, str]) -> Iterator[str]:
-    """Run a service that gives one answer after the other, whatever is asked, and then the last.
+    """Run a service that returns the answers one after the other, and repeats the last one.
 
-    :param answers: of each its status, its body, and what Retry-After says, if anything.
+    :param answers: status, body and Retry-After of each (empty for none).
     """
     left = list(answers)
 
     class Answering(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            """Give the next answer."""
+            """Return the next answer."""
             status, body, retry_after = left.pop(0) if len(left) > 1 else left[0]
             self.send_response(status)
             if retry_after:
@@ -69,7 +69,7 @@ def serving_answers(*answers: tuple[int, bytes, str]) -> Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-            """Say nothing."""
+            """Log nothing."""
 
     with serving(Answering) as url:
         yield url

@@ -1,9 +1,9 @@
-"""A whole daemon in the process of the tests: built as ``twistd`` builds it, on real ports.
+"""A whole daemon in the test process: built as ``twistd`` builds it, on real ports.
 
     async with in_process_daemon(folder, ops_listen=f"{HOST}:{port}") as daemon:
         answer = await deferToThread(daemon.get, "/inbox")
 
-Clients that wait for an answer do so in a thread: the reactor is the daemon's, too.
+Clients must wait for answers in a thread, since the daemon uses the same reactor.
 """
 
 import gc
@@ -28,7 +28,7 @@ from tests.servers.redis import until
 
 @asynccontextmanager
 async def in_process_daemon(folder: Path, **options: Any) -> AsyncIterator[Daemon]:
-    """Run a daemon with these options, in a folder of its own; it has ended afterwards."""
+    """Run a daemon with these options in a folder of its own, and stop it afterwards."""
     from twisted.internet import reactor
 
     clock: Any = reactor
@@ -50,18 +50,18 @@ async def in_process_daemon(folder: Path, **options: Any) -> AsyncIterator[Daemo
             yield daemon
         finally:
             await maybeDeferred(services.stopService)
-            # Clients have hung up by now, which the daemon may be about to see.
+            # Clients have disconnected, which the daemon may not have seen yet.
             await until(lambda: not clock.getDelayedCalls())
             globalLogPublisher.removeObserver(log)
 
 
 @contextmanager
 def _process_as_it_was(daemon: Daemon) -> Iterator[None]:
-    """Give the daemon its environment; put back what it changes of its process.
+    """Set the environment of the daemon, and restore what it changes in the process.
 
-    What is frozen stays so: a daemon that is ready sets aside what it holds, as each test does, and
-    to thaw all, as it does before, would let one test answer for what others had set aside while
-    it was in use.
+    Frozen objects stay frozen. A daemon freezes its objects when it is ready, and so does each
+    test. If a daemon unfroze everything at its start, a test would be blamed for objects of other
+    tests.
     """
     from twisted.internet import reactor
 

@@ -1,4 +1,4 @@
-"""A daemon that is a domain's mail host, in a world in which all that it asks is of the test."""
+"""A daemon that is the mail host of a domain, with a DNS and a registry of the test."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,10 +16,10 @@ from tests.servers.rdap_server import running_rdap_server
 def running_mail_host(
     folder: Path, host: str, dns: Server, registered: Mapping[str, str], **options: Any
 ) -> Iterator[Daemon]:
-    """Run the daemon beside a registry of its own, and let it look at its own SMTP port.
+    """Run the daemon with a registry of its own, so that it can probe its own SMTP port.
 
-    :param host: whom its certificate is for, by an authority that it trusts.
-    :param registered: since when the domains are registered; all are of one suffix.
+    :param host: the name in its certificate, which a trusted authority issues.
+    :param registered: the registration dates of domains, all with the same suffix.
     """
     authority = Authority()
     certificate, key = authority.issue(host).write_to(folder)

@@ -1,10 +1,10 @@
-"""A server that takes mail for others, on a port of its own, and keeps what it got.
+"""An SMTP server that accepts any mail on a port of its own, and stores it.
 
     with running_relay() as relay:
         ...  # f"127.0.0.1:{relay.port}"; relay.wait_for(3)
 
-It answers ``replies`` where a command is among them ("RCPT": b"550 no"), else it takes everything;
-with a certificate it offers STARTTLS, and AUTH after that.
+It sends ``replies`` for the commands in it ("RCPT": b"550 no"), and accepts all others. With a
+certificate it offers STARTTLS, and AUTH after that.
 """
 
 import base64
@@ -27,7 +27,7 @@ PATIENCE = 60.0  # seconds
 
 @dataclass(frozen=True)
 class Taken:
-    """A mail with its envelope; ``login`` is what the client signed in as."""
+    """A mail with its envelope; ``login`` is the user name and password of the client."""
 
     sender: str
     recipient: str
@@ -38,7 +38,7 @@ class Taken:
 
 @dataclass
 class MailRelay:
-    """What it got, and what it answers."""
+    """The received mails, and the replies to send."""
 
     port: int = 0
     tls: ssl.SSLContext | None = None
@@ -47,13 +47,13 @@ class MailRelay:
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def add(self, one: Taken) -> None:
-        """Keep a mail."""
+        """Store a mail."""
         with self._changed:
             self.taken.append(one)
             self._changed.notify_all()
 
     def wait_for(self, count: int) -> list[Taken]:
-        """Wait until so many mails were taken."""
+        """Wait until a number of mails has arrived."""
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.taken) >= count, PATIENCE), self.taken
         return self.taken
@@ -69,18 +69,18 @@ class _Session:
         self.login: tuple[str, str] | None = None
 
     def run(self) -> None:
-        """Talk until the client goes."""
+        """Serve until the client disconnects."""
         self.say(b"220 relay.test")
         while line := self.lines.readline():
             verb, _, rest = line.decode().strip().partition(" ")
             reply = self.relay.replies.get(verb.upper())
             if reply is not None:
                 self.say(reply)
-            elif not self.obey(verb.upper(), rest):
+            elif not self.handle(verb.upper(), rest):
                 return
 
-    def obey(self, verb: str, rest: str) -> bool:
-        """Do what a command says; false when that was all."""
+    def handle(self, verb: str, rest: str) -> bool:
+        """Handle a command; return false after the last one."""
         if verb == "EHLO":
             self.say(*self.greeting())
         elif verb == "STARTTLS" and self.relay.tls is not None:
@@ -106,13 +106,13 @@ class _Session:
         return verb != "QUIT"
 
     def greeting(self) -> list[bytes]:
-        """List what it offers."""
+        """Return the extensions."""
         if self.relay.tls is None:
             return [b"250 relay.test"]
         return [b"250-relay.test", b"250 AUTH PLAIN" if self.is_encrypted else b"250 STARTTLS"]
 
     def take(self) -> None:
-        """Take a mail in."""
+        """Receive a mail."""
         self.say(b"354 go on")
         lines = []
         while (line := self.lines.readline()) not in (b".\r\n", b""):
@@ -128,7 +128,7 @@ class _Session:
 
 @contextmanager
 def running_relay(folder: Path | None = None, issued: Issued | None = None) -> Iterator[MailRelay]:
-    """Run one as long as the context lasts; with a certificate, which the folder keeps for it."""
+    """Run a relay; with a certificate, which is written to the folder, it offers STARTTLS."""
     relay = MailRelay()
     if folder is not None and issued is not None:
         relay.tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -136,7 +136,7 @@ def running_relay(folder: Path | None = None, issued: Issued | None = None) -> I
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
-            """Talk to a client; one that goes away in between is none of our business."""
+            """Serve a client; ignore a lost connection."""
             self.request.settimeout(PATIENCE)
             session = _Session(relay, self.request)
             try:

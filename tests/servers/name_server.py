@@ -1,10 +1,10 @@
-"""A real name server (NSD) on loopback that serves what a `MemoryZone` holds.
+"""A real name server (NSD) on loopback that serves a `MemoryZone`.
 
     with running_name_server(MemoryZone(RECORDS)) as server:
         ...  # server.host, server.port; UDP and TCP
 
-It runs as an ordinary user (``nobody`` when the tests run as root), with
-configuration and zones in a temporary folder, and is gone afterwards.
+It runs as an ordinary user (``nobody`` when the tests run as root), with its configuration and
+zones in a temporary folder, and is stopped afterwards.
 """
 
 import os
@@ -32,7 +32,7 @@ from tests.fakes.memory_zone import NEGATIVE_TTL, POSITIVE_TTL, MemoryZone
 from tests.servers.programs import find_program
 
 START_DEADLINE = 60.0  # seconds
-ATTEMPTS = 3  # a free port may be taken before the server has it
+ATTEMPTS = 3  # another process may take the free port first
 
 _CONFIGURATION = """\
 server:
@@ -69,7 +69,7 @@ def running_name_server(zone: MemoryZone, host: str = "127.0.0.1") -> Iterator[S
 
 @contextmanager
 def publishing_name_server(zone: MemoryZone) -> Iterator[tuple[Server, Callable[[], None]]]:
-    """Run NSD with answers that nobody remembers, and give what makes it take the zone anew."""
+    """Run NSD with a TTL of 0; also yield a function that publishes changes of the zone."""
     with _running(zone, "127.0.0.1", 0) as running:
         yield running
 
@@ -98,9 +98,9 @@ def _running(zone: MemoryZone, host: str, ttl: int) -> Iterator[tuple[Server, Ca
 
 
 def write_name_server(zone: MemoryZone, folder: Path, host: str, port: int) -> Path:
-    """Write what NSD needs to serve a zone on an address; gives its configuration.
+    """Write the files for NSD to serve a zone on an address; return its configuration.
 
-    The names below the root lie in ``0.zone``, where records may be added before it starts.
+    The names below the root are in ``0.zone``, to which records may be added before the start.
     """
     zones = _write_zones(zone, folder, POSITIVE_TTL, 1)
     configuration = folder / "nsd.conf"
@@ -110,7 +110,7 @@ def write_name_server(zone: MemoryZone, folder: Path, host: str, port: int) -> P
 
 @dataclass
 class _Publishing:
-    """A name server that is told of changes to its zone."""
+    """A name server that can load changes of its zone."""
 
     zone: MemoryZone
     folder: Path
@@ -120,7 +120,7 @@ class _Publishing:
     serial: int = 1
 
     def publish(self) -> None:
-        """Write the zone anew, and wait until the server has it."""
+        """Write the zone again, and wait until the server has loaded it."""
         self.serial += 1
         _write_zones(self.zone, self.folder, self.ttl, self.serial)
         self.process.send_signal(signal.SIGHUP)
@@ -135,7 +135,7 @@ def _ordinary_user() -> tuple[int, int]:
 
 
 def has_address(host: str) -> bool:
-    """Tell whether servers can listen on this address here (``::1`` may be switched off)."""
+    """Return whether servers can listen on an address here (``::1`` may be disabled)."""
     try:
         _free_port(host)
     except OSError:
@@ -167,7 +167,7 @@ def _start(
 
 
 def _is_serving(server: Server, process: subprocess.Popen[bytes], serial: int) -> bool:
-    """Wait for an answer of this serial; false when the process ends before that."""
+    """Wait for an answer with this serial; return false if the process ends before."""
     deadline = time.monotonic() + START_DEADLINE
     query = dns.message.make_query(".", "SOA")
     while process.poll() is None and time.monotonic() < deadline:
@@ -182,7 +182,7 @@ def _is_serving(server: Server, process: subprocess.Popen[bytes], serial: int) -
 
 
 def _write_zones(zone: MemoryZone, folder: Path, ttl: int, serial: int) -> str:
-    """Write a file for each zone (the root, and every name with SOA or NS); give their stanzas."""
+    """Write a file for each zone (the root, and names with SOA or NS); return their stanzas."""
     records = list(zone.records())
     apexes = {owner for owner, rdtype, _ in records if rdtype in ("SOA", "NS")} | {dns.name.root}
     lines: dict[Name, list[str]] = {apex: [] for apex in apexes}

@@ -1,4 +1,4 @@
-"""A real PgBouncer before a PostgreSQL of the tests, reached by a UNIX socket."""
+"""A real PgBouncer in front of a PostgreSQL of the tests, on a UNIX socket."""
 
 import contextlib
 import shutil
@@ -12,7 +12,7 @@ import pytest
 
 from tests.servers.postgresql import PostgresqlServer, owner
 
-PORT = 6432  # names the socket, and nothing listens there
+PORT = 6432  # part of the socket's name; there is no TCP port
 DEADLINE = 60.0  # seconds
 POLL = 0.01
 
@@ -31,7 +31,7 @@ pool_mode = {mode}
 
 @contextlib.contextmanager
 def running_pgbouncer(server: PostgresqlServer, mode: str, more: str = "") -> Iterator[Path]:
-    """Run one in a pool mode; gives the folder of its socket."""
+    """Run a pooler in a pool mode; yield the folder of its socket."""
     program = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
     if program is None:
         pytest.skip("pgbouncer is missing: run scripts/install-test-needs as root")
@@ -60,5 +60,5 @@ def running_pgbouncer(server: PostgresqlServer, mode: str, more: str = "") -> It
 
 
 def url_through(folder: Path, database: str) -> str:
-    """Give the URL of a database behind a pooler."""
+    """Return the URL of a database behind a pooler."""
     return f"postgresql:///{database}?host={folder}&port={PORT}&user=mailcheck"

@@ -1,11 +1,10 @@
-"""A real Postfix on loopback that relays what it gets to a daemon.
+"""A real Postfix on loopback that relays its mail to a daemon.
 
     with running_postfix(daemon.smtp_port, {"mailcheck.example": "127.0.0.6"}) as postfix:
         ...  # postfix.port, postfix.flush()
 
-Queue, data and configuration lie in a temporary folder; what the machine's own
-Postfix does and how it is configured does not matter. Its master starts as
-root only.
+Its queue, data and configuration are in a temporary folder, independent of the machine's own
+Postfix. It can only be started as root.
 """
 
 import contextlib
@@ -48,7 +47,7 @@ maillog_file_prefixes = {folder}
 relay_domains = {domains}
 transport_maps = inline:{{ {transports} }}
 smtp_send_xforward_command = yes
-# All mail takes one connection, which stays open: what is said of a client must not stick to it.
+# All mail uses one open connection: facts about a client must not apply to the next mail.
 default_destination_concurrency_limit = 1
 smtp_connection_cache_destinations = 127.0.0.1
 smtp_connection_cache_time_limit = 60s
@@ -76,44 +75,44 @@ scache unix - - n - 1 scache
 
 
 class Postfix:
-    """A running Postfix; ``port`` takes mail."""
+    """A running Postfix; ``port`` accepts mail."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self.port = port
         self._folder = folder
 
     def when_deferred(self, recipient: str) -> str:
-        """Wait until a mail is put off; gives the reason."""
+        """Wait until a mail is deferred; return the reason."""
         deadline = time.monotonic() + DEADLINE
         while time.monotonic() < deadline:
             for waiting in self._deferred():
                 if waiting["address"] == recipient:
                     return str(waiting["delay_reason"])
             time.sleep(POLL)
-        raise AssertionError(f"no mail to {recipient} waits:\n{self.log()}")
+        raise AssertionError(f"no mail to {recipient} is deferred:\n{self.log()}")
 
     def flush(self) -> None:
-        """Have it try again at once what it has put off."""
+        """Let Postfix retry deferred mail at once."""
         self._postqueue("-f")
 
     def log(self) -> str:
-        """Give what it has logged."""
+        """Return its log."""
         return (self._folder / "log").read_text()
 
     def start(self) -> None:
-        """Start it; it takes mail when this returns."""
+        """Start it and wait until it accepts mail."""
         command = [find_program("postfix"), "-c", str(self._folder), "start"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
         assert done.returncode == 0, done.stderr + self.log()
 
     def stop(self) -> None:
-        """End its master, which takes all of its programs with it."""
+        """Stop its master, which ends all other processes."""
         with (self._folder / "queue" / "pid" / "master.pid").open("r+") as file:
             os.kill(int(file.read()), signal.SIGTERM)
-            fcntl.flock(file, fcntl.LOCK_EX)  # the master holds it as long as it lives
+            fcntl.flock(file, fcntl.LOCK_EX)  # the master holds the lock as long as it lives
 
     def _deferred(self) -> Iterator[Any]:
-        """List the recipients of what is put off; no flush would reach what is still tried."""
+        """Yield the recipients of deferred mail; a flush does not reach mail in progress."""
         for line in self._postqueue("-j").splitlines():
             mail = json.loads(line)
             if mail["queue_name"] == "deferred":
@@ -129,8 +128,7 @@ class Postfix:
 def running_postfix(relay_port: int, sources: Mapping[str, str]) -> Iterator[Postfix]:
     """Run Postfix as long as the context lasts.
 
-    ``sources`` are the domains whose mail it relays, each with the address of
-    this machine from which it connects to do so.
+    ``sources`` maps the relayed domains to the local addresses from which it connects for them.
     """
     find_program("postfix")
     if os.getuid() != 0:
@@ -139,7 +137,7 @@ def running_postfix(relay_port: int, sources: Mapping[str, str]) -> Iterator[Pos
         )
     with tempfile.TemporaryDirectory(prefix="mailcheck-postfix-") as name:
         folder = Path(name)
-        folder.chmod(0o755)  # its programs run as a user of their own
+        folder.chmod(0o755)  # Postfix processes run as another user
         postfix = Postfix(folder, free_ports(1)[0])
         _configure(folder, postfix.port, relay_port, sources)
         postfix.start()

@@ -1,8 +1,8 @@
-"""A real PostgreSQL: one server for a whole test run, databases copied from a template.
+"""A real PostgreSQL: one server for a whole test run, with databases copied from a template.
 
-The server is started by the first process of the run that asks for it, and is
-stopped by a guardian when the last of them has gone, killed ones included. It
-never waits for the disk: what it holds is worth nothing afterwards.
+The first process of the run that needs it starts the server. A guardian stops it after the last
+process has ended, also when it was killed. The server never waits for the disk, since its data is
+not needed afterwards.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from mailcheck.engines.postgresql import upgrade_schema
 from mailcheck.engines.schema_upgrade import schema_steps
 
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-"""Where Debian has them; elsewhere they are on the path."""
+"""Program folders of Debian; on other systems the programs are in the PATH."""
 
 START_DEADLINE = 60.0  # seconds
 POLL = 0.01  # seconds
@@ -41,11 +41,11 @@ IMPATIENT = {
     "deadlock_timeout": "100ms",
     "shared_buffers": "16MB",
 }
-"""Settings of a server that may lose everything."""
+"""Settings for a server that may lose its data."""
 
 
 class PostgresqlServer:
-    """A server of its own, reached by a UNIX socket and, where it gets a port, by TCP."""
+    """A server with a UNIX socket and, if it has a port, TCP."""
 
     def __init__(
         self, folder: Path, port: int | None = None, settings: Mapping[str, object] | None = None
@@ -56,11 +56,11 @@ class PostgresqlServer:
 
     @property
     def data(self) -> Path:
-        """Give the folder of the database cluster."""
+        """The folder of the database cluster."""
         return self.folder / "data"
 
     def initialise(self) -> None:
-        """Make an empty database cluster."""
+        """Create an empty database cluster."""
         self.folder.mkdir(exist_ok=True)
         _give_away(self.folder)
         run_as_owner(
@@ -69,7 +69,7 @@ class PostgresqlServer:
         )  # fmt: skip
 
     def copy_of(self, primary: "PostgresqlServer") -> None:
-        """Make a standby of a server that runs."""
+        """Create a standby of a running server."""
         self.folder.mkdir(exist_ok=True)
         _give_away(self.folder)
         run_as_owner(
@@ -78,7 +78,7 @@ class PostgresqlServer:
         )  # fmt: skip
 
     def start(self) -> None:
-        """Start the server and wait until it takes connections."""
+        """Start the server and wait until it accepts connections."""
         settings = {
             "unix_socket_directories": self.folder,
             "listen_addresses": "" if self.port is None else "127.0.0.1",
@@ -101,7 +101,7 @@ class PostgresqlServer:
         run_as_owner("pg_ctl", "stop", f"--pgdata={self.data}", f"--mode={mode}", "--silent")
 
     def is_answering(self) -> bool:
-        """Tell whether it takes connections."""
+        """Return whether it accepts connections."""
         try:
             psycopg2.connect(self.url("template1"), connect_timeout=2).close()
         except psycopg2.OperationalError:
@@ -110,17 +110,17 @@ class PostgresqlServer:
 
     @property
     def pid(self) -> int:
-        """Give the process that all of its others come from."""
+        """The id of the main process."""
         return int((self.data / "postmaster.pid").read_text().split()[0])
 
     def url(self, database: str) -> str:
-        """Give the URL of a database, by TCP where the server has a port."""
+        """Return the URL of a database, by TCP if the server has a port."""
         if self.port is None:
             return f"postgresql:///{database}?host={self.folder}&user=mailcheck"
         return f"postgresql://mailcheck@127.0.0.1:{self.port}/{database}"
 
     def run(self, sql: str, database: str = "template1") -> list[tuple[Any, ...]]:
-        """Run a statement by itself, and give its rows."""
+        """Run a single statement, and return its rows."""
         connection = psycopg2.connect(self.url(database))
         try:
             connection.autocommit = True
@@ -131,32 +131,32 @@ class PostgresqlServer:
             connection.close()
 
     def make_database(self, name: str, template: str = "template1") -> str:
-        """Make a database and give its URL."""
+        """Create a database and return its URL."""
         self.run(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
         return self.url(name)
 
 
 def program(name: str) -> str:
-    """Find a program of PostgreSQL."""
+    """Return the path of a PostgreSQL program."""
     places = [*(str(folder) for folder in reversed(BINARIES)), os.environ.get("PATH", "")]
     found = shutil.which(name, path=os.pathsep.join(places))
-    assert found is not None, f"{name} is missing: scripts/install-test-needs brings it"
+    assert found is not None, f"{name} is missing: run scripts/install-test-needs"
     return found
 
 
 def require_installed() -> None:
-    """Skip the test where there is no PostgreSQL to start."""
+    """Skip the test if PostgreSQL is not installed."""
     if not BINARIES and shutil.which("initdb") is None:
         pytest.skip("PostgreSQL is missing: run scripts/install-test-needs as root")
 
 
 def run_as_owner(name: str, *arguments: str) -> None:
-    """Run a program of PostgreSQL as the user that the server runs as."""
+    """Run a PostgreSQL program as the user of the server."""
     subprocess.run([program(name), *arguments], check=True, capture_output=True, **owner())
 
 
 def owner() -> dict[str, Any]:
-    """Name the user of the server: it refuses to run as root."""
+    """Return the user of the server, which refuses to run as root."""
     return {"user": "postgres", "group": "postgres", "cwd": "/"} if os.geteuid() == 0 else {}
 
 
@@ -167,7 +167,7 @@ def _give_away(folder: Path) -> None:
 
 @contextlib.contextmanager
 def own_server(folder: Path) -> Iterator[PostgresqlServer]:
-    """Run a server with its defaults, but for where it lies."""
+    """Run a server with default settings."""
     server = PostgresqlServer(folder)
     server.initialise()
     server.start()
@@ -179,12 +179,12 @@ def own_server(folder: Path) -> Iterator[PostgresqlServer]:
 
 @contextlib.contextmanager
 def shared_server(run_folder: Path) -> Iterator[PostgresqlServer]:
-    """Give the server of the test run that has this folder; start it if nobody has."""
+    """Yield the server of the test run with this folder; start it if necessary."""
     users = (run_folder / "postgresql.users").open("w")
     place = run_folder / "postgresql.place"
     with (run_folder / "postgresql.start").open("w") as starting:
         fcntl.flock(starting, fcntl.LOCK_EX)
-        # Held until this process ends; a guardian about to stop the server has it first.
+        # Held until this process ends; a guardian locks it exclusively to stop the server.
         fcntl.flock(users, fcntl.LOCK_SH)
         if not place.exists():
             server = _start_shared(run_folder)
@@ -196,11 +196,11 @@ def shared_server(run_folder: Path) -> Iterator[PostgresqlServer]:
 
 
 def _start_shared(run_folder: Path) -> PostgresqlServer:
-    # Not below the run's own folder, which the server's user can't enter.
+    # Not below the folder of the run, which the server's user cannot enter.
     server = PostgresqlServer(Path(tempfile.mkdtemp(prefix="mailcheck-pg-")), settings=IMPATIENT)
     server.initialise()
     server.start()
-    # A shell lets go of it: nobody is left to wait for its end.
+    # Started by a shell, so that no process has to wait for its end.
     guardian = [sys.executable, "-m", "tests.servers.postgresql", run_folder, server.folder]
     in_background = ["sh", "-c", '"$@" < /dev/null > /dev/null 2>&1 &', "sh"]
     subprocess.run(
@@ -214,7 +214,7 @@ def _start_shared(run_folder: Path) -> PostgresqlServer:
 
 
 def guard(run_folder: Path, server: PostgresqlServer) -> None:
-    """Wait until nobody uses the server any more, then stop it and remove all it has."""
+    """Wait until no process uses the server, then stop it and delete its files."""
     with (run_folder / "postgresql.users").open("w") as users:
         fcntl.flock(users, fcntl.LOCK_EX)
         (run_folder / "postgresql.place").unlink()

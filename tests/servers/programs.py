@@ -1,9 +1,9 @@
-"""Programs that tests run. Where one is missing the test is left out, which fails it in CI.
+"""Programs for tests. A test with a missing program is skipped, which counts as a failure in CI.
 
     nsd = find_program("nsd")
     node = find_program("node", package="nodejs")
 
-`tests/conftest.py` counts a skipped test as failed where CI is set.
+`tests/conftest.py` turns skipped tests into failures if CI is set.
 """
 
 import os
@@ -12,13 +12,13 @@ import shutil
 import pytest
 
 PLACES = "/usr/local/bin:/usr/bin:/usr/sbin:/opt/homebrew/bin"
-"""Where programs are installed that a user's own PATH may lack."""
+"""Folders of programs that the PATH of a user may lack."""
 
 
 def find_program(*names: str, package: str = "") -> str:
-    """Give the path of the first of these programs that is there.
+    """Return the path of the first of these programs that is installed.
 
-    :param package: what brings it, where that has another name.
+    :param package: the package that contains it, if it has another name.
     """
     places = os.pathsep.join([os.environ.get("PATH", ""), PLACES])
     for name in names:

@@ -1,11 +1,10 @@
-"""A registry of tests that speaks RDAP, over http or https, in a thread of its own.
+"""A registry for tests that speaks RDAP over HTTP or HTTPS, in a thread of its own.
 
     with running_rdap_server({"example.com": "2001-02-03T04:05:06Z"}, suffixes=["com"]) as server:
-        ...  # server.bootstrap_url is for [probes] rdap_bootstrap; server.asked tells what came
+        ...  # use server.bootstrap_url for [probes] rdap_bootstrap; see server.asked
 
-A domain's value is its date of registration, or a whole `Reply`. What is not
-there is answered with 404. ``/dns.json`` is a bootstrap file that names the
-server itself as the registry of ``suffixes``.
+The value of a domain is its registration date, or a whole `Reply`. Other domains get 404.
+``/dns.json`` is a bootstrap file that names the server as the registry of ``suffixes``.
 """
 
 import json
@@ -25,7 +24,7 @@ from tests.servers.certificates import Issued
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server answers, whatever it is."""
+    """Any reply of the server."""
 
     status: int = 200
     body: bytes = b""
@@ -34,7 +33,7 @@ class Reply:
 
 @dataclass
 class RdapServer:
-    """A server that is running; ``host`` is the name it is asked by."""
+    """A running server; ``host`` is the name in its URL."""
 
     host: str
     port: int
@@ -47,20 +46,20 @@ class RdapServer:
 
     @property
     def base_url(self) -> str:
-        """Give what a bootstrap file says about it."""
+        """Its URL in the bootstrap file."""
         return f"{self.scheme}://{self.host}:{self.port}/"
 
     @property
     def bootstrap_url(self) -> str:
-        """Give the place of its bootstrap file."""
+        """The URL of its bootstrap file."""
         return self.base_url + "dns.json"
 
     def bootstrap(self) -> dict[str, Any]:
-        """Give its bootstrap file."""
+        """Return its bootstrap file."""
         return {"version": "1.0", "services": [[list(self.suffixes), [self.base_url]]]}
 
     def answer(self, path: str) -> Reply:
-        """Answer a request."""
+        """Return the reply to a request."""
         if path == "/dns.json":
             return _json(200, self.bootstrap())
         self.asked.append(path)
@@ -73,7 +72,7 @@ class RdapServer:
 
 
 def domain_object(name: str, registered_at: str) -> dict[str, Any]:
-    """Make an RDAP domain object (RFC 9083 5.3)."""
+    """Return an RDAP domain object (RFC 9083 5.3)."""
     return {
         "rdapConformance": ["rdap_level_0"],
         "objectClassName": "domain",
@@ -97,7 +96,7 @@ def running_rdap_server(
 ) -> Iterator[RdapServer]:
     """Run a server on a free port of 127.0.0.1 as long as the context lasts.
 
-    :param issued: a certificate makes it speak https.
+    :param issued: a certificate for HTTPS.
     :param delay: seconds before each answer.
     """
     http = _Server(("127.0.0.1", 0), _Handler)
@@ -109,7 +108,7 @@ def running_rdap_server(
         with tempfile.TemporaryDirectory() as folder:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             context.load_cert_chain(*issued.write_to(Path(folder)))
-        # The handshake is for the thread of the connection, lest one client hold up all.
+        # The handshake runs in the thread of the connection, so that a client cannot block others.
         http.socket = context.wrap_socket(
             http.socket, server_side=True, do_handshake_on_connect=False
         )
@@ -127,7 +126,7 @@ class _Server(ThreadingHTTPServer):
     rdap: RdapServer
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing of clients that hang up: some do so on purpose."""
+        """Ignore clients that disconnect, which some do on purpose."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,9 +1,9 @@
-"""A real Redis on loopback that can be killed, held up and started again.
+"""A real Redis on loopback that can be killed, paused and started again.
 
     with running_redis() as redis:
-        ...  # redis.url; redis.kill(), redis.start(), redis.hang(), redis.go_on()
+        ...  # redis.url; redis.kill(), redis.start(), redis.hang(), redis.resume()
 
-Tests that do not stop it share one (`redis_server`), each with a database of its own:
+Tests that do not stop it share one server (`redis_server`), each with its own database:
 
     async with connected(redis_server) as redis:
         ...
@@ -36,7 +36,7 @@ DEADLINE = 60.0  # seconds
 
 
 class RedisServer:
-    """One server; what it holds is in memory alone, so that a kill loses all of it."""
+    """One server with its data in memory only, so that a kill loses all of it."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self._program = find_program("redis-server", "valkey-server")
@@ -48,17 +48,17 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """Its address, as `[cluster] redis` takes it."""
+        """Its address, in the form of `[cluster] redis`."""
         return f"redis://{HOST}:{self.port}"
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """The id of its process."""
         assert self._process is not None
         return self._process.pid
 
     def start(self) -> None:
-        """Start it, and wait until it listens."""
+        """Start the server, and wait until it listens."""
         command = [self._program, "--port", str(self.port), "--bind", HOST]
         command += ["--save", "", "--appendonly", "no", "--databases", str(DATABASES)]
         command += ["--unixsocket", str(self.socket), "--dir", str(self._folder)]
@@ -73,17 +73,17 @@ class RedisServer:
             time.sleep(POLL)
 
     def kill(self) -> None:
-        """End it as a power failure does."""
+        """Kill the server, like a power failure."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def hang(self) -> None:
-        """Keep it from answering, with all its connections."""
+        """Pause the server, with all its connections."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it answer again."""
+        """Resume the server."""
         os.kill(self.pid, signal.SIGCONT)
 
 
@@ -101,7 +101,7 @@ def running_redis(*options: str) -> Iterator[RedisServer]:
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
-    """One server for all tests of a process; none may stop it."""
+    """One server for all tests of a process; no test may stop it."""
     with running_redis() as server:
         yield server
 
@@ -113,9 +113,9 @@ _databases = itertools.count(1)
 async def connected(
     server: RedisServer, database: int = 0, note: Callable[[str, str], None] = lambda *_: None
 ) -> AsyncIterator[Redis]:
-    """Connect to a database of one's own, or to one that another connection has.
+    """Connect to a new database, or to the database of another connection.
 
-    :param note: is told of each loss and return.
+    :param note: called for each loss and return.
     """
     from twisted.internet import reactor
 
@@ -139,10 +139,10 @@ async def connected_twice(server: RedisServer) -> AsyncIterator[tuple[Redis, Red
 
 
 async def until(is_so: Callable[[], bool], seconds: float = DEADLINE) -> None:
-    """Wait until something is so, in the reactor."""
+    """Wait in the reactor until a condition is true."""
     from twisted.internet import reactor
 
     deadline = time.monotonic() + seconds
     while not is_so():
-        assert time.monotonic() < deadline, "it did not come to that in time"
+        assert time.monotonic() < deadline, "the condition did not become true in time"
         await deferLater(cast(Any, reactor), POLL)

@@ -1,10 +1,10 @@
-"""The real SpamAssassin, found on this machine, with network tests off.
+"""The real SpamAssassin of this machine, without network tests.
 
-    find_real_spamd()                         # skips the test where it is not installed
+    find_real_spamd()                 # skips the test if it is not installed
     with running_spamd() as address:  # "127.0.0.1:<port>"
         ...
 
-The private one of the program itself is started through `assemble_filter`.
+The private spamd of the daemon is started through `assemble_filter`.
 """
 
 import contextlib
@@ -26,11 +26,11 @@ STOP_SECONDS = 10
 USER = "nobody"
 
 GTUBE = b"XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X\r\n"
-"""Worth 1000 points: https://spamassassin.apache.org/gtube/."""
+"""The GTUBE text, worth 1000 points: https://spamassassin.apache.org/gtube/."""
 
 
 def find_real_spamd() -> str:
-    """Give the path of the program, or skip the test."""
+    """Return the path of the program, or skip the test."""
     program = find_spamd()
     if program is None:
         pytest.skip("spamd is missing: apt-get install spamassassin spamd")
@@ -39,7 +39,7 @@ def find_real_spamd() -> str:
 
 @contextlib.contextmanager
 def running_spamd() -> Iterator[str]:
-    """Run one on a port of its own, configured as Debian does; gives ``host:port``."""
+    """Run a server on a port of its own, configured as in Debian; yield ``host:port``."""
     program = find_real_spamd()
     port = free_ports(1)[0]
     with tempfile.TemporaryDirectory(prefix="mailcheck-test-spamd-") as name:

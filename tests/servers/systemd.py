@@ -1,4 +1,4 @@
-"""A stand-in for systemd: it hands over sockets, listens to what a daemon says, and reloads it."""
+"""A replacement for systemd: passes sockets, receives notifications, and reloads a daemon."""
 
 import contextlib
 import os
@@ -17,8 +17,7 @@ from tests.servers.daemon import HOST, POLL, Daemon
 FIRST_DESCRIPTOR = 3  # sd_listen_fds(3)
 PATIENCE = 60.0  # seconds
 
-# The descriptors get their numbers, and the process says whose they are, as systemd does it
-# between fork and exec.
+# The descriptors get their numbers, and LISTEN_PID is set, between fork and exec, as by systemd.
 LAUNCHER = """
 import os, sys
 given = [int(number) for number in sys.argv[1].split(",")]
@@ -33,9 +32,9 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 class SupervisedDaemon(Daemon):
-    """A daemon under the stand-in; ``heard`` is all that it has said so far.
+    """A daemon under the replacement; ``heard`` contains all notifications.
 
-    Mail comes in on a socket for IPv6 and IPv4, as systemd makes it for ``ListenStream=25``.
+    Mail arrives on a socket for IPv6 and IPv4, as systemd creates it for ``ListenStream=25``.
     """
 
     def __init__(self, folder: Path, watchdog: float, **options: Any) -> None:
@@ -60,7 +59,7 @@ class SupervisedDaemon(Daemon):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment: its own, and what systemd puts there."""
+        """The environment of the daemon, with systemd's variables."""
         return {
             **super().environment,
             "MAILCHECK_SMTP_LISTEN": "systemd:domain=INET6:name=mail",
@@ -73,7 +72,7 @@ class SupervisedDaemon(Daemon):
         }
 
     def launch(self, terminal: int | None = None) -> None:
-        """Start it with the sockets and wait for nothing."""
+        """Start the daemon with the sockets, without waiting."""
         self.starts += 1
         self.folder.mkdir(parents=True, exist_ok=True)
         numbers = [one.fileno() for one in self.sockets.values()]
@@ -90,7 +89,7 @@ class SupervisedDaemon(Daemon):
             )
 
     def wait_for(self, word: str, count: int = 1) -> str:
-        """Wait until it has said something so often; gives the whole message."""
+        """Wait for the n-th notification with a word; return the whole message."""
         deadline = time.monotonic() + PATIENCE
         while True:
             said = [message for message in self.heard if word in message.split("\n")]
@@ -101,7 +100,7 @@ class SupervisedDaemon(Daemon):
             time.sleep(POLL)
 
     def wait_for_line(self, text: str) -> None:
-        """Wait until its log has a text."""
+        """Wait until its log contains a text."""
         deadline = time.monotonic() + PATIENCE
         while text not in self.output():
             assert time.monotonic() < deadline, f"no {text!r}:\n{self.output()}"
@@ -117,14 +116,14 @@ class SupervisedDaemon(Daemon):
             time.sleep(POLL)
 
     def close(self) -> None:
-        """Close the stand-in's own ends."""
+        """Close the sockets of the replacement."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as last:
             last.sendto(b"", self._ear_path)
         for one in (*self.sockets.values(), self._ear):
             one.close()
 
     def _listen(self) -> None:
-        # All the time: what nobody takes in, a daemon gives up saying.
+        # Read continuously: a daemon drops notifications that are not received.
         with contextlib.suppress(OSError):
             while message := self._ear.recv(4_096):
                 self.heard.append(message.decode())
@@ -132,7 +131,7 @@ class SupervisedDaemon(Daemon):
 
 @contextlib.contextmanager
 def supervised_daemon(folder: Path, watchdog: float, **options: Any) -> Iterator[SupervisedDaemon]:
-    """Run a daemon under the stand-in as long as the context lasts."""
+    """Run a daemon under the replacement as long as the context lasts."""
     daemon = SupervisedDaemon(folder, watchdog, **options)
     try:
         daemon.launch()

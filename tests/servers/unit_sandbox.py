@@ -1,13 +1,14 @@
-"""Run a command under what a unit of systemd forbids its service.
+"""Run a command under the restrictions of a systemd unit.
 
     python3 tests/servers/unit_sandbox.py systemd/mailcheck.service COMMAND...
 
-It reads the unit's own lines and applies them as systemd does, by libseccomp and prctl(2), and then
-becomes the command: SystemCallFilter with its error number, its architectures and its sets (as
-``systemd-analyze syscall-filter`` lists them), RestrictAddressFamilies, RestrictNamespaces,
-RestrictRealtime, RestrictSUIDSGID, LockPersonality, MemoryDenyWriteExecute, NoNewPrivileges,
-CapabilityBoundingSet, LimitNOFILE and UMask. It has the standard library only, so that any Python
-of the machine can run it. What takes mounts (ProtectSystem and others) is not applied.
+It reads the unit, applies its restrictions by libseccomp and prctl(2) as systemd does, and then
+executes the command. It supports SystemCallFilter with its error number, its architectures and its
+sets (as ``systemd-analyze syscall-filter`` lists them), RestrictAddressFamilies,
+RestrictNamespaces, RestrictRealtime, RestrictSUIDSGID, LockPersonality, MemoryDenyWriteExecute,
+NoNewPrivileges, CapabilityBoundingSet, LimitNOFILE and UMask. It uses the standard library only, so
+that any Python of the machine can run it. Options that need mounts (ProtectSystem and others) are
+not applied.
 """
 
 import ctypes
@@ -35,7 +36,7 @@ SET_NO_NEW_PRIVILEGES, DROP_FROM_BOUNDING_SET = 38, 24  # PR_...
 
 
 class Comparison(ctypes.Structure):
-    """struct scmp_arg_cmp of libseccomp: which calls a rule is about, by one argument."""
+    """struct scmp_arg_cmp of libseccomp: the argument by which a rule selects calls."""
 
     _fields_ = (
         ("argument", ctypes.c_uint),
@@ -46,7 +47,7 @@ class Comparison(ctypes.Structure):
 
 
 class Filter:
-    """A filter of system calls; ``default`` is what becomes of a call without a rule."""
+    """A filter of system calls; ``default`` is the action for a call without a rule."""
 
     _library = ctypes.CDLL("libseccomp.so.2", use_errno=True)
     _library.seccomp_init.restype = ctypes.c_void_p
@@ -56,7 +57,7 @@ class Filter:
         self._default = default
 
     def add(self, action: int, call: str, *comparisons: Comparison) -> None:
-        """Add a rule; a call that this machine does not have needs none."""
+        """Add a rule; ignore a call that this machine does not have."""
         number = self._library.seccomp_syscall_resolve_name(call.encode())
         if number < 0 or action == self._default:
             return
@@ -69,12 +70,12 @@ class Filter:
         )
 
     def load(self) -> None:
-        """Put it in force, for good."""
+        """Apply the filter permanently."""
         _succeed("seccomp_load", self._library.seccomp_load(self._filter))
 
 
 def sandbox(unit: dict[str, list[str]]) -> None:
-    """Apply a unit's lines to this process; the system calls come last, as they forbid the rest."""
+    """Apply a unit to this process; system calls come last, since they forbid the rest."""
     if limit := _last(unit, "LimitNOFILE"):
         highest = min(int(limit), resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, highest), highest))
@@ -93,7 +94,7 @@ def sandbox(unit: dict[str, list[str]]) -> None:
 
 
 def read_unit(path: Path) -> dict[str, list[str]]:
-    """Read a unit; an option may stand in it more than once."""
+    """Parse a unit; an option may occur more than once."""
     found: dict[str, list[str]] = {}
     for name, value in re.findall(r"^(\w+)=(.*)$", path.read_text(), re.M):
         found.setdefault(name, []).append(value)
@@ -101,11 +102,11 @@ def read_unit(path: Path) -> dict[str, list[str]]:
 
 
 Rule = tuple[int, str, list[Comparison]]
-"""The error number with which a call is refused, its name, and by which argument."""
+"""The error number of a rejected call, its name, and the conditions on its arguments."""
 
 
 def _restrictions(unit: dict[str, list[str]]) -> Iterator[Rule]:
-    """Give what single options forbid."""
+    """Yield the rules of single options."""
     if "RestrictAddressFamilies" in unit:
         yield from _other_families(" ".join(unit["RestrictAddressFamilies"]).split())
     for option, rules in RULES.items():
@@ -121,7 +122,7 @@ def _other_families(allowed: list[str]) -> Iterator[Rule]:
 
 
 def _with_bits(call: str, argument: int, *masks: int) -> list[Rule]:
-    """Refuse a call with any of these bits in an argument."""
+    """Return rules that reject a call with any of these bits in an argument."""
     return [(errno.EPERM, call, [Comparison(argument, MASKED_EQUAL, one, one)]) for one in masks]
 
 
@@ -150,7 +151,7 @@ RULES: dict[str, list[Rule]] = {
         *_with_bits("shmat", 2, SHARED_EXECUTE),
     ],
 }
-"""What each option that is on or off forbids."""
+"""The rules of each option with the value yes."""
 
 
 def _filter_of_calls(unit: dict[str, list[str]]) -> Filter:
@@ -165,7 +166,7 @@ def _filter_of_calls(unit: dict[str, list[str]]) -> Filter:
         named = {call for name in line.lstrip("~").split() for call in sets.get(name, {name})}
         allowed = allowed - named if line.startswith("~") else allowed | named
     refused = _refuse(getattr(errno, _last(unit, "SystemCallErrorNumber") or "EPERM"))
-    # As with systemd, what nobody knew when it was made fails as on a kernel without it.
+    # As with systemd, a call unknown to this version fails as on a kernel without it.
     calls = Filter(_refuse(errno.ENOSYS))
     for call in sets["@known"] | allowed:
         calls.add(ALLOW if call in allowed else refused, call)
@@ -173,7 +174,7 @@ def _filter_of_calls(unit: dict[str, list[str]]) -> Filter:
 
 
 def _sets() -> dict[str, set[str]]:
-    """Ask systemd for its sets of system calls, each with the calls of the sets in it."""
+    """Return systemd's sets of system calls, with nested sets expanded."""
     done = subprocess.run(
         ["systemd-analyze", "syscall-filter", "--no-pager"],
         capture_output=True,

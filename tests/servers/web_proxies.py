@@ -1,7 +1,7 @@
-"""nginx, Caddy and HAProxy as ``etc/proxies`` sets them up, in front of a daemon on loopback.
+"""nginx, Caddy and HAProxy with the configuration in ``etc/proxies``, in front of a daemon.
 
 with running_proxy("nginx", daemon.http_port, folder) as port:
-    ...  # HTTPS for mailcheck.example.com
+...  # HTTPS for mailcheck.example.com
 """
 
 import contextlib
@@ -20,7 +20,7 @@ NAME = "mailcheck.example.com"
 DEADLINE = 60.0  # seconds
 
 FILES = {"nginx": "nginx.conf", "caddy": "Caddyfile", "haproxy": "haproxy.cfg"}
-"""The programs, and their files in ``etc/proxies``."""
+"""The programs and their files in ``etc/proxies``."""
 
 _PACKAGES = {"nginx": "nginx-light"}
 
@@ -38,7 +38,7 @@ _CADDY = "{{\nadmin off\nauto_https off\nstorage file_system {folder}\n}}\n"
 
 
 def commands(program: str, folder: Path, web_port: int, ports: tuple[int, int]) -> list[list[str]]:
-    """Write a proxy's files, with ports of its own; gives what checks them and what runs it."""
+    """Write a proxy's files with other ports; return the commands that check and run it."""
     path = find_program(program, package=_PACKAGES.get(program, ""))
     plain, tls = ports
     chain, key = Authority().issue(NAME).write_to(folder)
@@ -75,7 +75,7 @@ def commands(program: str, folder: Path, web_port: int, ports: tuple[int, int]) 
 
 @contextlib.contextmanager
 def running_proxy(program: str, web_port: int, folder: Path) -> Iterator[int]:
-    """Run a proxy as long as the context lasts; gives its port for HTTPS."""
+    """Run a proxy as long as the context lasts; yield its HTTPS port."""
     plain, tls = free_ports(2)
     _, start = commands(program, folder, web_port, (plain, tls))
     log = folder / "log"

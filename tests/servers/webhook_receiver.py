@@ -1,10 +1,10 @@
-"""A receiver of webhooks on a port of its own, that checks each signature with the library.
+"""A receiver of webhooks on a port of its own, which verifies each signature with the library.
 
     with running_receiver() as receiver:
         receiver.secrets["/mail"] = secret
         ...  # f"{receiver.url}/mail"; receiver.wait_for(3)
 
-What it answers is a matter of the path: ``/500``, ``/410``, ``/302``, and ``/hang`` not at all.
+The path determines the answer: ``/500``, ``/410``, ``/302``; ``/hang`` gets none.
 """
 
 import json
@@ -26,7 +26,7 @@ PATIENCE = 60.0  # seconds
 
 @dataclass(frozen=True)
 class Got:
-    """What was posted; ``is_signed`` with the secret of its path."""
+    """A received event; ``is_signed`` means signed with the secret of its path."""
 
     path: str
     event_id: str
@@ -36,7 +36,7 @@ class Got:
 
 
 class Receiver:
-    """What it got, and what it answers."""
+    """The received events, and the answers."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -47,21 +47,21 @@ class Receiver:
         self._changed = threading.Condition()
 
     def add(self, one: Got) -> None:
-        """Keep what was posted."""
+        """Store an event."""
         with self._changed:
             self.got.append(one)
             self._changed.notify_all()
 
     def of(self, path: str) -> list[Got]:
-        """Give what was posted to a path."""
+        """Return the events at a path."""
         return [one for one in self.got if one.path == path]
 
     def subjects(self, path: str) -> list[str]:
-        """Give the subjects of what was posted to a path."""
+        """Return the subjects of the events at a path."""
         return [one.message["subject"] for one in self.of(path)]
 
     def wait_for(self, path: str, count: int) -> list[Got]:
-        """Wait until so much was posted to a path."""
+        """Wait for a number of events at a path."""
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.of(path)) >= count, PATIENCE), (
                 f"{path} got {self.subjects(path)[-5:]}"
@@ -75,7 +75,7 @@ def _handler(receiver: Receiver) -> type[BaseHTTPRequestHandler]:
         disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
-            """Take a post."""
+            """Receive an event."""
             body = self.rfile.read(int(self.headers["Content-Length"]))
             path = self.path
             receiver.add(
@@ -102,12 +102,12 @@ def _handler(receiver: Receiver) -> type[BaseHTTPRequestHandler]:
             secret = receiver.secrets.get(self.path, "")
             try:
                 Webhook(secret).verify(body, dict(self.headers))
-            except Exception:  # whatever is wrong with it
+            except Exception:  # any kind of error
                 return False
             return True
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     return Handler
 
@@ -117,14 +117,14 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 1_000
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing: whoever posts may hang up."""
+        """Ignore clients that disconnect."""
 
 
 @contextmanager
 def running_receiver(
     host: str = "127.0.0.1", port: int = 0, issued: Issued | None = None, folder: Path | None = None
 ) -> Iterator[Receiver]:
-    """Run one; with a certificate over TLS."""
+    """Run a receiver, over TLS if it has a certificate."""
     receiver = Receiver("")
     server = _Server((host, port), _handler(receiver))
     scheme = "http"
