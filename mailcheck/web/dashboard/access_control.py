@@ -1,4 +1,4 @@
-"""Who visits a page, and whether a form is one of ours."""
+"""Sessions of requests to pages, and protection of forms against cross-site requests."""
 
 from urllib.parse import urlsplit
 
@@ -17,11 +17,11 @@ from mailcheck.web.dashboard.visits import FormSecret, Visit
 from mailcheck.web.site.requests import ClientAddresses, RequestUrls, header_values
 
 OWN_SITES = frozenset({"same-origin", "none"})
-"""What Sec-Fetch-Site says of a form of ours."""
+"""Values of Sec-Fetch-Site in requests from pages of this site."""
 
 
 class PageAccess(Struct, frozen=True):
-    """Finds the session behind a request, and checks what it posts."""
+    """Creates the visit of a request from its cookies."""
 
     _sessions: DashboardSessions
     _urls: RequestUrls
@@ -29,7 +29,7 @@ class PageAccess(Struct, frozen=True):
     _time_and_chance: TimeAndChance
 
     def begin_visit(self, request: Request, path: dict[str, str]) -> Visit:
-        """Make a visit of a request, of nobody yet and without parameters."""
+        """Return a visit without a session and without parameters."""
         urls = self._urls.of(request)
         is_secure = urls.public_url.startswith("https://")
         secret = read_cookie(request, VISITOR, is_secure=is_secure)
@@ -47,9 +47,11 @@ class PageAccess(Struct, frozen=True):
         )
 
     async def authenticate(self, visit: Visit) -> Visit:
-        """Find whose session it is; form tokens are bound to it then.
+        """Return the visit with its account and session, if the session cookie is valid.
 
-        :raises StoreUnavailable: can't tell now.
+        The form tokens of a session depend on its secret.
+
+        :raises StoreUnavailable: the session could not be looked up.
         """
         secret = read_cookie(visit.request, SESSION, is_secure=visit.is_secure)
         owner = await self._sessions.find(secret) if secret else None
@@ -60,10 +62,10 @@ class PageAccess(Struct, frozen=True):
 
 
 def read_parameters(visit: Visit) -> Visit:
-    """Read the query of a request, and the form that it posts.
+    """Return the visit with the query and the form of its request.
 
-    :raises InvalidParameter: something is not percent-encoded UTF-8.
-    :raises FormExpired: a form is not one that this visitor was given.
+    :raises InvalidParameter: a parameter is not percent-encoded UTF-8.
+    :raises FormExpired: the form token is missing or belongs to another visitor.
     """
     request = visit.request
     visit = replace(visit, query=Query(split_query(request.uri.partition(b"?")[2])))
@@ -74,20 +76,20 @@ def read_parameters(visit: Visit) -> Visit:
     token = form.text(FORM_TOKEN) or "".join(header_values(request, b"X-Form-Token"))
     if not visit.form_secret.accepts(token):
         raise FormExpired(
-            "this form was open for too long, or your browser keeps no cookies: "
-            "load the page again and send it once more"
+            "the form has expired, or your browser does not store cookies: "
+            "reload the page and submit the form again"
         )
     return replace(visit, form=form)
 
 
 def _require_own_site(visit: Visit) -> None:
-    """Refuse what another site's page sends, where the browser says so (Fetch Metadata)."""
+    """Reject a form from another site, if the browser reports its origin (Fetch Metadata)."""
     sites = header_values(visit.request, b"Sec-Fetch-Site")
-    # No referrer policy of ours lets "null" be: it proves nothing, the token does.
+    # A form of this site never has the origin "null", but the token alone decides.
     origins = [one for one in header_values(visit.request, b"Origin") if one != "null"]
     hosts = {urlsplit(visit.urls.public_url).netloc, *header_values(visit.request, b"Host")}
     is_own = all(site in OWN_SITES for site in sites) and all(
         origin.partition("://")[2] in hosts for origin in origins
     )
     if not is_own:
-        raise FormExpired("this form was sent from another site")
+        raise FormExpired("the form was submitted from another site: open it on this site")

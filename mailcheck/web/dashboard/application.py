@@ -1,4 +1,4 @@
-"""The pages behind their guard: who is signed in, is the form ours, and what failed."""
+"""The web application of the dashboard: sign-in, form protection and error pages."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -35,25 +35,25 @@ from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, header_values
 from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
 
 TITLES: Mapping[int, str] = {
-    400: "That can't be read",
+    400: "Invalid request",
     403: "Not allowed",
-    404: "There is nothing here",
-    405: "That can't be done here",
-    409: "That can't be done",
-    413: "That is too large",
-    429: "Too much at once",
-    500: "Something broke",
-    503: "Not now",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Not possible now",
+    413: "Request too large",
+    429: "Too many requests",
+    500: "Internal error",
+    503: "Temporarily unavailable",
 }
 
 TOO_MANY = STATUSES[LimitExceeded]
 
 KEPT_HEADERS = ("Allow", "Retry-After")
-"""Of an error that becomes a page."""
+"""Headers of an error that its page keeps."""
 
 
 class Dashboard:
-    """Hands every request to its page."""
+    """Dispatches each request to its page."""
 
     def __init__(self, access: PageAccess, renderer: Renderer, pages: Sequence[Page]) -> None:
         self._access = access
@@ -61,7 +61,7 @@ class Dashboard:
         self._pages = {Path(page.method, page.path): page for page in pages}
 
     def resource(self) -> IResource:
-        """Give what is mounted at the root, beside the API."""
+        """Return the resource of all pages, which is mounted at the root, beside the API."""
         return route_to(self, self._pages)
 
     def serve(self, request: Request, asked: Path, values: dict[str, str]) -> Deferred[bytes]:
@@ -69,7 +69,7 @@ class Dashboard:
         return Deferred.fromCoroutine(self._serve(request, self._pages[asked], values))
 
     def reject_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
-        """Answer a path or method that no page has."""
+        """Answer a request whose path or method belongs to no page."""
 
         async def refuse(visit: Visit) -> Reply:
             return reply_to_wrong_path(cast(Request, request), failure.value)
@@ -84,7 +84,7 @@ class Dashboard:
                 visit = await self._access.authenticate(visit)
             reply = await self._handle(visit, page)
         except CancelledError:
-            return b""  # the client has gone
+            return b""  # the client has disconnected
         except ExpectedFailure as failure:
             reply = reply_to_failure(failure)
         except Exception:
@@ -105,14 +105,16 @@ class Dashboard:
     async def _handle(self, visit: Visit, page: Page) -> Reply | Stream:
         request = visit.request
         if isinstance(request, BoundedRequest) and request.is_too_large:
-            return error_reply(CONTENT_TOO_LARGE, f"a request body has at most {MAX_BODY} bytes")
+            return error_reply(
+                CONTENT_TOO_LARGE, f"the request body exceeds the maximum of {MAX_BODY} bytes"
+            )
         if visit.owner is None and not page.is_open:
             return _send_to_sign_in(visit)
-        # A path that leads nowhere, or does not take the method, has nothing to read.
+        # The page of a wrong path or method has no method and reads no parameters.
         return await page.handle(read_parameters(visit) if page.method else visit)
 
     def _as_page(self, visit: Visit, reply: Reply) -> Reply:
-        """Show an error to a person; what is a page already stays as it is."""
+        """Render an error as a page, unless it is one already."""
         if reply.content_type.startswith("text/html"):
             return reply
         error = json.loads(reply.body)
@@ -132,12 +134,12 @@ class Dashboard:
 
 
 def prefers_html(request: Request) -> bool:
-    """Tell whether a browser shows the answer to a person."""
+    """Return whether the client is a browser that shows the response to a person."""
     return any("text/html" in value.lower() for value in header_values(request, b"Accept"))
 
 
 def _send_to_sign_in(visit: Visit) -> Reply:
-    """Ask a person to sign in, and lead them back to the page that they wanted."""
+    """Redirect a person to the sign-in page, which leads back to the requested page."""
     if not prefers_html(visit.request):
         return error_reply(NOT_SIGNED_IN, "your session has ended: sign in again")
     wanted = local_path(visit.request.uri.decode("ascii", "replace"))

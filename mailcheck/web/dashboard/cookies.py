@@ -11,10 +11,10 @@ SESSION, VISITOR, DEVICE = "mailcheck-session", "mailcheck-visitor", "mailcheck-
 THEME = "mailcheck-theme"
 
 SESSION_AGE = 30 * 24 * 3600
-"""Seconds that a browser keeps the session; the store ends it sooner when it is not used."""
+"""Seconds that a browser keeps the session. The store ends an unused session sooner."""
 
 DEVICE_AGE = 365 * 24 * 3600
-"""Seconds that a browser is known that has signed in; it is no session, and opens nothing."""
+"""Seconds that a browser is recognized after signing in. The cookie grants no access."""
 
 THEME_AGE = DEVICE_AGE
 
@@ -23,7 +23,7 @@ _WORD = re.compile(r"[a-z]{1,16}")
 
 
 def read_cookie(request: Request, name: str, *, is_secure: bool) -> str:
-    """Give what a cookie holds; nothing when it is missing, doubled or none of ours."""
+    """Return the value of a cookie, or ``""`` if it is missing, repeated or malformed."""
     wanted = _full_name(name, is_secure=is_secure)
     kind = _WORD if name == THEME else _SECRET
     found = {
@@ -37,9 +37,9 @@ def read_cookie(request: Request, name: str, *, is_secure: bool) -> str:
 
 
 def write_cookie(name: str, value: str, *, is_secure: bool, max_age: int | None = None) -> str:
-    """Write a Set-Cookie field; without a value the cookie is taken away.
+    """Return a Set-Cookie field. Without a value it deletes the cookie.
 
-    Over HTTPS the name begins with ``__Host-``: no other host or path can set it.
+    Over HTTPS the name begins with ``__Host-``: other hosts and paths can't set it.
     """
     parts = [f"{_full_name(name, is_secure=is_secure)}={value}", "Path=/", "HttpOnly"]
     parts.append("SameSite=Lax")
@@ -56,10 +56,10 @@ def _full_name(name: str, *, is_secure: bool) -> str:
 
 SYSTEM = "system"
 THEMES = {SYSTEM: "System", "light": "Light", "dark": "Dark"}
-"""What can be chosen, and how it is called."""
+"""Themes by name, with their labels."""
 
 
 def theme_of(visit: Visit) -> str:
-    """Give what was chosen in this browser; the system's where nothing was."""
+    """Return the theme chosen in this browser, or `SYSTEM`."""
     chosen = read_cookie(visit.request, THEME, is_secure=visit.is_secure)
     return chosen if chosen in THEMES else SYSTEM

@@ -1,4 +1,4 @@
-"""Render templates: navigation, notices and what else every page shares."""
+"""Rendering of templates, with the menu, the notices and the formats that all pages share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -37,11 +37,11 @@ SUBMENUS: dict[str, tuple[Entry, ...]] = {
         ("Reports", "/reports"),
     )
 }
-"""Entry of the menu -> the pages that belong together with it, shown in a line below the menu."""
+"""Pages in the submenu of a menu entry, by the path of the entry."""
 
 
 def is_current(entry: str, path: str) -> bool:
-    """Tell whether a path lies at or below an entry of the menu, or of what lies below it."""
+    """Return whether a path belongs to a menu entry or to its submenu."""
     return any(
         path == one or (one != "/" and path.startswith(f"{one}/"))
         for one in (entry, *(below for _, below in SUBMENUS.get(entry, ())))
@@ -49,9 +49,10 @@ def is_current(entry: str, path: str) -> bool:
 
 
 class Submenu(NamedTuple):
-    """A line below the menu: the title of its entry, and each page with whether it is shown.
+    """A submenu: the title of its menu entry, and its pages as title, path, whether current.
 
-    ``is_open``: the page that is shown is one of them. The others are there for who goes by keys.
+    ``is_open`` is whether one of its pages is shown. Closed submenus are rendered for the
+    command palette only.
     """
 
     title: str
@@ -60,7 +61,7 @@ class Submenu(NamedTuple):
 
 
 def list_submenus(path: str) -> list[Submenu]:
-    """Give the lines below the menu."""
+    """Return all submenus."""
     return [
         Submenu(
             title,
@@ -74,30 +75,30 @@ def list_submenus(path: str) -> list[Submenu]:
 
 NOTICES: Mapping[str, str] = {
     "signed-out": "You have signed out.",
-    "signed-up": "Welcome: your account and its inbox are ready.",
-    "password-changed": "Your password has been changed. All other sessions have ended.",
-    "key-fault-set": "What the key's mails meet is set. It holds from its next sign-in on.",
-    "key-revoked": "The key has been revoked: requests with it are refused from now on.",
-    "receivers-chosen": "Alerts go there from now on.",
-    "sample-sent": "A sample mail is on its way to your inbox.",
-    "message-deleted": "The mail has been deleted.",
-    "messages-deleted": "The mails have been deleted.",
-    "messages-read": "The mail of the list is marked as read.",
-    "recheck-started": "All checks run once more.",
-    "report-share-renewed": "The old link to the report is dead. There is a new one.",
+    "signed-up": "Welcome! Your account and your inbox are ready.",
+    "password-changed": "Your password has been changed. You are signed out everywhere else.",
+    "key-fault-set": "The simulated failures are set. They apply from the next SMTP login.",
+    "key-revoked": "The key has been revoked. Requests with it are rejected.",
+    "receivers-chosen": "The recipients of alerts have been saved.",
+    "sample-sent": "A test mail is on its way to your inbox.",
+    "message-deleted": "The message has been deleted.",
+    "messages-deleted": "The messages have been deleted.",
+    "messages-read": "The messages in this list are marked as read.",
+    "recheck-started": "All checks are running again.",
+    "report-share-renewed": "The old share link no longer works. A new one has been created.",
     "test-deleted": "The test has been deleted, with its report and its share link.",
-    "report-deleted": "The report has been deleted, with its counts.",
-    "reports-deleted": "The reports have been deleted, with their counts.",
-    "share-renewed": "The old share link is dead. There is a new one.",
-    "alert-acknowledged": "You know of it: only its end is told.",
-    "watch-deleted": "It is watched no more.",
-    "watch-made": "It is watched from now on. The first check says how it is.",
-    "watch-run": "It has been checked.",
-    "webhook-deleted": "The webhook has been deleted: nothing more is posted.",
-    "webhook-replayed": "All mail that is still in the inbox is posted once more.",
-    "webhook-resumed": "The webhook goes on where it stood.",
-    "webhook-test-failed": "The test was not taken: the last deliveries below say why.",
-    "webhook-test-taken": "The test was taken by your receiver.",
+    "report-deleted": "The report has been deleted. Its messages are no longer counted.",
+    "reports-deleted": "The reports have been deleted. Their messages are no longer counted.",
+    "share-renewed": "The old share link no longer works. A new one has been created.",
+    "alert-acknowledged": "The alert is acknowledged. You will be notified when it ends.",
+    "watch-deleted": "The watch has been deleted.",
+    "watch-made": "The watch has been created. The first check will run soon.",
+    "watch-run": "The check has finished.",
+    "webhook-deleted": "The webhook has been deleted. Nothing more is sent to it.",
+    "webhook-replayed": "All messages that are still in the inbox are sent again.",
+    "webhook-resumed": "The webhook is active again and continues where it stopped.",
+    "webhook-test-failed": "The test delivery failed. The deliveries below show the reason.",
+    "webhook-test-taken": "The test delivery was accepted by your receiver.",
 }
 
 
@@ -118,12 +119,12 @@ PAGE_HEADERS = {
 }
 
 FORM_TOKEN = "form-token"  # noqa: S105
-"""Name of the field, and of the meta element, that holds the token."""
+"""Name of the form field and of the meta element that contain the form token."""
 
 
 @cache
 def _templates() -> "Environment":
-    """Make what compiles the templates: each when it is first filled in, once in a process."""
+    """Return the template environment. A template is compiled when it is first rendered."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     templates = Environment(
@@ -139,21 +140,23 @@ def _templates() -> "Environment":
     templates.globals["topic_of_finding"] = topic_of_finding
     templates.filters["thousands"] = "{:,}".format
     templates.filters["octets"] = format_size
+    templates.filters["counted"] = format_count
+    templates.filters["sentence"] = format_sentence
     templates.filters["short_of"] = shorten_recipient
     return templates
 
 
 class Renderer(Struct, frozen=True):
-    """Fills templates in.
+    """Renders templates.
 
-    :param refuses_mail: returns whether the server takes no mail now, for want of disk space.
+    :param refuses_mail: returns whether the server rejects mail because its disk is full.
     """
 
     _static: StaticFiles
     _refuses_mail: Callable[[], bool]
 
     def part(self, template: str, **values: Any) -> Markup:
-        """Render a part of a page from nothing but values."""
+        """Render part of a page without the values that pages share."""
         return Markup(_templates().get_template(template).render(**values))  # noqa: S704
 
     def page(
@@ -166,9 +169,9 @@ class Renderer(Struct, frozen=True):
         error: ExpectedFailure | None = None,
         **values: Any,
     ) -> Reply:
-        """Render a page; in its template are `visit`, `link`, `static` and `form_token` too.
+        """Render a page. Its template can use `visit`, `link`, `static` and `form_token` too.
 
-        :param error: gives the page its status, and is ``problem`` in the template.
+        :param error: determines the status of the page, and is ``problem`` in the template.
         """
         if error is not None:
             status = status_of(error)
@@ -202,29 +205,39 @@ class Renderer(Struct, frozen=True):
 
 
 def redirect(visit: Visit, path: str, *, cookies: Sequence[str] = (), **query: str) -> Reply:
-    """Send a browser to a page of the dashboard by GET (RFC 9110 15.4.4)."""
+    """Redirect a browser to a page of the dashboard by GET (RFC 9110 15.4.4)."""
     address = visit.link(path) + (f"?{urlencode(query)}" if query else "")
     return Reply(303, b"", "text/plain; charset=utf-8", {"Location": address}, cookies)
 
 
 def render_moment(instant: Instant) -> Markup:
-    """Write a moment for people, in UTC; the script turns it into their own time."""
+    """Render a time in UTC. A script converts it to the time zone of the reader."""
     iso = format_instant(instant)
     text = f"{iso[:10]} {iso[11:16]} UTC"
     return Markup('<time datetime="{}">{}</time>').format(iso, text)
 
 
 def format_duration(seconds: int) -> str:
-    """Write for people how long something takes: ``5 minutes``."""
+    """Return a duration in words, rounded up: ``5 minutes``."""
     for length, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
         if seconds > length:
-            count = -(-seconds // length)
-            return f"{count} {unit}{'' if count == 1 else 's'}"
-    return f"{seconds} second{'' if seconds == 1 else 's'}"
+            return format_count(-(-seconds // length), unit)
+    return format_count(seconds, "second")
+
+
+def format_count(number: float, noun: str) -> str:
+    """Return a number with its noun: ``1 second``, ``1,200 messages``."""
+    return f"{f'{number:,}'.removesuffix('.0')} {noun}{'' if number == 1 else 's'}"
+
+
+def format_sentence(text: str) -> str:
+    """Return a message as a sentence, with a capital letter and a full stop."""
+    ending = "" if text.endswith((".", "!", "?")) else "."
+    return f"{text[:1].upper()}{text[1:]}{ending}"
 
 
 def format_size(count: int) -> str:
-    """Write a size for people: ``41 kB``."""
+    """Return a size in words: ``41 kB``."""
     size = float(count)
     for unit in ("B", "kB", "MB"):
         if size < 1000:
@@ -234,7 +247,7 @@ def format_size(count: int) -> str:
 
 
 def shorten_recipient(recipient: str, mailbox: str) -> str:
-    """Write an address of somebody's own inbox as its tag; any other is written whole."""
+    """Return the tag of an address of this mailbox. Other addresses are returned unchanged."""
     local_part = recipient.rpartition("@")[0]
     name, tag = split_subaddress(local_part)
     if name != mailbox:

@@ -1,4 +1,4 @@
-"""What to paste where, with a new key already in it."""
+"""Code snippets and commands that users copy, with their API key."""
 
 import json
 import shlex
@@ -9,7 +9,7 @@ from mailcheck.api.urls import PublicUrls
 
 
 class Snippet(Struct, frozen=True):
-    """A piece of text to copy; ``name`` tells it apart on a page."""
+    """Text to copy. ``name`` is unique on a page."""
 
     name: str
     title: str
@@ -17,17 +17,17 @@ class Snippet(Struct, frozen=True):
 
 
 KEY_VARIABLE = "MAILCHECK_API_KEY"
-"""Where the clients look for the key, beside ``MAILCHECK_URL``."""
+"""Environment variable that the clients read the key from, beside ``MAILCHECK_URL``."""
 
 KEY_PLACEHOLDER = "YOUR_API_KEY"
-"""Stands for a key where none was made just now: a key is shown once."""
+"""Stands for the key where it is not known: a key is shown only once."""
 
 
 def write_snippets(urls: PublicUrls, secret: str, submission: str) -> list[Snippet]:
-    """Write what works as it stands for whoever holds the key.
+    """Return snippets that work without changes for the holder of the key.
 
-    :param secret: the key; empty where programs find it in the environment, as in docs/.
-    :param submission: host:port at which a key is a password for sending; empty where none is.
+    :param secret: the key, or ``""`` if programs read it from the environment, as in docs/.
+    :param submission: host:port for submission with a key as the password, or ``""``.
     """
     return [
         Snippet("curl", "curl", _curl(urls, secret)),
@@ -42,7 +42,7 @@ def write_snippets(urls: PublicUrls, secret: str, submission: str) -> list[Snipp
 
 
 def write_first_mail(server: str, recipient: str) -> str:
-    """Write a command that sends a mail with a code and a link; ``server`` is host:port."""
+    """Return a command that sends a mail with a code and a link. ``server`` is host:port."""
     body = r"Subject: Welcome\n\nYour code is 482913: https://example.com/confirm?t=7f3a\n"
     return f"""\
 printf '{body}' |
@@ -52,9 +52,9 @@ printf '{body}' |
 
 
 def write_mailers(submission: str, secret: str) -> list[Snippet]:
-    """Write the mail settings of frameworks: what they send to anybody is caught here.
+    """Return the mail settings of frameworks. All mail that they send is caught here.
 
-    Without ``secret`` they read the key where the clients do, in ``MAILCHECK_API_KEY``.
+    Without ``secret`` they read the key from ``MAILCHECK_API_KEY``, as the clients do.
     """
     host, _, port = submission.rpartition(":")
     return [
@@ -109,7 +109,7 @@ export const transport = nodemailer.createTransport({{
 
 
 def _environment(urls: PublicUrls, secret: str) -> str:
-    """Write what stands before a command for the clients to find the inbox, and a blank."""
+    """Return the assignments before a command that tell the clients URL and key, and a blank."""
     if not secret:
         return ""
     return f"MAILCHECK_URL={shlex.quote(urls.public_url)} {KEY_VARIABLE}={shlex.quote(secret)} "
@@ -119,7 +119,7 @@ def _pytest(urls: PublicUrls, secret: str) -> str:
     return f"""\
 # curl -sO {urls.public_url}/clients/mailcheck_client.py
 # {_environment(urls, secret)}pytest -p mailcheck_client
-def test_sign_up(mail_address):  # an address of this test's own
+def test_sign_up(mail_address):  # a new address for this test
     sign_up(email=mail_address.email)
     mail = mail_address.wait(timeout=20)
     assert mail.code
@@ -149,11 +149,11 @@ def _curl(urls: PublicUrls, secret: str) -> str:
     return f"""\
 KEY={key}; API={shlex.quote(urls.base_url)}
 
-# an address for this test, and the cursor to wait from
+# a new address for this test, and the cursor to wait from
 ANSWER=$(curl -s -H "X-API-Key: $KEY" "$API/inbox/address?tag=signup"); echo "$ANSWER"
 CURSOR=$(echo "$ANSWER" | sed 's/.*"cursor":"//; s/".*//')
 
-# the first mail to it, with its code and link, as soon as it is there
+# the first mail to it, with its code and link, as soon as it arrives
 curl -s -H "X-API-Key: $KEY" "$API/inbox/wait?tag=signup&after=$CURSOR&timeout=60"
 """
 

@@ -1,4 +1,4 @@
-"""Style sheet, scripts and pictures: compressed once, cached for ever by their content."""
+"""Style sheets, scripts and images. Their addresses change with their content."""
 
 import gzip
 import hashlib
@@ -28,17 +28,17 @@ class _File(Struct, frozen=True):
 
 
 class StaticFiles:
-    """The files of ``static/``, read once."""
+    """The files of ``static/``, read and compressed once."""
 
     def __init__(self) -> None:
         self._files = _read_all()
 
     def path(self, name: str) -> str:
-        """Give the path of a file; it changes with the content."""
+        """Return the path of a file. It contains a digest of the content."""
         return f"/static/{self._files[name].digest}/{name}"
 
     def text(self, name: str) -> str:
-        """Give what a file holds, for pages that carry all they need."""
+        """Return the content of a file, for pages that must not load other files."""
         return self._files[name].body.decode("utf-8")
 
     def pages(self) -> list[Page]:
@@ -50,7 +50,7 @@ class StaticFiles:
         """GET /static/<digest>/<name>."""
         file = self._files.get(visit.path["name"])
         if file is None or file.digest != visit.path["digest"]:
-            return error_reply(NOT_FOUND, "there is no such file (any more): load the page again")
+            return error_reply(NOT_FOUND, "this file is missing or outdated: reload the page")
         headers = {"Cache-Control": IMMUTABLE, **VARY}
         if not accepts_gzip(visit.request):
             return Reply(200, file.body, file.media_type, headers)

@@ -1,4 +1,4 @@
-"""A browser's request to a page, with its session and form token."""
+"""Requests of browsers to pages, with session and form token."""
 
 import base64
 import binascii
@@ -23,14 +23,14 @@ _PURPOSE = b"mailcheck form token"
 
 
 class FormSecret(Struct):
-    """What the tokens of one visitor are derived from: their session, or a cookie of its own."""
+    """Secret that form tokens are derived from: the session, or a cookie if there is none."""
 
     secret: str
     _random_bytes: RandomBytes
     is_new: bool = False
 
     def token(self) -> str:
-        """Make a token; a visitor who has no cookie yet is to get one."""
+        """Return a new token. Create the secret first if the visitor has none."""
         if not self.secret:
             self.secret = new_session_secret(self._random_bytes)
             self.is_new = True
@@ -39,7 +39,7 @@ class FormSecret(Struct):
         return base64.urlsafe_b64encode(mask + _masked(mac, mask)).decode("ascii").rstrip("=")
 
     def accepts(self, token: str) -> bool:
-        """Tell whether a token was made for this visitor."""
+        """Return whether a token was created for this visitor."""
         try:
             data = base64.b64decode(token + "=" * (-len(token) % 4), b"-_", validate=True)
         except (binascii.Error, ValueError):
@@ -60,14 +60,14 @@ def _masked(data: bytes, mask: bytes) -> bytes:
 
 
 _OWN_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,400}")
-"""A path of this site: a browser reads ``//host`` and ``/\\host`` as another one."""
+"""A path of this site. Browsers treat ``//host`` and ``/\\host`` as another site."""
 
 
 class Visit(Struct, frozen=True):
-    """One request to a page.
+    """A request to a page.
 
-    ``owner`` is who is signed in, ``session`` the secret of the session;
-    ``client`` is the address that limits are counted for.
+    ``owner`` is the signed-in account and ``session`` the secret of its session.
+    ``client`` is the address that rate limits are counted for.
     """
 
     request: Request
@@ -83,25 +83,25 @@ class Visit(Struct, frozen=True):
 
     @property
     def account(self) -> Account:
-        """Give who is signed in, on a page that is for them only."""
+        """The signed-in account. Use it only on pages that require one."""
         if self.owner is None:
             raise RuntimeError("an open page asked for the account")
         return self.owner
 
     @property
     def is_secure(self) -> bool:
-        """Tell whether the visitor's browser speaks HTTPS."""
+        """Whether the browser of the visitor uses HTTPS."""
         return self.urls.public_url.startswith("https://")
 
     def link(self, path: str) -> str:
-        """Give the address of a page, as this visitor reaches it."""
+        """Return the address of a page, with the path of the public URL."""
         return urlsplit(self.urls.public_url).path + path
 
 
 class Page(Struct, frozen=True):
-    """A method and a path, and what answers; for who is signed in, unless it is open to all.
+    """The handler of a method and a path. It requires a signed-in account unless it is open.
 
-    What is the same for everybody asks for no session at all.
+    A page with ``ignores_session`` is the same for all visitors, and no session is looked up.
     """
 
     method: str
@@ -112,5 +112,5 @@ class Page(Struct, frozen=True):
 
 
 def local_path(path: str | None) -> str:
-    """Give a path that leads nowhere but to this site; the overview where it would not."""
+    """Return the path if it is a path of this site, or ``"/"``."""
     return path if path and _OWN_PATH.fullmatch(path) else "/"

@@ -1,4 +1,4 @@
-"""Is this daemon set up right? What ``mailcheck doctor`` finds, for the operator."""
+"""The page with the results of ``mailcheck doctor``, for the operator."""
 
 from collections.abc import Callable
 
@@ -14,9 +14,9 @@ from mailcheck.web.site.replies import Reply
 
 
 class DoctorPages(Struct, frozen=True):
-    """One page, for the operator alone; everything is examined when it is asked for.
+    """The page of the doctor, for the operator only. Each request runs all examinations.
 
-    :param doctor: makes the doctor when it is needed first: it is no part of the start.
+    :param doctor: creates the doctor on first use, so that startup does not load it.
     """
 
     _doctor: Callable[[], Doctor]
@@ -29,9 +29,9 @@ class DoctorPages(Struct, frozen=True):
     async def show(self, visit: Visit) -> Reply:
         """GET /account/doctor.
 
-        :raises NotOperator: somebody else asks.
+        :raises NotOperator: the account is not the operator.
         """
         if not visit.account.is_operator:
-            raise NotOperator("only the operator of this service can have it examined")
+            raise NotOperator("only the operator of this service can run these checks")
         found = render_diagnosis(await self._doctor().examine())
         return self._renderer.page(visit, "doctor.html", found=as_json(found))

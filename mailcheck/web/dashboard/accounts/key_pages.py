@@ -1,4 +1,4 @@
-"""API keys: created, shown once, looked at, revoked; and what is used of all limits."""
+"""Pages to create, list and revoke API keys, with the use of their rate limits."""
 
 from msgspec import Struct
 
@@ -18,10 +18,10 @@ from mailcheck.web.site.replies import Reply
 
 
 class KeyPages(Struct, frozen=True):
-    """The pages of one's own keys, and how programs connect with one.
+    """The pages of an account's API keys, and of the settings for programs.
 
-    :param submission: host:port at which a key is a password for sending; empty where none is.
-    :param has_faults: mail may be made to fail.
+    :param submission: host:port for submission with a key as the password, or ``""``.
+    :param has_faults: whether simulated failures can be set.
     """
 
     _keys: OwnKeys
@@ -42,7 +42,7 @@ class KeyPages(Struct, frozen=True):
         ]
 
     async def connect(self, visit: Visit) -> Reply:
-        """GET /connect: what to paste where, for who has a key already."""
+        """GET /connect: snippets with a placeholder for the key."""
         snippets = write_snippets(visit.urls, KEY_PLACEHOLDER, self._submission)
         return self._renderer.page(
             visit, "connect.html", snippets=snippets, placeholder=KEY_PLACEHOLDER
@@ -56,7 +56,7 @@ class KeyPages(Struct, frozen=True):
         name: str = "",
         failure: ExpectedFailure | None = None,
     ) -> Reply:
-        """GET /keys; with a form or a failure it is the page where something failed."""
+        """GET /keys. A failure of a form is shown on the same page."""
         webhooks = await self._webhooks.all_shown(visit.account.id)
         failed = failure or form.failure
         return self._renderer.page(
@@ -78,7 +78,7 @@ class KeyPages(Struct, frozen=True):
         )
 
     async def create(self, visit: Visit) -> Reply:
-        """POST /keys: name. The answer is the one page that ever shows the key."""
+        """POST /keys: name. Only the response to it shows the key."""
         name = visit.form.text("name") or ""
         try:
             issued = await self._keys.create(visit.account, name)
@@ -88,15 +88,15 @@ class KeyPages(Struct, frozen=True):
         return self._renderer.page(visit, "key_created.html", issued=issued, snippets=snippets)
 
     async def set_fault(self, visit: Visit) -> Reply:
-        """POST /keys/<key_id>/fault: every, a number or nothing."""
+        """POST /keys/<key_id>/fault: every, a number or empty."""
         given = (visit.form.text("every") or "").strip()
         try:
             is_number = given.isascii() and given.isdigit()
             if given and not (is_number and len(given) <= len(str(LARGEST_EVERY))):
                 raise InvalidParameter(
                     "every",
-                    f"which mails of a key fail is a whole number, 1 to {LARGEST_EVERY}, or"
-                    " nothing",
+                    f"enter an integer from 1 to {LARGEST_EVERY}, or leave the field empty;"
+                    f" got {given[:20]!r}",
                 )
             every = int(given) if given else None
             await self._keys.set_fault(visit.account, visit.path["key_id"], every)

@@ -1,4 +1,4 @@
-"""Pages for signing in and out, signing up, and the account itself."""
+"""Pages to sign in, sign out and sign up, the overview, and the account settings."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ from mailcheck.web.site.replies import Reply, reply_to_failure
 
 
 class SignInPages(Struct, frozen=True):
-    """The pages of who is not signed in, and the way out."""
+    """The pages for signing in, signing up and signing out."""
 
     _sign_in: SignIn
     _register: Register
@@ -86,14 +86,14 @@ class SignInPages(Struct, frozen=True):
         return await self._welcome(visit, signed_in, "/", done="signed-up")
 
     async def sign_out(self, visit: Visit) -> Reply:
-        """POST /sign-out: the session ends here and in the store."""
+        """POST /sign-out: delete the session from the browser and from the store."""
         if visit.session:
             await self._sessions.end(visit.session)
         gone = write_cookie(SESSION, "", is_secure=visit.is_secure)
         return redirect(visit, "/sign-in", cookies=[gone], done="signed-out")
 
     async def _welcome(self, visit: Visit, signed_in: SignedIn, path: str, **query: str) -> Reply:
-        """Give the browser its new session; one that it had before ends."""
+        """Set the cookies of the new session, and end the previous session."""
         if visit.session:
             await self._sessions.end(visit.session)
         return redirect(visit, path, cookies=session_cookies(visit, signed_in), **query)
@@ -118,13 +118,13 @@ class SignInPages(Struct, frozen=True):
     def _form(
         self, visit: Visit, template: str, failure: ExpectedFailure | None, **values: Any
     ) -> Reply:
-        """Show a form, again with what was wrong."""
+        """Render a form, with the failure of its last submission."""
         headers = None if failure is None else reply_to_failure(failure).headers
         return self._renderer.page(visit, template, headers=headers, error=failure, **values)
 
 
 def session_cookies(visit: Visit, signed_in: SignedIn) -> list[str]:
-    """Hand a browser its session, and what it is known by when it signs in again."""
+    """Return the cookies of a session, and the cookie that recognizes the browser later."""
     given = ((SESSION, signed_in.secret, SESSION_AGE), (DEVICE, signed_in.device, DEVICE_AGE))
     return [
         write_cookie(name, secret, is_secure=visit.is_secure, max_age=age)
@@ -137,13 +137,13 @@ EXAMPLE_TAG = "signup"
 
 
 RECENT = 5
-"""Messages that the overview shows."""
+"""Number of messages on the overview."""
 
 
 class ServerNames(Struct, frozen=True):
-    """Where programs reach the inboxes: their domain, and host and port of the SMTP side.
+    """Names of the servers that programs connect to: the mail domain, and host:port of SMTP.
 
-    ``submission_server`` is empty where none is known.
+    ``submission_server`` is empty if it is not known.
     """
 
     domain: str
@@ -152,7 +152,7 @@ class ServerNames(Struct, frozen=True):
 
 
 class AccountPages(Struct, frozen=True):
-    """What is there to see first, and the account itself."""
+    """The overview and the account settings."""
 
     _sign_in: SignIn
     _register: Register
@@ -173,16 +173,18 @@ class AccountPages(Struct, frozen=True):
         ]
 
     async def choose_theme(self, visit: Visit) -> Reply:
-        """POST /theme: theme, next: remembered in this browser, and back to the page."""
+        """POST /theme: theme, next. Store the theme in the browser and redirect to ``next``."""
         theme = visit.form.text("theme") or ""
         if theme not in THEMES:
-            raise InvalidParameter("theme", f"theme is one of {', '.join(THEMES)}")
+            raise InvalidParameter(
+                "theme", f"`theme` must be one of {', '.join(THEMES)}; got {theme[:20]!r}"
+            )
         value = "" if theme == SYSTEM else theme
         cookie = write_cookie(THEME, value, is_secure=visit.is_secure, max_age=THEME_AGE)
         return redirect(visit, local_path(visit.form.text("next")), cookies=[cookie])
 
     async def overview(self, visit: Visit) -> Reply:
-        """GET /: for who is signed in, and for anybody else."""
+        """GET /: the overview of an account, or the welcome page."""
         if visit.owner is None:
             return self._renderer.page(
                 visit,
@@ -225,7 +227,7 @@ class AccountPages(Struct, frozen=True):
         old, new = visit.form.text("old") or "", visit.form.text("new") or ""
         try:
             if new != (visit.form.text("again") or ""):
-                raise InvalidParameter("again", "the new password is not the same both times")
+                raise InvalidParameter("again", "the two new passwords are different")
             signed_in = await self._sign_in.change_password(visit.account, old, new)
         except ExpectedFailure as failure:
             return await self.account(visit, failure)
@@ -233,6 +235,6 @@ class AccountPages(Struct, frozen=True):
         return redirect(visit, "/account", cookies=cookies, done="password-changed")
 
     async def invite(self, visit: Visit) -> Reply:
-        """POST /account/invitations: by the operator. The answer shows the link once."""
+        """POST /account/invitations: operator only. The response shows the link once."""
         code = await self._invitations.invite_as(visit.account)
         return await self.account(visit, invitation=visit.urls.invitation_url(code))

@@ -1,4 +1,4 @@
-"""Webhooks: made, their secret shown once, tried, resumed, deleted; what was told last."""
+"""Pages to create, test, resume and delete webhooks. A secret is shown once."""
 
 from collections.abc import Awaitable, Callable
 
@@ -16,11 +16,11 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
 
 LIST_PATH = "/keys"
-"""The page that they are listed on."""
+"""Path of the page that lists the webhooks."""
 
 
 class WebhookForm(Struct, frozen=True):
-    """What was filled in, and what was wrong with it."""
+    """Values of the form for a new webhook, and the failure of its submission."""
 
     url: str = ""
     tag: str = ""
@@ -28,13 +28,12 @@ class WebhookForm(Struct, frozen=True):
 
 
 EMPTY_FORM = WebhookForm()
-"""Nothing is filled in."""
 
 
 class WebhookPages(Struct, frozen=True):
-    """What is done with one's own webhooks, from the page of the keys.
+    """The actions on an account's webhooks, on the page of its API keys.
 
-    :param show: gives that page.
+    :param show: renders that page.
     """
 
     _webhooks: ManageWebhooks
@@ -55,7 +54,7 @@ class WebhookPages(Struct, frozen=True):
         ]
 
     async def create(self, visit: Visit) -> Reply:
-        """POST /webhooks: url, tag. The answer shows the secret."""
+        """POST /webhooks: url, tag. The response shows the secret."""
         url, tag = (visit.form.text("url") or "").strip(), visit.form.text("tag") or ""
         try:
             wanted = MessageFilter(tag=TAG.parse("tag", tag) if tag else None)
@@ -65,13 +64,13 @@ class WebhookPages(Struct, frozen=True):
         return self._shown_once(visit, made)
 
     async def rotate(self, visit: Visit) -> Reply:
-        """POST /webhooks/<webhook_id>/rotate. The answer shows the new secret."""
+        """POST /webhooks/<webhook_id>/rotate. The response shows the new secret."""
         return self._shown_once(
             visit, await self._webhooks.rotate(visit.account.id, visit.path["webhook_id"])
         )
 
     async def test(self, visit: Visit) -> Reply:
-        """POST /webhooks/<webhook_id>/test: counted as a check."""
+        """POST /webhooks/<webhook_id>/test. It counts as a check."""
         await self._budget.take(visit.account.id)
         delivery = await self._webhooks.test(visit.account.id, visit.path["webhook_id"])
         outcome = "taken" if delivery.attempt.is_taken else "failed"
@@ -83,7 +82,7 @@ class WebhookPages(Struct, frozen=True):
         return redirect(visit, LIST_PATH, done="webhook-resumed")
 
     async def replay(self, visit: Visit) -> Reply:
-        """POST /webhooks/<webhook_id>/replay: all that the inbox holds."""
+        """POST /webhooks/<webhook_id>/replay: send all messages of the inbox again."""
         await self._webhooks.restart(visit.account.id, visit.path["webhook_id"], START)
         return redirect(visit, LIST_PATH, done="webhook-replayed")
 

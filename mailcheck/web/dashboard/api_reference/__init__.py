@@ -1,1 +1,1 @@
-"""The page that describes the API."""
+"""The pages of the API reference."""

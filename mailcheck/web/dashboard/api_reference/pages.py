@@ -1,4 +1,4 @@
-"""The API reference, and the requests that a visitor tries on it."""
+"""The API reference, and the calls that visitors can try on it."""
 
 import json
 from collections.abc import Sequence
@@ -32,19 +32,19 @@ from mailcheck.web.site.replies import Reply, json_reply
 ANSWERS_PATH = "/api/answers"
 
 EXCLUDED_PATHS = ("/wait", "/events", "/tools/", "/raw", "/html", "/attachments/")
-"""In paths of calls that wait, ask others, or answer with bytes."""
+"""Parts of paths whose calls wait, send requests to other hosts, or do not return JSON."""
 
 SHORT_LIST_QUERY = b"limit=3"
-"""Entries of a list are as good as all of them, to see how they look."""
+"""Query that keeps lists short on the page."""
 
 
 def can_be_tried(route: Route[Any]) -> bool:
-    """Tell whether a call can be shown: it changes nothing, and answers at once with JSON."""
+    """Return whether a call can be tried: it changes nothing and returns JSON at once."""
     return route.method == "GET" and not any(part in route.path for part in EXCLUDED_PATHS)
 
 
 class AnswerPages:
-    """Runs calls of the API for the account of who is signed in."""
+    """Runs API calls for the signed-in account."""
 
     def __init__(self, routes: Sequence[Route[Any]], inbox: ReadInbox, tests: ManageTests) -> None:
         self._routes = {one.operation.id: one for one in routes if can_be_tried(one)}
@@ -53,7 +53,7 @@ class AnswerPages:
 
     @property
     def shown(self) -> frozenset[str]:
-        """Name the calls that can be shown."""
+        """Names of the calls that can be tried."""
         return frozenset(self._routes)
 
     def pages(self) -> list[Page]:
@@ -61,14 +61,14 @@ class AnswerPages:
         return [Page("GET", f"{ANSWERS_PATH}/<operation_id>", self.answer)]
 
     async def answer(self, visit: Visit) -> Reply:
-        """GET /api/answers/{operationId}: what was called, the status, and the answer.
+        """GET /api/answers/{operationId}: the request line, the status, and the response.
 
-        :raises InvalidParameter: there is no such call, or none that can be shown.
-        :raises MessageNotFound: the account has nothing yet that the call could be about.
+        :raises InvalidParameter: the call does not exist or can't be tried.
+        :raises MessageNotFound: the account has no message or test for the call yet.
         """
         route = self._routes.get(visit.path["operation_id"])
         if route is None:
-            raise InvalidParameter("operation_id", "no call of this name can be shown here")
+            raise InvalidParameter("operation_id", "this call can't be tried here")
         path = await self._fill_in(route, visit)
         query = SHORT_LIST_QUERY if "limit" in route.operation.query_names else b""
         call = Call(
@@ -90,24 +90,24 @@ class AnswerPages:
         return json_reply({"called": called, "status": reply.status, "answer": answer})
 
     async def _fill_in(self, route: Route[Any], visit: Visit) -> dict[str, str]:
-        """Name the newest message, or the newest test, where the path wants one."""
+        """Return the newest message or the newest test for a path that requires one."""
         account_id = visit.account.id
         if "<message_id>" in route.path:
             found = await self._inbox.page(account_id, MessageFilter(), 1, 1)
             for one in found.messages:
                 return {"message_id": one.summary.id}
-            raise MessageNotFound("your inbox has no message yet: send one, and look again")
+            raise MessageNotFound("your inbox is empty: send a mail and try again")
         if "<test_id>" in route.path:
             for listed in (await self._tests.page(account_id, 1, 1)).entries:
                 return {"test_id": listed.test.id}
-            raise MessageNotFound("you have no deliverability test yet: make one, and look again")
+            raise MessageNotFound("you have no deliverability test: create one and try again")
         return {}
 
 
 class ApiPages(Struct, frozen=True):
-    """The one page; it is open to all.
+    """The page of the API reference. It is open to all.
 
-    :param answered: names the calls that can be tried with the data of the account.
+    :param answered: names of the calls that can be tried with the data of the account.
     """
 
     _description: ApiDescription
@@ -123,7 +123,7 @@ class ApiPages(Struct, frozen=True):
         """GET /api."""
         urls = visit.urls
         document = self._description.document(urls)
-        if urls not in self._calls:  # it takes a while, and they are the same for every visitor
+        if urls not in self._calls:  # rendering is slow, and the result the same for all visitors
             if len(self._calls) >= MAX_CACHED:
                 self._calls.clear()
             self._calls[urls] = self._renderer.part(

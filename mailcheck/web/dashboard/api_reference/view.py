@@ -1,4 +1,4 @@
-"""The API reference: operations and types as a template shows them."""
+"""Operations and types of the OpenAPI document, prepared for the templates."""
 
 import json
 import re
@@ -28,7 +28,7 @@ BOUNDS = {
 
 
 class Row(Struct, frozen=True):
-    """A field of an object; of an object within it, ``name`` has dots."""
+    """A field of an object. The name of a nested field contains dots."""
 
     name: str
     kind: Markup
@@ -37,13 +37,13 @@ class Row(Struct, frozen=True):
 
 
 def render_code(text: str) -> Markup:
-    """Show what stands between backticks as code, and between pairs of stars bold."""
+    """Render text between backticks as code, and text between double asterisks in bold."""
     shown = str(escape(text))
     return Markup(_BOLD.sub(r"<b>\1</b>", _CODE.sub(r"<code>\1</code>", shown)))  # noqa: S704
 
 
 def describe_type(schema: Mapping[str, Any]) -> Markup:
-    """Name the type of a value; a schema with a name is a link to it."""
+    """Describe the type of a schema. A named schema is a link to its description."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix(_PREFIX)
         return Markup('<a href="#schema-{0}">{0}</a>').format(name)
@@ -63,13 +63,13 @@ def describe_type(schema: Mapping[str, Any]) -> Markup:
 
 
 def describe_bounds(schema: Mapping[str, Any]) -> str:
-    """Say what a value is limited to, and what stands in for one that is not given."""
-    said = [text.format(_plain(schema[name])) for name, text in BOUNDS.items() if name in schema]
-    return ", ".join(said)
+    """Describe the limits and the default of a value."""
+    bounds = [text.format(_plain(schema[name])) for name, text in BOUNDS.items() if name in schema]
+    return ", ".join(bounds)
 
 
 def list_fields(schema: Mapping[str, Any], prefix: str = "") -> Iterator[Row]:
-    """List the fields of an object, and those of objects in it that have no name of their own."""
+    """Yield the fields of an object, with the fields of nested objects without a name."""
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
         bounds = describe_bounds(field)
@@ -103,7 +103,7 @@ def _plain(value: Any) -> str:
 
 
 def shorten(value: Any, at_most: int = 2) -> Any:
-    """Leave out the rest of long lists: an example is read, not counted."""
+    """Shorten the lists of an example, and append the number of entries left out."""
     if isinstance(value, Mapping):
         return {name: shorten(one, at_most) for name, one in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -123,7 +123,7 @@ class ParameterRow(Row, frozen=True):
 
 
 class AnswerRow(Struct, frozen=True):
-    """A status that a call may give; ``example`` is JSON, or empty."""
+    """A response status of a call. ``example`` is JSON or empty."""
 
     status: str
     description: Markup
@@ -133,7 +133,7 @@ class AnswerRow(Struct, frozen=True):
 
 
 class CallView(Struct, frozen=True):
-    """One operation; ``refusals`` are statuses that it shares with all others."""
+    """One operation. ``refusals`` are the error statuses that all operations share."""
 
     id: str
     method: str
@@ -148,7 +148,7 @@ class CallView(Struct, frozen=True):
 
 
 class GroupView(Struct, frozen=True):
-    """Operations that belong together."""
+    """A group of operations."""
 
     name: str
     anchor: str
@@ -157,7 +157,7 @@ class GroupView(Struct, frozen=True):
 
 
 class SchemaView(Struct, frozen=True):
-    """A type with a name."""
+    """A named type."""
 
     name: str
     description: Markup
@@ -165,7 +165,7 @@ class SchemaView(Struct, frozen=True):
 
 
 def view_groups(document: Mapping[str, Any]) -> list[GroupView]:
-    """List the operations by group, in the order of the document."""
+    """Return the operations by group, in the order of the document."""
     base_url = document["servers"][0]["url"]
     calls: dict[str, list[CallView]] = {tag["name"]: [] for tag in document["tags"]}
     for path, methods in document["paths"].items():
@@ -184,19 +184,19 @@ def view_groups(document: Mapping[str, Any]) -> list[GroupView]:
 
 
 def view_prose(document: Mapping[str, Any]) -> list[Markup]:
-    """List the paragraphs about the API as a whole."""
+    """Return the paragraphs about the API as a whole."""
     lines = document["info"]["description"].splitlines()
     return [render_code(line.removeprefix("* ")) for line in lines if line]
 
 
 def list_limits(document: Mapping[str, Any]) -> list[str]:
-    """List the header fields of every answer."""
+    """Return the names of the header fields that every response has."""
     return list(document["components"]["headers"])
 
 
 def view_responses(document: Mapping[str, Any]) -> list[tuple[str, AnswerRow]]:
-    """List the answers that operations share, with their names, by status."""
-    # Two of them are answers of no operation.
+    """Return the responses that operations share, with their statuses, sorted by status."""
+    # No operation refers to these two responses.
     statuses = {"NotFound": str(NOT_FOUND), "MethodNotAllowed": str(METHOD_NOT_ALLOWED)}
     for methods in document["paths"].values():
         for operation in methods.values():
@@ -209,7 +209,7 @@ def view_responses(document: Mapping[str, Any]) -> list[tuple[str, AnswerRow]]:
 
 
 def view_schemas(document: Mapping[str, Any]) -> list[SchemaView]:
-    """List the named types, by name."""
+    """Return the named types, sorted by name."""
     return [
         SchemaView(name, render_code(schema.get("description", "")), list(list_fields(schema)))
         for name, schema in sorted(document["components"]["schemas"].items())
@@ -259,7 +259,7 @@ def _view_answer(status: str, answer: Mapping[str, Any]) -> AnswerRow:
 
 
 def _kinds(described: Mapping[str, Any]) -> list[tuple[str, Markup]]:
-    """List media types, each with the type of its value."""
+    """Return the media types, each with the type of its value."""
     return [
         (media_type, describe_type(content["schema"]) if "schema" in content else Markup("bytes"))
         for media_type, content in described.get("content", {}).items()
@@ -267,7 +267,7 @@ def _kinds(described: Mapping[str, Any]) -> list[tuple[str, Markup]]:
 
 
 def write_command(method: str, url: str, operation: Mapping[str, Any]) -> str:
-    """Write the call for a shell, with the examples of its parameters; the key is in ``$KEY``."""
+    """Return a curl command of the call with example parameters. The key is in ``$KEY``."""
     query = {}
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "path":

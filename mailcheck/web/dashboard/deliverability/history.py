@@ -1,4 +1,4 @@
-"""How a domain's tests went: a plot of their scores, and two reports side by side."""
+"""The earlier tests of a domain: a plot of their scores, and the comparison of two reports."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,14 +20,14 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
 
 MAX_PLOTTED = 30
-"""Tests that a plot shows: the newest."""
+"""Maximum number of tests in a plot: the newest."""
 
 WIDTH, HEIGHT, MARGIN = 640, 80, 12
-"""Of the plot, in units of its picture."""
+"""Size and margin of the plot, in its own units."""
 
 
 class PlottedTest(Struct, frozen=True):
-    """A test in the plot: where its point lies, and what it says."""
+    """A test in the plot: its position, score and level."""
 
     listed: ListedTest
     x: float
@@ -46,19 +46,19 @@ class History(Struct, frozen=True):
 
     @property
     def grid(self) -> list[tuple[int, float]]:
-        """Give the scores that have a line of their own, with its height."""
+        """The scores that have a grid line, each with its y coordinate."""
         return [(score, _height_of(score)) for score in (0, BEST // 2, BEST)]
 
     @property
     def line(self) -> str:
-        """Write the line through all points."""
+        """The points of the line through all tests."""
         return " ".join(f"{one.x},{one.y}" for one in self.tests)
 
 
 class Comparison(Struct, frozen=True):
-    """What changed from one report to the next.
+    """Differences between two reports.
 
-    ``checks`` and ``rules`` are those that came out differently, each with both results.
+    ``checks`` and ``rules`` contain those with different results, each with both results.
     """
 
     fixed: tuple[Any, ...]
@@ -69,7 +69,7 @@ class Comparison(Struct, frozen=True):
 
 
 async def find_history(tests: ManageTests, visit: Visit, document: Any) -> History | None:
-    """Find the tests of the domain that a report is about; nothing where it is the only one."""
+    """Return the tests of the domain of a report, or `None` if there are no others."""
     _, _, domain = str(document["email"]["from"] or "").rpartition("@")
     if not domain:
         return None
@@ -78,7 +78,7 @@ async def find_history(tests: ManageTests, visit: Visit, document: Any) -> Histo
 
 
 def plot(domain: str, found: Sequence[ListedTest]) -> History:
-    """Lay the scores of tests, given newest first, out from left to right."""
+    """Plot the scores of tests, given newest first, from left to right in time."""
     scored = [(one, points(one.tenths)) for one in reversed(found) if one.tenths is not None]
     step = (WIDTH - 2 * MARGIN) / max(1, len(scored) - 1)
     return History(
@@ -101,7 +101,7 @@ def _height_of(score: float) -> float:
 
 
 def compare(before: Any, after: Any) -> Comparison:
-    """Tell what changed from one report to another."""
+    """Compare two reports."""
     old = {one["id"]: one for one in before["deductions"]}
     now = {one["id"]: one for one in after["deductions"]}
     checks = tuple(
@@ -130,7 +130,7 @@ def _outcome(check: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 class ComparisonPages(Struct, frozen=True):
-    """The page with two reports side by side."""
+    """The page that compares two reports."""
 
     _tests: ManageTests
     _renderer: Renderer
@@ -140,7 +140,7 @@ class ComparisonPages(Struct, frozen=True):
         return [Page("GET", "/tests/<test_id>/changes/<other_id>", self.show)]
 
     async def show(self, visit: Visit) -> Reply:
-        """GET /tests/{id}/changes/{other}: what changed from the older test to the newer one."""
+        """GET /tests/{id}/changes/{other}: the changes from the older to the newer test."""
         account = visit.account.id
         both = [
             await self._tests.one(account, visit.path[name]) for name in ("test_id", "other_id")
@@ -148,7 +148,7 @@ class ComparisonPages(Struct, frozen=True):
         both.sort(key=lambda one: (one.test.received_at or one.test.created_at, one.test.id))
         reports = [one.report for one in both if one.report is not None]
         if len(reports) < 2:
-            raise NoMailYet("one of the two tests has no report (yet): compare completed ones")
+            raise NoMailYet("a test without a report can't be compared: choose completed tests")
         before, after = map(read_document, reports)
         return self._renderer.page(
             visit,

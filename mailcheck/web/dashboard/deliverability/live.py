@@ -1,4 +1,4 @@
-"""How a test moves on, while its page is open: server-sent events."""
+"""Event streams with the progress of a deliverability test, for its open page."""
 
 from msgspec import Struct
 from twisted.internet.interfaces import IReactorTime
@@ -10,6 +10,7 @@ from mailcheck.core.identifiers import DeliveryId
 from mailcheck.operations.deliverability.check_progress import CheckProgress
 from mailcheck.operations.deliverability.wait_for_test import WaitForTest
 from mailcheck.web.dashboard.inbox.live import KEEP_ALIVE, LONGEST_STREAM, live_caller
+from mailcheck.web.dashboard.rendering import format_sentence
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.event_streams import (
     EVENT_STREAM,
@@ -21,7 +22,7 @@ from mailcheck.web.site.event_streams import (
 
 
 class DeliverabilityLivePages(Struct, frozen=True):
-    """Streams of a test's states, each one a parked wait after the other."""
+    """Streams of the states of a test. Each waits for one state change after another."""
 
     _wait: WaitForTest
     _progress: CheckProgress
@@ -32,13 +33,15 @@ class DeliverabilityLivePages(Struct, frozen=True):
         return [Page("GET", "/tests/<test_id>/live", self.stream)]
 
     async def stream(self, visit: Visit) -> Stream:
-        """GET /tests/{id}/live?seen=<state that the page shows>: ends with a final state."""
+        """GET /tests/{id}/live?seen=<state on the page>. The stream ends with a final state."""
         text = visit.query.required("seen")
         try:
             seen = State(text)
         except ValueError:
             words = ", ".join(state.value for state in State)
-            raise InvalidParameter("seen", f"seen is one of {words}") from None
+            raise InvalidParameter(
+                "seen", f"`seen` must be one of {words}; got {text[:20]!r}"
+            ) from None
         return Stream(EVENT_STREAM, lambda request: self._run(visit, request, seen))
 
     async def _run(self, visit: Visit, request: Request, seen: State) -> None:
@@ -55,7 +58,7 @@ class DeliverabilityLivePages(Struct, frozen=True):
             while self._clock.seconds() < ends_at:
                 timeout = KEEP_ALIVE
                 if seen is State.PROCESSING and delivery_id is None:
-                    timeout = 0.0  # only to learn which mail it is
+                    timeout = 0.0  # returns at once, with the id of the mail
                 with self._progress.watched(delivery_id, report_progress):
                     found = await self._wait.wait(caller, test_id, timeout, seen)
                 if delivery_id is None and found.test.delivery_id is not None:
@@ -71,4 +74,4 @@ class DeliverabilityLivePages(Struct, frozen=True):
                     return
         except ExpectedFailure as failure:
             request.write(b"retry: %d\n" % RETRY_LATER)
-            request.write(write_event("problem", {"problem": str(failure)}))
+            request.write(write_event("problem", {"problem": format_sentence(str(failure))}))

@@ -1,4 +1,4 @@
-"""Deliverability tests: an address, a mail, a report, and what is done with it."""
+"""Pages of deliverability tests: create, list, show, recheck and delete."""
 
 from urllib.parse import urlencode
 
@@ -26,7 +26,7 @@ BASE = "/tests/<test_id>"
 
 
 class DeliverabilityPages(Struct, frozen=True):
-    """The pages of an account's tests; ``mail_server`` is the host and port that mail goes to."""
+    """The pages of an account's tests. ``mail_server`` is the host:port that accepts mail."""
 
     _operations: DeliverabilityOperations
     _progress: CheckProgress
@@ -73,13 +73,13 @@ class DeliverabilityPages(Struct, frozen=True):
         )
 
     async def make(self, visit: Visit) -> Reply:
-        """POST /tests: a new address."""
+        """POST /tests: create a test."""
         await self._budget.take(visit.account.id)
         test = await self._operations.manage.create(visit.account.id)
         return redirect(visit, f"/tests/{test.id}")
 
     async def show(self, visit: Visit) -> Reply:
-        """GET /tests/{id}: where it stands, with the report when there is one."""
+        """GET /tests/{id}: the state of the test, and its report when it is completed."""
         tests = self._operations.manage
         result = await tests.one(visit.account.id, visit.path["test_id"])
         test, view = result.test, view_result(result)
@@ -100,7 +100,7 @@ class DeliverabilityPages(Struct, frozen=True):
         )
 
     async def frame(self, visit: Visit) -> Reply:
-        """GET /tests/{id}/frame?remote=true: the mail's HTML, for the page around it."""
+        """GET /tests/{id}/frame?remote=true: the HTML of the mail, for an iframe."""
         result = await self._operations.manage.one(visit.account.id, visit.path["test_id"])
         return await self._mail.frame(visit, result)
 
@@ -123,13 +123,13 @@ class DeliverabilityPages(Struct, frozen=True):
         return redirect(visit, f"/tests/{test_id}", done="recheck-started")
 
     async def renew_share(self, visit: Visit) -> Reply:
-        """POST /tests/{id}/share: the old link is dead, there is a new one."""
+        """POST /tests/{id}/share: revoke the share link and create a new one."""
         test_id = visit.path["test_id"]
         await self._operations.manage.renew_share_link(visit.account.id, test_id)
         return redirect(visit, f"/tests/{test_id}", done="report-share-renewed")
 
     async def score_message(self, visit: Visit) -> Reply:
-        """POST /inbox/messages/{id}/test: a test that has its mail already."""
+        """POST /inbox/messages/{id}/test: create a test of a message in the inbox."""
         await self._budget.take(visit.account.id)
         message_id = MessageId(visit.path["message_id"])
         test = await self._operations.manage.score_message(visit.account.id, message_id)

@@ -1,4 +1,4 @@
-"""Pre-flight: what a test's mail would get if some DNS records were published."""
+"""The preflight page: the score of a test's mail with DNS records not published yet."""
 
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -30,14 +30,14 @@ from mailcheck.web.site.replies import Reply
 PATH = "/tests/<test_id>/preflight"
 
 SPARE_ROWS = 2
-"""Empty rows of the form, for records that nobody suggested."""
+"""Number of empty rows in the form, for records that the report does not suggest."""
 
 Rows = Sequence[dict[str, str]]
 EMPTY = {"name": "", "type": "TXT", "value": ""}
 
 
 class PreflightPages(Struct, frozen=True):
-    """The form with proposed records, and what comes of them beside what is."""
+    """The form with the proposed records, and the result beside the real score."""
 
     _tests: ManageTests
     _preflight: Preflight
@@ -49,11 +49,11 @@ class PreflightPages(Struct, frozen=True):
         return [Page("GET", PATH, self.ask), Page("POST", PATH, self.run)]
 
     async def ask(self, visit: Visit) -> Reply:
-        """GET /tests/{id}/preflight: the form, with the records that the report suggests."""
+        """GET /tests/{id}/preflight: the form, filled with the records the report suggests."""
         return await self._page(visit, None)
 
     async def run(self, visit: Visit) -> Reply:
-        """POST /tests/{id}/preflight: name, type and value of each record. Nothing is kept."""
+        """POST /tests/{id}/preflight: name, type and value of each record. Nothing is stored."""
         rows: Rows = []
         try:
             most = MAX_RECORDS + SPARE_ROWS
@@ -61,7 +61,7 @@ class PreflightPages(Struct, frozen=True):
             rows = [
                 {"name": name, "type": kind, "value": value}
                 for name, kind, value in zip_longest(*columns, fillvalue="")
-                if name.strip() or value.strip()  # others were left empty
+                if name.strip() or value.strip()  # skip empty rows
             ]
             records = [
                 parse_record(row["name"], row["type"], row["value"], parameter=f"record {number}")
@@ -76,7 +76,7 @@ class PreflightPages(Struct, frozen=True):
     async def _page(self, visit: Visit, rows: Rows | None, **values: Any) -> Reply:
         result = await self._tests.one(visit.account.id, visit.path["test_id"])
         if result.test.received_at is None:
-            raise NoMailYet("no mail has come in for this test: there is nothing to judge")
+            raise NoMailYet("no mail has arrived for this test: send it a mail first")
         now = None if result.report is None else view_stored_report(result.report)
         if rows is None:
             rows = [] if now is None else suggested_records(now["doc"])

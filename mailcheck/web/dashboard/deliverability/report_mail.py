@@ -1,4 +1,4 @@
-"""The mail of a test beside its report: shown as a mail of the inbox is, in the same frame."""
+"""The mail of a test, displayed beside its report like a message of the inbox."""
 
 from typing import Any
 
@@ -19,15 +19,15 @@ from mailcheck.web.site.replies import Reply
 
 
 class ReportMail(Struct, frozen=True):
-    """Shows the mails of tests, to whoever may see the test."""
+    """Shows the mails of tests to everybody who may see the test."""
 
     _mail: MailOfTest
     _show: ShowMessage
 
     async def values(self, visit: Visit, result: DeliverabilityResult) -> dict[str, Any]:
-        """Give what the templates need of the mail; a report is there without it too.
+        """Return the template values of the mail.
 
-        ``view`` is nothing before there is a report, and where the mail can't be shown now.
+        ``view`` is `None` if there is no report yet, or if the mail can't be shown now.
         """
         if result.report is None:
             return {"view": None}
@@ -41,14 +41,14 @@ class ReportMail(Struct, frozen=True):
         }
 
     async def message(self, result: DeliverabilityResult) -> StoredMessage:
-        """Give the mail.
+        """Return the mail.
 
         :raises MessageNotFound: the test has no mail.
         """
         return await self._mail.of(result)
 
     async def frame(self, visit: Visit, result: DeliverabilityResult) -> Reply:
-        """Give the document of the mail's HTML, for the frame.
+        """Return the document with the HTML of the mail, for a frame.
 
         :raises MessageNotFound: the test has no mail.
         """
@@ -56,9 +56,9 @@ class ReportMail(Struct, frozen=True):
         return await frame_reply(self._show, message, allows_remote=allows_remote_content(visit))
 
     async def document(self, result: DeliverabilityResult) -> tuple[str, str]:
-        """Give the mail to be put into a file: the document of its HTML, and its text.
+        """Return the HTML document and the text of the mail, to include them in a file.
 
-        The document is empty where it has no HTML. It loads nothing from elsewhere.
+        The document is empty if the mail has no HTML. It loads no remote content.
 
         :raises MessageNotFound: the test has no mail.
         """

@@ -1,4 +1,4 @@
-"""A test's report as a page and as files."""
+"""The report of a test behind its share link, and as files."""
 
 from typing import Any
 
@@ -21,11 +21,11 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 TOKEN_LENGTH = SHORT_ID_LENGTH + SHARE_SECRET_LENGTH
-"""That of a message's share link is longer: the two never meet."""
+"""Length of the token in a report's share link. That of a message's link is longer."""
 
 
 class ReportPages(Struct, frozen=True):
-    """The pages of a report's share link; each asks each time whether the link is still good."""
+    """The pages behind a report's share link. Each request checks that the link is valid."""
 
     _tests: ManageTests
     _mail: ReportMail
@@ -34,7 +34,7 @@ class ReportPages(Struct, frozen=True):
     _domain: str
 
     def pages(self) -> list[Page]:
-        """List the pages; to be put before those of shared messages, which take any token."""
+        """List the pages. Add them before those of shared messages, which match any token."""
         path = f"/share/<string(length={TOKEN_LENGTH}):token>"
         return [
             Page("GET", path, self.show, is_open=True),
@@ -62,7 +62,7 @@ class ReportPages(Struct, frozen=True):
         return await self._mail.frame(visit, await self._tests.open_shared(visit.path["token"]))
 
     async def checks(self, visit: Visit) -> Reply:
-        """GET /share/{token}/checks: as beside the report; requests for links are its owner's."""
+        """GET /share/{token}/checks. Only the owner can have the links checked."""
         token = visit.path["token"]
         message = await self._mail.message(await self._tests.open_shared(token))
         return self._renderer.page(
@@ -77,7 +77,7 @@ class ReportPages(Struct, frozen=True):
 
 
 def view_result(result: DeliverabilityResult) -> dict[str, Any]:
-    """Give what pages show of a test, and of its report once there is one."""
+    """Return the template values of a test, and those of its report if there is one."""
     shown: dict[str, Any] = {
         "test": result.test,
         "state": result.test.state.value,
@@ -108,7 +108,7 @@ class ReportFiles(Struct, frozen=True):
         ]
 
     async def html(self, visit: Visit) -> Reply:
-        """GET /tests/{id}/report.html: the report with its mail, styles and pictures in it."""
+        """GET /tests/{id}/report.html: one file with the report, its mail, styles and images."""
         result = await self._result(visit)
         document, text = await self._mail.document(result)
         page = self._renderer.page(
@@ -122,7 +122,7 @@ class ReportFiles(Struct, frozen=True):
         return download_reply(page.body, "text/html", f"mailcheck-{result.test.id}.html")
 
     async def json(self, visit: Visit) -> Reply:
-        """GET /tests/{id}/report.json: what GET /test/{testId} gives."""
+        """GET /tests/{id}/report.json: the response of GET /test/{testId}."""
         result = await self._result(visit)
         body = dump_json(render_tested(result, self._domain, visit.urls))
         return download_reply(body, "application/json", f"mailcheck-{result.test.id}.json")
@@ -130,5 +130,5 @@ class ReportFiles(Struct, frozen=True):
     async def _result(self, visit: Visit) -> DeliverabilityResult:
         result = await self._tests.one(visit.account.id, visit.path["test_id"])
         if result.report is None:
-            raise NoMailYet("there is no report yet: it can be had once the test is completed")
+            raise NoMailYet("the test has no report yet: wait until it is completed")
         return result

@@ -1,4 +1,4 @@
-"""A deliverability report as pages show it, read from the very JSON that was kept."""
+"""A deliverability report, prepared for the templates from its stored JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,37 +13,37 @@ from mailcheck.core.deliverability_tests import StoredReport
 from mailcheck.web.dashboard.domains.view import score_level
 
 BEST = 10
-"""Points of a mail nobody finds fault with."""
+"""Score of a mail without any deduction."""
 
 RULES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "not-met": ("bad", "not met"),
         "met": ("good", "met"),
-        "undetermined": ("unknown", "can't be told"),
-        "not-applicable": ("", "not for this mail"),
+        "undetermined": ("unknown", "undetermined"),
+        "not-applicable": ("", "not applicable"),
     }
 )
-"""Result of a receiver's rule -> level and words; what matters most comes first."""
+"""Result of a receiver's rule -> level and label, the most important first."""
 
 VERDICTS: Mapping[str, str] = MappingProxyType(
     {
         "good": "This mail should arrive",
-        "warn": "This mail may end up among spam",
-        "bad": "Many receivers will refuse this mail or treat it as spam",
-        "unknown": "Only the content was judged",
+        "warn": "This mail may be treated as spam",
+        "bad": "Many receivers will reject this mail or treat it as spam",
+        "unknown": "Only the content was checked",
     }
 )
 
 
 class Verdict(Struct, frozen=True):
-    """What a report comes to, in words: one sentence to know, one to act on."""
+    """The summary of a report: the overall result, and what to do first."""
 
     title: str
     next: str
 
 
 class ReceiverColumn(Struct, frozen=True):
-    """A receiver in the matrix of rules; ``broken`` counts its rules that are not met."""
+    """A receiver in the table of rules. ``broken`` is the number of its rules not met."""
 
     name: str
     audience: str
@@ -52,9 +52,9 @@ class ReceiverColumn(Struct, frozen=True):
 
 
 class RuleRow(Struct, frozen=True):
-    """A rule in the matrix: its text, who words it differently, and a result for each column.
+    """A rule in the table: its text, different wordings by receiver, and the results.
 
-    A cell is nothing where the receiver has no such rule.
+    A cell is `None` if the receiver has no such rule.
     """
 
     text: str
@@ -63,31 +63,31 @@ class RuleRow(Struct, frozen=True):
 
     @property
     def is_broken(self) -> bool:
-        """Tell whether the mail breaks the rule for some receiver."""
+        """Whether the mail breaks the rule of some receiver."""
         return "not-met" in self.cells
 
 
 class Matrix(Struct, frozen=True):
-    """Each rule once, broken ones first, with what it comes to for each receiver."""
+    """All rules, the broken ones first, with the result for each receiver."""
 
     columns: tuple[ReceiverColumn, ...]
     rows: tuple[RuleRow, ...]
 
 
 def view_stored_report(report: StoredReport) -> dict[str, Any]:
-    """Give what the templates of a report need."""
+    """Return the template values of a stored report."""
     return view_report(read_document(report))
 
 
 def read_document(report: StoredReport) -> Any:
-    """Give the JSON of a report that is kept."""
+    """Return the JSON of a stored report, with its score."""
     return {**json.loads(report.document), "score": points(report.tenths)}
 
 
 def view_report(document: JsonObject) -> dict[str, Any]:
-    """Give what the templates of a report need.
+    """Return the template values of a report.
 
-    ``lost`` is what all deductions come to, in points; it may be more than there were.
+    ``lost`` is the sum of all deductions in points. It may exceed the maximum score.
     """
     shown: Any = document
     lost = sum(round(one["points"] * 10) for one in shown["deductions"])
@@ -105,36 +105,38 @@ def view_report(document: JsonObject) -> dict[str, Any]:
 
 
 def level_of(score: float, *, is_content_only: bool) -> str:
-    """Say how a score is to be read; it predicts nothing where only the content was judged."""
+    """Return the level of a score. It is unknown if only the content was checked."""
     return "unknown" if is_content_only else score_level(score, BEST)
 
 
 def summarize_report(shown: Any, level: str) -> Verdict:
-    """Say what a report comes to, and where to begin."""
+    """Summarize a report, and name the first fix."""
     issues = shown["deductions"]
     if level == "unknown":
-        ending = "Whether the mail arrives can't be said: it came from no address that others see."
+        ending = "Delivery can't be predicted: the mail came from a private address."
     elif not issues:
-        # Nothing is to be fixed only where no check has found anything that could be.
+        # Findings may need a fix without taking points off.
         left = sum(one["severity"] in ("error", "warning") for one in shown["findings"])
-        rest = f"but {left} {'thing' if left == 1 else 'things'} could be better: open the checks"
-        rest = f", {rest}" if left else ": there is nothing to fix"
-        ending = f"No check takes points off{rest}."
+        noun = "issue" if left == 1 else "issues"
+        rest = f"{left} {noun} without a deduction: open the checks" if left else "Nothing to fix"
+        ending = f"No check takes points off. {rest}."
     else:
         ending = f"{len(issues)} {'issue takes' if len(issues) == 1 else 'issues take'} points off."
         first = issues[0]
         after = first.get("scoreAfter", 0)
         if after > shown["score"]:
-            ending += f" The first fix was tried: it brings the score to {after}."
+            ending += f" The first fix was verified: it raises the score to {after}."
         else:
-            ending += f" The first one takes {first['points']}."
+            points_lost = first["points"]
+            noun = "point" if points_lost == 1 else "points"
+            ending += f" The first one takes {points_lost} {noun}."
     return Verdict(VERDICTS[level], ending)
 
 
 def make_matrix(checklists: Sequence[Any]) -> Matrix:
-    """Put the rules of all receivers into one table: rules of the same kind share a row.
+    """Return one table of the rules of all receivers. Rules of the same kind share a row.
 
-    The id of a rule is that of its receiver, a dot, and what the rule asks for.
+    The id of a rule is the receiver's id, a dot, and the kind of the rule.
     """
     columns = []
     by_kind: dict[str, list[Any]] = {}
@@ -164,7 +166,7 @@ def _row(rules: Sequence[Any], columns: Sequence[ReceiverColumn]) -> RuleRow:
 
 
 def suggested_records(document: JsonObject) -> list[dict[str, str]]:
-    """List the records that a report says to publish: one for a name and type, the gravest's."""
+    """Return the suggested records: for each name and type that of the gravest finding."""
     shown: Any = document
     found: dict[tuple[str, str], dict[str, str]] = {}
     for one in shown["findings"]:

@@ -1,1 +1,1 @@
-"""Pages of the domain and blocklist checks."""
+"""Pages of domain checks, blocklist checks, watches and receivers' reports."""

@@ -1,4 +1,4 @@
-"""The page that checks a host or domain against the blocklists."""
+"""The page that checks an address or a domain against the blocklists."""
 
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -24,13 +24,13 @@ from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
 from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.dashboard.domains.view import NameRules
-from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.rendering import Renderer, format_sentence
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.event_streams import EVENT_STREAM, Stream, write_event
 from mailcheck.web.site.replies import Reply
 
 ORDER = ("listed", "unknown", "clean", "unsupported", "disabled")
-"""What matters most comes first; within that, the order of the catalogue."""
+"""Statuses in the order of the rows. Rows of one status keep the order of the catalogue."""
 
 PENDING = "pending"
 
@@ -39,25 +39,25 @@ LABELS = MappingProxyType(
         "listed": ("bad", "listed"),
         "clean": ("good", "not listed"),
         "unknown": ("unknown", "unknown"),
-        "unsupported": ("", "not asked"),
-        "disabled": ("", "switched off"),
-        PENDING: ("", "asking"),
+        "unsupported": ("", "not checked"),
+        "disabled": ("", "disabled"),
+        PENDING: ("", "checking"),
     }
 )
-"""Status -> level and words. Unknown is neither good nor bad."""
+"""Status -> level and label. Unknown is neither good nor bad."""
 
 EXPLANATIONS = MappingProxyType(
     {
-        "unsupported": "It does not know this kind of address.",
-        "disabled": "The operator of this service has switched it off.",
+        "unsupported": "This list does not contain this kind of address.",
+        "disabled": "The operator of this service has disabled this list.",
     }
 )
 
 
 class Totals(Struct, frozen=True):
-    """What the rows come to: ``asked`` lists, of which some are listing, some unknown.
+    """Totals of a check: the lists that were queried, and how many list the name or are unknown.
 
-    ``no_answer_reason`` says why no list told anything, where that is so.
+    ``no_answer_reason`` explains why no list answered, and is empty if one did.
     """
 
     asked: int
@@ -67,32 +67,32 @@ class Totals(Struct, frozen=True):
 
     @property
     def level(self) -> str:
-        """Say how it is to be read."""
+        """The level that the result is displayed with."""
         if self.listed:
             return "bad"
         return "unknown" if self.no_answer_reason else "good"
 
 
 def pending_rows(blocklists: Sequence[Blocklist]) -> list[dict[str, Any]]:
-    """Make the rows of lists that have not answered yet."""
+    """Return rows for lists that have not answered yet."""
     return [{"name": one.name, "zone": one.zone, "status": PENDING} for one in blocklists]
 
 
 def finished_rows(check: BlocklistCheck) -> list[dict[str, Any]]:
-    """Make the rows of a check, those that matter most first."""
+    """Return the rows of a finished check in the order of `ORDER`."""
     rows = as_json(render_blocklist_check(check).results)
     return sorted(rows, key=lambda row: ORDER.index(row["status"]))
 
 
 def count_results(check: BlocklistCheck) -> Totals:
-    """Count the rows."""
+    """Return the totals of a finished check."""
     shown = render_blocklist_check(check)
     no_answer_reason = explain_no_answer(check) if check.has_no_answer else ""
     return Totals(shown.total_checked, shown.total_listed, shown.total_unknown, no_answer_reason)
 
 
 class BlocklistPages(Struct, frozen=True):
-    """The page of blocklist checks, and the stream that fills it in."""
+    """The page of blocklist checks, and the event stream that completes it."""
 
     _blocklists: CheckBlocklists
     _budget: CheckBudget
@@ -108,7 +108,7 @@ class BlocklistPages(Struct, frozen=True):
         ]
 
     async def show(self, visit: Visit) -> Reply:
-        """GET /blocklists?query=&whole=true: with ``whole`` when all lists have answered."""
+        """GET /blocklists?query=&whole=true. ``whole`` waits until all lists have answered."""
         text = (visit.query.text("query") or "").strip()
         if not text:
             return self._page(visit, text)
@@ -132,22 +132,22 @@ class BlocklistPages(Struct, frozen=True):
         )
 
     async def stream(self, visit: Visit) -> Stream:
-        """GET /blocklists/live?query=: a ``row`` for each list, then ``done``."""
+        """GET /blocklists/live?query=: a ``row`` event for each list, then ``done``."""
         query = self._read(visit.query.required("query"))
 
         async def run(request: Request) -> None:
             def write_row(row: Listing) -> None:
                 shown = as_json(render_listing(row))
                 html = self._fragment(visit, "blocklist_row.html", row=shown)
-                told = {"zone": shown["zone"], "status": shown["status"], "html": html}
-                request.write(write_event("row", told))
+                event = {"zone": shown["zone"], "status": shown["status"], "html": html}
+                request.write(write_event("row", event))
 
             try:
                 await self._budget.take(visit.account.id)
                 async with self._turns.held(visit.account.id):
                     check = await self._blocklists.check(query, write_row)
             except ExpectedFailure as failure:
-                request.write(write_event("problem", {"problem": str(failure)}))
+                request.write(write_event("problem", {"problem": format_sentence(str(failure))}))
                 return
             order = [row["zone"] for row in finished_rows(check)]
             html = self._fragment(

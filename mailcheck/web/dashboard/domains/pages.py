@@ -1,4 +1,4 @@
-"""The page that checks a domain: reputation, mail hosts, proposed records."""
+"""The page of domain checks: score, fixes, mail route and all records."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,14 +36,14 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
 
 Step = tuple[str, str]
-"""Level and words."""
+"""Level and label."""
 
 LEVELS = ("bad", "warn", "unknown", "", "good")
-"""What counts for the line to a host: the worst of its steps."""
+"""Levels from worst to best. The worst step of a host determines its level."""
 
 
 class RouteHost(Struct, frozen=True):
-    """A mail host on the way; ``priority`` is nothing for a domain that is its own mail host."""
+    """A mail host on the route. ``priority`` is ``None`` for an implicit MX."""
 
     exchange: str
     priority: int | None
@@ -52,19 +52,19 @@ class RouteHost(Struct, frozen=True):
 
     @property
     def level(self) -> str:
-        """Say how the way to it is to be read."""
+        """The level of the worst step."""
         return min((level for level, _ in self.steps if level), key=LEVELS.index, default="")
 
 
 class MailRoute(Struct, frozen=True):
-    """All hosts in the order in which senders try them, and the domain's word on encryption."""
+    """The mail hosts in the order in which senders try them, and the MTA-STS policy."""
 
     hosts: tuple[RouteHost, ...]
     policy: Step
 
 
 def describe_route(report: Mapping[str, Any], starttls: StarttlsVerdict) -> MailRoute:
-    """Put together what the report of a domain says of its hosts, and what they showed."""
+    """Combine the mail hosts of a domain report with the results of their probes."""
     probes = {one.exchange: one for one in starttls.probes}
     pinned = {one["exchange"]: one for one in report["dane"]["hosts"] if one["records"]}
     hosts = tuple(
@@ -100,7 +100,7 @@ def _steps(
 
 def _encryption(probe: StarttlsProbe | None) -> tuple[Step, ...]:
     if probe is None:
-        return (("unknown", "TLS: not looked at"),)
+        return (("unknown", "TLS: not checked"),)
     if probe.outcome is ProbeOutcome.NOT_OFFERED:
         return (("bad", "no STARTTLS"),)
     if probe.outcome is not ProbeOutcome.ENCRYPTED:
@@ -109,7 +109,7 @@ def _encryption(probe: StarttlsProbe | None) -> tuple[Step, ...]:
     if not probe.is_certificate_trusted:
         certificate = ("warn", "certificate not trusted")
     elif not probe.is_name_matching:
-        certificate = ("warn", "certificate of another name")
+        certificate = ("warn", "certificate for another name")
     return (("good", probe.tls_version), certificate)
 
 
@@ -123,7 +123,7 @@ def _policy(found: Mapping[str, Any]) -> Step:
 
 
 class DomainPages(Struct, frozen=True):
-    """The page of domain checks; it comes at once, and what was found comes when it is."""
+    """The page of domain checks. It is displayed at once and loads the result afterwards."""
 
     _reputation: ComputeReputation
     _describe: DescribeDomain
@@ -140,7 +140,7 @@ class DomainPages(Struct, frozen=True):
     async def show(self, visit: Visit) -> Reply:
         """GET /domain?domain=&selectors=&ips=&refresh=true&whole=true.
 
-        ``whole`` waits for the answer; without it the page asks for that itself.
+        ``whole`` waits for the result. Otherwise a script of the page requests it.
         """
         form = read_domain_form(visit.query)
         if not form.domain:
@@ -172,7 +172,7 @@ class DomainPages(Struct, frozen=True):
 
 
 def view_check(reputation: Reputation, report: DomainReport) -> dict[str, Any]:
-    """Give what the template needs of a check that has ended."""
+    """Return the template values of a finished check."""
     score = reputation.score
     found, known = as_json(render_reputation(reputation)), as_json(render_domain_report(report))
     fixes = order_fixes(found["factors"])
@@ -191,7 +191,7 @@ def view_check(reputation: Reputation, report: DomainReport) -> dict[str, Any]:
 
 
 def _agree(reputation: Reputation, report: DomainReport) -> bool:
-    """Tell whether a score was made from the records that the report shows."""
+    """Return whether the score is based on the records that the report shows."""
     scored, shown = reputation.evidence, report.records
     names = ("spf", "dkim", "dmarc", "mx")
     return all(getattr(scored, name) == getattr(shown, name) for name in names)

@@ -1,4 +1,4 @@
-"""Reports of receivers: who sends as a domain, what fails and why, and where reports go."""
+"""The page of DMARC and TLS reports: senders, failures, and where reports are sent."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,16 +26,16 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
 
 NEWEST = 20
-"""Reports that are listed below what they say."""
+"""Number of reports in the list of received reports."""
 
 SHOWN = 50
-"""Senders, and TLS results, on a page."""
+"""Number of senders, and of TLS results, on a page."""
 
-SPANS = {7: "a week", 30: "a month", 90: "three months", 365: "a year"}
+SPANS = {7: "1 week", 30: "1 month", 90: "3 months", 365: "1 year"}
 
 
 class ReportsPages(Struct, frozen=True):
-    """The pages about reports: their results, and their deletion."""
+    """The page of received reports, and their deletion."""
 
     _reports: ReportOperations
     _budget: CheckBudget
@@ -51,9 +51,9 @@ class ReportsPages(Struct, frozen=True):
         ]
 
     async def show(self, visit: Visit) -> Reply:
-        """GET /reports?domain=&days=&page=&senders=&tls=: pages of each list.
+        """GET /reports?domain=&days=&page=&senders=&tls=. The last three are page numbers.
 
-        Without a domain the one with most messages is shown.
+        Without ``domain`` the domain with the most messages is displayed.
         """
         account_id, show, query = visit.account.id, self._reports.show, visit.query
         domains = await show.domains(account_id)
@@ -104,11 +104,11 @@ class ReportsPages(Struct, frozen=True):
         return redirect(visit, "/reports", done="report-deleted")
 
     async def delete_all(self, visit: Visit) -> Reply:
-        """POST /reports/delete: reporter, day. An empty field is not a condition."""
+        """POST /reports/delete: reporter, day. An empty field matches all reports."""
         reporter = (visit.form.text("reporter") or "").strip() or None
         day = visit.form.value("day", DAY) if visit.form.text("day") else None
         if reporter is None and day is None:
-            raise InvalidParameter("reporter", "name a reporter, a day, or both")
+            raise InvalidParameter("reporter", "enter a reporter, a day, or both")
         selection = ReportSelection(reporter=reporter, day=day)
         await self._reports.delete.matching(visit.account.id, selection)
         return redirect(visit, "/reports", done="reports-deleted")

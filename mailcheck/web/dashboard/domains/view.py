@@ -1,4 +1,4 @@
-"""What the page of a domain check is asked for, and the words it has for what was found."""
+"""The form of the domain check, and the labels of its results."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,14 +24,14 @@ from mailcheck.operations.domains.compute_reputation import ReputationQuery
 SEPARATORS = re.compile(r"[\s,;]+")
 
 MECHANISMS = ("mx", "spf", "dkim", "dmarc", "mtaSts", "tlsRpt", "dane", "dnssec")
-"""Topics of everything that is known, in the order of the page."""
+"""Sections of all results, in the order of the page."""
 
 HOST_PROBLEMS = MappingProxyType(
     {
         "dead": "has no address",
         "not-public": "has private addresses only",
         "partly-public": "has private addresses too",
-        "address-literal": "is an address, not a name",
+        "address-literal": "is an IP address, not a name",
         "alias": "is an alias (CNAME)",
         "undetermined": "could not be looked up",
     }
@@ -39,26 +39,26 @@ HOST_PROBLEMS = MappingProxyType(
 
 SPF_PROBLEMS = MappingProxyType(
     {
-        "absent": "there is no SPF record",
-        "several": "there is more than one SPF record",
-        "syntax": "the record can't be read",
+        "absent": "no SPF record",
+        "several": "more than one SPF record",
+        "syntax": "the record has a syntax error",
         "loop": "the record includes itself",
         "undetermined": "could not be determined",
         "macro": "depends on the mail",
-        "not-followed": "not looked at: too many records",
+        "not-followed": "not evaluated: too many records",
     }
 )
 
 
 class NameRules(Struct, frozen=True):
-    """Which names and addresses may be asked about."""
+    """Which names and addresses may be checked."""
 
     allow_special_use: bool
     allow_private: bool
 
 
 class DomainForm(Struct, frozen=True):
-    """The form as it was filled in; ``typed`` may be a URL or a mail address of the domain."""
+    """The submitted form. ``typed`` may also be a URL or a mail address."""
 
     typed: str
     selectors: str
@@ -66,23 +66,23 @@ class DomainForm(Struct, frozen=True):
 
     @property
     def domain(self) -> str:
-        """Give the domain that is meant, not read yet."""
+        """The domain in the typed text, not validated yet."""
         return domain_meant(self.typed)
 
     @property
     def is_other(self) -> bool:
-        """Tell whether something else than the domain was typed."""
+        """Whether the typed text is not the domain itself."""
         return self.domain != self.typed
 
     def query(self, **more: str) -> str:
-        """Write the query string of this very check."""
+        """Return the query string of this check."""
         fields = {"domain": self.domain, "selectors": self.selectors, "ips": self.addresses, **more}
         return "?" + urlencode({name: value for name, value in fields.items() if value})
 
     def read(self, rules: NameRules) -> ReputationQuery:
-        """Read what is asked.
+        """Validate the form.
 
-        :raises InvalidParameter: names the field, and says what to send instead.
+        :raises InvalidParameter: a field is not valid; the message says what to enter instead.
         """
         domain = parse_domain(self.domain, allow_special_use=rules.allow_special_use)
         selectors = _split(self.selectors, MAX_SELECTORS, "selectors")
@@ -99,9 +99,9 @@ class DomainForm(Struct, frozen=True):
 
 
 def read_domain_form(query: Query) -> DomainForm:
-    """Take the form out of a query string.
+    """Return the form in a query string.
 
-    :raises InvalidParameter: a field is given twice or is too long.
+    :raises InvalidParameter: a field is repeated or too long.
     """
     return DomainForm(
         *((query.text(name) or "").strip() for name in ("domain", "selectors", "ips"))
@@ -111,30 +111,33 @@ def read_domain_form(query: Query) -> DomainForm:
 def _split(text: str, at_most: int, what: str) -> list[str]:
     parts = [part for part in SEPARATORS.split(text) if part]
     if len(parts) > at_most:
-        raise InvalidParameter(what, f"there are {len(parts)} {what}; {at_most} are allowed")
+        raise InvalidParameter(what, f"at most {at_most} {what} are allowed; got {len(parts)}")
     return parts
 
 
 def score_level(score: float, best: float) -> str:
-    """Say how a score is to be read: good, warn or bad."""
+    """Return the level of a score: good, warn or bad."""
     share = score / best
     return "good" if share >= 0.8 else "warn" if share >= 0.6 else "bad"
 
 
 def order_fixes(factors: Sequence[Any]) -> list[Any]:
-    """List the factors that lack points, those first that can be fixed alone and bring most."""
+    """Return the factors that lack points, first those with a record and the largest gain.
+
+    Records that need other records beside them come after those that work alone.
+    """
     lacking = [one for one in factors if one["gain"] and one["determined"]]
     return sorted(lacking, key=_order_of_fixing)
 
 
 def displayed_gain(factor: Any) -> int:
-    """Return the points in the row of a factor: the gain of its proven record, or all."""
+    """Return the points that a factor displays: the verified gain of its record, or all."""
     proven: int = (factor["fix"] or {}).get("gain", 0)
     return proven if proven > 0 else int(factor["gain"])
 
 
 def count_issues(report: Any) -> int:
-    """Count what is not as it should be in everything that is known, whether it costs or not."""
+    """Count the errors and warnings of all results, whether they cost points or not."""
     return sum(
         one["severity"] in ("error", "warning")
         for key in MECHANISMS

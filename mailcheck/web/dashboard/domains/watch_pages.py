@@ -1,4 +1,4 @@
-"""Pages of watched domains, with the plot of their scores."""
+"""Pages of watched domains, with a plot of their scores."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -29,20 +29,20 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 WIDTH, MARGIN = 640, 12
-"""Of a picture, in its own units."""
+"""Width and margin of a plot, in its own units."""
 
 HEIGHT, SMALL_HEIGHT = 120, 36
-"""Of the plot of the score, and of that of a factor."""
+"""Height of the plot of the score, and of the plot of a factor."""
 
 LEVELS = {"error": "bad", "warning": "warn", "undetermined": "unknown", "note": "good"}
-"""How a severity is coloured."""
+"""Severity -> level."""
 
 MAX_MARKS = 300
-"""Changes that are marked; so close to each other nobody sees more."""
+"""Maximum number of changes marked in a plot. More marks would overlap."""
 
 
 class Mark(Struct, frozen=True):
-    """A change: where it lies, how it is coloured, what it says."""
+    """A change in a plot: its position, level and description."""
 
     x: float
     level: str
@@ -50,7 +50,7 @@ class Mark(Struct, frozen=True):
 
 
 class Plot(Struct, frozen=True):
-    """A line of steps, since a value holds until the next; empty without any value."""
+    """A step line: each value holds until the next. Without values the line is empty."""
 
     title: str
     line: str
@@ -63,20 +63,20 @@ class Plot(Struct, frozen=True):
 def draw_history(
     scores: Sequence[WatchScore], changes: Iterable[WatchChange], begins: Instant, ends: Instant
 ) -> tuple[Plot, list[Plot]] | None:
-    """Draw the score with all changes, and each factor by itself; nothing without a score."""
+    """Plot the score with all changes, and each factor alone. Return `None` without scores."""
     if not scores:
         return None
     steps = [(one.at, one.score) for one in scores]
-    told = [one for one in changes if one.topic != "score"][-MAX_MARKS:]
-    # The worst of one moment lies on top.
-    told.sort(key=lambda one: list(LEVELS).index(one.severity), reverse=True)
+    marked = [one for one in changes if one.topic != "score"][-MAX_MARKS:]
+    # Marks are drawn in this order, so that the most severe one is on top.
+    marked.sort(key=lambda one: list(LEVELS).index(one.severity), reverse=True)
     marks = tuple(
         Mark(
             _place(one.at, begins, ends),
             LEVELS[one.severity],
             f"{format_instant(one.at)[:16].replace('T', ' ')} {one.sentence}",
         )
-        for one in told
+        for one in marked
     )
     whole = Plot("Score", _line(steps, begins, ends, 0, 100, HEIGHT), HEIGHT, steps[-1][1], marks)
     factors = []
@@ -102,7 +102,7 @@ def _line(
     highest: int,
     height: int,
 ) -> str:
-    """Write the points of a line that goes on level until the next value."""
+    """Return the points of a step line."""
     points = []
     last = None
     rise = (height - 2 * MARGIN) / (highest - lowest)
@@ -118,13 +118,13 @@ def _line(
 
 MAX_DAYS = HISTORY_KEPT // DAY
 
-SPANS = {7: "a week", 30: "a month", 90: "three months", 365: "a year", MAX_DAYS: "all"}
-"""Days of a history that can be looked at."""
+SPANS = {7: "1 week", 30: "1 month", 90: "3 months", 365: "1 year", MAX_DAYS: "all"}
+"""Lengths of the history that users can choose, in days."""
 
 DEFAULT_DAYS = 30
 
 MAX_ROWS = 200
-"""Changes in the table, the newest; the files have all."""
+"""Maximum number of changes in the table, the newest first. The downloads contain all."""
 
 EMPTY_FORM: Mapping[str, str] = {
     "target": "",
@@ -137,7 +137,7 @@ EMPTY_FORM: Mapping[str, str] = {
 
 
 class WatchPages(Struct, frozen=True):
-    """The list of watches with its form, and the page of each."""
+    """The list of watches with the form for a new one, and the page of each watch."""
 
     _watches: ManageWatches
     _budget: CheckBudget
@@ -160,7 +160,7 @@ class WatchPages(Struct, frozen=True):
         ]
 
     async def all(self, visit: Visit) -> Reply:
-        """GET /watches?page=&target=&selectors=&ips=: the latter fill the form in."""
+        """GET /watches?page=&target=&selectors=&ips=. All but ``page`` prefill the form."""
         given = {name: visit.query.text(name) or empty for name, empty in EMPTY_FORM.items()}
         return await self._list(visit, given, None)
 
@@ -171,7 +171,7 @@ class WatchPages(Struct, frozen=True):
         lowest, highest = SHORTEST_INTERVAL // MINUTE, LONGEST_INTERVAL // MINUTE
         try:
             if not form["target"]:
-                raise InvalidParameter("target", "name a domain or an address to watch")
+                raise InvalidParameter("target", "enter the domain or the IP address to watch")
             settings = WatchSettings(
                 interval=minutes.value("every", INTEGER, 60, lowest, highest) * MINUTE,
                 selectors=_words(form["selectors"].replace(",", " ")),
@@ -185,7 +185,7 @@ class WatchPages(Struct, frozen=True):
         return self._kept(visit, made, "watch-made")
 
     async def choose_receivers(self, visit: Visit) -> Reply:
-        """POST /watches/<watch_id>/alert-to: alert_to. New webhooks show their secrets."""
+        """POST /watches/<watch_id>/alert-to: alert_to. The secrets of new webhooks are shown."""
         named = _words(visit.form.text("alert_to") or "")
         try:
             changed = await self._watches.change(
@@ -207,7 +207,7 @@ class WatchPages(Struct, frozen=True):
     async def show(
         self, visit: Visit, alert_to: str | None = None, failure: ExpectedFailure | None = None
     ) -> Reply:
-        """GET /watches/<watch_id>?days=: how it is, its alerts, what changed."""
+        """GET /watches/<watch_id>?days=: the state of the watch, its alerts and its changes."""
         days = visit.query.value("days", INTEGER, DEFAULT_DAYS, 1, MAX_DAYS)
         now = visit.asked_at
         account_id, watch_id = visit.account.id, visit.path["watch_id"]
@@ -217,7 +217,7 @@ class WatchPages(Struct, frozen=True):
             alert_to = " ".join(map(address_of, watch.settings.alert_to))
         begins = Instant(max(watch.created_at, now - days * DAY))
         _, history = await self._watches.history(account_id, watch_id)
-        # One score more, so that it is known what held when the time begins.
+        # The last score before the period applies at its start.
         earlier = [one for one in history.scores if one.at < begins]
         scores = [*earlier[-1:], *(one for one in history.scores if one.at >= begins)]
         changes = [one for one in history.changes if one.at >= begins]
@@ -251,7 +251,7 @@ class WatchPages(Struct, frozen=True):
         return json_reply(render_history(watch, history, None, visit.asked_at))
 
     async def run(self, visit: Visit) -> Reply:
-        """POST /watches/<watch_id>/run: counted as a check."""
+        """POST /watches/<watch_id>/run. It counts as a check."""
         await self._budget.take(visit.account.id)
         async with self._turns.held(visit.account.id):
             await self._watches.run(visit.account.id, visit.path["watch_id"])

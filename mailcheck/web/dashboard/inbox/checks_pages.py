@@ -1,4 +1,4 @@
-"""The checks of a message's HTML and links, as a page."""
+"""Pages of the checks of a message: HTML compatibility, accessibility and links."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
 
 MAX_LINKS_SHOWN = 100
-"""Links of a mail that a page offers to ask for: as many as one request may."""
+"""Maximum number of links on a page, which is also the maximum of one request."""
 
 VERDICTS = {
     LinkVerdict.WORKS: ("good", "works"),
@@ -25,11 +25,11 @@ VERDICTS = {
     LinkVerdict.UNCLEAR: ("unknown", "unclear"),
     LinkVerdict.NOT_CHECKED: ("unknown", "not checked"),
 }
-"""What is known of a link -> how it looks, and its words."""
+"""Result of a link check -> level and label."""
 
 
 class Cell(Struct, frozen=True):
-    """What a family does with something: its look and its words."""
+    """How a family of mail programs supports a feature, as level and label."""
 
     family: str
     level: str
@@ -37,7 +37,7 @@ class Cell(Struct, frozen=True):
 
 
 class ShownLink(Struct, frozen=True):
-    """A link with what came of asking for it, where it was asked for."""
+    """A link, with its result if it was checked."""
 
     link: MailLink
     is_ticked: bool
@@ -45,22 +45,22 @@ class ShownLink(Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        """Give its URL."""
+        """The URL of the link."""
         return self.link.url
 
     @property
     def words(self) -> str:
-        """Give what stands on it, where that is not the URL itself."""
+        """The text of the link, or ``""`` if it is the URL itself."""
         return "" if self.link.words == self.link.url else self.link.words
 
     @property
     def level(self) -> str:
-        """Say how its verdict looks."""
+        """The level of the result."""
         return VERDICTS[self.checked.verdict][0] if self.checked else ""
 
     @property
     def word(self) -> str:
-        """Name its verdict, with the status."""
+        """The label of the result, with the HTTP status."""
         if self.checked is None:
             return ""
         word = VERDICTS[self.checked.verdict][1]
@@ -68,13 +68,13 @@ class ShownLink(Struct, frozen=True):
 
     @property
     def hops(self) -> Sequence[Hop]:
-        """List the requests, where there were several."""
+        """The requests, if there were redirects."""
         hops = self.checked.answer.hops if self.checked else ()
         return hops if len(hops) > 1 else ()
 
     @property
     def may_get(self) -> bool:
-        """Tell whether asking by GET could tell more."""
+        """Whether a request with GET may give a better result."""
         found = self.checked
         return (
             found is not None
@@ -84,7 +84,7 @@ class ShownLink(Struct, frozen=True):
 
 
 def view_checks(checks: MailChecks, asked: Sequence[LinkCheck] = ()) -> dict[str, Any]:
-    """Give what the templates need; ``asked`` is what came of asking for links."""
+    """Return the template values. ``asked`` contains the results of the checked links."""
     found = {one.answer.url: one for one in asked}
     links = [
         ShownLink(one, one.url in found if found else one.is_harmless, found.get(one.url))
@@ -94,14 +94,14 @@ def view_checks(checks: MailChecks, asked: Sequence[LinkCheck] = ()) -> dict[str
         (sum(one.verdict is verdict for one in asked), words)
         for verdict, (_, words) in VERDICTS.items()
     ]
-    told = ", ".join(f"{count} {words}" for count, words in counts if count)
+    results = ", ".join(f"{count} {words}" for count, words in counts if count)
     noun = "link" if len(asked) == 1 else "links"
     return {
         "checks": checks,
         "compatibility": _view_compatibility(checks.compatibility),
         "links": links,
         "more_links": len(checks.links) - len(links),
-        "notice_of_links": f"{len(asked)} {noun} asked for: {told}." if asked else "",
+        "notice_of_links": f"Checked {len(asked)} {noun}: {results}." if asked else "",
     }
 
 
@@ -131,7 +131,7 @@ def _view_compatibility(found: Compatibility | None) -> dict[str, Any] | None:
 
 
 def _cell(one: Support) -> Cell:
-    """Write the share of a family's clients that support something."""
+    """Return the share of a family's clients that support a feature, as a cell."""
     known = one.supported + one.partial + one.unsupported
     if not known:
         return Cell(one.family, "unknown", "not tested")
@@ -141,7 +141,7 @@ def _cell(one: Support) -> Cell:
         return Cell(one.family, "bad", "0 %")
     share = 100 * one.supported // known
     if one.unsupported == 0:
-        return Cell(one.family, "warn", f"{share} %, rest in part" if share else "in part")
+        return Cell(one.family, "warn", f"{share} %, rest partly" if share else "partly")
     level = "bad" if one.unsupported > known / 2 else "warn"
     return Cell(one.family, level, f"{share} %")
 
@@ -151,7 +151,7 @@ TEST = "/tests/<test_id>"
 
 
 class CheckPages(Struct, frozen=True):
-    """The pages with the checks; a script puts them into the page of the mail or the report."""
+    """The pages of the checks. Scripts load them into the page of the mail or the report."""
 
     _inbox: InboxOperations
     _tests: ManageTests
@@ -171,7 +171,7 @@ class CheckPages(Struct, frozen=True):
         return self._show(visit, await self._check_message(visit), _message_path(visit))
 
     async def links_of_message(self, visit: Visit) -> Reply:
-        """POST /inbox/messages/{id}/checks/links: link (its number), repeated; or get."""
+        """POST /inbox/messages/{id}/checks/links: link (its index, repeatable), or get."""
         checks = await self._check_message(visit)
         return await self._ask(visit, checks, _message_path(visit))
 
@@ -180,7 +180,7 @@ class CheckPages(Struct, frozen=True):
         return self._show(visit, await self._check_test(visit), _test_path(visit))
 
     async def links_of_test(self, visit: Visit) -> Reply:
-        """POST /tests/{id}/checks/links: link (its number), repeated; or get."""
+        """POST /tests/{id}/checks/links: link (its index, repeatable), or get."""
         return await self._ask(visit, await self._check_test(visit), _test_path(visit))
 
     async def _check_message(self, visit: Visit) -> MailChecks:
@@ -201,7 +201,7 @@ class CheckPages(Struct, frozen=True):
         asked = await self._inbox.check_links.check(visit.account.id, checks, urls, method)
         values = view_checks(checks, asked)
         if not urls:
-            values["notice_of_links"] = "No link is ticked."
+            values["notice_of_links"] = "No link is selected."
         return self._render(visit, here, values)
 
     def _show(self, visit: Visit, checks: MailChecks, here: str) -> Reply:
@@ -223,12 +223,12 @@ def _test_path(visit: Visit) -> str:
 
 
 def _link_of(checks: MailChecks, number: str) -> str:
-    """Give the URL of a link by its number.
+    """Return the URL of a link by its index.
 
-    :raises InvalidParameter: there is none of this number.
+    :raises InvalidParameter: the mail has no link with this index.
     """
     if number.isascii() and number.isdecimal() and len(number) < 5:
         links = checks.links
         if int(number) < len(links):
             return links[int(number)].url
-    raise InvalidParameter("link", f"{number[:20]!r} is the number of no link of this mail")
+    raise InvalidParameter("link", f"this mail has no link with the index {number[:20]!r}")

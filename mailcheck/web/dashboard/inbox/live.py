@@ -1,4 +1,4 @@
-"""New mail as it comes in: the events of an inbox, for its page."""
+"""Event stream of new messages, for the page of the inbox."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ from mailcheck.operations.inbox.follow_inbox import (
     MailRefused,
     MessageArrived,
 )
-from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.rendering import Renderer, format_sentence
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.event_streams import (
     EVENT_STREAM,
@@ -32,14 +32,14 @@ from mailcheck.web.site.event_streams import (
 from mailcheck.web.site.requests import header_values
 
 KEEP_ALIVE = 20.0
-"""Seconds after which something is sent, so that proxies and browsers keep the connection."""
+"""Seconds between two keep-alive comments, without which proxies would close the connection."""
 
 LONGEST_STREAM = 300.0
-"""Seconds; then the browser comes again, and shows that it is still signed in."""
+"""Maximum duration of a stream in seconds. The browser then reconnects with its session."""
 
 
 class LivePages(Struct, frozen=True):
-    """Streams of what arrives in an inbox."""
+    """Event streams of an inbox."""
 
     _follow: FollowInbox
     _renderer: Renderer
@@ -50,7 +50,7 @@ class LivePages(Struct, frozen=True):
         return [Page("GET", "/inbox/live", self.stream)]
 
     async def stream(self, visit: Visit) -> Stream:
-        """GET /inbox/live?after=<cursor>&tag=&to=; without a cursor from the inbox's start."""
+        """GET /inbox/live?after=<cursor>&tag=&to=. Without a cursor it starts at the beginning."""
         query = visit.query
         last = "".join(header_values(visit.request, b"Last-Event-ID"))
         after = query.value("after", CURSOR)
@@ -67,7 +67,7 @@ class LivePages(Struct, frozen=True):
         try:
             first = await anext(events)
         except ExpectedFailure as failure:
-            # A stream too: a browser does not come again after any other answer.
+            # Browsers reconnect to an event stream only, not after an error status.
             problem = b"retry: %d\n" % RETRY_LATER + _write_problem(failure)
 
             async def refuse(request: Request) -> None:
@@ -82,7 +82,7 @@ class LivePages(Struct, frozen=True):
         cursor = format_cursor(event.cursor)
         if not isinstance(event, MessageArrived):
             return write_event("removed" if event.has_removals else "", {}, cursor)
-        # The row of a list, and what is told of a mail where the list is not looked at.
+        # The row for the list, and the texts for a notification while the page is hidden.
         summary, extracted = event.message.summary, event.message.content.extracted
         row = self._renderer.part(
             "inbox_row.html",
@@ -102,10 +102,10 @@ class LivePages(Struct, frozen=True):
 
 
 def live_caller(account: Account) -> Caller:
-    """Give the caller that an account's open pages wait as; all of them share its waits."""
+    """Return the caller for all open pages of an account, which share its limit of waits."""
     return Caller(account.id, KeyId(f"pages of {account.id}"), RequestLimits(0, 0))
 
 
 def _write_problem(failure: ExpectedFailure) -> bytes:
-    # To a browser an event named "error" is another thing.
-    return write_event("problem", {"problem": str(failure)})
+    # Browsers reserve the event name "error" for connection errors.
+    return write_event("problem", {"problem": format_sentence(str(failure))})

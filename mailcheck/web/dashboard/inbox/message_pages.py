@@ -1,4 +1,4 @@
-"""A message: what it says, what was found in it, where it came from, and what to do with it."""
+"""Pages of a message: its content, authentication, attachments and actions."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ BASE = "/inbox/messages/<message_id>"
 
 
 class MessagePages(Struct, frozen=True):
-    """The pages of one message, for its owner."""
+    """The pages of a message for its owner."""
 
     _read: ReadInbox
     _inbox: InboxList
@@ -53,11 +53,11 @@ class MessagePages(Struct, frozen=True):
     async def page(self, visit: Visit) -> Reply:
         """GET /inbox/messages/{id}?view=html|text|markup|headers|source&remote=true&pane=mail.
 
-        The list it was found in lies beside it, filtered as the list was (``tag``, ``to``,
-        ``q``, ``page``); ``pane=mail`` asks for the mail alone, to be put beside a list that is
-        there, before name servers were asked who vouches for it.
+        The list is shown beside the message, with the filters of ``tag``, ``to``, ``q`` and
+        ``page``. ``pane=mail`` returns the message alone, for a list that is shown already.
+        The authentication results are then loaded separately, because they need DNS lookups.
         """
-        # HEAD asks whether there is one: nobody has seen it then.
+        # A HEAD request does not mark the message as read.
         is_opened = visit.request.method == b"GET"
         read = self._read.open_message if is_opened else self._read.message
         message = await read(visit.account.id, _message_id(visit))
@@ -93,16 +93,16 @@ class MessagePages(Struct, frozen=True):
         return download_reply(raw, "message/rfc822", f"{message_id}.eml")
 
     async def attachment(self, visit: Visit) -> Reply:
-        """GET /inbox/messages/{id}/attachments/{attachmentId}: a download whatever it is."""
+        """GET /inbox/messages/{id}/attachments/{attachmentId}: always a download."""
         attachment = await self._attachment(visit)
         return download_reply(attachment.data, attachment.content_type, attachment.filename)
 
     async def preview(self, visit: Visit) -> Reply:
-        """GET /inbox/messages/{id}/attachments/{attachmentId}/preview: a picture or text."""
+        """GET /inbox/messages/{id}/attachments/{attachmentId}/preview: an image or text."""
         return preview_reply(await self._attachment(visit))
 
     async def renew_share(self, visit: Visit) -> Reply:
-        """POST /inbox/messages/{id}/share: the old link is dead, there is a new one."""
+        """POST /inbox/messages/{id}/share: revoke the share link and create a new one."""
         message_id = _message_id(visit)
         await self._share.renew(visit.account.id, message_id)
         return redirect(visit, f"/inbox/messages/{message_id}", done="share-renewed")

@@ -1,4 +1,4 @@
-"""A message as a template shows it: body, attachments, authentication."""
+"""A message prepared for the templates: body, attachments and authentication."""
 
 from collections.abc import Sequence
 from html import escape
@@ -24,10 +24,10 @@ from mailcheck.web.site.replies import Reply
 from mailcheck.web.site.requests import header_values
 
 SANDBOX = "allow-same-origin allow-popups allow-popups-to-escape-sandbox"
-"""What the frame may do: open a link in a new tab, which is an ordinary one then.
+"""Sandbox of the frame with a message: links may open ordinary new tabs.
 
-Of the same origin, so that the page around it can make it as high as what is in it; never
-``allow-scripts`` beside that: the document could take its own sandbox off.
+The frame has the same origin, so that the page can adjust its height to the content. It must
+never have ``allow-scripts`` too, since the document could then remove its sandbox.
 """
 
 _POLICY = (
@@ -40,7 +40,7 @@ _OWN_STYLE = (
     "body{margin:12px;font:15px/1.45 system-ui,Arial,sans-serif;overflow-wrap:anywhere}"
     f"body:has(>.{PAGE_CLASS}){{margin:0}}.{PAGE_CLASS}{{padding:12px;min-height:100vh;"
     "box-sizing:border-box}"
-    # Without a source they have no size but for this.
+    # Images without a source have no size of their own.
     "img{max-width:100%}:where(img:not([src])){display:inline-block}"
     "img:not([src]){outline:1px dashed #999;outline-offset:-1px}"
     "a:focus-visible{outline:2px solid #1f5fbf}"
@@ -48,7 +48,7 @@ _OWN_STYLE = (
 
 
 async def frame_reply(show: ShowMessage, message: StoredMessage, *, allows_remote: bool) -> Reply:
-    """Return the document with the HTML of a message, for a frame."""
+    """Return the HTML document of a message, for a frame."""
     safe = await show.html(message, allows_remote=allows_remote)
     images = "data: https: http:" if allows_remote else "data:"
     said = {"lang": safe.language, "dir": safe.direction}
@@ -75,10 +75,10 @@ async def frame_reply(show: ShowMessage, message: StoredMessage, *, allows_remot
 
 
 MAX_PICTURE = 5_000_000
-"""Bytes of a picture that is shown; a larger one is for download."""
+"""Maximum number of bytes of an image in a preview. Larger ones can be downloaded."""
 
 MAX_TEXT = 1_000_000
-"""Bytes of a text of which the beginning is shown."""
+"""Maximum number of bytes of a text attachment with a preview."""
 
 MAX_PREVIEW_TEXT = 65_536
 """Maximum number of characters of a text attachment in its preview."""
@@ -88,19 +88,19 @@ PICTURES = {
     "image/jpeg": (b"\xff\xd8\xff",),
     "image/gif": (b"GIF87a", b"GIF89a"),
 }
-"""Kinds of pictures, and how their bytes begin; no SVG, which is a document."""
+"""Types of images, and how their bytes begin. SVG is excluded: it is a document."""
 
 RIFF, WEBP = b"RIFF", b"WEBP"
 """Bytes 0 and 8 of a WebP picture."""
 
 _TEXTS = {"application/json", "application/xml", "application/x-yaml", *MAIL_TYPES}
-"""Kinds that are text, beside all ``text/``."""
+"""Media types with a text preview, in addition to ``text/*``."""
 
 _NO_PICTURE = (
     b'<svg xmlns="http://www.w3.org/2000/svg" width="140" height="48" fill="#888">'
-    b'<text x="14" y="29" font-family="sans-serif" font-size="15">not a picture</text></svg>'
+    b'<text x="14" y="29" font-family="sans-serif" font-size="15">not an image</text></svg>'
 )
-"""In place of what is called a picture and is none; an error would only be in the console."""
+"""Replaces an attachment that is no image. An HTTP error would only appear in the console."""
 
 _PREVIEW_POLICY = (
     "sandbox; default-src 'none'; {more}form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
@@ -114,7 +114,7 @@ _STYLE = (
 
 
 def preview_of(facts: AttachmentFacts) -> str:
-    """Say how an attachment may be shown: ``picture``, ``text``, or not at all."""
+    """Return how an attachment can be previewed: ``picture``, ``text`` or ``""``."""
     is_picture = facts.content_type in PICTURES or facts.content_type in ("image/webp", "image/jpg")
     if is_picture and facts.size <= MAX_PICTURE:
         return "picture"
@@ -124,9 +124,9 @@ def preview_of(facts: AttachmentFacts) -> str:
 
 
 def preview_reply(attachment: Attachment) -> Reply:
-    """Show an attachment.
+    """Return the preview of an attachment.
 
-    :raises AttachmentNotFound: it is nothing that can be shown.
+    :raises AttachmentNotFound: the attachment has no preview.
     """
     facts = AttachmentFacts("", "", attachment.content_type, len(attachment.data), None)
     kind = preview_of(facts)
@@ -140,14 +140,14 @@ def preview_reply(attachment: Attachment) -> Reply:
         return _reply(_NO_PICTURE, "image/svg+xml", "")
     if kind == "text":
         text = attachment.opened or decode_text(attachment.data, "")[0]
-        rest = "" if len(text) <= MAX_PREVIEW_TEXT else "\n\n[It goes on: download it.]"
+        rest = "" if len(text) <= MAX_PREVIEW_TEXT else "\n\n[Truncated: download the file.]"
         body = (
             '<!doctype html>\n<html><head><meta charset="utf-8">'
             f"<title>{escape(attachment.filename)}</title><style>{_STYLE}</style></head>"
             f"<body><pre>{escape(text[:MAX_PREVIEW_TEXT])}{rest}</pre></body></html>\n"
         ).encode("utf-8", "replace")
         return _reply(body, "text/html; charset=utf-8", "style-src 'unsafe-inline'; ")
-    raise AttachmentNotFound("this attachment can't be shown here: download it")
+    raise AttachmentNotFound("this attachment has no preview: download it")
 
 
 def _reply(body: bytes, content_type: str, more: str) -> Reply:
@@ -171,11 +171,11 @@ _LEVELS = {
     AuthResult.SOFTFAIL: "warn",
     AuthResult.TEMPERROR: "unknown",
 }
-"""How a result looks; all others are bad."""
+"""Result -> level. All other results are bad."""
 
 
 class ResultRow(Struct, frozen=True):
-    """One result: of which method, about whom, its look, its word, and why."""
+    """One authentication result. ``subject`` is the domain that it applies to."""
 
     method: str
     subject: str
@@ -185,7 +185,7 @@ class ResultRow(Struct, frozen=True):
 
 
 def list_results(found: Authentication) -> Sequence[ResultRow]:
-    """Give a row for SPF, one for each signature (one for none), and one for DMARC."""
+    """Return the rows for SPF, for each DKIM signature (one row if there is none) and for DMARC."""
     spf, dmarc = found.spf.mail_from, found.dmarc
     signatures = [
         _row("DKIM", one.header.signing_domain, one.result, one.explanation)
@@ -211,23 +211,23 @@ VIEWS = {
     "headers": "Headers",
     "source": "Source",
 }
-"""The ways to look at a message, in order; each is a page of its own."""
+"""The views of a message, in order."""
 
 MAX_TEXT_SHOWN = 512 * 1024
-"""Characters of text or source on a page; the download has all of it."""
+"""Maximum number of characters of text or source on a page. The download is complete."""
 
 MAX_LINKS_SHOWN = 50
-"""Links listed beside a mail."""
+"""Maximum number of links in the list of a message."""
 
 FEW_PEOPLE = 5
-"""Addresses of a field that are shown at once; the others are unfolded."""
+"""Number of addresses of a header field shown at first. The others can be unfolded."""
 
 MAX_FILES_SHOWN = 100
-"""Attachments listed below a mail."""
+"""Maximum number of attachments in the list of a message."""
 
 
 class MessageView(Struct, frozen=True):
-    """One way to look at one message; what this way does not show is empty."""
+    """One view of a message. Values that this view does not show are empty."""
 
     message: StoredMessage
     name: str
@@ -241,7 +241,7 @@ class MessageView(Struct, frozen=True):
 
     @property
     def people(self) -> list[tuple[str, list[str]]]:
-        """List the addresses of the header that are not the recipient's alone, by their title."""
+        """The addresses in the header by their title, without those that repeat the recipient."""
         titles = {"to": "Named in To", "cc": "Cc", "bcc": "Bcc", "reply-to": "Reply-To"}
         found = {title: self.message.content.people_in(name) for name, title in titles.items()}
         recipient = self.message.summary.recipient.casefold()
@@ -252,12 +252,12 @@ class MessageView(Struct, frozen=True):
         ]
 
     def view_query(self, name: str, **more: str) -> str:
-        """Write the query string of another way to look at it; the list beside it stays."""
+        """Return the query string of another view, with the same list beside it."""
         asked = {"view": name, **more}
         return f"?{urlencode(asked)}" if self.beside is None else self.beside.here(**asked)
 
     def values(self) -> dict[str, Any]:
-        """Give what the templates name."""
+        """Return the template values."""
         return {
             "message": self.message,
             "summary": self.message.summary,
@@ -275,11 +275,11 @@ class MessageView(Struct, frozen=True):
 async def view_message(
     show: ShowMessage, message: StoredMessage, visit: Visit, beside: ListRequest | None = None
 ) -> MessageView:
-    """Look at a message as the query says: ``view`` and ``remote``.
+    """Return the view of a message that the query parameters ``view`` and ``remote`` select.
 
-    :param beside: its owner's list; whoever else looks at it may not have its source.
+    :param beside: the owner's list. Without it the visitor is not the owner and gets no source.
 
-    :raises MessageNotFound: it has been deleted meanwhile.
+    :raises MessageNotFound: the message has been deleted in the meantime.
     """
     content = message.content
     has_html = bool(content.html)
@@ -315,6 +315,6 @@ async def view_message(
 
 
 def allows_remote_content(visit: Visit) -> bool:
-    """Tell whether remote content was asked for on our own page: no link from elsewhere asks."""
+    """Return whether the visitor requested remote content, on a page of this site."""
     sites = header_values(visit.request, b"Sec-Fetch-Site")
     return visit.query.value("remote", FLAG, False) and all(site == "same-origin" for site in sites)

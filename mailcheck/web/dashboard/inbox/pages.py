@@ -1,4 +1,4 @@
-"""The list of an inbox as a page."""
+"""The page of the inbox: the list of messages, and the actions on it."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -40,7 +40,7 @@ from mailcheck.web.site.replies import Reply
 
 
 class InboxFacts(Struct, frozen=True):
-    """``mail_port`` is where mail comes in, if it does; ``retention`` in milliseconds."""
+    """Facts about the inbox. ``mail_port`` is `None` without SMTP; ``retention`` is in ms."""
 
     domain: str
     mail_port: int | None
@@ -48,16 +48,16 @@ class InboxFacts(Struct, frozen=True):
 
 
 class InboxList(Struct, frozen=True):
-    """Reads the list, and says what its template names."""
+    """Reads the list of messages and returns the values of its template."""
 
     _read: ReadInbox
     _facts: InboxFacts
 
     async def values(self, visit: Visit, opened: MessageId | None = None) -> dict[str, Any]:
-        """Read what ``?tag=&to=&q=&limit=&page=&for=<tag of an address>`` asks for.
+        """Read the list for ``?tag=&to=&q=&limit=&page=&for=<tag of a new address>``.
 
-        :param opened: the message beside the list: what lies before and behind it is named.
-        :returns: also ``status``, the HTTP status of a page that shows nothing else.
+        :param opened: the message beside the list; its neighbours are included.
+        :returns: the template values, with the HTTP ``status`` of a page with the list only.
         """
         account = visit.account
         overview = await self._read.overview(account.id)
@@ -75,7 +75,7 @@ class InboxList(Struct, frozen=True):
             messages = MessageList((), None, 0, overview.state.last_position)
         newer, older = _neighbours(messages.messages, opened)
         unread = 0
-        if not request.written:  # of a search it would be too dear
+        if not request.written:  # counting is too expensive for a search
             unread = await self._read.count_unread(account.id, request.wanted)
         return {
             "status": status,
@@ -98,11 +98,11 @@ class InboxList(Struct, frozen=True):
         }
 
     def _address(self, visit: Visit, request: ListRequest) -> dict[str, Any]:
-        """Say where mail for this inbox is to be sent, with the tag that is asked about."""
+        """Return the inbox address with the requested tag, and the mail server."""
         mailbox, domain = visit.account.mailbox_name, self._facts.domain
         tag = visit.query.text("for") or request.wanted.tag or ""
         problem = explain_bad_tag(tag)
-        mail_server = None  # none is received
+        mail_server = None  # SMTP is disabled
         if self._facts.mail_port is not None:
             host = urlsplit(visit.urls.public_url).hostname or "localhost"
             mail_server = f"{f'[{host}]' if ':' in host else host}:{self._facts.mail_port}"
@@ -120,7 +120,7 @@ class InboxList(Struct, frozen=True):
 def _neighbours(
     messages: tuple[ListedMessage, ...], opened: MessageId | None
 ) -> tuple[MessageId | None, MessageId | None]:
-    """Give the messages before and behind the opened one, as far as this page of the list goes."""
+    """Return the messages before and after the opened one on this page of the list."""
     ids = [one.summary.id for one in messages]
     if opened not in ids:
         return None, None
@@ -130,7 +130,7 @@ def _neighbours(
 
 
 class InboxPages(Struct, frozen=True):
-    """The list of messages and what is done with all of them."""
+    """The list of messages, and the actions on all or some of them."""
 
     _inbox: InboxList
     _read: ReadInbox
@@ -163,24 +163,24 @@ class InboxPages(Struct, frozen=True):
         return redirect(visit, "/inbox", done="sample-sent")
 
     async def mark_read(self, visit: Visit) -> Reply:
-        """POST /inbox/read: what the list is filtered by, and ``until`` when it was read.
+        """POST /inbox/read: the filters of the list, and ``until``, its cursor.
 
-        Mail that has come since stays unread.
+        Messages that arrived later stay unread.
         """
         request = _shown(visit)
         await self._read.mark_all_read(visit.account.id, request.wanted)
         return redirect(visit, "/inbox", done="messages-read", **request.fields)
 
     async def delete(self, visit: Visit) -> Reply:
-        """POST /inbox/delete: what the list is filtered by, and ``until`` when it was read.
+        """POST /inbox/delete: the filters of the list, and ``until``, its cursor.
 
-        Mail that has come since is not meant: nobody has seen it in the list.
+        Messages that arrived later are kept, since the user has not seen them in the list.
         """
         await self._delete.matching(visit.account.id, _shown(visit).wanted)
         return redirect(visit, "/inbox", done="messages-deleted")
 
     async def delete_selected(self, visit: Visit) -> Reply:
-        """POST /inbox/delete-selected?<the list>: id, repeated."""
+        """POST /inbox/delete-selected?<filters of the list>: id, repeatable."""
         ids = visit.form.texts("id", LARGEST_PAGE)
         await self._delete.some(visit.account.id, map(MessageId, ids))
         fields = read_without_search(visit.query).fields
@@ -189,6 +189,6 @@ class InboxPages(Struct, frozen=True):
 
 
 def _shown(visit: Visit) -> ListRequest:
-    """Read which mail the list had when its form was made: what came since is not meant."""
+    """Return the request of the list in a form, limited to the messages that it showed."""
     request = read_list_request(visit.form, visit.asked_at)
     return replace(request, wanted=replace(request.wanted, up_to=visit.form.value("until", CURSOR)))

@@ -1,4 +1,4 @@
-"""Mail that somebody shared: a page for people, JSON for programs; no login for either."""
+"""Pages of shared messages: HTML for people and JSON for programs, without sign-in."""
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ UNLISTED = {"X-Robots-Tag": "noindex, nofollow", "Vary": "Accept"}
 
 
 class SharePages(Struct, frozen=True):
-    """The pages of a share link; each of them asks whether the link is still good."""
+    """The pages behind a message's share link. Each request checks that the link is valid."""
 
     _share: ShareMessage
     _authenticate: AuthenticateMessage
@@ -65,12 +65,12 @@ class SharePages(Struct, frozen=True):
         return await frame_reply(self._show, message, allows_remote=allows_remote_content(visit))
 
     async def attachment(self, visit: Visit) -> Reply:
-        """GET /share/{token}/attachments/{attachmentId}: a download whatever it is."""
+        """GET /share/{token}/attachments/{attachmentId}: always a download."""
         attachment = await self._attachment(visit)
         return download_reply(attachment.data, attachment.content_type, attachment.filename)
 
     async def preview(self, visit: Visit) -> Reply:
-        """GET /share/{token}/attachments/{attachmentId}/preview: a picture or text."""
+        """GET /share/{token}/attachments/{attachmentId}/preview: an image or text."""
         return preview_reply(await self._attachment(visit))
 
     async def _attachment(self, visit: Visit) -> Attachment:

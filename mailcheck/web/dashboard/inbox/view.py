@@ -1,4 +1,4 @@
-"""What the inbox page shows: the list of messages, the filter that made it, and where to send."""
+"""Values of the inbox page: filters, tags, keyboard shortcuts and the range of messages."""
 
 from urllib.parse import urlencode
 
@@ -14,20 +14,20 @@ from mailcheck.operations.inbox.messages import MessageList
 from mailcheck.store.messages import InboxOverview
 
 SHORTCUTS: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("j", "k"), "next and previous mail"),
-    (("Enter",), "open it"),
+    (("j", "k"), "next / previous message"),
+    (("Enter",), "open"),
     (("u",), "back to the list"),
-    (("x",), "select it; with Shift, all up to it"),
-    (("#", "Del"), "delete it, or what is selected"),
-    (("c",), "copy its code"),
-    (("o",), "open its link"),
-    (("s",), "score it"),
+    (("x",), "select; with Shift: select a range"),
+    (("#", "Del"), "delete the message or the selection"),
+    (("c",), "copy the code"),
+    (("o",), "open the link"),
+    (("s",), "score the message"),
     (("/",), "search"),
-    (("g i", "g d", "g t"), "go to the inbox, the domain check, the tests"),
-    (("Ctrl K",), "find a page or something to do"),
-    (("?",), "show this"),
+    (("g i", "g d", "g t"), "go to inbox / domain check / tests"),
+    (("Ctrl K",), "command palette"),
+    (("?",), "show this help"),
 )
-"""Keys and what they do, as the page shows them; its script obeys them."""
+"""Keyboard shortcuts and their meanings, for the help. The script implements them."""
 
 _COMPLETE = (Field.HAS, Field.IS, Field.NEWER, Field.OLDER, Field.LARGER)
 
@@ -37,17 +37,17 @@ SEARCH_OFFERS: tuple[tuple[str, str], ...] = tuple(
     for prefix, colon, _ in [example.partition(":")]
     if colon
 )
-"""What the search field offers while somebody types: prefixes, and terms that are whole."""
+"""Suggestions of the search field: prefixes, and complete search terms."""
 
 DEFAULT_PAGE, LARGEST_PAGE, LAST_PAGE = 50, 500, 1_000_000
-"""Messages of a list at a time."""
+"""Default and maximum number of messages on a page, and the maximum page number."""
 
 SHOWN_TAGS = 8
-"""Tags beside the list; the others are one click away."""
+"""Number of tags above the list. The others can be unfolded."""
 
 
 class TagLink(Struct, frozen=True):
-    """A tag to filter by; ``tag`` is nothing for all mail."""
+    """A tag to filter by. ``tag`` is `None` for all messages."""
 
     tag: str | None
     message_count: int
@@ -55,14 +55,14 @@ class TagLink(Struct, frozen=True):
 
 
 class Chip(Struct, frozen=True):
-    """One thing that a list is filtered by; ``query`` asks for the list without it."""
+    """A filter of the list. ``query`` leads to the list without it."""
 
     text: str
     query: str
 
 
 class ListRequest(Struct, frozen=True):
-    """What somebody wants to see of an inbox; ``written`` is what the search field holds."""
+    """A request for a list of messages. ``written`` is the text in the search field."""
 
     wanted: MessageFilter
     written: str
@@ -71,16 +71,16 @@ class ListRequest(Struct, frozen=True):
 
     @property
     def is_filtered(self) -> bool:
-        """Tell whether anything is asked of a message."""
+        """Whether the list is filtered."""
         return not self.wanted.asks_only() or bool(self.written)
 
     @property
     def is_live(self) -> bool:
-        """Tell whether new mail belongs on top of the list; only the store can search."""
+        """Whether new messages can be added to the list at once. A search needs the store."""
         return self.page == 1 and not self.written
 
     def query(self, **changes: object) -> str:
-        """Write the query string of the first page of the same list, but for what is changed."""
+        """Return the query string of the first page of this list, with some changes."""
         asked: dict[str, object] = {
             **self.fields,
             "limit": None if self.limit == DEFAULT_PAGE else self.limit,
@@ -91,11 +91,11 @@ class ListRequest(Struct, frozen=True):
 
     @property
     def chips(self) -> list[Chip]:
-        """List what the list is filtered by beside its tag."""
+        """The filters of the list other than its tag."""
         recipient, terms = self.wanted.recipient, split_terms(self.written)
         chips = []
         if recipient is not None:
-            chips.append(Chip(f"Only mail to {recipient}", self.query(to=None)))
+            chips.append(Chip(f"To {recipient}", self.query(to=None)))
         for number, term in enumerate(terms):
             others = " ".join(terms[:number] + terms[number + 1 :])
             chips.append(Chip(term, self.query(q=others or None)))
@@ -103,19 +103,19 @@ class ListRequest(Struct, frozen=True):
 
     @property
     def fields(self) -> dict[str, str]:
-        """Give what the list is filtered by, as fields of a form or a query."""
+        """The filters of the list, as fields of a form or a query."""
         asked = {"tag": self.wanted.tag, "to": self.wanted.recipient, "q": self.written or None}
         return {name: value for name, value in asked.items() if value is not None}
 
     def here(self, **more: object) -> str:
-        """Write the query string of this page of the list: a mail leads back to it."""
+        """Return the query string of this page of the list, which messages link back to."""
         return self.query(page=self.page if self.page > 1 else None, **more)
 
 
 def read_list_request(query: Query, now: Instant) -> ListRequest:
-    """Read what is asked for.
+    """Return the request of a query string.
 
-    :raises InvalidParameter: it can't be asked for.
+    :raises InvalidParameter: a parameter is not valid.
     """
     request = read_without_search(query)
     return replace(
@@ -124,9 +124,9 @@ def read_list_request(query: Query, now: Instant) -> ListRequest:
 
 
 def read_without_search(query: Query) -> ListRequest:
-    """Read what is asked for, but do not understand the search: it is kept as it was written.
+    """Return the request of a query string without parsing its search text.
 
-    :raises InvalidParameter: it can't be asked for.
+    :raises InvalidParameter: another parameter is not valid.
     """
     return ListRequest(
         MessageFilter(tag=query.value("tag", TAG), recipient=query.value("to", RECIPIENT)),
@@ -137,7 +137,7 @@ def read_without_search(query: Query) -> ListRequest:
 
 
 def list_tags(overview: InboxOverview, wanted: MessageFilter) -> list[TagLink]:
-    """List the tags to filter by: all mail first, then those with the newest mail."""
+    """Return the tags to filter by: all messages, then the tags with the newest messages."""
     current = None if wanted.tag is None else fold_tag(wanted.tag)
     links = [TagLink(None, overview.state.message_count, current is None)]
     links += [
@@ -149,7 +149,7 @@ def list_tags(overview: InboxOverview, wanted: MessageFilter) -> list[TagLink]:
 
 
 def write_range(request: ListRequest, messages: MessageList) -> str:
-    """Say which messages of how many are shown."""
+    """Return which messages of how many are shown."""
     first = (request.page - 1) * request.limit + 1
     last = first + len(messages.messages) - 1
     unknown = f"; {messages.not_searched:,} not searched yet" if messages.not_searched else ""

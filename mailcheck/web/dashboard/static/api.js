@@ -1,4 +1,4 @@
-// What a call answers for the account that is signed in, below its command.
+// Show the response of a call for the signed-in account below its command.
 "use strict";
 
 document.addEventListener("click", async (event) => {
@@ -16,7 +16,7 @@ document.addEventListener("click", async (event) => {
       ? `${found.called}\n${found.status}\n\n${JSON.stringify(found.answer, null, 2)}`
       : found.error;
   } catch {
-    text.textContent = "The service can't be reached, or you are not signed in.";
+    text.textContent = "The server can't be reached, or you are not signed in.";
   }
   const copy = document.createElement("button");
   copy.type = "button";

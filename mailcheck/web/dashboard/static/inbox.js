@@ -1,4 +1,4 @@
-// The inbox: the list as mail comes in, a mail beside it, and everything by keyboard.
+// The inbox: live updates of the list, a message beside it, and keyboard shortcuts.
 "use strict";
 
 const inbox = document.getElementById("inbox");
@@ -11,9 +11,9 @@ const selection = document.getElementById("selection");
 const bar = document.getElementById("selection-bar");
 const toast = document.getElementById("toast");
 
-const HIDDEN_FOR = 60_000; // milliseconds; a browser has six connections for all of its tabs
+const HIDDEN_FOR = 60_000; // milliseconds; all tabs of a browser share six connections to a host
 const REFRESH_AFTER = 250; // milliseconds
-const UNDO_FOR = 10_000; // milliseconds in which a deletion can be taken back
+const UNDO_FOR = 10_000; // milliseconds in which a deletion can be undone
 const listTitle = document.title.includes("Inbox - ") ? document.title : "Inbox - mailcheck";
 
 const rows = () => [...mails.querySelectorAll("li:not([hidden])")];
@@ -21,14 +21,14 @@ const rowOf = (id) => document.getElementById(`m-${id}`);
 const isReading = () => inbox.classList.contains("reading");
 const openedId = () => document.getElementById("mail")?.dataset.id;
 
-// Addresses of tags, and sample mails ----------------------------------------
+// Tagged addresses and test mails ---------------------------------------------
 
 const tagField = document.getElementById("for");
 for (const button of document.querySelectorAll("[data-scriptless]")) button.hidden = true;
 tagField.addEventListener("input", () => {
   const tag = tagField.value.trim();
   const isTag = tag === "" || /^[^\s()<>[\]:;@\\,."]+(\.[^\s()<>[\]:;@\\,."]+)*$/.test(tag);
-  tagField.setCustomValidity(isTag ? "" : "Letters, digits and - _ . are fine in a tag");
+  tagField.setCustomValidity(isTag ? "" : "Use letters, digits and - _ . in a tag");
   tagField.setAttribute("aria-invalid", String(!isTag));
   if (!isTag) return;
   const { mailbox, domain } = address.dataset;
@@ -52,15 +52,15 @@ sample.addEventListener("submit", async (event) => {
 });
 
 function post(url, form) {
-  // It goes through also when the page is left meanwhile.
+  // With keepalive the request completes even if the user leaves the page.
   return fetch(url, {
     method: "POST", body: new URLSearchParams(form), redirect: "manual", keepalive: true,
   });
 }
 
-// The list -------------------------------------------------------------------
+// The list --------------------------------------------------------------------
 
-function dress() {
+function updateList() {
   window.mailcheck.enhance(mails);
   let before = new Date().toDateString();
   for (const row of mails.children) {
@@ -87,24 +87,24 @@ async function refresh() {
     if (!there.querySelector("details[open]")) there.replaceWith(now);
   }
   showEmptiness();
-  follow(openedId());
-  dress();
+  markCurrent(openedId());
+  updateList();
 }
 
-// Rows that stay are not made anew: focus and selection stay with them.
+// Keep existing rows, so that they keep focus and selection.
 function reconcile(fresh, before) {
   const ids = new Set(fresh.map((row) => row.id));
   const { activeElement } = document;
   const at = rows().indexOf(activeElement.closest("#mails li"));
   for (const row of [...mails.children]) {
-    // What came while the list was asked for is newer than it.
+    // Keep rows that were added while the list was being fetched.
     if (!ids.has(row.id) && before.has(row.id)) row.remove();
   }
   let last = null;
   for (const row of fresh.reverse()) {
     let now = document.getElementById(row.id);
     if (!now) {
-      if (before.has(row.id)) continue; // deleted here meanwhile
+      if (before.has(row.id)) continue; // deleted on this page in the meantime
       now = row;
     } else {
       now.classList.toggle("unread", row.classList.contains("unread"));
@@ -121,16 +121,16 @@ function showEmptiness() {
   mails.hidden = bar.hidden = isEmpty;
   if (!isEmpty) document.querySelector(".list-head").hidden = false;
   if (!isEmpty) document.getElementById("empty")?.remove();
-  else if (!document.getElementById("empty") && !isReading()) location.reload(); // it says what to do
+  else if (!document.getElementById("empty") && !isReading()) location.reload(); // the page of an empty inbox has instructions
 }
 
-// Tags, counts and what was deleted elsewhere: soon, and not for each mail of many.
+// Update tags, counts and deleted rows once for a burst of messages.
 let refreshing;
 function refreshSoon() {
   refreshing ??= setTimeout(() => { refreshing = undefined; refresh(); }, REFRESH_AFTER);
 }
 
-// What was opened here is known at once; the server counts when the list is asked for.
+// Update the counter at once. The server counts again at the next refresh.
 function countUnread(by) {
   const place = document.getElementById("unread");
   if (!place.dataset.count) return;
@@ -140,7 +140,7 @@ function countUnread(by) {
   document.getElementById("unread-bar").hidden = !count;
 }
 
-function follow(id, isOpened = false) {
+function markCurrent(id, isOpened = false) {
   for (const row of mails.querySelectorAll(".current")) {
     row.classList.remove("current");
     row.querySelector("a").removeAttribute("aria-current");
@@ -166,13 +166,13 @@ function follow(id, isOpened = false) {
   }
 }
 
-// A mail beside the list -----------------------------------------------------
+// A message beside the list ---------------------------------------------------
 
 let asked;
 
 function showReading(isOn) {
   inbox.classList.toggle("reading", isOn);
-  document.getElementById("inbox-title").hidden = isOn; // the mail's subject is the heading then
+  document.getElementById("inbox-title").hidden = isOn; // the subject is the heading instead
 }
 
 async function open(href, push = true) {
@@ -196,7 +196,7 @@ async function open(href, push = true) {
   document.title = `${pane.querySelector("h1").textContent} - mailcheck`;
   window.mailcheck.enhance(pane);
   window.mailcheck.prepareMail(pane);
-  follow(openedId(), true);
+  markCurrent(openedId(), true);
   loadAuthentication(asked.signal);
   window.scrollTo({ top: 0, behavior: "instant" });
 }
@@ -207,11 +207,11 @@ async function loadAuthentication(signal) {
     const answer = await fetch(place.dataset.from, { signal });
     if (!answer.ok) throw new Error();
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const told = page.querySelector("details");
-    told.open = place.open;
-    place.replaceWith(told);
+    const details = page.querySelector("details");
+    details.open = place.open;
+    place.replaceWith(details);
   } catch {
-    place.querySelector(".hint").textContent = "could not be asked";
+    place.querySelector(".hint").textContent = "could not be loaded";
   }
 }
 
@@ -221,8 +221,8 @@ function close(push = true) {
   pane.replaceChildren();
   showReading(false);
   if (push) history.pushState(null, "", `${mails.dataset.inbox}${mails.dataset.place}`);
-  follow();
-  dress();
+  markCurrent();
+  updateList();
   row?.querySelector("a").focus();
 }
 
@@ -243,10 +243,10 @@ window.addEventListener("popstate", () => {
   else close(false);
 });
 
-// Selecting and deleting -----------------------------------------------------
+// Selecting and deleting ------------------------------------------------------
 
 let lastBox;
-let held; // {ids, timer}: deleted for the reader, not yet for the server
+let held; // {ids, timer}: hidden on the page, not deleted on the server yet
 
 mails.addEventListener("click", (event) => {
   const box = event.target.closest("input");
@@ -257,11 +257,11 @@ mails.addEventListener("click", (event) => {
     for (const one of boxes.slice(ends[0], ends[1] + 1)) one.checked = box.checked;
   }
   lastBox = box;
-  dress();
+  updateList();
 });
 
 function remove(ids) {
-  settle();
+  commitDeletion();
   const all = rows();
   const at = all.findIndex((row) => row.id === `m-${ids.at(-1)}`);
   const next = all[at + 1] ?? all[at - ids.length];
@@ -271,17 +271,17 @@ function remove(ids) {
     row.hidden = true;
     row.querySelector("input").checked = false;
   }
-  held = { ids, timer: setTimeout(settle, UNDO_FOR) };
-  toast.querySelector("span").textContent = ids.length === 1 ? "Deleted." : `${ids.length} mails deleted.`;
+  held = { ids, timer: setTimeout(commitDeletion, UNDO_FOR) };
+  toast.querySelector("span").textContent = ids.length === 1 ? "Message deleted." : `${ids.length} messages deleted.`;
   toast.hidden = false;
   if (isReading() && ids.includes(openedId())) {
     if (next && !next.hidden) open(next.querySelector("a").href);
     else close();
   } else next?.querySelector("a").focus();
-  dress();
+  updateList();
 }
 
-async function settle() {
+async function commitDeletion() {
   if (!held) return;
   const { ids, timer } = held;
   held = undefined;
@@ -296,21 +296,21 @@ async function settle() {
     refreshSoon();
   } catch {
     for (const id of ids) rowOf(id)?.removeAttribute("hidden");
-    dress();
+    updateList();
   }
 }
 
-function takeBack() {
+function undoDeletion() {
   if (!held) return;
   clearTimeout(held.timer);
   for (const id of held.ids) rowOf(id)?.removeAttribute("hidden");
   held = undefined;
   toast.hidden = true;
-  dress();
+  updateList();
 }
 
-toast.querySelector("button").addEventListener("click", takeBack);
-window.addEventListener("pagehide", settle);
+toast.querySelector("button").addEventListener("click", undoDeletion);
+window.addEventListener("pagehide", commitDeletion);
 selection.addEventListener("submit", (event) => {
   event.preventDefault();
   const ids = [...mails.querySelectorAll("input:checked")].map((box) => box.value);
@@ -322,12 +322,12 @@ pane.addEventListener("submit", (event) => {
   remove([openedId()]);
 });
 
-// Mail as it comes in --------------------------------------------------------
+// Live updates ----------------------------------------------------------------
 
 let source;
 let last = mails.dataset.after;
 let timer;
-const say = (state, text) => {
+const showState = (state, text) => {
   live.hidden = false;
   live.dataset.state = state;
   live.textContent = text;
@@ -339,26 +339,26 @@ function listen() {
     if (mails.dataset[name] !== undefined) query.set(name, mails.dataset[name]);
   }
   source = new EventSource(`${mails.dataset.live}?${query}`);
-  source.addEventListener("open", () => say("open", "Live"));
-  source.addEventListener("error", () => say(
-    "closed", source.readyState === EventSource.CLOSED ? "Not live: reload the page" : "Connecting again",
+  source.addEventListener("open", () => showState("open", "Live"));
+  source.addEventListener("error", () => showState(
+    "closed", source.readyState === EventSource.CLOSED ? "Disconnected. Reload the page." : "Reconnecting",
   ));
-  source.addEventListener("problem", (event) => say("closed", JSON.parse(event.data).problem));
+  source.addEventListener("problem", (event) => showState("closed", JSON.parse(event.data).problem));
   source.addEventListener("mail", (event) => {
     last = event.lastEventId;
     const mail = JSON.parse(event.data);
     if (mails.dataset.isLive === "true") addMail(mail);
-    else if (!new URLSearchParams(mails.dataset.place).has("page")) refreshSoon(); // only the store searches
+    else if (!new URLSearchParams(mails.dataset.place).has("page")) refreshSoon(); // the server must repeat the search
     else newer.hidden = false;
     notify(mail);
   });
   source.addEventListener("removed", () => {
     refreshSoon();
-    askWhetherGone();
+    checkDeletion();
   });
 }
 
-async function askWhetherGone() {
+async function checkDeletion() {
   const mail = document.getElementById("mail");
   if (!mail || held?.ids.includes(mail.dataset.id)) return;
   const answer = await fetch(`${mails.dataset.inbox}/messages/${mail.dataset.id}`, { method: "HEAD" });
@@ -367,7 +367,7 @@ async function askWhetherGone() {
   note.id = "gone";
   note.className = "warning";
   note.setAttribute("role", "status");
-  note.textContent = "This mail has been deleted meanwhile.";
+  note.textContent = "This message has been deleted.";
   mail.prepend(note);
 }
 
@@ -379,7 +379,7 @@ document.addEventListener("visibilitychange", () => {
     return;
   }
   if (!source) listen();
-  refresh(); // what was deleted elsewhere is gone here too
+  refresh(); // remove rows that were deleted elsewhere
 });
 window.addEventListener("pagehide", () => source?.close());
 window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
@@ -395,8 +395,8 @@ function addMail(mail) {
   mails.prepend(row);
   while (mails.children.length > Number(mails.dataset.limit)) mails.lastElementChild.remove();
   showEmptiness();
-  follow(openedId());
-  dress();
+  markCurrent(openedId());
+  updateList();
 }
 
 const bell = document.getElementById("notify");
@@ -417,7 +417,7 @@ function notify(mail) {
   });
 }
 
-// Keys -----------------------------------------------------------------------
+// Keyboard shortcuts ----------------------------------------------------------
 
 function step(by) {
   const all = rows();
@@ -452,7 +452,7 @@ const KEYS = {
   ),
   "#": deleteChosen,
   Delete: deleteChosen,
-  z: takeBack,
+  z: undoDeletion,
   "/": () => document.getElementById("q").focus(),
   c: () => {
     const copy = document.querySelector("[data-copy=code-1]");
@@ -474,16 +474,16 @@ document.addEventListener("keydown", (event) => {
   const wasGoing = isGoing;
   isGoing = event.key === "g";
   const act = wasGoing ? GO[event.key] && (() => go(GO[event.key])) : KEYS[event.key] ?? KEYS[event.key.toLowerCase()];
-  if (!act || (event.key.startsWith("Arrow") && isReading())) return; // they scroll the mail
+  if (!act || (event.key.startsWith("Arrow") && isReading())) return; // arrow keys scroll the message
   event.preventDefault();
   act(event);
 });
 
 for (const [title, act] of [
-  ["Search the mail", KEYS["/"]], ["Show all keys", KEYS["?"]], ["Copy the code", KEYS.c],
-  ["Open the link", KEYS.o], ["Score this mail", KEYS.s], ["Delete", deleteChosen],
-  ["Send a sample mail", () => sample.requestSubmit()],
+  ["Search messages", KEYS["/"]], ["Show keyboard shortcuts", KEYS["?"]], ["Copy the code", KEYS.c],
+  ["Open the link", KEYS.o], ["Score this message", KEYS.s], ["Delete", deleteChosen],
+  ["Send a test mail", () => sample.requestSubmit()],
 ]) window.mailcheck.command(title, act);
 
-dress();
-follow(openedId(), true);
+updateList();
+markCurrent(openedId(), true);

@@ -1,4 +1,4 @@
-// A mail: its frame is as high as what is in it, and shows it as a phone or at night.
+// The frame of a mail: adjust its height, and preview phone widths and the dark theme.
 "use strict";
 
 function prepareMail(root) {
@@ -9,7 +9,7 @@ function prepareMail(root) {
     const shown = frame.contentDocument?.documentElement;
     if (!shown) return;
     const { scrollY } = window;
-    frame.style.height = "0"; // what is high by the frame's height alone must not keep it so
+    frame.style.height = "0"; // content with a height relative to the frame could not shrink otherwise
     frame.style.height = `${shown.scrollHeight}px`;
     window.scrollTo({ top: scrollY, behavior: "instant" });
   };
@@ -32,7 +32,7 @@ function prepareMail(root) {
     if (button.id === "dark-mail") {
       const isDark = button.getAttribute("aria-pressed") !== "true";
       button.setAttribute("aria-pressed", String(isDark));
-      // The frame's own scheme is what the mail's media queries see.
+      // The media queries of the mail evaluate the colour scheme of the frame.
       frame.style.colorScheme = isDark ? "dark" : "light";
       frame.contentDocument.documentElement.classList.toggle("dark", isDark);
     } else {

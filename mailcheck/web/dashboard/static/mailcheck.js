@@ -1,7 +1,7 @@
-// What the pages do better with a script; all of them work without.
+// Enhancements of all pages. The pages work without scripts too.
 "use strict";
 
-// <button hidden data-copy="id of what is copied">
+// <button hidden data-copy="id of the element to copy">
 function showButtons(root) {
   for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
 }
@@ -13,7 +13,7 @@ document.addEventListener("click", async (event) => {
   const label = button.dataset.label ?? (button.dataset.label = button.textContent);
   const name = button.dataset.name ?? (button.dataset.name = button.getAttribute("aria-label") ?? "");
   button.textContent = (await copy(source)) ? "Copied" : "Press Ctrl+C";
-  button.removeAttribute("aria-label"); // what is read out is what is seen
+  button.removeAttribute("aria-label"); // let screen readers announce the new text
   clearTimeout(Number(button.dataset.timer));
   button.dataset.timer = setTimeout(() => {
     button.textContent = label;
@@ -26,7 +26,7 @@ async function copy(source) {
     await navigator.clipboard.writeText(source.value ?? source.textContent);
     return true;
   } catch {
-    // Without HTTPS there is no clipboard: select the text, so that a key copies it.
+    // Without HTTPS there is no clipboard API: select the text, so that Ctrl+C copies it.
     const range = document.createRange();
     range.selectNodeContents(source);
     getSelection().removeAllRanges();
@@ -35,7 +35,7 @@ async function copy(source) {
   }
 }
 
-// Moments in the reader's own time; what the server wrote stays in the title.
+// Show times in the time zone of the reader. The title keeps the time in UTC.
 const written = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
 const hour = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
@@ -71,22 +71,22 @@ function enhance(root) {
 
 enhance(document);
 
-// <details data-part="address" data-part-id="id">: that part of that page, once it is opened;
-// <form data-part-id="id">: what it is answered with takes the place of that part.
+// <details data-part="address" data-part-id="id"> loads the element with this id from that page
+// when it is opened. <form data-part-id="id"> replaces the element with that of the response.
 async function loadPart(address, id, options = {}) {
   const answer = await fetch(address, { ...options, headers: { Accept: "text/html" } });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const part = page.getElementById(id);
-  if (!part) throw new Error(page.querySelector(".problem-text, #problem")?.textContent ?? "This did not work: load the page again.");
+  if (!part) throw new Error(page.querySelector(".problem-text, #problem")?.textContent ?? "The request failed. Reload the page.");
   return document.adoptNode(part);
 }
 
-function tellProblem(where, problem) {
+function showProblem(where, problem) {
   where.querySelector(":scope > [role=alert]")?.remove();
   const box = document.createElement("p");
   box.className = "problem";
   box.setAttribute("role", "alert");
-  box.textContent = problem instanceof TypeError ? "The service can't be reached: load the page again." : problem.message;
+  box.textContent = problem instanceof TypeError ? "The server can't be reached. Reload the page." : problem.message;
   where.append(box);
 }
 
@@ -101,7 +101,7 @@ document.addEventListener("toggle", async ({ target: box }) => {
     enhance(part);
   } catch (problem) {
     box.dataset.part = address;
-    tellProblem(box, problem);
+    showProblem(box, problem);
   }
   box.removeAttribute("aria-busy");
 }, true);
@@ -122,11 +122,11 @@ document.addEventListener("submit", async (event) => {
   } catch (problem) {
     old.removeAttribute("aria-busy");
     for (const button of form.querySelectorAll("button")) button.disabled = false;
-    tellProblem(form, problem);
+    showProblem(form, problem);
   }
 });
 
-// Ctrl-K: every page of the menu, and what a page's own script adds with `command`.
+// Command palette (Ctrl+K): all pages of the menu, and the commands added by other scripts.
 const commands = [...document.querySelectorAll(".top nav a")].map((link) => ({
   title: link.textContent.trim(),
   run: () => location.assign(link.href),
@@ -135,10 +135,10 @@ const commands = [...document.querySelectorAll(".top nav a")].map((link) => ({
 function palette() {
   const dialog = document.createElement("dialog");
   dialog.className = "palette";
-  dialog.setAttribute("aria-label", "Go to or do");
+  dialog.setAttribute("aria-label", "Command palette");
   const field = document.createElement("input");
-  field.setAttribute("aria-label", "What to go to or do");
-  field.placeholder = "Go to or do …";
+  field.setAttribute("aria-label", "Search commands");
+  field.placeholder = "Search commands …";
   const list = document.createElement("ul");
   dialog.append(field, list);
   const fill = () => {
@@ -174,7 +174,7 @@ document.addEventListener("keydown", (event) => {
   if (!document.querySelector("dialog[open]")) palette();
 });
 
-// Other scripts call these for what they add to the page.
+// Functions for the other scripts.
 window.mailcheck = {
   ago,
   command: (title, run) => commands.push({ title, run }),

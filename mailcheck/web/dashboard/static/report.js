@@ -1,14 +1,13 @@
-// Results that come when they are ready: domain checks, blocklists, deliverability tests.
+// Results that are loaded when they are ready: domain checks, blocklists, deliverability tests.
 "use strict";
 
-// What a script puts into the page gets what the page's own parts have.
-function enliven(root) {
-  for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
-  window.mailcheck.localize(root);
+// Enhance an element that a script has added to the page.
+function enhancePart(root) {
+  window.mailcheck.enhance(root);
   window.mailcheck.prepareMail?.(root);
 }
 
-// On paper nothing is folded.
+// Unfold everything for printing.
 let folded = [];
 window.addEventListener("beforeprint", () => {
   folded = [...document.querySelectorAll("main details:not([open], .menu)")];
@@ -18,35 +17,35 @@ window.addEventListener("afterprint", () => {
   for (const one of folded) one.open = false;
 });
 
-// The page once more, as the server has it now: the part with this id, ready to be put in.
+// Fetch a page and return the element with this id.
 async function fetchPart(address, id) {
   const answer = await fetch(address, { headers: { Accept: "text/html" } });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const part = page.getElementById(id);
   if (!answer.ok || !part) {
-    throw new Error(page.querySelector(".problem-text, #problem")?.textContent ?? "This did not work: load the page again.");
+    throw new Error(page.querySelector(".problem-text, #problem")?.textContent ?? "The request failed. Reload the page.");
   }
   return { part: document.adoptNode(part), title: page.title };
 }
 
-function complain(where, problem) {
+function showProblemIn(where, problem) {
   const box = document.createElement("p");
   box.className = "problem";
   box.setAttribute("role", "alert");
-  box.textContent = problem instanceof TypeError ? "The service can't be reached: load the page again." : problem.message ?? problem;
+  box.textContent = problem instanceof TypeError ? "The server can't be reached. Reload the page." : problem.message ?? problem;
   where.replaceChildren(box);
 }
 
-// Domain checks: the page is there at once, its result when it is known.
+// Domain checks: load the result into the page.
 const pending = document.querySelector("[data-fill]");
 if (pending) {
   fetchPart(pending.dataset.fill, pending.id).then(({ part }) => {
     pending.replaceWith(part);
-    enliven(part);
-  }, (problem) => complain(pending, problem));
+    enhancePart(part);
+  }, (problem) => showProblemIn(pending, problem));
 }
 
-// Blocklists: a row for each list, as it answers.
+// Blocklists: update the row of each list when it answers.
 const lists = document.getElementById("lists");
 if (lists) {
   const rows = document.getElementById("rows");
@@ -59,25 +58,25 @@ if (lists) {
     progress.remove();
   };
   source.addEventListener("row", (event) => {
-    const told = JSON.parse(event.data);
+    const result = JSON.parse(event.data);
     const made = document.createElement("template");
-    made.innerHTML = told.html;
-    row(told.zone).replaceWith(made.content);
+    made.innerHTML = result.html;
+    row(result.zone).replaceWith(made.content);
     progress.firstElementChild.value += 1;
   });
   source.addEventListener("done", (event) => {
-    const told = JSON.parse(event.data);
-    rows.append(...told.order.map(row));
-    totals.innerHTML = told.html;
+    const result = JSON.parse(event.data);
+    rows.append(...result.order.map(row));
+    totals.innerHTML = result.html;
     end();
   });
   source.addEventListener("problem", (event) => {
-    complain(totals, JSON.parse(event.data).problem);
+    showProblemIn(totals, JSON.parse(event.data).problem);
     end();
   });
-  // To come again would be to ask all lists again.
+  // Do not reconnect: that would repeat the check.
   source.addEventListener("error", () => {
-    complain(totals, "The connection broke: load the page again.");
+    showProblemIn(totals, "The connection was lost. Reload the page.");
     end();
   });
   window.addEventListener("pagehide", () => source.close());
@@ -85,12 +84,12 @@ if (lists) {
 }
 
 // Deliverability tests: from the address to the report.
-const HIDDEN_FOR = 60_000; // milliseconds; a browser has six connections for all of its tabs
+const HIDDEN_FOR = 60_000; // milliseconds; all tabs of a browser share six connections to a host
 
 const NEWS = {
-  processing: "Mail received, checking.",
+  processing: "Mail received. Checking.",
   completed: "The report is ready.",
-  expired: "No mail came in time.",
+  expired: "No mail arrived in time.",
   error: "The mail could not be analysed.",
 };
 
@@ -99,7 +98,7 @@ if (shown) {
   let source;
   let timer;
   let seen = shown.dataset.state;
-  const say = (text) => {
+  const showStatus = (text) => {
     const line = document.getElementById("live");
     if (!line) return;
     line.hidden = false;
@@ -112,15 +111,15 @@ if (shown) {
   };
   const listen = () => {
     source = new EventSource(`${shown.dataset.live}?seen=${seen}`);
-    source.addEventListener("open", () => say("This page goes on by itself the moment something happens."));
-    source.addEventListener("error", () => say(
-      source?.readyState === EventSource.CLOSED ? "Not live: load the page again." : "Connecting again.",
+    source.addEventListener("open", () => showStatus("This page updates automatically."));
+    source.addEventListener("error", () => showStatus(
+      source?.readyState === EventSource.CLOSED ? "Disconnected. Reload the page." : "Reconnecting.",
     ));
     source.addEventListener("checks", (event) => {
       ended = JSON.parse(event.data).ended;
       markEnded();
     });
-    source.addEventListener("problem", (event) => say(JSON.parse(event.data).problem));
+    source.addEventListener("problem", (event) => showStatus(JSON.parse(event.data).problem));
     source.addEventListener("moved", (event) => {
       const { state, final } = JSON.parse(event.data);
       seen = state;
@@ -128,7 +127,7 @@ if (shown) {
         stop();
         document.removeEventListener("visibilitychange", turn);
       }
-      update = update.then(() => showNews(state)).catch((problem) => say(problem.message));
+      update = update.then(() => showNews(state)).catch((problem) => showStatus(problem.message));
     });
   };
   const turn = () => {
@@ -142,7 +141,7 @@ if (shown) {
   window.addEventListener("pageshow", (event) => event.persisted && turn());
 }
 
-// Which checks have ended, on the page that shows them run.
+// Mark the finished checks on the page of a running test.
 let ended = [];
 function markEnded() {
   for (const row of document.querySelectorAll("[data-check]")) {
@@ -158,11 +157,11 @@ async function showNews(state) {
   document.getElementById("test").replaceWith(part);
   document.title = title;
   document.getElementById("news").textContent = NEWS[state] ?? "";
-  enliven(part);
+  enhancePart(part);
   markEnded();
 }
 
-// Pre-flight: as many records as somebody wants to try.
+// Preflight: add rows for more records.
 const more = document.getElementById("more-records");
 if (more) {
   more.hidden = false;

@@ -1,4 +1,4 @@
-// Suggestions below the search field: what the grammar knows, tags, and who wrote.
+// Suggestions below the search field: search operators, tags, senders and recipients.
 "use strict";
 
 {
@@ -6,7 +6,7 @@
   const known = [...document.querySelectorAll("#q-terms option")].map(
     (one) => ({ text: one.value, meaning: one.label }),
   );
-  const MOST = 8;
+  const MAX_OFFERS = 8;
   let active = -1;
 
   const list = document.createElement("ul");
@@ -44,7 +44,7 @@
   }
 
   function show() {
-    const offers = offersFor(wordBefore()).slice(0, MOST);
+    const offers = offersFor(wordBefore()).slice(0, MAX_OFFERS);
     active = -1;
     list.replaceChildren(...offers.map(({ text, meaning }, number) => {
       const item = document.createElement("li");
@@ -99,7 +99,7 @@
     else return;
     event.preventDefault();
   });
-  list.addEventListener("mousedown", (event) => event.preventDefault()); // the field keeps the focus
+  list.addEventListener("mousedown", (event) => event.preventDefault()); // keep the focus in the field
   list.addEventListener("click", (event) => {
     const item = event.target.closest("li");
     if (item) take(item.dataset.text);
