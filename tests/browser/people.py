@@ -64,7 +64,7 @@ def sign_up(watched: Watched, daemon: Daemon) -> Person:
     watched.go("/sign-up")
     page.get_by_label("Name").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Make the account").click()
+    page.get_by_role("button", name="Create account").click()
     page.wait_for_url(lambda url: "/sign-up" not in url)
     watched.go("/inbox")
     address = page.locator("#address").inner_text()

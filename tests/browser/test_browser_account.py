@@ -33,7 +33,7 @@ def scriptless(browser: Browser, pages_daemon: Daemon) -> Iterator[Watched]:
 def create_key(watched: Watched, name: str) -> str:
     """Create a key on the page of keys; gives it."""
     watched.go("/keys")
-    watched.page.get_by_label("What is it for?").fill(name)
+    watched.page.get_by_label("Name").fill(name)
     watched.page.get_by_role("button", name="Create key").click()
     secret = watched.page.locator("#new-key").inner_text()
     assert re.fullmatch(r"mck_[a-z2-7]{32}", secret)
@@ -43,7 +43,7 @@ def create_key(watched: Watched, name: str) -> str:
 def test_from_nothing_to_a_key(watched: Watched, pages_daemon: Daemon) -> None:
     """A newcomer gets from the first page to a key that works, and nothing is complained of."""
     watched.go("/")
-    watched.page.get_by_role("link", name="Make an account").click()
+    watched.page.get_by_role("link", name="Create an account").click()
     person = sign_up(watched, pages_daemon)
     secret = create_key(watched, "CI")
     inbox = pages_daemon.request("GET", "/inbox", {"X-API-Key": secret}).json
@@ -76,9 +76,9 @@ def test_a_key_is_revoked(watched: Watched, person: Person) -> None:
     create_key(watched, "old one")
     watched.go("/keys")
     page = watched.page
-    expect(page.get_by_role("button", name="Revoke for good")).to_be_hidden()
+    expect(page.get_by_role("button", name="Revoke permanently")).to_be_hidden()
     page.get_by_text("Revoke old one").click()
-    page.get_by_role("button", name="Revoke for good").click()
+    page.get_by_role("button", name="Revoke permanently").click()
     expect(page.get_by_role("status").first).to_contain_text("The key has been revoked")
     expect(page.get_by_text("old one")).to_have_count(0)
     watched.require_quiet()
@@ -96,12 +96,12 @@ def test_a_webhook_is_made_tried_and_deleted(watched: Watched, person: Person) -
     page.get_by_role("link", name="I have copied it").click()
     expect(page.locator(".webhook")).to_contain_text("tag: signup")
     page.get_by_role("button", name="Test http://127.0.0.1:9/mail").click()
-    page.get_by_text("Last deliveries", exact=True).click()
+    page.get_by_text("Recent deliveries", exact=True).click()
     expect(page.locator(".webhook table")).to_contain_text("not connected to")
     watched.require_accessible()
     page.locator(".webhook summary", has_text="Delete").click()
-    page.get_by_role("button", name="Delete for good").click()
-    expect(page.get_by_text("No webhook yet.")).to_be_visible()
+    page.get_by_role("button", name="Delete permanently").click()
+    expect(page.get_by_text("No webhooks yet.")).to_be_visible()
     watched.require_quiet()
 
 
@@ -113,7 +113,7 @@ def test_by_keyboard_alone(watched: Watched, person: Person) -> None:
     expect(page.get_by_text("Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    expect(page.get_by_label("What is it for?")).to_be_focused()
+    expect(page.get_by_label("Name")).to_be_focused()
     page.keyboard.type("typed")
     page.keyboard.press("Enter")
     expect(page.locator("#new-key")).to_be_visible()
@@ -138,8 +138,8 @@ def test_without_scripts(scriptless: Watched, pages_daemon: Daemon) -> None:
     expect(page.get_by_role("button", name="Copy")).to_have_count(0)
     scriptless.go("/keys")
     page.get_by_text("Revoke plain").click()
-    page.get_by_role("button", name="Revoke for good").click()
-    expect(page.get_by_text("No key yet.")).to_be_visible()
+    page.get_by_role("button", name="Revoke permanently").click()
+    expect(page.get_by_text("No API keys yet.")).to_be_visible()
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_text("You have signed out.")).to_be_visible()
     scriptless.require_quiet()
@@ -202,4 +202,4 @@ def test_other_pages_stay_outside(watched: Watched, person: Person) -> None:
     assert page.get_by_text("API keys").count() == 0
     assert page.frame_locator("iframe").get_by_text("API keys").count() == 0
     watched.go("/keys")
-    expect(page.get_by_text("No key yet.")).to_be_visible()
+    expect(page.get_by_text("No API keys yet.")).to_be_visible()

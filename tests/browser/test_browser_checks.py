@@ -47,9 +47,9 @@ def test_checks_open_beside_their_mail(person: Person, watched: Watched) -> None
     expect(result.get_by_label("Here")).to_be_checked()
     expect(result.get_by_label("Unsubscribe")).not_to_be_checked()
     watched.require_accessible()
-    result.get_by_role("button", name="Check the ticked links").click()
+    result.get_by_role("button", name="Check selected links").click()
     expect(page.locator("#checks-result [role=status]")).to_have_text(
-        "1 link asked for: 1 not checked."
+        "Checked 1 link: 1 not checked."
     )
     expect(page.locator("#checks-result")).to_contain_text("not on the public Internet")
     watched.require_accessible()
@@ -70,7 +70,7 @@ def test_the_page_of_the_checks_fits(
     page.get_by_role("link", name="Spring sale").click()
     address = page.locator("#checks").get_attribute("data-part") or ""
     watched.go(address)
-    page.get_by_text("Where it stands, and which programs").click()
+    page.get_by_text("Lines and mail programs").click()
     expect(page.get_by_text("Outlook (Windows)").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     watched.require_accessible()

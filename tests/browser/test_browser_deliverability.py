@@ -52,8 +52,8 @@ def visitor(browser: Browser, world: ToolWorld) -> Iterator[Watched]:
 def make_address(visitor: Watched) -> str:
     """Make a test by its button; gives the address."""
     visitor.go("/tests")
-    visitor.page.get_by_role("button", name="Make a test address").click()
-    expect(visitor.page.locator("#live")).to_contain_text("goes on by itself")
+    visitor.page.get_by_role("button", name="Create test address").click()
+    expect(visitor.page.locator("#live")).to_contain_text("updates automatically")
     return visitor.page.locator("#address").inner_text()
 
 
@@ -78,7 +78,7 @@ def test_from_the_address_to_the_shared_report(
     world.send(address, MAIL)
     page.locator("#issues-title").wait_for()
     assert page.evaluate("window.isSamePage"), "there was a reload"
-    expect(page.get_by_role("heading", level=1)).to_have_text("This mail may end up among spam")
+    expect(page.get_by_role("heading", level=1)).to_have_text("This mail may be treated as spam")
     expect(page.locator("#mail-subject")).to_have_text("Your invoice")
     expect(page.locator("#mail .plain")).to_contain_text("https://poor.test/invoice")
     expect(page).to_have_title("7.2 of 10: Your invoice - mailcheck")
@@ -101,15 +101,15 @@ def test_from_the_address_to_the_shared_report(
     page.get_by_role("button", name="Check again").click()
     expect(page.locator(".notice")).to_contain_text("once more")
     page.locator("#issues-title").wait_for()
-    page.get_by_role("link", name="Try DNS records first").click()
+    page.get_by_role("link", name="Try DNS records").click()
     expect(page.get_by_label("Name").first).to_have_value("_dmarc.poor.test")
-    page.get_by_role("button", name="One more record").click()
+    page.get_by_role("button", name="Add a record").click()
     expect(page.get_by_label("Name")).to_have_count(4)
     page.get_by_label("Name").last.fill("poor.test")
     page.get_by_label("Value").last.fill("v=spf1 -all")
-    page.get_by_role("button", name="Judge the mail").click()
+    page.get_by_role("button", name="Calculate the score").click()
     expect(page.get_by_role("img", name="Real score 7.2 of 10")).to_be_visible()
-    expect(page.locator(".versus")).to_contain_text("pre-flight")
+    expect(page.locator(".versus")).to_contain_text("preflight")
     visitor.require_accessible()
 
     visitor.go("/tests")
@@ -135,7 +135,7 @@ def test_a_revoked_report(visitor: Watched, world: ToolWorld, browser: Browser) 
     world.send(make_address(visitor), MAIL)
     page.get_by_text("Share", exact=True).click()
     old = urlsplit(page.locator("#share-link").inner_text()).path
-    page.get_by_role("button", name="Revoke and make a new one").click()
+    page.get_by_role("button", name="Revoke and create a new link").click()
     page.get_by_text("Share", exact=True).click()
     new = urlsplit(page.locator("#share-link").inner_text()).path
     with watched_page(browser, world.daemon.http_port) as stranger:
@@ -151,7 +151,7 @@ def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
         make_account(watched, world.daemon)
         page = watched.page
         watched.go("/tests")
-        page.get_by_role("button", name="Make a test address").click()
+        page.get_by_role("button", name="Create test address").click()
         world.send(page.locator("#address").inner_text(), MAIL)
         expect(page.locator("#mail-subject")).to_have_text("Your invoice", timeout=DEADLINE)
         page.get_by_role("button", name="Check again").click()
@@ -180,10 +180,10 @@ def test_a_hostile_mail_runs_nothing(visitor: Watched, world: ToolWorld, browser
             assert not [one for one in links if "evil" in one or one.startswith("javascript")]
             watched.require_accessible()
         stranger.require_quiet()
-    page.get_by_role("link", name="Try DNS records first").click()
+    page.get_by_role("link", name="Try DNS records").click()
     page.get_by_label("Name").first.fill("_dmarc.hostile.test")
     page.get_by_label("Value").first.fill(f"v=DMARC1; p=reject; rua=mailto:{MARKUP}")
-    page.get_by_role("button", name="Judge the mail").click()
+    page.get_by_role("button", name="Calculate the score").click()
     page.locator(".versus").wait_for()
     open_all(visitor)
     assert page.locator("main script, main img").count() == 0
@@ -230,11 +230,11 @@ def test_how_a_domain_goes(visitor: Watched, world: ToolWorld) -> None:
         world.send(make_address(visitor), MAIL.replace(b"Your invoice", subject))
         expect(page.locator("#mail-subject")).to_have_text(subject.decode())
     expect(page.locator(".plot circle")).to_have_count(2)
-    page.get_by_text("Compare this report").click()
+    page.get_by_text("Compare with another report").click()
     require_fits(visitor, 10_000)
     page.locator(".compared a").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("What changed")
-    expect(page.locator(".versus-words")).to_have_text("The same score")
+    expect(page.locator(".versus-words")).to_have_text("Same score")
     require_fits(visitor, 10_000)
     page.get_by_role("link", name="Back to the report").click()
     page.locator("summary", has_text="Delete").click()

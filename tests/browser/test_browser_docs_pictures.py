@@ -55,7 +55,7 @@ def test_pictures_of_the_documentation(browser: Browser, tmp_path: Path) -> None
         watched.page.locator("#code-1").wait_for()
         take(watched, "inbox")
         watched.go("/tests")
-        watched.page.get_by_role("button", name="Make a test address").click()
+        watched.page.get_by_role("button", name="Create test address").click()
         world.send(watched.page.locator("#address").inner_text(), INVOICE)
         watched.page.locator("#issues-title").wait_for()
         take(watched, "report")

@@ -21,7 +21,7 @@ def test_a_new_person_is_told_what_to_do(person: Person, watched: Watched) -> No
     """An empty inbox shows the address and commands that send to it."""
     page = watched.page
     watched.go("/inbox")
-    expect(page.locator("#empty")).to_contain_text("No mail yet")
+    expect(page.locator("#empty")).to_contain_text("No messages yet")
     for command in ("#with-swaks", "#with-curl"):
         expect(page.locator(command)).to_contain_text(person.address)
         expect(page.locator(command)).to_contain_text(str(person.daemon.smtp_port))
@@ -90,7 +90,7 @@ def test_a_sample_mail_comes_to_the_tagged_address(person: Person, watched: Watc
     open_inbox(watched)
     page.get_by_label("Tag", exact=True).fill("try-1")
     expect(page.locator("#address")).to_have_text(person.tagged("try-1"))
-    page.get_by_role("button", name="Send a sample mail").click()
+    page.get_by_role("button", name="Send a test mail").click()
     page.get_by_role("link", name="Confirm your address").wait_for()
     expect(page.locator("#mails li")).to_have_count(1)
     expect(page.locator("#mails")).to_contain_text("+try-1")
@@ -123,7 +123,7 @@ def test_a_search_stays_live(person: Person, watched: Watched) -> None:
     page = watched.page
     person.get_mail(mail("Needle one"))
     watched.go("/inbox")
-    page.get_by_label("Search the mail").fill("needle")
+    page.get_by_label("Search messages").fill("needle")
     page.get_by_role("button", name="Search").click()
     page.locator("#live[data-state=open]").wait_for()
     person.get_mail(mail("Haystack"))
@@ -177,7 +177,7 @@ def test_every_view_is_accessible(person: Person, watched: Watched, view: str) -
     """Axe finds no serious fault in any way to look at a mail."""
     page = watched.page
     open_inbox(watched)
-    page.get_by_role("button", name="Send a sample mail").click()
+    page.get_by_role("button", name="Send a test mail").click()
     page.get_by_role("link", name="Confirm your address").click()
     page.locator("#mail").wait_for()
     watched.go(page.url.removeprefix(watched.origin) + f"?view={view}")
@@ -195,9 +195,9 @@ def test_the_inbox_works_without_javascript(
         page = plain.page
         plain.go("/inbox")
         page.get_by_label("Tag", exact=True).fill("x1")
-        page.get_by_role("button", name="Make the address").click()
+        page.get_by_role("button", name="Show address").click()
         expect(page.locator("#address")).to_have_text(person.tagged("x1"))
-        page.get_by_role("button", name="Send a sample mail").click()
+        page.get_by_role("button", name="Send a test mail").click()
         expect(page.locator("#mails li")).to_have_count(1)
         page.get_by_role("link", name="Confirm your address").click()
         expect(page.locator("#code-1")).to_be_visible()

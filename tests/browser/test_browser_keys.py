@@ -36,7 +36,7 @@ def test_mails_are_read_by_keyboard(inbox: Page, watched: Watched) -> None:
     expect(inbox.locator("#mail h1")).to_have_text("Second")
     assert len(subjects(inbox)) == 3  # beside it
     expect(inbox.locator("#mails li.current .subject")).to_have_text("Second")
-    expect(inbox.get_by_text("Who vouches for it")).to_contain_text("DKIM none")
+    expect(inbox.locator("summary", has_text="Authentication")).to_contain_text("DKIM none")
     press(inbox, "j")
     expect(inbox.locator("#mail h1")).to_have_text("First")
     press(inbox, "k")
@@ -67,7 +67,7 @@ def test_a_deletion_is_held_back(inbox: Page, watched: Watched, person: Person) 
     assert subjects(inbox) == ["Third", "Second", "First"]
     press(inbox, "j", "x", "j", "x", "Delete")
     assert subjects(inbox) == ["First"]
-    expect(inbox.locator("#toast")).to_contain_text("2 mails deleted")
+    expect(inbox.locator("#toast")).to_contain_text("2 messages deleted")
     watched.go("/keys")
     watched.go_until("/inbox", lambda: subjects(inbox) == ["First"])
     watched.require_quiet()
@@ -79,7 +79,7 @@ def test_many_are_selected_at_once(inbox: Page) -> None:
     boxes.nth(0).click()
     boxes.nth(2).click(modifiers=["Shift"])
     expect(inbox.locator("#mails input:checked")).to_have_count(3)
-    inbox.get_by_role("button", name="Delete what is selected").click()
+    inbox.get_by_role("button", name="Delete selected").click()
     assert subjects(inbox) == []
 
 
@@ -104,16 +104,18 @@ def test_the_list_survives_a_mail(inbox: Page, watched: Watched) -> None:
 def test_keys_do_what_the_page_says(inbox: Page, watched: Watched) -> None:
     """? shows the keys; / searches; g and a letter lead elsewhere; Ctrl-K finds it all."""
     press(inbox, "?")
-    expect(inbox.get_by_role("dialog", name="Keys")).to_contain_text("next and previous mail")
+    expect(inbox.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text(
+        "next / previous message"
+    )
     watched.require_accessible()
     press(inbox, "Escape", "/")
-    expect(inbox.get_by_label("Search the mail")).to_be_focused()
+    expect(inbox.get_by_label("Search messages")).to_be_focused()
     press(inbox, "j")  # a letter, where one writes
-    expect(inbox.get_by_label("Search the mail")).to_have_value("j")
-    inbox.get_by_label("Search the mail").fill("")
+    expect(inbox.get_by_label("Search messages")).to_have_value("j")
+    inbox.get_by_label("Search messages").fill("")
     inbox.locator("h1").evaluate("document.activeElement.blur()")
     press(inbox, "Control+k")
-    inbox.get_by_label("What to go to or do").fill("block")
+    inbox.get_by_label("Search commands").fill("block")
     watched.press_to_leave("Enter", "**/blocklists")
     watched.go("/inbox")
     press(inbox, "g")
@@ -146,13 +148,13 @@ def test_colours_are_chosen_and_remembered(person: Person, watched: Watched) -> 
     """Dark by choice, on every page from then on, also where the system is light."""
     page = watched.page
     watched.go("/inbox?tag=a")
-    page.get_by_role("group", name="Colours").get_by_role("button", name="Dark").click()
+    page.get_by_role("group", name="Theme").get_by_role("button", name="Dark").click()
     assert page.url.endswith("/inbox?tag=a")
     for path in ("/inbox", "/keys"):
         watched.go(path)
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(14, 19, 27)"
         watched.require_accessible()
-    page.get_by_role("group", name="Colours").get_by_role("button", name="System").click()
+    page.get_by_role("group", name="Theme").get_by_role("button", name="System").click()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(14, 19, 27)"
     watched.require_quiet()
 
@@ -197,8 +199,8 @@ def test_what_was_deleted_elsewhere_is_gone(inbox: Page, watched: Watched, perso
         expect(inbox.locator("#mail h1")).to_have_text("Third")
         other.go("/inbox")
         other.page.get_by_text("Delete all").click()
-        other.page.get_by_role("button", name="Delete 2 messages for good").click()
-        expect(inbox.get_by_text("This mail has been deleted meanwhile.")).to_be_visible()
+        other.page.get_by_role("button", name="Delete 2 messages permanently").click()
+        expect(inbox.get_by_text("This message has been deleted.")).to_be_visible()
         press(inbox, "u")
         expect(inbox.locator("#mails li")).to_have_count(0)
     inbox.wait_for_function("document.title === 'Inbox - mailcheck'")

@@ -89,7 +89,7 @@ def test_results_are_pictured(browser: Browser, tools: ToolWorld, theme: str, wi
         page = watched.page
         for to_judge in (MAIL_TO_JUDGE, BETTER_MAIL):
             watched.go("/tests")
-            page.get_by_role("button", name="Make a test address").click()
+            page.get_by_role("button", name="Create test address").click()
             tools.send(page.locator("#address").inner_text(), to_judge)
             page.locator("#verdict-title").wait_for()
         changes = page.locator(".compared a").get_attribute("href") or ""

@@ -30,7 +30,7 @@ def inbox(person: Person, watched: Watched) -> Page:
 
 def test_a_search_is_suggested(inbox: Page, watched: Watched) -> None:
     """The field offers the grammar, then values; keys choose, and what is whole is looked for."""
-    field = inbox.get_by_role("combobox", name="Search the mail")
+    field = inbox.get_by_role("combobox", name="Search messages")
     options = inbox.get_by_role("option")
     inbox.keyboard.press("/")
     expect(options.first).to_be_visible()
@@ -57,7 +57,7 @@ def test_a_search_is_suggested(inbox: Page, watched: Watched) -> None:
 
 def test_a_word_is_suggested_for_its_fields(inbox: Page, watched: Watched) -> None:
     """A plain word may be meant for author, subject or recipient; Escape closes, Enter searches."""
-    field = inbox.get_by_role("combobox", name="Search the mail")
+    field = inbox.get_by_role("combobox", name="Search messages")
     field.click()
     inbox.keyboard.type("wel")
     offered = inbox.locator("[role=option] code")
@@ -98,7 +98,7 @@ def test_attachments_are_looked_at_beside_their_mail(
     picture.scroll_into_view_if_needed()
     inbox.wait_for_function("document.querySelector('.attachments img').naturalWidth === 1")
     for number, text in enumerate(("Gr\u00fc\u00dfe", "<script>top.document.title")):
-        inbox.get_by_text("Look at it").nth(number).click()
+        inbox.get_by_text("Preview", exact=True).nth(number).click()
         frame = inbox.frame_locator("iframe.text-file").nth(number)
         expect(frame.locator("pre")).to_contain_text(text)
     watched.require_accessible()
@@ -107,7 +107,7 @@ def test_attachments_are_looked_at_beside_their_mail(
 
 def test_news_on_the_desktop_is_asked_for(inbox: Page, watched: Watched, person: Person) -> None:
     """Nothing asks by itself; who has said yes is told of what comes while he looks elsewhere."""
-    inbox.get_by_text("Tag or sample").click()
+    inbox.get_by_text("New address / Send a test mail").click()
     inbox.evaluate(
         """() => {
           window.told = [];

@@ -70,8 +70,8 @@ def test_blocklists_fill_in(visitor: Watched, world: ToolWorld) -> None:
     page = visitor.page
     world.lists.hold()
     visitor.go("/blocklists")
-    page.get_by_label("Address or domain").fill("listed.test")
-    page.get_by_role("button", name="Ask 32 lists").click()
+    page.get_by_label("IP address or domain").fill("listed.test")
+    page.get_by_role("button", name="Check 32 lists").click()
     expect(page.locator("#rows tr")).to_have_count(32)
     expect(page.locator("#rows tr.pending")).to_have_count(len(SLOW_LISTS))
     expect(page.locator(".total")).to_have_count(0)
@@ -100,7 +100,7 @@ def test_lists_that_stay_silent_are_grey(visitor: Watched, world: ToolWorld) -> 
     for row in rows.all():
         expect(row).to_contain_text("did not answer in time")
         expect(row.locator(".badge.good")).to_have_count(0)
-    expect(page.locator("#totals")).to_contain_text("that says nothing about silent.test")
+    expect(page.locator("#totals")).to_contain_text("Unknown is neither good nor bad")
     visitor.require_accessible()
 
 
@@ -114,8 +114,8 @@ def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
         page.get_by_role("button", name="Check", exact=True).click()
         expect(page.locator(".letter")).to_have_text("D")
         watched.go("/blocklists")
-        page.get_by_label("Address or domain").fill("known.test")
-        page.get_by_role("button", name="Ask 32 lists").click()
+        page.get_by_label("IP address or domain").fill("known.test")
+        page.get_by_role("button", name="Check 32 lists").click()
         expect(page.locator(".total")).to_contain_text("on 1 of the 32 lists")
         expect(page.locator("button[data-copy]:visible")).to_have_count(0)
         watched.require_quiet()
@@ -162,7 +162,7 @@ def test_what_is_pasted_is_checked(visitor: Watched) -> None:
     """A URL is checked by its domain; the pictures fit, and the link leads to the same check."""
     page = visitor.page
     check_domain(visitor, "https://poor.test/shop?x=1")
-    expect(page.locator("#meant")).to_contain_text("its domain poor.test is checked")
+    expect(page.locator("#meant")).to_contain_text("Its domain poor.test is checked")
     for width in (390, 820, 1440):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -74,7 +74,7 @@ def type_in(zone: MemoryZone, record: list[tuple[str, str]]) -> None:
     """Change the zone as the page says."""
     fields: Mapping[str, str] = dict(record)
     name, rdtype, value = fields["Name"], fields["Type"], fields["Value"]
-    gone = [shown for label, shown in record if label == "In place of"]
+    gone = [shown for label, shown in record if label == "Replaces"]
     kept = [one for one in zone.published(name, rdtype) if one not in gone]
     zone.publish(name, rdtype, *dict.fromkeys([*kept, value]))
 
@@ -189,7 +189,7 @@ def test_a_domain_is_mended_from_top_to_bottom(tmp_path: Path) -> None:
     assert scores == sorted(scores), scores
     assert scores[0] < 60, scores
     left = re.findall(r"<strong>Fix:</strong> ([^<]+)", page)
-    assert "Every factor has all its points." in page, (scores, left)
+    assert "All factors have full points." in page, (scores, left)
     assert "rua=mailto:dmarc-" in "".join(zone.published(f"_dmarc.{LOCAL.domain}", "TXT"))
     assert SCORE.findall(page) == ["100"]
     assert read_records(page) == []

@@ -88,7 +88,7 @@ def of_report(report: Any) -> Words:
 
 def of_page(page: str) -> list[str]:
     """Give the words on the page of a message: SPF, each signature (one for none), DMARC."""
-    _, _, rest = page.partition("Who vouches for it")
+    _, _, rest = page.partition("<summary>Authentication")
     return [unescape(word) for word in _BADGE.findall(rest[: rest.find("</dl>")])]
 
 

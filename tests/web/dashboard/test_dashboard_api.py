@@ -140,7 +140,7 @@ def test_the_answer_for_an_account(house: House) -> None:
     assert shown["answer"]["subject"] == "Your code"
     assert json.loads(fetch(bob, "/api/answers/listMessages").body)["answer"]["messages"] == []
     refused = fetch(bob, "/api/answers/getMessage")
-    assert (refused.status, "no message yet" in refused.body.decode()) == (404, True)
+    assert (refused.status, "inbox is empty" in refused.body.decode()) == (404, True)
     for name in ("deleteMessage", "waitForMessage", "nonsense"):
         assert fetch(ann, f"/api/answers/{name}").status == 400
     assert fetch(Browser(house, "192.0.2.9"), "/api/answers/getInbox").status == 303

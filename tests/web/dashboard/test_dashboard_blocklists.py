@@ -82,7 +82,7 @@ def test_unknown_is_neither_good_nor_bad(zone: MemoryZone) -> None:
     assert "good" not in told["html"]
     (done,) = stream.named("done")
     assert done["order"][:2] == ["multi.uribl.com", "dbl.spamhaus.org"]
-    assert "1 list could not be asked" in done["html"]
+    assert "1 list could not be queried" in done["html"]
     assert stream.has_ended
 
 

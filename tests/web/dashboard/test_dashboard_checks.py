@@ -71,7 +71,7 @@ def test_the_page_has_all_three(visited: Visited) -> None:
     assert "Outlook (Windows)" in text
     assert "2026-" in text
     assert "MIT" in text
-    assert "Give every picture an alt text" in text
+    assert "Give every image an alt text" in text
     assert "Help &lt;b&gt;" in text
     ticked = [line for line in text.splitlines() if 'name="link"' in line]
     assert [" checked" in line for line in ticked] == [False, True, True, False]
@@ -84,12 +84,12 @@ def test_ticked_links_are_asked_for(visited: Visited) -> None:
     visited.open()
     text = visited.ask(("link", "1"), ("link", "2"))
     assert visited.hosts.looked_at == [("HEAD", HELP), ("HEAD", NEWS)]
-    assert "2 links asked for: 1 works, 1 unclear." in text
+    assert "Checked 2 links: 1 works, 1 unclear." in text
     assert "301" in text
     assert 'name="get" value="1"' in text
     assert 'name="get" value="2"' not in text
     visited.hosts.links[HELP] = LinkAnswer(HELP, "GET", (Hop(HELP, 200),))
-    assert "1 link asked for: 1 works." in visited.ask(("get", "1"), ("link", "2"))
+    assert "Checked 1 link: 1 works." in visited.ask(("get", "1"), ("link", "2"))
     assert visited.hosts.looked_at[2:] == [("GET", HELP)]
 
 
@@ -99,13 +99,13 @@ def test_a_private_address_is_not_called_broken(visited: Visited) -> None:
     visited.open()
     text = visited.ask(("link", "1"))
     assert "not on the public Internet" in text
-    assert "1 link asked for: 1 not checked." in text
+    assert "Checked 1 link: 1 not checked." in text
 
 
 def test_nothing_ticked_asks_for_nothing(visited: Visited) -> None:
     """Without a tick nothing is sent, and it is said."""
     visited.open()
-    assert "No link is ticked." in visited.ask()
+    assert "No link is selected." in visited.ask()
     assert visited.hosts.looked_at == []
 
 
@@ -134,7 +134,7 @@ def test_a_test_has_the_checks_of_its_mail(visited: Visited) -> None:
     text = visited.open()
     assert "css-border-radius" in text
     assert "Back to the report" in text
-    assert "1 link asked for" in visited.ask(("link", "2"))
+    assert "Checked 1 link" in visited.ask(("link", "2"))
     stranger = Browser(visited.house, "192.0.2.11")
     sign_up(stranger, "bob")
     assert stranger.open(f"{visited.path}/checks").status == 404

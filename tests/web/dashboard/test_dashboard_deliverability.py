@@ -91,7 +91,7 @@ def test_a_perfect_mail(scored: ScoredHouse, browser: Browser) -> None:
     body = browser.open(f"/tests/{test_id}").body.decode()
     assert 'aria-label="Score 10.0 of 10"' in body
     assert "This mail should arrive" in words(browser)
-    assert "None: nothing takes points off." in words(browser)
+    assert "No issue takes points off." in words(browser)
     assert "data-live" not in body
     assert "http-equiv" not in body
 
@@ -99,10 +99,10 @@ def test_a_perfect_mail(scored: ScoredHouse, browser: Browser) -> None:
 @pytest.mark.parametrize(
     ("severities", "said"),
     [
-        ([], "there is nothing to fix"),
-        (["note"], "there is nothing to fix"),
-        (["note", "warning"], "1 thing could be better"),
-        (["warning", "error"], "2 things could be better"),
+        ([], "No check takes points off. Nothing to fix."),
+        (["note"], "No check takes points off. Nothing to fix."),
+        (["note", "warning"], "1 issue without a deduction"),
+        (["warning", "error"], "2 issues without a deduction"),
     ],
 )
 def test_nothing_to_fix_is_said_only_where_nothing_is(severities: list[str], said: str) -> None:
@@ -145,7 +145,7 @@ def test_the_whole_report(scored: ScoredHouse, browser: Browser) -> None:
         "Yahoo and AOL",
         "Microsoft",
         "SPF or DKIM is set up and passes.",
-        "There is no List-Unsubscribe field.",
+        "The mail has no List-Unsubscribe field.",
         "Ann Example <ann@sender.example>",
     ):
         assert text in words(browser), text
@@ -182,8 +182,8 @@ def test_more_taken_off_than_there_was() -> None:
     scored.send(test_id, UNSIGNED)
     body = browser.open(f"/tests/{test_id}").body.decode()
     assert 'aria-label="Score 0.0 of 10"' in body
-    assert "points were taken off 10.0, and no score is below 0" in words(browser)
-    assert "Ask Spamhaus ZEN to take it off" in words(browser)
+    assert "points were taken off 10.0. The lowest score is 0." in words(browser)
+    assert "Request removal from Spamhaus ZEN" in words(browser)
     scored.close()
 
 
@@ -262,7 +262,7 @@ def test_an_address_that_expires(scored: ScoredHouse, browser: Browser) -> None:
             stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
     assert stream.named("moved") == [{"state": "expired", "final": True}]
     browser.open(f"/tests/{test_id}")
-    assert "No mail came" in words(browser)
+    assert "No mail arrived" in words(browser)
 
 
 @pytest.mark.parametrize("query", ["", "?seen=", "?seen=nonsense"])
@@ -286,7 +286,7 @@ def test_an_analysis_that_fails(logged_failures: list[Any]) -> None:
     assert len(logged_failures) == 3
     browser.open(f"/tests/{test_id}")
     assert "could not be analysed" in words(browser)
-    assert "says nothing about your mail" in words(browser)
+    assert "an error of this service, not of your mail" in words(browser)
     browser.submit(f"/tests/{test_id}/recheck")
     assert len(analyst.pending) == 1
     analyst.pending.clear()
@@ -316,10 +316,10 @@ def test_a_report_says_what_to_do_first(scored: ScoredHouse, browser: Browser) -
     scored.send(test_id)
     body = browser.open(f"/tests/{test_id}").body.decode()
     assert "This mail should arrive" in words(browser)
-    assert "1 issue takes points off. The first fix was tried: it brings the score to 10.0." in (
+    assert "1 issue takes points off. The first fix was verified: it raises the score to 10.0." in (
         words(browser)
     )
-    assert "The fix was tried: the score goes from 9.0 → 10.0" in words(browser)
+    assert "Verified: the fix changes the score from 9.0 → 10.0" in words(browser)
     assert body.index("verdict-title") < body.index("issues-title") < body.index("checks-title")
 
 
@@ -328,7 +328,7 @@ def test_only_the_content(scored: ScoredHouse, browser: Browser) -> None:
     test_id = make(browser)
     scored.send(test_id, received(client_ip="127.0.0.1"))
     body = browser.open(f"/tests/{test_id}").body.decode()
-    assert "Only the content was judged" in words(browser)
+    assert "Only the content was checked" in words(browser)
     assert '<svg class="gauge unknown"' in body
     assert "gauge good" not in body
     listed = browser.open("/tests").body.decode()
@@ -429,7 +429,7 @@ def test_texts_of_a_mail_are_text(scored: ScoredHouse, browser: Browser) -> None
     assert "https://evil.example/x" in words(browser)
     assert 'href="https://evil' not in body
     assert 'href="javascript' not in body
-    assert "nobody (empty MAIL FROM)" in words(browser)
+    assert "no address (empty MAIL FROM)" in words(browser)
     assert "<script>alert" not in browser.open("/tests").body.decode()
 
 
@@ -444,12 +444,12 @@ def test_the_history(scored: ScoredHouse, browser: Browser) -> None:
     places = [text.index(f'href="/tests/{one}"') for one in ids[2:]]
     assert places == sorted(places, reverse=True)
     assert "The minutes of Monday" in words(browser)
-    assert "waiting for its mail" in words(browser)
+    assert "waiting for mail" in words(browser)
     assert "1 to 25 of 27" in words(browser)
     browser.open("/tests?page=2")
     assert "26 to 27 of 27" in words(browser)
     browser.open("/tests?page=9")
-    assert "There are no more tests." in words(browser)
+    assert "No more tests." in words(browser)
 
 
 def test_other_people(scored: ScoredHouse, browser: Browser) -> None:
@@ -492,7 +492,7 @@ def test_a_message_is_scored(scored: ScoredHouse, browser: Browser) -> None:
     scored.house.pass_time(1)
     browser.follow(answer)
     assert "The minutes of Monday" in words(browser)
-    assert "Issues" in words(browser)
+    assert "What to fix" in words(browser)
 
 
 def test_over_the_limit() -> None:

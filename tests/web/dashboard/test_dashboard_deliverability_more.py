@@ -84,7 +84,7 @@ def test_anybody_with_the_link_sees_the_report(
 ) -> None:
     """The page shows the report, and none of what its owner may do."""
     answer = stranger.open(share_path(browser, test_id))
-    for text in ("The minutes of Monday", "Issues", "Google", "shared with you"):
+    for text in ("The minutes of Monday", "What to fix", "Google", "shared with you"):
         assert text in words(stranger)
     body = answer.body.decode()
     assert 'aria-label="Score 9.0 of 10"' in body
@@ -149,7 +149,7 @@ def test_a_shared_test_without_a_report(
         scored.house.assembly.tests.store.find_any(DeliverabilityTestId(made), Instant(0))
     ).test
     assert stranger.open(f"/share/{made}{tested.share_token}").status == 200
-    assert "No mail has come in for this test so far." in words(stranger)
+    assert "No mail has arrived for this test yet." in words(stranger)
     assert "share-link" not in browser.open(f"/tests/{made}").body.decode()
 
 
@@ -164,9 +164,9 @@ def test_the_form_holds_what_the_report_suggests(browser: Browser, test_id: str)
 def test_proposed_records_are_judged(browser: Browser, test_id: str) -> None:
     """Both scores stand side by side, the proposed one marked; the real one stays."""
     assert preflight(browser, test_id, DMARC, ("", "TXT", " ")).status == 200
-    assert "9.0 of 10 As it is" in words(browser)
-    assert "10.0 of 10 With these records pre-flight" in words(browser)
-    assert "They bring 1.0 points." in words(browser)
+    assert "9.0 of 10 Now" in words(browser)
+    assert "10.0 of 10 With these records preflight" in words(browser)
+    assert "These records add 1 point." in words(browser)
     assert 'aria-label="Score 9.0 of 10"' in browser.open(f"/tests/{test_id}").body.decode()
 
 
@@ -175,8 +175,8 @@ def test_records_that_harm(browser: Browser, test_id: str) -> None:
     wrong_key = ("s1._domainkey.sender.example", "txt", RSA.key_record[:-20] + "A" * 700)
     records = (wrong_key, ("sender.example", "TXT", "v=spf1 -all"))
     assert preflight(browser, test_id, *records).status == 200
-    assert "They cost" in words(browser)
-    assert "As it is" in words(browser)
+    assert "These records cost" in words(browser)
+    assert "of 10 Now" in words(browser)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_no_mail_yet(browser: Browser) -> None:
     browser.open("/tests")
     made = browser.submit("/tests").headers["location"]
     assert browser.open(f"{made}/preflight").status == 400
-    assert "nothing to judge" in words(browser)
+    assert "No mail has arrived for this test" in words(browser)
 
 
 def test_a_report_of_a_hostile_mail_is_text(

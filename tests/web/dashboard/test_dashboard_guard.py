@@ -41,7 +41,7 @@ def test_no_page_without_a_session(browser: Browser, path: str) -> None:
 
 def test_a_disk_without_room(browser: Browser) -> None:
     """While mail is refused for want of room each page of an owner says so, and no other page."""
-    said = b"takes no mail now"
+    said = b"accepts no mail at the moment"
     conditions = browser.house.assembly.runtime.conditions
     conditions.set(DISK, "it is full, or nearly so: mail is refused")
     for path in OPEN:
@@ -88,7 +88,7 @@ def test_a_form_without_its_token_is_refused(browser: Browser, path: str) -> Non
     for forged in ("", other.page.form_token, "A" * 86, "\xff", "x" * 400):
         answer = browser.post(path, **{"form-token": forged}, name="forged")
         assert answer.status == 403
-        assert "load the page again" in browser.page.text
+        assert "reload the page" in browser.page.text
     assert browser.is_signed_in
     assert "forged" not in browser.open("/keys").body.decode()
 
@@ -168,7 +168,7 @@ def test_a_form_for_nobody(browser: Browser) -> None:
 def test_what_is_not_there_is_a_page(browser: Browser, path: str) -> None:
     """A path that leads nowhere is a 404 page for a person, and JSON for a program."""
     assert browser.open(path).status == 404
-    assert "There is nothing" in browser.page.text or "no such file" in browser.page.text
+    assert "Not found" in browser.page.text
     browser.sign_up()
     assert browser.open(path).status == 404
     assert ("Sign out" in browser.page.text) != path.startswith("/static/")
@@ -196,7 +196,7 @@ def test_a_body_that_is_too_large(browser: Browser) -> None:
     token = browser.page.form_token
     answer = browser.post("/keys", **{"form-token": token}, name="x" * MAX_BODY)
     assert answer.status == 413
-    assert "That is too large" in browser.page.text
+    assert "Request too large" in browser.page.text
 
 
 @pytest.mark.parametrize("body", [b"name=%ff", b"name=%00", b"form-token=a&form-token=b", b"&&=&"])

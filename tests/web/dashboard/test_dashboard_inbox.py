@@ -25,7 +25,7 @@ def test_an_empty_inbox_says_what_to_do(browser: Browser) -> None:
     account = sign_up(browser)
     browser.open("/inbox")
     address = browser.house.address("", account)
-    assert "No mail yet" in browser.page.text
+    assert "No messages yet" in browser.page.text
     assert f"swaks --server 127.0.0.1:2525 --from shop@example.com --to {address}" in (
         browser.page.text
     )
@@ -65,7 +65,7 @@ def test_the_tag_field_makes_an_address(browser: Browser) -> None:
     browser.open("/inbox?for=try-1")
     assert browser.house.address("try-1", account) in browser.page.text
     browser.open("/inbox?for=a%20b")
-    assert "a tag is a dot-atom" in browser.page.text
+    assert "A tag is a dot-atom" in browser.page.text
     assert browser.house.address("", account) in browser.page.text
 
 
@@ -77,7 +77,7 @@ def test_a_list_is_filtered_by_tag(browser: Browser) -> None:
     assert subjects(browser, "/inbox?tag=RED") == ["Two", "One"]
     assert subjects(browser, "/inbox?tag=") == ["Four"]
     assert subjects(browser, "/inbox?tag=green") == []
-    assert "No mail matches" in browser.page.text
+    assert "No messages match" in browser.page.text
     browser.open("/inbox")
     assert {"/inbox?tag=blue", "/inbox?tag="} <= set(browser.page.addresses)
 
@@ -246,7 +246,7 @@ def test_deleting_takes_what_is_listed(browser: Browser) -> None:
     receive(browser.house, account, mail("Keep"), "a")
     receive(browser.house, account, mail("Drop"), "b")
     browser.open("/inbox?tag=b")
-    assert "Delete 1 message for good" in browser.page.text
+    assert "Delete 1 message permanently" in browser.page.text
     browser.follow(browser.submit("/inbox/delete", tag="b"))
     assert "have been deleted" in browser.page.text
     assert subjects(browser) == ["Keep"]
@@ -296,7 +296,7 @@ def test_a_list_is_filtered_by_recipient(browser: Browser) -> None:
     receive(browser.house, account, mail("Two"), "b")
     wanted = quote(browser.house.address("a", account))
     assert subjects(browser, f"/inbox?to={wanted}") == ["One"]
-    assert "Only mail to" in browser.page.text
+    assert "To " in browser.page.text
     assert browser.open("/inbox?to=nonsense").status == 400
 
 

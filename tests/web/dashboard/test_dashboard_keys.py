@@ -195,7 +195,7 @@ def test_mails_of_a_key_can_be_made_to_fail(owner: Browser) -> None:
         assert owner.submit(f"/keys/{key_id}/fault", every=sent).status == status
         assert owner.house.get("/inbox/faults", key=secret).json["every"] == kept
         owner.open("/keys")
-        assert ("fails 1 mail of 3" in owner.page.text) == (kept == 3)
+        assert ("rejects 1 of 3 mails" in owner.page.text) == (kept == 3)
 
 
 def test_nobody_sets_the_fault_of_anothers_key(owner: Browser) -> None:

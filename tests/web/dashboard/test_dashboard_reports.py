@@ -58,7 +58,7 @@ def test_a_domain_is_told_how_to_ask(owner: Browser, zone: MemoryZone) -> None:
     zone.publish(f"_smtp._tls.{DOMAIN}", "TXT", f"v=TLSRPTv1; rua=mailto:{tls}")
     page = words(owner, f"/reports?domain={DOMAIN}")
     for kind in ("DMARC", "TLS"):
-        assert f"asks for {kind} reports here already" in page
+        assert f"already requests {kind} reports to this service" in page
 
 
 def test_the_forgotten_newsletter_service(owner: Browser, zone: MemoryZone) -> None:
@@ -70,7 +70,7 @@ def test_the_forgotten_newsletter_service(owner: Browser, zone: MemoryZone) -> N
         owner.house.receive(local, raw=signed_report(name, local), sender="")
         owner.house.pass_time(1)
     page = words(owner, "/reports")
-    assert "268 messages, 199 pass. p=reject would stop 69 today" in page
+    assert "268 messages, 199 passed. p=reject would block 69 today" in page
     assert page.index("newsmill.example") < page.index("203.0.113.66")
     assert "v=spf1 ip4:192.0.2.10 include:newsmill.example ~all" in page
     assert "counted" in page
@@ -122,7 +122,7 @@ def test_reports_are_deleted_by_their_owner(owner: Browser, zone: MemoryZone) ->
 def test_what_was_not_kept_is_said(owner: Browser, zone: MemoryZone) -> None:
     """A report about a domain that the account neither watches nor owns is a line of its own."""
     local = address(owner)
-    assert "Reports that were not kept" not in words(owner, "/reports")
+    assert "Rejected reports" not in words(owner, "/reports")
     run(owner.house.assembly.reports.runner.start())
     data = document("google.xml").replace(b"<domain>example.org<", b"<domain>x.wild.example<")
     raw = signed_report("google.xml", local, data=gzipped(data))

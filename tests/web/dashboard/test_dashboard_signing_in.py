@@ -21,7 +21,7 @@ def test_signing_up(browser: Browser) -> None:
     """Who signs up is signed in at once, to an account with an inbox of its own."""
     overview = browser.sign_up("ann")
     assert overview.status == 200
-    assert "Welcome: your account and its inbox are ready." in browser.page.text
+    assert "Welcome! Your account and your inbox are ready." in browser.page.text
     account = run(browser.house.assembly.accounts.keep.find("ann"))
     assert f"{account.mailbox_name}@mailcheck.example" in browser.page.text
     assert not account.is_operator
@@ -165,7 +165,13 @@ def test_changing_the_password(house: House, browser: Browser) -> None:
     ("old", "new", "again", "status", "problem"),
     [
         ("wrong horse!", "battery staple", "battery staple", 403, "not your present password"),
-        ("correct horse", "battery staple", "battery stable", 400, "not the same both times"),
+        (
+            "correct horse",
+            "battery staple",
+            "battery stable",
+            400,
+            "passwords are different",
+        ),
         ("correct horse", "short", "short", 400, "at least 10"),
         ("", "", "", 400, "at least 10"),
     ],

@@ -47,12 +47,12 @@ def words(owner: Browser, path: str) -> str:
 
 def test_a_watch_from_its_form_to_its_end(owner: Browser, zone: MemoryZone) -> None:
     """It shows the score, what went wrong with a way to say that one knows, and its history."""
-    assert "Nothing yet." in words(owner, "/watches")
+    assert "No watches yet." in words(owner, "/watches")
     path = watch(owner, selectors="default", quiet="22:00-06:00")
     assert "Not checked yet" in words(owner, path)
     owner.submit(f"{path}/run")
     assert "Score 100 of 100, grade A+" in words(owner, path)
-    assert "Nothing has gone wrong since it is watched." in owner.page.text
+    assert "No alerts since monitoring began." in owner.page.text
     zone.publish(DMARC, "TXT")
     owner.house.pass_time(3_600)
     owner.submit(f"{path}/run")
@@ -72,14 +72,14 @@ def test_a_watch_from_its_form_to_its_end(owner: Browser, zone: MemoryZone) -> N
     owner.open(path)
     owner.submit(f"{path}/delete")
     assert owner.open(path).status == 404
-    assert "Nothing yet." in words(owner, "/watches")
+    assert "No watches yet." in words(owner, "/watches")
 
 
 @pytest.mark.parametrize(
     ("form", "problem"),
     [
         ({"target": "no domain"}, "no domain"),
-        ({"target": ""}, "Name a domain or an address"),
+        ({"target": ""}, "Enter the domain or the IP address to watch"),
         ({"every": "5"}, "every is a whole number, 15 to 1440"),
         ({"quiet": "late"}, "Quiet is two times of the day"),
     ],
@@ -101,7 +101,7 @@ def test_a_shorter_time(owner: Browser, zone: MemoryZone) -> None:
     owner.submit(f"{path}/run")
     owner.house.pass_time(8 * 86_400)
     owner.sign_in()
-    assert "Nothing has changed in this time." in words(owner, f"{path}?days=7")
+    assert "No changes in this period." in words(owner, f"{path}?days=7")
     assert "<polyline" in owner.open(f"{path}?days=7").body.decode()
     assert "The score fell" in words(owner, f"{path}?days=30")
     assert owner.open(f"{path}?days=0").status == 400
@@ -126,7 +126,7 @@ def test_who_is_told(owner: Browser) -> None:
     page = words(owner, path)
     assert "https://ops.example.com/alerts active" in page
     assert "whsec_" not in page
-    assert "Alerts of watches that name it" in words(owner, "/keys")
+    assert "Receives alerts of watches" in words(owner, "/keys")
     owner.open(path)
     wrong = owner.submit(f"{path}/alert-to", alert_to="ops@mailcheck.example")
     assert wrong.status == 400
@@ -140,4 +140,4 @@ def test_who_is_told(owner: Browser) -> None:
     assert "night@example.com active" in page
     assert "https://ops.example.com" not in page
     owner.submit(f"{path}/alert-to", alert_to="")
-    assert "tag watch-alerts, alone." in words(owner, path)
+    assert "Only your inbox (+watch-alerts)." in words(owner, path)

@@ -54,7 +54,7 @@ def receive(owner: Browser, subject: str = "Welcome", tag: str = "") -> None:
 
 def test_it_is_made_and_told(owner: Browser, receivers: ScriptedReceivers) -> None:
     """The secret is shown once; then the webhook stands on the page, with what it is told of."""
-    assert "No webhook yet" in owner.page.text
+    assert "No webhooks yet" in owner.page.text
     secret = create(owner, tag="signup")
     receive(owner)
     receive(owner, "Sign-up", tag="signup")
@@ -81,14 +81,14 @@ def test_failures_are_said_and_resumed(owner: Browser, receivers: ScriptedReceiv
     receivers.answers = [BROKEN, BROKEN]
     receive(owner)
     owner.open("/keys")
-    assert "It answered 500. It has failed since" in owner.page.text
+    assert "It answered 500. Failing since" in owner.page.text
     path = webhook_of(owner)
     owner.follow(owner.submit(f"{path}/resume"))
     assert len(receivers.posts) == 2
     owner.house.pass_time(6)
     owner.open("/keys")
     assert len(receivers.posts) == 3
-    assert "It has failed since" not in owner.page.text
+    assert "Failing since" not in owner.page.text
 
 
 def test_a_test_says_how_it_went(owner: Browser, receivers: ScriptedReceivers) -> None:
@@ -97,9 +97,9 @@ def test_a_test_says_how_it_went(owner: Browser, receivers: ScriptedReceivers) -
     path = webhook_of(owner)
     receivers.answers = [BROKEN]
     owner.follow(owner.submit(f"{path}/test"))
-    assert "The test was not taken" in owner.page.text
+    assert "The test delivery failed" in owner.page.text
     owner.follow(owner.submit(f"{path}/test"))
-    assert "The test was taken by your receiver" in owner.page.text
+    assert "The test delivery was accepted by your receiver" in owner.page.text
     assert receivers.ids[0].startswith("test_")
     assert receivers.ids[0] in owner.page.text
     assert "2 of 1,000 checks today" in owner.page.text
@@ -129,7 +129,7 @@ def test_rotate_replay_and_delete(owner: Browser, receivers: ScriptedReceivers) 
     assert receivers.subjects == ["one", "one"]
     assert receivers.posts[1].secrets == (unescape(found[1]), first)
     owner.follow(owner.submit(f"{path}/delete"))
-    assert "No webhook yet" in owner.page.text
+    assert "No webhooks yet" in owner.page.text
     receive(owner, "two")
     assert len(receivers.posts) == 2
 
