@@ -1,4 +1,4 @@
-"""A deliverability report as JSON, whatever the mail."""
+"""The JSON of deliverability reports, for any mail."""
 
 import json
 from typing import Any
@@ -30,18 +30,18 @@ PARTS = (
 )  # fmt: skip
 
 MAX_DOCUMENT = 1_000_000
-"""Octets of a report of the worst mail."""
+"""Maximum number of octets of the report of the worst mail."""
 
 
 def shape(report: DeliverabilityReport) -> Any:
-    """Give the report as a client reads it; it keeps to its schema."""
+    """Return the report as a client decodes it. It must match its schema."""
     found = json.loads(store_report(report).document)
     SCHEMA.validate(found)
     return found
 
 
 def test_a_perfect_mail() -> None:
-    """Every promised field is there, with its type."""
+    """Every documented field is present and has its type."""
     found = shape(score())
     assert found["score"] == 10.0
     assert found["email"] == {
@@ -58,7 +58,7 @@ def test_a_perfect_mail() -> None:
 
 
 def test_the_own_fields_of_the_checks() -> None:
-    """Each check shows what it was made from."""
+    """Each check contains the facts that it is based on."""
     checks = shape(score())["checks"]
     assert checks["spf"]["domain"] == "sender.example"
     assert checks["spf"]["ip"] == "8.8.4.10"
@@ -82,7 +82,7 @@ def test_the_own_fields_of_the_checks() -> None:
 
 
 def test_a_deduction() -> None:
-    """A deduction names check, points, reason and fix, with the record where there is one."""
+    """A deduction has a check, points and a reason, and the record to publish if there is one."""
     found = shape(score(zone_with(without=["_dmarc.sender.example"])))
     (deduction,) = found["deductions"]
     assert (deduction["check"], deduction["points"]) == ("dmarc", 1.0)
@@ -94,7 +94,7 @@ def test_a_deduction() -> None:
 
 
 def test_what_to_do_and_what_to_publish_are_of_one_finding() -> None:
-    """A check's record is that of its fix: none where the first finding's fix is told in words."""
+    """The record of a check belongs to its fix. A fix without a record has none."""
     found = shape(score(mail=received(client_ip="8.8.4.99")))
     spf = found["checks"]["spf"]
     dearest = max(spf["findings"], key=lambda one: float(one["points"]))
@@ -103,12 +103,12 @@ def test_what_to_do_and_what_to_publish_are_of_one_finding() -> None:
 
 
 def test_the_null_reverse_path() -> None:
-    """A mail without envelope sender has no bounce address."""
+    """The bounce address of a mail with an empty envelope sender is null."""
     assert shape(score(mail=received(envelope_sender="")))["email"]["bounceAddress"] is None
 
 
 def test_what_is_unknown() -> None:
-    """A check that could not be determined says so and takes nothing off."""
+    """An undetermined check is marked as such and deducts no points."""
     content_filter = ScriptedFilter(unavailable(FilterProblem.TIMEOUT))
     found = shape(score(content_filter=content_filter))
     check = found["checks"]["spamassassin"]
@@ -119,7 +119,7 @@ def test_what_is_unknown() -> None:
 
 
 def test_rules_of_the_filter() -> None:
-    """Rules are shown with their points, those that are not counted with the reason."""
+    """Rules have their points. Rules that are not counted have the reason."""
     rules = (FilterRule("A", 1.5, "Looks for a"), FilterRule("SPF_FAIL", 1.0, "SPF", "It is ours."))
     verdict = FilterVerdict(2.5, 5.0, False, rules)
     check = shape(score(content_filter=ScriptedFilter(verdict)))["checks"]["spamassassin"]
@@ -129,14 +129,14 @@ def test_rules_of_the_filter() -> None:
 
 
 def test_a_private_address_opens_the_report() -> None:
-    """What the report could not judge is said first."""
+    """A report begins with the limitations of a private client address."""
     found = shape(score(mail=received(client_ip="10.0.0.5")))
     assert found["notes"][0] == "came from 10.0.0.5: only content and DKIM could be judged"
     assert found["report"]["reverseDns"]["confirmed"] is None
 
 
 def test_a_preflight_is_marked() -> None:
-    """A result with proposed records says so and repeats them."""
+    """A preflight report is marked and contains the assumed records."""
     zone = zone_with(without=["_dmarc.sender.example"])
     proposed = [RecordToPublish("_dmarc.sender.example", "TXT", "v=DMARC1; p=reject")]
     found = shape(score(zone, records=proposed))
@@ -158,7 +158,7 @@ def test_a_preflight_is_marked() -> None:
     ],
 )
 def test_reports_are_bounded(raw: bytes) -> None:
-    """However much of anything a mail has, its report stays readable."""
+    """The size of a report is bounded, no matter how large the parts of a mail are."""
     document = store_report(score(mail=received(raw))).document
     assert len(document) < MAX_DOCUMENT
 
@@ -166,7 +166,7 @@ def test_reports_are_bounded(raw: bytes) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.binary(max_size=300), st.text(max_size=20), st.text(max_size=20))
 def test_any_mail(body: bytes, sender: str, helo: str) -> None:
-    """Any bytes, sender and HELO name make valid JSON whose deductions explain the score."""
+    """Any bytes, sender and HELO name result in valid JSON whose deductions explain the score."""
     mail = received(body, envelope_sender=sender, helo_name=helo)
     found = shape(score(mail=mail))
     taken = sum(round(one["points"] * 10) for one in found["deductions"])
@@ -174,7 +174,7 @@ def test_any_mail(body: bytes, sender: str, helo: str) -> None:
 
 
 def test_half_characters() -> None:
-    """Halves of characters, which JSON can't carry, become question marks."""
+    """Lone surrogates, which UTF-8 cannot encode, become question marks."""
     mail = received(MAIL, envelope_sender="\ud800@sender.example")
     assert "\ud800" not in store_report(score(mail=mail)).document
     assert render_report(score()).score == 10.0

@@ -1,4 +1,4 @@
-"""Requests: what the published schemas promise is what is read, whichever way it is sent."""
+"""Requests: the parser agrees with the published schemas, for queries, bodies and arguments."""
 
 import json
 import re
@@ -78,7 +78,7 @@ NOW = Instant(1_795_262_400_000)
 
 
 def requests_under(request: type[Request]) -> Iterator[type[Request]]:
-    """List the classes of requests."""
+    """Return all request classes."""
     for kind in request.__subclasses__():
         yield kind
         yield from requests_under(kind)
@@ -88,7 +88,7 @@ def requests_under(request: type[Request]) -> Iterator[type[Request]]:
     st.sampled_from(TOOL_REQUESTS), st.dictionaries(st.sampled_from(NAMES), ANY_JSON, max_size=3)
 )
 def test_the_schema_and_the_reader_agree(request: type[Request], arguments: dict[str, Any]) -> None:
-    """Types, names and what is required are judged as the published schema judges them."""
+    """The parser accepts the same types, names and required fields as the published schema."""
     schema = arguments_schema(request)
     given = {name: value for name, value in arguments.items() if value is not None}
     is_valid = all(
@@ -108,7 +108,7 @@ def test_the_schema_and_the_reader_agree(request: type[Request], arguments: dict
 
 
 def ranges() -> Iterator[tuple[type[Request], str]]:
-    """List the fields that have a range, of all requests."""
+    """Return the fields with a range, of all requests."""
     for request in requests_under(Request):
         for name, one in request_fields(request).items():
             if one.info.high is not None:
@@ -117,7 +117,7 @@ def ranges() -> Iterator[tuple[type[Request], str]]:
 
 @pytest.mark.parametrize(("request_", "name"), list(ranges()))
 def test_limits_of_the_schema_are_those_of_the_reader(request_: type[Request], name: str) -> None:
-    """The bounds that the schema names are taken, what lies beyond them is not."""
+    """The bounds in the schema are accepted, and values beyond them are rejected."""
     field = request_fields(request_)[name]
     required = [
         one for one in request_fields(request_).values() if one.is_required and one != field
@@ -136,14 +136,14 @@ def test_limits_of_the_schema_are_those_of_the_reader(request_: type[Request], n
 
 @pytest.mark.parametrize("text", ["a\0", "\ud800", "x\udfffy"])
 def test_text_that_no_store_can_hold_is_refused(text: str) -> None:
-    """NUL and halves of surrogate pairs, which JSON can write, are no text."""
+    """NUL and lone surrogates, which JSON can contain, are rejected."""
     with pytest.raises(InvalidParameter, match="a NUL or a lone surrogate"):
         read_arguments(inbox.MessageArguments, {"id": text})
 
 
 @pytest.mark.parametrize("number", [float("inf"), 1e308, 10**300, -(10**300)])
 def test_numbers_without_measure_are_refused(number: float) -> None:
-    """A number beyond all bounds is out of range, not a crash."""
+    """An infinite number is out of range and does not cause a crash."""
     for name, request in (
         ("timeout", inbox.WaitForMessageArguments),
         ("limit", inbox.ListMessagesArguments),
@@ -182,7 +182,7 @@ MEANT = MessageFilter(
     "request_", [ListMessages, WaitForMessage, WaitForMessages, ExpectNoMessage, FollowInbox]
 )
 def test_each_filter_becomes_its_part_of_the_core_filter(request_: type[Any]) -> None:
-    """Lists, waits and streams take all filters; a store gets exactly a `MessageFilter`."""
+    """Lists, waits and streams support all filters, and the store receives a `MessageFilter`."""
     wanted = read_texts(request_, FILTERS).wanted
     assert wanted == MEANT
     assert type(wanted) is MessageFilter
@@ -191,7 +191,7 @@ def test_each_filter_becomes_its_part_of_the_core_filter(request_: type[Any]) ->
 
 
 def test_a_deletion_takes_no_filter_that_it_would_ignore() -> None:
-    """What only a mail that was taken apart shows can't be asked when mail is deleted."""
+    """A deletion rejects filters for content that is available only after parsing."""
     ignored = request_fields(ContentFilters).keys() - request_fields(MessageFilters).keys()
     assert {"header", "text", "hasAttachment"} <= ignored
     for name in (*ignored, "q", "limit"):
@@ -203,19 +203,19 @@ def test_a_deletion_takes_no_filter_that_it_would_ignore() -> None:
 
 
 def test_empty_needles_ask_for_nothing() -> None:
-    """Empty ``from``, ``subject``, ``to`` and prefixes ask nothing; an empty ``tag`` does."""
+    """Empty ``from``, ``subject``, ``to`` and prefixes are ignored; an empty ``tag`` is not."""
     asked = read_query(ListMessages, b"from=&subject=&to=&tagPrefix=&text=&q=&tag=")
     assert asked.wanted_at(NOW) == MessageFilter(tag="")
 
 
 def test_an_empty_flag_is_true() -> None:
-    """A flag without a value is set."""
+    """A flag without a value is true."""
     assert read_query(ListMessages, b"hasAttachment=").has_attachment is True
     assert read_query(ListMessages, b"hasAttachment").has_attachment is True
 
 
 def test_ages_of_a_search_count_from_the_request() -> None:
-    """The same search means another moment when it is sent later."""
+    """Relative ages in a search refer to the time of the request."""
     asked = read_query(ListMessages, b"q=newer:2h")
     for now in (NOW, Instant(NOW + HOUR)):
         moment = Instant(now - 2 * HOUR)
@@ -223,7 +223,7 @@ def test_ages_of_a_search_count_from_the_request() -> None:
 
 
 def test_an_agent_s_wait_depends_on_what_is_waited_for() -> None:
-    """A time-out is 30 s, with ``none`` 5 s; a ``count`` of 1 is not the same as none."""
+    """The default timeout is 30 s, or 5 s with ``none``. A ``count`` of 1 differs from no count."""
     assert read_arguments(inbox.WaitForMessageArguments, {}).seconds == 30
     assert read_arguments(inbox.WaitForMessageArguments, {"none": True}).seconds == 5
     assert read_arguments(inbox.WaitForMessageArguments, {"none": True, "timeout": 7}).seconds == 7
@@ -234,14 +234,14 @@ def test_an_agent_s_wait_depends_on_what_is_waited_for() -> None:
 
 
 def test_agents_get_shorter_pages() -> None:
-    """A model reads every message: its pages have 20, those of programs 50."""
+    """The default page has 20 messages for agents, and 50 in REST."""
     assert read_arguments(inbox.ListMessagesArguments, {}).limit == 20
     assert arguments_schema(inbox.ListMessagesArguments)["properties"]["limit"]["default"] == 20
     assert read_query(ListMessages, b"").limit == 50
 
 
 def test_a_stream_goes_on_without_seconds() -> None:
-    """No duration is no end, and 0 is none either: it is outside of the range."""
+    """A stream has no end by default. A duration of 0 is out of range."""
     assert read_query(FollowInbox, b"").seconds is None
     with pytest.raises(
         InvalidParameter, match="seconds must be a number of seconds from 1 to 86400; got 0"
@@ -250,14 +250,14 @@ def test_a_stream_goes_on_without_seconds() -> None:
 
 
 def test_filters_stand_in_the_order_in_which_they_are_documented() -> None:
-    """The order of fields is that of the documentation: what is asked most comes first."""
+    """The order of the fields is the order of the documentation, most important first."""
     filters = ["tag", "tagPrefix", "to", "from", "subject", "header", "text", "hasAttachment"]
     assert list(request_fields(ListMessages)) == [*filters, "q", "after", "since", "limit", "page"]
     assert list(request_fields(WaitForMessage)) == [*filters, "after", "since", "timeout"]
 
 
 def test_the_served_client_knows_the_filters() -> None:
-    """The client for Python, which imports nothing of ours, has every filter by its name."""
+    """The Python client, which imports no mailcheck code, supports every filter."""
     taken = set(get_type_hints(Filters))
     assert {name.strip("_") for name in taken} <= request_fields(ContentFilters).keys() | {
         "tag_prefix",
@@ -267,7 +267,7 @@ def test_the_served_client_knows_the_filters() -> None:
 
 
 def test_the_nearest_name_is_told() -> None:
-    """A misprint names what was meant, in queries and in arguments."""
+    """An error about an unknown name suggests the nearest one, in queries and in arguments."""
     with pytest.raises(
         InvalidParameter, match=r"Did you mean tag[?] Its parameters are tag, tagPrefix"
     ):
@@ -277,7 +277,7 @@ def test_the_nearest_name_is_told() -> None:
 
 
 def test_a_field_without_a_kind_can_not_be_read() -> None:
-    """A class whose field says nothing of how it is read fails as soon as it is used."""
+    """A class with a field without a type fails on first use."""
 
     class Vague(Request, frozen=True, kw_only=True):
         when: str = ""
@@ -290,19 +290,19 @@ WEBHOOK_URL = "https://ci.example.com/mail"
 
 
 def webhook(**fields: Any) -> NewWebhook:
-    """Read the body of a new webhook."""
+    """Parse the body of a new webhook."""
     return read_body(NewWebhook, json.dumps({"url": WEBHOOK_URL, **fields}).encode())
 
 
 def test_a_webhook_stores_exactly_the_core_filter() -> None:
-    """The filter has no URL, and is of the type that is read back."""
+    """The filter contains no URL, and has the type that the store returns."""
     asked = webhook(tag="a", hasAttachment=True, after="c1f")
     assert (asked.url, type(asked.wanted)) == (WEBHOOK_URL, MessageFilter)
     assert asked.wanted == MessageFilter(tag="a", has_attachment=True, after=Position(31))
 
 
 def test_a_webhook_takes_one_header_field_or_several() -> None:
-    """``header`` may be one text, as it may be given once in a query."""
+    """``header`` may be a single string, as in a query."""
     assert webhook(header="A:b").headers == (("A", "b"),)
     assert webhook(header=["A:b", "C: d"]).headers == (("A", "b"), ("C", "d"))
     with pytest.raises(InvalidParameter, match="header must be an array, not a string"):
@@ -329,7 +329,7 @@ def test_a_bad_body_is_explained(fields: dict[str, Any], problem: str) -> None:
 
 
 def test_null_is_a_value_only_where_it_is_named() -> None:
-    """A key without a fault is null; the links of a request may be null, which is all of them."""
+    """Null is accepted only for the fault of a key and for the links to check."""
     assert read_body(KeyFault, b'{"every": null}').every is None
     assert read_body(LinksToCheck, b'{"urls": null}').urls is None
     for body in (b'{"method": null}', b'{"urls": [null]}'):
@@ -340,7 +340,7 @@ def test_null_is_a_value_only_where_it_is_named() -> None:
 
 
 def test_what_is_not_named_of_a_watch_stays_as_it_is() -> None:
-    """An empty list and an empty time are choices; what is left out is none."""
+    """An empty list or time changes a setting; an absent field does not."""
     kept = WatchSettings(selectors=("a",), quiet=parse_quiet_time("22:00-06:00"), is_paused=True)
     assert read_body(WatchChoice, b"{}").changed(kept) == kept
     choice = read_body(WatchChoice, b'{"selectors": [], "quiet": "", "everyMinutes": 15}')
@@ -348,7 +348,7 @@ def test_what_is_not_named_of_a_watch_stays_as_it_is() -> None:
 
 
 def test_one_of_many_watches_is_named_by_its_number() -> None:
-    """What is wrong with an object of a list says which one it is."""
+    """An error in a list of objects names the number of the object."""
     with pytest.raises(InvalidParameter, match=r"^entry 2: target is missing"):
         read_body(NewWatches, b'{"watches": [{"target": "a.example"}, {}]}')
     with pytest.raises(InvalidParameter, match=r"^entry 1 must be an object"):
@@ -364,7 +364,7 @@ def test_one_of_many_watches_is_named_by_its_number() -> None:
     ids=lambda one: one.__name__,
 )
 def test_the_example_of_a_body_is_one(request_: type[Request]) -> None:
-    """What errors tell clients to send is read, and keeps to the schema."""
+    """The example in an error message is valid and matches the schema."""
     read_body(request_, request_.example.encode())
     schemas = body_schemas(request_)
     schema = {**schemas[request_.__name__], "components": {"schemas": schemas}}

@@ -1,4 +1,4 @@
-"""Query strings to values: whatever comes in, a value or an `InvalidParameter` comes out."""
+"""Any query string results in a value or an `InvalidParameter`."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -76,7 +76,7 @@ ALMOST = st.one_of(
 @example(b"tag=%F4%90%80%80")
 @example(b"\xff=\xff&a=\x00")
 def test_any_bytes_are_a_query_or_an_invalid_parameter(query: bytes) -> None:
-    """No query string raises anything but `InvalidParameter`, in whichever way it is read."""
+    """No query string raises any other exception than `InvalidParameter`, for any request."""
     for request in REQUESTS:
         refusal = value_or_refusal(partial(read_query, request, query))
         if isinstance(refusal, InvalidParameter):
@@ -85,7 +85,7 @@ def test_any_bytes_are_a_query_or_an_invalid_parameter(query: bytes) -> None:
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.lists(ALMOST, min_size=1, max_size=2)))
 def test_any_texts_are_values_or_an_invalid_parameter(parameters: dict[str, list[str]]) -> None:
-    """Values that nearly are what they should be are read, or refused by name and in few words."""
+    """Almost valid values are parsed, or rejected with a short error that names the parameter."""
     for request in REQUESTS:
         known = {name: parameters[name] for name in request_fields(request) if name in parameters}
         refusal = value_or_refusal(partial(read_wanted, request, known))
@@ -96,13 +96,13 @@ def test_any_texts_are_values_or_an_invalid_parameter(parameters: dict[str, list
 
 
 def read_wanted(request: type[Request], texts: Mapping[str, list[str]]) -> object:
-    """Read a request, and its search."""
+    """Parse a request, and its search."""
     asked = read_texts(request, texts)
     return asked.wanted_at(NOW) if isinstance(asked, ListMessages) else asked
 
 
 def value_or_refusal(read: Callable[[], Any]) -> Any:
-    """Give what is read, or the `InvalidParameter` that refuses it."""
+    """Return the parsed request or the `InvalidParameter`."""
     try:
         return read()
     except InvalidParameter as refusal:
@@ -111,7 +111,7 @@ def value_or_refusal(read: Callable[[], Any]) -> Any:
 
 @given(st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=MAX_TEXT))
 def test_text_survives_every_encoding(text: str) -> None:
-    """Text comes out as it went in, whether a space was written + or %20."""
+    """A text is unchanged after encoding with + or %20 and decoding."""
     for encode in (quote, quote_plus, lambda text: quote(text, safe="")):
         assert read_query(ListMessages, b"q=" + encode(text).encode()).q == text
     assert read_query(ListMessages, urlencode({"q": text}).encode()).q == text
@@ -119,13 +119,13 @@ def test_text_survives_every_encoding(text: str) -> None:
 
 @given(st.floats(1, 60))
 def test_seconds_within_the_range_are_taken(value: float) -> None:
-    """Every number in the range is read as itself."""
+    """Every number in the range is parsed."""
     assert read_texts(WaitForMessage, {"timeout": [repr(value)]}).timeout == value
 
 
 @given(st.one_of(st.floats(max_value=0.999), st.floats(min_value=60.001)))
 def test_seconds_outside_the_range_are_refused(value: float) -> None:
-    """Every other number is refused, and only what may be milliseconds asks about them."""
+    """Every other number is rejected; the error mentions milliseconds only if that is plausible."""
     with pytest.raises(InvalidParameter) as caught:
         read_texts(WaitForMessage, {"timeout": [repr(value)]})
     is_asked = str(caught.value).endswith(". Did you send milliseconds?")
@@ -134,7 +134,7 @@ def test_seconds_outside_the_range_are_refused(value: float) -> None:
 
 @given(st.integers(-(2**70), 2**70))
 def test_whole_numbers(value: int) -> None:
-    """A whole number is taken just when it lies in its range."""
+    """An integer is accepted only within its range."""
     given = {"limit": [str(value)]}
     if 1 <= value <= 100:
         assert read_texts(ListMessages, given).limit == value
@@ -145,7 +145,7 @@ def test_whole_numbers(value: int) -> None:
 
 @given(st.integers(0, 2**44), st.integers(0, 2**56))
 def test_what_we_print_is_what_we_read(moment: int, position: int) -> None:
-    """Timestamps and cursors of our own responses come back as the same moment and place."""
+    """Timestamps and cursors in responses are parsed to the same instant and position."""
     given = {
         "since": [format_instant(Instant(moment))],
         "after": [format_cursor(Position(position))],
@@ -156,7 +156,7 @@ def test_what_we_print_is_what_we_read(moment: int, position: int) -> None:
 
 @given(st.text(max_size=50))
 def test_a_tag_is_taken_when_it_may_stand_in_an_address(tag: str) -> None:
-    """The tag parameter is refused just when the address grammar refuses it."""
+    """The tag parameter is rejected exactly if the grammar of addresses rejects it."""
     given = {"tag": [tag]}
     if explain_bad_tag(tag) is None:
         assert read_texts(DeleteMessages, given).tag == tag
@@ -166,7 +166,7 @@ def test_a_tag_is_taken_when_it_may_stand_in_an_address(tag: str) -> None:
 
 
 def test_nothing_given_is_nothing_asked() -> None:
-    """Without parameters every reader gives its default."""
+    """Without parameters, every request has its defaults."""
     listed = read_query(ListMessages, b"")
     assert listed.wanted_at(NOW) == MessageFilter()
     assert (listed.tag, listed.q, listed.limit) == (None, None, 50)
@@ -189,13 +189,13 @@ def test_all_filters_together() -> None:
 
 
 def test_empty_needles_ask_for_nothing() -> None:
-    """Empty ``from``, ``subject``, ``q`` and ``to`` are as if they were not there; not ``tag``."""
+    """Empty ``from``, ``subject``, ``q`` and ``to`` are ignored; an empty ``tag`` is not."""
     asked = read_query(ListMessages, b"from=&subject=&q=&to=&tag=")
     assert asked.wanted_at(NOW) == MessageFilter(tag="")
 
 
 def test_separators() -> None:
-    """Pairs are separated by & alone; empty ones count for nothing; the first = ends the name."""
+    """Only & separates pairs, empty pairs are ignored, and the first = ends the name."""
     query = Query(split_query(b"&&a=1;b=2&c==d=&e&&"))
     assert query.text("a") == "1;b=2"
     assert query.text("c") == "=d="
@@ -205,7 +205,7 @@ def test_separators() -> None:
 
 @pytest.mark.untraced
 def test_a_long_query_is_read_in_linear_time() -> None:
-    """A megabyte of parameters is read at once: nothing is tried again and again."""
+    """A megabyte of parameters is parsed in linear time."""
     assert len(split_query(b"a=1&" * 262_144)["a"]) == 262_144
     assert len(split_query(b"%zz" * 349_525 + b"=1")) == 1
     with pytest.raises(InvalidParameter):

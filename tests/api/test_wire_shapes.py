@@ -1,4 +1,4 @@
-"""Values to JSON shapes, where no route reaches every corner; in pieces it is the same JSON."""
+"""Encoding of shapes as JSON, in one piece and in chunks."""
 
 import json
 from typing import Any
@@ -40,13 +40,13 @@ ID = MessageId("01a1fdfa-4600-7000-8000-000000000006")
     )
 )
 def test_json_survives(value: JsonValue) -> None:
-    """What is dumped is read back as the same value, from valid UTF-8."""
+    """Encoded JSON is valid UTF-8 and is decoded to the same value."""
     assert json.loads(dump_json(value).decode("utf-8")) == value
 
 
 @given(st.text(st.characters(categories=["Cs", "Ll", "Zl", "Cc"])))
 def test_half_characters_never_leave(text: str) -> None:
-    """A lone surrogate, wherever it came from, becomes a question mark: the JSON stays valid."""
+    """A lone surrogate anywhere becomes a question mark, and the JSON stays valid."""
     assert read_json(dump_json([text, {text: 1}]))[0] == "".join(
         "?" if "\ud800" <= character <= "\udfff" else character for character in text
     )
@@ -54,7 +54,7 @@ def test_half_characters_never_leave(text: str) -> None:
 
 @given(st.binary())
 def test_raw_bytes_are_text_or_base64(raw: bytes) -> None:
-    """Raw is UTF-8 text just when the bytes are UTF-8."""
+    """A raw mail is text exactly if its bytes are valid UTF-8."""
     body = as_json(render_raw_message(ID, raw))
     try:
         text = raw.decode("utf-8")
@@ -76,12 +76,12 @@ def test_raw_bytes_are_text_or_base64(raw: bytes) -> None:
 def test_headers_are_keyed_in_lower_case(
     header_list: tuple[tuple[str, str], ...], headers: dict[str, str]
 ) -> None:
-    """A repeated field is joined by newlines, in order, under its lower-case name."""
+    """Header names are lower case, and repeated fields are joined by newlines in order."""
     assert join_headers(header_list) == headers
 
 
 def test_urls_lie_below_the_public_url() -> None:
-    """Every address is below the public URL; a share link carries message and secret."""
+    """Every URL is below the public URL. A share link contains message id and secret."""
     urls = PublicUrls("https://mail.example/x")
     assert urls.base_url == "https://mail.example/x/api/v1"
     assert urls.attachment_url(ID, "2") == (
@@ -93,13 +93,13 @@ def test_urls_lie_below_the_public_url() -> None:
 
 
 class Inner(Shape):
-    """A shape in another."""
+    """A nested shape."""
 
     long_text: str
 
 
 class Outer(Shape):
-    """A shape with all that shapes have."""
+    """A shape with every feature of shapes."""
 
     first: str | Absent = ABSENT
     text_: str = ""
@@ -125,7 +125,7 @@ outers = st.builds(
 
 
 def in_pieces(value: object, piece: int) -> tuple[bytes, int]:
-    """Write a value; gives how often it rested, too."""
+    """Encode a value, and return the JSON and the number of pauses."""
     rests: list[Deferred[None]] = []
 
     def rest() -> Deferred[None]:
@@ -142,13 +142,13 @@ def in_pieces(value: object, piece: int) -> tuple[bytes, int]:
 
 @given(outers, st.integers(1, 50))
 def test_the_same_bytes(value: Any, piece: int) -> None:
-    """However it is cut, lone surrogates and all, the bytes are those that are written at once."""
+    """The bytes are the same for any chunk size, including lone surrogates."""
     assert in_pieces(value, piece)[0] == dump_json(value)
 
 
 @given(st.integers(0, 100), st.integers(1, 20))
 def test_no_more_than_a_piece_without_a_rest(length: int, piece: int) -> None:
-    """Before each piece of what is longer than one there is a rest, and before nothing else."""
+    """There is a pause before each chunk of a long text, and only there."""
     written, rests = in_pieces(Outer(text_="ä" * length, inner=Inner("x")), piece)
     assert json.loads(written)["text"] == "ä" * length
     assert rests == (-(-length // piece) if length > piece else 0)

@@ -1,7 +1,7 @@
-"""What the API's own description (OpenAPI) promises; every answer in a test must keep to it too.
+"""The OpenAPI document in tests. Every response in a test must match it.
 
-Objects are closed here: an answer with a field that is not described fails, so
-that the description can't fall behind. Clients must expect more fields.
+Objects are closed here: a response with an undocumented field fails. So the document cannot become
+outdated. Clients must expect additional fields.
 """
 
 import json
@@ -27,7 +27,7 @@ Described = Mapping[str, Any]
 
 
 class Answered(Protocol):
-    """What is looked at of a response; header names are in lower case."""
+    """The parts of a response that are checked. Header names are lower case."""
 
     status: int
     headers: dict[str, str]
@@ -36,7 +36,7 @@ class Answered(Protocol):
 
 @cache
 def load_document() -> Described:
-    """Give the document as a client gets it."""
+    """Return the OpenAPI document as a client receives it."""
     from tests.house import House, config_in_memory, result_of  # it judges its answers by this
 
     house = House(config_in_memory())
@@ -52,10 +52,10 @@ def load_document() -> Described:
 def description_problems(
     method: str, path: str | None, answer: Answered, value: Any
 ) -> Iterator[str]:
-    """Say what of an answer is not as described.
+    """Return how a response differs from its description.
 
-    :param path: as it is described, below the base URL; nothing for a path that leads nowhere.
-    :param value: the body where it is JSON.
+    :param path: the path in the document, below the base URL; `None` for an unknown path.
+    :param value: the body if it is JSON.
     """
     document = load_document()
     response = _find_response(document, method, path, str(answer.status))
@@ -93,7 +93,7 @@ def _find_response(
 
 @cache
 def _refusals() -> dict[str, str]:
-    """Give the names of the answers that all operations share, by status."""
+    """Return the names of the common error responses by status."""
     return {
         status: response["$ref"].removeprefix(_RESPONSES)
         for methods in load_document()["paths"].values()
@@ -127,7 +127,7 @@ _VALIDATORS: dict[int, Any] = {}
 
 
 def _validator(document: Described, schema: Described) -> Any:
-    """Make a validator of a part of the document, once."""
+    """Create a validator for a part of the document, once."""
     if id(schema) not in _VALIDATORS:
         whole = {**closed(schema), "components": closed_components()}
         _VALIDATORS[id(schema)] = StrictValidator(whole, format_checker=FORMATS)
@@ -136,16 +136,16 @@ def _validator(document: Described, schema: Described) -> Any:
 
 @cache
 def closed_components() -> Described:
-    """Give the schemas that the document names, closed: for references that stay."""
+    """Return the closed schemas of the document by name, for the remaining references."""
     schemas = load_document()["components"]["schemas"]
     return {"schemas": {name: closed(one, (_SCHEMAS + name,)) for name, one in schemas.items()}}
 
 
 def closed(schema: Any, within: tuple[str, ...] = ()) -> Any:
-    """Give a schema whose objects have nothing beside what it lists.
+    """Return a schema whose objects have no unlisted fields.
 
-    What it refers to is put into it, since the library looks a reference up anew for each value;
-    only one that leads back to where it stands (``within``) stays.
+    References are replaced by their schemas, because the library resolves them for each value.
+    Only a reference to an enclosing schema (``within``) remains.
     """
     if isinstance(schema, Mapping):
         reference = schema.get("$ref")
@@ -168,7 +168,7 @@ def _component(reference: str) -> Described:
 
 @cache
 def described_path(path: str) -> str | None:
-    """Find the path of the document that a decoded path below the base URL is one of."""
+    """Return the path in the document that matches a decoded path below the base URL."""
     document = load_document()
     if path in document["paths"]:
         return path

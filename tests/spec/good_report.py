@@ -1,4 +1,4 @@
-"""A completed test with the fields of the contract and no others."""
+"""A completed test with exactly the fields of the contract."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The JSON Schemas of inbox objects, and of errors."""
+"""The JSON Schemas of inbox objects and of errors."""
 
 from tests.spec.report_shapes import AUTHENTICATION
 from tests.spec.resources import LISTED_FIELDS, LISTED_MORE, MESSAGE_AUTHOR, WHOLE_FIELDS
@@ -235,7 +235,7 @@ _REJECTED = record(
 
 EVENT_MESSAGE, EVENT_REFUSED = shape(_LISTED), shape(_REJECTED)
 
-# The texts of errors are for people; the contract promises the field alone.
+# Error messages are for people; the contract guarantees only the field.
 ERROR = shape(record({"error": WORD}))
 
 _IN_VAIN = {

@@ -18,7 +18,7 @@ _JSON = re.compile(r"application/json(; charset=utf-8)?")
 
 
 class Judged(Protocol):
-    """What is judged of a response; header names are in lower case."""
+    """The parts of a response that are checked. Header names are lower case."""
 
     status: int
     headers: dict[str, str]
@@ -26,14 +26,14 @@ class Judged(Protocol):
 
 
 class BrokenPromise(AssertionError):
-    """A response that breaks the contract with clients."""
+    """A response that violates the contract."""
 
 
 def judge_response(method: str, path: str, answer: Judged) -> None:
-    """Fail when a response breaks the contract.
+    """Raise an error if a response violates the contract.
 
-    :param path: the path as it was asked for, with or without a query.
-    :raises BrokenPromise: says everything that is wrong.
+    :param path: the requested path, with or without a query.
+    :raises BrokenPromise: contains all problems.
     """
     decoded = _decode(path.partition("?")[0])
     is_metered = decoded == API or decoded.startswith(API + "/")
@@ -50,7 +50,7 @@ def judge_response(method: str, path: str, answer: Judged) -> None:
 
 
 def _described_problems(method: str, path: str, answer: Judged) -> Iterator[str]:
-    """Hold an answer that keeps to the tables against the service's own description too."""
+    """Check a response that matches the tables against the OpenAPI document as well."""
     described = described_path(path)
     value = None
     if answer.body and _JSON.fullmatch(answer.headers.get("content-type", "")):
@@ -59,19 +59,19 @@ def _described_problems(method: str, path: str, answer: Judged) -> Iterator[str]
 
 
 def _decode(path: str) -> str:
-    """Decode a path; a slash that was encoded is none where the API's own path stands."""
+    """Decode a path. An encoded slash does not separate segments of the API's path."""
     segments = [unquote(segment) for segment in path.split("/")]
     return "/".join([segment.replace("/", "%2F") for segment in segments[:3]] + segments[3:])
 
 
 def find_route(method: str, path: str) -> Route | None:
-    """Find the route of a method and a decoded path; a HEAD goes to the GET."""
+    """Return the route of a method and a decoded path. HEAD uses the route of GET."""
     wanted = "GET" if method == "HEAD" else method
     return next((route for route in routes_at(path) if route.method == wanted), None)
 
 
 def routes_at(path: str) -> Sequence[Route]:
-    """List the routes of a decoded path; one without variables hides the others."""
+    """Return the routes that match a decoded path. A path without variables hides the others."""
     found = [route for route in ROUTES if _pattern(route.path).fullmatch(path)]
     plain = [route for route in found if route.path == path]
     return plain or found
@@ -83,7 +83,7 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 
 def _bodies(method: str, path: str, is_metered: bool, answer: Judged) -> Bodies | None:
-    """Give what the body may be; nothing when the status is not promised here."""
+    """Return the allowed bodies for a status, or `None` if the status is not allowed."""
     route = find_route(method, path)
     if route is not None:
         return route.bodies.get(answer.status)
@@ -153,9 +153,9 @@ def _bytes_problems(answer: Judged, body: Bytes, media_type: str) -> Iterator[st
 
 
 def read_json(body: bytes) -> Any:
-    """Read JSON as RFC 8259 has it: UTF-8, no NaN, no name twice, no half a character.
+    """Parse JSON strictly (RFC 8259): UTF-8, no NaN, no duplicate names, no lone surrogates.
 
-    :raises ValueError: it is not.
+    :raises ValueError: it is invalid.
     """
     text = body.decode("utf-8")
     value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_distinct)

@@ -1,4 +1,4 @@
-"""Reports of receivers: issue 23, point 4."""
+"""The JSON Schemas of DMARC and TLS reports."""
 
 from tests.spec.report_shapes import DNS_RECORD
 from tests.spec.shapes import (

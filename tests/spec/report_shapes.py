@@ -1,6 +1,6 @@
 """The JSON Schemas of the five checks of a deliverability test and of its report.
 
-The second argument of `record` holds what is there beyond that page.
+The second argument of `record` contains the additional fields.
 """
 
 from tests.spec.shapes import (
@@ -52,7 +52,7 @@ _FIX = {
     "scoreAfter": NUMBER,
 }
 
-# Earlier ids of a finding; only where it has any.
+# Former ids of a finding; only if it has any.
 ALIASES = {"aliases": array(WORD)}
 
 # issue: "Each finding with status, one-sentence meaning, fix, deduction"
@@ -77,7 +77,7 @@ FINDINGS = array(FINDING)
 
 
 def _check(result: Schema, fields: dict[str, Schema], more: dict[str, Schema]) -> Schema:
-    """What each of the five checks has, and its own fields."""
+    """The fields of each of the five checks, and those of one check."""
     return record(
         {
             "status": JUDGEMENT,

@@ -1,6 +1,6 @@
-"""The objects of docs/reference/contract.md as JSON Schemas, written by hand.
+"""The objects of docs/reference/contract.md as hand-written JSON Schemas.
 
-The second argument of `record` holds the additional fields.
+The second argument of `record` contains the additional fields.
 """
 
 from typing import Any
@@ -223,7 +223,7 @@ BLACKLISTS = shape(
     )
 )
 
-# An undetermined part of a check is an error, with the rest in ``partial``
+# An undetermined result is an error with the determined part in ``partial``
 UNDETERMINED = shape(record({"error": WORD, "partial": OBJECT}))
 
 
@@ -328,12 +328,12 @@ TEST_MORE: dict[str, Schema] = {
 
 
 def is_in_tenths(body: Any) -> bool:
-    """Tell whether a score, where there is one, has at most one decimal."""
+    """Return whether a score, if present, has at most one decimal."""
     return "score" not in body or round(body["score"], 1) == body["score"]
 
 
 def is_sum_of(body: Any) -> bool:
-    """Tell whether the deductions are what the score lacks of 10, or more where it is 0."""
+    """Return whether the deductions add up to 10 minus the score, or to more if the score is 0."""
     if "deductions" not in body:
         return True
     taken = round(sum(one["points"] for one in body["deductions"]), 1)
@@ -341,11 +341,11 @@ def is_sum_of(body: Any) -> bool:
 
 
 OF = {"spf": ["spf", "rdns", "helo"]}
-"""The name of the sending host is charged in the check `spf`, under its own name."""
+"""The findings about the sending host are deducted in the check `spf`, under their own names."""
 
 
 def has_all_deductions(body: Any) -> bool:
-    """Tell whether each check takes off what the list of deductions says of it."""
+    """Return whether the deductions of each check match the list of deductions."""
     if "checks" not in body:
         return True
     return all(
@@ -378,7 +378,7 @@ TEST = shape(
 # 2.6 Recheck result
 RECHECK = shape(record({"success": BOOLEAN, "testId": TEST_ID, "message": STRING}))
 
-# 2.7 Inbox message: what lists show of it, and what they leave out
+# 2.7 Inbox message: the fields in lists, and the fields that lists omit
 MESSAGE_AUTHOR = record({"address": STRING, "name": STRING})
 
 LISTED_FIELDS: dict[str, Schema] = {

@@ -1,6 +1,6 @@
-"""The statuses and bodies that each route may answer with (docs/reference/contract.md).
+"""The allowed statuses and bodies of each route (docs/reference/contract.md).
 
-A route, or a status of one, that is not here fails the test that meets it.
+A route or status that is missing here fails the test that uses it.
 """
 
 from collections.abc import Mapping
@@ -79,7 +79,7 @@ Bodies: TypeAlias = Body | tuple[Body, ...]
 API = "/api/v1"
 
 REFUSALS: Mapping[int, Bodies] = {
-    # What any request to the API may get instead of its answer.
+    # Errors that any API request may receive instead of its response.
     400: ERROR,
     401: ERROR,
     413: ERROR,
@@ -185,7 +185,7 @@ _NOT_WELL: Mapping[str, Schema] = {
 }
 READY = shape(record({"status": {"const": "ready"}}, _NOT_WELL))
 NOT_READY = shape(record({"error": WORD, "degraded": _DEGRADED}, _NOT_WELL))
-"""``/readyz`` names every problem, whether the daemon is ready or not."""
+"""``/readyz`` names every problem, whether or not the daemon is ready."""
 
 _DOCUMENTATION: Mapping[int, Bodies] = {
     200: Bytes("(text|image|application)/.+", is_from_mail=False),
@@ -193,7 +193,7 @@ _DOCUMENTATION: Mapping[int, Bodies] = {
 }
 
 _OPEN_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
-    # Routes without a key, which count for no key
+    # Routes that need no key and are not counted
     ("GET", "/healthz"): {200: shape(record({"status": {"const": "ok"}}))},
     ("GET", "/readyz"): {200: READY, 503: (NOT_READY, ERROR)},
     # RFC 8460 3
@@ -221,7 +221,7 @@ _OPEN_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
 
 @dataclass(frozen=True)
 class Route:
-    """What a method may answer on a path; ``is_metered`` is all of the API."""
+    """The allowed responses of a method on a path. ``is_metered`` is true for all API routes."""
 
     method: str
     path: str

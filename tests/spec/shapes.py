@@ -1,4 +1,4 @@
-"""The words in which the tables of this folder are written: JSON Schemas, strict about types."""
+"""Helpers for the tables of this folder: strict JSON Schemas."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ FORMATS = FormatChecker(formats=())
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-# JSON Schema takes 1.0 for an integer; a client in a typed language does not.
+# JSON Schema accepts 1.0 as an integer; a client in a typed language does not.
 StrictValidator = extend(
     Draft202012Validator,
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, v: type(v) is int),
@@ -38,7 +38,7 @@ def is_timestamp(value: object) -> bool:
 
 @FORMATS.checks("calendar-date")
 def is_calendar_date(value: object) -> bool:
-    """Tell whether a text is a date, YYYY-MM-DD."""
+    """Return whether a text is a date, YYYY-MM-DD."""
     if not isinstance(value, str):
         return True
     try:
@@ -49,7 +49,7 @@ def is_calendar_date(value: object) -> bool:
 
 @FORMATS.checks("uuid-shaped")
 def is_uuid_shaped(value: object) -> bool:
-    """Tell whether a text has the form of a UUID."""
+    """Return whether a text has the form of a UUID."""
     return not isinstance(value, str) or _UUID.fullmatch(value) is not None
 
 
@@ -68,24 +68,24 @@ ADDRESS: Schema = {"type": "string", "pattern": "@"}
 
 
 def array(items: Schema, **more: int) -> Schema:
-    """An array; ``more`` are ``minItems`` and ``maxItems``."""
+    """Return the schema of an array; ``more`` may be ``minItems`` and ``maxItems``."""
     return {"type": "array", "items": items, **more}
 
 
 def one_of(*values: object) -> Schema:
-    """One of the values, spelled exactly so."""
+    """Return the schema of a value that is exactly one of several."""
     return {"enum": list(values)}
 
 
 def or_null(schema: Schema) -> Schema:
-    """What the schema says, or null."""
+    """Return a schema that also allows null."""
     return {"anyOf": [schema, NULL]}
 
 
 def record(fields: Mapping[str, Schema], more: Mapping[str, Schema] | None = None) -> Schema:
-    """An object with all of ``fields``, and any of ``more``; with nothing that is not listed.
+    """Return the schema of an object with all ``fields``, any of ``more``, and no others.
 
-    ``fields`` are those that the contract promises to clients.
+    ``fields`` are those that the contract guarantees to clients.
     """
     return {
         "type": "object",
@@ -96,23 +96,23 @@ def record(fields: Mapping[str, Schema], more: Mapping[str, Schema] | None = Non
 
 
 def when(field: str, value: object, then: Schema, otherwise: Schema | None = None) -> Schema:
-    """What must hold where a field has a value, and where it has another."""
+    """Return the schema of what must hold for one value of a field, and otherwise."""
     condition = {"properties": {field: {"const": value}}, "required": [field]}
     return {"if": condition, "then": then, **({"else": otherwise} if otherwise else {})}
 
 
 def has(*names: str) -> Schema:
-    """An object that has these fields."""
+    """Return the schema of an object with these fields."""
     return {"required": list(names)}
 
 
 def lacks(*names: str) -> Schema:
-    """An object that has none of these fields."""
+    """Return the schema of an object without these fields."""
     return {"not": {"anyOf": [{"required": [name]} for name in names]}}
 
 
 def also(schema: Schema, *others: Schema) -> Schema:
-    """What all of the schemas say."""
+    """Return the schema that requires all of the schemas."""
     return {**schema, "allOf": list(others)}
 
 
@@ -121,28 +121,28 @@ Rule = Callable[[Any], bool]
 
 @dataclass(frozen=True)
 class Shape:
-    """A JSON body: its schema, and sentences about it that a schema can't say."""
+    """A JSON body: its schema, and rules that a schema cannot express."""
 
     schema: Schema
     rules: Mapping[str, Rule]
 
     def problems(self, body: Any) -> Sequence[str]:
-        """Say what is wrong with a body; the rules count where the schema holds."""
+        """Return the problems of a body. The rules are checked only if the schema matches."""
         validator = StrictValidator(self.schema, format_checker=FORMATS)
         errors = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(body)]
         return errors or [sentence for sentence, holds in self.rules.items() if not holds(body)]
 
 
 def shape(schema: Schema, **rules: Rule) -> Shape:
-    """Make a shape; a rule's name is its sentence, with underscores."""
+    """Create a shape. The name of a rule is its sentence, with underscores."""
     return Shape(schema, {name.replace("_", " "): rule for name, rule in rules.items()})
 
 
 @dataclass(frozen=True)
 class Bytes:
-    """A body that is no JSON; ``media_type`` is a regular expression.
+    """A body that is not JSON. ``media_type`` is a regular expression.
 
-    What came from a mail is only for saving: a browser must not open it.
+    Content of mail must be a download: a browser must not open it.
     """
 
     media_type: str

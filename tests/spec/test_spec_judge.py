@@ -1,4 +1,4 @@
-"""The judge itself: it must find each break of the contract with clients."""
+"""The checker of responses finds every violation of the contract."""
 
 import json
 from collections.abc import Callable
@@ -29,26 +29,26 @@ NOW = "2026-11-21T12:00:00.000Z"
 
 @pytest.fixture
 def message(house: House) -> Answer:
-    """A real answer: GET /inbox/messages/{id}."""
+    """A real response of GET /inbox/messages/{id}."""
     house.receive(house.address("Sign"), raw=mail(author="Shop <shop@example.com>"))
     listed = house.get("/inbox/messages").json["messages"]
     return house.get(f"/inbox/messages/{listed[0]['id']}")
 
 
 def path_of(message: Answer) -> str:
-    """Give the path at which the message stands."""
+    """Return the path of the message."""
     return f"/api/v1/inbox/messages/{message.json['id']}"
 
 
 def tampered(answer: Answer, change: Callable[[Any], None]) -> Answer:
-    """Give the answer with a body that was changed."""
+    """Return the response with a changed body."""
     body = answer.json
     change(body)
     return replace(answer, body=json.dumps(body).encode())
 
 
 def put(*way: str | int, value: object) -> Callable[[Any], None]:
-    """Make a change that puts a value somewhere into a body."""
+    """Return a change that sets a value in a body."""
 
     def change(body: Any) -> None:
         for step in way[:-1]:
@@ -59,7 +59,7 @@ def put(*way: str | int, value: object) -> Callable[[Any], None]:
 
 
 def without(field: str) -> Callable[[Any], None]:
-    """Make a change that takes a field away."""
+    """Return a change that deletes a field."""
     return lambda body: body.pop(field)
 
 
@@ -82,7 +82,7 @@ SPEC_MESSAGE_FIELDS = [
 
 @pytest.mark.parametrize("field", SPEC_MESSAGE_FIELDS)
 def test_every_field_of_an_inbox_message_is_missed(message: Answer, field: str) -> None:
-    """A message without one of the fields of the contract is found."""
+    """A message without one of the fields of the contract is detected."""
     with pytest.raises(BrokenPromise, match=field):
         judge_response("GET", path_of(message), tampered(message, without(field)))
 
@@ -113,7 +113,7 @@ def test_every_field_of_an_inbox_message_is_missed(message: Answer, field: str) 
     ],
 )
 def test_a_changed_type_or_value_is_found(message: Answer, change: Callable[[Any], None]) -> None:
-    """A field of another type, form or meaning than the tables have is found."""
+    """A field with another type, format or meaning than in the tables is detected."""
     with pytest.raises(BrokenPromise):
         judge_response("GET", path_of(message), tampered(message, change))
 
@@ -132,7 +132,7 @@ def test_a_changed_type_or_value_is_found(message: Answer, change: Callable[[Any
     ],
 )
 def test_a_wrong_header_is_found(message: Answer, name: str, value: str | None) -> None:
-    """Both rate-limit headers, nosniff, a JSON type and no CORS header: any slip is found."""
+    """Missing rate-limit headers and nosniff, a wrong type and a CORS header are detected."""
     headers = {**message.headers, name: value or ""}
     if value is None:
         del headers[name]
@@ -145,7 +145,7 @@ def test_a_wrong_header_is_found(message: Answer, name: str, value: str | None) 
     [(401, "www-authenticate"), (429, "retry-after"), (503, "retry-after")],
 )
 def test_the_header_of_a_status_is_missed(message: Answer, status: int, header: str) -> None:
-    """401 needs WWW-Authenticate, 429 and 503 need Retry-After in whole seconds from 1 on."""
+    """401 needs WWW-Authenticate; 429 and 503 need Retry-After with at least 1 whole second."""
     path = path_of(message)
     values = {"www-authenticate": "Bearer", "retry-after": "1"}
     headers = {**message.headers, header: values[header]}
@@ -157,7 +157,7 @@ def test_the_header_of_a_status_is_missed(message: Answer, status: int, header: 
 
 
 def test_a_405_needs_allow(message: Answer) -> None:
-    """A wrong method on a known path is 405 with Allow, and never 404."""
+    """A wrong method on a known path is 405 with Allow, not 404."""
     answer = replace(message, status=405, body=b'{"error":"why"}')
     with pytest.raises(BrokenPromise, match="Allow"):
         judge_response("PUT", "/api/v1/inbox", answer)
@@ -184,14 +184,14 @@ def test_a_405_needs_allow(message: Answer) -> None:
     ],
 )
 def test_an_error_is_one_readable_sentence_in_json(message: Answer, body: bytes) -> None:
-    """An error that is not valid UTF-8 JSON with just ``error`` is found."""
+    """An error that is not valid UTF-8 JSON with only ``error`` is detected."""
     with pytest.raises(BrokenPromise):
         judge_response("GET", path_of(message), replace(message, status=404, body=body))
 
 
 @pytest.mark.parametrize("status", [201, 204, 301, 302, 304, 402, 403, 408, 418, 502])
 def test_a_status_that_is_not_promised_is_found(message: Answer, status: int) -> None:
-    """A status that the contract does not list for a route fails, for example 403."""
+    """A status that the contract does not list for a route is detected, for example 403."""
     answer = replace(message, status=status, body=b'{"error":"why"}')
     with pytest.raises(BrokenPromise, match=f"status {status} is not promised"):
         judge_response("GET", path_of(message), answer)
@@ -205,7 +205,7 @@ def test_an_answer_of_an_unknown_route_is_found(message: Answer, path: str) -> N
 
 
 def test_the_query_and_percent_encoding_do_not_hide_a_route(message: Answer) -> None:
-    """The route is found behind a query and behind encoded letters."""
+    """The route is found despite a query and percent-encoded letters."""
     path = path_of(message).replace("inbox", "%69nbox") + "?a=b/c"
     judge_response("GET", path, message)
     with pytest.raises(BrokenPromise):
@@ -213,7 +213,7 @@ def test_the_query_and_percent_encoding_do_not_hide_a_route(message: Answer) -> 
 
 
 def test_a_head_has_the_headers_and_no_body(message: Answer) -> None:
-    """A HEAD is judged by the table of its GET; a body is found."""
+    """A HEAD is checked by the table of its GET; a body is detected."""
     judge_response("HEAD", path_of(message), replace(message, body=b""))
     with pytest.raises(BrokenPromise, match="HEAD has a body"):
         judge_response("HEAD", path_of(message), message)
@@ -228,7 +228,7 @@ def test_a_head_has_the_headers_and_no_body(message: Answer) -> None:
     ],
 )
 def test_a_download_must_stay_one(house: House, name: str, value: str) -> None:
-    """What came from a mail is saved, sandboxed, and of a media type that is one."""
+    """Content of mail is sent as a download, in a sandbox, with a valid media type."""
     house.receive()
     message_id = house.get("/inbox/messages").json["messages"][0]["id"]
     path = f"/api/v1/inbox/messages/{message_id}/raw"
@@ -238,7 +238,7 @@ def test_a_download_must_stay_one(house: House, name: str, value: str) -> None:
 
 
 def test_house_judges_every_answer(house: House) -> None:
-    """A test that asks through the house fails when the product breaks its promise."""
+    """A test that uses the house fails if a response violates the contract."""
     pending = house.ask("GET", "/inbox")
     pending.path = "/api/v1/inbox/address"  # as if it had been asked for an address
     with pytest.raises(BrokenPromise, match="retentionHours"):
@@ -246,7 +246,7 @@ def test_house_judges_every_answer(house: House) -> None:
 
 
 def test_all_schemas_are_schemas() -> None:
-    """No table has a word that JSON Schema does not know the use of."""
+    """Every table is a valid JSON Schema."""
     given = [bodies for route in ROUTES for bodies in route.bodies.values()]
     shapes = [
         body
@@ -254,18 +254,18 @@ def test_all_schemas_are_schemas() -> None:
         for body in (bodies if isinstance(bodies, tuple) else (bodies,))
         if isinstance(body, Shape)
     ]
-    # Each once: those of failures stand at every route.
+    # Each schema is checked once, although the errors occur in every route.
     for schema in {json.dumps(shape.schema): shape.schema for shape in shapes}.values():
         StrictValidator.check_schema(schema)
 
 
 def test_a_path_without_variables_hides_one_with() -> None:
-    """POST /test/generate is no test, whatever {testId} would match."""
+    """POST /test/generate does not match the route of POST /test/{testId}."""
     assert [route.method for route in routes_at("/api/v1/test/generate")] == ["POST"]
 
 
 def test_moments_and_dates() -> None:
-    """The formats know real moments and dates from what only looks like one."""
+    """The formats distinguish real dates and times from similar texts."""
     assert is_timestamp(NOW)
     assert not is_timestamp("2026-13-01T00:00:00.000Z")
     assert not is_timestamp(NOW + "\n")
@@ -277,15 +277,15 @@ def test_moments_and_dates() -> None:
 
 
 def test_json_is_read_strictly() -> None:
-    """What Python alone would let through as JSON is refused."""
+    """JSON that only Python accepts is rejected."""
     assert read_json('{"a":["\u00e9",1.5]}'.encode()) == {"a": ["é", 1.5]}
     for body in (b"Infinity", b'["\\udc80"]', b'{"a":1,"a":2}', b"\xfe"):
         with pytest.raises(ValueError, match=r".+"):
             read_json(body)
 
 
-# One good body for each table whose route comes later, so that the tables are
-# known to be satisfiable before the routes are built.
+# One valid body for each table, which shows that the tables
+# can be satisfied.
 
 GOOD_MX: dict[str, Any] = {
     "domain": "example.com",
@@ -350,7 +350,7 @@ TABLES: dict[str, tuple[Shape, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_table_takes_what_it_describes_and_misses_each_field(table: str) -> None:
-    """A body of the contract fits its table, and does not without any one of its fields."""
+    """A valid body matches its table, and does not without any of its fields."""
     shape, good = TABLES[table]
     assert shape.problems(good) == []
     for field in good:
@@ -394,7 +394,7 @@ def test_a_table_takes_what_it_describes_and_misses_each_field(table: str) -> No
     ],
 )
 def test_a_table_refuses_what_contradicts_it(table: str, change: dict[str, Any]) -> None:
-    """Each change breaks a promise of its table."""
+    """Each change violates a promise of its table."""
     shape, good = TABLES[table]
     assert shape.problems({**good, **change})
 
@@ -405,12 +405,12 @@ def test_a_table_refuses_what_contradicts_it(table: str, change: dict[str, Any])
      (59, "D"), (50, "D"), (49, "F"), (0, "F")],
 )  # fmt: skip
 def test_the_grading_scale(score: int, grade: str) -> None:
-    """The grades begin at the scores of the contract."""
+    """The grades begin at the scores in the contract."""
     assert grade_of(score) == grade
 
 
 def test_details_need_their_fields_where_they_are_valid() -> None:
-    """A detail that says valid must bring what the table lists for it."""
+    """A detail that is valid must contain the fields that the table lists."""
     for name, detail in GOOD_REPUTATION["details"].items():
         bare = {"valid": True} if name != "blacklists" else {"checked": 32}
         details = {**GOOD_REPUTATION["details"], name: bare}

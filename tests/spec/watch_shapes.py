@@ -1,4 +1,4 @@
-"""The tables of watches, transcribed by hand from the issue and docs/watches.md."""
+"""The JSON Schemas of watches, from docs/watches.md."""
 
 from tests.spec.shapes import (
     BOOLEAN,

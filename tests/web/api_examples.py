@@ -1,8 +1,8 @@
-"""Writes the examples of the API's description: what a house in memory really answers.
+"""Write the examples of the OpenAPI document: real responses of a house in memory.
 
     python -m tests.web.api_examples
 
-Run it after a shape has changed; a test says so when it is due.
+Run it after a change of a shape. A test fails if the examples are outdated.
 """
 
 import json
@@ -76,7 +76,7 @@ WELCOME = (
 
 
 class ExampleHouse:
-    """A house where everything was tried once."""
+    """A house in which every operation was used once."""
 
     def __init__(self) -> None:
         zone = MemoryZone({**PERFECT, **_as_example_com(), **_listed()})
@@ -86,11 +86,11 @@ class ExampleHouse:
         self.house = self.scored.house
 
     def get(self, path: str, status: int = 200, **options: Any) -> Any:
-        """Ask, and give the body."""
+        """Send a GET request, and return the body."""
         return self.ask("GET", path, status, **options)
 
     def ask(self, method: str, path: str, status: int = 200, **options: Any) -> Any:
-        """Send a request that must end with the status, and give the body."""
+        """Send a request that must have the given status, and return the body."""
         pending = self.house.ask(method, path, **options)
         if not pending.is_answered:
             self.house.pass_time(60)
@@ -100,7 +100,7 @@ class ExampleHouse:
 
 
 def write_examples() -> dict[str, Any]:
-    """Ask for everything once; gives the bodies by name."""
+    """Request everything once. Return the bodies by name."""
     world = ExampleHouse()
     try:
         return {
@@ -155,7 +155,7 @@ def _inbox(world: ExampleHouse) -> dict[str, Any]:
 
 
 def _watches(world: ExampleHouse) -> dict[str, Any]:
-    """Watch the domain, take a record away, and put it back."""
+    """Watch the domain, delete a record, and restore it."""
     watches = world.house.assembly.watches
     found: dict[str, Any] = {}
 
@@ -224,7 +224,7 @@ def _webhooks(world: ExampleHouse) -> dict[str, Any]:
 
 
 def _reports() -> dict[str, Any]:
-    """Take reports in, in a house of their own: their receivers have a DNS of their own."""
+    """Receive reports in a house of their own, because their receivers have their own DNS."""
     zone = reports_zone()
     house = checking_house(zone, config_in_memory(web=WEB))
     addresses = house.get("/reports").json["addresses"]
@@ -327,10 +327,10 @@ def _refusals(world: ExampleHouse) -> dict[str, Any]:
 
 
 class SilentDns:
-    """A resolver that reaches no name server."""
+    """A resolver that cannot reach any name server."""
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        """Answer as `Resolver` promises."""
+        """Return a failure as `Resolver` defines it."""
         return succeed(DnsAnswer(question, DnsStatus.TIMEOUT))
 
 

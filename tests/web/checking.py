@@ -1,4 +1,4 @@
-"""A house whose outside world is written down: DNS, mail hosts and registries."""
+"""A house with a scripted outside world: DNS, mail hosts and registries."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,16 +22,16 @@ GOOD: Mapping[str, Mapping[str, Sequence[str]]] = {
     "default._domainkey.good.example": {"TXT": [KEY_RECORD]},
     "10.4.8.8.in-addr.arpa": {"PTR": ["mx1.good.example."]},
 }
-"""A domain that is set up well."""
+"""A correctly configured domain."""
 
 
 def checking_house(
     zone: MemoryZone, config: Config | None = None, hosts: FakeHosts | None = None
 ) -> House:
-    """Make a house whose checks ask this zone, for lists as well, and these hosts."""
+    """Create a house whose checks and blocklists use this zone and these hosts."""
     return House(config or config_in_memory(), zone=zone, hosts=hosts)
 
 
 def zone_with(records: Mapping[str, Mapping[str, Sequence[str]]], **options: Any) -> MemoryZone:
-    """Give the zone of the good domain with more or other records."""
+    """Return the zone of the correct domain with additional or different records."""
     return MemoryZone({**GOOD, **records}, **options)

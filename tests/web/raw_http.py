@@ -1,4 +1,4 @@
-"""A client that sends any bytes at all over one connection to the house's site."""
+"""A client that sends arbitrary bytes over one connection to the site of a house."""
 
 from typing import Any, Protocol
 
@@ -11,17 +11,17 @@ from tests.house import Answer
 from tests.spec.judge import judge_response
 
 READ_SIZE = 65_536
-"""Bytes that a socket hands to its protocol at a time."""
+"""Number of bytes that a socket passes to its protocol at once."""
 
 
 class HasSite(Protocol):
-    """What a client connects to."""
+    """An object with the site that a client connects to."""
 
     site: Any
 
 
 class RawHttp:
-    """One connection from ``peer``; the server reads as long as it wants to."""
+    """One connection from ``peer``. The server may stop reading."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class RawHttp:
         self._close_if_asked()
 
     def send(self, data: bytes) -> None:
-        """Send bytes; what the server does not read yet is held back."""
+        """Send bytes. Bytes that the server does not read yet are buffered."""
         self._held += data
         while self._held and self.is_reading:
             part, self._held = self._held[:READ_SIZE], self._held[READ_SIZE:]
@@ -48,22 +48,22 @@ class RawHttp:
 
     @property
     def held(self) -> int:
-        """Say how many bytes the server has not read."""
+        """Return the number of bytes that the server has not read."""
         return len(self._held)
 
     @property
     def is_reading(self) -> bool:
-        """Tell whether the server reads what comes."""
+        """Return whether the server is reading."""
         return self.transport.producerState == "producing" and not self.transport.disconnecting
 
     def received(self) -> bytes:
-        """Give all bytes that the server has sent."""
+        """Return all bytes that the server has sent."""
         self.send(b"")
         sent: bytes = self.transport.value()
         return sent
 
     def answers(self, *asked: tuple[str, str]) -> list[Answer]:
-        """Give the responses, which must be as many as were asked for, each judged."""
+        """Return the expected number of responses, each checked."""
         rest = self.received()
         answers = []
         for method, path in asked:
@@ -74,30 +74,30 @@ class RawHttp:
         return answers
 
     def ask(self, path: str, *headers: str, method: str = "GET", body: bytes = b"") -> Answer:
-        """Send one request on a connection that was not used before, and give its answer."""
+        """Send one request on a new connection, and return the response."""
         self.send(request(path, *headers, method=method) + body)
         return self.answers((method, path))[0]
 
     def hang_up(self) -> None:
-        """Go away."""
+        """Disconnect."""
         self.transport.disconnecting = True
         self._close_if_asked()
 
     def _close_if_asked(self) -> None:
-        # A real transport tells its protocol in a later turn of the reactor.
+        # A real transport notifies its protocol in a later turn of the reactor.
         if self.transport.disconnecting and not self.is_closed:
             self.is_closed = True
             self._protocol.connectionLost(Failure(ConnectionDone()))
 
 
 def request(path: str, *headers: str, method: str = "GET") -> bytes:
-    """Write the head of a request."""
+    """Format the head of a request."""
     lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1:8080", *headers, "", ""]
     return "\r\n".join(lines).encode("latin-1")
 
 
 def read_answer(data: bytes, method: str) -> tuple[Answer, bytes]:
-    """Take the first response off what was sent; gives it and the rest."""
+    """Parse the first response. Return it and the remaining bytes."""
     while data.startswith(b"HTTP/1.1 100 "):
         data = data.partition(b"\r\n\r\n")[2]
     head, blank, rest = data.partition(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""A house that takes reports of receivers in."""
+"""A house that receives DMARC and TLS reports."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.web.checking import checking_house
 
 
 def reporting_house(zone: MemoryZone) -> House:
-    """Build a house that takes reports in; the domain asks for those of its first account."""
+    """Create a house that receives reports; the domain requests them for its first account."""
     house = checking_house(zone)
     ask_for_reports(zone, address(house))
     run(house.assembly.reports.runner.start())
@@ -23,17 +23,17 @@ def reporting_house(zone: MemoryZone) -> House:
 
 
 def address(house: House, kind: str = "dmarc") -> str:
-    """Return the address of the first account's reports."""
+    """Return the address for reports of the first account."""
     return str(house.get("/reports").json["addresses"][kind])
 
 
 def post_path(house: House) -> str:
-    """Return the path to which TLS reports about the first account's domains are posted."""
+    """Return the path to which TLS reports for the first account are posted."""
     return "/" + str(house.get("/reports").json["addresses"]["tlsUrl"]).split("/", 3)[3]
 
 
 def send(house: House, raw: bytes, kind: str = "dmarc") -> None:
-    """Hand a report in by mail."""
+    """Deliver a report by mail."""
     house.receive(address(house, kind), raw=raw, sender="")
     house.pass_time(0)
 
@@ -61,5 +61,5 @@ def store_report(house: House, name: str, **facts: object) -> ReceiverReport:
 
 
 def count_rows(house: House, rows: list[CountedRow]) -> None:
-    """Store rows, as an earlier version may have left them."""
+    """Count rows, as an earlier version may have left them."""
     result_of(house.assembly.reports.store.count(rows))

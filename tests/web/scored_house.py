@@ -1,8 +1,8 @@
-"""A house that takes and scores mail: DNS and content filter are written down.
+"""A house that receives and scores mail, with scripted DNS and content filter.
 
-scored = ScoredHouse()               # over the zone of a perfect sender
+scored = ScoredHouse()               # with the zone of a perfect sender
 test_id = scored.generate()
-scored.send(test_id)                 # the perfect mail; it is judged at once
+scored.send(test_id)                 # the perfect mail, which is scored at once
 scored.house.get(f"/test/{test_id}").json["score"]   # 10.0
 """
 
@@ -22,7 +22,7 @@ from tests.operations.scored_mails import received, zone_with
 
 
 class ScoredHouse:
-    """A house whose analyses run; ``zone`` and ``content_filter`` may be changed at any time."""
+    """A house that analyses mail. ``zone`` and ``content_filter`` may be changed at any time."""
 
     def __init__(
         self,
@@ -36,22 +36,22 @@ class ScoredHouse:
         run(self.house.assembly.tests.runner.start())
 
     def generate(self, key: str = "") -> str:
-        """Make a test; gives its id."""
+        """Create a test, and return its id."""
         answer = self.house.ask("POST", "/test/generate", key=key).answer()
         assert answer.status == 200, answer
         test_id: str = answer.json["testId"]
         return test_id
 
     def address(self, test_id: str) -> str:
-        """Give a test's address."""
+        """Return the address of a test."""
         return f"test-{test_id}@{self.house.assembly.runtime.config.inbox.domain}"
 
     def send(self, test_id: str, mail: ReceivedMail | None = None) -> None:
-        """Send a mail to a test, by default one that nobody finds fault with."""
+        """Send a mail to a test, by default one without any problem."""
         self.deliver(self.address(test_id), mail)
 
     def deliver(self, recipient: str, mail: ReceivedMail | None = None) -> None:
-        """Send a mail to any of our addresses as the SMTP side hands it in."""
+        """Deliver a mail to an address of the house, as the SMTP server does."""
         mail = mail or received()
         receiver, sender = self.house.assembly.receiver, mail.envelope_sender
         accepted = result_of(
@@ -62,7 +62,7 @@ class ScoredHouse:
         self.house.pass_time(0)
 
     def scored(self, mail: ReceivedMail | None = None) -> tuple[str, Any]:
-        """Make a test and send a mail to it; gives its id and the completed test."""
+        """Create a test, and send a mail to it. Return its id and the completed test."""
         test_id = self.generate()
         self.send(test_id, mail)
         found = self.get(test_id)
@@ -70,22 +70,22 @@ class ScoredHouse:
         return test_id, found
 
     def get(self, test_id: str) -> Any:
-        """Read a test."""
+        """Return a test."""
         answer = self.house.get(f"/test/{test_id}")
         assert answer.status == 200, answer
         return answer.json
 
     def post(self, path: str, **options: Any) -> Any:
-        """Send a POST; gives its answer."""
+        """Send a POST request, and return the response."""
         return self.house.ask("POST", path, **options).answer()
 
     def stranger(self) -> str:
-        """Give the key of another account."""
+        """Return the key of another account."""
         account: Account = self.house.add_account("stranger")
         return self.house.issue_key(account)
 
     def close(self) -> None:
-        """End the analyses and close the store."""
+        """Stop the analyses, and close the store."""
         run(self.house.assembly.tests.runner.stop())
         self.house.assembly.tests.feeds.close()
         self.house.close()

@@ -1,4 +1,4 @@
-"""A client that reads what it is sent when it likes, over a connection that stops a writer."""
+"""A client that decides when it reads, over a connection that pauses a full writer."""
 
 from twisted.internet.testing import StringTransport
 
@@ -6,14 +6,14 @@ from mailcheck.web.site.requests import CHUNK
 from tests.web.raw_http import HasSite, RawHttp
 
 FULL = 65_536
-"""Bytes unread from which on a connection of Twisted's stops who writes."""
+"""Number of unread bytes at which a connection of Twisted pauses its writer."""
 
 MOST_UNREAD = FULL + CHUNK + 2_000
-"""Bytes that a connection may come to hold: full but for one, a piece more, a head."""
+"""Maximum number of bytes in a connection: almost full, plus one chunk and the headers."""
 
 
 class SlowTransport(StringTransport):
-    """Stops its producer as a TCP transport does; ``unread`` is what the client has not read."""
+    """Pauses its producer as a TCP transport does. ``unread`` is what the client has not read."""
 
     def __init__(self, peerAddress: object) -> None:  # noqa: N803
         super().__init__(peerAddress=peerAddress, lenient=True)
@@ -32,7 +32,7 @@ class SlowTransport(StringTransport):
         self.disconnecting = True
 
     def write(self, data: bytes) -> None:
-        """Keep bytes for the client."""
+        """Buffer bytes for the client."""
         self.unread += data
         self.most_unread = max(self.most_unread, len(self.unread))
         if self.producer is not None and len(self.unread) > FULL:
@@ -40,15 +40,15 @@ class SlowTransport(StringTransport):
             self.producer.pauseProducing()
 
     def writeSequence(self, data: list[bytes]) -> None:
-        """Keep bytes for the client."""
+        """Buffer bytes for the client."""
         self.write(b"".join(data))
 
     def unregisterProducer(self) -> None:
-        """Forget the producer; again, it changes nothing."""
+        """Unregister the producer. A second call has no effect."""
         self.producer = None
 
     def take(self, size: int) -> bytes:
-        """Read some bytes; the producer goes on when there are no more."""
+        """Read some bytes. The producer is resumed when the buffer is empty."""
         taken = bytes(self.unread[:size])
         del self.unread[:size]
         if not self.unread and self._is_paused and self.producer is not None:
@@ -60,7 +60,7 @@ class SlowTransport(StringTransport):
 
 
 class SlowReader(RawHttp):
-    """A client whose ``read`` takes what there is, in its own time."""
+    """A client whose ``read`` reads the available data."""
 
     def __init__(self, house: HasSite, peer: str = "127.0.0.1") -> None:
         super().__init__(house, peer, SlowTransport)
@@ -68,23 +68,23 @@ class SlowReader(RawHttp):
 
     @property
     def unread(self) -> int:
-        """Say how many bytes the connection holds."""
+        """Return the number of bytes in the connection."""
         self.send(b"")
         return len(self.transport.unread)
 
     def read(self, size: int = FULL) -> int:
-        """Read some of what there is; gives how much it was."""
+        """Read some of the available data. Return the number of bytes."""
         taken: bytes = self.transport.take(size)
         self.read_so_far += taken
         self.send(b"")
         return len(taken)
 
     def read_on(self) -> None:
-        """Read until there is no more."""
+        """Read until there is no more data."""
         while self.read():
             pass
 
     def received(self) -> bytes:
-        """Give all that was read."""
+        """Return all data that was read."""
         self.read_on()
         return self.read_so_far

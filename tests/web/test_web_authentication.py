@@ -6,30 +6,30 @@ from tests.house import House, run
 
 
 def ask_with(house: House, **headers: str) -> int:
-    """Ask for the inbox with these header fields alone; gives the status."""
+    """Request the inbox with only these headers. Return the status."""
     fields = {name.replace("_", "-"): value for name, value in headers.items()}
     return house.get("/inbox", key=None, headers=fields).status
 
 
 def test_either_header_carries_the_key(house: House) -> None:
-    """The key is taken from Authorization: Bearer and from X-API-Key alike."""
+    """The key is accepted in Authorization: Bearer and in X-API-Key."""
     assert ask_with(house, Authorization=f"Bearer {house.key}") == 200
     assert ask_with(house, X_API_Key=house.key) == 200
 
 
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer ", " Bearer"])
 def test_the_scheme_is_read_leniently(house: House, scheme: str) -> None:
-    """The scheme's case and spaces around it don't matter (RFC 9110 11.1)."""
+    """The case of the scheme and spaces around it are ignored (RFC 9110 11.1)."""
     assert ask_with(house, Authorization=f"{scheme} {house.key} ") == 200
 
 
 def test_both_headers_may_carry_the_same_key(house: House) -> None:
-    """The same key in both headers is one key."""
+    """The same key may be in both headers."""
     assert ask_with(house, Authorization=f"Bearer {house.key}", X_API_Key=house.key) == 200
 
 
 def test_two_keys_that_differ_are_refused(house: House) -> None:
-    """Two valid keys that differ are 401: nobody could tell whose limits apply."""
+    """Two different valid keys are 401, because the limits of only one key can apply."""
     other = house.issue_key(house.account)
     answer = house.get(
         "/inbox", key=None, headers={"Authorization": f"Bearer {other}", "X-API-Key": house.key}
@@ -46,7 +46,7 @@ def test_another_scheme_beside_the_key_is_ignored(house: House, other: str) -> N
 
 @pytest.mark.parametrize("other", ["Basic dXNlcjpwYXNz", "Bearer", "Bearer  ", "", "Token abc"])
 def test_another_scheme_alone_is_no_key(house: House, other: str) -> None:
-    """Without a Bearer key or X-API-Key the answer says what to send."""
+    """Without a Bearer key or X-API-Key, the error says what to send."""
     answer = house.get("/inbox", key=None, headers={"Authorization": other})
     assert answer.status == 401
     assert "Authorization: Bearer <key> or X-API-Key: <key>" in answer.json["error"]
@@ -56,12 +56,12 @@ def test_another_scheme_alone_is_no_key(house: House, other: str) -> None:
     "query", ["key={}", "api_key={}", "apikey={}", "X-API-Key={}", "access_token={}", "token={}"]
 )
 def test_a_key_in_the_query_is_never_accepted(house: House, query: str) -> None:
-    """A key in the address ends up in logs and histories: it opens nothing."""
+    """A key in the URL is rejected, because URLs are stored in logs and histories."""
     assert house.get("/inbox?" + query.format(house.key), key=None).status == 401
 
 
 def test_an_unknown_key_is_refused(house: House) -> None:
-    """A key nobody issued is 401, however near it comes to one."""
+    """An unknown key is 401, no matter how similar it is to a valid one."""
     for key in ("mck_aaaa", house.key[:-1], house.key + "a", house.key.upper(), "0", "x" * 400):
         answer = house.get("/inbox", key=key)
         assert answer.status == 401
@@ -69,7 +69,7 @@ def test_an_unknown_key_is_refused(house: House) -> None:
 
 
 def test_a_revoked_key_is_refused_at_once(house: House) -> None:
-    """From its revocation on a key is 401, on a connection and daemon that served it before."""
+    """A revoked key is 401 at once, even on a connection and daemon that accepted it before."""
     issued = run(house.assembly.accounts.keep.issue_key(house.account, ""))
     key = issued.secret
     assert house.get("/inbox", key=key).status == 200
@@ -100,13 +100,13 @@ def test_a_revoked_key_is_refused_at_once(house: House) -> None:
     ],
 )
 def test_every_route_asks_for_the_key_first(house: House, method: str, path: str) -> None:
-    """Without a key every path and method is 401, also one that does not exist."""
+    """Without a key, every path and method is 401, including unknown ones."""
     answer = house.ask(method, path + "?since=nonsense", key=None).answer()
     assert answer.status == 401
 
 
 def test_a_long_key_is_compared_whole(house: House) -> None:
-    """A key that the operator chose is not cut: its beginning does not open the account."""
+    """A key that the operator chose is compared completely. A prefix of it is rejected."""
     secret = "k" * 300
     run(house.assembly.accounts.keep.issue_key(house.account, "", preset=secret))
     assert house.get("/inbox", key=secret).status == 200
@@ -115,7 +115,7 @@ def test_a_long_key_is_compared_whole(house: House) -> None:
 
 
 def test_the_use_of_a_key_is_noted(house: House) -> None:
-    """When a key was last used is written down now and then, not for each request."""
+    """The last use of a key is stored occasionally, not for each request."""
     house.get("/inbox")
     assert run(house.assembly.accounts.keep.list_keys(house.account))[0].last_used_at is None
     run(house.assembly.accounts.authenticator.save_key_uses())

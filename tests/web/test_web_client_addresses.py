@@ -1,4 +1,4 @@
-"""Who is asking, behind proxies: X-Forwarded-For from those that are trusted, and no others."""
+"""Client addresses behind proxies: X-Forwarded-For of trusted proxies."""
 
 import pytest
 
@@ -10,7 +10,7 @@ TRUSTED = ("10.0.0.0/8", "2001:db8:ffff::/48")
 
 
 def spends_the_budget_of(house: House, peer: str, *forwarded: str) -> str:
-    """Ask without a key until it is too much; gives the address whose budget was spent."""
+    """Send requests without a key until the limit. Return the address whose limit is used up."""
     fields = [f"X-Forwarded-For: {value}" for value in forwarded]
     for _ in range(60):
         assert RawHttp(house, peer).ask("/api/v1/inbox", *fields).status == 401
@@ -26,18 +26,18 @@ def spends_the_budget_of(house: House, peer: str, *forwarded: str) -> str:
 @pytest.mark.parametrize(
     ("peer", "forwarded", "client"),
     [
-        ("192.0.2.1", ["192.0.2.2"], "192.0.2.1"),  # nobody trusts this peer
+        ("192.0.2.1", ["192.0.2.2"], "192.0.2.1"),  # this peer is not trusted
         ("192.0.2.1", [], "192.0.2.1"),
         ("10.0.0.1", [], "10.0.0.1"),
         ("10.0.0.1", ["192.0.2.2"], "192.0.2.2"),
-        ("10.0.0.1", ["192.0.2.1, 192.0.2.2"], "192.0.2.2"),  # the first was made up
+        ("10.0.0.1", ["192.0.2.1, 192.0.2.2"], "192.0.2.2"),  # the first is forged
         ("10.0.0.1", ["192.0.2.2, 10.0.0.2"], "192.0.2.2"),  # two proxies
         ("10.0.0.1", ["192.0.2.1", "192.0.2.2, 10.0.0.2"], "192.0.2.2"),  # two lines
         ("10.0.0.1", ["192.0.2.1, nonsense"], "10.0.0.1"),
         ("10.0.0.1", ["192.0.2.1, nonsense, 10.0.0.2"], "10.0.0.2"),
         ("10.0.0.1", ["192.0.2.1:4711"], "10.0.0.1"),
         ("10.0.0.1", [""], "10.0.0.1"),
-        ("10.0.0.1", ["10.0.0.2"], "10.0.0.2"),  # a client that is a trusted host itself
+        ("10.0.0.1", ["10.0.0.2"], "10.0.0.2"),  # the client is a trusted host itself
         ("10.0.0.1", ["2001:db8:1::1"], "2001:db8:1::1"),
         ("10.0.0.1", ["::ffff:192.0.2.2"], "192.0.2.2"),
         ("2001:db8:ffff::9", ["192.0.2.1"], "192.0.2.1"),
@@ -46,19 +46,19 @@ def spends_the_budget_of(house: House, peer: str, *forwarded: str) -> str:
     ],
 )
 def test_whose_budget_is_spent(peer: str, forwarded: list[str], client: str) -> None:
-    """The client is the last address that no trusted proxy stands for."""
+    """The client is the last address that is not a trusted proxy."""
     house = House(config_in_memory(web=WebOptions(trusted_proxies=TRUSTED)))
     assert spends_the_budget_of(house, peer, *forwarded) == client
     house.close()
 
 
 def test_without_trusted_proxies_nobody_is_believed(house: House) -> None:
-    """By default X-Forwarded-For changes nothing, whoever sends it."""
+    """Without trusted proxies, X-Forwarded-For is ignored."""
     assert spends_the_budget_of(house, "10.0.0.1", "192.0.2.1") == "10.0.0.1"
 
 
 def test_a_client_can_not_escape_by_making_addresses_up(house: House) -> None:
-    """Another made-up address with each guess does not give another budget."""
+    """A client cannot avoid the limit with a different forged address for each guess."""
     statuses = [
         RawHttp(house, "192.0.2.1")
         .ask("/api/v1/inbox", f"X-Forwarded-For: 198.51.100.{number}")

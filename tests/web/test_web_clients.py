@@ -8,7 +8,7 @@ from tests.house import House
 
 @pytest.mark.parametrize("name", CLIENT_LIBRARIES)
 def test_a_client_library_is_one_file(house: House, name: str) -> None:
-    """Each library is served without a key, as source, in UTF-8."""
+    """Each library is served without a key, as source code in UTF-8."""
     answer = house.open(f"/clients/{name}").answer()
     assert answer.status == 200
     assert "mailcheck" in answer.body.decode("utf-8")
@@ -16,6 +16,6 @@ def test_a_client_library_is_one_file(house: House, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "other.py", "..%2f__init__.py", "__init__.py", "%00"])
 def test_nothing_else_is_served(house: House, name: str) -> None:
-    """No other file of the package can be read."""
+    """Other files of the package are not served."""
     answer = house.open(f"/clients/{name}").answer()
     assert answer.status == 404

@@ -1,16 +1,16 @@
-"""Deleting mail: one message, all of a filter, and what then is left of it."""
+"""Deletion of messages, one or several."""
 
 from tests.house import House, mail
 
 
 def ids(house: House, query: str = "") -> list[str]:
-    """Give the ids of the messages that match, newest first."""
+    """Return the ids of the matching messages, newest first."""
     listed = house.get(f"/inbox/messages?{query}").json["messages"]
     return [message["id"] for message in listed]
 
 
 def test_one_message_is_deleted(house: House) -> None:
-    """A deleted message is gone from every route, and only that one."""
+    """A deleted message is missing from every route; other messages remain."""
     house.receive(house.address("a"))
     house.receive(house.address("b"))
     kept, gone = ids(house)
@@ -25,7 +25,7 @@ def test_one_message_is_deleted(house: House) -> None:
 
 
 def test_bulk_delete_takes_the_filters_of_a_list(house: House) -> None:
-    """``DELETE /inbox/messages`` deletes what the same list would show, and says how many."""
+    """``DELETE /inbox/messages`` deletes what the same list contains, and returns the number."""
     for tag, subject in (("a", "one"), ("A", "two"), ("b", "one"), ("", "one")):
         house.receive(house.address(tag), raw=mail(subject))
     delete = "/inbox/messages?tag=a&subject=two"
@@ -41,7 +41,7 @@ def test_bulk_delete_takes_the_filters_of_a_list(house: House) -> None:
 
 
 def test_a_search_deletes_nothing(house: House) -> None:
-    """``q`` is no way to say what to delete, not even an empty one: 400, and all is there."""
+    """A deletion with ``q`` is 400, even with an empty one, and deletes no message."""
     house.receive(raw=mail("one"))
     for query in ("q=one", "q=", "tag=&q=from:shop"):
         answer = house.ask("DELETE", f"/inbox/messages?{query}").answer()
@@ -51,7 +51,7 @@ def test_a_search_deletes_nothing(house: House) -> None:
 
 
 def test_bulk_delete_of_more_than_a_batch(house: House) -> None:
-    """All that matches is deleted, in however many transactions that takes."""
+    """All matching messages are deleted, in several transactions if necessary."""
     recipients = [house.address(f"t{number}") for number in range(50)]
     for _ in range(21):
         house.receive(*recipients)
@@ -59,7 +59,7 @@ def test_bulk_delete_of_more_than_a_batch(house: House) -> None:
 
 
 def test_deleting_one_recipients_message_leaves_the_others(house: House) -> None:
-    """The bytes that two messages share go with the last of them."""
+    """Bytes that two messages share are deleted with the last of them."""
     house.receive(house.address("a"), house.address("b"))
     second, first = ids(house)
     house.ask("DELETE", f"/inbox/messages/{first}").answer()
@@ -67,7 +67,7 @@ def test_deleting_one_recipients_message_leaves_the_others(house: House) -> None
 
 
 def test_a_deleted_message_frees_its_room(house: House) -> None:
-    """Room that a deleted message took can be used again at once."""
+    """The space of a deleted message can be used again at once."""
     account = house.add_account("tiny", max_messages=1)
     key = house.issue_key(account)
     for _ in range(3):
@@ -77,7 +77,7 @@ def test_a_deleted_message_frees_its_room(house: House) -> None:
 
 
 def test_a_share_link_dies_with_its_message(house: House) -> None:
-    """A deleted message can't be opened by its share link any more."""
+    """The share link of a deleted message does not work any more."""
     house.receive()
     share = house.get("/inbox/messages").json["messages"][0]["shareUrl"].partition("8080")[2]
     assert house.open(share).answer().status == 200
@@ -86,7 +86,7 @@ def test_a_share_link_dies_with_its_message(house: House) -> None:
 
 
 def test_a_body_or_an_unknown_parameter_does_not_widen_it(house: House) -> None:
-    """A misspelt filter is no reason to refuse, so what was deleted is always told."""
+    """A misspelled filter is rejected, and the response contains the number of deleted messages."""
     house.receive(house.address("a"))
     answer = house.ask("DELETE", "/inbox/messages?tag=other", data=b'{"tag":"a"}').answer()
     assert answer.json == {"success": True, "deleted": 0}

@@ -19,14 +19,14 @@ UNKNOWN = "a" * 13
 
 @pytest.fixture
 def scored() -> Iterator[ScoredHouse]:
-    """A house over the zone of a perfect sender."""
+    """A house with the zone of a perfect sender."""
     scored = ScoredHouse()
     yield scored
     scored.close()
 
 
 def test_an_address_is_generated(scored: ScoredHouse) -> None:
-    """A test address lives an hour, and checkUrl is where its test stands."""
+    """A test address is valid for an hour, and checkUrl is the path of its test."""
     made = scored.post("/test/generate").json
     assert made["email"] == scored.address(made["testId"])
     assert made["expiresAt"] == "2026-11-21T13:00:00.000Z"
@@ -42,7 +42,7 @@ def test_an_address_is_generated(scored: ScoredHouse) -> None:
 
 
 def test_a_perfect_mail_gets_ten_points(scored: ScoredHouse) -> None:
-    """The mail that comes in completes its test: score, email and all five checks are there."""
+    """The arrival of a perfect mail completes its test, with score, email and all five checks."""
     test_id = scored.generate()
     scored.house.pass_time(7)
     scored.send(test_id)
@@ -59,7 +59,7 @@ def test_a_perfect_mail_gets_ten_points(scored: ScoredHouse) -> None:
 
 
 def test_a_bounce_has_no_bounce_address(scored: ScoredHouse) -> None:
-    """BounceAddress is null for the null reverse-path, in a list too."""
+    """BounceAddress is null for an empty envelope sender, in a list too."""
     _, found = scored.scored(received(envelope_sender=NULL_REVERSE_PATH))
     assert found["email"]["bounceAddress"] is None
     (listed,) = scored.house.get("/test").json["tests"]
@@ -67,7 +67,7 @@ def test_a_bounce_has_no_bounce_address(scored: ScoredHouse) -> None:
 
 
 def test_an_expired_test(scored: ScoredHouse) -> None:
-    """After an hour without a mail a test is expired."""
+    """A test without a mail expires after an hour."""
     test_id = scored.generate()
     scored.house.pass_time(3599.9)
     assert scored.get(test_id)["status"] == "pending"
@@ -76,7 +76,7 @@ def test_an_expired_test(scored: ScoredHouse) -> None:
 
 
 def test_tests_are_listed(scored: ScoredHouse) -> None:
-    """The list has all tests, newest first, with score and email where they are known."""
+    """The list contains all tests, newest first, with score and email if known."""
     made = []
     for _ in range(3):
         made.append(scored.generate())
@@ -99,7 +99,7 @@ def test_tests_are_listed(scored: ScoredHouse) -> None:
     [("limit=0", "limit must be an integer from 1 to 100"), ("page=x", "page must be an integer")],
 )
 def test_bad_pages(scored: ScoredHouse, query: str, error: str) -> None:
-    """Limits are those of the inbox's list."""
+    """The ranges of limit and page are those of the list of messages."""
     answer = scored.house.get(f"/test?{query}")
     assert answer.status == 400
     assert error in answer.json["error"]
@@ -122,7 +122,7 @@ RECORDS = {"records": [{"name": "a.example", "type": "TXT", "value": "x"}]}
 def test_a_test_of_another_account_is_not_there(
     scored: ScoredHouse, method: str, route: str
 ) -> None:
-    """What belongs to another account is 404, word for word like what never was."""
+    """A test of another account gets the same 404 as a test that does not exist."""
     test_id, before = scored.scored()
     options: dict[str, Any] = {"json": RECORDS} if route == "/preflight" else {}
     key = scored.stranger()
@@ -137,7 +137,7 @@ def test_a_test_of_another_account_is_not_there(
 
 @pytest.mark.parametrize("route", ["/recheck", "/raw", "/preflight"])
 def test_a_test_without_a_mail(scored: ScoredHouse, route: str) -> None:
-    """What needs the mail is 400 while there is none, pending or expired."""
+    """Operations that need the mail are 400 without one, both pending and expired."""
     test_id = scored.generate()
     method = "GET" if route == "/raw" else "POST"
     options: dict[str, Any] = {"json": RECORDS} if route == "/preflight" else {}
@@ -149,7 +149,7 @@ def test_a_test_without_a_mail(scored: ScoredHouse, route: str) -> None:
 
 
 def test_a_wait_ends_with_the_report(scored: ScoredHouse) -> None:
-    """A parked wait is answered with the completed test as soon as it is completed."""
+    """A waiting request is answered as soon as the test is completed."""
     test_id = scored.generate()
     pending = scored.house.ask("GET", f"/test/{test_id}/wait")
     scored.content_filter.holds = True
@@ -164,7 +164,7 @@ def test_a_wait_ends_with_the_report(scored: ScoredHouse) -> None:
 
 
 def test_a_wait_in_vain(scored: ScoredHouse) -> None:
-    """A wait that ends before the test does is 408: what it waits for, and the test as it is."""
+    """A wait that times out is 408, with the reason and the status of the test."""
     test_id = scored.generate()
     pending = scored.house.ask("GET", f"/test/{test_id}/wait?timeout=5")
     scored.house.pass_time(4.9)
@@ -182,7 +182,7 @@ def test_a_wait_in_vain(scored: ScoredHouse) -> None:
 
 
 def test_a_wait_is_told_of_the_expiry(scored: ScoredHouse) -> None:
-    """An address that expires ends the wait for its test."""
+    """The expiry of an address ends the wait for its test."""
     test_id = scored.generate()
     scored.house.pass_time(3590)
     pending = scored.house.ask("GET", f"/test/{test_id}/wait")
@@ -195,21 +195,21 @@ def test_a_wait_is_told_of_the_expiry(scored: ScoredHouse) -> None:
     [("timeout=0.5", "1 to 60"), ("timeout=30000", "milliseconds?"), ("timeout=a", "seconds")],
 )
 def test_bad_time_outs(scored: ScoredHouse, query: str, hint: str) -> None:
-    """The time-out is the inbox's: 1 to 60 seconds."""
+    """The range of the timeout is that of the inbox: 1 to 60 seconds."""
     answer = scored.house.get(f"/test/{scored.generate()}/wait?{query}")
     assert answer.status == 400
     assert hint in answer.json["error"]
 
 
 def test_a_stopping_daemon_cuts_waits_short(scored: ScoredHouse) -> None:
-    """A wait that a shutdown ends is 503, never 408."""
+    """A wait that is interrupted by a shutdown is 503, not 408."""
     pending = scored.house.ask("GET", f"/test/{scored.generate()}/wait")
     scored.house.assembly.tests.feeds.close()
     assert pending.answer().status == 503
 
 
 def test_the_raw_mail(scored: ScoredHouse) -> None:
-    """The bytes come back exactly, as text, in base64, or as a file to save."""
+    """The exact bytes are returned as text, in Base64, or as a download."""
     test_id, _ = scored.scored(received(raw_message=MAIL))
     path = f"/test/{test_id}/raw"
     assert scored.house.get(path).json == {
@@ -225,7 +225,7 @@ def test_the_raw_mail(scored: ScoredHouse) -> None:
 
 
 def test_a_test_is_deleted(scored: ScoredHouse) -> None:
-    """Test, report, mail and share link are gone; who waits for it hears so."""
+    """Test, report, mail and share link are deleted, and a wait for the test ends."""
     test_id, found = scored.scored()
     waited_for = scored.generate()
     waiting = scored.house.ask("GET", f"/test/{waited_for}/wait?timeout=20")
@@ -241,7 +241,7 @@ def test_a_test_is_deleted(scored: ScoredHouse) -> None:
 
 
 def test_a_recheck(scored: ScoredHouse) -> None:
-    """A recheck judges the same mail by today's DNS; meanwhile no score is shown."""
+    """A recheck evaluates the same mail with current DNS. Until then there is no score."""
     scored.zone.publish("_dmarc.sender.example", "TXT")
     test_id, before = scored.scored()
     assert [one["id"] for one in before["deductions"]] == ["dmarc.no-record"]
@@ -259,7 +259,7 @@ def test_a_recheck(scored: ScoredHouse) -> None:
 
 
 def test_what_is_not_known_costs_nothing(scored: ScoredHouse) -> None:
-    """A filter that is not there is named as undetermined, and takes no points."""
+    """An unavailable content filter is undetermined and deducts no points."""
     scored.content_filter.outcome = unavailable(FilterProblem.NOT_INSTALLED)
     _, found = scored.scored()
     assert (found["score"], found["undetermined"]) == (10.0, ["spamassassin"])
@@ -267,7 +267,7 @@ def test_what_is_not_known_costs_nothing(scored: ScoredHouse) -> None:
 
 
 def test_an_analysis_that_fails(scored: ScoredHouse, logged_failures: list[LogEvent]) -> None:
-    """After three failures of ours the test is in error and says so; a recheck mends it."""
+    """After three failed attempts the status is error. A recheck repairs the test."""
     good, scored.content_filter.outcome = scored.content_filter.outcome, None  # type: ignore[assignment]
     test_id = scored.generate()
     scored.send(test_id)
@@ -285,12 +285,12 @@ def test_an_analysis_that_fails(scored: ScoredHouse, logged_failures: list[LogEv
 
 
 def run_round(scored: ScoredHouse) -> None:
-    """Do what the daemon does every ten seconds."""
+    """Run the periodic task of the daemon, which runs every ten seconds."""
     run(scored.house.assembly.tests.runner.renew())
 
 
 def test_a_report_is_shared(scored: ScoredHouse) -> None:
-    """ShareUrl shows the test without a key; a new link takes the old one's place."""
+    """ShareUrl shows the test without a key. A new link replaces the old one."""
     test_id, found = scored.scored()
     old = urlsplit(found["shareUrl"]).path
     answer = scored.house.open(old).answer()
@@ -306,7 +306,7 @@ def test_a_report_is_shared(scored: ScoredHouse) -> None:
 
 
 def test_a_message_of_the_inbox_is_scored(scored: ScoredHouse) -> None:
-    """Any stored message can be scored; the test outlives the message."""
+    """A stored message can be scored. The test remains after the message is deleted."""
     scored.deliver(scored.house.address("a"))
     message = scored.house.get("/inbox/messages").json["messages"][0]
     scored.content_filter.holds = True
@@ -320,7 +320,7 @@ def test_a_message_of_the_inbox_is_scored(scored: ScoredHouse) -> None:
 
 
 def test_a_message_of_another_account_is_not_scored(scored: ScoredHouse) -> None:
-    """A message of another account is 404 like one that never was."""
+    """A message of another account gets the same 404 as a message that does not exist."""
     scored.deliver(scored.house.address())
     message = scored.house.get("/inbox/messages").json["messages"][0]
     key = scored.stranger()
@@ -329,7 +329,7 @@ def test_a_message_of_another_account_is_not_scored(scored: ScoredHouse) -> None
 
 
 def test_too_many_pending_tests(scored: ScoredHouse) -> None:
-    """An account has so many pending tests; one more is 429 with Retry-After."""
+    """Beyond the maximum number of pending tests, a new one is 429 with Retry-After."""
     for _ in range(MAX_PENDING):
         scored.generate()
     answer = scored.post("/test/generate")
@@ -338,7 +338,7 @@ def test_too_many_pending_tests(scored: ScoredHouse) -> None:
 
 
 def test_a_private_sender() -> None:
-    """Mail from a private address is judged by content and signature, and the report says so."""
+    """Mail from a private address is evaluated by content and signature, and the report says so."""
     scored = ScoredHouse(zone_with())
     _, found = scored.scored(received(client_ip="10.0.0.5"))
     assert found["notes"][0] == "came from 10.0.0.5: only content and DKIM could be judged"

@@ -1,4 +1,4 @@
-"""Attachments: listed, downloaded, and never active or able to speak for the server."""
+"""Attachments: listed, downloaded, and never executed by a browser."""
 
 import base64
 import re
@@ -12,7 +12,7 @@ from tests.house import Answer, House
 
 
 def mail_with(*headers: str, body: bytes = b"data") -> bytes:
-    """Write a mail with one attachment that has these header fields."""
+    """Create a mail with one attachment that has these header fields."""
     head = "\r\n".join(headers).encode("utf-8", "surrogateescape")
     return (
         b'Subject: x\r\nContent-Type: multipart/mixed; boundary="sep"\r\n\r\n'
@@ -21,7 +21,7 @@ def mail_with(*headers: str, body: bytes = b"data") -> bytes:
 
 
 def fetch(house: House, raw: bytes) -> tuple[Any, Answer]:
-    """Receive a mail; gives what is listed of its attachment, and its download."""
+    """Receive a mail. Return the entry of its attachment, and its download."""
     house.receive(raw=raw)
     message = house.get("/inbox/wait?after=c0").json
     (listed,) = message["attachments"]
@@ -30,7 +30,7 @@ def fetch(house: House, raw: bytes) -> tuple[Any, Answer]:
 
 
 def saved_names(answer: Answer) -> tuple[str, str]:
-    """Give the names under which old and new browsers save a download (RFC 6266)."""
+    """Return the names under which old and new browsers save a download (RFC 6266)."""
     found = re.fullmatch(
         r"attachment; filename=\"([A-Za-z0-9._ -]+)\"; filename\*=UTF-8''([A-Za-z0-9._~%-]+)",
         answer.headers["content-disposition"],
@@ -40,7 +40,7 @@ def saved_names(answer: Answer) -> tuple[str, str]:
 
 
 def test_an_attachment_is_listed_and_downloaded(house: House) -> None:
-    """An attachment is listed with its facts, and its URL gives its decoded bytes."""
+    """An attachment is listed with its properties, and its URL returns its decoded bytes."""
     listed, answer = fetch(
         house,
         mail_with(
@@ -64,7 +64,7 @@ def test_an_attachment_is_listed_and_downloaded(house: House) -> None:
 
 
 def test_the_url_needs_the_key(house: House) -> None:
-    """The URL of an attachment is below the API: without the key it is 401."""
+    """The URL of an attachment is part of the API: without the key it is 401."""
     listed, _ = fetch(house, mail_with("Content-Disposition: attachment; filename=a.txt"))
     assert listed["url"].startswith("http://127.0.0.1:8080/api/v1/inbox/messages/")
     assert house.open(urlsplit(listed["url"]).path).answer().status == 401
@@ -104,7 +104,7 @@ def test_attachments_are_counted_in_order(house: House) -> None:
     ],
 )
 def test_active_content_stays_a_download(house: House, content_type: str) -> None:
-    """Types that a browser would run are saved, sandboxed and not sniffed (the judge looks)."""
+    """Types that a browser would execute are saved, sandboxed and not sniffed."""
     script = b"<script>alert(1)</script>"
     _, answer = fetch(
         house,
@@ -132,7 +132,7 @@ def test_active_content_stays_a_download(house: House, content_type: str) -> Non
     ],
 )
 def test_a_content_type_that_is_none(house: House, content_type: str) -> None:
-    """A made-up content type can't inject a header; it is sent as some safe type."""
+    """An invalid content type cannot inject a header. It is replaced by a safe type."""
     _, answer = fetch(
         house,
         mail_with(f"Content-Type: {content_type}", "Content-Disposition: attachment; filename=x"),
@@ -147,7 +147,7 @@ def test_a_content_type_that_is_none(house: House, content_type: str) -> None:
     [("text/html\x0bX", "text/html"), ("text/ html", "text/html"), ("a/b/c", "a/b")],
 )
 def test_a_content_type_that_is_written_badly(house: House, content_type: str, read: str) -> None:
-    """A type that can be read is sent alone, for a file that is only ever downloaded."""
+    """A recognizable type is sent without its malformed parameters, as a download."""
     _, answer = fetch(
         house,
         mail_with(f"Content-Type: {content_type}", "Content-Disposition: attachment; filename=x"),
@@ -184,7 +184,7 @@ HOSTILE_NAMES = [
 
 @pytest.mark.parametrize(("parameter", "name"), HOSTILE_NAMES)
 def test_a_hostile_file_name(house: House, parameter: str, name: str | None) -> None:
-    """No file name injects a header, leaves its folder, or loses its extension by being long."""
+    """No file name injects a header, leaves its folder, or loses its extension when shortened."""
     equals = "" if parameter.startswith("*") else "="
     header = f"Content-Disposition: attachment; filename{equals}{parameter}"
     listed, answer = fetch(house, mail_with(header))
@@ -201,7 +201,7 @@ def test_a_hostile_file_name(house: House, parameter: str, name: str | None) -> 
 
 
 def test_bytes_of_any_kind_survive(house: House) -> None:
-    """All 256 octets come back as they were sent."""
+    """All 256 byte values are returned unchanged."""
     body = bytes(range(256)) * 4
     _, answer = fetch(
         house,
@@ -226,7 +226,7 @@ def test_an_attached_mail_is_a_download(house: House) -> None:
 
 
 def test_a_name_without_a_plain_form() -> None:
-    """A name with nothing that old browsers take gets a stand-in there, and itself for new ones."""
+    """A name without ASCII characters has a fallback for old browsers and itself for new ones."""
     reply = download_reply(b"", "image/png", "日/本\ud800")
     plain, full = reply.headers["Content-Disposition"].split("; ")[1:]
     assert (plain, full) == ('filename="____"', "filename*=UTF-8''%E6%97%A5%2F%E6%9C%AC%3F")

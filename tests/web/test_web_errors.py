@@ -20,20 +20,20 @@ SECRET = "SELECT digest FROM api_key -- /srv/mailcheck/var/mailcheck.db"
 
 
 def house_with(reader: FaultyWorker) -> House:
-    """Build a house whose reads go through the worker."""
+    """Create a house that reads from the store through the worker."""
     return House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/inbox/nowhere", "/inbox/messages/x/y", "/", ""])
 def test_an_unknown_path_is_404(house: House, path: str) -> None:
-    """A path of the API that leads nowhere is a JSON 404 that repeats it."""
+    """An unknown path of the API is a JSON 404 that repeats it."""
     answer = house.get(path)
     assert (answer.status, answer.json["error"]) == (404, f"the path /api/v1{path} does not exist")
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/apis", "/api/v2/inbox", "/share", "/clients/x"])
 def test_an_unknown_page_is_404(house: House, path: str) -> None:
-    """So is one beside the API."""
+    """An unknown path outside the API is 404 as well."""
     answer = house.open(path).answer()
     assert answer.status == 404
 
@@ -50,7 +50,7 @@ def test_an_unknown_page_is_404(house: House, path: str) -> None:
     ],
 )
 def test_a_wrong_method_is_405(house: House, method: str, path: str, allowed: str) -> None:
-    """A method that a path does not take is 405, with those that it takes in Allow."""
+    """An unsupported method is 405, with the supported methods in Allow."""
     answer = house.ask(method, path).answer()
     assert answer.status == 405
     assert answer.headers["allow"] == allowed
@@ -59,7 +59,7 @@ def test_a_wrong_method_is_405(house: House, method: str, path: str, allowed: st
 
 @pytest.mark.parametrize("path", ["/inbox", "/inbox/address?tag=a", "/inbox/messages?limit=1"])
 def test_head_is_get_without_the_body(house: House, path: str) -> None:
-    """HEAD has the headers of GET and no body."""
+    """HEAD returns the headers of GET and no body."""
     house.receive()
     get, head = house.get(path), house.ask("HEAD", path).answer()
     assert (head.status, head.body) == (200, b"")
@@ -70,7 +70,7 @@ def test_head_is_get_without_the_body(house: House, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/inbox", "/inbox/messages", "/inbox/address", "/inbox/wait"])
 def test_a_crash_is_a_bland_500(path: str, logged_failures: list[LogEvent]) -> None:
-    """Our own fault is 500 with a reference; the cause is in the log under it, and only there."""
+    """An internal error is 500 with a reference. The log has the cause under the reference."""
     reader = FaultyWorker()
     house = house_with(reader)
     house.get("/inbox")
@@ -92,7 +92,7 @@ def test_a_crash_is_a_bland_500(path: str, logged_failures: list[LogEvent]) -> N
 
 
 def test_each_crash_has_its_own_reference(logged_failures: list[LogEvent]) -> None:
-    """Two failures can be told apart in the log."""
+    """Two failures have different references in the log."""
     reader = FaultyWorker()
     house = house_with(reader)
     reader.fault = RuntimeError(SECRET)
@@ -114,7 +114,7 @@ def test_each_crash_has_its_own_reference(logged_failures: list[LogEvent]) -> No
     ],
 )
 def test_a_store_that_is_away_is_503(method: str, path: str) -> None:
-    """A database that can't answer now is 503 with Retry-After: never 401, 404 or 408."""
+    """An unavailable database is 503 with Retry-After, never 401, 404 or 408."""
     reader = FaultyWorker()
     house = house_with(reader)
     reader.fault = StoreUnavailable("the database can't answer now: disk I/O error")
@@ -128,7 +128,7 @@ def test_a_store_that_is_away_is_503(method: str, path: str) -> None:
 
 
 def test_a_store_that_goes_away_behind_the_gate_is_503() -> None:
-    """The same when it goes between the key and the answer; then the key's numbers are shown."""
+    """A database that fails after authentication is 503, with the rate limits of the key."""
     reader = FaultyWorker()
     house = house_with(reader)
     reader.good_calls = 1
@@ -140,7 +140,7 @@ def test_a_store_that_goes_away_behind_the_gate_is_503() -> None:
 
 
 def test_a_store_that_is_away_does_not_lock_an_address_out() -> None:
-    """However often a client asks meanwhile, it stays 503: it has done nothing wrong."""
+    """Requests during an outage remain 503, because the client is not at fault."""
     reader = FaultyWorker()
     house = house_with(reader)
     reader.fault = StoreUnavailable("the database can't answer now: locked")
@@ -151,7 +151,7 @@ def test_a_store_that_is_away_does_not_lock_an_address_out() -> None:
 
 
 def test_a_write_that_fails_is_503() -> None:
-    """A delete that the database can't write now is 503, and nothing is deleted."""
+    """A delete that the database cannot write is 503, and no message is deleted."""
     writer = FaultyWorker()
     house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
     house.receive()
@@ -169,7 +169,7 @@ def test_a_write_that_fails_is_503() -> None:
 
 
 def test_a_failure_without_a_status_is_our_own_mistake() -> None:
-    """An expected failure that the table of statuses lacks is raised: it ends as a 500."""
+    """An expected failure without a status in the table is raised, and results in a 500."""
 
     class Novelty(ExpectedFailure):
         pass
@@ -181,14 +181,14 @@ def test_a_failure_without_a_status_is_our_own_mistake() -> None:
 WEB = Path(mailcheck.web.__file__).parent
 STATUS = re.compile(r"[45]\d\d|HTTP/1\.[01] [45].*", re.ASCII)
 NAMED_ELSEWHERE = {
-    # What clients are promised, written down; each answer of a route is held against it.
+    # The documented statuses; every response in the tests is checked against them.
     "api/calls.py": {400, 401, 404, 405, 413, 429, 500, 503},
-    # The title that a page gives to a status.
+    # The title of a page for a status.
     "dashboard/application.py": {400, 403, 404, 405, 409, 413, 429, 500, 503},
-    # The protocol says which status an error of JSON-RPC has (Streamable HTTP).
+    # The protocol defines the status of JSON-RPC errors (Streamable HTTP).
     "mcp/protocol_modes.py": {400, 404},
-    # No statuses: bytes worth compressing, bytes of a text that is shown, rows of a page,
-    # the port of https.
+    # Not statuses: sizes of compressed bodies, lengths of texts, rows of a page,
+    # the port of HTTPS.
     "site/replies.py": {512},
     "dashboard/inbox/message_view.py": {512},
     "dashboard/inbox/view.py": {500},
@@ -197,9 +197,9 @@ NAMED_ELSEWHERE = {
 
 
 def statuses_in(path: Path) -> set[int | str]:
-    """Give what reads like the status of an error in a module, as a number or as a text.
+    """Return the numbers and texts in a module that look like error statuses.
 
-    The constants of a module of routes are left out: they are what clients are promised, too.
+    The module-level constants of routes are excluded, because they document statuses.
     """
     tree = ast.parse(path.read_text("utf-8"))
     if path.name.endswith("_routes.py"):
@@ -212,7 +212,7 @@ def statuses_in(path: Path) -> set[int | str]:
 
 
 def test_one_module_says_which_status_an_error_is() -> None:
-    """No other module of the web names one, but those that are listed here with their reason."""
+    """No module defines error statuses, except those that are listed here with a reason."""
     found = {
         path.relative_to(WEB).as_posix(): statuses
         for path in sorted(WEB.rglob("*.py"))

@@ -1,4 +1,4 @@
-"""The events of an inbox on the wire: server-sent events (HTML Living Standard, 9.2)."""
+"""The event stream of an inbox: server-sent events (HTML Living Standard, 9.2)."""
 
 import json
 from typing import Any
@@ -24,18 +24,18 @@ class Client:
 
     @property
     def head(self) -> str:
-        """Give the head of the response."""
+        """Return the head of the response."""
         return self.connection.received().decode().partition("\r\n\r\n")[0]
 
     @property
     def text(self) -> str:
-        """Give the body, without the marks of its chunks."""
+        """Return the body without the chunk headers."""
         body = self.connection.received().decode().partition("\r\n\r\n")[2]
         return "".join(body.split("\r\n")[1::2])
 
     @property
     def events(self) -> list[dict[str, str]]:
-        """Give the fields of each event."""
+        """Return the fields of each event."""
         return [
             dict(line.split(": ", 1) for line in block.split("\n") if line and line[0] != ":")
             for block in self.text.split("\n\n")[1:]
@@ -43,27 +43,27 @@ class Client:
         ]
 
     def told(self, kind: str = "message") -> list[Any]:
-        """Give the data of all events of a kind."""
+        """Return the data of all events of a kind."""
         return [json.loads(one["data"]) for one in self.events if one.get("event") == kind]
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether the response is whole."""
+        """Return whether the response is complete."""
         return self.connection.received().endswith(b"0\r\n\r\n")
 
     def leave(self) -> None:
-        """Go away."""
+        """Disconnect."""
         self.connection.hang_up()
 
 
 def error_of(client: Client) -> Answer:
-    """Give the answer of a stream that is refused."""
+    """Return the response to a rejected stream."""
     (answer,) = client.connection.answers(("GET", "/api/v1/inbox/events"))
     return answer
 
 
 def test_messages_as_in_a_list(house: House) -> None:
-    """A message has the shape of lists, and its cursor as the id."""
+    """A message is a list entry, and its cursor is the id of the event."""
     client = Client(house)
     house.receive(house.address("a"), raw=mail("One"))
     house.receive(house.address("b"), raw=mail("Two"))
@@ -80,7 +80,7 @@ def test_messages_as_in_a_list(house: House) -> None:
 
 
 def test_coming_again(house: House) -> None:
-    """Last-Event-ID goes on where the last one ended, whatever after says; nothing comes twice."""
+    """Last-Event-ID continues after the last event and overrides after; no message is repeated."""
     client = Client(house)
     for number in range(3):
         house.receive(raw=mail(f"{number}"))
@@ -95,7 +95,7 @@ def test_coming_again(house: House) -> None:
 
 
 def test_refusals_have_no_id(house: House) -> None:
-    """A refused mail is told as in ``rejected``, without a cursor."""
+    """A rejected mail has the form of ``rejected``, without a cursor."""
     client = Client(house, "?tag=a")
     house.refuse("a", "too large")
     house.refuse("b", "too large")
@@ -119,19 +119,19 @@ def test_refusals_have_no_id(house: House) -> None:
     ],
 )
 def test_what_can_not_be_followed(house: House, query: str, field: str) -> None:
-    """It is a 400 with an error, as anywhere else, and no stream."""
+    """An invalid request is a 400 with an error, not a stream."""
     answer = error_of(Client(house, query, *filter(None, [field])))
     assert answer.status == 400
     assert house.assembly.mail.feeds.count() == 0
 
 
 def test_without_a_key(house: House) -> None:
-    """Nobody follows an inbox without a key of its account."""
+    """A stream requires a key of the account."""
     assert error_of(Client(house, key="wrong")).status == 401
 
 
 def test_a_head(house: House) -> None:
-    """HEAD gives the head, and leaves nothing behind."""
+    """HEAD returns the headers and leaves no waiter behind."""
     client = Client(house, method="HEAD")
     assert "200 OK" in client.head
     assert client.text == ""
@@ -139,7 +139,7 @@ def test_a_head(house: House) -> None:
 
 
 def test_one_request_however_long(house: House) -> None:
-    """A stream costs one request, when it begins."""
+    """A stream counts as one request, when it begins."""
     key = house.issue_key(house.account, per_minute=2)
     client = Client(house, key=key)
     for _ in range(5):
@@ -149,7 +149,7 @@ def test_one_request_however_long(house: House) -> None:
 
 
 def test_a_revoked_key_is_told(house: House) -> None:
-    """The stream says why it ends; who comes again gets 401."""
+    """A stream ends with the reason when its key is revoked, and reconnecting is 401."""
     client = Client(house)
     (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
     run(house.assembly.accounts.keep.revoke_key(key.id))
@@ -161,7 +161,7 @@ def test_a_revoked_key_is_told(house: House) -> None:
 
 
 def test_a_reader_who_stalls_is_cut_off(house: House) -> None:
-    """64 KiB wait for him at most; after 30 s the connection ends, and with it his place."""
+    """At most 64 KiB are buffered for a client. After 30 s without reading it is disconnected."""
     client = Client(house)
     channel: Any = client.connection.transport.producer
     channel.pauseProducing()  # as a full connection does
@@ -178,7 +178,7 @@ def test_a_reader_who_stalls_is_cut_off(house: House) -> None:
 
 
 def test_a_reader_who_is_slow_gets_all(house: House) -> None:
-    """Who reads now and then gets everything, in order."""
+    """A slow client receives every event in order."""
     client = Client(house)
     channel: Any = client.connection.transport.producer
     for number in range(30):
@@ -193,7 +193,7 @@ def test_a_reader_who_is_slow_gets_all(house: House) -> None:
 
 
 def test_hostile_subjects_end_no_event(house: House) -> None:
-    """Line breaks and event fields in a subject stay inside of its text."""
+    """Line breaks and event fields in a subject remain inside its text."""
     client = Client(house)
     house.receive(raw=mail("=?utf-8?q?x=0D=0A=0D=0Aid:_c0=0Aevent:_closed=0Adata:_=7B=7D?="))
     assert len(client.events) == 2
@@ -202,7 +202,7 @@ def test_hostile_subjects_end_no_event(house: House) -> None:
 
 
 def test_a_backlog_goes_out_as_it_is_read(house: House) -> None:
-    """Of what waits for a reader no more is held than a connection holds, and he gets it all."""
+    """A backlog is read as the client reads. Only the connection's buffer is filled."""
     for number in range(300):
         house.receive(raw=mail(f"{number} {'x' * 600}"))
     reader = SlowReader(house)

@@ -1,4 +1,4 @@
-"""/healthz and /readyz: is it alive, can it work (docs/reference/contract.md)."""
+"""/healthz and /readyz (docs/reference/contract.md, "Health and metrics")."""
 
 import pytest
 
@@ -12,12 +12,12 @@ from tests.web.workers import FaultyWorker
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_daemon_that_works_says_so(house: House, method: str, path: str) -> None:
-    """A daemon whose store answers is healthy and ready; probes may use HEAD."""
+    """A daemon with an available store is healthy and ready; HEAD works too."""
     assert house.open(path, method).answer().status == 200
 
 
 def test_a_daemon_without_its_store_is_alive_and_not_ready() -> None:
-    """While the store takes no write of its own /readyz is 503; a probe makes it try nothing."""
+    """Without a writable store, /readyz is 503. A probe causes no write."""
     writer = FaultyWorker()
     house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
     run(house.assembly.heartbeat.look())
@@ -40,7 +40,7 @@ def test_a_daemon_without_its_store_is_alive_and_not_ready() -> None:
 
 
 def test_what_is_not_well_is_named(house: House) -> None:
-    """A balancer keeps a daemon that can work; its operator reads what is not as it should be."""
+    """A daemon that works despite problems is ready and lists the problems."""
     house.assembly.runtime.conditions.set("resolver 192.0.2.1", "it does not answer")
     answer = house.open("/readyz").answer()
     assert answer.json == {
@@ -50,7 +50,7 @@ def test_what_is_not_well_is_named(house: House) -> None:
 
 
 def test_a_closed_store_is_not_ready(house: House) -> None:
-    """With the store closed, as a daemon that stops has it, /readyz is 503."""
+    """With a closed store, as during shutdown, /readyz is 503."""
     house.assembly.runtime.engine.close()
     run(house.assembly.heartbeat.look())
     assert house.open("/readyz").answer().status == 503

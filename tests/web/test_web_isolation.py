@@ -1,4 +1,4 @@
-"""What belongs to another account does not exist: 404, never 403, and no trace anywhere."""
+"""Objects of another account are 404, never 403, and appear nowhere."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.house import House, mail
 
 @pytest.fixture
 def message_id(house: House) -> str:
-    """A message with an attachment in the first account's inbox."""
+    """A message with an attachment in the inbox of the first account."""
     house.receive(
         house.address("secret"),
         raw=(
@@ -41,7 +41,7 @@ def stranger(house: House) -> str:
 def test_a_message_of_another_account_is_not_found(
     house: House, message_id: str, stranger: str, method: str, suffix: str
 ) -> None:
-    """Every route of a message answers a stranger exactly as it answers about no message."""
+    """Every route of a message responds to another account as for an unknown id."""
     theirs = house.ask(method, f"/inbox/messages/{message_id}{suffix}", key=stranger).answer()
     nobodys = house.ask(method, f"/inbox/messages/nobodys{suffix}", key=stranger).answer()
     assert theirs.status == nobodys.status == 404
@@ -52,7 +52,7 @@ def test_a_message_of_another_account_is_not_found(
 
 
 def test_nothing_of_another_account_is_listed(house: House, message_id: str, stranger: str) -> None:
-    """Overview, lists, searches and counts of a stranger hold nothing of ours."""
+    """Overview, lists, searches and counts of another account do not include the message."""
     assert message_id
     body = house.get("/inbox", key=stranger).json
     assert (body["total"], body["tags"], body["cursor"]) == (0, [], "c0")
@@ -71,7 +71,7 @@ def test_nothing_of_another_account_is_listed(house: House, message_id: str, str
 
 
 def test_a_wait_is_not_woken_by_another_accounts_mail(house: House, stranger: str) -> None:
-    """A stranger's wait with the same tag is not woken, and its 408 shows nothing of ours."""
+    """A wait of another account with the same tag does not match, and its 408 is empty."""
     pending = house.ask("GET", "/inbox/wait?tag=secret&timeout=5", key=stranger)
     past = house.ask("GET", "/inbox/wait?timeout=5&since=2026-01-01T00:00:00Z", key=stranger)
     house.receive(house.address("secret"))
@@ -85,7 +85,7 @@ def test_a_wait_is_not_woken_by_another_accounts_mail(house: House, stranger: st
 def test_a_bulk_delete_leaves_other_accounts_alone(
     house: House, message_id: str, stranger: str
 ) -> None:
-    """Deleting all deletes all of one's own."""
+    """A deletion without filters deletes only messages of the same account."""
     for query in ("", "?tag=secret"):
         answer = house.ask("DELETE", f"/inbox/messages{query}", key=stranger).answer()
         assert answer.json == {"success": True, "deleted": 0}
@@ -93,7 +93,7 @@ def test_a_bulk_delete_leaves_other_accounts_alone(
 
 
 def test_mail_to_two_accounts_is_two_messages(house: House, stranger: str) -> None:
-    """One mail to inboxes of two accounts: each sees its own message, deletes only that."""
+    """One mail to two accounts results in two messages, which are deleted separately."""
     account = house.add_account("third")
     key = house.issue_key(account)
     house.receive(house.address("a"), house.address("b", account), raw=mail("shared"))

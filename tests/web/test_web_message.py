@@ -28,19 +28,19 @@ ALTERNATIVE = (
 
 
 def only(house: House, raw: bytes | None = None) -> str:
-    """Receive a mail; gives the id of its message."""
+    """Receive a mail, and return the id of its message."""
     house.receive(raw=raw)
     message_id: str = house.get("/inbox/messages?limit=1").json["messages"][0]["id"]
     return message_id
 
 
 def read(house: House, raw: bytes) -> Any:
-    """Receive a mail and read its message."""
+    """Receive a mail, and request its message."""
     return house.get(f"/inbox/messages/{only(house, raw)}").json
 
 
 def test_a_message_is_what_the_wait_returned(house: House) -> None:
-    """The message read by its id is the one that the wait returned, and who vouches for it."""
+    """A message is the same as in the wait, with its authentication results."""
     pending = house.ask("GET", "/inbox/wait")
     house.receive(raw=ALTERNATIVE)
     waited = pending.answer().json
@@ -50,7 +50,7 @@ def test_a_message_is_what_the_wait_returned(house: House) -> None:
 
 
 def test_text_html_and_headers(house: House) -> None:
-    """Both bodies are decoded; a repeated field is joined by newlines in order."""
+    """Both bodies are decoded. Repeated header fields are joined by newlines in order."""
     message = read(house, ALTERNATIVE)
     assert message["from"] == {"address": "juergen@example.com", "name": "Jürgen"}
     assert message["subject"] == "✓ Welcome"
@@ -71,7 +71,7 @@ def test_text_html_and_headers(house: House) -> None:
 
 
 def test_a_mail_without_a_part_has_empty_strings(house: House) -> None:
-    """What a mail does not have is an empty string or list, never absent or null."""
+    """Missing parts of a mail are empty strings or lists, never absent or null."""
     message = read(house, b"X: y\r\n\r\n")
     for name in ("text", "html", "subject", "tag"):
         assert message[name] == "", name
@@ -82,7 +82,7 @@ def test_a_mail_without_a_part_has_empty_strings(house: House) -> None:
 
 
 def test_the_envelope(house: House) -> None:
-    """The envelope says who sent to whom, from where, under which name, how protected."""
+    """The envelope contains sender, recipient, client address, HELO name and encryption."""
     session = Session("2001:db8::7", "[IPv6:2001:db8::7]", True, TlsFacts("TLSv1.3", "AES"))
     recipient = house.address("Tag")
     receiver = house.assembly.receiver
@@ -104,7 +104,7 @@ def test_the_envelope(house: House) -> None:
 
 
 def test_candidates_are_shown_with_their_reasons(house: House) -> None:
-    """Extraction shows each candidate with score and reasons, the rejected ones too."""
+    """Extraction contains each candidate with score and reasons, including rejected ones."""
     message = read(house, mail(body="Your code is 482913. Copyright 2026, order 99887766554."))
     by_value = {one["value"]: one for one in message["extraction"]}
     assert by_value["482913"]["accepted"]
@@ -126,7 +126,7 @@ def test_candidates_are_shown_with_their_reasons(house: House) -> None:
     ],
 )
 def test_the_raw_bytes_are_what_came(house: House, raw: bytes, encoding: str) -> None:
-    """Raw is byte for byte what came after DATA: as text where it is UTF-8, else in base64."""
+    """Raw contains the exact bytes after DATA: as text if they are UTF-8, otherwise in Base64."""
     message_id = only(house, raw)
     body = house.get(f"/inbox/messages/{message_id}/raw").json
     assert (body["id"], body["encoding"]) == (message_id, encoding)
@@ -139,7 +139,7 @@ def test_the_raw_bytes_are_what_came(house: House, raw: bytes, encoding: str) ->
     ["message/rfc822", "Message/RFC822", "text/html, message/rfc822;q=0.9", "*/*, message/rfc822"],
 )
 def test_the_raw_bytes_as_a_download(house: House, accept: str) -> None:
-    """Who accepts message/rfc822 gets the exact bytes as an .eml to save."""
+    """With Accept: message/rfc822, the exact bytes are downloaded as an .eml file."""
     raw = b"Subject: \xff\r\n\r\n\xfe\x00\r\n"
     message_id = only(house, raw)
     path = f"/inbox/messages/{message_id}/raw"
@@ -151,14 +151,14 @@ def test_the_raw_bytes_as_a_download(house: House, accept: str) -> None:
 
 @pytest.mark.parametrize("accept", ["", "*/*", "application/json", "message/partial", "text/*"])
 def test_raw_is_json_for_everyone_else(house: House, accept: str) -> None:
-    """A client that does not ask for ``message/rfc822`` gets JSON."""
+    """Without ``message/rfc822`` in Accept, the response is JSON."""
     path = f"/inbox/messages/{only(house)}/raw"
     answer = house.ask("GET", path, headers={"Accept": accept}).answer()
     assert answer.json["encoding"] == "utf-8"
 
 
 def test_the_html_part_is_a_download(house: House) -> None:
-    """The HTML of a mail is saved, never shown: scripts in it can't run under our name."""
+    """The HTML of a mail is a download, so its scripts do not run on our origin."""
     raw = b"Content-Type: text/html\r\n\r\n<script>alert(document.domain)</script>\xe2\x82\xac"
     message_id = only(house, raw)
     answer = house.get(f"/inbox/messages/{message_id}/html")
@@ -171,14 +171,14 @@ def test_the_html_part_is_a_download(house: House) -> None:
 
 
 def test_operators_mail_has_no_tag(house: House) -> None:
-    """Mail to postmaster reaches the operator's inbox under the address it was sent to."""
+    """Mail to postmaster arrives in the operator's inbox with the original recipient."""
     house.receive("postmaster@mailcheck.example", raw=mail("complaint"))
     message = house.get("/inbox/messages").json["messages"][0]
     assert (message["to"], message["tag"]) == ("postmaster@mailcheck.example", "")
 
 
 def gone(house: House, account: Account, message_id: str) -> list[Answer]:
-    """Ask for a message in every way, with a key of an account."""
+    """Request a message in every way, with a key of an account."""
     key = house.issue_key(account)
     path = f"/inbox/messages/{message_id}"
     return [
@@ -196,14 +196,14 @@ def gone(house: House, account: Account, message_id: str) -> list[Answer]:
     "message_id", ["01a1fdfa-4600-7000-8000-000000000006", "0", "x" * 300, "None"]
 )
 def test_a_message_that_never_was(house: House, message_id: str) -> None:
-    """An id that no message has is 404 on every route."""
+    """An unknown id is 404 on every route."""
     for answer in gone(house, house.account, message_id):
         assert answer.status == 404
         assert "no such message" in answer.json["error"]
 
 
 def test_all_addresses_of_the_header_are_shown_and_found(house: House) -> None:
-    """To, Cc, Bcc and Reply-To are whole, whatever their number; `q` and `to:` find each."""
+    """To, Cc, Bcc and Reply-To are complete; `q` and `to:` find every address."""
     people = ", ".join(f"Person {number} <p{number}@team.example>" for number in range(300))
     raw = (
         f"From: shop@example.com\r\nTo: {people}\r\n"
@@ -230,5 +230,5 @@ def test_all_addresses_of_the_header_are_shown_and_found(house: House) -> None:
         "4711.pdf",
     ):
         assert house.get(f"/inbox/messages?{urlencode({'q': found})}").json["total"] == 1, found
-    # The filter is the recipient alone, and so is that of a wait.
+    # The filters of lists and waits use only the recipient.
     assert house.get("/inbox/messages?to=p299%40team.example").json["total"] == 0

@@ -1,4 +1,4 @@
-"""The ``authentication`` field of a message: results about its sender, as information."""
+"""The ``authentication`` field of a message."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,20 +12,20 @@ from tests.web.scored_house import ScoredHouse
 
 @pytest.fixture
 def scored() -> Iterator[ScoredHouse]:
-    """A house over the zone of a perfect sender."""
+    """A house with the zone of a perfect sender."""
     scored = ScoredHouse()
     yield scored
     scored.close()
 
 
 def read(scored: ScoredHouse) -> Any:
-    """Read the newest message."""
+    """Return the newest message."""
     (message, *_) = scored.house.get("/inbox/messages").json["messages"]
     return scored.house.get(f"/inbox/messages/{message['id']}").json
 
 
 def test_a_message_says_who_vouches_for_it(scored: ScoredHouse) -> None:
-    """A message read by its id has the results of SPF, DKIM and DMARC, like those of a report."""
+    """A message has the results of SPF, DKIM and DMARC, equal to those of a report."""
     scored.deliver(scored.house.address())
     found = read(scored)["authentication"]
     assert found["spf"]["result"] == "pass"
@@ -43,7 +43,7 @@ def test_a_message_says_who_vouches_for_it(scored: ScoredHouse) -> None:
 
 
 def test_an_agent_is_told_the_same(scored: ScoredHouse) -> None:
-    """get_message has the results too, in short in its text."""
+    """The result of get_message contains the results, and its text summarizes them."""
     scored.deliver(scored.house.address())
     message = read(scored)
     agent = Agent(scored.house)
@@ -54,7 +54,7 @@ def test_an_agent_is_told_the_same(scored: ScoredHouse) -> None:
 
 
 def test_only_who_reads_asks(scored: ScoredHouse) -> None:
-    """Receiving, waiting and listing ask nothing; however many read, it is asked once."""
+    """Only reading a message queries DNS, and only once for all readers."""
     pending = scored.house.ask("GET", "/inbox/wait")
     scored.deliver(scored.house.address())
     assert "authentication" not in pending.answer().json
@@ -68,7 +68,7 @@ def test_only_who_reads_asks(scored: ScoredHouse) -> None:
 
 
 def test_mail_from_a_laptop_is_not_known(scored: ScoredHouse) -> None:
-    """Unsigned mail from a private address has the results temperror, and why."""
+    """Unsigned mail from a private address has the results temperror, with the reason."""
     scored.deliver(scored.house.address(), received(raw_message=MAIL, client_ip="127.0.0.1"))
     found = read(scored)["authentication"]
     for name in ("spf", "dmarc"):
@@ -78,7 +78,7 @@ def test_mail_from_a_laptop_is_not_known(scored: ScoredHouse) -> None:
 
 
 def test_a_silent_name_server_holds_nobody_up(scored: ScoredHouse) -> None:
-    """After two seconds the message comes all the same."""
+    """With an unresponsive name server, the message is returned after two seconds."""
     scored.zone.silent.add("sender.example")
     scored.deliver(scored.house.address())
     (message,) = scored.house.get("/inbox/messages").json["messages"]

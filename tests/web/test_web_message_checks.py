@@ -1,4 +1,4 @@
-"""GET /inbox/messages/{id}/checks, and asking for the links of a message."""
+"""The checks of a message: GET /inbox/messages/{id}/checks, and the check of its links."""
 
 import json
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ HTML = (
 
 
 class Checked:
-    """A house with a message whose links lead to hosts that are written down."""
+    """A house with a message whose links lead to scripted hosts."""
 
     def __init__(self, html: str = HTML) -> None:
         self.hosts = FakeHosts()
@@ -44,11 +44,11 @@ class Checked:
         self.path = f"/inbox/messages/{message_id}/checks"
 
     def ask(self, **body: Any) -> Any:
-        """Begin to ask for links."""
+        """Begin to check links."""
         return self.house.ask("POST", f"{self.path}/links", data=json.dumps(body).encode())
 
     def links(self, **body: Any) -> dict[str, Any]:
-        """Ask for links; gives what came of each."""
+        """Check links, and return the results."""
         answer = self.ask(**body).answer()
         assert answer.status == 200, answer
         return {one["url"]: one for one in answer.json["links"]}
@@ -56,14 +56,14 @@ class Checked:
 
 @pytest.fixture
 def checked() -> Iterator[Checked]:
-    """Give the house."""
+    """A house with a message with links."""
     made = Checked()
     yield made
     made.house.close()
 
 
 def test_the_checks_of_a_message(checked: Checked) -> None:
-    """They name features with their lines, barriers, and links; nothing is asked for them."""
+    """The checks contain features with lines, barriers, and links. No request is sent."""
     found = checked.house.get(checked.path).json
     radius = next(
         one for one in found["compatibility"]["findings"] if one["feature"] == "css-border-radius"
@@ -80,12 +80,12 @@ def test_the_checks_of_a_message(checked: Checked) -> None:
 
 
 def test_the_score_of_a_report_does_not_change(checked: Checked) -> None:
-    """No finding of these checks has a price."""
+    """Findings of these checks do not change the score."""
     assert not any(row.price or row.area for row in ROWS if row.id.startswith("accessibility."))
 
 
 def test_a_message_without_html(checked: Checked) -> None:
-    """Plain text has links, and no HTML to be judged."""
+    """A plain-text mail has links, but no results for HTML."""
     checked.house.receive(
         checked.house.address("text"), raw=b"Subject: x\r\n\r\nSee " + HELP.encode()
     )
@@ -96,7 +96,7 @@ def test_a_message_without_html(checked: Checked) -> None:
 
 
 def test_nobody_else_has_them(checked: Checked) -> None:
-    """Another account finds no message, and asks for none of its links."""
+    """Another account gets 404, and no request is sent."""
     stranger = checked.house.issue_key(checked.house.add_account("stranger"))
     assert checked.house.get(checked.path, key=stranger).status == 404
     asked = checked.house.ask("POST", f"{checked.path}/links", key=stranger, data=b"{}")
@@ -105,7 +105,7 @@ def test_nobody_else_has_them(checked: Checked) -> None:
 
 
 def test_harmless_links_are_asked_for_by_head(checked: Checked) -> None:
-    """Without a choice the link to click and the one that leaves a list are left alone."""
+    """By default, the best link and the unsubscribe link are not requested."""
     checked.hosts.links[HELP] = LinkAnswer(
         HELP, "HEAD", (Hop(HELP, 301), Hop("https://shop.example/en/help", 404))
     )
@@ -122,7 +122,7 @@ def test_harmless_links_are_asked_for_by_head(checked: Checked) -> None:
 
 
 def test_named_links_are_asked_for(checked: Checked) -> None:
-    """Who names the link to click wants it asked for; GET is for one link alone."""
+    """Links that are named are requested, including the best link. GET is allowed for one link."""
     assert checked.links(urls=[CONFIRM], method="GET")[CONFIRM]["method"] == "GET"
     assert checked.hosts.looked_at == [("GET", CONFIRM)]
 
@@ -142,13 +142,13 @@ def test_named_links_are_asked_for(checked: Checked) -> None:
     ],
 )
 def test_what_is_refused(checked: Checked, body: Any) -> None:
-    """Only links of the mail are asked for, and GET asks for one: else nothing is sent."""
+    """Links outside the mail, and GET for several links, are rejected without any request."""
     assert checked.ask(**body).answer().status == 400
     assert checked.hosts.looked_at == []
 
 
 def test_what_is_private_is_no_fault(checked: Checked) -> None:
-    """A link into a private network is not checked, and not called broken."""
+    """A link to a private network is not checked, and not reported as broken."""
     checked.hosts.links[HELP] = LinkAnswer(HELP, "HEAD", (), LinkProblem.NOT_PUBLIC)
     found = checked.links(urls=[HELP])[HELP]
     assert (found["verdict"], found["problem"]) == ("not-checked", "not-public")
@@ -156,7 +156,7 @@ def test_what_is_private_is_no_fault(checked: Checked) -> None:
 
 
 def test_an_account_has_a_budget() -> None:
-    """Beyond it links are not checked, until the next minute; another account has its own."""
+    """Beyond the limit, links are not checked until the next minute. Accounts have own limits."""
     checked = Checked("".join(f'<a href="https://h{n}.example/">{n} is it</a>' for n in range(80)))
     try:
         verdicts = [one["verdict"] for _ in range(3) for one in checked.links().values()]
@@ -170,14 +170,14 @@ def test_an_account_has_a_budget() -> None:
 
 
 def test_too_many_links_are_named(checked: Checked) -> None:
-    """A request asks for a hundred links at most."""
+    """A request may contain at most 100 links."""
     answer = checked.ask(urls=[f"{HELP}?{n}" for n in range(LINKS_AT_ONCE + 1)]).answer()
     assert answer.status == 400
     assert f"send at most {LINKS_AT_ONCE}" in answer.json["error"]
 
 
 def test_a_host_is_spared_and_nobody_waits_for_ever() -> None:
-    """One host is asked for two links at a time; who gets no turn in time is told so."""
+    """Each host gets two requests at a time. Links without a turn in time are not checked."""
     checked = Checked("".join(f'<a href="{HELP}/{n}">Page {n}</a>' for n in range(9)))
     try:
         checked.hosts.is_stalling = True

@@ -9,17 +9,17 @@ from tests.house import House, config_in_memory, mail
 
 
 def listed(house: House, query: str = "", key: str = "") -> Any:
-    """Ask for a list; gives its body."""
+    """Return the body of a list."""
     return house.get(f"/inbox/messages?{query}", key=key).json
 
 
 def subjects(house: House, query: str = "") -> list[str]:
-    """Give the subjects of a list."""
+    """Return the subjects of a list."""
     return [message["subject"] for message in listed(house, query)["messages"]]
 
 
 def test_an_empty_inbox(house: House) -> None:
-    """An inbox without mail has an address, a cursor to begin with, and no tags."""
+    """An inbox without mail has an address, a cursor, and no tags."""
     body = house.get("/inbox").json
     assert body["address"] == house.address()
     assert body["mailbox"] == house.account.mailbox_name
@@ -30,7 +30,7 @@ def test_an_empty_inbox(house: House) -> None:
 
 
 def test_the_overview_counts_tags(house: House) -> None:
-    """Each tag stands once however it is written, newest first, as it was written last."""
+    """Each tag is listed once, newest first, in its latest spelling."""
     for tag in ("Alice", "", "alice", "bob", "ALICE"):
         house.pass_time(1)
         house.receive(house.address(tag))
@@ -45,7 +45,7 @@ def test_the_overview_counts_tags(house: House) -> None:
 
 @pytest.mark.parametrize(("hours", "shown"), [(24.0, 24), (1.5, 1.5), (0.25, 0.25), (720.0, 720)])
 def test_the_retention_is_shown(hours: float, shown: float) -> None:
-    """The overview says after how many hours mail expires, and mail does so."""
+    """The overview contains the retention in hours, after which mail expires."""
     house = House(config_in_memory(inbox=InboxOptions(retention_hours=hours)))
     house.receive()
     body = house.get("/inbox").json
@@ -59,7 +59,7 @@ def test_the_retention_is_shown(hours: float, shown: float) -> None:
 
 
 def test_an_address_carries_its_tag(house: House) -> None:
-    """The address of a tag, and the bare one, come with the newest cursor."""
+    """An address with or without a tag is returned with the current cursor."""
     house.receive()
     assert house.get("/inbox/address?tag=Sign.Up").json == {
         "address": house.address("Sign.Up"),
@@ -74,7 +74,7 @@ def test_an_address_carries_its_tag(house: House) -> None:
 
 
 def test_a_unique_tag_is_made_by_the_server(house: House) -> None:
-    """``unique=true`` gives another tag each time, behind the one given, where mail arrives."""
+    """``unique=true`` generates another tag or suffix each time, and mail to it arrives."""
     for query, beginning in (("unique=true", ""), ("unique=1&tag=login", "login-"), ("unique", "")):
         tags = {house.get(f"/inbox/address?{query}").json["tag"] for _ in range(20)}
         assert len(tags) == 20
@@ -85,7 +85,7 @@ def test_a_unique_tag_is_made_by_the_server(house: House) -> None:
 
 
 def test_a_unique_tag_fits_an_address(house: House) -> None:
-    """A tag that leaves no room for the unique ending is 400, not an address that takes no mail."""
+    """A tag that is too long for the unique suffix is 400."""
     longest = "a" * 32
     address = house.get(f"/inbox/address?unique=true&tag={longest}").json["address"]
     assert len(address.partition("@")[0]) == 64
@@ -96,7 +96,7 @@ def test_a_unique_tag_fits_an_address(house: House) -> None:
 
 
 def test_newest_comes_first(house: House) -> None:
-    """A list shows the newest message first, in the order of arrival within a millisecond too."""
+    """A list shows the newest message first, even within a millisecond."""
     for number in range(5):
         house.receive(raw=mail(f"{number}"))
     house.pass_time(1)
@@ -105,7 +105,7 @@ def test_newest_comes_first(house: House) -> None:
 
 
 def test_a_list_leaves_the_bodies_out(house: House) -> None:
-    """A listed message has what was extracted, and not text, html and headers."""
+    """An entry of a list contains codes and links, but no text, HTML and headers."""
     house.receive(house.address("a"))
     (message,) = listed(house)["messages"]
     whole = house.get(f"/inbox/messages/{message['id']}").json
@@ -151,7 +151,7 @@ FILTERS = [
 
 @pytest.mark.parametrize(("query", "expected"), FILTERS)
 def test_filters(house: House, query: str, expected: list[str]) -> None:
-    """Each filter leaves what it says, several leave what satisfies all; ``total`` agrees."""
+    """Each filter restricts the list, several are combined, and ``total`` agrees."""
     rows = (("a", "x", "Shop", "an apple"), ("b", "y", "News", "a banana"))
     for subject, tag, author, body in (
         *rows,
@@ -167,7 +167,7 @@ def test_filters(house: House, query: str, expected: list[str]) -> None:
 
 
 def test_what_was_not_searched_is_said(house: House) -> None:
-    """A list that asks for what is in a mail counts those that are not taken apart yet."""
+    """A list with a content filter counts the messages that are not parsed yet."""
     house.receive(raw=mail("Hello", "a cherry"))
     for query in ("q=cherry", "text=cherry", "hasAttachment=false"):
         found = listed(house, query)
@@ -180,7 +180,7 @@ def test_what_was_not_searched_is_said(house: House) -> None:
 
 
 def test_a_search_of_html(house: House) -> None:
-    """A mail of HTML alone is found by the words that it shows, and not by its markup."""
+    """An HTML-only mail is found by its visible text, not by its markup."""
     head = b"Subject: x\r\nContent-Type: text/html\r\n\r\n"
     house.receive(raw=head + b"<p>Ihr Best&auml;tigungs<b>code</b>&nbsp;ist <i>da</i></p>")
     listed(house)  # derives the texts, as the background worker does
@@ -189,14 +189,14 @@ def test_a_search_of_html(house: House) -> None:
 
 
 def test_to_filters_a_whole_recipient(house: House) -> None:
-    """``to`` leaves the messages of one recipient address."""
+    """``to`` returns the messages of one recipient address."""
     house.receive(house.address("a"), house.address("ab"))
     wanted = house.address("A").replace("+", "%2B")
     assert [one["tag"] for one in listed(house, f"to={wanted}")["messages"]] == ["a"]
 
 
 def test_pages(house: House) -> None:
-    """Pages of ``limit`` messages together are the list, each naming the next, the last none."""
+    """The pages together are the whole list. Each names the next page, the last one none."""
     for number in range(7):
         house.receive(house.address("even" if number % 2 == 0 else "odd"), raw=mail(f"{number}"))
     assert subjects(house, "limit=3") == ["6", "5", "4"]
@@ -214,7 +214,7 @@ def test_pages(house: House) -> None:
 
 
 def test_a_page_has_50_messages(house: House) -> None:
-    """Without a limit a page has 50 messages; 100 is the most."""
+    """The default page has 50 messages, and the maximum is 100."""
     for number in range(101):
         house.receive(raw=mail(f"{number}"))
     assert len(listed(house)["messages"]) == 50
@@ -223,7 +223,7 @@ def test_a_page_has_50_messages(house: House) -> None:
 
 
 def test_a_list_and_a_wait_go_together(house: House) -> None:
-    """The cursor of a list is that of its moment: a wait after it finds the next mail."""
+    """A wait with the cursor of a list finds the next mail."""
     house.receive(raw=mail("one"))
     cursor = listed(house)["cursor"]
     house.receive(raw=mail("two"))
@@ -232,7 +232,7 @@ def test_a_list_and_a_wait_go_together(house: House) -> None:
 
 
 def test_mail_to_an_alias_reaches_the_inbox() -> None:
-    """The same inbox is reached under every domain; ``to`` is what the sender wrote."""
+    """The inbox receives mail at every domain; ``to`` is the original address."""
     house = House(config_in_memory(inbox=InboxOptions(aliases=("alias.example",))))
     recipient = f"{house.account.mailbox_name.upper()}+Tag@Alias.Example"
     house.receive(recipient)
@@ -242,7 +242,7 @@ def test_mail_to_an_alias_reaches_the_inbox() -> None:
 
 
 def test_everything_is_gone_after_24_hours(house: House) -> None:
-    """A day after its receipt, to the millisecond, a message is in no route any more."""
+    """Exactly a day after its arrival, a message is missing from every route."""
     house.receive(house.address("a"), raw=mail("old"))
     message = listed(house)["messages"][0]
     message_id, share = message["id"], message["shareUrl"].partition("8080")[2]
@@ -262,7 +262,7 @@ def test_everything_is_gone_after_24_hours(house: House) -> None:
 
 
 def test_ids_are_never_used_again(house: House) -> None:
-    """Cursors go on where the inbox was, also after everything was deleted."""
+    """Cursors are not reused after all messages were deleted."""
     house.receive()
     house.ask("DELETE", "/inbox/messages").answer()
     house.receive()

@@ -53,7 +53,7 @@ Words = Mapping[str, Any]
 
 @pytest.fixture(scope="module")
 def scored() -> Iterator[ScoredHouse]:
-    """A house over the zone of a perfect sender; one name does not answer, no list is asked."""
+    """A house with the zone of a perfect sender. One name does not resolve; no list is queried."""
     zones = [one.zone for one in parse_catalogue(packaged_catalogue_text()).blocklists]
     config = config_in_memory(blocklists=BlocklistOptions(disabled=tuple(zones)))
     scored = ScoredHouse(config=config)
@@ -63,7 +63,7 @@ def scored() -> Iterator[ScoredHouse]:
 
 
 def of_message(authentication: Any) -> Words:
-    """Give the words for a message of an inbox."""
+    """Return the results of a message in an inbox."""
     return {
         "spf": (authentication["spf"]["result"], authentication["spf"]["determined"]),
         "helo": authentication["spf"]["helo"]["result"],
@@ -74,7 +74,7 @@ def of_message(authentication: Any) -> Words:
 
 
 def of_report(report: Any) -> Words:
-    """Give the words of a report; whether its SPF check is determined hangs on the host too."""
+    """Return the results of a report. Whether SPF is determined also depends on the host."""
     spf, dkim, dmarc = (report["checks"][name] for name in ("spf", "dkim", "dmarc"))
     assert spf["determined"] is False or spf["result"] != "temperror"
     return {
@@ -87,18 +87,18 @@ def of_report(report: Any) -> Words:
 
 
 def of_page(page: str) -> list[str]:
-    """Give the words on the page of a message: SPF, each signature (one for none), DMARC."""
+    """Return the results on the page of a message: SPF, each signature or none, and DMARC."""
     _, _, rest = page.partition("<summary>Authentication")
     return [unescape(word) for word in _BADGE.findall(rest[: rest.find("</dl>")])]
 
 
 def shown_on_pages(words: Words) -> list[str]:
-    """Give what a page shows for these words."""
+    """Return how a page shows these results."""
     return [words["spf"][0], *(words["dkim"] or ["none"]), words["dmarc"][0]]
 
 
 def send_to_both(scored: ScoredHouse, mail: ReceivedMail) -> tuple[str, str]:
-    """Send one mail to the inbox and to a new test; gives the ids of message and test."""
+    """Send one mail to the inbox and to a new test. Return the ids of message and test."""
     receiver, test_id = scored.house.assembly.receiver, scored.generate()
     accepted = tuple(
         result_of(
@@ -116,7 +116,7 @@ def send_to_both(scored: ScoredHouse, mail: ReceivedMail) -> tuple[str, str]:
 
 
 def ask_all(scored: ScoredHouse, mail: ReceivedMail) -> dict[str, Words]:
-    """Ask everybody who shows a mail."""
+    """Return the results of a mail in every view."""
     house = scored.house
     message_id, test_id = send_to_both(scored, mail)
     message = house.get(f"/inbox/messages/{message_id}").json
@@ -139,7 +139,7 @@ def ask_all(scored: ScoredHouse, mail: ReceivedMail) -> dict[str, Words]:
 @pytest.mark.parametrize("client_ip", CLIENTS)
 @pytest.mark.parametrize("raw", TELLING.values(), ids=TELLING)
 def test_all_tell_the_same(scored: ScoredHouse, client_ip: str, raw: bytes) -> None:
-    """Message, agent, share link, test and command line say the same of a mail."""
+    """Message, agent, share link, test and command line show the same results."""
     told = ask_all(scored, received(raw_message=raw, client_ip=client_ip))
     assert all(words == told["message"] for words in told.values()), told
 
@@ -147,7 +147,7 @@ def test_all_tell_the_same(scored: ScoredHouse, client_ip: str, raw: bytes) -> N
 @pytest.mark.untraced
 @pytest.mark.parametrize("client_ip", CLIENTS)
 def test_every_mail_of_the_corpus_is_told_the_same(scored: ScoredHouse, client_ip: str) -> None:
-    """An inbox and a report say the same of every mail, also in what was asked for it at all."""
+    """An inbox and a report show the same results for every mail, and send the same queries."""
     assembly, differing = scored.house.assembly, []
     for one in CORPUS:
         mail = received(raw_message=one.raw, client_ip=client_ip)
@@ -164,7 +164,7 @@ def test_every_mail_of_the_corpus_is_told_the_same(scored: ScoredHouse, client_i
 @pytest.mark.parametrize("client_ip", CLIENTS)
 @pytest.mark.parametrize("raw", TELLING.values(), ids=TELLING)
 def test_pages_show_the_same(scored: ScoredHouse, client_ip: str, raw: bytes) -> None:
-    """The page of a share link has the words that programs get; so has that of the report."""
+    """The pages of the share link and of the report show the results of the API."""
     house = scored.house
     message_id, test_id = send_to_both(scored, received(raw_message=raw, client_ip=client_ip))
     message = house.get(f"/inbox/messages/{message_id}").json
@@ -180,7 +180,7 @@ def test_pages_show_the_same(scored: ScoredHouse, client_ip: str, raw: bytes) ->
 
 @pytest.mark.parametrize("client_ip", [PRIVATE, LOOPBACK])
 def test_what_was_not_judged_is_not_known(scored: ScoredHouse, client_ip: str) -> None:
-    """From a private address SPF is temperror, and DMARC where that could decide."""
+    """From a private address SPF is temperror, and DMARC too if SPF could decide it."""
 
     def words(raw: bytes) -> Words:
         return ask_all(scored, received(raw_message=raw, client_ip=client_ip))["message"]
@@ -192,7 +192,7 @@ def test_what_was_not_judged_is_not_known(scored: ScoredHouse, client_ip: str) -
 
 
 def test_what_was_determined_is_not_unlearned() -> None:
-    """A report while DNS is down keeps what was found out; the inbox shows what a report learns."""
+    """Known results remain during a DNS failure, and the inbox uses the results of a report."""
     scored = ScoredHouse()
     house, zone = scored.house, scored.zone
 

@@ -1,4 +1,4 @@
-"""The description of the API: valid, complete, true, and where programs look for it."""
+"""The OpenAPI document is valid, complete and correct."""
 
 import gzip
 import shlex
@@ -60,12 +60,12 @@ BY_ID = pytest.mark.parametrize("name", OPERATIONS)
 
 
 def fetch(house: House, **headers: str) -> Answer:
-    """Ask for the document without a key."""
+    """Request the document without a key."""
     return house.ask("GET", "/openapi.json", key=None, headers=headers).answer()
 
 
 def resolved(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow a reference."""
+    """Resolve a reference."""
     while "$ref" in part:
         found: Any = DOCUMENT
         for step in part["$ref"].removeprefix("#/").split("/"):
@@ -75,14 +75,14 @@ def resolved(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def validator(schema: Any) -> StrictValidator:
-    """Make a validator of a part of the document that lets no other fields through."""
+    """Create a validator for a part of the document that rejects additional fields."""
     return StrictValidator(
         {**closed(schema), "components": closed_components()}, format_checker=FORMATS
     )
 
 
 def bodies(operation: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """List status and content of every answer in JSON."""
+    """Return status and content of every JSON response."""
     for status, response in operation["responses"].items():
         content = resolved(response).get("content", {}).get("application/json")
         if content is not None:
@@ -90,19 +90,19 @@ def bodies(operation: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def test_the_document_is_valid() -> None:
-    """It is OpenAPI 3.1, by the validator of that specification."""
+    """The document is valid OpenAPI 3.1."""
     assert [str(error) for error in OpenAPIV31SpecValidator(DOCUMENT).iter_errors()] == []
     for schema in DOCUMENT["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
 
 
 def test_every_route_is_described_and_nothing_else() -> None:
-    """The routes of the tables, which every answered route must be in, are those described."""
+    """The document describes exactly the routes in the tables of the contract."""
     assert {(method, path) for method, path, _ in OPERATIONS.values()} == set(PROMISES)
 
 
 def test_a_route_without_a_description_can_not_be_written() -> None:
-    """Nobody forgets it: the code does not run without one."""
+    """A route cannot be created without an operation."""
 
     async def handle(_: Call[NoParameters]) -> Any:
         raise NotImplementedError
@@ -113,7 +113,7 @@ def test_a_route_without_a_description_can_not_be_written() -> None:
 
 @BY_ID
 def test_the_statuses_are_those_promised(name: str) -> None:
-    """Each status that the tables give a route is described, and no other."""
+    """The document contains exactly the statuses in the tables."""
     method, path, operation = OPERATIONS[name]
     promised = {str(status) for status in PROMISES[method, path].bodies}
     described = set(operation["responses"])
@@ -125,7 +125,7 @@ def test_the_statuses_are_those_promised(name: str) -> None:
 
 @BY_ID
 def test_the_fields_are_those_promised(name: str) -> None:
-    """What the tables require is required, and no field is described that they do not have."""
+    """Required fields agree with the tables, and no other field is described."""
     method, path, operation = OPERATIONS[name]
     for status, content in bodies(operation):
         found = PROMISES[method, path].bodies[int(status)]
@@ -136,7 +136,7 @@ def test_the_fields_are_those_promised(name: str) -> None:
 
 
 def differences(promised: Any, described: Any, where: str) -> Iterator[str]:
-    """Compare a table with a described schema, as deep as both go."""
+    """Compare a table with a schema as deeply as both go."""
     promised, described = _object(promised), _object(resolved(described))
     if "items" in promised and "items" in described:
         yield from differences(promised["items"], described["items"], f"{where}[]")
@@ -152,7 +152,7 @@ def differences(promised: Any, described: Any, where: str) -> Iterator[str]:
 
 
 def _object(schema: Any) -> Any:
-    """Take the object or list out of what may be null too."""
+    """Return the object or list in a schema that also allows null."""
     for one in schema.get("anyOf", ()):
         one = resolved(one)
         if one.get("type") in ("object", "array"):
@@ -162,7 +162,7 @@ def _object(schema: Any) -> Any:
 
 @BY_ID
 def test_examples_are_real(name: str) -> None:
-    """Each body has an example; it keeps to its schema, and to the table of the route."""
+    """Each body has an example that matches its schema and the table of the route."""
     method, path, operation = OPERATIONS[name]
     if name == "getDescription":
         return
@@ -178,7 +178,7 @@ def test_examples_are_real(name: str) -> None:
 
 
 def test_every_example_is_used() -> None:
-    """The file holds no examples of what is gone."""
+    """The file contains no unused examples."""
     written = [
         content["example"]
         for responses in (
@@ -195,7 +195,7 @@ def test_every_example_is_used() -> None:
 
 
 def test_every_named_schema_is_used() -> None:
-    """No type is published that nothing refers to."""
+    """The document contains no unused schemas."""
     text = str(DOCUMENT)
     assert [
         name
@@ -205,7 +205,7 @@ def test_every_named_schema_is_used() -> None:
 
 
 def test_links_lead_to_operations() -> None:
-    """A link names an operation and parameters that it has."""
+    """A link names an existing operation and existing parameters."""
     for _, _, operation in OPERATIONS.values():
         for response in operation["responses"].values():
             for link in resolved(response).get("links", {}).values():
@@ -214,7 +214,7 @@ def test_links_lead_to_operations() -> None:
 
 
 def noting(request: type[Request], read: set[str]) -> type[Request]:
-    """Make a class of the same request that notes which of its fields are read."""
+    """Create a subclass of a request that records which of its fields are read."""
 
     def note(self: Request, name: str) -> Any:
         read.add(name)
@@ -227,24 +227,24 @@ def noting(request: type[Request], read: set[str]) -> type[Request]:
 
 @pytest.fixture
 def checking() -> Iterator[House]:
-    """A house whose DNS is written down."""
+    """A house with scripted DNS."""
     house = checking_house(zone_with({}))
     yield house
     house.close()
 
 
 def routes_of(house: House) -> Sequence[Route[Any]]:
-    """List the routes of a house."""
+    """Return the routes of a house."""
     return build_routes(house.assembly)
 
 
 def parameters(operation: Any, place: str) -> dict[str, Any]:
-    """Give the parameters of an operation by name."""
+    """Return the parameters of an operation by name."""
     return {one["name"]: one for one in operation.get("parameters", ()) if one["in"] == place}
 
 
 def test_every_parameter_that_is_described_is_read(checking: House) -> None:
-    """No handler ignores a parameter that it takes; variables of paths are described."""
+    """Every handler uses all its parameters, and all path variables are described."""
     caller: Caller = run(checking.assembly.accounts.authenticator.identify(checking.key))
     for route in routes_of(checking):
         described = route.described
@@ -275,7 +275,7 @@ def test_every_parameter_that_is_described_is_read(checking: House) -> None:
 
 
 def bad_values(schema: Any) -> Iterator[str]:
-    """List values that a parameter's schema does not let through."""
+    """Return values that the schema of a parameter rejects."""
     if "minimum" in schema:
         yield str(schema["minimum"] - 1)
     if "maximum" in schema:
@@ -292,7 +292,7 @@ def bad_values(schema: Any) -> Iterator[str]:
 
 @BY_ID
 def test_what_is_described_as_wrong_is_refused(checking: House, name: str) -> None:
-    """Outside of its described range a parameter is 400, and the error names it."""
+    """A value that violates the schema is 400, and the error names the parameter."""
     method, path, operation = OPERATIONS[name]
     query = parameters(operation, "query")
     needed = {one["name"]: one["example"] for one in query.values() if one["required"]}
@@ -313,7 +313,7 @@ def test_what_is_described_as_wrong_is_refused(checking: House, name: str) -> No
 
 @BY_ID
 def test_what_is_described_as_right_is_taken(checking: House, name: str) -> None:
-    """Examples and the ends of ranges are no bad requests; the command to copy works."""
+    """Examples and the bounds of ranges are accepted, and the sample command works."""
     method, path, operation = OPERATIONS[name]
     command = write_command(method, "http://127.0.0.1:8080/api/v1" + path, operation)
     words = shlex.split(command)
@@ -339,7 +339,7 @@ def test_what_is_described_as_right_is_taken(checking: House, name: str) -> None
 
 
 def test_it_needs_no_key_and_costs_nothing(house: House) -> None:
-    """Anyone reads it as often as they like; the headers say what the address has left."""
+    """The document needs no key and is not counted. The headers show the limits of the address."""
     for _ in range(100):
         answer = fetch(house)
         assert answer.status == 200
@@ -352,7 +352,7 @@ def test_it_needs_no_key_and_costs_nothing(house: House) -> None:
 
 
 def test_it_is_sent_once(house: House) -> None:
-    """A client that has it is told so; the tag changes with the document."""
+    """A client with the current document gets 304. The tag changes with the document."""
     answer = fetch(house)
     tag = answer.headers["etag"]
     assert answer.headers["cache-control"] == "no-cache"
@@ -366,7 +366,7 @@ def test_it_is_sent_once(house: House) -> None:
 
 
 def test_a_304_ends_where_it_ends(house: House) -> None:
-    """Nothing of the body follows it: the next answer on the connection is read properly."""
+    """A 304 has no body, so the next response on the connection is parsed correctly."""
     tag = fetch(house).headers["etag"]
     raw = RawHttp(house)
     path = "/api/v1/openapi.json"
@@ -378,7 +378,7 @@ def test_a_304_ends_where_it_ends(house: House) -> None:
 
 
 def test_it_is_compressed_for_who_takes_that(house: House) -> None:
-    """The document is long; over the wire it is a tenth of that."""
+    """The compressed document has a tenth of the size."""
     raw = RawHttp(house)
     raw.send(b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")
     head, _, body = raw.received().partition(b"\r\n\r\n")
@@ -390,7 +390,7 @@ def test_it_is_compressed_for_who_takes_that(house: House) -> None:
 
 
 def test_a_head_and_a_wrong_method(house: House) -> None:
-    """HEAD is answered like GET; what is no reading is refused like anywhere."""
+    """HEAD is answered like GET, and other methods are rejected."""
     assert house.ask("HEAD", "/openapi.json", key=None).answer().status == 200
     assert house.ask("POST", "/openapi.json").answer().headers["allow"] == "GET, HEAD"
     assert house.ask("POST", "/openapi.json", key=None).answer().status == 401
@@ -407,7 +407,7 @@ def test_a_head_and_a_wrong_method(house: House) -> None:
 def test_the_server_is_where_the_client_asked(
     public_url: str, headers: dict[str, str], server: str
 ) -> None:
-    """A generated client calls the service by the address that it was found at."""
+    """The server URL in the document is the one that the client used."""
     web = WebOptions(public_url=public_url, trusted_proxies=("127.0.0.1/32",))
     house = House(config_in_memory(web=web))
     fields = [f"{name}: {value}" for name, value in headers.items() if name != "Host"]
@@ -422,7 +422,7 @@ def test_the_server_is_where_the_client_asked(
 
 
 def test_names_that_clients_make_up_fill_no_memory() -> None:
-    """Documents are kept for a few names only, however many a proxy passes on."""
+    """The number of cached documents is bounded, no matter how many names a proxy passes on."""
     description = ApiDescription(())
     names = [f"https://name{number}.example" for number in range(MAX_CACHED + 1)]
     documents = [description.document(PublicUrls(name)) for name in names]
@@ -432,7 +432,7 @@ def test_names_that_clients_make_up_fill_no_memory() -> None:
 
 
 def test_answers_are_held_to_it(house: House) -> None:
-    """An answer with a field, a header or a status that is not described fails its test."""
+    """A response with an undocumented field, header or status fails its test."""
     answer = house.get("/inbox")
     for broken in (
         replace(answer, headers={**answer.headers, "x-ratelimit-remaining": ""}),
@@ -456,7 +456,7 @@ def test_answers_are_held_to_it(house: House) -> None:
 
 
 def test_an_operation_is_described_in_words() -> None:
-    """Each operation has its group, a summary that fits on a line, and a sentence or more."""
+    """Each operation has a group, a summary of one line, and a description."""
     groups = [tag["name"] for tag in DOCUMENT["tags"]]
     for _, _, operation in OPERATIONS.values():
         assert operation["tags"][0] in groups

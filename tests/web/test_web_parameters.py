@@ -1,4 +1,4 @@
-"""Parameters, good and bad: a 400 names the parameter, what was sent, and what is allowed."""
+"""Valid and invalid parameters: a 400 names the parameter, what was sent, and what is allowed."""
 
 import pytest
 
@@ -12,7 +12,7 @@ TAG_ADVICE = (
 
 
 def problem(house: House, path: str) -> str:
-    """Give the error of a request that must be a 400."""
+    """Return the error of a request that must be a 400."""
     answer = house.get(path)
     assert answer.status == 400, answer
     error: str = answer.json["error"]
@@ -44,14 +44,14 @@ def problem(house: House, path: str) -> str:
     ],
 )
 def test_a_bad_timeout(house: House, timeout: str, ending: str) -> None:
-    """A timeout out of its range says what is allowed, what was sent, and suspects milliseconds."""
+    """An invalid timeout names the range and the value, and mentions milliseconds if plausible."""
     error = problem(house, f"/inbox/wait?timeout={timeout}")
     assert error == f"timeout must be a number of seconds from 1 to 60; got {ending}"
 
 
 @pytest.mark.parametrize(("timeout", "seconds"), [("1", 1), ("60", 60), ("2.5", 2.5), ("30.0", 30)])
 def test_a_good_timeout(house: House, timeout: str, seconds: float) -> None:
-    """A timeout of 1 to 60 seconds, whole or not, is kept to."""
+    """A wait takes its timeout of 1 to 60 seconds, including fractions."""
     pending = house.ask("GET", f"/inbox/wait?timeout={timeout}")
     house.pass_time(seconds - 0.001)
     assert not pending.is_answered
@@ -60,7 +60,7 @@ def test_a_good_timeout(house: House, timeout: str, seconds: float) -> None:
 
 
 def test_the_default_timeout_is_30_s(house: House) -> None:
-    """Without a timeout a wait takes 30 s."""
+    """The default timeout of a wait is 30 s."""
     pending = house.ask("GET", "/inbox/wait")
     house.pass_time(29.999)
     assert not pending.is_answered
@@ -92,7 +92,7 @@ SAME_MOMENT = [
 
 @pytest.mark.parametrize("since", SAME_MOMENT)
 def test_every_way_to_write_a_moment(house: House, since: str) -> None:
-    """Z, any offset, none (UTC), and a space that was the + of an offset: one moment."""
+    """Z, any offset, no offset (UTC), and a space instead of + mean the same instant."""
     house.pass_time(4.999)
     house.receive(house.address("early"))
     house.pass_time(0.001)
@@ -124,7 +124,7 @@ def test_every_way_to_write_a_moment(house: House, since: str) -> None:
     ],
 )
 def test_a_bad_since(house: House, since: str) -> None:
-    """What is no ISO 8601 date and time is 400, on every route that takes since."""
+    """An invalid ISO 8601 date and time is 400 on every route with since."""
     for route in ("/inbox/wait", "/inbox/messages"):
         answer = house.ask("GET", route, params={"since": since}).answer()
         assert answer.status == 400
@@ -132,7 +132,7 @@ def test_a_bad_since(house: House, since: str) -> None:
 
 
 def test_a_moment_at_the_ends_of_time(house: House) -> None:
-    """The first and the last moment that can be written are moments like any other."""
+    """The first and the last representable instant are accepted."""
     house.receive()
     for since, total in (
         ("0001-01-01T00:00:00+23:59", 1),
@@ -147,14 +147,14 @@ def test_a_moment_at_the_ends_of_time(house: House) -> None:
     "after", ["", "0", "c", "C1", "c01", "c1 ", "cg", "1", "c-1", "cfffffffffffffffff", "null"]
 )
 def test_a_bad_cursor(house: House, after: str) -> None:
-    """What this service did not give as a cursor is 400."""
+    """A text that is not a cursor of this service is 400."""
     for route in ("/inbox/wait", "/inbox/messages"):
         answer = house.ask("GET", route, params={"after": after}).answer()
         assert (answer.status, answer.json["error"]) == (400, CURSOR_ADVICE + after)
 
 
 def test_a_cursor_of_another_inbox(house: House) -> None:
-    """A cursor that the inbox has not reached is 400; its newest one is good."""
+    """A cursor that the inbox has not reached is 400; its newest one is valid."""
     other = house.issue_key(house.add_account("second"))
     house.receive()
     for route in ("/inbox/messages", "/inbox/wait"):
@@ -180,7 +180,7 @@ def test_a_cursor_of_another_inbox(house: House) -> None:
     ],
 )
 def test_a_bad_tag(house: House, tag: str, error: str) -> None:
-    """A tag that can't stand in an address is 400 on every route that takes one."""
+    """A tag that is invalid in an address is 400 on every route with a tag."""
     for route in ("/inbox/wait", "/inbox/messages", "/inbox/address"):
         answer = house.ask("GET", route, params={"tag": tag}).answer()
         assert (answer.status, answer.json["error"]) == (400, error)
@@ -190,7 +190,7 @@ def test_a_bad_tag(house: House, tag: str, error: str) -> None:
 
 @pytest.mark.parametrize("tag", ["a", "A-b_c.d", "a+b", "x" * 46, "üñï", "1", "a=b", "{x}|~"])
 def test_a_good_tag(house: House, tag: str) -> None:
-    """A tag that is a dot-atom of up to 46 octets makes an address at which mail arrives."""
+    """A tag of up to 46 octets that is a dot-atom results in an address that receives mail."""
     address = house.ask("GET", "/inbox/address", params={"tag": tag}).answer().json
     assert address["tag"] == tag
     house.receive(address["address"])
@@ -202,7 +202,7 @@ def test_a_good_tag(house: House, tag: str) -> None:
     "to", ["nobody", "@example.com", "a b@example.com", "a@", "a@b@c", "<a@b>"]
 )
 def test_a_bad_recipient(house: House, to: str) -> None:
-    """``to`` is one whole address; anything else is 400 that repeats it."""
+    """``to`` must be one complete address. Any other value is 400 and repeated in the error."""
     for route in ("/inbox/wait", "/inbox/messages"):
         answer = house.ask("GET", route, params={"to": to}).answer()
         assert answer.status == 400
@@ -218,7 +218,7 @@ def test_a_bad_recipient(house: House, to: str) -> None:
     ],
 )
 def test_a_bad_whole_number(house: House, name: str, value: str, allowed: str) -> None:
-    """A limit or page that is no whole number within its range is 400 that says the range."""
+    """A limit or page outside its range is 400, and the error names the range."""
     answer = house.ask("GET", "/inbox/messages", params={name: value}).answer()
     shown = value if len(value) <= 80 else value[:80] + "..."
     assert answer.status == 400
@@ -227,14 +227,14 @@ def test_a_bad_whole_number(house: House, name: str, value: str, allowed: str) -
 
 @pytest.mark.parametrize("limit", ["1", "100", "007"])
 def test_a_good_limit(house: House, limit: str) -> None:
-    """The ends of the range are in it."""
+    """The bounds of the range are accepted."""
     assert house.get(f"/inbox/messages?limit={limit}").status == 200
     assert house.get("/inbox/messages?page=1000000").json["messages"] == []
 
 
 @pytest.mark.parametrize("unique", ["yes", "2", "TRUE", "no", "on"])
 def test_a_bad_flag(house: House, unique: str) -> None:
-    """``unique`` is true or false."""
+    """``unique`` must be true or false."""
     error = problem(house, f"/inbox/address?unique={unique}")
     assert error == f"unique must be true or false; got {unique}"
 
@@ -243,14 +243,14 @@ def test_a_bad_flag(house: House, unique: str) -> None:
     "name", ["tag", "since", "after", "from", "subject", "to", "q", "limit", "page"]
 )
 def test_a_repeated_parameter(house: House, name: str) -> None:
-    """A parameter given twice is 400, even with the same value: which one was meant?"""
+    """A parameter that is sent twice is 400, even with the same value."""
     error = problem(house, f"/inbox/messages?{name}=1&{name}=1")
     assert error == f"{name} was sent 2 times; send it once"
 
 
 @pytest.mark.parametrize("name", ["timeout", "tag", "since", "after"])
 def test_a_repeated_parameter_of_a_wait(house: House, name: str) -> None:
-    """The long poll says the same."""
+    """The long poll rejects repeated parameters as well."""
     assert problem(house, f"/inbox/wait?{name}=1&{name}=2&{name}=3") == (
         f"{name} was sent 3 times; send it once"
     )
@@ -259,20 +259,20 @@ def test_a_repeated_parameter_of_a_wait(house: House, name: str) -> None:
 @pytest.mark.parametrize("value", ["%ff", "a%c3", "%ed%a0%80", "%00", "a%00b", "%c0%80"])
 @pytest.mark.parametrize("name", ["tag", "since", "subject", "q", "unknown"])
 def test_what_is_not_utf_8_text(house: House, name: str, value: str) -> None:
-    """Bytes that are not UTF-8, or a NUL, are 400 that names the parameter."""
+    """A value that is not UTF-8, or contains a NUL, is 400; the error names the parameter."""
     error = problem(house, f"/inbox/messages?{name}={value}")
     assert error == f"{name} is not percent-encoded UTF-8 text"
 
 
 def test_a_name_that_is_not_utf_8(house: House) -> None:
-    """A parameter's name must be text as well."""
+    """The name of a parameter must be valid text as well."""
     assert problem(house, "/inbox?%ff=1") == "name is not percent-encoded UTF-8 text"
     assert problem(house, "/inbox?%00") == "name is not percent-encoded UTF-8 text"
 
 
 @pytest.mark.parametrize("name", ["from", "subject", "q", "tag", "since", "after", "to"])
 def test_a_value_too_long(house: House, name: str) -> None:
-    """No text parameter has over 500 characters."""
+    """No text parameter may have more than 500 characters."""
     error = problem(house, f"/inbox/messages?{name}={'a' * 501}")
     assert error == f"{name} must have at most 500 characters; got 501"
 
@@ -295,7 +295,7 @@ def test_a_value_too_long(house: House, name: str) -> None:
     ],
 )
 def test_an_unknown_parameter(house: House, path: str, explained: str) -> None:
-    """A misprint is 400 with the nearest name and no value: without its filter all would match."""
+    """An unknown parameter is 400 with the nearest name, so that no filter is ignored."""
     method = "POST" if "generate" in path else "GET"
     answer = house.ask(method, path).answer()
     assert answer.status == 400
@@ -304,14 +304,14 @@ def test_an_unknown_parameter(house: House, path: str, explained: str) -> None:
 
 
 def test_a_misprint_deletes_nothing(house: House) -> None:
-    """DELETE with an unknown parameter leaves everything where it is."""
+    """DELETE with an unknown parameter deletes no message."""
     house.receive(house.address("a"))
     assert house.ask("DELETE", "/inbox/messages?tga=foo").answer().status == 400
     assert house.get("/inbox/messages").json["total"] == 1
 
 
 def test_unknown_parameters_where_no_key_is_needed(house: House) -> None:
-    """The description, probes and share links ignore what they don't know: browsers add such."""
+    """Routes without a key ignore unknown parameters, which browsers may add."""
     for path in ("/api/v1/openapi.json", "/healthz", "/readyz"):
         assert house.open(f"{path}?fbclid=1").answer().status == 200
     house.receive(house.address("a"))
@@ -321,18 +321,18 @@ def test_unknown_parameters_where_no_key_is_needed(house: House) -> None:
 
 
 def test_no_key_no_advice(house: House) -> None:
-    """Who has no key learns nothing of parameters: 401 comes first."""
+    """Without a key, the error about the key comes first and reveals no parameters."""
     assert house.ask("GET", "/inbox?tga=1", key=None).answer().status == 401
 
 
 def test_an_error_repeats_the_beginning_of_a_long_value(house: House) -> None:
-    """What was sent is shown in 80 characters at most."""
+    """An error repeats at most 80 characters of a value."""
     error = problem(house, f"/inbox/messages?since={'x' * 400}")
     assert error == INSTANT_ADVICE + "x" * 80 + "..."
 
 
 def test_a_plus_is_a_space(house: House) -> None:
-    """A query is read as forms write it: + and %20 are spaces, %2B is a plus."""
+    """+ and %20 are spaces, and %2B is a plus."""
     house.receive(house.address("a+b"))
     assert house.get("/inbox/messages?tag=a%2Bb").json["total"] == 1
     assert "dot-atom" in problem(house, "/inbox/messages?tag=a+b")

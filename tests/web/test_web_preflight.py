@@ -1,4 +1,4 @@
-"""POST /test/{testId}/preflight: a stored mail against records that are not published yet."""
+"""POST /test/{testId}/preflight: a stored mail with records that are not published yet."""
 
 import json
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ DMARC = {"name": "_dmarc.sender.example", "type": "TXT", "value": "v=DMARC1; p=r
 
 @pytest.fixture
 def scored() -> Iterator[ScoredHouse]:
-    """A house over the zone of a sender who has no DMARC record."""
+    """A house with the zone of a sender without a DMARC record."""
     scored = ScoredHouse(zone_with(without=["_dmarc.sender.example"]))
     yield scored
     scored.close()
 
 
 def test_a_preflight_shows_what_a_record_would_do(scored: ScoredHouse) -> None:
-    """The result is that of the mail with the record published, marked; nothing is kept of it."""
+    """The report is that of the mail with the record published, is marked, and is not stored."""
     test_id, before = scored.scored()
     assert before["score"] == 9.0
     answer = scored.post(f"/test/{test_id}/preflight", json={"records": [DMARC]})
@@ -38,7 +38,7 @@ def test_a_preflight_shows_what_a_record_would_do(scored: ScoredHouse) -> None:
 
 
 def test_a_record_that_harms(scored: ScoredHouse) -> None:
-    """A proposed record takes the place of the published one, for better or worse."""
+    """A proposed record replaces the published one, even if that is worse."""
     test_id, before = scored.scored()
     spf = {"name": "Sender.Example.", "type": "txt", "value": "v=spf1 -all"}
     found = scored.post(f"/test/{test_id}/preflight", json={"records": [spf]}).json
@@ -47,7 +47,7 @@ def test_a_record_that_harms(scored: ScoredHouse) -> None:
 
 
 def test_the_proposal_of_a_report_mends_it(scored: ScoredHouse) -> None:
-    """The record that a deduction proposes takes that deduction away."""
+    """The record that a deduction proposes removes that deduction."""
     test_id, before = scored.scored()
     (deduction,) = before["deductions"]
     records = {"records": [deduction["record"]]}
@@ -56,7 +56,7 @@ def test_the_proposal_of_a_report_mends_it(scored: ScoredHouse) -> None:
 
 
 def body(*records: Any) -> bytes:
-    """Write a body."""
+    """Create a body."""
     return json.dumps({"records": list(records)}).encode()
 
 
@@ -89,7 +89,7 @@ BAD_BODIES: list[tuple[bytes, str]] = [
 
 @pytest.mark.parametrize(("raw", "error"), BAD_BODIES)
 def test_a_bad_body_is_explained(scored: ScoredHouse, raw: bytes, error: str) -> None:
-    """What can't be read is 400 with a sentence that names the record and the part of it."""
+    """An invalid body is 400 with a sentence that names the record and the field."""
     test_id = scored.generate()
     answer = scored.post(f"/test/{test_id}/preflight", data=raw)
     assert answer.status == 400
@@ -113,7 +113,7 @@ def test_a_body_that_is_too_large(scored: ScoredHouse) -> None:
     ).map(lambda value: json.dumps(value).encode())
 )
 def test_any_body_is_read_or_explained(raw: bytes) -> None:
-    """Whatever is sent gives records, or one expected failure."""
+    """Any body results in records or in an expected failure."""
     try:
         records = parse_preflight(raw)
     except InvalidParameter:

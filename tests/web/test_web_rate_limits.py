@@ -14,28 +14,28 @@ DAILY = "x-ratelimit-daily-remaining"
 
 @pytest.fixture
 def key(house: House) -> str:
-    """A key with the default limits: 60 a minute, 1,000 a day."""
+    """A key with the default limits: 60 requests a minute, 1,000 a day."""
     return house.issue_key(house.account, per_minute=None, per_day=None)
 
 
 def spend(house: House, key: str, count: int) -> list[int]:
-    """Make requests; gives their statuses."""
+    """Send requests, and return their statuses."""
     return [house.get("/inbox", key=key).status for _ in range(count)]
 
 
 def left(answer: Answer) -> tuple[int, int]:
-    """Give what the headers say is left of the minute and of the day."""
+    """Return the remaining requests of the minute and of the day, from the headers."""
     return int(answer.headers[REMAINING]), int(answer.headers[DAILY])
 
 
 def test_the_headers_count_down(house: House, key: str) -> None:
-    """Each request takes one of 60 a minute and of 1,000 a day, the first included."""
+    """Each request counts against 60 a minute and 1,000 a day, including the first."""
     assert left(house.get("/inbox", key=key)) == (59, 999)
     assert left(house.get("/inbox/address", key=key)) == (58, 998)
 
 
 def test_the_61st_request_in_a_minute_is_refused(house: House, key: str) -> None:
-    """60 requests pass, the 61st is 429 with a true Retry-After and a body that explains it."""
+    """The 61st request in a minute is 429 with a correct Retry-After and an explanation."""
     house.pass_time(12.25)
     assert spend(house, key, 60) == [200] * 60
     answer = house.get("/inbox", key=key)
@@ -49,13 +49,13 @@ def test_the_61st_request_in_a_minute_is_refused(house: House, key: str) -> None
 
 
 def test_a_refusal_shows_what_is_really_left_of_the_day(house: House, key: str) -> None:
-    """A 429 for the minute says of the day what was left before it, and still is after it."""
+    """A 429 for the minute contains the remaining requests of the day, which stay the same."""
     spend(house, key, 60)
     assert left(house.get("/inbox", key=key)) == (0, 940)
 
 
 def test_retry_after_is_true(house: House, key: str) -> None:
-    """Who waits as long as Retry-After says passes; a second earlier does not."""
+    """A request after Retry-After is accepted; one a second earlier is rejected."""
     house.pass_time(30.5)
     spend(house, key, 60)
     wait = int(house.get("/inbox", key=key).headers["retry-after"])
@@ -66,14 +66,14 @@ def test_retry_after_is_true(house: House, key: str) -> None:
 
 
 def test_retry_after_is_at_least_one(house: House, key: str) -> None:
-    """In the last moment of a window Retry-After is 1, never 0."""
+    """In the last moment of a window, Retry-After is 1, not 0."""
     house.pass_time(59.999)
     spend(house, key, 60)
     assert house.get("/inbox", key=key).headers["retry-after"] == "1"
 
 
 def test_the_window_is_the_clock_minute(house: House, key: str) -> None:
-    """A new clock minute gives the whole limit again, whenever the requests were made."""
+    """Each clock minute has the whole limit, regardless of earlier requests."""
     house.pass_time(59)
     spend(house, key, 60)
     assert house.get("/inbox", key=key).status == 429
@@ -82,14 +82,14 @@ def test_the_window_is_the_clock_minute(house: House, key: str) -> None:
 
 
 def test_a_refused_request_is_not_counted(house: House, key: str) -> None:
-    """Requests that got 429 cost neither the minute nor the day anything."""
+    """Rejected requests with 429 count neither for the minute nor for the day."""
     spend(house, key, 100)
     house.pass_time(60)
     assert left(house.get("/inbox", key=key)) == (59, 939)
 
 
 def test_the_day_limit(house: House) -> None:
-    """With the day used up the answer is 429 until the UTC day ends, whatever the minute has."""
+    """After the daily limit, requests are 429 until the UTC day ends."""
     key = house.issue_key(house.account, per_minute=60, per_day=70)
     spend(house, key, 60)
     house.pass_time(60)
@@ -109,14 +109,14 @@ def test_the_day_limit(house: House) -> None:
 
 
 def test_the_day_is_named_where_both_are_used_up(house: House) -> None:
-    """Waiting for the next minute would not help, so the day's reset is told."""
+    """If both limits are reached, the error names the reset of the day."""
     key = house.issue_key(house.account, per_minute=5, per_day=5)
     spend(house, key, 5)
     assert "per day" in house.get("/inbox", key=key).json["error"]
 
 
 def test_limits_belong_to_the_key(house: House, key: str) -> None:
-    """Another key of the same account has its own windows, and limits of its own where given."""
+    """Another key of the same account has its own windows, and optionally its own limits."""
     spend(house, key, 61)
     roomy = house.issue_key(house.account, per_minute=5_000, per_day=100_000)
     assert left(house.get("/inbox", key=roomy)) == (4_999, 99_999)
@@ -125,7 +125,7 @@ def test_limits_belong_to_the_key(house: House, key: str) -> None:
 
 
 def test_the_operator_sets_the_defaults() -> None:
-    """[limits] sets what a key without limits of its own may do."""
+    """[limits] sets the default limits of keys."""
     house = House(config_in_memory(limits=LimitsOptions(2, 3, 100)))
     key = house.issue_key(house.account, per_minute=None, per_day=None)
     assert spend(house, key, 3) == [200, 200, 429]
@@ -145,14 +145,14 @@ def test_the_operator_sets_the_defaults() -> None:
 def test_errors_cost_a_request_and_carry_the_headers(
     house: House, key: str, method: str, path: str, status: int
 ) -> None:
-    """Every answer to a valid key counts once, and says what is left."""
+    """Every response to a valid key is counted once, and has the rate limit headers."""
     answer = house.ask(method, path, key=key).answer()
     assert answer.status == status
     assert left(answer) == (59, 999)
 
 
 def test_a_long_poll_costs_one_request(house: House, key: str) -> None:
-    """A wait is counted when it starts, once, however long it takes; its headers are of then."""
+    """A wait counts as one request when it begins; its headers are from that time."""
     pending = house.ask("GET", "/inbox/wait?timeout=60", key=key)
     assert left(house.get("/inbox", key=key)) == (58, 998)
     house.pass_time(60)
@@ -163,7 +163,7 @@ def test_a_long_poll_costs_one_request(house: House, key: str) -> None:
 
 
 def test_a_401_costs_the_key_nothing(house: House, key: str) -> None:
-    """Requests that were refused as unauthorized leave the limits of every key alone."""
+    """Unauthorized requests do not count for any key."""
     for _ in range(5):
         headers = {"Authorization": f"Bearer {house.key}", "X-API-Key": key}
         assert house.get("/inbox", key=None, headers=headers).status == 401
@@ -171,7 +171,7 @@ def test_a_401_costs_the_key_nothing(house: House, key: str) -> None:
 
 
 def test_an_address_without_a_key_has_60_a_minute(house: House, key: str) -> None:
-    """Keys can't be guessed fast: the address's 61st wrong key in a minute is 429."""
+    """The 61st invalid key in a minute from one address is 429, which limits guessing."""
     answer = house.get("/inbox", key="wrong")
     assert left(answer) == (59, 999)
     statuses = [house.get("/inbox", key=f"wrong{n}").status for n in range(60)]
@@ -182,21 +182,21 @@ def test_an_address_without_a_key_has_60_a_minute(house: House, key: str) -> Non
     assert "60 requests per minute" in refused.json["error"]
     assert "key issue" not in refused.json["error"]
     assert refused.headers[REMAINING] == "0"
-    # A valid key from the same address is not held up by it.
+    # A valid key from the same address is not affected.
     assert left(house.get("/inbox", key=key)) == (59, 999)
     house.pass_time(60)
     assert house.get("/inbox", key="wrong").status == 401
 
 
 def test_the_budget_is_of_one_address(house: House) -> None:
-    """One client's wrong keys leave other clients alone."""
+    """Invalid keys from one client do not affect other clients."""
     statuses = [RawHttp(house, "192.0.2.1").ask("/api/v1/inbox").status for _ in range(61)]
     assert statuses[-1] == 429
     assert RawHttp(house, "192.0.2.2").ask("/api/v1/inbox").status == 401
 
 
 def test_an_ipv6_network_has_one_budget(house: House) -> None:
-    """The addresses of a /64 belong to one client, and share its budget."""
+    """The addresses of a /64 are one client with one limit."""
     statuses = [
         RawHttp(house, f"2001:db8:0:1::{number:x}").ask("/api/v1/inbox").status
         for number in range(1, 62)
@@ -206,7 +206,7 @@ def test_an_ipv6_network_has_one_budget(house: House) -> None:
 
 
 def test_an_ipv4_client_of_an_ipv6_socket_has_its_own_budget(house: House) -> None:
-    """IPv4 clients that a dual-stack socket writes as ::ffff:a.b.c.d are told apart."""
+    """IPv4 clients of a dual-stack socket (::ffff:a.b.c.d) are counted separately."""
     for _ in range(61):
         status = RawHttp(house, "::ffff:192.0.2.1").ask("/api/v1/inbox").status
     assert status == 429
@@ -216,7 +216,7 @@ def test_an_ipv4_client_of_an_ipv6_socket_has_its_own_budget(house: House) -> No
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/share/none", "/nowhere"])
 def test_open_pages_are_not_metered(house: House, path: str) -> None:
-    """What needs no key has no limit and shows none."""
+    """Pages that need no key have no rate limit and no rate limit headers."""
     for _ in range(70):
         answer = house.open(path).answer()
         assert answer.status in (200, 404)
@@ -224,7 +224,7 @@ def test_open_pages_are_not_metered(house: House, path: str) -> None:
 
 
 def test_too_many_parked_waits(house: House) -> None:
-    """Over its number of parked waits a key gets 429 with Retry-After 1; one ending frees one."""
+    """Beyond the maximum of parallel waits, a key gets 429 with Retry-After 1 until one ends."""
     pending: list[Any] = [house.ask("GET", "/inbox/wait") for _ in range(100)]
     refused = house.get("/inbox/wait")
     assert refused.status == 429

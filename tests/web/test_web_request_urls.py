@@ -1,4 +1,4 @@
-"""What links begin with: the public URL, else what a trusted proxy was asked for."""
+"""The beginning of links: the public URL, or the URL that a trusted proxy reports."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ MAIL_EXAMPLE = "Host: mail.example"
 
 @pytest.fixture
 def behind_a_proxy() -> Iterator[House]:
-    """A house that trusts a proxy and has no public URL; one message has come."""
+    """A house that trusts a proxy and has no public URL, with one message."""
     house = House(config_in_memory(web=WebOptions(trusted_proxies=("10.0.0.0/8",))))
     house.receive()
     yield house
@@ -30,13 +30,13 @@ def behind_a_proxy() -> Iterator[House]:
 
 
 def write_request(method: str, path: str, *headers: str, body: str = "") -> bytes:
-    """Write a request that has these headers and no others."""
+    """Create a request with only these headers."""
     lines = [f"{method} {path} HTTP/1.1", *headers, f"Content-Length: {len(body)}", "", body]
     return "\r\n".join(lines).encode("latin-1")
 
 
 def ask(house: House, peer: str, path: str, *headers: str, method: str = "GET") -> Any:
-    """Send a request with the key; gives the JSON."""
+    """Send a request with the key, and return the JSON."""
     http = RawHttp(house, peer)
     http.send(write_request(method, path, f"X-API-Key: {house.key}", *headers))
     answer = http.answers((method, path))[0]
@@ -45,7 +45,7 @@ def ask(house: House, peer: str, path: str, *headers: str, method: str = "GET") 
 
 
 def origin_of_links(house: House, peer: str, *headers: str) -> str:
-    """Give what comes before the path in the share link that the client is given."""
+    """Return the scheme and host of the share link in the response."""
     listed = ask(house, peer, "/api/v1/inbox/messages", *headers)
     origin: str = listed["messages"][0]["shareUrl"].partition("/share/")[0]
     return origin
@@ -59,7 +59,7 @@ def origin_of_links(house: House, peer: str, *headers: str) -> str:
         (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: http"], "http://mail.example"),
         (PROXY, ["Host: mail.example:8443", HTTPS], "https://mail.example:8443"),
         (PROXY, ["Host: [2001:db8::1]:8443", HTTPS], "https://[2001:db8::1]:8443"),
-        # What comes last is the proxy's own word.
+        # The last value comes from the proxy itself.
         (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: http, https"], "https://mail.example"),
         (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: http", HTTPS], "https://mail.example"),
         ("::ffff:10.0.0.1", [MAIL_EXAMPLE, HTTPS], "https://mail.example"),
@@ -68,12 +68,12 @@ def origin_of_links(house: House, peer: str, *headers: str) -> str:
         (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: https, gopher"], OURS),
         (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto:"], OURS),
         (STRANGER, [MAIL_EXAMPLE, HTTPS], OURS),
-        # A client does not become a trusted proxy by saying that it came through one.
+        # A client cannot claim to be a trusted proxy.
         (STRANGER, [MAIL_EXAMPLE, HTTPS, f"X-Forwarded-For: {PROXY}"], OURS),
     ],
 )
 def test_who_is_believed(behind_a_proxy: House, peer: str, headers: list[str], origin: str) -> None:
-    """Scheme and name come from the host that connects, if it is trusted and says a scheme."""
+    """Scheme and name are taken from a connecting host that is trusted and sends a scheme."""
     assert origin_of_links(behind_a_proxy, peer, *headers) == origin
 
 
@@ -95,12 +95,12 @@ def test_who_is_believed(behind_a_proxy: House, peer: str, headers: list[str], o
     ],
 )
 def test_a_name_that_is_none_makes_no_link(behind_a_proxy: House, host: str) -> None:
-    """A Host that is no name leaves the links as they are without a proxy."""
+    """An invalid Host is ignored, and links begin as without a proxy."""
     assert origin_of_links(behind_a_proxy, PROXY, f"Host: {host}", HTTPS) == OURS
 
 
 def test_the_public_url_goes_before_all() -> None:
-    """Where the public URL is configured, nothing that a request says changes the links."""
+    """A configured public URL overrides everything in a request."""
     web = WebOptions(public_url="http://x.example/y", trusted_proxies=("10.0.0.0/8",))
     house = House(config_in_memory(web=web))
     house.receive()
@@ -109,7 +109,7 @@ def test_the_public_url_goes_before_all() -> None:
 
 
 def test_every_door_gives_the_same_link(behind_a_proxy: House) -> None:
-    """List, message, wait, shared page and a new link: each begins as its client asked."""
+    """Links in lists, messages, waits, shared pages and new links begin with the client's URL."""
     house = behind_a_proxy
     headers = (MAIL_EXAMPLE, HTTPS)
     listed = ask(house, PROXY, "/api/v1/inbox/messages", *headers)["messages"][0]
@@ -127,7 +127,7 @@ def test_every_door_gives_the_same_link(behind_a_proxy: House) -> None:
 
 
 def test_agents_get_the_same_link(behind_a_proxy: House) -> None:
-    """The link that a tool gives begins as its client asked, too."""
+    """The links in results of tools begin with the client's URL, too."""
     house = behind_a_proxy
     message = house.get("/inbox/messages").json["messages"][0]
     call = {
@@ -146,7 +146,7 @@ def test_agents_get_the_same_link(behind_a_proxy: House) -> None:
 
 
 def test_one_clients_name_is_no_other_clients() -> None:
-    """A message that wakes several, who wait by different ways, has each one's own links."""
+    """Several waits that receive the same message each get links with their own URL."""
     reader = FaultyWorker()
     workers = Workers(DirectWorker(), reader, DirectWorker())
     house = House(config_in_memory(web=WebOptions(trusted_proxies=("10.0.0.0/8",))), workers)

@@ -1,4 +1,4 @@
-"""Answers on their way out: whatever is written comes whole, and what is held is counted."""
+"""Responses arrive completely and in order, and buffered data is counted."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ SIZES = st.sampled_from([0, 1, 100, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 200_
 
 
 class Written(Resource):
-    """Answers with what a test writes."""
+    """A resource that sends what a test writes."""
 
     isLeaf = True
 
@@ -38,13 +38,13 @@ class Written(Resource):
         self.requests: list[Request] = []
 
     def render(self, request: Request) -> int:
-        """Leave the answer to the test."""
+        """Leave the response to the test."""
         self.requests.append(request)
         return NOT_DONE_YET
 
 
 class SmallHouse:
-    """A site with one page, and no more."""
+    """A site with a single page."""
 
     def __init__(self) -> None:
         self.page = Written()
@@ -55,7 +55,7 @@ class SmallHouse:
 
 
 def chunked(data: bytes) -> bytes:
-    """Take a chunked body apart."""
+    """Decode a chunked body."""
     body = b""
     while data:
         size, _, data = data.partition(b"\r\n")
@@ -66,7 +66,7 @@ def chunked(data: bytes) -> bytes:
 
 @given(writes=st.lists(SIZES, max_size=6), reads=st.lists(st.integers(1, 100_000), max_size=20))
 def test_what_is_written_comes_whole_and_in_order(writes: list[int], reads: list[int]) -> None:
-    """Large and small pieces, written at once and read by bits, arrive as they were written."""
+    """Large and small chunks, written at once and read slowly, arrive in order."""
     house = SmallHouse()
     client = SlowReader(house)
     client.send(request("/") * 2)
@@ -87,7 +87,7 @@ def test_what_is_written_comes_whole_and_in_order(writes: list[int], reads: list
 
 
 def test_what_comes_behind_a_large_piece_waits_too() -> None:
-    """A stream that goes on after a large event does not heap up, and lasts once it was read."""
+    """A stream after a large event is not buffered without limit, and continues when it is read."""
     house = SmallHouse()
     client = SlowReader(house)
     client.send(request("/"))
@@ -105,7 +105,7 @@ def test_what_comes_behind_a_large_piece_waits_too() -> None:
 
 
 def test_a_head_has_no_body() -> None:
-    """HEAD is answered with the fields alone, also where the body would be large."""
+    """HEAD is answered with headers only, even if the body would be large."""
     house = SmallHouse()
     client = SlowReader(house)
     client.send(request("/", method="HEAD"))
@@ -116,14 +116,14 @@ def test_a_head_has_no_body() -> None:
 
 
 class SocketTransport(StringTransport):
-    """A connection that has a socket."""
+    """A connection with a socket."""
 
     def __init__(self, of_connection: socket.socket) -> None:
         super().__init__(peerAddress=IPv4Address("TCP", "127.0.0.1", 40_000))
         self._socket = of_connection
 
     def getHandle(self) -> socket.socket:
-        """Give the socket."""
+        """Return the socket."""
         return self._socket
 
     def setTcpNoDelay(self, enabled: bool) -> None:
@@ -133,7 +133,7 @@ class SocketTransport(StringTransport):
 @pytest.mark.skipif(not hasattr(socket, "TCP_NOTSENT_LOWAT"), reason="not known to this system")
 @pytest.mark.parametrize("is_tls", [False, True])
 def test_the_kernel_takes_little_of_a_large_answer(is_tls: bool) -> None:
-    """It says soon that a client reads on, over TLS too; megabytes of its own would hide that."""
+    """The kernel reports progress of a slow client early, over TLS too, despite large buffers."""
     site = SmallHouse().site
     factory = TLSMemoryBIOFactory(CertificateOptions(), False, site) if is_tls else site
     with socket.socket() as its_socket:
@@ -147,23 +147,23 @@ def test_the_kernel_takes_little_of_a_large_answer(is_tls: bool) -> None:
 
 
 class BusyReactor:
-    """One that is at something else all the time: nothing is written for anybody."""
+    """A reactor that is busy and writes no data."""
 
     def __init__(self) -> None:
         self.writers: set[object] = set()
 
     def addReader(self, _: object) -> None:
-        """Have nobody read."""
+        """Ignore the reader."""
 
     def removeReader(self, _: object) -> None:
-        """Have nobody read."""
+        """Ignore the reader."""
 
     def addWriter(self, writer: object) -> None:
-        """Take note of who wants to write."""
+        """Record a writer with data."""
         self.writers.add(writer)
 
     def removeWriter(self, writer: object) -> None:
-        """Take note of who has written all."""
+        """Record that a writer has no more data."""
         self.writers.discard(writer)
 
 
@@ -178,7 +178,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 def connect(house: SmallHouse, ours: socket.socket, reactor: Any) -> Any:
-    """Serve what comes in over a socket; gives its transport."""
+    """Serve requests from a socket. Return the transport."""
     protocol: Any = house.site.buildProtocol(IPv4Address("TCP", "127.0.0.1", 40_000))
     transport: Any = Connection(ours, protocol, reactor)
     transport.getPeer = transport.getHost = lambda: IPv4Address("TCP", "127.0.0.1", 40_000)
@@ -189,7 +189,7 @@ def connect(house: SmallHouse, ours: socket.socket, reactor: Any) -> Any:
 
 
 def test_an_answer_goes_out_at_once(pair: tuple[socket.socket, socket.socket]) -> None:
-    """It is with the kernel when it has ended, whatever else the reactor is at."""
+    """A complete response is in the kernel at once, even if the reactor is busy."""
     ours, theirs = pair
     house, reactor = SmallHouse(), BusyReactor()
     transport = connect(house, ours, reactor)
@@ -203,7 +203,7 @@ def test_an_answer_goes_out_at_once(pair: tuple[socket.socket, socket.socket]) -
 
 
 def test_an_answer_to_nobody(pair: tuple[socket.socket, socket.socket]) -> None:
-    """Where the client has gone the failure is left to the reactor, which still watches."""
+    """If the client is gone, the reactor handles the failure of the write."""
     ours, theirs = pair
     house, reactor = SmallHouse(), BusyReactor()
     transport = connect(house, ours, reactor)
@@ -217,23 +217,23 @@ def test_an_answer_to_nobody(pair: tuple[socket.socket, socket.socket]) -> None:
 
 
 class Holders:
-    """A small room, and the answers that had to make room in it."""
+    """Small buffers, and the responses that were aborted to make room."""
 
     def __init__(self) -> None:
         self.room = ResponseBuffers(in_all=100, of_client=60)
         self.ended: list[str] = []
 
     def hold(self, size: int, client: str) -> Callable[[], None]:
-        """Hold an answer, of bytes of its own."""
+        """Add a response with a body of its own."""
         return self.hold_these(bytes(bytearray(size)), client)
 
     def hold_these(self, body: bytes, client: str) -> Callable[[], None]:
-        """Hold an answer."""
+        """Add a response with a given body."""
         return self.room.hold(body, client, lambda: self.ended.append(f"{client} {len(body)}"))
 
 
 def test_the_same_bytes_are_held_once() -> None:
-    """An answer that many get counts once, until the last of them has read it."""
+    """A body that several responses share counts once, until the last of them is read."""
     holders = Holders()
     room, body = holders.room, b"x" * 50
     endings = [holders.hold_these(body, client) for client in ("a", "a", "b")]
@@ -250,7 +250,7 @@ def test_the_same_bytes_are_held_once() -> None:
 
 
 def test_one_answer_always_has_room() -> None:
-    """An answer larger than the bound goes out where nothing else is held."""
+    """A response larger than the maximum is sent if no other is buffered."""
     holders = Holders()
     assert holders.room.make_room_for(b"x" * 1_000, "a")
     let_go = holders.hold(10, "a")
@@ -261,7 +261,7 @@ def test_one_answer_always_has_room() -> None:
 
 
 def test_who_holds_most_makes_room() -> None:
-    """In a full room the oldest answers of who holds most go, for who would hold less."""
+    """The oldest responses of the client with the most memory are aborted for a smaller one."""
     holders = Holders()
     room = holders.room
     let_go = [holders.hold(size, client) for client, size in (("a", 20), ("a", 35), ("b", 40))]
@@ -278,7 +278,7 @@ def test_who_holds_most_makes_room() -> None:
 
 
 def test_the_bytes_of_many_go_when_the_last_does() -> None:
-    """Where an answer to many has to make room, as many of them end as it takes."""
+    """If a shared body must make room, as many of its responses are aborted as necessary."""
     holders = Holders()
     body = b"x" * 60
     for client in ("a", "b", "b"):

@@ -1,4 +1,4 @@
-"""Share links: for people without a key, revocable, not to be guessed or indexed."""
+"""Share links need no key, can be revoked, and can neither be guessed nor indexed."""
 
 from urllib.parse import urlsplit
 
@@ -13,14 +13,14 @@ from tests.web.workers import FaultyWorker
 
 
 def share_path(house: House, raw: bytes | None = None) -> tuple[str, str]:
-    """Receive a mail; gives the message's id and the path of its share link."""
+    """Receive a mail. Return the message's id and the path of its share link."""
     house.receive(house.address("a"), raw=raw)
     message = house.get("/inbox/messages?limit=1").json["messages"][0]
     return message["id"], urlsplit(message["shareUrl"]).path
 
 
 def test_a_share_link_opens_without_a_key(house: House) -> None:
-    """Who has the link sees the message, without a key and without limits."""
+    """A share link shows the message without a key and without rate limits."""
     message_id, path = share_path(house)
     answer = house.open(path).answer()
     message = house.get(f"/inbox/messages/{message_id}").json
@@ -32,13 +32,13 @@ def test_a_share_link_opens_without_a_key(house: House) -> None:
 
 
 def test_a_share_link_needs_no_good_key(house: House) -> None:
-    """A wrong key beside a share link does not matter."""
+    """An invalid key beside a share link is ignored."""
     _, path = share_path(house)
     assert house.open(path, key="wrong").answer().status == 200
 
 
 def test_revoking_makes_a_new_link(house: House) -> None:
-    """POST .../share revokes the link and gives another with the same end."""
+    """POST .../share revokes the link and returns a new one with the same expiry."""
     message_id, old = share_path(house)
     answer = house.ask("POST", f"/inbox/messages/{message_id}/share").answer()
     assert answer.json["id"] == message_id
@@ -55,7 +55,7 @@ def test_revoking_makes_a_new_link(house: House) -> None:
 
 
 def test_other_links_live_on(house: House) -> None:
-    """Revoking one message's link leaves those of others alone, of the same mail too."""
+    """Revoking the link of one message does not affect others, even of the same mail."""
     house.receive(house.address("a"), house.address("b"))
     second, first = house.get("/inbox/messages").json["messages"]
     house.ask("POST", f"/inbox/messages/{first['id']}/share").answer()
@@ -64,7 +64,7 @@ def test_other_links_live_on(house: House) -> None:
 
 
 def test_forged_tokens_lead_nowhere(house: House) -> None:
-    """No token but the message's own opens it: cut, longer, changed, or another message's."""
+    """Only the token of the message opens it: not a shortened, longer or modified one."""
     _, path = share_path(house)
     _, other = share_path(house)
     head, secret = path[:33], path[33:]  # /share/ and 26 characters, then the secret
@@ -79,14 +79,14 @@ def test_forged_tokens_lead_nowhere(house: House) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "DELETE", "PUT", "OPTIONS"])
 def test_a_share_link_is_only_read(house: House, method: str) -> None:
-    """A share link gives no right to change anything."""
+    """A share link does not allow any change."""
     _, path = share_path(house)
     answer = house.open(path, method).answer()
     assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
 def test_a_share_link_is_no_key(house: House) -> None:
-    """The secret of a share link opens no route of the API."""
+    """The secret of a share link is not an API key."""
     message_id, path = share_path(house)
     token = path.removeprefix("/share/")
     for key in (token, token[26:]):
@@ -94,7 +94,7 @@ def test_a_share_link_is_no_key(house: House) -> None:
 
 
 def test_links_begin_with_the_public_url() -> None:
-    """Share links and attachment addresses are those under which people reach the daemon."""
+    """Share links and attachment URLs begin with the public URL."""
     raw = (
         b"Content-Type: application/pdf\r\nContent-Disposition: attachment; filename=a\r\n\r\nx\r\n"
     )
@@ -111,7 +111,7 @@ def test_links_begin_with_the_public_url() -> None:
 
 
 def test_a_message_that_goes_while_its_link_is_opened() -> None:
-    """A link whose message is deleted while it is opened is 404, not a crash."""
+    """A message that is deleted while its link is opened is 404, not a crash."""
     reader = FaultyWorker()
     house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     large = mail(body="too large to be kept in memory " * 10_000)

@@ -17,28 +17,28 @@ from tests.web.checking import GOOD, checking_house, zone_with
 
 @contextmanager
 def house_of(zone: MemoryZone, **sections: Any) -> Iterator[House]:
-    """Open a house over a zone, and close it."""
+    """Create a house with a zone, and close it afterwards."""
     house = checking_house(zone, config_in_memory(**sections))
     yield house
     house.close()
 
 
 def mx_check(house: House, domain: str = "good.example") -> Any:
-    """Give the result of the MX check."""
+    """Return the result of the MX check."""
     answer = house.get(f"/tools/mx-check?domain={domain}")
     assert answer.status == 200, answer
     return answer.json
 
 
 def blacklist_check(house: House, query: str) -> Any:
-    """Give the result of the blocklist check."""
+    """Return the result of the blocklist check."""
     answer = house.get(f"/tools/blacklist-check?query={query}")
     assert answer.status == 200, answer
     return answer.json
 
 
 def test_mx_check_of_a_good_domain() -> None:
-    """Records come by priority with IPv4 before IPv6, beside the SPF and DMARC records."""
+    """Records are sorted by priority, IPv4 before IPv6, and include SPF and DMARC."""
     with house_of(zone_with({})) as house:
         assert mx_check(house, "Good.Example.") == {
             "domain": "good.example",
@@ -63,7 +63,7 @@ def test_mx_check_of_a_good_domain() -> None:
 
 
 def test_mx_check_says_no_only_to_what_is_not_there() -> None:
-    """A domain without any of it has none; mail goes to its address all the same."""
+    """A domain without MX, SPF and DMARC has none of them. Mail goes to its address."""
     with house_of(MemoryZone({"bare.example": {"A": ["8.8.4.9"]}})) as house:
         found = mx_check(house, "bare.example")
     assert (found["hasMx"], found["hasSpf"], found["hasDmarc"]) == (False, False, False)
@@ -71,14 +71,14 @@ def test_mx_check_says_no_only_to_what_is_not_there() -> None:
 
 
 def test_mx_check_of_a_null_mx() -> None:
-    """A null MX is no MX that mail goes to, and is named."""
+    """A null MX is reported, and hasMx is false."""
     with house_of(MemoryZone({"quiet.example": {"MX": ["0 ."]}})) as house:
         found = mx_check(house, "quiet.example")
     assert (found["hasMx"], found["nullMx"], found["implicitMx"]) == (False, True, False)
 
 
 def test_mx_check_with_two_spf_records() -> None:
-    """Of several SPF records the first is shown, and the problem is named."""
+    """The first of several SPF records is shown, with the problem."""
     two = {"good.example": {**GOOD["good.example"], "TXT": ["v=spf1 -all", "v=spf1 mx -all"]}}
     with house_of(zone_with(two)) as house:
         found = mx_check(house)
@@ -88,7 +88,7 @@ def test_mx_check_with_two_spf_records() -> None:
 
 
 def test_mx_check_shows_the_text_of_a_broken_record() -> None:
-    """A text that receivers ignore is shown with what is wrong with it."""
+    """A malformed record is shown with its problem."""
     spf, dmarc = "v=spf1;mx;-all", "v=DMARC1 p=reject rua=mailto:d@poor.example"
     zone = MemoryZone({"poor.example": {"TXT": [spf]}, "_dmarc.poor.example": {"TXT": [dmarc]}})
     with house_of(zone) as house:
@@ -99,7 +99,7 @@ def test_mx_check_shows_the_text_of_a_broken_record() -> None:
 
 
 def test_mx_check_finds_dmarc_above() -> None:
-    """DMARC of a subdomain may stand at its organization's domain."""
+    """The DMARC record of a subdomain may be at its organizational domain."""
     sub = {"mail.good.example": {"MX": ["10 mx1.good.example."]}}
     with house_of(zone_with(sub)) as house:
         found = mx_check(house, "mail.good.example")
@@ -116,7 +116,7 @@ def test_mx_check_finds_dmarc_above() -> None:
 )
 @pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
 def test_mx_check_undetermined(name: str, rdtype: str, what: str, status: DnsStatus) -> None:
-    """What could not be determined is a 500 that names it, with the rest beside it."""
+    """An undetermined result is a 500 that names it and contains the other results."""
     keys = {"MX": "hasMx", "SPF": "hasSpf", "DMARC": "hasDmarc"}
     with house_of(zone_with({}, failing={(name, rdtype): status})) as house:
         answer = house.get("/tools/mx-check?domain=good.example")
@@ -144,7 +144,7 @@ def test_mx_check_undetermined(name: str, rdtype: str, what: str, status: DnsSta
     ],
 )
 def test_bad_parameters(path: str, words: str) -> None:
-    """A parameter that can't be checked is a 400 that says what to send, and nothing is asked."""
+    """An invalid parameter is a 400 that says what to send, and no query is sent."""
     zone = zone_with({})
     with house_of(zone) as house:
         answer = house.get(f"/tools/{path}")
@@ -154,14 +154,14 @@ def test_bad_parameters(path: str, words: str) -> None:
 
 
 def test_special_use_names_where_allowed() -> None:
-    """Test zones below .test can be checked where the operator says so."""
+    """Test zones below .test can be checked if the operator allows it."""
     zone = MemoryZone({"zone.test": {"A": ["8.8.4.9"]}})
     with house_of(zone, dns=DnsOptions(allow_special_use=True)) as house:
         assert mx_check(house, "zone.test")["implicitMx"]
 
 
 def test_blacklist_check_of_a_clean_address() -> None:
-    """An address on no list: 32 rows, all clean."""
+    """An address on no list has 32 clean rows."""
     with house_of(zone_with({})) as house:
         found = blacklist_check(house, "8.8.4.10")
         catalogue = house.assembly.checks.catalogue
@@ -174,7 +174,7 @@ def test_blacklist_check_of_a_clean_address() -> None:
 
 
 def test_blacklist_check_of_a_listed_address() -> None:
-    """A listing says what it means, why, what it weighs, and where to get off the list."""
+    """A listing has a meaning, a reason, a weight, and a URL to request removal."""
     listed = {
         "10.4.8.8.zen.spamhaus.org": {"A": ["127.0.0.2"], "TXT": ["https://example.org/why"]},
         "10.4.8.8.bl.spamcop.net": {"A": ["127.0.0.2"]},
@@ -194,7 +194,7 @@ def test_blacklist_check_of_a_listed_address() -> None:
 
 
 def test_blacklist_check_of_a_domain() -> None:
-    """A domain is asked about itself, its organization and the addresses of its mail hosts."""
+    """For a domain, its name, its registered domain and the addresses of its hosts are queried."""
     zone = zone_with(
         {
             "mail.good.example": {"MX": ["10 mx1.good.example."]},
@@ -211,7 +211,7 @@ def test_blacklist_check_of_a_domain() -> None:
 
 
 def test_blacklist_check_of_an_ipv6_address() -> None:
-    """Lists that don't know IPv6 are rows too, and counted apart."""
+    """Lists without IPv6 support have rows, too, and are counted separately."""
     with house_of(zone_with({})) as house:
         found = blacklist_check(house, "2001:4860::10")
     statuses = [row["status"] for row in found["results"]]
@@ -221,7 +221,7 @@ def test_blacklist_check_of_an_ipv6_address() -> None:
 
 
 def test_a_list_that_is_switched_off() -> None:
-    """A list that the operator has switched off is shown and not asked."""
+    """A list that the operator has switched off is shown and not queried."""
     zone = zone_with({})
     with house_of(zone, blocklists=BlocklistOptions(disabled=("zen.spamhaus.org",))) as house:
         found = blacklist_check(house, "8.8.4.10")
@@ -231,7 +231,7 @@ def test_a_list_that_is_switched_off() -> None:
 
 
 def test_silent_lists_cost_the_deadline_and_no_more() -> None:
-    """A list that never answers is unknown at the deadline; the time it took is told."""
+    """A list that never answers is unknown at the deadline, with its response time."""
     zone = zone_with({}, silent=["10.4.8.8.bl.spamcop.net"])
     with house_of(zone) as house:
         pending = house.ask("GET", "/tools/blacklist-check?query=8.8.4.10")
@@ -248,7 +248,7 @@ def test_silent_lists_cost_the_deadline_and_no_more() -> None:
 
 
 def test_a_name_that_does_not_exist() -> None:
-    """There is nothing: three times false, no points, nothing to publish, and what to look at."""
+    """A domain that does not exist has no MX, SPF and DMARC, with an explanation."""
     with house_of(zone_with({})) as house:
         mx = house.get("/tools/mx-check?domain=nowhere.example")
         reputation = house.get("/tools/reputation?domain=nowhere.example")
@@ -268,7 +268,7 @@ def test_a_name_that_does_not_exist() -> None:
 
 
 def test_a_domain_that_takes_no_mail_is_told_in_a_word() -> None:
-    """Without an MX host `hasMx` is false; a null MX is no fault, and the note says so."""
+    """Without an MX host `hasMx` is false. A null MX is not a problem, and the note explains it."""
     with house_of(zone_with({"quiet.example": {"MX": ["0 ."]}})) as house:
         found = house.get("/tools/mx-check?domain=quiet.example").json
     assert (found["hasMx"], found["nullMx"], found["exists"]) == (False, True, True)
@@ -276,7 +276,7 @@ def test_a_domain_that_takes_no_mail_is_told_in_a_word() -> None:
 
 
 def test_no_list_answers() -> None:
-    """When not one list answers, nothing is known: 500."""
+    """If no list answers, the result is a 500."""
     with house_of(MemoryZone({})) as house:
         lists = house.assembly.checks.catalogue.address_profile
         names: dict[str | tuple[str, str], DnsStatus] = {
@@ -290,7 +290,7 @@ def test_no_list_answers() -> None:
 
 
 def test_no_list_is_usable() -> None:
-    """When every list refuses, nothing is known either: 500, never 200 with nothing listed."""
+    """If every list rejects the query, the result is a 500 as well, not a clean 200."""
     with house_of(MemoryZone({})) as house:
         lists = house.assembly.checks.catalogue.address_profile
     refusals = {f"10.4.8.8.{one.zone}": {"A": ["127.255.255.254"]} for one in lists}
@@ -301,7 +301,7 @@ def test_no_list_is_usable() -> None:
 
 
 def test_the_registered_domain_is_asked_about_too() -> None:
-    """Of a host below a shared suffix, lists are asked about what somebody registered."""
+    """For a host below a public suffix, the registered domain is queried as well."""
     zone = MemoryZone({})
     with house_of(zone) as house:
         blacklist_check(house, "b.example.uk.com")
@@ -311,7 +311,7 @@ def test_the_registered_domain_is_asked_about_too() -> None:
 
 
 def test_addresses_that_could_not_be_found_out() -> None:
-    """Without the domain's addresses, lists of addresses are unknown, not clean."""
+    """If the domain's addresses are undetermined, address lists are unknown, not clean."""
     zone = MemoryZone({"lost.example": {}}, failing={("lost.example", "MX"): DnsStatus.SERVFAIL})
     with house_of(zone) as house:
         found = blacklist_check(house, "lost.example")
@@ -320,7 +320,7 @@ def test_addresses_that_could_not_be_found_out() -> None:
 
 
 def test_a_client_that_goes_away_ends_the_questions() -> None:
-    """Nothing is asked on for a client that has gone."""
+    """The check of a client that disconnects is cancelled."""
     zone = zone_with({}, silent=["10.4.8.8.bl.spamcop.net"])
     with house_of(zone) as house:
         pending = house.ask("GET", "/tools/blacklist-check?query=8.8.4.10")
@@ -330,7 +330,7 @@ def test_a_client_that_goes_away_ends_the_questions() -> None:
 
 
 def test_daily_budgets() -> None:
-    """A list is asked no oftener than its budget allows, until the next day begins (UTC)."""
+    """A list is queried no more often than its daily budget allows (UTC)."""
     options = BlocklistOptions(daily_budgets=("bl.spamcop.net=2",))
     with house_of(zone_with({}), blocklists=options) as house:
         found = [blacklist_check(house, f"8.8.4.{n}")["totalUnknown"] for n in (1, 2, 3)]
@@ -340,7 +340,7 @@ def test_daily_budgets() -> None:
 
 
 def test_catalogue() -> None:
-    """The catalogue shows both profiles, untested before the first self-test, without keys."""
+    """The catalogue shows both profiles, untested before the first self-test, and no keys."""
     keys = BlocklistOptions(keys=("zen.spamhaus.org=sesame",))
     with house_of(zone_with({}), blocklists=replace(keys, disabled=("bl.spamcop.net",))) as house:
         answer = house.get("/tools/blacklists")
@@ -354,7 +354,7 @@ def test_catalogue() -> None:
 
 
 def test_catalogue_waits_for_the_first_test() -> None:
-    """Who asks right after a start is told what the first test of the lists finds."""
+    """A request directly after startup waits for the first self-test of the lists."""
     zone = zone_with({})
     publish_list_test_entries(zone)
     with house_of(zone) as house:

@@ -20,26 +20,26 @@ SCORE = "/tools/reputation?domain=good.example"
 
 @contextmanager
 def house_of(zone: MemoryZone, hosts: FakeHosts | None = None) -> Iterator[House]:
-    """Open a house over a zone and hosts, and close it."""
+    """Create a house with a zone and hosts, and close it afterwards."""
     house = checking_house(zone, hosts=hosts)
     yield house
     house.close()
 
 
 def reputation(house: House, path: str = SCORE, **options: Any) -> Any:
-    """Give a reputation that can be graded."""
+    """Return a reputation with a grade."""
     answer = house.get(path, **options)
     assert answer.status == 200, answer
     return answer.json
 
 
 def factors(found: Any) -> dict[str, Any]:
-    """Give the factors by name."""
+    """Return the factors by name."""
     return {factor["name"]: factor for factor in found["factors"]}
 
 
 def test_a_good_domain() -> None:
-    """A domain that is set up well has all the points, and nothing to fix."""
+    """A correctly configured domain has all points and no fixes."""
     with house_of(zone_with({})) as house:
         found = reputation(house)
     assert (found["score"], found["grade"], found["ip"]) == (100, "A+", "8.8.4.1")
@@ -73,7 +73,7 @@ def test_a_good_domain() -> None:
 
 
 def test_a_broken_domain_is_told_what_to_publish() -> None:
-    """A fix names the exact record, and gain is what it adds."""
+    """A fix contains the exact record, and gain is the points that it adds."""
     broken = {"good.example": {"A": ["8.8.4.1"], "MX": ["10 mx1.good.example."]}}
     with house_of(zone_with(broken)) as house:
         found = reputation(house)
@@ -84,7 +84,7 @@ def test_a_broken_domain_is_told_what_to_publish() -> None:
 
 
 def test_a_listing_that_stops_delivery() -> None:
-    """One listing at a list that everybody uses makes a perfect domain a C."""
+    """One listing on an important list reduces a perfect domain to a C."""
     with house_of(zone_with({"10.4.8.8.zen.spamhaus.org": {"A": ["127.0.0.2"]}})) as house:
         found = reputation(house)
     assert (found["score"], found["grade"]) == (60, "C")
@@ -92,7 +92,7 @@ def test_a_listing_that_stops_delivery() -> None:
 
 
 def test_a_parked_domain() -> None:
-    """A domain that says in every way that it has no mail is set up perfectly."""
+    """A domain that declares in every way that it has no mail is configured perfectly."""
     zone = MemoryZone(
         {
             "parked.example": {"A": ["8.8.4.2"], "MX": ["0 ."], "TXT": ["v=spf1 -all"]},
@@ -109,7 +109,7 @@ def test_a_parked_domain() -> None:
 
 
 def test_no_encryption() -> None:
-    """A mail host without STARTTLS costs the factor's points."""
+    """A mail host without STARTTLS costs the points of the factor."""
     hosts = FakeHosts()
     hosts.outcomes = {"mx2.good.example": ProbeOutcome.NOT_OFFERED}
     with house_of(zone_with({}), hosts) as house:
@@ -119,7 +119,7 @@ def test_no_encryption() -> None:
 
 
 def test_undetermined_is_half() -> None:
-    """What could not be determined says so, counts half, and is a warning."""
+    """An undetermined factor gets half of the points and a warning."""
     hosts = FakeHosts()
     blocked = ProbeOutcome.UNREACHABLE
     hosts.outcomes = {"mx1.good.example": blocked, "mx2.good.example": blocked}
@@ -132,7 +132,7 @@ def test_undetermined_is_half() -> None:
 
 
 def test_too_much_undetermined() -> None:
-    """With DNS down there is no grade: 500, with what is known beside it."""
+    """Without DNS there is no grade: 500, with the known results."""
     names = [*GOOD, "good.example"]
     zone = zone_with({}, failing=dict.fromkeys(names, DnsStatus.SERVFAIL))
     with house_of(zone) as house:
@@ -145,7 +145,7 @@ def test_too_much_undetermined() -> None:
 
 
 def test_remembered_for_an_hour() -> None:
-    """A result is remembered for an hour, with the moment of its check."""
+    """A result is cached for an hour, with the time of its check."""
     zone = zone_with({})
     with house_of(zone) as house:
         first = reputation(house)
@@ -161,7 +161,7 @@ def test_remembered_for_an_hour() -> None:
 
 
 def test_undetermined_is_remembered_for_a_minute() -> None:
-    """A result with something undetermined is soon checked again."""
+    """A result with undetermined factors is cached for a minute only."""
     hosts = FakeHosts()
     hosts.outcomes = dict.fromkeys(
         ["mx1.good.example", "mx2.good.example"], ProbeOutcome.UNREACHABLE
@@ -175,7 +175,7 @@ def test_undetermined_is_remembered_for_a_minute() -> None:
 
 
 def test_refresh_checks_again() -> None:
-    """``refresh`` does not take the remembered result, and puts a new one in its place."""
+    """``refresh`` ignores the cached result and replaces it."""
     with house_of(zone_with({})) as house:
         reputation(house)
         house.pass_time(10)
@@ -185,7 +185,7 @@ def test_refresh_checks_again() -> None:
 
 
 def test_a_hundred_requests_run_one_check() -> None:
-    """Requests for the same at the same time share one run; all get its result."""
+    """Simultaneous requests for the same domain share one check."""
     hosts = FakeHosts()
     hosts.is_held = True
     with house_of(zone_with({}), hosts) as house:
@@ -199,7 +199,7 @@ def test_a_hundred_requests_run_one_check() -> None:
 
 
 def test_selectors_and_addresses_of_the_caller() -> None:
-    """A caller may name selectors and sending hosts; both may be repeated."""
+    """A client may name selectors and sending hosts, and repeat both."""
     zone = zone_with(
         {
             "default._domainkey.good.example": {},
@@ -231,7 +231,7 @@ def test_selectors_and_addresses_of_the_caller() -> None:
     ],
 )
 def test_bad_parameters_of_reputation(query: str, words: str) -> None:
-    """A bad parameter is a 400 that names it."""
+    """An invalid parameter is a 400 that names it."""
     with house_of(zone_with({})) as house:
         answer = house.get(f"/tools/reputation?{query}")
     assert answer.status == 400
@@ -239,7 +239,7 @@ def test_bad_parameters_of_reputation(query: str, words: str) -> None:
 
 
 def test_selectors_learned_from_mail() -> None:
-    """A selector that nobody could guess is known once a mail signed with it came in."""
+    """A selector is known after a mail with a signature that uses it has arrived."""
     zone = zone_with(
         {
             "default._domainkey.good.example": {},
@@ -259,7 +259,7 @@ def test_selectors_learned_from_mail() -> None:
 
 
 def test_domain_report() -> None:
-    """The report holds every mechanism, with SPF's tree, keys, and the policy file."""
+    """The report contains every mechanism, with SPF's tree, keys, and the policy file."""
     records: dict[str, Mapping[str, Sequence[str]]] = {
         "good.example": {
             **GOOD["good.example"],
@@ -290,7 +290,7 @@ def test_domain_report() -> None:
 
 
 def test_domain_report_with_dns_down() -> None:
-    """With DNS down the report says of everything that it is not known, and never "absent"."""
+    """Without DNS every mechanism is undetermined, never absent."""
     zone = MemoryZone({}, failing={})
     zone.silent = set()
     names = ["lost.example", "_dmarc.lost.example", "_mta-sts.lost.example"]
@@ -304,7 +304,7 @@ def test_domain_report_with_dns_down() -> None:
 
 
 def test_everything_ends_at_the_deadline() -> None:
-    """Slow name servers and then hosts that stall cost ten seconds together, not each."""
+    """All slow name servers and hosts together take at most ten seconds."""
     zone = zone_with({}, silent=["mx2.good.example"])
     hosts = FakeHosts()
     hosts.is_stalling = True
@@ -320,8 +320,9 @@ def test_everything_ends_at_the_deadline() -> None:
 
 
 def test_advice_offers_the_addresses_of_who_asks() -> None:
-    """Reports are to go there, with the consent that is the operator's to publish; a score that
-    is remembered for all offers nobody else's.
+    """The advice contains the caller's addresses for reports, and the operator's consent.
+
+    The cached result for other callers does not contain them.
     """
     config = config_in_memory(inbox=InboxOptions(domain="in.other.example"))
     zone = zone_with({"_dmarc.good.example": {"TXT": ["v=DMARC1; p=reject"]}})
@@ -349,7 +350,7 @@ def test_advice_offers_the_addresses_of_who_asks() -> None:
 
 
 def test_programs_near_by_are_offered_no_address() -> None:
-    """At the example domain no mail comes from outside: it is told in words what to do."""
+    """At the example domain, which receives no mail from outside, the advice is only text."""
     with house_of(zone_with({"_dmarc.good.example": {"TXT": ["v=DMARC1; p=reject"]}})) as house:
         fix = factors(reputation(house))["DMARC"]["fix"]
     assert "record" not in fix

@@ -11,19 +11,19 @@ from tests.web.workers import FaultyWorker
 
 
 def wait(house: House, query: str = "", key: str = "") -> Pending:
-    """Ask for a wait."""
+    """Begin a wait."""
     return house.ask("GET", f"/inbox/wait?{query}", key=key)
 
 
 def subjects(*pending: Pending) -> list[str]:
-    """Give the subjects of the messages that these waits got."""
+    """Return the subjects of the messages that these waits received."""
     answers = [one.answer() for one in pending]
     assert {answer.status for answer in answers} == {200}
     return [answer.json["subject"] for answer in answers]
 
 
 def test_mail_wakes_the_one_who_waits(house: House) -> None:
-    """A parked wait is answered when mail comes in, with the message and what was found in it."""
+    """A waiting request is answered when mail arrives, with the message and its codes and links."""
     pending = wait(house)
     house.pass_time(10)
     assert not pending.is_answered
@@ -41,7 +41,7 @@ def test_mail_wakes_the_one_who_waits(house: House) -> None:
 
 
 def test_a_tag_waits_for_its_mail_only(house: House) -> None:
-    """With a tag only mail sent to that +tag matches, without regard to case."""
+    """With a tag, only mail to that +tag matches, ignoring case."""
     pending = wait(house, "tag=alice")
     house.receive(house.address("bob"), raw=mail("for bob"))
     house.receive(house.address(), raw=mail("for nobody"))
@@ -53,7 +53,7 @@ def test_a_tag_waits_for_its_mail_only(house: House) -> None:
 
 
 def test_an_empty_tag_waits_for_untagged_mail(house: House) -> None:
-    """``tag=`` means the bare address."""
+    """``tag=`` means the address without a tag."""
     pending = wait(house, "tag=")
     house.receive(house.address("alice"), raw=mail("tagged"))
     assert not pending.is_answered
@@ -71,7 +71,7 @@ def test_an_empty_tag_waits_for_untagged_mail(house: House) -> None:
     ],
 )
 def test_other_filters_wait_too(house: House, query: str, wanted: bytes, unwanted: bytes) -> None:
-    """``from`` and ``subject`` match what contains them, without regard to case."""
+    """``from`` and ``subject`` match a part of the value, ignoring case."""
     pending = wait(house, query)
     house.receive(raw=unwanted)
     assert not pending.is_answered
@@ -80,7 +80,7 @@ def test_other_filters_wait_too(house: House, query: str, wanted: bytes, unwante
 
 
 def test_to_waits_for_a_whole_address(house: House) -> None:
-    """``to`` matches the recipient whole and without regard to case."""
+    """``to`` matches the complete recipient, ignoring case."""
     address = house.address("a+b").replace("+", "%2B")
     pending = wait(house, f"to={address.upper()}")
     house.receive(house.address("a"))
@@ -90,7 +90,7 @@ def test_to_waits_for_a_whole_address(house: House) -> None:
 
 
 def test_all_filters_must_match(house: House) -> None:
-    """Several filters ask for one message that satisfies all."""
+    """Several filters must all match the same message."""
     pending = wait(house, "tag=a&subject=two&from=shop")
     house.receive(house.address("a"), raw=mail("one"))
     house.receive(house.address("b"), raw=mail("two"))
@@ -100,7 +100,7 @@ def test_all_filters_must_match(house: House) -> None:
 
 
 def test_a_search_is_not_waited_for(house: House) -> None:
-    """A search, which a list can do and a wait can't, is refused and not overlooked."""
+    """A search is rejected by a wait, which does not support it."""
     house.receive(house.address(), raw=mail("stored"))
     for query in ("q=stored&after=c0", "q=&after=c0"):
         answer = wait(house, query).answer()
@@ -109,7 +109,7 @@ def test_a_search_is_not_waited_for(house: House) -> None:
 
 
 def test_a_wait_is_a_broadcast(house: House) -> None:
-    """Every wait that matches gets the message; nothing is consumed by any of them."""
+    """Every matching wait receives the message. It is not consumed."""
     parked = [wait(house), wait(house, "tag=a"), wait(house, "tag=A&subject=Wel")]
     others = [wait(house, "tag=b")]
     house.receive(house.address("a"))
@@ -121,7 +121,7 @@ def test_a_wait_is_a_broadcast(house: House) -> None:
 
 
 def test_all_who_are_woken_share_one_reading() -> None:
-    """A mail that wakes 90 waits is read and rendered once: the store is asked a few times."""
+    """A mail that ends 90 waits is read and rendered once."""
     reader = FaultyWorker()
     house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     house.receive(raw=mail("known inbox"))
@@ -138,7 +138,7 @@ def test_all_who_are_woken_share_one_reading() -> None:
 
 
 def test_each_recipient_has_a_message_of_its_own(house: House) -> None:
-    """One mail to +a and +b wakes both waits, each with its own id, to and tag."""
+    """One mail to +a and +b ends both waits, each with its own id, to and tag."""
     waits = [wait(house, "tag=a"), wait(house, "tag=b")]
     house.receive(house.address("a"), house.address("b"))
     first, second = (one.answer().json for one in waits)
@@ -148,7 +148,7 @@ def test_each_recipient_has_a_message_of_its_own(house: House) -> None:
 
 
 def test_since_is_the_moment_of_the_request(house: House) -> None:
-    """Without since and after only mail counts that comes in from the request on."""
+    """Without since and after, only mail that arrives after the request matches."""
     house.receive(raw=mail("before"))
     house.pass_time(1)
     pending = wait(house)
@@ -158,7 +158,7 @@ def test_since_is_the_moment_of_the_request(house: House) -> None:
 
 
 def test_a_wait_begins_where_the_inbox_is_when_its_key_is_read() -> None:
-    """Mail that comes while the rest of the request is looked up is not lost to the wait."""
+    """Mail that arrives while the rest of the request is processed matches the wait."""
     reader = FaultyWorker()
     house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     house.receive(raw=mail("known inbox"))
@@ -173,7 +173,7 @@ def test_a_wait_begins_where_the_inbox_is_when_its_key_is_read() -> None:
 
 
 def test_the_oldest_match_is_returned_at_once(house: House) -> None:
-    """With since or after in the past the oldest stored match is the answer, without waiting."""
+    """With since or after in the past, the oldest stored match is returned at once."""
     for subject in ("first", "second", "third"):
         house.pass_time(1)
         house.receive(raw=mail(subject))
@@ -183,7 +183,7 @@ def test_the_oldest_match_is_returned_at_once(house: House) -> None:
 
 
 def test_since_includes_its_own_moment(house: House) -> None:
-    """A message received in the very millisecond of since matches."""
+    """A message received in the same millisecond as since matches."""
     house.pass_time(0.123)
     house.receive(raw=mail("on the dot"))
     received_at = house.get("/inbox/messages").json["messages"][0]["receivedAt"]
@@ -193,7 +193,7 @@ def test_since_includes_its_own_moment(house: House) -> None:
 
 
 def test_the_cursor_needs_no_clock(house: House) -> None:
-    """A cursor taken before the mail is triggered finds it, before the wait as during it."""
+    """A cursor from before the mail finds it, both before and during the wait."""
     cursor = house.get("/inbox/address").json["cursor"]
     house.receive(raw=mail("before the wait"))
     house.pass_time(3_600)
@@ -207,7 +207,7 @@ def test_the_cursor_needs_no_clock(house: House) -> None:
 
 
 def test_going_on_from_each_message_misses_none(house: House) -> None:
-    """Waiting again after each message's cursor gives every message, in order, once."""
+    """Waiting after the cursor of each message returns every message once, in order."""
     sent = [f"mail {number}" for number in range(7)]
     for subject in sent:
         house.receive(raw=mail(subject))
@@ -221,7 +221,7 @@ def test_going_on_from_each_message_misses_none(house: House) -> None:
 
 
 def test_after_and_since_both_count(house: House) -> None:
-    """Where both are given a message must satisfy both."""
+    """With both after and since, a message must satisfy both."""
     house.receive(raw=mail("early"))
     house.pass_time(10)
     house.receive(raw=mail("late"))
@@ -230,7 +230,7 @@ def test_after_and_since_both_count(house: House) -> None:
 
 
 def test_a_client_that_hangs_up_leaves_no_waiter(house: House) -> None:
-    """The wait of a client that goes away is over; the others go on."""
+    """A disconnect ends the wait of that client only."""
     gone, stays = wait(house), wait(house)
     assert house.assembly.mail.feeds.count() == 2
     gone.hang_up()
@@ -243,7 +243,7 @@ def test_a_client_that_hangs_up_leaves_no_waiter(house: House) -> None:
 
 
 def test_an_answered_wait_leaves_nothing(house: House) -> None:
-    """Neither a match nor a time-out leaves a waiter or a timer."""
+    """Neither a match nor a timeout leaves a waiter or a timer."""
     matched, timed_out = wait(house), wait(house, "tag=other&timeout=5")
     house.receive()
     matched.answer()
@@ -254,7 +254,7 @@ def test_an_answered_wait_leaves_nothing(house: House) -> None:
 
 
 def test_a_head_waits_too(house: House) -> None:
-    """HEAD on the long poll waits like GET and answers without a body."""
+    """HEAD on the long poll waits like GET and is answered without a body."""
     pending = house.ask("HEAD", "/inbox/wait")
     assert not pending.is_answered
     house.receive()
@@ -263,7 +263,7 @@ def test_a_head_waits_too(house: House) -> None:
 
 
 def test_shutdown_ends_waits_with_503_and_a_cursor(house: House) -> None:
-    """A daemon that stops answers its waits with 503, Retry-After, and a cursor to go on from."""
+    """A daemon that stops answers its waits with 503, Retry-After, and a cursor."""
     house.receive()
     house.pass_time(1)
     pending = wait(house)
@@ -280,7 +280,7 @@ def test_shutdown_ends_waits_with_503_and_a_cursor(house: House) -> None:
 
 
 def test_a_store_that_fails_during_a_wait_is_503() -> None:
-    """A store that can't be read when mail comes in is 503 with the cursor, never 408."""
+    """A store that fails when mail arrives is 503 with the cursor, never 408."""
     reader = FaultyWorker()
     house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     house.receive()
@@ -300,7 +300,7 @@ def test_a_store_that_fails_during_a_wait_is_503() -> None:
 
 
 def test_a_store_that_fails_at_the_end_of_a_wait_is_503() -> None:
-    """A store that can't be read when the time is up is 503 too: nobody knows what came."""
+    """A store that fails at the timeout is 503, because the result is not known."""
     reader = FaultyWorker()
     house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     pending = wait(house, "timeout=5")

@@ -1,4 +1,4 @@
-"""The 408 of a wait in vain: what did arrive, why it did not match, and how to go on."""
+"""The 408 of a wait: what did arrive, why it did not match, and how to continue."""
 
 import re
 from typing import Any
@@ -10,7 +10,7 @@ from tests.house import House, mail
 
 
 def wait_in_vain(house: House, query: str = "", seconds: float = 5) -> Any:
-    """Wait until the time is up; gives the body of the 408."""
+    """Wait until the timeout. Return the body of the 408."""
     pending = house.ask("GET", f"/inbox/wait?timeout={seconds}&{query}")
     house.pass_time(seconds)
     answer = pending.answer()
@@ -19,14 +19,14 @@ def wait_in_vain(house: House, query: str = "", seconds: float = 5) -> Any:
 
 
 def advice(body: Any) -> str:
-    """Give the cursor that the error advises to pass as after."""
+    """Return the cursor that the error recommends for after."""
     found = re.search(r": repeat with after=(\w+)( and without since)?$", body["error"])
     assert found, body["error"]
     return found[1]
 
 
 def test_nothing_arrived_at_all(house: House) -> None:
-    """With an empty inbox the error says how long was waited, and nothing was seen."""
+    """With an empty inbox, the error contains the duration, and seen is empty."""
     body = wait_in_vain(house, seconds=7)
     assert body == {
         "error": "no matching message arrived within 7 s",
@@ -38,9 +38,9 @@ def test_nothing_arrived_at_all(house: House) -> None:
 
 
 def test_what_arrived_meanwhile_is_shown_with_the_reason(house: House) -> None:
-    """What came close is listed, the closest first, each with why it did not match.
+    """Near matches are listed, closest first, each with the reason why it did not match.
 
-    Mail to other tags is counted: in a suite that runs in parallel it is nobody's business.
+    Mail to other tags is only counted, because parallel tests are not interested in it.
     """
     pending = house.ask("GET", "/inbox/wait?timeout=5&tag=Alice&subject=code&from=shop")
     house.pass_time(1)
@@ -65,7 +65,7 @@ def test_what_arrived_meanwhile_is_shown_with_the_reason(house: House) -> None:
 
 
 def test_mail_to_other_tags_alone(house: House) -> None:
-    """Where nothing came close the error says how many messages went elsewhere."""
+    """If only mail to other tags arrived, the error contains their number."""
     for number in range(25):
         house.receive(house.address(f"other-{number}"))
     house.pass_time(1)
@@ -77,9 +77,9 @@ def test_mail_to_other_tags_alone(house: House) -> None:
 
 
 def test_the_order_of_what_is_said(house: House) -> None:
-    """Refused mail comes first, then what came close, then what came too early; all of it counts.
+    """Rejected mail is named first, then near matches, then matches that arrived too early.
 
-    With a cursor given nothing points behind it.
+    If a cursor was given, the error does not refer to earlier mail.
     """
     house.receive(house.address("a"), raw=mail("Your code"))
     house.receive(house.address("a"), raw=mail("News"))
@@ -105,7 +105,7 @@ def test_the_order_of_what_is_said(house: House) -> None:
 
 
 def test_the_cursor_of_a_408_goes_on_without_a_gap(house: House) -> None:
-    """Waiting again with the cursor of the 408 finds what comes after it, and only that."""
+    """Waiting with the cursor of the 408 finds exactly what arrives after it."""
     house.receive(house.address("a"), raw=mail("too early"))
     house.pass_time(700)
     body = wait_in_vain(house, "tag=a")
@@ -115,7 +115,7 @@ def test_the_cursor_of_a_408_goes_on_without_a_gap(house: House) -> None:
 
 
 def test_who_sends_first_and_waits_then_is_told_how_to_get_it(house: House) -> None:
-    """A match that came before the request is named, and following the advice returns it."""
+    """A match that arrived before the request is named; following the advice returns it."""
     house.receive(house.address("sign-up"), raw=mail("Your code"))
     house.pass_time(4)
     body = wait_in_vain(house, "tag=sign-up")
@@ -129,7 +129,7 @@ def test_who_sends_first_and_waits_then_is_told_how_to_get_it(house: House) -> N
 
 
 def test_the_advice_leads_to_the_newest_match(house: House) -> None:
-    """Of several matches before the request the newest is meant; the advice returns that one."""
+    """The advice refers to the newest match before the request, and returns that one."""
     for subject in ("first", "second", "third"):
         house.receive(house.address("a"), raw=mail(subject))
         house.pass_time(1)
@@ -140,7 +140,7 @@ def test_the_advice_leads_to_the_newest_match(house: House) -> None:
 
 
 def test_a_since_that_was_too_late_is_explained(house: House) -> None:
-    """A since after the mail, a client's clock ahead of ours, gets the same advice."""
+    """A since after the mail, for example from a fast clock, gets the same advice."""
     house.receive(raw=mail("here"))
     house.pass_time(2)
     body = wait_in_vain(house, "since=2026-11-21T12:00:10Z")
@@ -152,7 +152,7 @@ def test_a_since_that_was_too_late_is_explained(house: House) -> None:
 
 
 def test_a_since_in_the_future_is_explained(house: House) -> None:
-    """Mail that comes during the wait, but before a since in the future, is named too."""
+    """Mail that arrives during the wait, but before a since in the future, is named too."""
     pending = house.ask("GET", "/inbox/wait?timeout=5&since=2026-11-21T12:01:00Z")
     house.pass_time(3)
     house.receive(raw=mail("during"))
@@ -166,7 +166,7 @@ def test_a_since_in_the_future_is_explained(house: House) -> None:
 
 
 def test_seen_looks_back_ten_minutes(house: House) -> None:
-    """Mail of the ten minutes before the request counts as seen; older mail does not."""
+    """Seen covers the ten minutes before the request."""
     house.receive(raw=mail("old"))
     house.pass_time(0.001)
     house.receive(raw=mail("recent"))
@@ -177,7 +177,7 @@ def test_seen_looks_back_ten_minutes(house: House) -> None:
 
 
 def test_seen_is_bounded(house: House) -> None:
-    """A busy inbox does not make an endless 408: five messages are shown."""
+    """Seen contains at most five messages."""
     for number in range(25):
         house.receive(house.address("mine"), raw=mail(f"mail {number}"))
     house.pass_time(1)
@@ -186,7 +186,7 @@ def test_seen_is_bounded(house: House) -> None:
 
 
 def test_refused_mail_is_told_to_those_who_wait(house: House) -> None:
-    """Mail refused for this inbox is listed with the reason; a full inbox explains the silence."""
+    """Rejected mail for this inbox is listed with the reason, such as a full inbox."""
     account = house.add_account("tiny", max_messages=1)
     key = house.issue_key(account)
     house.receive(house.address("a", account), raw=mail("fits"))
@@ -210,7 +210,7 @@ def test_refused_mail_is_told_to_those_who_wait(house: House) -> None:
 
 
 def test_mail_refused_for_another_inbox_is_not_told(house: House) -> None:
-    """Refusals belong to the inbox they happened to."""
+    """Rejected mail for other inboxes is not listed."""
     account = house.add_account("tiny", max_messages=1)
     house.receive(house.address("a", account))
     house.pass_time(3)
@@ -228,7 +228,7 @@ def test_mail_refused_for_another_inbox_is_not_told(house: House) -> None:
     ],
 )
 def test_each_filter_has_its_reason(house: House, query: str, reason: str) -> None:
-    """The reason repeats both what was wanted and what came."""
+    """The reason contains both the filter and the value."""
     pending = house.ask("GET", f"/inbox/wait?timeout=5&{query}")
     house.pass_time(1)
     house.receive(house.address("sign-up"))

@@ -8,13 +8,14 @@ from tests.house import House, mail
 
 
 def many(house: House, query: str) -> Any:
-    """Wait for several messages; gives what must be answered by now."""
+    """Wait for several messages. Return the response, which must be available."""
     return house.ask("GET", f"/inbox/wait/many?{query}").answer()
 
 
 def test_several_messages(house: House) -> None:
-    """They come as in a list, oldest first, with the cursor of the last, from which more can be
-    waited for.
+    """Messages are returned as list entries, oldest first, with the cursor of the last one.
+
+    The cursor can be used to wait for more.
     """
     pending = house.ask("GET", "/inbox/wait/many?count=2&tagPrefix=run-7-")
     house.receive(house.address("run-7-a"), raw=mail("one"))
@@ -33,7 +34,7 @@ def test_several_messages(house: House) -> None:
 
 
 def test_too_few_messages(house: House) -> None:
-    """A 408 says how many came; repeated with its cursor, which is the same, those count again."""
+    """A 408 contains the number of messages. Repeated with its cursor, they count again."""
     cursor = house.get("/inbox/address?tag=a").json["cursor"]
     pending = house.ask("GET", f"/inbox/wait/many?count=3&tag=a&timeout=1.5&after={cursor}")
     house.receive(house.address("a"), raw=mail("one"))
@@ -57,14 +58,14 @@ def test_too_few_messages(house: House) -> None:
 
 @pytest.mark.parametrize("query", ["count=0", "count=101", "count=two", "timeout=0"])
 def test_many_has_its_limits(house: House, query: str) -> None:
-    """What is outside of a range is refused with the name of the parameter."""
+    """A value out of range is rejected with the name of the parameter."""
     answer = many(house, query)
     assert answer.status == 400
     assert answer.json["error"].startswith(query.partition("=")[0])
 
 
 def test_none(house: House) -> None:
-    """After the seconds, counted from the request on, none is said with the cursor up to which."""
+    """After the given seconds from the request, the response confirms that no message arrived."""
     house.receive(house.address("a"))
     pending = house.ask("GET", "/inbox/wait/none?tag=a&seconds=2.5")
     house.receive(house.address("b"))
@@ -76,7 +77,7 @@ def test_none(house: House) -> None:
 
 
 def test_one_where_none_should_be(house: House) -> None:
-    """As soon as one comes it is given whole; one since the cursor is given at once."""
+    """A message is returned completely as soon as it arrives, or at once since the cursor."""
     pending = house.ask("GET", "/inbox/wait/none?tag=a")
     house.pass_time(1)
     house.receive(house.address("a"), raw=mail("Unwanted"))
@@ -91,7 +92,7 @@ def test_one_where_none_should_be(house: House) -> None:
 
 
 def test_one_that_was_refused_is_not_none(house: House) -> None:
-    """A mail to where none was expected that was refused is told at once, with why."""
+    """A rejected mail to the address ends the wait at once, with the reason."""
     house.refuse("a")
     pending = house.ask("GET", "/inbox/wait/none?tag=a&after=c1&subject=code")
     house.refuse("b")
@@ -106,7 +107,7 @@ def test_one_that_was_refused_is_not_none(house: House) -> None:
 
 
 def test_a_restart_says_nothing_of_none(house: House) -> None:
-    """Cut short it is 503, with the cursor at which it began: nothing was found out."""
+    """An interrupted wait is 503, with the cursor at its beginning."""
     pending = house.ask("GET", "/inbox/wait/none?tag=a")
     several = house.ask("GET", "/inbox/wait/many?count=2&tag=b&after=c0")
     house.receive(house.address("b"))
@@ -117,7 +118,7 @@ def test_a_restart_says_nothing_of_none(house: House) -> None:
 
 
 def test_a_tag_prefix(house: House) -> None:
-    """It is a filter of lists and of deleting, too; what no tag can begin with is refused."""
+    """A prefix filters lists and deletions as well. An impossible prefix is rejected."""
     for tag in ("run-7-a", "run-7", "Run-7-b", "other", ""):
         house.receive(house.address(tag), raw=mail(tag or "bare"))
     listed = house.get("/inbox/messages?tagPrefix=RUN-7-").json
@@ -132,7 +133,7 @@ def test_a_tag_prefix(house: House) -> None:
 
 
 def test_filters_of_what_is_in_a_mail(house: House) -> None:
-    """Waits and lists take them; a bulk delete does not: of some mail they are not known yet."""
+    """Waits and lists support content filters; deletions do not, as mail may not be parsed yet."""
     raw = mail("Your report").replace(b"Subject:", b"X-Run: 7 of 9\r\nX-RUN: last\r\nSubject:")
     query = "header=x-run:7%20OF&header=X-Run:Last&text=code%20is&hasAttachment=false"
     pending = house.ask("GET", f"/inbox/wait?{query}")

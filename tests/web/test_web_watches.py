@@ -1,4 +1,4 @@
-"""Watches over REST: made, run, changed, told of, deleted."""
+"""Watches over REST: created, run, changed, with alerts, deleted."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ IN_A_WEEK = Instant(int(TEST_START * 1000) + 7 * DAY)
 
 
 class Watching:
-    """A house that watches the good domain, in a world that a test changes."""
+    """A house that watches the correct domain, in an environment that a test changes."""
 
     def __init__(self) -> None:
         self.zone: MemoryZone = zone_with({})
@@ -37,19 +37,19 @@ class Watching:
         self.house: House = checking_house(self.zone, hosts=self.hosts)
 
     def ask(self, method: str, path: str, body: Any = None, status: int = 200) -> Any:
-        """Send a request that must end with the status, and give what it says."""
+        """Send a request that must have the given status, and return its body."""
         data = None if body is None else json.dumps(body).encode()
         answer = self.house.ask(method, path, data=data).answer()
         assert answer.status == status, answer.body
         return answer.json
 
     def watch(self, target: str = "good.example", **choice: Any) -> str:
-        """Watch something; gives its path."""
+        """Create a watch, and return its path."""
         made = self.ask("POST", "/watches", {"target": target, **choice})
         return f"/watches/{made['id']}"
 
     def alerts_after_run(self, path: str) -> Mapping[str, str]:
-        """Let an hour pass and run a watch: its open alerts, and how those that ended did."""
+        """Run a watch after an hour. Return its open alerts, and how the ended ones ended."""
         self.house.pass_time(HOUR)
         shown = self.ask("POST", f"{path}/run")
         return {one["sentence"]: one["ending"] for one in shown["alerts"]}
@@ -57,12 +57,12 @@ class Watching:
 
 @pytest.fixture
 def watching() -> Watching:
-    """A house that watches nothing yet."""
+    """A house without watches."""
     return Watching()
 
 
 def test_what_is_wrong_from_the_beginning_is_no_alert(watching: Watching) -> None:
-    """The first run says how it is: the score, the hosts, the problems; nothing was changed."""
+    """The first check sets score, hosts and problems. It raises no alert."""
     one = watching.watch(selectors=["default", "gone"])
     assert watching.ask("GET", one)["lastRunAt"] is None
     shown = watching.ask("POST", f"{one}/run")
@@ -80,10 +80,10 @@ def test_what_is_wrong_from_the_beginning_is_no_alert(watching: Watching) -> Non
 
 
 def test_a_day_on_which_much_goes_wrong(watching: Watching) -> None:
-    """A record goes, a list takes an address, a certificate is swapped, names fall silent.
+    """A record is deleted, a list adds an address, a certificate changes, names do not resolve.
 
-    Each is one alert, which ends when it is mended; what could not be found out for two runs
-    is none.
+    Each raises one alert, which ends when it is fixed. A result that is undetermined for two
+    checks raises none.
     """
     zone, hosts = watching.zone, watching.hosts
     one = watching.watch()
@@ -122,7 +122,7 @@ def test_a_day_on_which_much_goes_wrong(watching: Watching) -> None:
 
 
 def test_a_certificate_that_runs_out(watching: Watching) -> None:
-    """What was told of its last days becomes an error on the day; a new certificate ends both."""
+    """A warning about expiry becomes an error on that day. A new certificate ends both."""
     one = watching.watch()
     watching.hosts.certificates[MX1] = ("first", IN_A_WEEK)
     assert watching.alerts_after_run(one) == {}
@@ -134,7 +134,7 @@ def test_a_certificate_that_runs_out(watching: Watching) -> None:
 
 
 def test_a_mail_host_that_breaks_off_the_handshake(watching: Watching) -> None:
-    """It answers, so it is not down; that mail is not encrypted any more is the alert."""
+    """A host that fails the TLS handshake is not down; the alert is about missing encryption."""
     one = watching.watch()
     watching.alerts_after_run(one)
     watching.hosts.outcomes[MX1] = ProbeOutcome.HANDSHAKE_FAILED
@@ -145,7 +145,7 @@ def test_a_mail_host_that_breaks_off_the_handshake(watching: Watching) -> None:
 
 
 def test_a_domain_that_is_no_more(watching: Watching) -> None:
-    """That the name does not exist is told, and not once more for each thing that went with it."""
+    """A domain that does not exist any more raises one alert, not one for each lost record."""
     one = watching.watch()
     watching.alerts_after_run(one)
     for name in ("good.example", "mx1.good.example", "mx2.good.example"):
@@ -158,7 +158,7 @@ def test_a_domain_that_is_no_more(watching: Watching) -> None:
 
 
 def test_an_address(watching: Watching) -> None:
-    """Its lists and its name are watched; it has no score."""
+    """An address is watched by blocklists and reverse DNS; it has no score."""
     one = watching.watch("8.8.4.10")
     shown = watching.ask("POST", f"{one}/run")
     assert (shown["kind"], shown["score"], shown["hosts"]) == ("address", None, [])
@@ -168,7 +168,7 @@ def test_an_address(watching: Watching) -> None:
 
 
 def test_the_history_as_a_table(watching: Watching) -> None:
-    """It holds each change and each score; a record that is a formula is none in it."""
+    """The CSV contains each change and each score. Formulas in records are escaped."""
     one = watching.watch()
     watching.alerts_after_run(one)
     watching.zone.publish("good.example", "MX", "10 mx1.good.example.")
@@ -185,7 +185,7 @@ def test_the_history_as_a_table(watching: Watching) -> None:
 
 
 def test_many_at_once(watching: Watching) -> None:
-    """Those that can't be watched are named, and keep no other from it."""
+    """Targets that cannot be watched are listed, and the others are watched."""
     wanted = [{"target": "a.good.example"}, {"target": "no domain"}, {"target": "10.0.0.1"}]
     made = watching.ask("POST", "/watches/many", {"watches": [*wanted, wanted[0]]})
     assert [one["target"] for one in made["made"]] == ["a.good.example"]
@@ -216,16 +216,16 @@ def test_many_at_once(watching: Watching) -> None:
     ],
 )
 def test_a_watch_that_can_not_be(watching: Watching, body: Any, problem: str) -> None:
-    """It is refused with what is wrong with it."""
+    """An invalid watch is rejected with the problem."""
     assert problem in watching.ask("POST", "/watches", body, 400)["error"]
 
 
 def test_a_watch_is_changed_and_deleted(watching: Watching) -> None:
-    """What is not named stays; a paused watch has no next run; a deleted one is gone."""
+    """Absent fields stay the same, a paused watch has no next check, a deleted one is gone."""
     one = watching.watch(selectors=["default"], quiet="22:00-06:30")
     changed = watching.ask("PATCH", one, {"everyMinutes": 15, "paused": True})
     assert (changed["everyMinutes"], changed["nextRunAt"]) == (15, None)
-    # JSON knows one kind of number, and JSON Schema calls this one an integer.
+    # JSON Schema considers 60.0 an integer.
     assert watching.ask("PATCH", one, {"everyMinutes": 30.0})["everyMinutes"] == 30
     assert (changed["selectors"], changed["quiet"]) == (["default"], "22:00-06:30")
     assert watching.ask("PATCH", one, {"quiet": "", "paused": False})["quiet"] is None
@@ -236,7 +236,7 @@ def test_a_watch_is_changed_and_deleted(watching: Watching) -> None:
 
 
 def test_watches_of_others(watching: Watching) -> None:
-    """Another account sees none of it, and has its own."""
+    """Watches of another account are not visible."""
     one = watching.watch()
     key = watching.house.issue_key(watching.house.add_account("second"))
     assert watching.house.get("/watches", key=key).json["total"] == 0
@@ -245,7 +245,7 @@ def test_watches_of_others(watching: Watching) -> None:
 
 
 def test_what_is_due_is_run_in_time(watching: Watching) -> None:
-    """A daemon runs what is due at once, and again in its interval; what it left is taken up."""
+    """Due watches are run at once, then in their interval, and after a restart."""
     runner = watching.house.assembly.watches.runner
     one = watching.watch(everyMinutes=15)
     run(runner.start())
@@ -265,13 +265,13 @@ def test_what_is_due_is_run_in_time(watching: Watching) -> None:
     run(runner.stop())
     watching.zone.silent.clear()
     run(runner.start())
-    watching.house.pass_time(30)  # what was asked before the stop is asked to its end
+    watching.house.pass_time(30)  # queries from before the stop are completed
     assert watching.ask("GET", one)["lastRunAt"] > second["lastRunAt"]
     run(runner.stop())
 
 
 def test_watches_leave_questions_to_people(watching: Watching) -> None:
-    """They take half of what a list may be asked in a day; what is beyond is not known."""
+    """Watches use at most half of the daily budget of a list; the rest is undetermined."""
     checks = watching.house.assembly.checks
     (zen,) = [one for one in checks.catalogue.blocklists if one.zone == "zen.spamhaus.org"]
     limit = checks.budgets.limit_of(zen)
@@ -283,9 +283,9 @@ def test_watches_leave_questions_to_people(watching: Watching) -> None:
 
 
 def test_a_run_that_is_asked_for_behind_another_one(watching: Watching) -> None:
-    """It waits for that, and sees what has changed since; one of another daemon is not waited for.
+    """A requested check waits for a running one, and sees what has changed since.
 
-    Who goes away ends no run.
+    It does not wait for a check of another daemon. A disconnect does not end a check.
     """
     house, one = watching.house, watching.watch()
     watching.ask("POST", f"{one}/run")

@@ -1,4 +1,4 @@
-"""The routes of webhooks: what they take, what they refuse, and whose webhooks they show."""
+"""The routes of webhooks: accepted and rejected requests, and separation of accounts."""
 
 import json
 from typing import Any
@@ -15,18 +15,18 @@ WEBHOOKS = "/inbox/webhooks"
 
 @pytest.fixture(autouse=True)
 def receivers(house: House) -> ScriptedReceivers:
-    """Receivers that take all."""
+    """Receivers that accept everything."""
     return house.receivers
 
 
 def create(house: House, key: str = "", **body: Any) -> Answer:
-    """Ask for a webhook."""
+    """Create a webhook."""
     given = json.dumps({"url": URL, **body}).encode()
     return house.ask("POST", WEBHOOKS, key=key, data=given).answer()
 
 
 def test_what_was_asked_for_is_shown_again(house: House) -> None:
-    """But for the secret, which no other answer has."""
+    """A webhook is shown as it was created, but without the secret."""
     filters: dict[str, Any] = {
         "tag": "",
         "tagPrefix": "run-7-",
@@ -77,7 +77,7 @@ def test_what_was_asked_for_is_shown_again(house: House) -> None:
     ],
 )
 def test_what_can_not_be_one(house: House, body: dict[str, Any], named: str) -> None:
-    """It is 400, with a sentence that names what was wrong; nothing is made."""
+    """An invalid webhook is 400 with a sentence that names the problem, and is not created."""
     answer = house.ask("POST", WEBHOOKS, data=json.dumps(body).encode()).answer()
     assert answer.status == 400
     assert named in answer.json["error"]
@@ -95,12 +95,12 @@ def test_what_can_not_be_one(house: House, body: dict[str, Any], named: str) -> 
     ],
 )
 def test_what_can_be_one(house: House, url: str) -> None:
-    """Addresses and names of all kinds; where they lead is judged when they are posted to."""
+    """All kinds of addresses and names are accepted. Their target is checked at delivery."""
     assert create(house, url=url).json["url"] == url
 
 
 def test_there_is_a_limit(house: House) -> None:
-    """One more than an account may have is 409, and says what to do."""
+    """Beyond the maximum of an account, the response is 409 with advice."""
     for _ in range(MOST_WEBHOOKS):
         assert create(house).status == 200
     answer = create(house)
@@ -122,7 +122,7 @@ def test_there_is_a_limit(house: House) -> None:
 def test_those_of_others_are_not_there(
     house: House, receivers: ScriptedReceivers, method: str, path: str
 ) -> None:
-    """To a stranger each route says what it says of none, and nothing is posted or changed."""
+    """Webhooks of another account are not found, and are neither used nor changed."""
     made = create(house).json
     before = house.get(f"{WEBHOOKS}/{made['id']}").json
     stranger = house.issue_key(house.add_account("stranger"))
@@ -137,14 +137,14 @@ def test_those_of_others_are_not_there(
 
 
 def test_a_receiver_is_known_by_its_account(house: House, receivers: ScriptedReceivers) -> None:
-    """What the operator allows is allowed by the name of the account."""
+    """The operator allows private receivers by the name of the account."""
     made = create(house).json
     house.ask("POST", f"{WEBHOOKS}/{made['id']}/test").answer()
     assert receivers.accounts == ["first"]
 
 
 def test_a_replay_names_its_cursor(house: House) -> None:
-    """Without one, or with one that the inbox has not reached, it is 400."""
+    """A replay without a cursor, or with one that the inbox has not reached, is 400."""
     path = f"{WEBHOOKS}/{create(house).json['id']}/replay"
     for body in (b"{}", b'{"after": "c9"}', b'{"after": 0}', b'{"before": "c0"}', b"c0"):
         assert house.ask("POST", path, data=body).answer().status == 400

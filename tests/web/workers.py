@@ -1,4 +1,4 @@
-"""A worker that can be slow, or out of order, as a disk can."""
+"""A worker that can be slow or fail, like a disk."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,9 +11,9 @@ Result = TypeVar("Result")
 
 
 class FaultyWorker(DirectWorker):
-    """Runs calls at once, until it is told to hold them or to fail them.
+    """Runs calls at once, unless a test makes it delay or fail them.
 
-    The next ``good_calls`` still run then.
+    The next ``good_calls`` calls succeed even then.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class FaultyWorker(DirectWorker):
         return done
 
     def catch_up(self) -> None:
-        """Run what was held, and what comes of it, and be fast again."""
+        """Run the delayed calls, and be fast again."""
         self.is_slow = False
         held, self._held = self._held, []
         for call, done in held:

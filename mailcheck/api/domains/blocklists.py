@@ -27,7 +27,7 @@ WHY_UNKNOWN = {
     UnknownReason.REWRITTEN: "The answer did not come from the blocklist; a resolver replaced it.",
     UnknownReason.STRANGE_CODE: "The list returned a code that its operator does not document.",
     UnknownReason.FAILED_SELF_TEST: (
-        "The list fails its self-test; its answers are ignored until it recovers."
+        "The list fails its self-test, so its answers are ignored."
     ),
     UnknownReason.OVER_BUDGET: "The daily query limit of this list is used up.",
     UnknownReason.NO_TARGET: "The addresses of the domain's mail hosts could not be determined.",

@@ -1,4 +1,4 @@
-"""An agent that talks to the house over ``/mcp``; everything it is told is judged."""
+"""An MCP client that checks every response of the house."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ EVENTS = "text/event-stream"
 
 
 class BrokenProtocol(AssertionError):
-    """An answer that a client of MCP could not rely on."""
+    """A response that violates the protocol."""
 
 
 class _Body(Protocol):
-    """Keeps what comes of a body while it comes."""
+    """Collects the parts of a body."""
 
     def __init__(self, reply: "Reply") -> None:
         self.reply = reply
@@ -38,7 +38,7 @@ class _Body(Protocol):
 
 @dataclass
 class Reply:
-    """What came back on one POST so far."""
+    """The response to one POST so far."""
 
     stub: Any
     body: bytearray = field(default_factory=bytearray)
@@ -48,13 +48,13 @@ class Reply:
     reading: Any = None
 
     def send(self, request: Any) -> None:
-        """Take the request's Deferred, and read its response once there is one."""
+        """Store the Deferred of the request, and read its response when it arrives."""
         self.request = request
         request.addBoth(self._take)
         self.stub.flush()
 
     def hang_up(self) -> None:
-        """Go away in the middle of it."""
+        """Disconnect before the response is complete."""
         if self.reading is None:
             self.request.cancel()
         else:
@@ -65,18 +65,18 @@ class Reply:
         self.responses.append(response)
         if not hasattr(response, "raiseException"):
             self.reading = _Body(self)
-            # treq's own response would keep the body until it is complete.
+            # The response class of treq returns a body only when it is complete.
             response.original.deliverBody(self.reading)
 
     @property
     def is_over(self) -> bool:
-        """Tell whether the whole answer is there."""
+        """Return whether the response is complete."""
         self.stub.flush()
         return bool(self.ended)
 
     @property
     def status(self) -> int:
-        """Give the HTTP status."""
+        """Return the HTTP status."""
         self.stub.flush()
         assert self.responses, "there is no answer yet"
         if hasattr(self.responses[0], "raiseException"):
@@ -86,7 +86,7 @@ class Reply:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Give the headers, names in lower case."""
+        """Return the headers with lower-case names."""
         assert self.status
         return {
             name.decode().lower(): b", ".join(values).decode()
@@ -95,12 +95,12 @@ class Reply:
 
     @property
     def is_stream(self) -> bool:
-        """Tell whether the answer comes as events."""
+        """Return whether the response is an event stream."""
         return self.headers["content-type"] == EVENTS
 
     @property
     def messages(self) -> list[Any]:
-        """List the JSON-RPC messages that came, judged."""
+        """Return the JSON-RPC messages received so far, checked."""
         if self.is_stream:
             found = [
                 read_json(line.removeprefix(b"data: "))
@@ -115,32 +115,32 @@ class Reply:
 
     @property
     def json(self) -> Any:
-        """Give the answer itself: the last message."""
+        """Return the answer, which is the last message."""
         assert self.is_over, "the answer is not complete"
         judge_headers(self.status, self.headers)
         return self.messages[-1]
 
     @property
     def result(self) -> Any:
-        """Give the result of a request that went well."""
+        """Return the result of a successful request."""
         assert self.status == 200, f"{self.status} {bytes(self.body)!r}"
         assert "result" in self.json, self.json
         return self.json["result"]
 
     @property
     def error(self) -> Any:
-        """Give the error of a request that did not."""
+        """Return the error of a failed request."""
         assert "error" in self.json, self.json
         return self.json["error"]
 
     @property
     def progress(self) -> list[Any]:
-        """List the progress notifications."""
+        """Return the progress notifications."""
         return [message["params"] for message in self.messages if "method" in message]
 
 
 class Agent:
-    """One client with one key; speaks the handshake's newest revision unless told otherwise."""
+    """A client with one key. By default it uses the newest handshake revision."""
 
     def __init__(self, house: House, key: str | None = None, version: str = HANDSHAKE) -> None:
         self.house = house
@@ -155,7 +155,7 @@ class Agent:
         method: str = "POST",
         path: str = "/mcp",
     ) -> Reply:
-        """Send anything; a header of ``None`` is left out."""
+        """Send any body. A header of ``None`` is omitted."""
         merged: dict[str, str | None] = {
             "Content-Type": JSON,
             "Accept": f"{JSON}, {EVENTS}",
@@ -176,7 +176,7 @@ class Agent:
         headers: Mapping[str, str | None] | None = None,
         request_id: object = None,
     ) -> Reply:
-        """Send a request as the revision has it."""
+        """Send a request in the form of the revision."""
         self.next_id += 1
         body = {
             "jsonrpc": "2.0",
@@ -213,7 +213,7 @@ class Agent:
         return self.request("tools/call", params, headers, request_id)
 
     def use(self, tool: str, **arguments: Any) -> Any:
-        """Call a tool that answers at once; gives its structured content, judged by its schema."""
+        """Call a tool that answers at once. Return its content, checked by its schema."""
         named = {name.rstrip("_"): value for name, value in arguments.items()}
         result = self.call(tool, named).result
         assert result["isError"] is False, result["content"]
@@ -221,17 +221,17 @@ class Agent:
         return result["structuredContent"]
 
     def fail(self, tool: str, **arguments: Any) -> str:
-        """Call a tool that fails; gives what the model is told."""
+        """Call a tool that fails. Return the message for the model."""
         named = {name.rstrip("_"): value for name, value in arguments.items()}
         return failure_of(self.call(tool, named))
 
     def tools(self) -> dict[str, Any]:
-        """List the tools by name."""
+        """Return the tools by name."""
         return {tool["name"]: tool for tool in self.request("tools/list").result["tools"]}
 
 
 def failure_of(reply: Reply) -> str:
-    """Give what the model is told of a tool's failure."""
+    """Return the message for the model about a tool's failure."""
     result = reply.result
     assert result["isError"] is True, result
     assert "structuredContent" not in result
@@ -241,7 +241,7 @@ def failure_of(reply: Reply) -> str:
 
 
 def judge_headers(status: int, headers: Mapping[str, str]) -> None:
-    """Fail when the headers of an answer break a promise."""
+    """Raise an error if the headers of a response violate the contract."""
     for name in ("x-ratelimit-remaining", "x-ratelimit-daily-remaining"):
         assert headers.get(name, "").isdigit(), f"{name} is {headers.get(name)!r}"
     assert headers["x-content-type-options"] == "nosniff"
@@ -253,7 +253,7 @@ def judge_headers(status: int, headers: Mapping[str, str]) -> None:
 
 
 def judge_message(message: Any) -> None:
-    """Fail when a message is no JSON-RPC 2.0 that a server may send."""
+    """Raise an error if a message is not a valid JSON-RPC 2.0 message of a server."""
     assert message["jsonrpc"] == "2.0", message
     if "method" in message:
         assert set(message) == {"jsonrpc", "method", "params"}
@@ -265,7 +265,7 @@ def judge_message(message: Any) -> None:
 
 
 def judge_output(tool: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-    """Fail when structured content breaks the schema, or has fields that are not in it."""
+    """Raise an error if structured content does not match its schema exactly."""
     closed = _closed(tool["outputSchema"])
     problems: Sequence[Any] = list(
         Draft202012Validator(closed).iter_errors(result["structuredContent"])
@@ -278,7 +278,7 @@ def judge_output(tool: Mapping[str, Any], result: Mapping[str, Any]) -> None:
 
 
 def _closed(schema: Any) -> Any:
-    """Close a schema to fields that it does not name."""
+    """Return a schema that rejects additional fields."""
     if isinstance(schema, list):
         return [_closed(item) for item in schema]
     if not isinstance(schema, dict):

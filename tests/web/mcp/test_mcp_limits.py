@@ -1,4 +1,4 @@
-"""Keys and limits of the MCP endpoint: those of REST (docs/reference/contract.md)."""
+"""Keys and rate limits of the MCP endpoint are those of REST."""
 
 import pytest
 
@@ -13,7 +13,7 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
 def left(reply: Reply) -> tuple[int, int]:
-    """Give what the headers say is left of the minute and of the day."""
+    """Return the remaining requests of the minute and of the day, from the headers."""
     return (
         int(reply.headers["x-ratelimit-remaining"]),
         int(reply.headers["x-ratelimit-daily-remaining"]),
@@ -34,7 +34,7 @@ def left(reply: Reply) -> tuple[int, int]:
 def test_without_a_key_nobody_passes(
     house: House, headers: dict[str, str | None], method: str
 ) -> None:
-    """A missing or wrong key is 401 with WWW-Authenticate, in the protocol's own words."""
+    """A missing or wrong key is 401 with WWW-Authenticate, as a JSON-RPC error."""
     reply = Agent(house).post(PING, headers, method=method)
     assert reply.status == 401
     assert reply.headers["www-authenticate"] == "Bearer"
@@ -42,21 +42,21 @@ def test_without_a_key_nobody_passes(
 
 
 def test_a_key_in_the_address_is_no_key(house: House) -> None:
-    """A query string is not looked at."""
+    """A key in the query is ignored."""
     agent = Agent(house)
     reply = agent.post(PING, {"Authorization": None}, path=f"/mcp?api_key={house.key}")
     assert reply.status == 401
 
 
 def test_the_other_header_works_too(house: House) -> None:
-    """X-API-Key is as good as Authorization; two keys that differ are none."""
+    """X-API-Key is accepted as well; two different keys are rejected."""
     agent = Agent(house)
     assert agent.post(PING, {"Authorization": None, "X-API-Key": house.key}).result == {}
     assert agent.post(PING, {"X-API-Key": "another"}).status == 401
 
 
 def test_a_revoked_key_stops_at_once(house: House) -> None:
-    """A key that was revoked is 401 with its next message."""
+    """A revoked key is 401 with the next message."""
     agent = Agent(house)
     assert agent.post(PING).status == 200
     (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
@@ -68,7 +68,7 @@ def test_a_revoked_key_stops_at_once(house: House) -> None:
 
 @pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
 def test_only_calls_of_tools_count(house: House, version: str) -> None:
-    """Handshakes, lists, pings, notifications and mistakes are free; each tools/call costs one."""
+    """Handshakes, lists, pings, notifications and errors are free; each tools/call is counted."""
     agent = Agent(house, house.issue_key(house.account, per_minute=5, per_day=9), version)
     for _ in range(20):
         assert left(agent.request("tools/list")) == (5, 9)
@@ -82,7 +82,7 @@ def test_only_calls_of_tools_count(house: House, version: str) -> None:
 
 
 def test_the_limit_is_one_with_rest(house: House) -> None:
-    """A key has one budget, whichever way it is used."""
+    """REST and MCP share the rate limits of a key."""
     key = house.issue_key(house.account, per_minute=3, per_day=9)
     agent = Agent(house, key)
     agent.use("new_address")
@@ -92,7 +92,7 @@ def test_the_limit_is_one_with_rest(house: House) -> None:
 
 @pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
 def test_a_call_over_the_limit_is_refused(house: House, version: str) -> None:
-    """The call after the last one is 429 with a true Retry-After; lists are still served."""
+    """A call beyond the limit is 429 with a correct Retry-After; lists still work."""
     agent = Agent(house, house.issue_key(house.account, per_minute=2, per_day=100), version)
     house.pass_time(20)
     for _ in range(2):
@@ -111,7 +111,7 @@ def test_a_call_over_the_limit_is_refused(house: House, version: str) -> None:
 
 
 def test_keys_can_not_be_guessed_fast(house: House) -> None:
-    """Messages without a valid key have the budget of their address: 60 a minute."""
+    """Messages without a valid key have the limit of their address: 60 a minute."""
     agent = Agent(house, "wrong")
     statuses = [agent.post(PING).status for _ in range(61)]
     assert statuses == [401] * 60 + [429]
@@ -119,7 +119,7 @@ def test_keys_can_not_be_guessed_fast(house: House) -> None:
 
 
 def test_a_store_that_fails_is_no_wrong_key() -> None:
-    """When keys can't be looked up the answer is 503 with Retry-After, never 401."""
+    """When keys cannot be read from the store, the response is 503 with Retry-After, never 401."""
     reader = FaultyWorker()
     worker = DirectWorker()
     house = House(config_in_memory(), Workers(worker, reader, worker))
@@ -132,7 +132,7 @@ def test_a_store_that_fails_is_no_wrong_key() -> None:
 
 
 def test_a_store_that_fails_later_is_told_to_the_model() -> None:
-    """When the store fails under a tool the model is told to try again, with its cursor."""
+    """When the store fails during a tool call, the model is advised to retry with its cursor."""
     reader = FaultyWorker()
     worker = DirectWorker()
     house = House(config_in_memory(), Workers(worker, reader, worker))

@@ -1,4 +1,4 @@
-"""Handshake, discovery, versions and headers: what each revision promises its clients."""
+"""Handshake, discovery, versions and headers in each revision of the protocol."""
 
 import base64
 from typing import Any
@@ -18,26 +18,26 @@ CLIENT = {"name": "test", "version": "1"}
 
 
 def initialize(agent: Agent, version: object) -> Any:
-    """Open as a client of the handshake era does: without a version header."""
+    """Initialize like a client with a handshake, without a version header."""
     params = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
     return agent.request("initialize", params, {"MCP-Protocol-Version": None})
 
 
 @pytest.fixture
 def agent(house: House) -> Agent:
-    """An agent of the handshake era."""
+    """An agent that uses the handshake."""
     return Agent(house)
 
 
 @pytest.fixture
 def stateless(house: House) -> Agent:
-    """An agent of the stateless era."""
+    """A stateless agent."""
     return Agent(house, version=STATELESS)
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_REVISIONS)
 def test_every_handshake_revision_is_spoken(agent: Agent, version: str) -> None:
-    """Initialize agrees to each revision from 2024-11-05 on, and all goes on in it."""
+    """Initialize accepts each revision since 2024-11-05, and later requests use it."""
     reply = initialize(agent, version)
     result = reply.result
     assert result["protocolVersion"] == version
@@ -57,31 +57,31 @@ def test_every_handshake_revision_is_spoken(agent: Agent, version: str) -> None:
 
 @pytest.mark.parametrize("version", ["1999-01-01", "2026-07-28", "", "latest"])
 def test_a_handshake_in_another_revision_is_offered_the_newest(agent: Agent, version: str) -> None:
-    """Initialize with a revision that has no handshake is answered with the newest that has one."""
+    """Initialize with an unsupported revision is answered with the newest handshake revision."""
     assert initialize(agent, version).result["protocolVersion"] == HANDSHAKE
 
 
 @pytest.mark.parametrize("version", [None, 1, ["2025-11-25"]])
 def test_a_handshake_without_a_version_is_malformed(agent: Agent, version: object) -> None:
-    """ProtocolVersion is a string."""
+    """ProtocolVersion must be a string."""
     assert initialize(agent, version).error["code"] == -32602
 
 
 def test_every_session_has_a_name_of_its_own(agent: Agent) -> None:
-    """The session id is random, and of visible ASCII (2025-11-25, Session Management)."""
+    """The session id is random and consists of visible ASCII (2025-11-25, Session Management)."""
     names = {initialize(agent, HANDSHAKE).headers["mcp-session-id"] for _ in range(3)}
     assert len(names) == 3
     assert all(len(name) == 32 and name.isalnum() for name in names)
 
 
 def test_no_session_is_needed(agent: Agent) -> None:
-    """A request without handshake and header is served: no state is kept between requests."""
+    """A request without handshake and session is answered, because the server keeps no state."""
     reply = agent.request("tools/list", headers={"MCP-Protocol-Version": None})
     assert "new_address" in {tool["name"] for tool in reply.result["tools"]}
 
 
 def test_the_instructions_tell_the_race_free_way(agent: Agent, stateless: Agent) -> None:
-    """Both eras are told: address and cursor first, then trigger, then wait with the cursor."""
+    """The instructions of both modes: take a cursor, trigger the mail, wait with the cursor."""
     for result in (
         initialize(agent, HANDSHAKE).result,
         stateless.request("server/discover").result,
@@ -94,7 +94,7 @@ def test_the_instructions_tell_the_race_free_way(agent: Agent, stateless: Agent)
 
 
 def test_discovery_names_versions_and_capabilities(stateless: Agent) -> None:
-    """server/discover says everything a stateless client needs, and for how long it is true."""
+    """server/discover contains what a stateless client needs, and how long it is valid."""
     result = stateless.request("server/discover").result
     assert result["supportedVersions"] == list(REVISIONS)
     assert result["capabilities"] == {"tools": {"listChanged": False}}
@@ -104,7 +104,7 @@ def test_discovery_names_versions_and_capabilities(stateless: Agent) -> None:
 
 
 def test_the_tool_list_may_be_cached_in_the_stateless_era(agent: Agent, stateless: Agent) -> None:
-    """tools/list carries ttlMs and cacheScope where the revision has them, and only there."""
+    """tools/list contains ttlMs and cacheScope only in the revision that defines them."""
     listed = stateless.request("tools/list").result
     assert (listed["ttlMs"], listed["cacheScope"]) == (300_000, "public")
     assert listed["resultType"] == "complete"
@@ -113,7 +113,7 @@ def test_the_tool_list_may_be_cached_in_the_stateless_era(agent: Agent, stateles
 
 @pytest.mark.parametrize("cursor", ["x", "", 7])
 def test_the_tool_list_has_one_page(agent: Agent, cursor: object) -> None:
-    """A page cursor that this server never gave is an error."""
+    """A page cursor for tools/list is an error."""
     assert agent.request("tools/list", {"cursor": cursor}).error["code"] == -32602
 
 
@@ -136,7 +136,7 @@ NOT_OFFERED = [
 
 @pytest.mark.parametrize("method", [*NOT_OFFERED, "server/discover"])
 def test_what_is_not_offered_does_not_exist_in_the_handshake_era(agent: Agent, method: str) -> None:
-    """A method of a capability that was not declared is not found; the transport stays whole."""
+    """A method of an undeclared capability is not found, and the transport continues to work."""
     reply = agent.request(method)
     assert reply.error["code"] == -32601
     assert reply.status == 200
@@ -147,7 +147,7 @@ def test_what_is_not_offered_does_not_exist_in_the_handshake_era(agent: Agent, m
 def test_what_is_not_offered_does_not_exist_in_the_stateless_era(
     stateless: Agent, method: str
 ) -> None:
-    """A method that is not offered, or was removed, is 404 with the protocol's own error."""
+    """An unsupported or removed method is 404 with the error of the protocol."""
     named = {"Mcp-Method": method}
     reply = stateless.request(method, headers=named)
     assert reply.error["code"] == -32601
@@ -156,7 +156,7 @@ def test_what_is_not_offered_does_not_exist_in_the_stateless_era(
 
 
 def test_a_version_from_the_future_is_told_what_there_is(house: House) -> None:
-    """An unknown version is 400 with the versions that are spoken."""
+    """An unknown version is 400 with the supported versions."""
     agent = Agent(house, version="2030-01-01")
     reply = agent.request(
         "tools/list",
@@ -170,7 +170,7 @@ def test_a_version_from_the_future_is_told_what_there_is(house: House) -> None:
 
 @pytest.mark.parametrize("body", [{"method": "tools/list", "id": 1}, {"method": "notifications/x"}])
 def test_a_header_with_an_unknown_version_is_refused(agent: Agent, body: dict[str, Any]) -> None:
-    """The header alone is enough to know that the message can't be understood."""
+    """An unknown version in the header alone is sufficient to reject a message."""
     reply = agent.post({"jsonrpc": "2.0", **body}, {"MCP-Protocol-Version": "1.0"})
     assert reply.status == 400
     assert reply.error["code"] == -32022
@@ -183,14 +183,14 @@ HEADERS = {"MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-N
 def contradicting(
     agent: Agent, headers: dict[str, str | None], meta: dict[str, Any] | None = None
 ) -> Any:
-    """Send a stateless call whose headers and body may not agree."""
+    """Send a stateless call with headers that may contradict the body."""
     params = {"name": "extract", "arguments": {"id": "x"}, "_meta": META if meta is None else meta}
     body = {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params}
     return agent.post(body, {**HEADERS, **headers})
 
 
 def test_headers_that_agree_are_served(agent: Agent) -> None:
-    """The call that the next tests bend is served as it is."""
+    """The call that the next tests modify is valid."""
     assert contradicting(agent, {}).result["isError"] is True
 
 
@@ -214,7 +214,7 @@ def test_headers_that_agree_are_served(agent: Agent) -> None:
 def test_headers_that_contradict_the_body_are_refused(
     agent: Agent, headers: dict[str, str | None]
 ) -> None:
-    """A missing, wrong or broken routing header is 400 with HeaderMismatch and the id."""
+    """A missing, wrong or malformed routing header is 400 with HeaderMismatch and the id."""
     reply = contradicting(agent, headers)
     assert reply.status == 400
     assert reply.error["code"] == -32020
@@ -223,7 +223,7 @@ def test_headers_that_contradict_the_body_are_refused(
 
 @pytest.mark.parametrize("name", ["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"])
 def test_a_header_that_is_there_twice_is_refused(agent: Agent, name: str) -> None:
-    """Two readers could believe two values, so neither counts."""
+    """A repeated routing header is rejected, because intermediaries could use different values."""
     twice: Any = {name: [HEADERS[name], "another"]}
     reply = contradicting(agent, twice)
     assert reply.error["code"] == -32020
@@ -231,7 +231,7 @@ def test_a_header_that_is_there_twice_is_refused(agent: Agent, name: str) -> Non
 
 
 def test_a_name_that_no_header_can_hold_comes_encoded(agent: Agent) -> None:
-    """Mcp-Name in base64 is decoded before it is compared."""
+    """Mcp-Name in Base64 is decoded before it is compared."""
     name = "Empfänger"
     encoded = f"=?base64?{base64.b64encode(name.encode()).decode()}?="
     body = {
@@ -245,7 +245,7 @@ def test_a_name_that_no_header_can_hold_comes_encoded(agent: Agent) -> None:
 
 
 def test_blanks_around_a_header_are_none_of_it(agent: Agent) -> None:
-    """White space around a value does not count (RFC 9110 5.5)."""
+    """Whitespace around a value is ignored (RFC 9110 5.5)."""
     assert contradicting(agent, {"Mcp-Name": "  extract  "}).result["isError"] is True
 
 
@@ -260,7 +260,7 @@ def test_blanks_around_a_header_are_none_of_it(agent: Agent) -> None:
     ],
 )
 def test_a_stateless_request_is_complete(agent: Agent, meta: dict[str, Any]) -> None:
-    """Version and capabilities are in every request, else 400 says what is missing."""
+    """Every request needs version and capabilities; otherwise a 400 names what is missing."""
     reply = contradicting(agent, {}, meta)
     assert reply.status == 400
     assert reply.error["code"] == -32602
@@ -268,7 +268,7 @@ def test_a_stateless_request_is_complete(agent: Agent, meta: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("version", [None, 20260728, ["2026-07-28"], {}])
 def test_a_version_that_is_no_text_matches_no_header(agent: Agent, version: object) -> None:
-    """A version of another type contradicts the header."""
+    """A version that is not a string contradicts the header."""
     reply = contradicting(agent, {}, {VERSION_KEY: version, CAPABILITIES_KEY: {}})
     assert reply.error["code"] == -32020
 
@@ -281,7 +281,7 @@ def test_the_client_need_not_say_who_it_is(agent: Agent) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS", "PATCH"])
 def test_only_posts_are_taken(agent: Agent, method: str) -> None:
-    """No stream to open, no session to end, no page that may ask first: 405 says POST."""
+    """Only POST is supported. Other methods are 405 with Allow."""
     reply = agent.post(b"", method=method)
     assert reply.status == 405
     assert reply.headers["allow"] == "POST"
@@ -298,7 +298,7 @@ def test_only_json_is_taken(agent: Agent, content_type: str | None) -> None:
 
 @pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "Application/JSON"])
 def test_json_may_be_named_in_full(agent: Agent, content_type: str) -> None:
-    """Parameters and case of the Content-Type don't matter."""
+    """Parameters and case of the Content-Type are ignored."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     assert agent.post(body, {"Content-Type": content_type}).result == {}
 
@@ -312,7 +312,7 @@ def test_who_takes_no_json_gets_none(agent: Agent, accept: str) -> None:
 
 @pytest.mark.parametrize("accept", [None, "*/*", "application/*", f"{EVENTS},{JSON};q=0.5"])
 def test_a_client_may_take_anything(agent: Agent, accept: str | None) -> None:
-    """Without an Accept, or with a wide one, a client is served."""
+    """A missing Accept, or one with wildcards, is accepted."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     assert agent.post(body, {"Accept": accept}).result == {}
 
@@ -322,7 +322,7 @@ ORIGINS = ["http://127.0.0.1:8080", "http://localhost:8080", "http://[::1]:8080"
 
 @pytest.mark.parametrize("origin", ORIGINS)
 def test_pages_of_this_service_may_ask(agent: Agent, origin: str) -> None:
-    """A daemon on this machine is known by all names of the loopback."""
+    """A daemon on this machine accepts origins with any loopback name."""
     assert agent.request("ping", headers={"Origin": origin}).result == {}
 
 
@@ -340,21 +340,21 @@ def test_pages_of_this_service_may_ask(agent: Agent, origin: str) -> None:
 )
 @pytest.mark.parametrize("key", [None, "wrong"])
 def test_pages_elsewhere_may_not(house: House, origin: str, key: str | None) -> None:
-    """Any other Origin is 403, with or without a key, whatever name the request was sent to."""
+    """Any other Origin is 403, with or without a key, for any Host."""
     agent = Agent(house, key)
     reply = agent.request("ping", headers={"Origin": origin, "Host": "evil.example.com"})
     assert (reply.status, reply.error["code"]) == (403, 403)
 
 
 def test_a_slash_more_is_the_same_endpoint(agent: Agent) -> None:
-    """/mcp/ is answered like /mcp, and nothing lies below."""
+    """/mcp/ is the same as /mcp, and paths below it are 404."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     assert agent.post(body, path="/mcp/").result == {}
     assert agent.post(body, path="/mcp/x").status in (404, 405)
 
 
 def test_answers_of_clients_are_taken_and_forgotten(agent: Agent) -> None:
-    """A handshake client may post a response, though nothing was asked; a stateless one may not."""
+    """A posted response is accepted and ignored in the handshake mode, and rejected otherwise."""
     body = {"jsonrpc": "2.0", "id": 1, "result": {}}
     assert agent.post(body).status == 202
     refused = agent.post(body, {"MCP-Protocol-Version": STATELESS})

@@ -1,4 +1,4 @@
-"""The seven tools, in both eras of the protocol (docs/reference/contract.md)."""
+"""The seven inbox tools in both modes of the protocol."""
 
 import json
 import re
@@ -35,31 +35,31 @@ NAMES = [
 
 @pytest.fixture(params=[HANDSHAKE, STATELESS])
 def agent(house: House, request: pytest.FixtureRequest) -> Agent:
-    """An agent of either era."""
+    """An agent in each mode."""
     return Agent(house, version=request.param)
 
 
 def received(house: House, tag: str = "", **content: Any) -> str:
-    """Receive a mail; gives the message's id."""
+    """Receive a mail, and return the message's id."""
     house.receive(house.address(tag), raw=mail(**content))
     message_id: str = house.get("/inbox/messages?limit=1").json["messages"][0]["id"]
     return message_id
 
 
 def test_all_are_listed_in_order(agent: Agent) -> None:
-    """tools/list names the seven tools of the inbox first, always in the same order."""
+    """tools/list begins with the seven inbox tools, in constant order."""
     assert list(agent.tools()) == NAMES
     assert list(agent.tools()) == NAMES
 
 
 def test_the_list_is_short(agent: Agent) -> None:
-    """It costs every conversation its tokens: it has less than 16 KB."""
+    """The list of tools, which uses up context in every conversation, has less than 16 KB."""
     assert len(agent.request("tools/list").body) < 16_000
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_tool_says_what_it_takes_and_gives(agent: Agent, name: str) -> None:
-    """Each tool has a description, and two schemas that are valid JSON Schema 2020-12."""
+    """Each tool has a description, and two valid schemas of JSON Schema 2020-12."""
     tool = agent.tools()[name]
     assert len(tool["description"]) > 60
     assert tool["title"]
@@ -70,7 +70,7 @@ def test_each_tool_says_what_it_takes_and_gives(agent: Agent, name: str) -> None
 
 
 def test_only_deleting_destroys_anything(agent: Agent) -> None:
-    """The hints tell a user's client which tool needs a look: only delete_message destroys."""
+    """Only delete_message has the hint that it is destructive."""
     hints = {name: tool["annotations"] for name, tool in agent.tools().items()}
     changing = {name for name in hints if not hints[name]["readOnlyHint"]}
     assert changing == {"delete_message", "generate_test"}
@@ -85,7 +85,7 @@ def test_only_deleting_destroys_anything(agent: Agent) -> None:
 
 
 def test_a_new_address_is_taken_before_the_mail_is_sent(agent: Agent, house: House) -> None:
-    """new_address gives a unique tag and a cursor from which a wait misses nothing."""
+    """new_address returns a unique tag and a cursor from which a wait misses no mail."""
     received(house)
     first, second = agent.use("new_address"), agent.use("new_address")
     assert first["tag"] != second["tag"]
@@ -98,20 +98,20 @@ def test_a_new_address_is_taken_before_the_mail_is_sent(agent: Agent, house: Hou
 
 
 def test_a_tag_of_ones_own_is_kept(agent: Agent, house: House) -> None:
-    """new_address with a tag gives the address of that tag; an empty one the bare address."""
+    """new_address with a tag returns its address; with an empty tag, the address without one."""
     assert agent.use("new_address", tag="Sign.Up")["address"] == house.address("Sign.Up")
     assert agent.use("new_address", tag="")["address"] == house.address()
 
 
 def test_the_text_of_simple_tools_is_their_json(agent: Agent) -> None:
-    """A client that knows no structured content reads the same as JSON."""
+    """For clients without structured content, the text contains the same JSON."""
     result = agent.call("new_address", {"tag": "a"}).result
     (block,) = result["content"]
     assert json.loads(block["text"]) == result["structuredContent"]
 
 
 def test_a_message_is_read_whole(agent: Agent, house: House) -> None:
-    """get_message gives what REST gives: codes, links, headers, envelope, and the text."""
+    """get_message returns what REST returns: codes, links, headers, envelope, and text."""
     message_id = received(house, "a")
     message = agent.use("get_message", id=message_id)["message"]
     same = house.get(f"/inbox/messages/{message_id}").json
@@ -124,7 +124,7 @@ def test_a_message_is_read_whole(agent: Agent, house: House) -> None:
 
 
 def test_codes_and_links_come_with_reasons(agent: Agent, house: House) -> None:
-    """Extract gives codes, links, and every candidate with why it was taken or not."""
+    """Extract returns codes, links, and every candidate with its reasons."""
     message_id = received(house, body="Your code is 482913: https://example.com/confirm?t=7f3a")
     found = agent.use("extract", id=message_id)
     assert found["id"] == message_id
@@ -135,7 +135,7 @@ def test_codes_and_links_come_with_reasons(agent: Agent, house: House) -> None:
 
 
 def test_mail_without_codes_and_links(agent: Agent, house: House) -> None:
-    """Extract says in words that nothing was found."""
+    """Without codes and links, the text of extract says so."""
     message_id = received(house, body="Hello.")
     result = agent.call("extract", {"id": message_id}).result
     assert result["structuredContent"]["codes"] == []
@@ -144,7 +144,7 @@ def test_mail_without_codes_and_links(agent: Agent, house: House) -> None:
 
 
 def test_lists_are_filtered_and_paged(agent: Agent, house: House) -> None:
-    """list_messages takes REST's filters and gives pages, newest first."""
+    """list_messages has the filters and pages of REST, newest first."""
     for number in range(3):
         received(house, "a", subject=f"Mail {number}")
     received(house, "b", subject="Another")
@@ -161,7 +161,7 @@ def test_lists_are_filtered_and_paged(agent: Agent, house: House) -> None:
 
 
 def test_a_list_shows_only_the_first_links(agent: Agent, house: House) -> None:
-    """A newsletter's hundred links don't fill a list; the message has them."""
+    """A list contains only the first links of a message; the message contains all."""
     links = [f"https://example.com/{number}" for number in range(30)]
     message_id = received(house, body="\n".join(links))
     (listed,) = agent.use("list_messages")["messages"]
@@ -170,7 +170,7 @@ def test_a_list_shows_only_the_first_links(agent: Agent, house: House) -> None:
 
 
 def test_the_share_link_opens_the_message(agent: Agent, house: House) -> None:
-    """share_link gives the link that the message has: it works without a key, and stays good."""
+    """share_link returns the existing link of a message. It works without a key and stays valid."""
     message_id = received(house)
     first, second = (agent.use("share_link", id=message_id) for _ in range(2))
     assert first == second
@@ -180,7 +180,7 @@ def test_the_share_link_opens_the_message(agent: Agent, house: House) -> None:
 
 
 def test_a_deleted_message_is_gone(agent: Agent, house: House) -> None:
-    """delete_message deletes one message; doing it again says that it is not there."""
+    """delete_message deletes one message. A second call is an error."""
     message_id, kept = received(house), received(house)
     assert agent.use("delete_message", id=message_id) == {"id": message_id, "deleted": True}
     assert "no such message" in agent.fail("delete_message", id=message_id)
@@ -189,7 +189,7 @@ def test_a_deleted_message_is_gone(agent: Agent, house: House) -> None:
 
 @pytest.mark.parametrize("tool", ["get_message", "extract", "share_link", "delete_message"])
 def test_a_message_of_another_account_is_not_there(agent: Agent, house: House, tool: str) -> None:
-    """What belongs to another account is the same as what does not exist."""
+    """A message of another account is not found."""
     message_id = received(house)
     stranger = Agent(house, house.issue_key(house.add_account("stranger")), agent.version)
     assert stranger.fail(tool, id=message_id) == stranger.fail(tool, id="nothing")
@@ -197,7 +197,7 @@ def test_a_message_of_another_account_is_not_there(agent: Agent, house: House, t
 
 
 def test_strangers_wait_for_their_own_mail(agent: Agent, house: House) -> None:
-    """A wait of another account is not woken, and told of nothing."""
+    """A wait of another account does not match, and its result is empty."""
     stranger = Agent(house, house.issue_key(house.add_account("stranger")), agent.version)
     reply = stranger.call("wait_for_message", {"timeout": 2})
     received(house)
@@ -240,19 +240,19 @@ BAD_ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
 def test_bad_arguments_are_explained_to_the_model(
     agent: Agent, tool: str, arguments: dict[str, Any], sentence: str
 ) -> None:
-    """A bad argument is a failed call with a sentence that names it, so the model can do better."""
+    """An invalid argument is a failed call with a message that names it."""
     assert sentence in failure_of(agent.call(tool, arguments))
 
 
 def test_numbers_may_be_written_either_way(agent: Agent, house: House) -> None:
-    """JSON knows one kind of number: 2.0 is a whole number, and null is not given."""
+    """2.0 is accepted as an integer, and null as an absent argument."""
     received(house)
     page = agent.use("list_messages", limit=2.0, page=None, tag=None)
     assert len(page["messages"]) == 1
 
 
 def test_unknown_tools_are_the_clients_mistake(agent: Agent) -> None:
-    """An unknown tool is an error of the protocol that names those there are."""
+    """An unknown tool is a protocol error that lists the tools."""
     reply = agent.call("send_mail")
     assert reply.error["code"] == -32602
     assert reply.error["message"].startswith("Unknown tool: send_mail. The tools are new_address")
@@ -261,7 +261,7 @@ def test_unknown_tools_are_the_clients_mistake(agent: Agent) -> None:
 
 @pytest.mark.parametrize("params", [{}, {"name": 7}, {"name": "extract", "arguments": ["id"]}])
 def test_malformed_calls_are_the_clients_mistake(agent: Agent, params: dict[str, Any]) -> None:
-    """A call without a tool, or whose arguments are no object, is an error of the protocol."""
+    """A call without a tool, or with arguments that are not an object, is a protocol error."""
     headers = {"Mcp-Name": None} if params.get("name") == 7 else {}
     reply = agent.request(TOOL_CALL, params, headers)
     if agent.version == STATELESS and params.get("name") == 7:
@@ -287,9 +287,9 @@ NEWSLETTER = (
 
 
 def test_the_checks_of_a_mail(agent: Agent, house: House) -> None:
-    """get_message tells on request what mail programs and screen readers make of the HTML.
+    """On request, get_message contains the compatibility and accessibility of the HTML.
 
-    It does not tell of a mail without HTML, and what a sender wrote stays within the fence.
+    Mail without HTML has no such results. Text of the sender stays inside the fence.
     """
     html = '<p style="border-radius:4px">Hi <img src="https://a.example/x?![y](z)"></p>'
     house.receive(raw=f"From: a@b.example\r\nContent-Type: text/html\r\n\r\n{html}".encode())
@@ -311,7 +311,7 @@ def test_the_checks_of_a_mail(agent: Agent, house: House) -> None:
 
 
 def test_a_long_newsletter_is_read_in_short(agent: Agent, house: House) -> None:
-    """get_message gives under 24 KB of it and says what was left out and how to get it."""
+    """get_message shortens a long mail to 24 KB, names the omitted parts, and how to get them."""
     house.receive(raw=NEWSLETTER)
     message_id = agent.use("list_messages")["messages"][0]["id"]
     reply = agent.call("get_message", {"id": message_id})
@@ -335,7 +335,7 @@ def test_a_long_newsletter_is_read_in_short(agent: Agent, house: House) -> None:
 
 
 def test_a_short_message_is_whole(agent: Agent, house: House) -> None:
-    """Nothing is left out of a mail as people write them, nor is anything said about it."""
+    """A typical mail is returned completely and without warnings."""
     message_id = received(house)
     short = agent.use("get_message", id=message_id)["message"]
     full = agent.use("get_message", id=message_id, full=True)["message"]
@@ -345,7 +345,7 @@ def test_a_short_message_is_whole(agent: Agent, house: House) -> None:
 
 
 def test_an_agent_reads_who_else_is_named(agent: Agent, house: House) -> None:
-    """The text for a model names the addresses of To, Cc and Reply-To, of many only the first."""
+    """The text for a model contains the first addresses of To, Cc and Reply-To."""
     many = ", ".join(f"p{number}@team.example" for number in range(300))
     raw = f"From: a@example.com\r\nTo: {many}\r\nCc: Ann <ann@copy.example>\r\nSubject: x\r\n\r\nHi"
     house.receive(house.address("a"), raw=raw.encode())

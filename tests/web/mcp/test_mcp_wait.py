@@ -1,4 +1,4 @@
-"""wait_for_message: woken at once, heard of meanwhile, over in time, gone with its client."""
+"""wait_for_message: progress, timeouts and cancellation."""
 
 from typing import Any
 
@@ -11,24 +11,24 @@ from tests.web.mcp.agent import EVENTS, HANDSHAKE, JSON, STATELESS, Agent, failu
 
 @pytest.fixture(params=[HANDSHAKE, STATELESS])
 def agent(house: House, request: pytest.FixtureRequest) -> Agent:
-    """An agent of either era."""
+    """An agent in each mode."""
     return Agent(house, version=request.param)
 
 
 def outcome_of(agent: Agent, reply: Any) -> Any:
-    """Give the structured content of a wait that is over, judged by its schema."""
+    """Return the structured content of a completed wait, checked by its schema."""
     result = reply.result
     judge_output(agent.tools()["wait_for_message"], result)
     return result["structuredContent"]
 
 
 def parked(house: House) -> int:
-    """Say how many waits the daemon holds."""
+    """Return the number of waits in the daemon."""
     return house.assembly.mail.feeds.count()
 
 
 def test_mail_wakes_the_agent(agent: Agent, house: House) -> None:
-    """A parked wait is answered when the mail comes, with code and link, in plain JSON."""
+    """A waiting call returns the mail when it arrives, with code and link, as plain JSON."""
     reply = agent.call("wait_for_message", {"tag": "a"})
     house.pass_time(3)
     assert not reply.is_over
@@ -44,7 +44,7 @@ def test_mail_wakes_the_agent(agent: Agent, house: House) -> None:
 
 
 def test_two_agents_wait_undisturbed(agent: Agent, house: House) -> None:
-    """Mail for one tag leaves the wait for another alone; a broadcast reaches all that match."""
+    """Mail for one tag does not end the wait for another; all matching waits receive it."""
     first, second, any_tag = (
         agent.call("wait_for_message", arguments) for arguments in ({"tag": "a"}, {"tag": "b"}, {})
     )
@@ -57,7 +57,7 @@ def test_two_agents_wait_undisturbed(agent: Agent, house: House) -> None:
 
 
 def test_the_cursor_leads_from_mail_to_mail(agent: Agent, house: House) -> None:
-    """With the cursor of each answer every mail is got once, the oldest first."""
+    """With the cursor of each result, every mail is returned once, oldest first."""
     cursor = agent.use("new_address")["cursor"]
     for number in range(3):
         house.receive(house.address("a"), raw=mail(subject=str(number)))
@@ -70,7 +70,7 @@ def test_the_cursor_leads_from_mail_to_mail(agent: Agent, house: House) -> None:
 
 
 def test_a_time_out_is_no_error(agent: Agent, house: House) -> None:
-    """A wait in vain says so, and what did arrive and was refused, and how to go on."""
+    """A timeout is a result, with arrived and rejected mail and how to continue."""
     reply = agent.call("wait_for_message", {"tag": "reset", "timeout": 5})
     house.receive(house.address("resets"), raw=mail(subject="Not this"))
     house.pass_time(5)
@@ -87,7 +87,7 @@ def test_a_time_out_is_no_error(agent: Agent, house: House) -> None:
 
 
 def test_several_mails_are_waited_for(agent: Agent, house: House) -> None:
-    """With count all of them come at once, in short; too few are a time-out that says how many."""
+    """With count, all mails are returned together. Fewer are a timeout with their number."""
     reply = agent.call("wait_for_message", {"tagPrefix": "run-", "count": 2, "timeout": 9})
     house.receive(house.address("run-a"), raw=mail(subject="One"))
     house.receive(house.address("other"))
@@ -107,7 +107,7 @@ def test_several_mails_are_waited_for(agent: Agent, house: House) -> None:
 
 
 def test_none_is_expected(agent: Agent, house: House) -> None:
-    """With none it is told whether none came: a mail, or a refused one, is data, not a failure."""
+    """With none, an arriving or rejected mail is a result, not a failure."""
     quiet = agent.call("wait_for_message", {"tag": "a", "none": True})
     house.pass_time(5)
     outcome = outcome_of(agent, quiet)
@@ -127,7 +127,7 @@ def test_none_is_expected(agent: Agent, house: House) -> None:
 
 
 def test_what_is_in_a_mail_is_waited_for(agent: Agent, house: House) -> None:
-    """Header, text and attachment are filters, of several header fields all must be there."""
+    """Header, text and attachment are filters; several header fields must all match."""
     wanted = {"header": ["subject:wel", "From:shop"], "text": "CODE is", "hasAttachment": False}
     reply = agent.call("wait_for_message", wanted)
     house.receive(raw=mail(subject="Other"))
@@ -139,7 +139,7 @@ def test_what_is_in_a_mail_is_waited_for(agent: Agent, house: House) -> None:
 
 
 def test_who_sends_first_and_waits_then_is_told(agent: Agent, house: House) -> None:
-    """Mail from just before a wait without a cursor does not count, but the hint leads to it."""
+    """Mail from just before a wait without a cursor does not match, but the hint refers to it."""
     house.receive(house.address("a"), raw=mail(subject="Early"))
     house.pass_time(4)
     reply = agent.call("wait_for_message", {"tag": "a", "timeout": 1})
@@ -153,7 +153,7 @@ def test_who_sends_first_and_waits_then_is_told(agent: Agent, house: House) -> N
 
 
 def test_mail_counts_from_when_the_request_came_in(agent: Agent, house: House) -> None:
-    """Since finds mail from that moment on."""
+    """Mail that arrives after the beginning of the request matches."""
     house.receive(house.address(), raw=mail(subject="Old"))
     house.pass_time(10)
     house.receive(house.address(), raw=mail(subject="New"))
@@ -162,7 +162,7 @@ def test_mail_counts_from_when_the_request_came_in(agent: Agent, house: House) -
 
 
 def test_a_text_is_not_waited_for(agent: Agent) -> None:
-    """An agent that tries to wait for a text is told what it can wait for instead."""
+    """A wait with an unsupported filter is rejected with the supported ones."""
     result = agent.call("wait_for_message", {"q": "code"}).result
     assert result["isError"] is True
     text = result["content"][0]["text"]
@@ -171,7 +171,7 @@ def test_a_text_is_not_waited_for(agent: Agent) -> None:
 
 
 def test_every_wait_is_answered_before_clients_give_up(agent: Agent, house: House) -> None:
-    """A wait of 60 s answers by 55 s, says how long it waited, and can be gone on with."""
+    """A wait of 60 s answers within 55 s, with its duration, and can be continued."""
     reply = agent.call("wait_for_message", {"timeout": 60})
     house.pass_time(53)
     assert not reply.is_over
@@ -183,7 +183,7 @@ def test_every_wait_is_answered_before_clients_give_up(agent: Agent, house: Hous
 
 
 def test_thirty_seconds_is_the_default(agent: Agent, house: House) -> None:
-    """Without a timeout a wait ends after 30 s."""
+    """Without a timeout, a wait ends after 30 s."""
     reply = agent.call("wait_for_message")
     house.pass_time(29.9)
     assert not reply.is_over
@@ -192,7 +192,7 @@ def test_thirty_seconds_is_the_default(agent: Agent, house: House) -> None:
 
 
 def test_progress_comes_every_ten_seconds_at_least(agent: Agent, house: House) -> None:
-    """Who gives a progress token hears of the wait as events; the numbers only grow."""
+    """With a progress token, progress is sent as events, with increasing numbers."""
     reply = agent.call("wait_for_message", {"timeout": 60}, progress_token="mine")
     silent, heard = 0, 0
     for _ in range(55):
@@ -223,7 +223,7 @@ def test_the_token_comes_back_as_it_was(agent: Agent, house: House, token: objec
 
 @pytest.mark.parametrize("token", [True, 1.5, ["x"], {}])
 def test_a_token_that_is_none_is_ignored(agent: Agent, house: House, token: object) -> None:
-    """A token of another type asks for nothing."""
+    """A token of another type is ignored."""
     reply = agent.call("wait_for_message", {"timeout": 2}, progress_token=token)
     house.pass_time(2)
     assert not reply.is_stream
@@ -243,7 +243,7 @@ def test_mail_ends_a_stream_with_the_answer(agent: Agent, house: House) -> None:
 
 
 def test_a_fast_answer_is_plain_json(agent: Agent, house: House) -> None:
-    """A call that is answered at once needs no stream, even where progress was asked for."""
+    """A call that is answered at once returns plain JSON, even with a progress token."""
     house.receive(house.address())
     reply = agent.call("wait_for_message", {"after": "c0"}, progress_token=1)
     assert reply.headers["content-type"] == JSON
@@ -251,7 +251,7 @@ def test_a_fast_answer_is_plain_json(agent: Agent, house: House) -> None:
 
 
 def test_comments_keep_a_quiet_connection_open(agent: Agent, house: House) -> None:
-    """A call that lasts 15 s turns into a stream, with a comment every 15 s."""
+    """A call that takes 15 s becomes a stream, with a comment every 15 s."""
     reply = agent.call("wait_for_message", {"timeout": 50})
     house.pass_time(14)
     assert not reply.responses
@@ -265,7 +265,7 @@ def test_comments_keep_a_quiet_connection_open(agent: Agent, house: House) -> No
 
 
 def test_who_takes_no_events_waits_for_json(agent: Agent, house: House) -> None:
-    """A client whose Accept does not name events gets plain JSON, however long it takes."""
+    """A client that does not accept events gets plain JSON, however long it takes."""
     reply = agent.request(
         "tools/call",
         {"name": "wait_for_message", "arguments": {}, "_meta": {"progressToken": 1}},
@@ -283,7 +283,7 @@ def test_who_takes_no_events_waits_for_json(agent: Agent, house: House) -> None:
 def test_no_waiter_is_left_when_the_client_goes(
     agent: Agent, house: House, seconds: float, token: object
 ) -> None:
-    """Hanging up ends the wait, before a stream and in the middle of one; no timer stays."""
+    """A disconnect ends the wait, before or during a stream, and leaves no timer."""
     reply = agent.call("wait_for_message", {"timeout": 60}, progress_token=token)
     house.pass_time(seconds)
     assert parked(house) == 1
@@ -296,7 +296,7 @@ def test_no_waiter_is_left_when_the_client_goes(
 
 
 def test_a_call_is_taken_back_by_a_notification(house: House) -> None:
-    """notifications/cancelled in the same session ends the call; no answer follows, none waits."""
+    """notifications/cancelled in the same session ends the call without an answer."""
     agent = Agent(house)
     session = {"Mcp-Session-Id": "one"}
     reply = agent.call("wait_for_message", {"timeout": 60}, session, request_id=7)
@@ -325,7 +325,7 @@ def test_a_stream_that_is_taken_back_just_ends(house: House) -> None:
 
 
 def test_an_id_that_is_used_again_means_the_newer_call(house: House) -> None:
-    """When the older of two calls with one id is over, the newer can still be taken back."""
+    """If two calls have the same id, a cancellation after the older one affects the newer one."""
     agent = Agent(house)
     session = {"Mcp-Session-Id": "one"}
     older = agent.call("wait_for_message", {"tag": "a"}, session, request_id=7)
@@ -338,7 +338,7 @@ def test_an_id_that_is_used_again_means_the_newer_call(house: House) -> None:
 
 
 def cancellation(request_id: object) -> dict[str, Any]:
-    """Write the notification that takes a request back."""
+    """Create the notification that cancels a request."""
     return {
         "jsonrpc": "2.0",
         "method": "notifications/cancelled",
@@ -361,7 +361,7 @@ def cancellation(request_id: object) -> dict[str, Any]:
 def test_what_was_not_meant_goes_on(
     house: House, request_id: object, headers: dict[str, str | None]
 ) -> None:
-    """Another id, another session or none, or a stateless client cancels nothing."""
+    """Another id, another or no session, or a stateless client cancels no call."""
     agent = Agent(house)
     reply = agent.call("wait_for_message", {}, {"Mcp-Session-Id": "one"}, request_id=7)
     assert agent.post(cancellation(request_id), headers).status == 202
@@ -371,7 +371,7 @@ def test_what_was_not_meant_goes_on(
 
 
 def test_nobody_cancels_the_call_of_another_account(house: House) -> None:
-    """A session id is a scope within an account, not a secret that must be kept."""
+    """A session id of another account does not cancel a call."""
     agent = Agent(house)
     session = {"Mcp-Session-Id": "one"}
     reply = agent.call("wait_for_message", {}, session, request_id=7)
@@ -384,7 +384,7 @@ def test_nobody_cancels_the_call_of_another_account(house: House) -> None:
 
 
 def test_parked_waits_are_limited_like_those_of_rest() -> None:
-    """One wait too many of a key is refused with 429; what is parked goes on."""
+    """Beyond the maximum of parallel waits, a key gets 429; waiting calls continue."""
     house = House(config_in_memory(limits=LimitsOptions(waits_per_key=2)))
     agent = Agent(house)
     first = agent.call("wait_for_message", {"tag": "a"})
@@ -402,7 +402,7 @@ def test_parked_waits_are_limited_like_those_of_rest() -> None:
 
 
 def test_a_restart_is_told_with_the_cursor(agent: Agent, house: House) -> None:
-    """A wait that is cut short fails with the cursor to go on from, in or before a stream."""
+    """An interrupted wait fails with the cursor to continue from, in or before a stream."""
     house.receive(house.address("other"))
     early = agent.call("wait_for_message", {"tag": "a"})
     late = agent.call("wait_for_message", {"tag": "a"}, progress_token=1)
