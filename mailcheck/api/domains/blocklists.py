@@ -26,9 +26,7 @@ WHY_UNKNOWN = {
     UnknownReason.REFUSED_BY_LIST: "The list refuses queries from the resolver of this service.",
     UnknownReason.REWRITTEN: "The answer did not come from the blocklist; a resolver replaced it.",
     UnknownReason.STRANGE_CODE: "The list returned a code that its operator does not document.",
-    UnknownReason.FAILED_SELF_TEST: (
-        "The list fails its self-test, so its answers are ignored."
-    ),
+    UnknownReason.FAILED_SELF_TEST: ("The list fails its self-test, so its answers are ignored."),
     UnknownReason.OVER_BUDGET: "The daily query limit of this list is used up.",
     UnknownReason.NO_TARGET: "The addresses of the domain's mail hosts could not be determined.",
     UnknownReason.NOT_PUBLIC: "The mail came from a private address, which no list contains.",
