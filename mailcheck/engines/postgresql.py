@@ -160,7 +160,7 @@ _NAMES = """
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 
-PATIENCE = 5.0
+LOCK_TIMEOUT = 5.0
 """Seconds to wait, since the server may still hold the lock of a daemon that was just restarted."""
 
 POLL = 0.2
@@ -190,14 +190,14 @@ class PostgresqlPresence:
         self._is_alone = is_alone
         self._connection: Any = None
 
-    def begin(self, patience: float = PATIENCE) -> None:
-        """Acquire the lock, and retry for ``patience`` seconds while another daemon holds it.
+    def begin(self, timeout: float = LOCK_TIMEOUT) -> None:
+        """Acquire the lock, and retry for ``timeout`` seconds while another daemon holds it.
 
         :raises StoreAway: the server accepts no connections.
         :raises StoreUnavailable: another daemon holds it, or the server is not suitable.
         """
         require_sessions(self._url)
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout
         while not self._take():
             if time.monotonic() > deadline:
                 raise StoreUnavailable(_REFUSAL[self._is_alone])

@@ -41,7 +41,7 @@ from mailcheck.store.transactions import write
 
 IN_MEMORY = ":memory:"
 
-PATIENCE = 2.0
+LOCK_TIMEOUT = 2.0
 """Seconds to wait for the lock, so that a restarted daemon waits for its predecessor to stop."""
 
 POLL = 0.1
@@ -64,7 +64,7 @@ class SqlitePresence:
 
         :raises StoreUnavailable: another daemon holds it, or the file cannot be locked.
         """
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + LOCK_TIMEOUT
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
             while not self._take():

@@ -20,7 +20,7 @@ from mailcheck.engines.schema_upgrade import schema_steps, upgrade_schema
 from mailcheck.engines.sqlite_writer import as_unavailable, connect
 from mailcheck.ports.engine import Row, Transaction, Value
 
-PATIENCE = 1.0
+LOCK_TIMEOUT = 1.0
 """Seconds to wait for another program that uses the file, such as a command."""
 
 STEP_TIMEOUT = 3_600.0
@@ -70,13 +70,13 @@ class Summary(NamedTuple):
 
 
 def copy_store(
-    path: str, url: str, report_progress: ReportProgress, patience: float = PATIENCE
+    path: str, url: str, report_progress: ReportProgress, timeout: float = LOCK_TIMEOUT
 ) -> dict[str, Summary]:
     """Copy everything, compare both sides by counts and digests, and only then commit.
 
     The file is first upgraded to the newest schema, as at a start of the daemon.
 
-    :param patience: seconds to wait for a file that another process has locked.
+    :param timeout: seconds to wait for a file that another process has locked.
     :return: the copied rows by table.
     :raises StoreUnavailable: one side cannot be opened, read or written, or a daemon uses the
         target.
@@ -86,7 +86,7 @@ def copy_store(
     :raises CopyDiffers: the target returns other data.
     :raises CopyUndetermined: the answer of the target to the commit was lost.
     """
-    with as_unavailable(), closing(open_exclusively(path, patience)) as source:
+    with as_unavailable(), closing(open_exclusively(path, timeout)) as source:
         presence = PostgresqlPresence(url, is_alone=True)
         presence.begin()
         connection = Connection(url, longest_call=STEP_TIMEOUT)
@@ -120,7 +120,7 @@ def _copy(
     return copied
 
 
-def open_exclusively(path: str, patience: float) -> sqlite3.Connection:
+def open_exclusively(path: str, timeout: float) -> sqlite3.Connection:
     """Open a file exclusively, and upgrade it to the newest schema.
 
     :raises StoreUnavailable: the file is missing.
@@ -131,7 +131,7 @@ def open_exclusively(path: str, patience: float) -> sqlite3.Connection:
     # In WAL mode each process that has the file open holds a shared lock on it. An exclusive lock
     # is therefore granted to the only user. It is held until the connection is closed.
     connection = connect(
-        path, f"PRAGMA busy_timeout = {patience * 1000:.0f}", "PRAGMA locking_mode = EXCLUSIVE"
+        path, f"PRAGMA busy_timeout = {timeout * 1000:.0f}", "PRAGMA locking_mode = EXCLUSIVE"
     )
     try:
         connection.execute("BEGIN EXCLUSIVE")

@@ -254,7 +254,7 @@ class Wire:
 
 T = TypeVar("T")
 
-FIRST_OF_REFUSALS = ord("4")
+FIRST_REJECTION_OCTET = ord("4")
 """First octet of the replies that reject something: this value or a larger one."""
 
 
@@ -348,7 +348,7 @@ class ReceivePath(Protocol):
     def reply(self, line: bytes) -> None:
         """Send a reply; replies to pipelined commands are sent together."""
         if not self._is_closed:
-            if line[0] >= FIRST_OF_REFUSALS:
+            if line[0] >= FIRST_REJECTION_OCTET:
                 self.note_refusal(line)
             self.transcript.record_reply(line)
             self._wire.add(line)
@@ -379,7 +379,9 @@ class ReceivePath(Protocol):
     ) -> None:
         """Process no more input until the Deferred and its callback are done."""
         self._is_waiting = True
-        answer.addCallbacks(self._use, self._use, (on_success,), errbackArgs=(on_failure,))
+        answer.addCallbacks(
+            self._handle_answer, self._handle_answer, (on_success,), errbackArgs=(on_failure,)
+        )
 
     def read(self, reader: Reader, deadline: float, then: Callable[[], None]) -> None:
         """Pass input to a reader until it is complete, at the latest by the deadline."""
@@ -472,7 +474,7 @@ class ReceivePath(Protocol):
                 self.reject(error.reply)
         return not (self._is_waiting or self._is_closed)
 
-    def _use(self, answer: T, then: Callable[[T], Deferred[None] | None]) -> None:
+    def _handle_answer(self, answer: T, then: Callable[[T], Deferred[None] | None]) -> None:
         """Call back with an answer, and continue when the Deferred that it returns has fired."""
         try:
             done = then(answer)
@@ -480,11 +482,11 @@ class ReceivePath(Protocol):
             self._crash(Failure())
             return
         if done is None:
-            self._go_on()
+            self._continue()
         else:
-            done.addCallbacks(self._go_on, self._crash)
+            done.addCallbacks(self._continue, self._crash)
 
-    def _go_on(self, _: object = None) -> None:
+    def _continue(self, _: object = None) -> None:
         self._is_waiting = False
         if self._is_running or self._is_closed:
             return

@@ -100,7 +100,7 @@ def _postgresql(request: pytest.FixtureRequest) -> DatabaseEngine:
 
 
 @dataclass(frozen=True, slots=True)
-class Lasting:
+class PersistentState:
     """Counters and known facts, for each place where they are stored."""
 
     counters: RateCounters
@@ -109,9 +109,9 @@ class Lasting:
 
 
 @async_yield_fixture(params=["in this process", "on Redis", "sqlite as in processes", "postgresql"])
-async def lasting(
+async def persistent_state(
     request: pytest.FixtureRequest, redis_server: RedisServer
-) -> AsyncIterator[Lasting]:
+) -> AsyncIterator[PersistentState]:
     """Each implementation, empty."""
     from twisted.internet import reactor
 
@@ -120,16 +120,16 @@ async def lasting(
         engine = ENGINES[request.param](request)
         engine.open()
         stored = stores_on(engine)
-        yield Lasting(stored.counters, stored.memory, stored.selectors)
+        yield PersistentState(stored.counters, stored.memory, stored.selectors)
         await engine.close()
         return
     if request.param == "in this process":
         alone = LocalCluster(clock)
-        yield Lasting(alone.counters, alone.memory, alone.selectors)
+        yield PersistentState(alone.counters, alone.memory, alone.selectors)
         return
     async with connected(redis_server) as redis:
         shared = RedisCluster(redis, clock)
-        yield Lasting(SharedRateCounters(redis), shared.memory, shared.selectors)
+        yield PersistentState(SharedRateCounters(redis), shared.memory, shared.selectors)
 
 
 ENGINES = {

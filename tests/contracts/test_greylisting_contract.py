@@ -11,18 +11,20 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Recipient
 from mailcheck.operations.inbox.receive_mail import RequestedFaults
-from tests.contracts.conftest import Lasting
+from tests.contracts.conftest import PersistentState
 
 RECIPIENT = Recipient("dev-a+fault.greylist-30@inbox.example", AccountId("a"), "fault.greylist-30")
 
 
 @ensureDeferred
-async def test_greylisting_across_daemons(lasting: Lasting) -> None:
+async def test_greylisting_across_daemons(persistent_state: PersistentState) -> None:
     """The first attempt at one daemon counts for the second one at another daemon."""
     now = [Instant(1_795_000_000_000)]
 
     def daemon() -> RequestedFaults:
-        return RequestedFaults(lasting.memory, LocalRateCounters(), lambda: now[0], is_on=True)
+        return RequestedFaults(
+            persistent_state.memory, LocalRateCounters(), lambda: now[0], is_on=True
+        )
 
     here, there = daemon(), daemon()
     fault: Any = here.at_recipient(RECIPIENT.tag)

@@ -7,7 +7,7 @@ from pytest_twisted import ensureDeferred
 from mailcheck.cluster.shared import SharedMemory
 from mailcheck.core.keys import key_of
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS
-from tests.contracts.conftest import Lasting
+from tests.contracts.conftest import PersistentState
 from tests.servers.redis import RedisServer, connected_twice, until
 
 WORK = key_of("work")
@@ -15,9 +15,9 @@ LONG = 60_000  # milliseconds
 
 
 @ensureDeferred
-async def test_texts_are_stored(lasting: Lasting) -> None:
+async def test_texts_are_stored(persistent_state: PersistentState) -> None:
     """A text is stored unchanged, under its name only, until it is replaced."""
-    memory = lasting.memory
+    memory = persistent_state.memory
     assert await memory.recall(key_of("a")) is None
     text = 'Grüße,\n\t"\\" \x7f  {}' * 9_000
     await memory.keep(key_of("a"), text, LONG)
@@ -30,9 +30,9 @@ async def test_texts_are_stored(lasting: Lasting) -> None:
 
 
 @ensureDeferred
-async def test_texts_expire(lasting: Lasting) -> None:
+async def test_texts_expire(persistent_state: PersistentState) -> None:
     """A text is deleted after its time; a new one of the same name has its own time."""
-    memory = lasting.memory
+    memory = persistent_state.memory
     found: list[Any] = ["unknown"]
 
     async def has_gone() -> bool:
@@ -49,9 +49,9 @@ async def test_texts_expire(lasting: Lasting) -> None:
 
 
 @ensureDeferred
-async def test_claims_of_one_daemon(lasting: Lasting) -> None:
+async def test_claims_of_one_daemon(persistent_state: PersistentState) -> None:
     """A single daemon can always claim work, repeatedly, and release it more than once."""
-    memory = lasting.memory
+    memory = persistent_state.memory
     assert [await memory.claim(WORK, LONG) for _ in range(2)] == [True, True]
     for _ in range(2):
         await memory.give_up(WORK)
@@ -87,9 +87,9 @@ async def test_claims_of_several_daemons(redis_server: RedisServer) -> None:
 
 
 @ensureDeferred
-async def test_selectors(lasting: Lasting) -> None:
+async def test_selectors(persistent_state: PersistentState) -> None:
     """The newest selectors come first, also repeated ones, up to a maximum."""
-    store = lasting.selectors
+    store = persistent_state.selectors
     assert await store.selectors_of("a.example") == ()
     names = [f"s{number}" for number in range(KNOWN_SELECTORS + 2)]
     assert await store.note_selectors([("a.example", name) for name in names[:3]])
@@ -104,9 +104,9 @@ async def test_selectors(lasting: Lasting) -> None:
 
 
 @ensureDeferred
-async def test_selectors_are_bounded(lasting: Lasting) -> None:
+async def test_selectors_are_bounded(persistent_state: PersistentState) -> None:
     """With any number of domains the newest selectors are kept."""
-    store = lasting.selectors
+    store = persistent_state.selectors
     await store.note_selectors([(f"d{number}.example", "s") for number in range(KNOWN_DOMAINS + 1)])
     assert await store.selectors_of("d0.example") == ()
     assert await store.selectors_of("d1.example") == ("s",)

@@ -8,13 +8,13 @@ from pytest_twisted import ensureDeferred
 from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW
 from mailcheck.core.keys import key_of
 from mailcheck.ports.cluster import Hit, RateCounters
-from tests.contracts.conftest import Lasting
+from tests.contracts.conftest import PersistentState
 
 
 @pytest.fixture
-def counters(lasting: Lasting) -> RateCounters:
+def counters(persistent_state: PersistentState) -> RateCounters:
     """Each implementation, without counts."""
-    return lasting.counters
+    return persistent_state.counters
 
 
 def one(

@@ -16,7 +16,7 @@ from mailcheck.operations.inbox.contents import MessageContents
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.blocked_worker import HeldWorker
+from tests.engines.blocked_worker import BlockedWorker
 from tests.house import House, config_in_memory, result_of, run
 
 
@@ -24,7 +24,7 @@ class Workshop(House):
     """A house whose taking apart of mails can be held up."""
 
     def __init__(self) -> None:
-        self.reader, self.content = HeldWorker(), HeldWorker()
+        self.reader, self.content = BlockedWorker(), BlockedWorker()
         super().__init__(config_in_memory(), Workers(DirectWorker(), self.reader, self.content))
         self.derivation: Derivation = self.assembly.mail.derivation
 

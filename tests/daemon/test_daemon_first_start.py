@@ -20,7 +20,7 @@ from mailcheck.daemon.first_start import (
 )
 from mailcheck.daemon.first_steps import FirstSteps
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.blocked_worker import HeldWorker
+from tests.engines.blocked_worker import BlockedWorker
 from tests.fakes.clock_and_randomness import repeatable_bytes
 from tests.house import House, config_in_memory, result_of, run
 
@@ -275,7 +275,7 @@ def test_a_store_that_is_away(laptop: Laptop) -> None:
 
 def test_nothing_is_told_too_early(laptop: Laptop) -> None:
     """The account is told to be there when its key opens it, and before the greeting."""
-    writer = HeldWorker()
+    writer = BlockedWorker()
     house = EmptyHouse(
         config_in_memory(accounts=CHEAP), Workers(writer, DirectWorker(), DirectWorker())
     )
@@ -315,7 +315,7 @@ def test_the_commands_are_complete(laptop: Laptop, is_terminal: bool) -> None:
 @pytest.mark.parametrize("preset", ["", "a key that I chose"])
 def test_two_daemons_start_for_the_first_time(tmp_path: Path, preset: str) -> None:
     """Of two that start at once one makes the account and its password; both have a key."""
-    writer = HeldWorker()
+    writer = BlockedWorker()
     config = config_in_memory(accounts=CHEAP)
     house = EmptyHouse(config, Workers(writer, DirectWorker(), DirectWorker()))
     laptops = [Laptop(tmp_path / name, house) for name in ("one", "other")]

@@ -12,7 +12,7 @@ def may_begin(url: str, *, is_alone: bool) -> bool:
     """Tell whether one more daemon may begin."""
     presence = PostgresqlPresence(url, is_alone=is_alone)
     try:
-        presence.begin(patience=0.0)
+        presence.begin(timeout=0.0)
     except StoreUnavailable as failure:
         return "[cluster] redis" not in str(failure)
     presence.end()

@@ -12,7 +12,7 @@ from mailcheck.core.messages import Refusal
 from mailcheck.daemon.retention import BATCH, REFUSALS_KEPT
 from mailcheck.ports.engine import Transaction
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.blocked_worker import HeldWorker
+from tests.engines.blocked_worker import BlockedWorker
 from tests.house import House, config_in_memory, result_of, run
 
 
@@ -20,7 +20,7 @@ class Archive(House):
     """A house with a retention of one hour, whose writes are counted."""
 
     def __init__(self) -> None:
-        self.writer = HeldWorker()
+        self.writer = BlockedWorker()
         config = config_in_memory(inbox=InboxOptions(retention_hours=1.0))
         super().__init__(config, Workers(self.writer, DirectWorker(), DirectWorker()))
         self.retention = self.assembly.mail.retention

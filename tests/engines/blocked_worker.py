@@ -10,7 +10,7 @@ from mailcheck.workers.scheduling import DirectWorker
 Result = TypeVar("Result")
 
 
-class HeldWorker(DirectWorker):
+class BlockedWorker(DirectWorker):
     """Runs calls at once, until the test holds them.
 
     ``held`` contains the waiting calls, oldest first; calling one runs it.

@@ -60,7 +60,7 @@ QUOTA = Quota(10_000, 2**40)
 RAW = mail("Grüße", "x\x00\r\n.\r\n" * 9) + bytes(range(256))
 
 
-def tell_nobody(table: str, done: int, total: int) -> None:
+def ignore_progress(table: str, done: int, total: int) -> None:
     """Ignore the progress."""
 
 
@@ -171,10 +171,10 @@ def test_everything_is_copied(full: str, postgresql_url: str) -> None:
 
 def test_a_target_that_is_not_empty(full: str, postgresql_url: str) -> None:
     """Existing data in the target is not changed."""
-    copy_store(full, postgresql_url, tell_nobody)
+    copy_store(full, postgresql_url, ignore_progress)
     before = counts(postgresql_url, full)
     with pytest.raises(TargetNotEmpty, match="account"):
-        copy_store(full, postgresql_url, tell_nobody)
+        copy_store(full, postgresql_url, ignore_progress)
     assert counts(postgresql_url, full) == before
 
 
@@ -183,18 +183,18 @@ def test_a_file_in_use(full: str, postgresql_url: str) -> None:
     engine = SqliteEngine(full, DirectWorker(), DirectWorker())
     engine.open()
     with pytest.raises(StoreInUse, match="stop the daemon"):
-        copy_store(full, postgresql_url, tell_nobody, patience=0.0)
+        copy_store(full, postgresql_url, ignore_progress, timeout=0.0)
     newest(engine)
     result_of(engine.close())
     assert set(counts(postgresql_url, full).values()) == {0}
-    copy_store(full, postgresql_url, tell_nobody)
+    copy_store(full, postgresql_url, ignore_progress)
 
 
 def test_no_file(tmp_path: Path, postgresql_url: str) -> None:
     """A missing file is not created."""
     missing = tmp_path / "none.db"
     with pytest.raises(StoreUnavailable, match="there is no database"):
-        copy_store(str(missing), postgresql_url, tell_nobody)
+        copy_store(str(missing), postgresql_url, ignore_progress)
     assert not missing.exists()
 
 
@@ -211,7 +211,7 @@ def test_an_interrupted_copy(full: str, postgresql_url: str) -> None:
     with pytest.raises(Interrupted):
         copy_store(full, postgresql_url, interrupt)
     assert set(counts(postgresql_url, full).values()) == {0}
-    copy_store(full, postgresql_url, tell_nobody)
+    copy_store(full, postgresql_url, ignore_progress)
     assert counts(postgresql_url, full)["message"] == 1_202
 
 
@@ -240,6 +240,6 @@ def test_a_target_that_keeps_something_else(
             f"CREATE TRIGGER change BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION change()"
         )
     with pytest.raises(CopyDiffers, match=table):
-        copy_store(full, postgresql_database, tell_nobody)
+        copy_store(full, postgresql_database, ignore_progress)
     connection.close()
     assert set(counts(postgresql_database, full).values()) == {0}

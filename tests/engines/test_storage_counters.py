@@ -21,7 +21,7 @@ from mailcheck.store.content_store import ContentStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.blocked_worker import HeldWorker
+from tests.engines.blocked_worker import BlockedWorker
 from tests.engines.deliveries import (
     NOON,
     SESSION,
@@ -59,7 +59,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.worker = HeldWorker()
+        self.worker = BlockedWorker()
         self.engine = SqliteEngine(IN_MEMORY, self.worker, DirectWorker())
         self.engine.open()
         self.store = MailStore(self.engine, QUOTA, min_cached_messages=1)

@@ -29,7 +29,7 @@ from mailcheck.operations.inbox.follow_inbox import (
     MessageArrived,
 )
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.blocked_worker import HeldWorker
+from tests.engines.blocked_worker import BlockedWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 from tests.web.workers import FaultyWorker
 
@@ -249,7 +249,7 @@ class Room(House):
     """
 
     def __init__(self, *, ours: bool) -> None:
-        self.reader = HeldWorker()
+        self.reader = BlockedWorker()
         super().__init__(config_in_memory(), Workers(DirectWorker(), self.reader, DirectWorker()))
         if not ours:
             self.receiver = self.receiver_elsewhere()

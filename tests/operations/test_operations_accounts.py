@@ -20,7 +20,7 @@ from mailcheck.core.instants import Instant, instant_of
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.blocked_worker import HeldWorker
+from tests.engines.blocked_worker import BlockedWorker
 from tests.house import House, config_in_memory, result_of, run
 
 
@@ -156,7 +156,7 @@ def test_use_of_keys_that_can_not_be_written(house: House) -> None:
 
 def test_a_later_use_is_not_overwritten() -> None:
     """A use that comes while an earlier one is being written in vain is the one that counts."""
-    writer = HeldWorker()
+    writer = BlockedWorker()
     house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
     authenticator = house.assembly.accounts.authenticator
     run(authenticator.identify(house.key))

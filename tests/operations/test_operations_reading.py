@@ -34,7 +34,7 @@ from mailcheck.operations.inbox.contents import (
 )
 from mailcheck.operations.inbox.messages import BATCH, OVERVIEW_TAGS, MessageList
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.blocked_worker import HeldWorker
+from tests.engines.blocked_worker import BlockedWorker
 from tests.engines.deliveries import delivery
 from tests.house import House, config_in_memory, mail, result_of, run
 
@@ -53,8 +53,8 @@ class ReadingRoom(House):
     """A house whose reads, and whose taking apart of mails, can be held up and counted."""
 
     def __init__(self) -> None:
-        self.reader, self.writer, self.content = HeldWorker(), HeldWorker(), HeldWorker()
-        self.large = HeldWorker()
+        self.reader, self.writer, self.content = BlockedWorker(), BlockedWorker(), BlockedWorker()
+        self.large = BlockedWorker()
         super().__init__(
             config_in_memory(),
             Workers(self.writer, self.reader, self.content, large=self.large),

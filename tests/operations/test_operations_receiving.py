@@ -27,7 +27,7 @@ from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.blocked_worker import HeldWorker
+from tests.engines.blocked_worker import BlockedWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 
 STRANGER = Session("192.0.2.7", "mx.example.com", True)
@@ -253,16 +253,16 @@ class TestMemory:
     """Inboxes are remembered for a moment, so that a mail costs no look-up."""
 
     @pytest.fixture
-    def reader(self) -> HeldWorker:
+    def reader(self) -> BlockedWorker:
         """Counts what is read."""
-        return HeldWorker()
+        return BlockedWorker()
 
     @pytest.fixture
-    def house(self, reader: HeldWorker) -> House:
+    def house(self, reader: BlockedWorker) -> House:
         """A house whose reads are counted."""
         return House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
 
-    def test_known_inboxes(self, house: House, reader: HeldWorker) -> None:
+    def test_known_inboxes(self, house: House, reader: BlockedWorker) -> None:
         """An inbox is looked up once in two seconds, however much mail it gets meanwhile."""
         calls = reader.calls
         for _ in range(19):
@@ -275,7 +275,7 @@ class TestMemory:
         assert reader.calls == calls + 2
         house.close()
 
-    def test_unknown_inboxes(self, house: House, reader: HeldWorker) -> None:
+    def test_unknown_inboxes(self, house: House, reader: BlockedWorker) -> None:
         """That there is no inbox is not remembered: it may be made the next moment."""
         calls = reader.calls
         for _ in range(3):
@@ -296,7 +296,7 @@ class TestMemory:
         assert recipient.account_id == second.id
         house.close()
 
-    def test_after_a_failure(self, house: House, reader: HeldWorker) -> None:
+    def test_after_a_failure(self, house: House, reader: BlockedWorker) -> None:
         """After a mail that could not be stored, inboxes are looked up again."""
         recipient = accept(house, house.address())
         calls = reader.calls
@@ -312,7 +312,7 @@ class TestDelivery:
 
     def test_hints_follow_the_commit(self) -> None:
         """Nobody hears of a mail before it is on disk, then each inbox once."""
-        writer = HeldWorker()
+        writer = BlockedWorker()
         house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
         heard: list[AccountId] = []
         house.assembly.mail.wake_ups.listen(heard.append)

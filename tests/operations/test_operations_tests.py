@@ -35,7 +35,7 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import DAY, HOUR
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.blocked_worker import HeldWorker
+from tests.engines.blocked_worker import BlockedWorker
 from tests.fakes.analyst import REPORT
 from tests.house import HouseWithAnalyst, config_in_memory, mail, result_of, run
 
@@ -364,7 +364,7 @@ def test_waits_when_the_daemon_stops(owner: Owner) -> None:
 
 def test_a_move_between_look_and_wait() -> None:
     """A test that ends between a wait's look and its answer is not waited for in vain."""
-    reader = HeldWorker()
+    reader = BlockedWorker()
     workers = Workers(DirectWorker(), reader, DirectWorker())
     house = HouseWithAnalyst(config_in_memory(), workers)
     owner = Owner(house)

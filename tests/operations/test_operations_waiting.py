@@ -33,7 +33,7 @@ from mailcheck.operations.inbox.wait_for_message import GRACE, Messages, NoMessa
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.blocked_worker import HeldWorker
+from tests.engines.blocked_worker import BlockedWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 
 ANY = MessageFilter()
@@ -55,7 +55,7 @@ class WaitingRoom(House):
     """
 
     def __init__(self, *, ours: bool = False) -> None:
-        self.reader, self.content = HeldWorker(), HeldWorker()
+        self.reader, self.content = BlockedWorker(), BlockedWorker()
         super().__init__(config_in_memory(), Workers(DirectWorker(), self.reader, self.content))
         if not ours:
             self.receiver = self.receiver_elsewhere()
