@@ -65,7 +65,7 @@ class DiskReserve:
         return was_held
 
     def free_for_start(self) -> None:
-        """Before the start, provide room for the writes of the start."""
+        """Provide room for the writes of a start."""
         with suppress(StoreUnavailable, OSError):  # a missing file: opening it reports that
             free, log = _measure(self._path.parent)
             if self._database.stat().st_size and free < log and _size(self._log_of_database) < log:
@@ -75,7 +75,7 @@ class DiskReserve:
                 _allocate(self._log_of_database, min(log, spare * 2 // 3), os.O_CREAT)
 
     def keep_for_start(self) -> None:
-        """After the stop, reserve the blocks of the log for the next start, as far as possible."""
+        """Reserve the blocks of the log, as far as possible, for the start after this stop."""
         with suppress(StoreUnavailable, OSError):
             _, log = _measure(self._path.parent)
             wanted = range(_start_reserve_size(log), 0, -max(log // 8, 1))
@@ -123,7 +123,7 @@ class FileReserve:
         self._octets = octets
 
     def reallocate(self) -> None:
-        """After a checkpoint, which truncates the spare bytes, allocate them or a part again."""
+        """Allocate the spare bytes, or a part, again after a checkpoint has truncated them."""
         for part in (1, 2, 4, 8, 16):
             with suppress(StoreFull):
                 self.allocate(self._octets, self.spare // part)

@@ -48,7 +48,7 @@ POLL = 0.1
 
 
 class SqlitePresence:
-    """The lock of the daemon that uses a file; another daemon could not wake its waiting clients.
+    """The lock of the daemon that uses a file. A second one could not wake its waiting clients.
 
     It is a POSIX lock like those of SQLite, but on a separate file: closing another descriptor of
     the database would release SQLite's locks. It ends with the process; the file remains.
@@ -212,7 +212,7 @@ class SqliteEngine(DatabaseEngine):
     async def _commit_others(self, writer: SqliteWriter, group: Sequence[Write]) -> list[Outcome]:
         """Commit writes together if they fit into the log, otherwise one by one.
 
-        The rejections of many mails fit. The log always has room for one transaction.
+        The refusals of many mails fit. The log always has room for one transaction.
         """
         if len(group) > 1:
             with suppress(StoreUnavailable):

@@ -142,7 +142,7 @@ class Watchdog:
         self._call: IDelayedCall | None = None
 
     def watch(self, seconds: float) -> None:
-        """Start to watch, or change the number of seconds."""
+        """Start the timeout, or change its length."""
         if self._call is None or seconds != self._seconds:
             self.stop()
             self._seconds = seconds
@@ -150,11 +150,11 @@ class Watchdog:
         self.reset()
 
     def reset(self) -> None:
-        """Start the period of silence again."""
+        """Restart the timeout."""
         self._reset_at = self._clock.seconds()
 
     def stop(self) -> None:
-        """Stop watching."""
+        """Stop the timeout."""
         if self._call is not None:
             self._call.cancel()
             self._call = None

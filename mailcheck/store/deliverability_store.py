@@ -219,7 +219,8 @@ def read_result(
 
 
 CONTENT_ONLY = '%"contentOnly":true%'
-"""Pattern for a stored report; quotation marks in the mail's text are escaped there."""
+"""LIKE pattern for a stored report about the content alone. Text of the mail cannot match, since
+its quotation marks are escaped."""
 
 _LISTED = f"""
     SELECT {_COLUMNS}, tenths,
@@ -550,9 +551,7 @@ class DeliverabilityStore(Store):
     @frees_space
     @write
     def expire(self, transaction: Transaction, now: Instant, limit: int) -> int:
-        """Expire at most ``limit`` tests whose address received no mail in time; return how
-        many.
-        """
+        """Expire at most ``limit`` tests whose address has expired; return their number."""
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         rows = transaction.rows(

@@ -56,9 +56,9 @@ _ROW_COLUMNS = f"{SUMMARY_COLUMNS}, delivery.envelope_sender, {SESSION_COLUMNS}"
 
 
 def _note_refusal_beside(transaction: Transaction, refusal: Refusal) -> None:
-    """Record a rejection for a locked inbox, with the position of its next mail.
+    """Record a refusal for a locked inbox, with the position of its next mail.
 
-    It does not wait for rows of rejections either, so the counter of an existing row is unchanged.
+    It does not wait for rows of refusals either, so the counter of an existing row is unchanged.
     """
     since = _minute_of(refusal)
     ((all_of_minute, of_tag),) = transaction.rows(
@@ -115,7 +115,7 @@ class MailStore(Store):
 
     @inbox_write(lambda _, refusal: (refusal.account_id,), _note_refusal_beside)
     def note_refusal(self, transaction: Transaction, refusal: Refusal) -> None:
-        """Record a rejection for waiting clients; it takes the next position of the inbox."""
+        """Record a refusal for waiting clients; it takes the next position of the inbox."""
         transaction.execute(
             "UPDATE inbox SET last_position = last_position + 1 WHERE account_id = ?",
             (refusal.account_id,),
@@ -337,9 +337,9 @@ class MailStore(Store):
         limit: int,
         wanted: MessageFilter = ANY,
     ) -> list[Refusal]:
-        """Return the newest rejections since a time, newest first.
+        """Return the newest refusals since a time, newest first.
 
-        Only rejections between the positions of the filter are returned. Those for the recipient or
+        Only refusals between the positions of the filter are returned. Those for the recipient or
         tag of the filter come first.
         """
         condition = "account_id = ? AND refused_at >= ? AND position > ?"
@@ -397,16 +397,16 @@ _COUNT_REFUSAL = """
 """
 
 MAX_REFUSALS = 200
-"""Maximum stored rejections of an inbox for one minute, the newest ones: strangers cause them."""
+"""Maximum stored refusals of an inbox for one minute, the newest ones: strangers cause them."""
 
 
 def _minute_of(refusal: Refusal) -> Instant:
-    """Return the start of the minute of a rejection."""
+    """Return the start of the minute of a refusal."""
     return Instant(refusal.refused_at - refusal.refused_at % MINUTE)
 
 
 def _count_refusal(transaction: Transaction, refusal: Refusal) -> bool:
-    """Add a rejection to the row of its tag and minute; return false if there is none yet."""
+    """Add a refusal to the row of its tag and minute; return false if there is none yet."""
     values = (
         refusal.refused_at,
         refusal.recipient,

@@ -325,7 +325,7 @@ def _expire_around(transaction: Transaction, now: Instant, limit: int) -> int:
 
 
 class ExpiryStore(Store):
-    """Deletion of expired mail and old rejections."""
+    """Deletion of expired mail and old refusals."""
 
     @frees_space
     @inbox_write(
@@ -343,9 +343,9 @@ class ExpiryStore(Store):
     @frees_space
     @write
     def forget_refusals(self, transaction: Transaction, before: Instant, limit: int) -> int:
-        """Delete at least ``limit`` rejections before a time, if there are as many.
+        """Delete at least ``limit`` refusals before a time, if there are as many.
 
-        Rejections at the same time as the last one are deleted, too. Return their number.
+        Refusals at the same time as the last one are deleted, too. Return their number.
         """
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0

@@ -1,7 +1,7 @@
--- A rejection takes a position of its inbox, as a message does, and has the tag of its recipient.
--- A wait reports the rejections since its cursor.
+-- A refusal takes a position of its inbox, as a message does, and has the tag of its recipient.
+-- A wait reports the refusals since its cursor.
 
--- Earlier rejections have neither; they are deleted within the hour.
+-- Earlier refusals have neither; they are deleted within the hour.
 DELETE FROM refusal;
 
 ALTER TABLE refusal ADD COLUMN position BIGINT NOT NULL DEFAULT 0;
