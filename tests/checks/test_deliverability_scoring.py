@@ -12,7 +12,7 @@ from mailcheck.checks.deliverability.content_filter import FilterProblem, unavai
 from mailcheck.checks.deliverability.score import SPF_AREAS, MailScore, score_mail
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dnsbl.listings import (
-    STOPS_DELIVERY,
+    BLOCKING_WEIGHT,
     Listing,
     ListingStatus,
     UnknownReason,
@@ -256,7 +256,7 @@ def test_tiers_fall() -> None:
     """A heavier list never costs less; the first tier is of those that stop delivery."""
     costs = [cost_of_listing(weight) for weight in range(11)]
     assert costs == sorted(costs)
-    assert [tier.weight for tier in LISTING_TIERS] == [STOPS_DELIVERY, 5, 3, 1, 0]
+    assert [tier.weight for tier in LISTING_TIERS] == [BLOCKING_WEIGHT, 5, 3, 1, 0]
 
 
 ORDERED: dict[str, list[Any]] = {

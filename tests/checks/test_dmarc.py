@@ -224,7 +224,7 @@ def test_sp_and_np_count_in_the_record_of_the_organization_alone() -> None:
     verdict = judge(records, SUB)
     assert ids(verdict) == ["dmarc.subdomains-ignored"]
     assert verdict.findings[0].severity is Severity.NOTE
-    assert "of x.example holds" in verdict.findings[0].meaning
+    assert "the record of x.example applies" in verdict.findings[0].meaning
     below = judge(records, f"a.{SUB}")
     assert (below.policy, below.found_at) == (Policy.REJECT, "x.example")
 
@@ -396,7 +396,7 @@ def test_an_offered_address_needs_the_consent_of_its_host(
     for one in found:
         (consent,) = one.beside
         assert (consent.name, consent.value) == (CONSENT, "v=DMARC1;")
-        assert "once whoever runs in.other.example has published" in one.fix
+        assert "after the operator of in.other.example has published" in one.fix
     agreed = offering({**records, CONSENT: "v=DMARC1;"})
     at_home = offering(records, "dmarc-abc@in.x.example")
     assert [one.beside for one in (*agreed, *at_home)] == [()] * 2 * len(found)
@@ -486,4 +486,4 @@ def test_receivers_of_the_former_standard_may_find_another_record(
     verdict = judge({f"_dmarc.{name}": text for name, text in records.items()}, "a.b.x.example")
     said = [one.meaning for one in verdict.findings if one.id == "dmarc.older-receivers"]
     assert len(said) == (newer is not None)
-    assert all(f"thus: {newer};" in text and f"7489: {older}." in text for text in said)
+    assert all(f"here: {newer}." in text and f"7489: {older}." in text for text in said)

@@ -210,10 +210,10 @@ def test_the_policy_is_that_for_this_mail(record: str, author: str, policy: Poli
     [
         ([], "no From address"),
         (["d.example", "other.example"], "2 domains (d.example, other.example)"),
-        (["[192.0.2.1]"], "no domain name"),
-        (["192.0.2.1"], "no domain name"),
+        (["[192.0.2.1]"], "not a domain name"),
+        (["192.0.2.1"], "not a domain name"),
         ([""], "no domain"),
-        (["a..b"], "no domain name"),
+        (["a..b"], "not a domain name"),
         (["d.example", "[192.0.2.1]"], "2 domains"),
     ],
 )

@@ -106,16 +106,16 @@ ZEN = "blocklist zen.spamhaus.org"
     ("changes", "error"),
     [
         ({"color": "red"}, f"{ZEN}: unknown field 'color'"),
-        ({"weight": "high"}, f"{ZEN}: weight must be a whole number"),
-        ({"weight": True}, f"{ZEN}: weight must be a whole number"),
-        ({"weight": 11}, f"{ZEN}: weight must be 0 to 10; it is 11"),
+        ({"weight": "high"}, f"{ZEN}: weight must be an integer"),
+        ({"weight": True}, f"{ZEN}: weight must be an integer"),
+        ({"weight": 11}, f"{ZEN}: weight must be 0 to 10; got 11"),
         ({"name": None}, f"{ZEN}: name is missing"),
         ({"zone": None}, "blocklist number 1: zone is missing"),
         ({"zone": "zen spamhaus"}, "blocklist zen spamhaus: zone 'zen spamhaus' is not a domain"),
         ({"kinds": []}, f"{ZEN}: kinds is empty"),
         ({"kinds": ["ipv5"]}, f"{ZEN}: kinds must be some of ipv4, ipv6, domain"),
         ({"kinds": ["ipv4"], "zone_ipv6": "z.example"}, f"{ZEN}: zone_ipv6 without ipv6"),
-        ({"daily_budget": 0}, f"{ZEN}: daily_budget must be at least 1; it is 0"),
+        ({"daily_budget": 0}, f"{ZEN}: daily_budget must be at least 1; got 0"),
         ({"enabled": "no"}, f"{ZEN}: enabled must be true or false"),
         ({"key": "k", "keyed_zone": "z.example"}, f"{ZEN}: a key needs a keyed_zone"),
         ({"key": "a b"}, f"{ZEN}: zone 'a b.zen"),
@@ -136,15 +136,15 @@ ZEN = "blocklist zen.spamhaus.org"
         ),
         (
             {"codes": [{"code": "127.0.0.9-127.0.0.2", "is": "listed"}]},
-            f"{ZEN}: code 1 (127.0.0.9-127.0.0.2): code must lie in 127.0.0.0/8",
+            f"{ZEN}: code 1 (127.0.0.9-127.0.0.2): code must be in 127.0.0.0/8",
         ),
         (
             {"codes": [{"code": "10.0.0.1", "is": "listed"}]},
-            f"{ZEN}: code 1 (10.0.0.1): code must lie in 127.0.0.0/8",
+            f"{ZEN}: code 1 (10.0.0.1): code must be in 127.0.0.0/8",
         ),
         (
             {"codes": [{"code": "127.0.0.1", "is": "ignored", "weight": 1}]},
-            f"{ZEN}: code 1 (127.0.0.1): what is not a listing has no weight",
+            f"{ZEN}: code 1 (127.0.0.1): weight is allowed only for listed",
         ),
     ],
 )
@@ -163,9 +163,9 @@ def test_an_error_names_the_entry(changes: dict[str, Any], error: str) -> None:
     ("profile", "change", "error"),
     [
         ("address", lambda zones: zones[:-1], "profiles.address: must be a list of 32 zones"),
-        ("address", lambda zones: zones[:-1] + zones[:1], "stands twice"),
+        ("address", lambda zones: zones[:-1] + zones[:1], "occurs twice"),
         ("address", lambda zones: [*zones[:-1], "no.example"], "there is no blocklist for 'no.ex"),
-        ("address", lambda zones: [*zones[:-1], "dbl.spamhaus.org"], "does not know such queries"),
+        ("address", lambda zones: [*zones[:-1], "dbl.spamhaus.org"], "does not support targets"),
         ("domain", lambda zones: [], "profiles.domain: must be a list of 32 zones"),
     ],
 )
@@ -183,8 +183,8 @@ def test_profiles_are_checked(profile: str, change: Any, error: str) -> None:
         ("x = ?", {}, "not valid TOML: .*line 1"),
         ("colour = 1", {}, "unknown field 'colour'"),
         ("", {}, "profiles.address"),
-        (None, {"keys": {"no.example": "k"}}, "'no.example', which is no known zone"),
-        (None, {"disabled": ["no.example"]}, "'no.example', which is no known zone"),
+        (None, {"keys": {"no.example": "k"}}, "'no.example' is not a zone of the catalogue"),
+        (None, {"disabled": ["no.example"]}, "'no.example' is not a zone of the catalogue"),
     ],
 )
 def test_other_errors(text: str | None, options: dict[str, Any], error: str) -> None:

@@ -72,14 +72,14 @@ def result_of(text: str, client: str = CLIENT, sender: str = "joe@d.example") ->
         ("soft.example", "softfail", '"~all"'),
         ("open.example", "neutral", '"?all"'),
         ("silent.example", "neutral", "No term in the SPF record of silent.example matches"),
-        ("text.example", "none", "No SPF record stands at text.example."),
-        ("gone.example", "none", "No SPF record stands at gone.example."),
+        ("text.example", "none", "There is no SPF record at text.example."),
+        ("gone.example", "none", "There is no SPF record at gone.example."),
         (
             "broken.example",
             "permerror",
             '"ipv4:192.0.2.1" in the SPF record of broken',
         ),
-        ("two.example", "permerror", "stands beside another SPF record"),
+        ("two.example", "permerror", "is one of several SPF records"),
         ("dead.example", "temperror", "gave no usable answer about dead.example (TXT)"),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_helo_name_that_is_no_domain_has_no_spf(helo_name: str) -> None:
     zone = MemoryZone(HOSTS)
     verdict = evaluate(zone, "", helo_name)
     assert verdict.helo.result is verdict.mail_from.result is AuthResult.NONE
-    assert "no full domain name" in verdict.helo.explanation
+    assert "not a full domain name" in verdict.helo.explanation
     assert zone.asked == []
 
 
@@ -423,11 +423,11 @@ def test_the_record_is_that_of_the_domain_itself() -> None:
             "v=spf1 ip4:192.0.2.999 -all",
             '"ip4:192.0.2.999" in the SPF record of d.example has',
         ),
-        ("v=spf1 a, -all", '"a," in the SPF record of d.example is not a mechanism of SPF.'),
-        ("v=spf1 ip4:192.0.2.1 -all ä", '"ä" in the SPF record of d.example is not a term of SPF'),
-        ("v=spf1 a/" + "1" * 5000, "no valid length behind the slash"),
-        ("v=spf1 ip4:192.0.2.1 x=" + "y" * 8192, "more than can be read"),
-        ("v=spf1 " + "ip6:: " * 501, "more than can be read"),
+        ("v=spf1 a, -all", '"a," in the SPF record of d.example is not an SPF mechanism.'),
+        ("v=spf1 ip4:192.0.2.1 -all ä", '"ä" in the SPF record of d.example is not an SPF term'),
+        ("v=spf1 a/" + "1" * 5000, "no valid prefix length after the slash"),
+        ("v=spf1 ip4:192.0.2.1 x=" + "y" * 8192, "too long to be checked"),
+        ("v=spf1 " + "ip6:: " * 501, "too long to be checked"),
     ],
 )
 def test_errors_say_whose_record_and_what(text: str, words: str) -> None:

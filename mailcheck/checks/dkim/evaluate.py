@@ -29,7 +29,7 @@ from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 from mailcheck.checks.findings_table import advice_of, make_finding, undetermined
 from mailcheck.checks.tag_lists import parse_tag_list
 
-ANY_SELECTOR = "*"
+WILDCARD_SELECTOR = "*"
 """Stands for the selector of a key that a wildcard record gives to every name."""
 
 
@@ -128,7 +128,7 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     """Give what there is to say about one key; worse when there is no usable one beside it."""
     record, name = key.record, key.record_name
     grave = Severity.WARNING if has_usable else Severity.ERROR
-    if key.selector == ANY_SELECTOR:
+    if key.selector == WILDCARD_SELECTOR:
         yield make_finding(
             "dkim.wildcard",
             f"Every name below {name.partition('.')[2]} has the same DKIM record (a wildcard).",
@@ -151,7 +151,7 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
             f'Beside the DKIM key at {name} stands another TXT record ("{record.strays[0][:40]}");'
             " receivers that read it first find no key there.",
             proposed=None
-            if key.selector == ANY_SELECTOR
+            if key.selector == WILDCARD_SELECTOR
             else RecordToPublish(name, "TXT", record.text),
         )
         yield publish_at_target(finding, name, key.alias_of)
@@ -196,7 +196,7 @@ _PUBLISH_AGAIN = (
 
 def _repaired(key: DkimKey) -> RecordToPublish | None:
     """Return the repaired record, or `None` for a wildcard, whose own name is not known."""
-    if not key.record.repaired or key.selector == ANY_SELECTOR:
+    if not key.record.repaired or key.selector == WILDCARD_SELECTOR:
         return None
     return RecordToPublish(key.record_name, "TXT", key.record.repaired)
 
@@ -219,7 +219,7 @@ def _describe_testing(key: DkimKey) -> Finding:
     )
 
 
-NO_SUCH_SELECTOR = "mailcheck-asks-for-a-wildcard"
+WILDCARD_TEST_SELECTOR = "mailcheck-asks-for-a-wildcard"
 """Nobody has a key of this name: an answer means a wildcard record."""
 
 
@@ -233,7 +233,9 @@ def evaluate_dkim(domain: str, selectors: Sequence[str], answers: Answers) -> Dk
     base = f"_domainkey.{domain}"
     tried = tuple(selectors)
     found = {name: look_up(answers, f"{name}.{base}", "TXT") for name in tried}
-    wildcard = _read_keys(ANY_SELECTOR, look_up(answers, f"{NO_SUCH_SELECTOR}.{base}", "TXT"))
+    wildcard = _read_keys(
+        WILDCARD_SELECTOR, look_up(answers, f"{WILDCARD_TEST_SELECTOR}.{base}", "TXT")
+    )
     node = look_up(answers, base, "TXT")
     having = [(name, answer) for name, answer in found.items() if answer.records]
     keys = [key for name, answer in having for key in _read_keys(name, answer)]

@@ -1,1 +1,1 @@
-"""What becomes of forged mail: DMARC records, found by the tree walk (RFC 9989, RFC 9990)."""
+"""DMARC records and the tree walk that finds them (RFC 9989, RFC 9990)."""

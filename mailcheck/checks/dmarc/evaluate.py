@@ -1,4 +1,4 @@
-"""Judging the DMARC record of a domain, and what is said about it (RFC 9989)."""
+"""Evaluation of the DMARC record of a domain, with findings and advice (RFC 9989)."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,9 +40,9 @@ from mailcheck.core.domain_names import is_within
 
 
 class ReportAuthorization(Struct, frozen=True):
-    """Whether an address outside the domain agrees to get its reports (RFC 9990 4).
+    """Whether a host outside the domain accepts reports about it (RFC 9990 4).
 
-    ``presence`` is that of the record at ``record_name`` with which it agrees.
+    ``presence`` is the presence of the authorization record at ``record_name``.
     """
 
     uri: ReportUri
@@ -51,12 +51,11 @@ class ReportAuthorization(Struct, frozen=True):
 
 
 class DmarcVerdict(Struct, frozen=True):
-    """What receivers are asked to do with mail that claims to be from ``domain`` and is not.
+    """The DMARC policy that applies to mail from ``domain``.
 
-    ``presence`` is about a record that applies, wherever it was found.
-    ``found_at`` names that place; ``policy`` is the one that holds for
-    ``domain`` itself, read from the tag ``policy_tag``. ``broken_texts`` are
-    records that were meant to be it and that receivers ignore.
+    ``presence`` is about the record that applies, and ``found_at`` is the domain where it is
+    published. ``policy`` applies to ``domain`` itself and comes from the tag ``policy_tag``.
+    ``broken_texts`` are texts that were intended as the record but that receivers ignore.
     """
 
     domain: str
@@ -72,40 +71,40 @@ class DmarcVerdict(Struct, frozen=True):
 
     @property
     def organizational_domain(self) -> str | None:
-        """Give the organizational domain; nothing when it is undetermined."""
+        """The organizational domain, or `None` if it is undetermined."""
         return self.walk.organizational_domain
 
     @property
     def report_uris(self) -> tuple[ReportUri, ...]:
-        """Give the places that get aggregate reports: usable ones that don't refuse them."""
+        """The usable addresses for aggregate reports whose hosts accept them."""
         refused = {a.uri for a in self.authorizations if a.presence is Presence.ABSENT}
         rua = self.record.rua if self.record is not None else ()
         return tuple(uri for uri in rua if uri.is_usable and uri not in refused)
 
     @property
     def is_enforcing(self) -> bool:
-        """Tell whether receivers are asked to act on forged mail."""
+        """Whether the policy asks receivers to quarantine or reject forged mail."""
         return self.policy in (Policy.QUARANTINE, Policy.REJECT)
 
 
 class SuggestedReportAddress(Struct, frozen=True):
-    """A mail address that takes reports, as advice offers it.
+    """A mail address for reports that the advice suggests.
 
-    ``agreement`` is the record that makes it count, where it is elsewhere and not there yet
-    (RFC 9990 4); it belongs into the zone of ``host``.
+    ``authorization`` is the missing record with which ``host`` accepts the reports (RFC 9990 4), or
+    `None`. It belongs in the zone of ``host``.
     """
 
     uri: str
     host: str
-    agreement: RecordToPublish | None
+    authorization: RecordToPublish | None
 
 
 def suggest_report_address(
     place: str, address: str, walk: TreeWalk, answers: Answers
 ) -> SuggestedReportAddress | None:
-    """Say how an address can take reports by the record of ``place``.
+    """Return the address to suggest for reports of ``place``.
 
-    Nothing where there is no address, or where nobody knows whether its host agrees.
+    Return `None` without an address, or if it is undetermined whether its host accepts reports.
     """
     if not address:
         return None
@@ -114,10 +113,10 @@ def suggest_report_address(
     if asked is not None and asked.presence is Presence.UNDETERMINED:
         return None
     is_missing = asked is not None and asked.presence is Presence.ABSENT
-    agreement = (
+    authorization = (
         _authorization_record(asked.record_name) if asked is not None and is_missing else None
     )
-    return SuggestedReportAddress(uri.text, uri.host, agreement)
+    return SuggestedReportAddress(uri.text, uri.host, authorization)
 
 
 def _authorization_record(record_name: str) -> RecordToPublish:
@@ -127,33 +126,38 @@ def _authorization_record(record_name: str) -> RecordToPublish:
 def _add_authorization(
     finding: Finding, place: str, offer: SuggestedReportAddress | None
 ) -> Finding:
-    """Say of a record that names an offered address what else is needed, and of whom."""
+    """Add the missing authorization record to a finding that proposes the suggested address."""
     record = finding.proposed
-    if offer is None or offer.agreement is None or record is None or offer.uri not in record.value:
+    if (
+        offer is None
+        or offer.authorization is None
+        or record is None
+        or offer.uri not in record.value
+    ):
         return finding
     words = (
-        f" Reports come once whoever runs {offer.host} has published the record beside it in that"
-        f" zone, which says that it takes reports about {place}."
+        f" Reports arrive only after the operator of {offer.host} has published the second record"
+        f" in that zone: it accepts reports about {place}."
     )
-    return replace(finding, fix=finding.fix + words, beside=(offer.agreement,))
+    return replace(finding, fix=finding.fix + words, beside=(offer.authorization,))
 
 
 def describe_absence(domain: str, offer: SuggestedReportAddress | None = None) -> Finding:
-    """Say that no record applies."""
+    """Return a finding that no record applies."""
     where = "" if offer is not None else ", with an address that you read for reports (rua)"
     rua = "" if offer is None else f"; rua={offer.uri}"
     return make_finding(
         "dmarc.absent",
-        f"{domain} has no DMARC record, so nobody is told what to do with mail forged in its"
-        " name; Google, Yahoo and Microsoft ask bulk senders for one.",
-        f"Publish a DMARC record{where}; begin with p=none, read the reports, then ask for"
-        " quarantine.",
+        f"{domain} has no DMARC record, so receivers do not know what to do with mail forged in"
+        " its name. Google, Yahoo and Microsoft ask bulk senders for one.",
+        f"Publish a DMARC record{where}. Begin with p=none, read the reports, then change it to"
+        " p=quarantine.",
         _publish(domain, f"v={VERSION}; p=none{rua}"),
     )
 
 
 def _correct_policies(text: str) -> str:
-    """Return a record whose policies are valid: as it is where they are."""
+    """Return a record with valid policies; a valid record is returned unchanged."""
     record = parse_policy_record(text)
     if not record.has_bad_policy:
         return text
@@ -161,13 +165,13 @@ def _correct_policies(text: str) -> str:
 
 
 def _repair(record: PolicyRecord) -> PolicyRecord:
-    """Return what a record means: where it has faults, the repaired one."""
+    """Return the record, repaired if it has problems."""
     repaired = repair_policy_record(record.text) if record.problems else None
     return record if repaired is None else parse_policy_record(repaired)
 
 
 def _policy_corrections(record: PolicyRecord) -> dict[str, str | None]:
-    """Give the changes that make the policies valid, none of them stricter or weaker."""
+    """Return the changes that make the policies valid, but neither stricter nor weaker."""
     changes: dict[str, str | None] = {"p": (record.policy or Policy.NONE).value}
     changes |= {"sp": None} if record.subdomain_policy is None else {}
     return changes | ({"np": None} if record.nonexistent_policy is None else {})
@@ -179,10 +183,10 @@ _CAPITAL_TAG = re.compile(r"(?:^|;)\s*(?:P|SP|NP|RUA|RUF)\s*=", re.ASCII)
 def _safe_changes(
     record: PolicyRecord, offer: SuggestedReportAddress | None, policy: Policy | None = None
 ) -> dict[str, str | None]:
-    """Give the changes that can be made without knowing whether all own mail passes.
+    """Return the changes that are safe even if some own mail fails DMARC.
 
-    :param offer: what takes reports, where somebody does.
-    :param policy: the one that is to come, if it is another one.
+    :param offer: the address to suggest for reports, if there is one.
+    :param policy: the future policy, if it changes.
     """
     policy = policy or record.policy
     changes: dict[str, str | None] = {}
@@ -204,7 +208,7 @@ def _check_policy(
     is_misspelt = record.has_bad_policy and _repair(record).policy not in (None, Policy.NONE)
     if verdict.policy is Policy.NONE and not is_misspelt:
         step: dict[str, str | None] = {verdict.policy_tag: None}
-        to_do = f"Remove {verdict.policy_tag} from the DMARC record, so that p holds, as soon as"
+        to_do = f"Remove {verdict.policy_tag} from the DMARC record, so that p applies, as soon as"
         if verdict.policy_tag == "p":
             step = _safe_changes(record, offer, Policy.QUARANTINE) | {"p": "quarantine"}
             to_do = "Set p=quarantine in the DMARC record, and later p=reject, as soon as"
@@ -230,16 +234,16 @@ def _check_policy(
 def _check_subdomain_policies(
     place: str, record: PolicyRecord, organization: str, changes: dict[str, str | None]
 ) -> Iterator[Finding]:
-    """Judge ``sp`` and ``np``: only in the organization's record they count (RFC 9989 4.7)."""
+    """Check ``sp`` and ``np``, which count only in the organization's record (RFC 9989 4.7)."""
     given = {"sp": record.subdomain_policy, "np": record.nonexistent_policy}
     if place != organization:
         ignored = " and ".join(tag for tag, policy in given.items() if policy is not None)
         if ignored:
             yield make_finding(
                 "dmarc.subdomains-ignored",
-                f"{ignored} in the DMARC record of {place} {'do' if ' ' in ignored else 'does'}"
-                f" nothing: for its subdomains the record of {organization} holds.",
-                f"Say what holds for subdomains in the DMARC record of {organization}.",
+                f"{ignored} in the DMARC record of {place} {'have' if ' ' in ignored else 'has'}"
+                f" no effect: the record of {organization} applies to its subdomains.",
+                f"Set the policy for subdomains in the DMARC record of {organization}.",
             )
         return
     weaker = [tag for tag, policy in given.items() if _is_weaker(policy, record.policy)]
@@ -250,7 +254,7 @@ def _check_subdomain_policies(
             "dmarc.weaker-subdomains",
             f"{whose} of {place} have a weaker policy ({tags}) than {place} itself, so forgers use"
             " a subdomain.",
-            f"Remove {tags} from the DMARC record: then p holds for subdomains too.",
+            f"Remove {tags} from the DMARC record: then p applies to subdomains too.",
             _publish(place, change_tags(record.text, **changes)),
         )
 
@@ -270,7 +274,7 @@ def _check_reports(
         asks_then = parse_policy_record(repaired).requests_reports
         yield make_finding(
             "dmarc.no-reports",
-            "The DMARC record names no address for reports, so you never learn which of your mail"
+            "The DMARC record has no address for reports, so you never learn which of your mail"
             " fails and who forges your name.",
             proposed=_publish(place, repaired) if asks_then else None,
         )
@@ -278,7 +282,7 @@ def _check_reports(
         if one.presence is Presence.ABSENT:
             yield make_finding(
                 "dmarc.report-refused",
-                f"Reports to {one.uri.text} are not sent: {one.uri.host} does not say that it"
+                f"Reports to {one.uri.text} are not sent: {one.uri.host} does not publish that it"
                 f" accepts reports about {place}.",
                 f"Ask the owner of {one.uri.host} to publish this record, or use an address of"
                 " your own.",
@@ -314,16 +318,17 @@ def _check_syntax(
         yield make_finding(
             "dmarc.obsolete-tags",
             f"The DMARC record uses {tags}, which the current standard (RFC 9989) has removed; old"
-            " receivers may still follow it.",
+            " receivers may still evaluate it.",
             f"Remove {tags} from the DMARC record.",
             _publish(place, change_tags(record.text, **changes)),
         )
 
 
 def change_tags(text: str, **changes: str | None) -> str:
-    """Write a record anew: tags changed, added or (with None) removed, obsolete ones gone.
+    """Return a record with tags changed, added or (with `None`) removed.
 
-    The order stays, with the policy right behind the version. A record with faults is repaired.
+    Obsolete tags are removed too. The order stays, with the policy directly after the version.
+    A record with problems is repaired first.
     """
     meant = _repair(parse_policy_record(text)).text
     tags = dict(parse_tag_list(meant).tags) | changes
@@ -340,13 +345,13 @@ def _publish(domain: str, value: str) -> RecordToPublish:
     return RecordToPublish(PREFIX + domain, "TXT", value)
 
 
-MAX_REPORT_HOSTS = 10  # foreign hosts that are asked whether they agree
+MAX_REPORT_HOSTS = 10  # maximum number of report hosts outside the domain that are checked
 
 
 def evaluate_dmarc(domain: str, answers: Answers, report_to: str = "") -> DmarcVerdict:
-    """Judge which DMARC policy holds for mail from ``domain`` (RFC 9989 4.10).
+    """Evaluate the DMARC policy for mail from ``domain`` (RFC 9989 4.10).
 
-    :param report_to: the mail address that advice offers for reports; it makes none up.
+    :param report_to: the mail address that the advice suggests for reports; empty for none.
     """
     walk = walk_tree(domain, answers)
     step = _find_policy_step(walk)
@@ -382,7 +387,7 @@ def evaluate_dmarc(domain: str, answers: Answers, report_to: str = "") -> DmarcV
 
 
 def _check_dangling_alias(walk: TreeWalk, answers: Answers) -> Iterator[Finding]:
-    """Report a CNAME at the name of the record that leads to no record."""
+    """Yield a finding if the record name is a CNAME that leads to no record."""
     name = PREFIX + walk.start
     answer = look_up(answers, name, "TXT")
     if not is_dangling(answer):
@@ -393,14 +398,14 @@ def _check_dangling_alias(walk: TreeWalk, answers: Answers) -> Iterator[Finding]
         "dmarc.dangling",
         f"{name} is an alias (CNAME) of {target}, which {what}, so receivers find no DMARC record"
         " there.",
-        f"Publish the DMARC record at {target}, or replace the CNAME by a TXT record at {name}.",
+        f"Publish the DMARC record at {target}, or replace the CNAME with a TXT record at {name}.",
     )
 
 
 def _adapt_records(
     findings: Iterable[Finding], walk: TreeWalk, texts: Sequence[str]
 ) -> tuple[Finding, ...]:
-    """Return findings whose records can be published and keep every report address.
+    """Return findings without records that cannot be published or lose a report address.
 
     :param texts: the published records that are replaced.
     """
@@ -420,14 +425,14 @@ def _adapt_records(
 def _describe_all(
     found: DmarcVerdict, step: WalkStep, report_to: str, answers: Answers
 ) -> Iterator[Finding]:
-    """Describe the record that applies, with an address for reports where it asks nobody."""
+    """Yield findings about the record that applies; suggest an address if it names none."""
     assert step.record is not None
     is_silent = not _repair(step.record).requests_reports
     offer = (
         suggest_report_address(step.domain, report_to, found.walk, answers) if is_silent else None
     )
     changes = _safe_changes(step.record, offer)
-    # What holds already comes before what hangs on the reports: a later record keeps the earlier.
+    # Facts come before advice that depends on reports, since a later record includes the earlier.
     described = (
         *_check_reports(found.authorizations, step.domain, step.record, changes),
         *_check_syntax(step.domain, step.record, changes),
@@ -441,10 +446,10 @@ def _describe_all(
 def _compare_with_rfc7489(
     domain: str, step: WalkStep | None, answers: Answers
 ) -> Iterator[Finding]:
-    """Say where receivers that still follow RFC 7489 find another record, or none.
+    """Yield a finding if receivers that still follow RFC 7489 find another record or none.
 
-    They look at the domain itself, then where the Public Suffix List says that the
-    organization's domain is (RFC 7489 6.6.3).
+    They look at the domain itself, then at the organizational domain of the Public Suffix List
+    (RFC 7489 6.6.3).
     """
     home, found_at = registrable_domain(domain), step.domain if step is not None else None
     if domain in (home, found_at):
@@ -458,17 +463,17 @@ def _compare_with_rfc7489(
     older = f"at {PREFIX}{seen_at}" if seen_at is not None else "none"
     yield make_finding(
         "dmarc.older-receivers",
-        f"Receivers that follow RFC 9989 find the DMARC record of {domain} thus: {newer}; those"
-        f" that still follow RFC 7489: {older}.",
-        f"Publish a DMARC record at {PREFIX}{domain} itself: all of them look there first.",
+        f"Receivers that follow RFC 9989 find the DMARC record of {domain} here: {newer}."
+        f" Receivers that still follow RFC 7489: {older}.",
+        f"Publish a DMARC record at {PREFIX}{domain} itself: all receivers look there first.",
     )
 
 
 def _find_policy_step(walk: TreeWalk) -> WalkStep | None:
-    """Return the step whose record applies: own, else organization's, else public suffix's.
+    """Return the step with the record of the domain, its organization or the public suffix.
 
-    A bad record counts as none. The public suffix's is for organizations without a record
-    (RFC 9989 4.10.1).
+    A bad record counts as no record. The record of the public suffix applies only if the
+    organization has none (RFC 9989 4.10.1).
     """
     home = walk.organizational_domain
     steps = [walk.steps[0]]
@@ -479,13 +484,13 @@ def _find_policy_step(walk: TreeWalk) -> WalkStep | None:
 
 
 def _choose_policy(domain: str, step: WalkStep, answers: Answers) -> tuple[Policy, str]:
-    """Give the policy for ``domain`` and the tag it comes from."""
+    """Return the policy for ``domain`` and the tag that it comes from."""
     record = step.record
     assert record is not None
     if record.has_bad_policy:
         return Policy.NONE, "p"
     if step.domain != domain:
-        # RFC 9989 3.2.13, RFC 8020: a name without records may exist.
+        # A name without records may exist (RFC 9989 3.2.13, RFC 8020).
         status = look_up(answers, domain, "MX").status if record.nonexistent_policy else None
         if record.nonexistent_policy is not None and status is DnsStatus.NXDOMAIN:
             return record.nonexistent_policy, "np"
@@ -495,7 +500,7 @@ def _choose_policy(domain: str, step: WalkStep, answers: Answers) -> tuple[Polic
 
 
 def _check_undetermined_policy(domain: str, step: WalkStep, answers: Answers) -> Iterator[Finding]:
-    """Say where it depends on a name that did not answer which of two policies holds."""
+    """Yield a finding if the policy depends on a name without a DNS answer."""
     record = step.record
     if record is None or record.has_bad_policy or step.domain == domain:
         return
@@ -508,7 +513,7 @@ def _check_undetermined_policy(domain: str, step: WalkStep, answers: Answers) ->
 def _check_report_hosts(
     uris: Sequence[ReportUri], place: str, walk: TreeWalk, answers: Answers
 ) -> tuple[ReportAuthorization, ...]:
-    """Ask the report hosts outside the organization whether they agree (RFC 9990 4)."""
+    """Check whether the report hosts outside the organization accept reports (RFC 9990 4)."""
     home = walk.organizational_domain or place
     foreign = [uri for uri in uris if uri.is_usable and not is_within(uri.host, home)]
     authorizations = []
@@ -525,9 +530,9 @@ def _check_report_hosts(
 def _find_broken_texts(
     domain: str, walk: TreeWalk, answers: Answers
 ) -> tuple[str, tuple[str, ...]]:
-    """Give the texts that were meant as the record and are ignored, and whose they are.
+    """Return the ignored texts that were intended as the record, with their domain.
 
-    They stand at the domain's own name, or at that of its organization.
+    The domain is the one checked or its organizational domain.
     """
     own = walk.steps[0]
     if own.record is not None and own.record.is_usable:
@@ -548,8 +553,8 @@ def _explain_broken_texts(domain: str, broken: tuple[str, ...]) -> Finding | Non
     mistake = name_mistake(broken[0])
     if not is_policy_record(broken[0]):
         repaired = repair_policy_record(" ; ".join(broken))
-        fix = f"Replace that TXT record with one beginning with v={VERSION}; and a policy"
-        besides = "" if repaired else ", and keep the addresses and the policy that you mean"
+        fix = f"Replace that TXT record with one that begins with v={VERSION}; and a policy"
+        besides = "" if repaired else ", and keep the intended addresses and policy"
         return make_finding(
             "dmarc.unreadable",
             f'The record at {PREFIX}{domain} ("{broken[0][:40]}") does not begin exactly with'
@@ -558,16 +563,16 @@ def _explain_broken_texts(domain: str, broken: tuple[str, ...]) -> Finding | Non
             None if repaired is None else _publish(domain, repaired),
         )
     if len(broken) > 1:
-        # The strictest of them, with the report addresses of all.
+        # Keep the strictest record, with the report addresses of all.
         meant = [_repair(parse_policy_record(text)).text for text in sorted(broken)]
         whole = [_correct_policies(text) for text in meant]
         policies = {text: _repair(parse_policy_record(text)).policy for text in whole}
         kept = max(whole, key=lambda text: -1 if (p := policies[text]) is None else p.strictness)
         return make_finding(
             "dmarc.several",
-            f"{domain} has {len(broken)} DMARC records but may have one only, so receivers ignore"
-            " all of them.",
-            f"Keep the DMARC record at {PREFIX}{domain} that you mean, and remove the others.",
+            f"{domain} has {len(broken)} DMARC records, but only one is allowed, so receivers"
+            " ignore all of them.",
+            f"Keep the right DMARC record at {PREFIX}{domain}, and delete the others.",
             _publish(domain, change_tags(kept, **merge_uris([kept, *whole]))),
         )
     if _CAPITAL_TAG.search(broken[0]):
@@ -576,22 +581,22 @@ def _explain_broken_texts(domain: str, broken: tuple[str, ...]) -> Finding | Non
         "dmarc.no-policy",
         f"The DMARC record of {domain} has no valid policy (p=none, p=quarantine or p=reject)"
         f"{f': {mistake}' if mistake else ''}, so receivers ignore it.",
-        f"Put a policy into the DMARC record at {PREFIX}{domain}.",
+        f"Add a policy to the DMARC record at {PREFIX}{domain}.",
         _publish(domain, _correct_policies(broken[0])),
     )
 
 
 def _explain_absence(domain: str, report_to: str, walk: TreeWalk, answers: Answers) -> Finding:
-    """Say that there is no record, and where one was seen that was meant to be it."""
-    # At the domain itself, or where a zone editor appended the zone's name.
+    """Return a finding for a missing record, or for one that is published at a wrong name."""
+    # A wrong name is the domain itself, or one to which a zone editor appended the zone name.
     for elsewhere in (domain, f"{PREFIX}{domain}.{domain}"):
         texts = txt_values(look_up(answers, elsewhere, "TXT"))
         found = [text for text in texts if is_policy_record(text)]
         if found:
             return make_finding(
                 "dmarc.misplaced",
-                f"The DMARC record stands at {elsewhere}, where no receiver looks, instead of"
-                f" {PREFIX}{domain}.",
+                f"The DMARC record is published at {elsewhere}, where receivers do not look,"
+                f" instead of at {PREFIX}{domain}.",
                 f"Move the DMARC record to {PREFIX}{domain}.",
                 _publish(domain, found[0]),
             )

@@ -1,4 +1,4 @@
-"""DMARC of one received mail: alignment, policy, how that is said, what to do (RFC 9989 5)."""
+"""DMARC result of one received mail: alignment, policy, explanation and advice (RFC 9989 5)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -24,14 +24,12 @@ from mailcheck.core.domain_names import is_within
 class DmarcOfMail(Struct, frozen=True):
     """The result for the author domain (RFC 9989).
 
-    ``author_domain`` is nothing when the mail has no single one (no From, several
-    of them, or several authors of several domains): the result is ``permerror`` then and
-    ``verdict`` nothing. ``policy`` is what receivers are asked to do with this
-    mail if it fails, ``t=y`` taken into account. ``is_spf_aligned`` and
-    ``is_dkim_aligned`` are about identifiers that passed; nothing means that
-    it could not be determined. ``aligned_signatures`` are indexes of passing
-    signatures that align. ``unanswered_names`` are those whose answer would decide
-    a ``temperror``, as far as they are names of DMARC.
+    ``author_domain`` is `None` if the mail has no single one: no From, several From fields, or
+    authors of several domains. Then the result is ``permerror`` and ``verdict`` is `None`.
+    ``policy`` is the requested handling of this mail if it fails, with ``t=y`` applied.
+    ``is_spf_aligned`` and ``is_dkim_aligned`` are about identifiers that passed; `None` means
+    undetermined. ``aligned_signatures`` are indexes of passing signatures that align.
+    ``unanswered_names`` are the names of DMARC without an answer that cause a ``temperror``.
     """
 
     author_domain: str | None
@@ -46,26 +44,26 @@ class DmarcOfMail(Struct, frozen=True):
     unanswered_names: tuple[str, ...] = ()
 
 
-MAX_NAMED = 3  # of several domains
+MAX_NAMED = 3  # maximum number of domains in a sentence
 
 
 def explain_missing_author(authors: Sequence[str], author_fields: int = 1) -> str:
-    """Say why there is no author domain (RFC 9989 5.3.1)."""
+    """Return a sentence that says why the author domain is missing (RFC 9989 5.3.1)."""
     if author_fields > 1:
         return (
-            f"The mail has {author_fields} From fields, and each program shows another, so nobody"
-            " can tell who its author is."
+            f"The mail has {author_fields} From fields. Mail programs show different ones, so its"
+            " author is not clear."
         )
     if not authors:
         return "The mail has no From address with a full domain name."
     if len(authors) > 1:
         return (
-            f"The mail has authors of {len(authors)} domains ({_list(authors)}), so no policy is"
-            " that of its author."
+            f"The mail has authors of {len(authors)} domains ({_list(authors)}), so no single"
+            " DMARC policy applies."
         )
     if not authors[0]:
         return "The From address has no domain."
-    return f'"{excerpt(authors[0])}" in the From address is no domain name.'
+    return f'"{excerpt(authors[0])}" in the From address is not a domain name.'
 
 
 def explain_result(
@@ -76,7 +74,7 @@ def explain_result(
     is_spf_aligned: bool | None,
     is_dkim_aligned: bool | None,
 ) -> str:
-    """Say in a sentence what passed, for whom, and whether that is the author."""
+    """Return a sentence that says what passed, for which domain, and whether it aligns."""
     author = verdict.domain
     if result is AuthResult.NONE:
         return f"No DMARC record applies to {author}."
@@ -94,7 +92,7 @@ def explain_result(
 
 def _explain_spf(verdict: DmarcVerdict, spf: SpfOfMail | None, is_aligned: bool | None) -> str:
     if spf is None:
-        return "SPF was not judged"
+        return "SPF was not checked"
     domain = excerpt(spf.mail_from.domain)
     result = spf.mail_from.result
     if result is AuthResult.TEMPERROR:
@@ -108,7 +106,7 @@ def _explain_spf(verdict: DmarcVerdict, spf: SpfOfMail | None, is_aligned: bool 
 
 def _explain_dkim(verdict: DmarcVerdict, dkim: DkimOfMail | None, is_aligned: bool | None) -> str:
     if dkim is None:
-        return "DKIM was not judged"
+        return "DKIM was not checked"
     if not dkim.signatures:
         return "the mail has no DKIM signature"
     if not dkim.passing:
@@ -117,7 +115,7 @@ def _explain_dkim(verdict: DmarcVerdict, dkim: DkimOfMail | None, is_aligned: bo
     signers = [one.header.signing_domain for one in dkim.passing]
     is_strict = verdict.record is not None and verdict.record.has_strict_dkim
     relation = _describe_relation(verdict, signers, is_aligned, is_strict, "adkim")
-    return f"the mail is validly signed by {_list(signers)}, {relation}"
+    return f"the mail has a valid signature of {_list(signers)}, {relation}"
 
 
 def _describe_relation(
@@ -127,16 +125,16 @@ def _describe_relation(
     is_strict: bool,
     tag: str,
 ) -> str:
-    """Say how the domains just named stand to that of the author."""
+    """Describe how the domains just named relate to the author domain."""
     author = verdict.domain
     if is_aligned is None:
-        return f"and whether that belongs to {author} could not be determined"
+        return f"and it could not be determined whether that belongs to {author}"
     if is_aligned and set(domains) == {author}:
         return "the domain in From"
     if is_aligned:
         return f"which belongs to {author}"
     if is_strict:
-        return f"which is not {author} itself, as {tag}=s demands"
+        return f"which is not {author} itself, as {tag}=s requires"
     return f"which does not belong to {author}"
 
 
@@ -146,22 +144,22 @@ def _list(names: Sequence[str]) -> str:
     return ", ".join(distinct[:MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-MAX_FORESEEN = 10
-"""Identifiers whose walks are begun before it is known that they are needed."""
+MAX_PREFETCHED = 10
+"""Maximum number of identifiers whose tree walks are queried before they are needed."""
 
 
 class Alignment(Struct, frozen=True):
-    """Whether an identifier aligns; nothing if ``unanswered_names`` did not answer."""
+    """Whether an identifier aligns; `None` while ``unanswered_names`` have no answer."""
 
     is_aligned: bool | None
     unanswered_names: tuple[str, ...] = ()
 
 
 def align(identifier: str, author_walk: TreeWalk, *, strict: bool, answers: Answers) -> Alignment:
-    """Compare a domain with the author domain, whose walk is known.
+    """Compare a domain with the author domain, whose tree walk is known.
 
-    A walk from the identifier is made only where it can change the result: the
-    organizational domain of a name is the name or stands above it.
+    The identifier is walked only if that can change the result, since the organizational domain
+    of a name is the name itself or above it.
     """
     if identifier == author_walk.start:
         return Alignment(is_aligned=True)
@@ -182,20 +180,20 @@ def align(identifier: str, author_walk: TreeWalk, *, strict: bool, answers: Answ
 
 
 def prefetch_walks(author_domain: str, identifiers: Iterable[str], answers: Answers) -> None:
-    """Name the questions of walks that will be needed if these identifiers pass.
+    """Query the tree walks that are needed if these identifiers pass.
 
-    Those that have no more in common with the author domain than its last
-    label are left out: their walks are never needed, but for odd top-level domains.
+    Identifiers that share only the last label with the author domain are left out. Their walks
+    are never needed, except for a few top-level domains.
     """
     end = author_domain.split(".")[-2:]
     names = (read_mail_domain(text) for text in identifiers)
     related = (n for n in names if n and n != author_domain and n.split(".")[-2:] == end)
-    for name in list(dict.fromkeys(related))[:MAX_FORESEEN]:
+    for name in list(dict.fromkeys(related))[:MAX_PREFETCHED]:
         walk_tree(name, answers)
 
 
 def _possible_organizational_domains(walk: TreeWalk) -> Iterator[str]:
-    """Give the highest that the organizational domain may be, whatever the silent names hold."""
+    """Yield the possible organizational domains, whatever the missing answers contain."""
     silent = [step for step in walk.steps if step.presence is Presence.UNDETERMINED]
     known = tuple(step for step in walk.steps if step not in silent)
     home = TreeWalk(walk.start, known).organizational_domain
@@ -214,12 +212,13 @@ def evaluate_dmarc_of_mail(
     author_fields: int = 1,
     judge_policy: Callable[[str, Answers], DmarcVerdict] = evaluate_dmarc,
 ) -> DmarcOfMail:
-    """Judge a mail, given what SPF and DKIM say about it, on the same ``answers``.
+    """Evaluate DMARC of a mail from its SPF and DKIM results and the same ``answers``.
 
-    :param author_domains: those of all mailboxes of all From fields, as written.
-    :param spf: nothing when it was not judged, so that it may have passed; so ``dkim``.
-    :param author_fields: From fields of the mail: with several nobody knows which is shown.
-    :param judge_policy: judges the policy of the author's domain.
+    :param author_domains: the domains of all mailboxes of all From fields, as written.
+    :param spf: `None` if SPF was not checked, so that it may have passed.
+    :param dkim: `None` if DKIM was not checked, so that it may have passed.
+    :param author_fields: number of From fields; with several, the shown author is unknown.
+    :param judge_policy: evaluates the policy of the author domain.
     """
     authors = list(dict.fromkeys(read_mail_domain(text) or text for text in author_domains))
     author = read_mail_domain(authors[0]) if len(authors) == 1 else None
@@ -230,7 +229,7 @@ def evaluate_dmarc_of_mail(
     verdict = judge_policy(author, answers)
     record, walk, signatures = verdict.record, verdict.walk, dkim.signatures if dkim else ()
     of_spf = Alignment(None)
-    if spf is not None:  # with the null reverse-path its MAIL FROM identity is that of HELO
+    if spf is not None:  # with the null reverse-path, MAIL FROM has the identity of HELO
         strict, one = record is not None and record.has_strict_spf, spf.mail_from
         of_spf = _align_passing(one.domain, one.result, walk, strict=strict, answers=answers)
     strict = record is not None and record.has_strict_dkim
@@ -239,7 +238,7 @@ def evaluate_dmarc_of_mail(
         index: _align_passing(*signer, walk, strict=strict, answers=answers)
         for index, signer in signers.items()
     }
-    if answers.missing:  # the walks that identifiers may need are asked for at once
+    if answers.missing:  # query the walks that the identifiers may need at once
         sender = [spf.mail_from.domain] if spf is not None else []
         prefetch_walks(author, [*sender, *(domain for domain, _ in signers.values())], answers)
     of_dkim = Alignment(None) if dkim is None else _combine(of_signatures.values())
@@ -249,7 +248,7 @@ def evaluate_dmarc_of_mail(
         _combine_results(verdict, of_spf, of_dkim),
     )
     deciding = dkim
-    if aligned:  # the signatures that align decide
+    if aligned:  # only aligned signatures decide
         deciding = DkimOfMail(tuple(one for one in signatures if one.header.index in aligned))
     policy = verdict.policy
     if policy is not None and record is not None and record.is_testing:
@@ -275,7 +274,7 @@ def evaluate_dmarc_of_mail(
 def _align_passing(
     domain: str, result: AuthResult, walk: TreeWalk, *, strict: bool, answers: Answers
 ) -> Alignment:
-    """Align an identifier that passes; one that may pass is undetermined, or not aligned."""
+    """Align an identifier that passes; the result is undetermined if it only may pass."""
     identifier = read_mail_domain(domain)
     if identifier is None or result not in (AuthResult.PASS, AuthResult.TEMPERROR):
         return _NOT_ALIGNED
@@ -285,7 +284,7 @@ def _align_passing(
 
 
 def _combine(alignments: Iterable[Alignment]) -> Alignment:
-    """Give what holds for all signatures together: one that aligns is enough."""
+    """Combine the alignments of all signatures: one aligned signature is enough."""
     known = list(alignments)
     if any(one.is_aligned for one in known):
         return Alignment(is_aligned=True)
@@ -295,7 +294,7 @@ def _combine(alignments: Iterable[Alignment]) -> Alignment:
 
 
 def _combine_results(verdict: DmarcVerdict, of_spf: Alignment, of_dkim: Alignment) -> AuthResult:
-    """Give the result: undetermined only where what is not known could change it."""
+    """Return the result; it is undetermined only if missing answers could change it."""
     if verdict.presence is Presence.UNDETERMINED:
         return AuthResult.TEMPERROR
     if verdict.presence is Presence.ABSENT:
@@ -307,32 +306,32 @@ def _combine_results(verdict: DmarcVerdict, of_spf: Alignment, of_dkim: Alignmen
 
 
 def make_result_without_author(result: AuthResult, explanation: str) -> DmarcOfMail:
-    """Give the result for a mail of which no author is known."""
+    """Return the result for a mail without an author domain."""
     return DmarcOfMail(None, result, explanation)
 
 
 _AGAIN = (
-    "Check the test again in a minute; if it stays, the name servers of that domain or"
-    " the resolver of this service don't answer."
+    "Run the test again in a minute. If the problem stays, the name servers of that domain or"
+    " the resolver of this service do not answer."
 )
 
 _REQUESTS = {
-    Policy.NONE: "asks for nothing to be done about it (none)",
-    Policy.QUARANTINE: "asks receivers to put such mail aside (quarantine)",
-    Policy.REJECT: "asks receivers to refuse such mail (reject)",
+    Policy.NONE: "requests no action (none)",
+    Policy.QUARANTINE: "asks receivers to quarantine such mail",
+    Policy.REJECT: "asks receivers to reject such mail",
 }
 
 
 def describe_dmarc_of_mail(
     dmarc: DmarcOfMail, spf: SpfOfMail | None, dkim: DkimOfMail | None
 ) -> Finding | None:
-    """Say what the result means and what to do; nothing for ``pass``."""
+    """Return a finding for the result with advice, or `None` for ``pass``."""
     if dmarc.result is AuthResult.PASS:
         return None
     if dmarc.result is AuthResult.PERMERROR:
-        return make_finding("dmarc.no-author", f"DMARC can't be applied. {dmarc.explanation}")
+        return make_finding("dmarc.no-author", f"DMARC cannot be applied. {dmarc.explanation}")
     if dmarc.result is AuthResult.TEMPERROR:
-        # An answer is missing; else the sending host is one that can't be judged.
+        # Either an answer is missing, or the sending host cannot be checked.
         is_dkim_open = dkim is not None and not dkim.is_determined
         is_silent = (
             dmarc.unanswered_names or is_dkim_open or (spf and spf.mail_from.unanswered_names)
@@ -351,13 +350,13 @@ def describe_dmarc_of_mail(
 
 
 def _describe_missing_record(dmarc: DmarcOfMail) -> Finding:
-    """Say why no record applies, as the check of the domain does."""
+    """Return a finding with the same reason as the check of the domain."""
     author = dmarc.author_domain or ""
     if is_local_name(author):
         return make_finding(
             "dmarc.no-record",
-            f"The From address is at {author}, a name that only your network knows, so no receiver"
-            " can check the author; many refuse such mail.",
+            f"The From address is at {author}, a name that exists in your network only, so"
+            " receivers cannot check the author; many reject such mail.",
             "Send from an address of a domain of your own.",
         )
     known = worst(dmarc.verdict.findings) if dmarc.verdict is not None else None
@@ -369,7 +368,7 @@ def _describe_missing_record(dmarc: DmarcOfMail) -> Finding:
 def _fix_alignment(
     dmarc: DmarcOfMail, spf: SpfOfMail | None, dkim: DkimOfMail | None
 ) -> tuple[str, RecordToPublish | None]:
-    """Say which of envelope, signature and record to change; best the signature."""
+    """Return the advice on what to change: preferably the signature."""
     author = dmarc.author_domain
     signers = [one.header.signing_domain for one in dkim.passing] if dkim is not None else []
     sender = spf.mail_from.domain if spf is not None and spf.has_pass else None
@@ -380,13 +379,13 @@ def _fix_alignment(
     if record is not None:
         tags = " and ".join(f"{tag}=s" for tag in loose)
         fix = (
-            f"Take {tags} out of the DMARC record, so that other names of"
-            f" {dmarc.organizational_domain} count, or sign with d={author}."
+            f"Remove {tags} from the DMARC record, so that other names of"
+            f" {dmarc.organizational_domain} align, or sign with d={author}."
         )
         return fix, record
     by_dkim = f"Sign the mail with a DKIM key of {author} (d={author})"
     if signers:
-        by_dkim = f"Have the mail signed with a key of {author} (d={author}) too"
+        by_dkim = f"Also sign the mail with a DKIM key of {author} (d={author})"
     by_spf = f"make SPF pass for an envelope sender at {author}"
     if sender is not None:
         by_spf = f"use an envelope sender (bounce address) at {author} or a subdomain of it"
@@ -394,7 +393,7 @@ def _fix_alignment(
 
 
 def _is_related(dmarc: DmarcOfMail, domain: str) -> bool:
-    """Tell whether a domain that does not align would in relaxed mode."""
+    """Return whether a domain that does not align would align in relaxed mode."""
     name, home = read_mail_domain(domain), dmarc.organizational_domain
     return name is not None and home is not None and is_within(name, home)
 

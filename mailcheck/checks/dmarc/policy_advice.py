@@ -1,7 +1,7 @@
-"""When a stricter policy may be advised: not before SPF or DKIM vouches for the own mail.
+"""Advice on stricter DMARC policies, which is postponed until SPF or DKIM works.
 
-A policy of quarantine or reject is for mail that neither SPF nor DKIM vouches for. Where
-neither is set up, that is all mail of the domain itself.
+A policy of quarantine or reject applies to mail that neither SPF nor DKIM authenticates. If
+neither is set up, it applies to all mail of the domain itself.
 """
 
 from msgspec.structs import replace
@@ -16,9 +16,9 @@ STRICTER_POLICY_FINDINGS = ("dmarc.policy-none", "dmarc.testing", "dmarc.weaker-
 
 
 def can_authenticate(spf: SpfVerdict, dkim: DkimVerdict | None) -> bool:
-    """Tell whether mail of a domain can pass: by a valid SPF record, or by a key.
+    """Return whether mail of a domain can pass, by a valid SPF record or a DKIM key.
 
-    :param dkim: nothing where nobody looked for keys.
+    :param dkim: `None` if keys were not looked up.
     """
     has_spf = spf.presence is Presence.FOUND and spf.is_complete and not spf.is_broken
     return has_spf or (dkim is not None and any(not k.record.is_testing for k in dkim.usable_keys))
@@ -27,14 +27,14 @@ def can_authenticate(spf: SpfVerdict, dkim: DkimVerdict | None) -> bool:
 def postpone_stricter_policy(
     dmarc: DmarcVerdict, spf: SpfVerdict, dkim: DkimVerdict | None
 ) -> DmarcVerdict:
-    """Give a verdict that asks for SPF or DKIM first, where neither works."""
+    """Return a verdict that advises to set up SPF or DKIM first, if neither works."""
     if can_authenticate(spf, dkim) or not any(
         one.id in STRICTER_POLICY_FINDINGS for one in dmarc.findings
     ):
         return dmarc
     first = (
-        f"Make SPF or DKIM work for {dmarc.domain} first: until then a stricter policy would be for"
-        " its own mail too. After that: "
+        f"Make SPF or DKIM work for {dmarc.domain} first: until then a stricter policy would apply"
+        " to its own mail too. After that: "
     )
     findings = (
         replace(one, fix=first + one.fix, proposed=None, alternatives=())

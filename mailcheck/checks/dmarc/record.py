@@ -1,8 +1,8 @@
-"""A DMARC policy record as a value (RFC 9989 4.7), its repair, and the tree walk (4.10).
+"""DMARC policy records: parser (RFC 9989 4.7), repair, and the tree walk (4.10).
 
-The walk finds the record that holds for a domain, and the organizational domain. It replaces
-the public suffix list; it asks at most eight questions, and all are known at the start.
-A repaired record loses no policy and no address.
+The tree walk finds the record that applies to a domain, and its organizational domain. It replaces
+the Public Suffix List. It needs at most eight queries, which are all known at the start.
+A repaired record keeps every policy and every address.
 """
 
 import re
@@ -29,18 +29,18 @@ from mailcheck.checks.tag_repair import (
 VERSION = "DMARC1"
 
 OBSOLETE_TAGS = ("pct", "rf", "ri")
-"""Of RFC 7489; RFC 9989 took them away, and they change nothing any more."""
+"""Tags of RFC 7489 that RFC 9989 removed; they have no effect any more."""
 
 KNOWN_TAGS = ("v", "p", "sp", "np", "psd", "t", "adkim", "aspf", "rua", "ruf", "fo")
 
 _NEAR_MISSES = ("v=dmarc", "v:dmarc", "dmarc1", "p=none", "p=quarantine", "p=reject")
 
-# Tag -> its values (RFC 9989 4.8); p, sp and np have a meaning of their own.
+# Tag -> allowed values (RFC 9989 4.8); p, sp and np are policies.
 VALUES = {"adkim": ("r", "s"), "aspf": ("r", "s"), "psd": ("y", "n", "u"), "t": ("y", "n")}
 POLICY_TAGS = ("p", "sp", "np")
 URI_TAGS = ("rua", "ruf")
 FAILURE_OPTIONS = frozenset("01ds")  # of fo; 0 and 1 exclude each other
-_MAX_URIS = 20  # more are not looked at; receivers must support two (RFC 7489 6.2)
+_MAX_URIS = 20  # maximum number that is read; receivers must support two (RFC 7489 6.2)
 
 # scheme ":" ...; a comma or exclamation mark must be percent-encoded
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>[!-~]+)", re.ASCII)
@@ -49,7 +49,7 @@ _MAILTO_HOST = re.compile(r"(?!//)[^@\s]+@(?P<host>[A-Za-z0-9._-]+)", re.ASCII)
 
 
 class Policy(Enum):
-    """What receivers are asked to do with mail that fails."""
+    """A DMARC policy: the requested handling of mail that fails."""
 
     NONE = "none"
     QUARANTINE = "quarantine"
@@ -57,17 +57,17 @@ class Policy(Enum):
 
     @property
     def strictness(self) -> int:
-        """Order: 0 is the most lenient."""
+        """Position in the order of strictness; 0 is the most lenient."""
         return list(Policy).index(self)
 
     @property
     def one_step_weaker(self) -> "Policy":
-        """Give what ``t=y`` makes of it (RFC 9989 4.7)."""
+        """The policy that applies with ``t=y`` (RFC 9989 4.7)."""
         return list(Policy)[max(0, self.strictness - 1)]
 
 
 class ReportUri(Struct, frozen=True):
-    """Where reports are to be sent; ``host`` is empty when it can't be read."""
+    """An address for reports; ``host`` is empty if it is invalid."""
 
     text: str
     scheme: str
@@ -75,15 +75,16 @@ class ReportUri(Struct, frozen=True):
 
     @property
     def is_usable(self) -> bool:
-        """Tell whether receivers can send there: they must support ``mailto:`` only."""
+        """Whether receivers can send reports there; only ``mailto:`` support is required."""
         return self.scheme == "mailto" and bool(self.host)
 
 
 class PolicyRecord(Struct, frozen=True):
-    """A parsed record. ``policy`` is what ``p`` says, or nothing if it can't be read.
+    """A parsed record.
 
-    ``psd`` is ``y``, ``n`` or ``u``. ``problems`` says in a few words what
-    receivers ignore; ``obsolete_tags`` are those of RFC 7489.
+    ``policy`` is the value of ``p``, or `None` if it is invalid. ``psd`` is ``y``, ``n`` or
+    ``u``. ``problems`` describe in a few words what receivers ignore. ``obsolete_tags`` are the
+    tags of RFC 7489.
     """
 
     text: str
@@ -99,43 +100,43 @@ class PolicyRecord(Struct, frozen=True):
     obsolete_tags: tuple[str, ...]
     problems: tuple[str, ...]
     has_bad_policy: bool
-    """``p`` is missing, or one of ``p``, ``sp``, ``np`` can't be read (RFC 9989 4.10.1)."""
+    """``p`` is missing, or one of ``p``, ``sp``, ``np`` is invalid (RFC 9989 4.10.1)."""
 
     @property
     def requests_reports(self) -> bool:
-        """Tell whether aggregate reports can be sent to at least one place."""
+        """Whether aggregate reports can be sent to at least one address."""
         return any(uri.is_usable for uri in self.rua)
 
     @property
     def is_usable(self) -> bool:
-        """Tell whether receivers apply it at all (RFC 9989 4.10.1).
+        """Whether receivers apply it at all (RFC 9989 4.10.1).
 
-        A bad policy counts as none where ``rua`` has a valid URI of any scheme.
+        A bad policy counts as ``none`` if ``rua`` has a valid URI of any scheme.
         """
         return not self.has_bad_policy or bool(self.rua)
 
 
 def is_policy_record(text: str) -> bool:
-    """Tell whether a TXT record is a DMARC record: it begins with ``v=DMARC1``."""
+    """Return whether a TXT record is a DMARC record, which begins with ``v=DMARC1``."""
     return has_version(text, VERSION)
 
 
 def looks_like_dmarc(text: str) -> bool:
-    """Tell whether a TXT record was meant as one, though it isn't."""
+    """Return whether a TXT record was intended as a DMARC record but is not one."""
     start = start_of(text)
     is_near = start.startswith(_NEAR_MISSES) or "dmarc1" in start
     return is_near and not is_policy_record(text)
 
 
 def parse_policy_record(text: str) -> PolicyRecord:
-    """Read a record for which `is_policy_record` holds; what can't be read has its default."""
+    """Parse a record for which `is_policy_record` holds; invalid values get their default."""
     tags = parse_tag_list(text)
     problems = list(tags.problems)
     policies = {tag: _read_policy(tags, tag, problems) for tag in POLICY_TAGS}
     values = {tag: _read_value(tags, tag, problems) for tag in VALUES}
     _check_failure_options(tags, problems)
     known = (*KNOWN_TAGS, *OBSOLETE_TAGS)
-    unknown = [f'"{tag[:40]}" is not a tag of DMARC' for tag in tags.tags if tag not in known]
+    unknown = [f'"{tag[:40]}" is not a DMARC tag' for tag in tags.tags if tag not in known]
     return PolicyRecord(
         text=text,
         policy=policies["p"],
@@ -161,26 +162,26 @@ def _read_policy(tags: TagList, tag: str, problems: list[str]) -> Policy | None:
     try:
         return Policy(text.lower())
     except ValueError:
-        problems.append(f'"{tag}={text[:40]}" is none of none, quarantine, reject')
+        problems.append(f'"{tag}={text[:40]}" is not none, quarantine or reject')
         return None
 
 
 def _read_value(tags: TagList, tag: str, problems: list[str]) -> str:
     text = (tags.get(tag) or "").lower()
     if text and text not in VALUES[tag]:
-        problems.append(f'"{tag}={text[:40]}" is none of {", ".join(VALUES[tag])}')
+        problems.append(f'"{tag}={text[:40]}" is not one of {", ".join(VALUES[tag])}')
     return text if text in VALUES[tag] else ""
 
 
 def _check_failure_options(tags: TagList, problems: list[str]) -> None:
-    """Note options of failure reports that nobody can follow; without ``ruf`` none is read."""
+    """Report invalid options of failure reports; they have no effect without ``ruf``."""
     text = tags.get("fo")
     if text is None or tags.get("ruf") is None:
         return
     options = [one.strip().lower() for one in text.split(":")]
     distinct = frozenset(options)
     if len(distinct) < len(options) or not distinct <= FAILURE_OPTIONS or {"0", "1"} <= distinct:
-        problems.append(f'"fo={text[:40]}" is no list like 1:d:s (0 or 1, d, s)')
+        problems.append(f'"fo={text[:40]}" is not a list like 1:d:s (0 or 1, d, s)')
 
 
 def _read_uris(tags: TagList, tag: str, problems: list[str]) -> tuple[ReportUri, ...]:
@@ -191,7 +192,9 @@ def _read_uris(tags: TagList, tag: str, problems: list[str]) -> tuple[ReportUri,
     for part in text.split(",", _MAX_URIS)[:_MAX_URIS]:
         uri = _read_uri(part.strip())
         if uri is None or not uri.is_usable:
-            problems.append(f'"{part.strip()[:60]}" in {tag} is no address like mailto:x@y.example')
+            problems.append(
+                f'"{part.strip()[:60]}" in {tag} is not an address like mailto:x@y.example'
+            )
         if uri is not None:
             uris.append(uri)
     return tuple(uris)
@@ -206,16 +209,16 @@ def _read_uri(text: str) -> ReportUri | None:
     return ReportUri(text, match["scheme"].lower(), host)
 
 
-MAX_LABELS = 7  # of the names asked after the first, RFC 9989 4.10 step 5
+MAX_LABELS = 7  # maximum number of labels queried after the first name, RFC 9989 4.10 step 5
 
 PREFIX = "_dmarc."
 
 
 class WalkStep(Struct, frozen=True):
-    """One name of the walk; ``record`` is there when exactly one was published.
+    """One name of the walk; ``record`` is set if exactly one was published.
 
-    ``texts`` are all DMARC records found there: several are as good as none. ``alias_of`` is the
-    name that a CNAME there leads to, and empty without one.
+    ``texts`` are all DMARC records at the name; several count as none. ``alias_of`` is the target
+    of a CNAME at the name, or empty.
     """
 
     domain: str
@@ -226,21 +229,21 @@ class WalkStep(Struct, frozen=True):
 
 
 class TreeWalk(Struct, frozen=True):
-    """The steps from the start up to where the walk ended."""
+    """The steps of a tree walk from its start to its end."""
 
     start: str
     steps: tuple[WalkStep, ...]
 
     @property
     def unanswered_names(self) -> tuple[str, ...]:
-        """Give the names about which no answer came."""
+        """The names without a DNS answer."""
         return tuple(
             PREFIX + step.domain for step in self.steps if step.presence is Presence.UNDETERMINED
         )
 
     @property
     def organizational_domain(self) -> str | None:
-        """Give the organizational domain (RFC 9989 4.10.2); nothing when it is undetermined."""
+        """The organizational domain (RFC 9989 4.10.2), or `None` if it is undetermined."""
         if self.unanswered_names:
             return None
         found = [step for step in self.steps if step.record is not None]
@@ -249,25 +252,25 @@ class TreeWalk(Struct, frozen=True):
             if psd == "n":
                 return step.domain
             if psd == "y":
-                # One label below, on the way down to the start; the start itself where it is that.
+                # One label below the public suffix domain, or the start itself.
                 labels = step.domain.count(".") + 2
                 return ".".join(self.start.split(".")[-labels:])
         return found[-1].domain if found else self.start
 
     def step_at(self, domain: str) -> WalkStep | None:
-        """Give the step of this name."""
+        """Return the step for a domain, or `None`."""
         return next((step for step in self.steps if step.domain == domain), None)
 
 
 def names_to_walk(domain: str) -> tuple[str, ...]:
-    """Give the names that the walk asks about, from the domain itself to the top."""
+    """Return the names that the walk queries, from the domain itself to the top."""
     labels = domain.split(".")
     rest = labels[-MAX_LABELS:] if len(labels) > MAX_LABELS else labels[1:]
     return (domain, *(".".join(rest[number:]) for number in range(len(rest))))
 
 
 def walk_tree(domain: str, answers: Answers) -> TreeWalk:
-    """Walk from ``domain`` to the top, asking for everything at once."""
+    """Walk from ``domain`` to the top; all names are queried at once."""
     steps = [_read_step(name, answers) for name in names_to_walk(domain)]
     ends = (n for n, step in enumerate(steps, 1) if step.record and step.record.psd in ("y", "n"))
     return TreeWalk(domain, tuple(steps[: next(ends, None)]))
@@ -289,7 +292,7 @@ _MODES = {"strict": "s", "relaxed": "r"}
 
 _NAMES = (*KNOWN_TAGS, *OBSOLETE_TAGS, *_ALIASES)
 
-# A tag may follow without a separator: strings of a TXT record are joined without one.
+# A tag may follow without a separator, since the strings of a TXT record are joined without one.
 _ENDS = (
     "(?<=dmarc1)",
     *(f"(?<={policy.value})" for policy in Policy),
@@ -302,15 +305,14 @@ _POLICY_WORDS = re.compile("|".join(policy.value for policy in Policy), re.ASCII
 _LIKE_NONE = ("monitor", "monitoring", "no", "off")
 
 _CLOSE = 0.8
-"""Likeness from which a word is a misspelt policy: `quarentine`, `rejct`."""
+"""Similarity from which a word counts as a misspelt policy: `quarentine`, `rejct`."""
 
 
 @lru_cache(maxsize=64)
 def repair_policy_record(text: str) -> str | None:
-    """Return the record that a text means.
+    """Return the intended record of a text, with all its addresses and policies.
 
-    Every address and every policy of the text is in it. Return None where the text can be
-    meant in more than one way.
+    Return `None` if the text has more than one possible meaning.
     """
     if len(text) > MAX_REPAIRED:
         return None
@@ -356,7 +358,7 @@ def _policies_in(text: str) -> set[str]:
 
 
 def _read_intended_value(name: str, written: str) -> str:
-    """Return the value that was meant, or an empty string."""
+    """Return the intended value, or an empty string."""
     if name in URI_TAGS:
         return ",".join(read_report_uris(written))
     word = re.split(r"[\s,;|]", written, maxsplit=1)[0].lower()

@@ -1,1 +1,1 @@
-"""Is an address or a domain on a blocklist: catalogue, questions, answers (RFC 5782)."""
+"""DNS blocklists (RFC 5782): the catalogue, queries, listings and self-tests."""

@@ -1,6 +1,6 @@
-"""The blocklists: what each knows, how its answers are read, and the file that says so.
+"""The catalogue of blocklists: parser for ``blocklists.toml`` and rules for answers.
 
-The file is checked as a whole when the daemon starts.
+The file is validated as a whole when the daemon starts.
 """
 
 import re
@@ -19,11 +19,11 @@ from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.network_addresses import parse_ip_address
 
-PROFILE_SIZE = 32  # blocklists of one check (docs/reference/contract.md)
+PROFILE_SIZE = 32  # blocklists of one check ("Blocklist check" in docs/reference/contract.md)
 
 
 class TargetKind(Enum):
-    """What a list knows."""
+    """The kind of target that a list supports."""
 
     IPV4 = "ipv4"
     IPV6 = "ipv6"
@@ -31,7 +31,7 @@ class TargetKind(Enum):
 
 
 class CodeClass(Enum):
-    """What an answer means; the order is that in which several answers are judged."""
+    """The meaning of a return code; several codes are evaluated in this order."""
 
     REFUSED = "refused"
     LISTED = "listed"
@@ -40,9 +40,10 @@ class CodeClass(Enum):
 
 
 class CodeRule(Struct, frozen=True):
-    """How some answers are read: a range of addresses as numbers, or a bit of the last octet.
+    """The meaning of a range of return codes, or of a bit of the last octet.
 
-    ``bit`` is 0 for a range. ``weight`` is 0 for what is not a listing.
+    ``first`` and ``last`` are addresses as numbers. ``bit`` is 0 for a range. ``weight`` is 0 if
+    the code is not a listing.
     """
 
     code: str
@@ -54,7 +55,7 @@ class CodeRule(Struct, frozen=True):
     meaning: str
 
     def matches(self, number: int) -> bool:
-        """Tell whether the rule is about this answer."""
+        """Return whether the rule applies to this return code."""
         if self.bit:
             return bool(number & self.bit)
         return self.first <= number <= self.last
@@ -62,10 +63,11 @@ class CodeRule(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Blocklist:
-    """One list. ``zone`` is shown; ``query_zones`` are asked and may hold a secret key.
+    """One blocklist.
 
-    ``test_listed`` and ``test_unlisted`` are empty where the list has no such
-    test point. ``daily_budget`` is nothing where there is no limit.
+    ``zone`` is shown. ``query_zones`` are queried and may contain a secret key. ``test_listed``
+    and ``test_unlisted`` are empty if the list has no such test point. ``daily_budget`` is `None`
+    if there is no limit.
     """
 
     name: str
@@ -82,12 +84,12 @@ class Blocklist:
     is_enabled: bool
 
     def supports(self, kind: TargetKind) -> bool:
-        """Tell whether the list may be asked about this kind."""
+        """Return whether the list may be queried for this kind of target."""
         return kind in self.query_zones
 
 
 class Catalogue(Struct, frozen=True):
-    """All lists, and the two profiles of exactly 32 in the order in which they are shown."""
+    """All lists, and the two profiles of exactly 32 lists in their displayed order."""
 
     blocklists: tuple[Blocklist, ...]
     address_profile: tuple[Blocklist, ...]
@@ -95,18 +97,18 @@ class Catalogue(Struct, frozen=True):
 
 
 class InvalidCatalogue(ValueError):
-    """The catalogue can't be used; the message names the entry and what is wrong with it."""
+    """The catalogue is invalid; the message names the entry and the problem."""
 
 
-_TYPE_NAMES = {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}
+_TYPE_NAMES = {str: "a string", int: "an integer", bool: "true or false", list: "a list"}
 
 
 def validate_fields(
     where: str, table: Any, fields: Mapping[str, type], required: Collection[str]
 ) -> Mapping[str, Any]:
-    """Give the table if it has all required fields, no others than known, each of its type.
+    """Return the table if it has all required fields and only known fields of the right type.
 
-    :raises InvalidCatalogue: names the field.
+    :raises InvalidCatalogue: a field is missing, unknown or has a wrong type.
     """
     if not isinstance(table, dict):
         raise InvalidCatalogue(f"{where}: is not a table")
@@ -122,13 +124,13 @@ def validate_fields(
 
 
 def validate_range(where: str, name: str, number: int, first: int, last: int | None) -> int:
-    """Give the number if it lies between first and last.
+    """Return the number if it is between first and last.
 
-    :raises InvalidCatalogue: it doesn't.
+    :raises InvalidCatalogue: it is not.
     """
     if number < first or (last is not None and number > last):
         allowed = f"at least {first}" if last is None else f"{first} to {last}"
-        raise InvalidCatalogue(f"{where}: {name} must be {allowed}; it is {number}")
+        raise InvalidCatalogue(f"{where}: {name} must be {allowed}; got {number}")
     return number
 
 
@@ -140,9 +142,9 @@ _LOOPBACK = range(127 << 24, 128 << 24)
 
 
 def read_code_rule(where: str, table: Any, list_weight: int) -> CodeRule:
-    """Read one of a list's ``codes``.
+    """Parse one entry of the ``codes`` of a list.
 
-    :raises InvalidCatalogue: names the rule and what is wrong with it.
+    :raises InvalidCatalogue: the entry is invalid.
     """
     table = validate_fields(where, table, _CODE_FIELDS, ("code", "is"))
     code = table["code"]
@@ -154,7 +156,7 @@ def read_code_rule(where: str, table: Any, list_weight: int) -> CodeRule:
         raise InvalidCatalogue(f"{where}: is must be one of {known}") from None
     is_listing = code_class in (CodeClass.LISTED, CodeClass.POLICY)
     if not is_listing and "weight" in table:
-        raise InvalidCatalogue(f"{where}: what is not a listing has no weight")
+        raise InvalidCatalogue(f"{where}: weight is allowed only for listed and policy")
     weight = validate_range(where, "weight", table.get("weight", list_weight), 0, MAX_WEIGHT)
     bit = _BIT.fullmatch(code)
     first, last = (0, 0) if bit is not None else _read_range(where, code)
@@ -177,12 +179,12 @@ def _read_range(where: str, code: str) -> tuple[int, int]:
     except AddressValueError:
         raise InvalidCatalogue(f"{where}: code must be an address, a range or bit:N") from None
     if first not in _LOOPBACK or last not in _LOOPBACK or first > last:
-        raise InvalidCatalogue(f"{where}: code must lie in 127.0.0.0/8, from low to high")
+        raise InvalidCatalogue(f"{where}: code must be in 127.0.0.0/8, from low to high")
     return first, last
 
 
 def match_rules(rules: Sequence[CodeRule], number: int) -> list[CodeRule]:
-    """Give the rules for one answer: a refusal alone, else the first range, or all bits set."""
+    """Return the rules for one return code: a refusal, else the first range or all set bits."""
     matching = [rule for rule in rules if rule.matches(number)]
     refusals = [rule for rule in matching if rule.code_class is CodeClass.REFUSED]
     if refusals:
@@ -215,7 +217,7 @@ ADDRESS_KINDS = frozenset({TargetKind.IPV4, TargetKind.IPV6})
 
 @cache
 def packaged_catalogue_text() -> str:
-    """Give the catalogue file that ships with the package."""
+    """Return the text of the catalogue in the package."""
     return files("mailcheck.checks.dnsbl").joinpath("blocklists.toml").read_text("utf-8")
 
 
@@ -226,12 +228,12 @@ def parse_catalogue(
     disabled: Collection[str] = (),
     allow_special_use: bool = False,
 ) -> Catalogue:
-    """Read a catalogue file.
+    """Parse a catalogue file.
 
-    :param keys: keys by zone, which the operator keeps outside of the file.
-    :param disabled: zones that are not to be asked.
-    :param allow_special_use: accept zones below ``.test`` and its like.
-    :raises InvalidCatalogue: names the entry and what is wrong with it.
+    :param keys: keys by zone, which the operator keeps outside the file.
+    :param disabled: zones that are not queried.
+    :param allow_special_use: accept zones below special-use names such as ``.test``.
+    :raises InvalidCatalogue: the file is invalid.
     """
     try:
         file = tomllib.loads(text)
@@ -242,11 +244,11 @@ def parse_catalogue(
     for number, table in enumerate(data.get("blocklist", ()), 1):
         blocklist = _read_blocklist(number, table, keys or {}, allow_special_use)
         if blocklist.zone in blocklists:
-            raise InvalidCatalogue(f"blocklist {blocklist.zone}: stands twice")
+            raise InvalidCatalogue(f"blocklist {blocklist.zone}: occurs twice")
         blocklists[blocklist.zone] = blocklist
     for zone in (*(keys or ()), *disabled):
         if zone not in blocklists:
-            raise InvalidCatalogue(f"a key or switch is given for {zone!r}, which is no known zone")
+            raise InvalidCatalogue(f"keys and disabled: {zone!r} is not a zone of the catalogue")
     for zone in disabled:
         blocklists[zone] = replace(blocklists[zone], is_enabled=False)
     profiles = data.get("profiles", {})
@@ -271,9 +273,9 @@ def _read_profile(
         if zone not in blocklists:
             raise InvalidCatalogue(f"{where}: there is no blocklist for {zone!r}")
         if zones.count(zone) > 1:
-            raise InvalidCatalogue(f"{where}: {zone!r} stands twice")
+            raise InvalidCatalogue(f"{where}: {zone!r} occurs twice")
         if not any(blocklists[zone].supports(kind) for kind in kinds):
-            raise InvalidCatalogue(f"{where}: {zone!r} does not know such queries")
+            raise InvalidCatalogue(f"{where}: {zone!r} does not support targets of this profile")
     return tuple(blocklists[zone] for zone in zones)
 
 

@@ -1,4 +1,4 @@
-"""The self-test of a list (RFC 5782 5): does it list what it must, and not what it must not?"""
+"""The self-test of a blocklist (RFC 5782 5): its test entries and a target that is not listed."""
 
 from enum import Enum
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -18,17 +18,17 @@ from mailcheck.checks.dnsbl.listings import (
 
 
 class HealthStatus(Enum):
-    """What the self-test found."""
+    """The result of the self-test."""
 
     HEALTHY = "healthy"
     UNHEALTHY = "sick"
-    """Its answers can't be believed."""
+    """Its answers cannot be trusted."""
     UNREACHABLE = "unreachable"
-    """No answer: nothing is known of its health, and the next question will show."""
+    """The list does not answer. Its health is unknown until it answers a later query."""
 
 
 class ZoneHealth(Struct, frozen=True):
-    """The health of a list for one kind of target; ``reason`` is a sentence, empty when healthy."""
+    """The health of a list for one kind of target; ``reason`` is empty if it is healthy."""
 
     kind: TargetKind
     status: HealthStatus
@@ -36,9 +36,9 @@ class ZoneHealth(Struct, frozen=True):
 
 
 def evaluate_health(blocklist: Blocklist, answers: Answers, nonce: int) -> tuple[ZoneHealth, ...]:
-    """Judge a list by its test points and by a target that is surely on no list.
+    """Evaluate a list by its test entries and by a random target that is on no list.
 
-    :param nonce: a random number of 24 bits, so that no cache and no list knows the target.
+    :param nonce: a random number of 24 bits, so that the target is in no cache and on no list.
     """
     return tuple(_evaluate_kind(blocklist, kind, answers, nonce) for kind in blocklist.query_zones)
 
@@ -63,7 +63,7 @@ def _evaluate_kind(
         return ZoneHealth(kind, HealthStatus.UNREACHABLE, "It does not answer.")
     if listed is not None and not listed.records:
         return ZoneHealth(
-            kind, HealthStatus.UNHEALTHY, "Its own test entry is missing: it is empty or given up."
+            kind, HealthStatus.UNHEALTHY, "Its own test entry is missing: it is empty or abandoned."
         )
     return ZoneHealth(kind, HealthStatus.HEALTHY)
 
@@ -73,8 +73,8 @@ def _explain_answer(blocklist: Blocklist, answer: DnsAnswer) -> str:
     if reason is UnknownReason.REFUSED_BY_LIST:
         return "It refuses to answer this resolver."
     if reason is UnknownReason.REWRITTEN:
-        return "Its answers are those of no blocklist: it has expired, or the resolver rewrites."
-    return "It lists what is on no list: it answers everything."
+        return "Its answers are not from a blocklist: it has expired, or the resolver rewrites."
+    return "It lists a random target: it answers everything."
 
 
 def _ask(blocklist: Blocklist, target: Target | None, answers: Answers) -> DnsAnswer | None:
@@ -93,7 +93,7 @@ def _test_target(kind: TargetKind, point: str) -> Target | None:
 
 
 def _random_target(kind: TargetKind, nonce: int) -> Target:
-    number = 127 << 24 | 1 << 23 | nonce % (1 << 23)  # 127.128.0.0/9: no host has it
+    number = 127 << 24 | 1 << 23 | nonce % (1 << 23)  # 127.128.0.0/9, which no host uses
     if kind is TargetKind.DOMAIN:
         return target_domain(f"mailcheck-{nonce:06x}.invalid")
     if kind is TargetKind.IPV6:

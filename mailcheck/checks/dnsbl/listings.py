@@ -1,7 +1,7 @@
-"""What the lists say about a target: what is asked, how an answer is read, and what that means.
+"""Listings of a target: the query, the meaning of the answer, and the findings.
 
-A time-out is not "clean", a refusal is not "listed", and a resolver that
-answers everything lists nobody.
+A timeout does not mean "not listed", and a refusal does not mean "listed". If a resolver answers
+every query, its answers are not listings.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,50 +17,49 @@ from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.findings_table import make_finding
 from mailcheck.core.network_addresses import IpAddress
 
-STOPS_DELIVERY = 8
-"""Weight from which on one listing stops delivery at large receivers."""
+BLOCKING_WEIGHT = 8
+"""Weight from which a single listing stops delivery at large receivers."""
 
 
 class ListingStatus(Enum):
-    """The outcome for one list."""
+    """The result for one list."""
 
     LISTED = "listed"
     CLEAN = "clean"
     UNKNOWN = "unknown"
     UNSUPPORTED = "unsupported"
-    """The list does not know this kind of target."""
+    """The list does not support this kind of target."""
     DISABLED = "disabled"
-    """The operator has switched the list off."""
+    """The operator has disabled the list."""
 
 
 class UnknownReason(Enum):
-    """Why a list's opinion is not known."""
+    """Why it is unknown whether a list has a target."""
 
     NO_ANSWER = "no-answer"
-    """Time-out, SERVFAIL or REFUSED."""
+    """Timeout, SERVFAIL or REFUSED."""
     REFUSED_BY_LIST = "refused-by-list"
-    """The list answers, but not to this resolver."""
+    """The list refuses queries of this resolver."""
     REWRITTEN = "rewritten"
-    """The answer is no answer of a blocklist: a resolver rewrites, or the zone has expired."""
+    """The answer is not from a blocklist: the resolver rewrites it, or the zone has expired."""
     STRANGE_CODE = "strange-code"
-    """An answer that the list does not document."""
+    """A return code that the list does not document."""
     FAILED_SELF_TEST = "sick"
     """The list fails its self-test."""
     OVER_BUDGET = "over-budget"
-    """The list has been asked as often today as its operator allows."""
+    """The daily number of queries that the operator of the list allows is used up."""
     NO_TARGET = "no-target"
-    """It could not be found out which addresses the domain has."""
+    """The addresses of the domain could not be determined."""
     NOT_PUBLIC = "not-public"
-    """A mail came from an address of a private network, which no list can know."""
+    """The mail came from an address of a private network, which no list can have."""
 
 
 class Listing(Struct, frozen=True):
-    """One row of a check: a list and what it says.
+    """The result of one list in a check.
 
-    ``codes`` are the answers, ``matched`` the targets that are listed,
-    ``weight`` that of the worst code, ``meaning`` what the list calls it and
-    ``reason`` its own text. ``is_shared`` tells that only shared addresses
-    are listed. ``seconds`` is what its slowest answer took.
+    ``codes`` are the return codes, and ``matched`` the listed targets. ``weight`` and ``meaning``
+    belong to the worst code, and ``reason`` is the list's own text. ``is_shared`` is true if
+    only shared addresses are listed. ``seconds`` is the time of its slowest answer.
     """
 
     blocklist: Blocklist
@@ -77,30 +76,30 @@ class Listing(Struct, frozen=True):
 
     @property
     def is_listed(self) -> bool:
-        """Tell whether the list has a target."""
+        """Whether the list has a target."""
         return self.status is ListingStatus.LISTED
 
 
 def unknown_listing(blocklist: Blocklist, reason: UnknownReason) -> Listing:
-    """Make the row of a list that can't be asked, or was asked in vain."""
+    """Return the result of a list that could not be queried or gave no usable answer."""
     return Listing(blocklist, ListingStatus.UNKNOWN, unknown_reason=reason)
 
 
 def count(listings: Sequence[Listing], status: ListingStatus) -> int:
-    """Count the rows of one status."""
+    """Count the results with a status."""
     return sum(listing.status is status for listing in listings)
 
 
 def has_usable_answer(listings: Sequence[Listing]) -> bool:
-    """Tell whether any list told something: the others are silent, sick, refusing or off."""
+    """Return whether any list gave a usable answer."""
     return any(row.status in (ListingStatus.LISTED, ListingStatus.CLEAN) for row in listings)
 
 
 class Target(Struct, frozen=True):
-    """One address or name. ``label`` is what stands before the zone in a question.
+    """One address or name; ``label`` is the part of the query name before the zone.
 
-    ``is_shared`` marks an address of a mail provider that others use too: its
-    listing says little about the one who asks.
+    ``is_shared`` marks an address that a mail provider shares among its customers. Its listing
+    says little about one of them.
     """
 
     value: str
@@ -110,7 +109,7 @@ class Target(Struct, frozen=True):
 
 
 def target_address(address: IpAddress, *, is_shared: bool = False) -> Target:
-    """Make the target for an address: octets, or for IPv6 nibbles, in reverse."""
+    """Return the target for an address: its octets or, for IPv6, its nibbles in reverse."""
     if isinstance(address, IPv4Address):
         reverse = ".".join(reversed(str(address).split(".")))
         return Target(str(address), TargetKind.IPV4, reverse, is_shared)
@@ -119,12 +118,12 @@ def target_address(address: IpAddress, *, is_shared: bool = False) -> Target:
 
 
 def target_domain(domain: str) -> Target:
-    """Make the target for a domain name."""
+    """Return the target for a domain name."""
     return Target(domain, TargetKind.DOMAIN, domain)
 
 
 def query_name(blocklist: Blocklist, target: Target) -> str:
-    """Give the name to ask for; the list must know the kind of target."""
+    """Return the name to query; the list must support the kind of target."""
     return f"{target.label}.{blocklist.query_zones[target.kind]}"
 
 
@@ -132,7 +131,7 @@ MAX_SHOWN_CODES = 8
 
 
 class InterpretedAnswer(Struct, frozen=True):
-    """What one answer means; ``rules`` are the listing rules that it fits."""
+    """The meaning of one answer; ``rules`` are the matching rules for listings."""
 
     status: ListingStatus
     codes: tuple[str, ...] = ()
@@ -143,13 +142,13 @@ class InterpretedAnswer(Struct, frozen=True):
 CLEAN = InterpretedAnswer(ListingStatus.CLEAN)
 NO_ANSWER = InterpretedAnswer(ListingStatus.UNKNOWN, unknown_reason=UnknownReason.NO_ANSWER)
 
-_REFUSALS = range(0x7FFFFF00, 0x80000000)  # 127.255.255.0/24: Spamhaus and those who copy it
+_REFUSALS = range(0x7FFFFF00, 0x80000000)  # 127.255.255.0/24: Spamhaus, copied by other lists
 _LOOPBACK = range(127 << 24, 128 << 24)
 _NEVER_A_LISTING = 0x7F000001  # 127.0.0.1, RFC 5782 5
 
 
 def interpret_answer(blocklist: Blocklist, answer: DnsAnswer) -> InterpretedAnswer:
-    """Say what an answer to an A question means, by the list's own codes."""
+    """Interpret an answer to an A query by the return codes of the list."""
     if not answer.records:
         return CLEAN if answer.status.is_determined else NO_ANSWER
     codes = tuple(sorted(r.address for r in answer.records if isinstance(r, A)))
@@ -178,7 +177,7 @@ def _read_code(blocklist: Blocklist, number: int) -> list[CodeRule] | UnknownRea
     if number in _REFUSALS or (rules and rules[0].code_class is CodeClass.REFUSED):
         return UnknownReason.REFUSED_BY_LIST
     if number == _NEVER_A_LISTING:
-        # Unless the list says what it means by it, somebody else has answered.
+        # Unless the list documents this code, the answer is not from the list.
         is_ignored = bool(rules) and rules[0].code_class is CodeClass.IGNORED
         return rules if is_ignored else UnknownReason.REFUSED_BY_LIST
     return rules or UnknownReason.STRANGE_CODE
@@ -189,7 +188,7 @@ def _number(code: str) -> int:
     return first << 24 | second << 16 | third << 8 | fourth
 
 
-MAX_REASON = 300  # characters of a list's own text
+MAX_REASON = 300  # maximum length of the list's own text, in characters
 
 
 def evaluate_listing(
@@ -199,11 +198,12 @@ def evaluate_listing(
     *,
     unhealthy_kinds: Collection[TargetKind] = (),
 ) -> Listing:
-    """Ask one list about those of the targets that it knows.
+    """Query one list about the targets that it supports.
 
-    The list's own text is asked for only where a target is listed.
+    The list's own text is queried only if a target is listed.
 
-    :param unhealthy_kinds: what the list fails its self-test for: not asked, unknown.
+    :param unhealthy_kinds: kinds for which the list fails its self-test. They are not queried,
+        and the result is unknown.
     """
     if not blocklist.is_enabled:
         return Listing(blocklist, ListingStatus.DISABLED)
@@ -263,11 +263,11 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text[:MAX_REASON]).strip()
 
 
-MAX_NAMED = 5  # lists that are named in one sentence
+MAX_LISTED = 5  # maximum number of lists in one sentence
 
 
 def describe_listings(listings: Sequence[Listing]) -> tuple[Finding, ...]:
-    """Give a finding for each list that has a target, worst first, and for those not known."""
+    """Return a finding for each listing, worst first, and findings for unknown results."""
     listed = sorted(
         (row for row in listings if row.is_listed), key=lambda row: row.weight, reverse=True
     )
@@ -277,8 +277,8 @@ def describe_listings(listings: Sequence[Listing]) -> tuple[Finding, ...]:
         findings.append(
             make_finding(
                 "dnsbl.refused",
-                f"{refusing} refuse to answer the resolver of this service, so what they say is"
-                " not known.",
+                f"{refusing} refuse to answer the resolver of this service, so their result is"
+                " unknown.",
             )
         )
     rewritten = _names(listings, UnknownReason.REWRITTEN)
@@ -286,8 +286,8 @@ def describe_listings(listings: Sequence[Listing]) -> tuple[Finding, ...]:
         findings.append(
             make_finding(
                 "dnsbl.rewritten",
-                f"The answers for {rewritten} are those of no blocklist: the list has expired, or"
-                " the resolver of this service rewrites answers.",
+                f"The answers for {rewritten} are not from a blocklist: the list has expired,"
+                " or the resolver of this service rewrites answers.",
             )
         )
     return (*findings, *_other_unknowns(listings))
@@ -298,26 +298,26 @@ def _other_unknowns(listings: Sequence[Listing]) -> list[Finding]:
         UnknownReason.NO_ANSWER: ("dnsbl.no-answer", "did not answer in time"),
         UnknownReason.FAILED_SELF_TEST: (
             "dnsbl.sick",
-            "fail their self-test and are not believed until they recover",
+            "fail their self-test and are not trusted until they recover",
         ),
         UnknownReason.OVER_BUDGET: (
             "dnsbl.over-budget",
-            "have been asked as often today as their operators allow",
+            "received as many queries today as their operators allow",
         ),
         UnknownReason.STRANGE_CODE: (
             "dnsbl.strange-code",
-            "gave an answer that they do not document",
+            "gave an answer with an undocumented code",
         ),
         UnknownReason.NO_TARGET: (
             "dnsbl.no-target",
             (
-                "could not be asked, for the addresses of the domain's mail servers could not be"
-                " found out"
+                "could not be queried: the addresses of the domain's mail servers could not be"
+                " determined"
             ),
         ),
     }
     return [
-        make_finding(finding_id, f"{names} {sentence}, so what they say is not known.")
+        make_finding(finding_id, f"{names} {sentence}, so their result is unknown.")
         for reason, (finding_id, sentence) in sentences.items()
         if (names := _names(listings, reason))
     ]
@@ -325,18 +325,18 @@ def _other_unknowns(listings: Sequence[Listing]) -> list[Finding]:
 
 def _describe_listing(row: Listing) -> Finding:
     severity = Severity.NOTE
-    if row.weight >= STOPS_DELIVERY and not row.is_shared:
+    if row.weight >= BLOCKING_WEIGHT and not row.is_shared:
         severity = Severity.ERROR
     elif row.weight > 0:
         severity = Severity.WARNING
     what = f" as: {row.meaning}" if row.meaning else ""
-    consequence = "Many receivers refuse mail because of it."
+    consequence = "Many receivers reject mail because of it."
     if row.is_shared:
         consequence = "The address belongs to a mail provider and is shared with others."
-    elif row.weight < STOPS_DELIVERY:
-        consequence = "Some receivers count it against your mail."
+    elif row.weight < BLOCKING_WEIGHT:
+        consequence = "Some receivers rate your mail worse because of it."
     if row.weight == 0:
-        consequence = "Hardly any receiver minds."
+        consequence = "Hardly any receiver uses it."
     return make_finding(
         "dnsbl.listed",
         f"{row.blocklist.name} lists {', '.join(row.matched)}{what}. {consequence}",
@@ -346,10 +346,10 @@ def _describe_listing(row: Listing) -> Finding:
 
 
 def _delisting(blocklist: Blocklist) -> str:
-    fix = "Find and end what caused the listing"
+    fix = "Find and stop the cause of the listing"
     if blocklist.delist_url:
-        return f"{fix}, then ask for removal at {blocklist.delist_url}"
-    return f"{fix}; the listing ends by itself."
+        return f"{fix}, then request removal at {blocklist.delist_url}"
+    return f"{fix}; the listing expires automatically."
 
 
 def _names(listings: Sequence[Listing], reason: UnknownReason) -> str:
@@ -358,6 +358,6 @@ def _names(listings: Sequence[Listing], reason: UnknownReason) -> str:
         for row in listings
         if row.status is ListingStatus.UNKNOWN and row.unknown_reason is reason
     ]
-    if len(names) > MAX_NAMED:
-        names = [*names[:MAX_NAMED], f"{len(names) - MAX_NAMED} more lists"]
+    if len(names) > MAX_LISTED:
+        names = [*names[:MAX_LISTED], f"{len(names) - MAX_LISTED} more lists"]
     return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)

@@ -1,7 +1,7 @@
-"""Where a domain receives mail, and which addresses stand for it: for lists, and for its name.
+"""The addresses that stand for a domain in blocklist and reverse DNS checks.
 
-DNS tells where a domain's mail arrives, not where it leaves. Who knows better
-names the sending hosts; otherwise the mail hosts stand in for them.
+DNS says which hosts receive mail for a domain, but not which hosts send it. The caller may name
+the sending hosts; otherwise the receiving hosts are used.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from mailcheck.core.network_addresses import DOCUMENTATION, IpAddress, why_not_p
 
 
 class SendingHost(Struct, frozen=True):
-    """The address whose reverse name is judged, and what the host is called, if known."""
+    """The address whose reverse name is checked, and the name of the host if known."""
 
     address: IpAddress
     host_name: str
@@ -27,10 +27,10 @@ class SendingHost(Struct, frozen=True):
 def choose_sending_host(
     given: Sequence[IpAddress], mx: MxVerdict, own: HostAddresses
 ) -> SendingHost | None:
-    """Give the first given address, else the best mail host's, else the domain's own.
+    """Return the first given address, else that of the best mail host, else the domain's own.
 
-    The web server's name says nothing about mail, so it comes last, and not where there may be
-    mail hosts that could not be found out.
+    The address of the domain is usually a web server, so it comes last. It is not used if there
+    may be mail hosts that could not be determined.
     """
     best = mx.best
     if given:
@@ -50,10 +50,10 @@ def choose_blocklist_targets(
     organization: str,
     allow_private: bool = False,
 ) -> tuple[Target, ...]:
-    """Give the addresses to ask blocklists about: given ones, else the mail hosts', else own.
+    """Return the addresses to check: the given ones, else those of mail hosts, else the domain's.
 
-    Of several mail hosts each gives its first address before any gives its
-    second. Addresses of hosts outside the organization are marked as shared.
+    The first address of every mail host comes before the second of any. Addresses of hosts outside
+    the organization are marked as shared.
     """
     chosen: dict[IpAddress, bool] = {}
     for address, is_shared in _candidates(given, mx, own, organization):
@@ -76,38 +76,38 @@ def _candidates(
 
 
 def _is_known_to_lists(address: IpAddress) -> bool:
-    """Tell whether a list may know it: the ones for documentation too, so that examples work."""
+    """Return whether a list may have the address; documentation addresses count, for examples."""
     return why_not_public(address) in (None, DOCUMENTATION)
 
 
 class MailHosts(Struct, frozen=True):
-    """A domain's mail hosts and its own addresses."""
+    """The mail hosts and the own addresses of a domain."""
 
     mx: MxVerdict
     own: HostAddresses
 
     @property
     def organization(self) -> str:
-        """Give the domain that was registered, by the Public Suffix List: a guess for lists."""
+        """The registered domain by the Public Suffix List, which is an estimate."""
         return registrable_domain(self.mx.domain)
 
     @property
     def first_address(self) -> IpAddress | None:
-        """Give the domain's own first address, else that of its best mail host."""
+        """The first address of the domain itself, else of its best mail host."""
         best = self.mx.best
         found = (*self.own.addresses, *(best.addresses if best is not None else ()))
         return found[0] if found else None
 
     @property
     def has_unknown_addresses(self) -> bool:
-        """Tell whether there may be addresses that could not be found out."""
+        """Whether there may be addresses that could not be determined."""
         is_own_unknown = not self.mx.hosts and self.own.presence is Presence.UNDETERMINED
         return self.mx.has_unknown_hosts or is_own_unknown
 
     def blocklist_targets(
         self, given: Sequence[IpAddress], *, allow_private: bool
     ) -> tuple[Target, ...]:
-        """Give the addresses that blocklists are asked about."""
+        """Return the addresses that are checked on blocklists."""
         return choose_blocklist_targets(
             given,
             self.mx,
@@ -118,7 +118,7 @@ class MailHosts(Struct, frozen=True):
 
 
 def evaluate_mail_hosts(domain: str, answers: Answers, *, allow_private: bool) -> MailHosts:
-    """Find a domain's mail hosts."""
+    """Look up the mail hosts of a domain."""
     return MailHosts(
         evaluate_mx(domain, answers, allow_private=allow_private),
         look_up_addresses(answers, domain),

@@ -24,7 +24,7 @@ from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns, reverse_nam
 from mailcheck.core.network_addresses import IpAddress
 
 NO_SENDERS = "v=spf1 -all"
-REFUSE_FORGED = "v=DMARC1; p=reject"
+REJECT_FORGED = "v=DMARC1; p=reject"
 
 
 class OwnZone(Struct, frozen=True):
@@ -49,7 +49,7 @@ def _lines(zone: OwnZone) -> Iterator[RecordToPublish]:
     for domain in zone.domains:
         yield RecordToPublish(domain, "MX", f"10 {zone.host_name}.")
         yield RecordToPublish(domain, "TXT", NO_SENDERS)
-        yield RecordToPublish(f"_dmarc.{domain}", "TXT", REFUSE_FORGED)
+        yield RecordToPublish(f"_dmarc.{domain}", "TXT", REJECT_FORGED)
     for address in zone.addresses:
         yield _address_record(zone.host_name, address)
     for address in zone.addresses:
@@ -123,7 +123,7 @@ def _check_dmarc(domain: str, answers: Answers) -> Iterator[Finding]:
             "doctor.dmarc.open",
             f"{domain} sends no mail, and receivers are not asked to refuse what claims to be"
             " from it.",
-            proposed=RecordToPublish(f"_dmarc.{domain}", "TXT", REFUSE_FORGED),
+            proposed=RecordToPublish(f"_dmarc.{domain}", "TXT", REJECT_FORGED),
         )
 
 

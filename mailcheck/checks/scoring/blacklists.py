@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from mailcheck.checks.dnsbl.listings import STOPS_DELIVERY, Listing, ListingStatus, count
+from mailcheck.checks.dnsbl.listings import BLOCKING_WEIGHT, Listing, ListingStatus, count
 from mailcheck.checks.scoring.awards import (
     BLACKLISTS_PASS_FROM,
     BLACKLISTS_WARN_FROM,
@@ -36,7 +36,7 @@ def judge_blacklists(listings: Sequence[Listing]) -> BlacklistsJudgement:
     """
     listed = sorted((r for r in listings if r.is_listed), key=lambda r: r.weight, reverse=True)
     detail = _describe(listed, listings)
-    if any(row.weight >= STOPS_DELIVERY and not row.is_shared for row in listed):
+    if any(row.weight >= BLOCKING_WEIGHT and not row.is_shared for row in listed):
         return BlacklistsJudgement(Award(STOPPED_IMPACT, Status.FAIL), detail)
     points = max(0, MAXIMA[FactorName.BLACKLISTS] - sum(map(_cost, listed)))
     if _is_mostly_unknown(listings):

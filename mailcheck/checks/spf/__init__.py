@@ -1,1 +1,1 @@
-"""Who may send for a domain: SPF records and the tree they form (RFC 7208)."""
+"""Sender Policy Framework (RFC 7208): SPF records and the tree of records they include."""

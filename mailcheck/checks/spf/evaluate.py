@@ -1,4 +1,4 @@
-"""Judging the SPF of a domain: its records, what is said about them, and what to publish."""
+"""Evaluation of the SPF records of a domain, with findings and the record to publish."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -45,18 +45,18 @@ from mailcheck.checks.spf.tree import (
 )
 from mailcheck.checks.spf_texts import is_sender_id, is_spf_record, looks_like_spf
 
-LONG_RECORD = 450  # octets; beyond, the answer may not fit a datagram, RFC 7208 3.4
+LONG_RECORD = 450  # octets; a longer answer may not fit into a datagram, RFC 7208 3.4
 
 _NO_RECORD = (
-    "No record is proposed here, because it is not certain what was meant, and a sender could be"
-    " left out."
+    "No record is proposed here: it is not certain what was intended, and a sender could be left"
+    " out."
 )
 
-_BROKEN = "so receivers give up (permerror) and no mail of {domain} passes SPF"
+_BROKEN = "so receivers return permerror and no mail of {domain} passes SPF"
 
 
 def _choose_own_term(domain: str, answers: Answers) -> str:
-    """Return the term for the hosts that receive mail of a domain; empty where there is none."""
+    """Return the term for the hosts that receive mail for a domain, or an empty string."""
     answer = look_up(answers, domain, "MX")
     if not answer.status.is_determined or any(host for _, host in mx_records(answer)):
         return "mx"
@@ -68,14 +68,14 @@ def _choose_own_term(domain: str, answers: Answers) -> str:
 def _describe_unreadable(
     domain: str, text: str, proposed: RecordToPublish | None, *, is_beside: bool = False
 ) -> Finding:
-    """Say that a record was meant as SPF but isn't.
+    """Return a finding for a TXT record that was intended as SPF but is not valid.
 
-    :param is_beside: there is a record besides.
+    :param is_beside: whether the domain also has a valid record.
     """
     which = "also has a TXT record" if is_beside else "has a TXT record"
-    fix = "Replace that TXT record with one beginning with v=spf1 and one space."
+    fix = "Replace that TXT record with one that begins with v=spf1 and one space."
     if is_beside:
-        fix = "Publish one SPF record that names the senders of both, and remove the other one."
+        fix = "Publish one SPF record that names the senders of both, and delete the other one."
     return make_finding(
         "spf.unreadable",
         f'{domain} {which} that looks like SPF but does not begin exactly with "v=spf1 "'
@@ -99,7 +99,7 @@ def _check_limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iter
         terms = min((verdict.void_terms_for(version) for version in IP_VERSIONS), key=len)
         yield make_finding(
             "spf.too-many-voids",
-            f"{len(terms)} terms of the SPF record find nothing in DNS ({_quoted(terms)}) and"
+            f"{len(terms)} terms of the SPF record have no record in DNS ({_quoted(terms)}) and"
             f" {MAX_VOIDS} are allowed, {broken}.",
             proposed=proposed,
         )
@@ -117,36 +117,36 @@ _MOST_QUOTED = 6
 def _check_voids_by_version(
     verdict: SpfVerdict, reordered: RecordToPublish | None
 ) -> Iterator[Finding]:
-    """Report clients that meet more void lookups than are allowed (RFC 7208 4.6.4)."""
+    """Yield a finding if some clients have more void lookups than allowed (RFC 7208 4.6.4)."""
     assert verdict.tree is not None
     met = {version: _find_voids_before_senders(verdict.tree, version) for version in IP_VERSIONS}
     affected = [version for version in IP_VERSIONS if len(met[version][0]) > MAX_VOIDS]
     if not affected or verdict.is_broken:
         return
-    client = "A mail server"
+    client = "a mail server"
     if len(affected) < len(IP_VERSIONS):
-        client = f"A mail server with an IPv{affected[0]} address"
+        client = f"a mail server with an IPv{affected[0]} address"
     voids, _ = met[affected[0]]
     behind = next((met[version][1] for version in affected if met[version][1]), [])
     if behind:
         yield make_finding(
             "spf.voids-before-senders",
-            f"{client} can meet more than {MAX_VOIDS} terms that find nothing for it"
-            f" ({_quoted(voids)}) before {_quoted(behind)}: receivers give up there (permerror),"
+            f"For {client}, more than {MAX_VOIDS} terms can have no record in DNS"
+            f" ({_quoted(voids)}) before {_quoted(behind)}. Receivers then return permerror,"
             " so mail of these senders does not pass SPF.",
             proposed=reordered,
         )
     else:
         yield make_finding(
             "spf.voids-for-some",
-            f"{client} that the SPF record does not name can meet more than {MAX_VOIDS} terms that"
-            f" find nothing for it ({_quoted(voids)}): receivers answer permerror for it instead of"
-            " the end of the record.",
+            f"For {client} that the SPF record does not name, more than {MAX_VOIDS} terms can have"
+            f" no record in DNS ({_quoted(voids)}). Receivers then return permerror instead of"
+            " the result at the end of the record.",
         )
 
 
 def _find_voids_before_senders(tree: SpfNode, version: int) -> tuple[list[str], list[str]]:
-    """Return the void terms that a client meets, and the senders behind too many of them."""
+    """Return the void terms for a client, and the senders after too many of them."""
     voids: list[str] = []
     behind: dict[str, None] = {}
 
@@ -175,7 +175,7 @@ def _describe_node(
     useless: frozenset[str],
     top: SpfNode | None = None,
 ) -> Iterator[Finding]:
-    """Describe one record of the tree; ``top`` is the term of the own record that leads to it."""
+    """Yield findings about one record; ``top`` is the term of the domain's record above it."""
     is_own = top is None
     place = "the SPF record" if is_own else f"the SPF record of {node.domain} ({node.term})"
     if top is not None:
@@ -191,8 +191,8 @@ def _describe_node(
                 f'"{node.term}" leads to {node.domain}, {fault}, {_BROKEN.format(domain=domain)}.',
                 _advise_include(node)
                 if node is top
-                else f'Ask the owner of the record with "{node.term}" to mend it; until then remove'
-                f' "{top.term}" from your own if nothing of yours needs it.',
+                else f'Ask the owner of the record with "{node.term}" to fix it; until then remove'
+                f' "{top.term}" from your own record if you do not need it.',
                 proposed,
             )
     if node.unanswered_names:
@@ -204,7 +204,7 @@ def _describe_node(
     for term in (void for void in node.voids if void not in absent_terms):
         yield make_finding(
             "spf.void",
-            f'"{term}" in {place} leads to a name that does not exist; it lets nobody send and'
+            f'"{term}" in {place} leads to a name that does not exist. It permits no host and'
             " counts against a limit of two.",
             _ask_owner(node, top)
             if top is not None
@@ -224,10 +224,10 @@ def _describe_node(
 
 
 def _ask_owner(node: SpfNode, top: SpfNode) -> str:
-    """Say who can mend a record of somebody else, and how to do without it."""
+    """Return the advice for a record of another owner."""
     return (
-        f"Ask the owner of {node.domain} to mend the record there; until then remove"
-        f' "{top.term}" from your own if nothing of yours needs it.'
+        f"Ask the owner of {node.domain} to fix the record there; until then remove"
+        f' "{top.term}" from your own record if you do not need it.'
     )
 
 
@@ -238,12 +238,12 @@ def _advise_include(node: SpfNode) -> str:
         return f'Write "{" ".join(meant.words)}".'
     if not is_plain(node.term):
         return _advise_correction(node.term)
-    return f'Remove "{node.term}", or have a record published at {node.domain}.'
+    return f'Remove "{node.term}", or have an SPF record published at {node.domain}.'
 
 
 def _advise_correction(term: str) -> str:
-    """Say what to do about a term whose name no host can have: it may stand for a sender."""
-    return f'Correct "{term}": only one domain name may stand behind the colon.'
+    """Return the advice for a term with an invalid host name; it may stand for a sender."""
+    return f'Correct "{term}": only one domain name may follow the colon.'
 
 
 def _describe_problem(
@@ -261,16 +261,16 @@ def _describe_problem(
     elif problem.reason.startswith(NEVER_READ):
         fix = "Put it before that term, or remove it."
     if meant.unclear and proposed is not None:
-        fix = "Put together what belongs together: a term has no space in it."
+        fix = "Remove the spaces inside terms: a term contains no space."
     elif meant.unclear:
         fix = (
-            "Correct it: name a mail server with a:, an address with ip4: or ip6:, and a service"
-            f" with include:. {_NO_RECORD}"
+            "Correct it: write a: before a mail server, ip4: or ip6: before an address, and"
+            f" include: before a service. {_NO_RECORD}"
         )
     if top is not None:
         fix = (
-            "Ask the owner of that record to mend it; until then remove"
-            f' "{top.term}" from your own if nothing of yours needs it.'
+            "Ask the owner of that record to fix it; until then remove"
+            f' "{top.term}" from your own record if you do not need it.'
         )
     if problem.is_error:
         consequence = _BROKEN.format(domain=domain)
@@ -289,8 +289,8 @@ def _check_all_mechanism(
     if verdict.reach.is_open:
         yield make_finding(
             "spf.open",
-            f"The SPF record lets {verdict.reach} send mail as {verdict.domain} ({terms}), so a"
-            " pass of SPF proves nothing.",
+            f"The SPF record lets {verdict.reach} send mail as {verdict.domain} ({terms}), so an"
+            " SPF pass proves nothing.",
             f"Replace {terms} with the servers that really send, and end the record with ~all or"
             " -all.",
             proposed,
@@ -312,7 +312,7 @@ def _check_all_mechanism(
     elif verdict.all_qualifier is Qualifier.NEUTRAL:
         yield make_finding(
             "spf.neutral",
-            'The SPF record ends in "?all", which says nothing about mail from other servers.',
+            'The SPF record ends in "?all", which gives no result for mail from other servers.',
             proposed=proposed,
         )
 
@@ -323,7 +323,7 @@ def _check_conventions(verdict: SpfVerdict) -> Iterator[Finding]:
     if record is not None and any(m.name is MechanismName.PTR for m in record.mechanisms):
         yield make_finding(
             "spf.ptr",
-            'The SPF record uses "ptr", which is slow and which many receivers no longer follow'
+            'The SPF record uses "ptr", which is slow and which many receivers no longer evaluate'
             " (RFC 7208 5.5).",
         )
     if record is not None and len(record.text) > LONG_RECORD:
@@ -336,18 +336,18 @@ def _check_conventions(verdict: SpfVerdict) -> Iterator[Finding]:
         yield make_finding(
             "spf.macro",
             "A part of the SPF record depends on each single mail (macros), so it could not be"
-            " looked at here.",
+            " checked here.",
         )
 
 
 def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
-    """Judge who may send for ``domain`` (RFC 7208), with lookup and void counts."""
+    """Evaluate the SPF records of ``domain`` (RFC 7208), with lookup and void counts."""
     answer = look_up(answers, domain, "TXT")
     if not answer.status.is_determined:
         silence = undetermined("spf.undetermined", [domain])
         return SpfVerdict(domain, Presence.UNDETERMINED, findings=(silence,))
     texts = txt_values(answer)
-    # In one order, whichever DNS has given: of several the first must not decide.
+    # Sorted, so that the order of the DNS answer does not decide which of several is first.
     records = tuple(sorted(text for text in texts if is_spf_record(text)))
     near_misses = sorted(text for text in texts if looks_like_spf(text))
     if not records:
@@ -396,14 +396,14 @@ def _collect_findings(
     if len(verdict.records) > 1:
         yield make_finding(
             "spf.several",
-            f"{domain} has {len(verdict.records)} SPF records but may have one only,"
+            f"{domain} has {len(verdict.records)} SPF records, but only one is allowed,"
             f" {_BROKEN.format(domain=domain)}.",
             "Replace all SPF records with a single one that has the terms of all."
             + ("" if proposed is not None else f" {_NO_RECORD}"),
             proposed,
         )
     elif tree is not None and tree.record is not None:
-        # The worst things come first.
+        # Findings in order of severity.
         yield from _check_limits(verdict, proposed)
         yield from _check_voids_by_version(verdict, _propose_record(verdict, reordered))
         yield from _describe_node(tree, domain, proposed, useless)
@@ -416,7 +416,7 @@ def _collect_findings(
         for term, words in find_glued(read, meanings, useless).items():
             yield make_finding(
                 "spf.glued-terms",
-                f'"{term}" in the SPF record is a single term for receivers, with characters that'
+                f'Receivers read "{term}" in the SPF record as a single term, with characters that'
                 " no host name has; the record may not mean what was intended.",
                 f'Write "{words}".',
                 proposed,
@@ -437,7 +437,7 @@ def _find_meanings(
 
 
 def _decode(octets: bytes) -> str:
-    """Decode a string; octets that are not UTF-8 come from an old system."""
+    """Decode a string; octets that are not UTF-8 are read as Windows-1252."""
     try:
         return octets.decode()
     except UnicodeDecodeError:
@@ -445,7 +445,7 @@ def _decode(octets: bytes) -> str:
 
 
 def _propose_record(verdict: SpfVerdict, value: str) -> RecordToPublish | None:
-    """Return a record to try, unless it would let no host or every host send."""
+    """Return the record to propose, or `None` if it would permit no host or every host."""
     if not value or [value] == list(verdict.records):
         return None
     says_nobody = verdict.all_qualifier is Qualifier.FAIL or value.endswith("-all")
@@ -459,7 +459,7 @@ def _propose_record(verdict: SpfVerdict, value: str) -> RecordToPublish | None:
 
 
 def _find_wide_terms(verdict: SpfVerdict) -> tuple[str, ...]:
-    """Name the terms that let too many addresses send: each alone, or the widest of them."""
+    """Return the terms that permit too many addresses, or the widest term."""
     if verdict.tree is None or not (verdict.reach.is_open or verdict.reach.is_wide):
         return ()
     reached = [(step.term, count_addresses(step.permitted)) for step in verdict.tree.steps]
@@ -473,7 +473,7 @@ def _find_wide_terms(verdict: SpfVerdict) -> tuple[str, ...]:
 def _explain_absence(
     domain: str, near_misses: Sequence[str], answer: DnsAnswer, answers: Answers
 ) -> SpfVerdict:
-    """Say that there is no record, and where one was seen that was meant to be it."""
+    """Return the verdict without a record, with a finding if one was published elsewhere."""
     if near_misses:
         meanings = _find_meanings(answer, near_misses)
         repaired = compose_record(meanings)
@@ -488,14 +488,14 @@ def _explain_absence(
             named=named,
             repaired=repaired,
         )
-    # A zone editor that appends the zone's name turns "example.com" into this.
+    # Some zone editors append the zone name to "example.com".
     for elsewhere in (f"{domain}.{domain}", f"spf.{domain}"):
         found = [t for t in txt_values(look_up(answers, elsewhere, "TXT")) if is_spf_record(t)]
         if found:
             finding = make_finding(
                 "spf.misplaced",
-                f"The SPF record stands at {elsewhere}, where no receiver looks, instead of"
-                f" {domain}.",
+                f"The SPF record is published at {elsewhere}, where receivers do not look, instead"
+                f" of at {domain}.",
                 f"Move the SPF record to {domain}.",
                 RecordToPublish(domain, "TXT", found[0]),
             )
@@ -504,8 +504,8 @@ def _explain_absence(
     fix = "Publish an SPF record that names every server and service that sends for the domain"
     finding = make_finding(
         "spf.absent",
-        f"{domain} does not say which servers may send its mail (no SPF record): Google, Yahoo"
-        " and Microsoft refuse or distrust such mail.",
+        f"{domain} does not publish which servers may send its mail (no SPF record). Google,"
+        " Yahoo and Microsoft reject or distrust such mail.",
         f"{fix}." if sender else f'{fix}, or "v=spf1 -all" if none does.',
         RecordToPublish(domain, "TXT", propose_new_record(sender)) if sender else None,
     )

@@ -1,4 +1,4 @@
-"""SPF of one received mail: who let the client send it, in words, and what to do (RFC 7208 2)."""
+"""SPF results of one received mail, with an explanation and advice (RFC 7208 2)."""
 
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -28,13 +28,12 @@ class SpfIdentity(Enum):
 
 
 class SpfOfIdentity(Struct, frozen=True):
-    """The result for one identity.
+    """The SPF result for one identity.
 
-    ``domain`` is the one whose record was read, ``record`` its text where one
-    was found, ``mechanism`` the term that matched (empty when none did).
-    ``explanation`` says in a sentence how the result came about: which term
-    matched, which error it is, which name did not answer; ``unanswered_names`` are
-    those names.
+    ``domain`` is the domain whose record was read. ``record`` is the text of that record, or
+    `None`. ``mechanism`` is the term that matched, or empty. ``explanation`` is a sentence with
+    the reason for the result: the term that matched, the error, or the name without an answer.
+    ``unanswered_names`` are the names for which DNS gave no usable answer.
     """
 
     identity: SpfIdentity
@@ -47,11 +46,10 @@ class SpfOfIdentity(Struct, frozen=True):
 
 
 class SpfOfMail(Struct, frozen=True):
-    """Both identities of one mail.
+    """The SPF results for both identities of one mail.
 
-    With the null reverse-path ``mail_from`` is about ``postmaster@<helo>``
-    (RFC 7208 2.4). A HELO name that is an address literal or no domain name has
-    no SPF: its result is ``none``.
+    With the null reverse-path, ``mail_from`` is about ``postmaster@<helo>`` (RFC 7208 2.4).
+    If the HELO name is an address literal or not a domain name, its result is ``none``.
     """
 
     client_ip: IpAddress
@@ -60,29 +58,29 @@ class SpfOfMail(Struct, frozen=True):
 
     @property
     def has_pass(self) -> bool:
-        """Tell whether the MAIL FROM identity passes: the one that DMARC and receivers look at."""
+        """Whether the MAIL FROM identity passes; DMARC uses this identity."""
         return self.mail_from.result is AuthResult.PASS
 
     @property
     def mail_from_uses_helo(self) -> bool:
-        """Tell whether MAIL FROM was judged by the HELO name, as with the null reverse-path."""
+        """Whether MAIL FROM was checked by the HELO name, as with the null reverse-path."""
         return replace(self.mail_from, identity=SpfIdentity.HELO) == self.helo
 
 
-MAX_SHOWN = 80  # characters of a term that are repeated
+MAX_SHOWN = 80  # maximum number of characters of a quoted text
 
 
 def explain_result(query: "MailQuery", result: AuthResult) -> str:
-    """Say in a sentence how the result came about; which term matched or what is wrong."""
+    """Return a sentence with the reason for the result: the matching term or the error."""
     if result is AuthResult.NONE:
-        return f"No SPF record stands at {excerpt(query.o)}."
+        return f"There is no SPF record at {excerpt(query.o)}."
     if result is AuthResult.TEMPERROR:
         if query.silent is None:
             return "DNS gave no answer in time."
         name, rdtype = query.silent
         return f"DNS gave no usable answer about {excerpt(name)} ({rdtype})."
     if result is AuthResult.PERMERROR:
-        assert query.fault is not None, "every permerror is raised with what it is"
+        assert query.fault is not None, "every permerror is raised with a fault"
         where = f"SPF record of {excerpt(query.fault.domain)}"
         if query.fault.domain != query.o:
             where = f"{where}, which the record of {excerpt(query.o)} leads to,"
@@ -101,7 +99,7 @@ def explain_result(query: "MailQuery", result: AuthResult) -> str:
 
 
 def excerpt(text: str) -> str:
-    """Give what can be repeated of a text that somebody else wrote."""
+    """Return the start of an untrusted text, with unprintable characters replaced by ``?``."""
     cut = text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
     if cut.isprintable():
         return cut
@@ -109,7 +107,7 @@ def excerpt(text: str) -> str:
 
 
 POSTMASTER = "postmaster"
-"""The local part where there is none (RFC 7208 2.4, 4.3)."""
+"""The local part to use if there is none (RFC 7208 2.4, 4.3)."""
 
 
 def evaluate_spf_of_mail(
@@ -119,22 +117,22 @@ def evaluate_spf_of_mail(
     receiver: str,
     answers: Answers,
 ) -> SpfOfMail:
-    """Judge both identities of a mail, from the answers that are known.
+    """Evaluate both identities of a mail from the known answers.
 
-    While ``answers.missing`` is not empty afterwards, the verdict is
-    provisional: ask, and evaluate again.
+    While ``answers.missing`` is not empty, the result is provisional: send these queries, then
+    evaluate again.
 
     :param envelope_sender: empty for the null reverse-path.
     :param receiver: the name of the host that received the mail.
     """
-    from mailcheck.checks.spf.pyspf_query import MailQuery  # here: few processes need pyspf
+    from mailcheck.checks.spf.pyspf_query import MailQuery  # few processes need pyspf
 
     def judge(identity: SpfIdentity, local_part: str, domain: str) -> SpfOfIdentity:
         name = read_mail_domain(domain)
         if name is None or "." not in name:
             where = "HELO" if identity is SpfIdentity.HELO else "the envelope sender"
             words = (
-                f'"{excerpt(domain)}" in {where} is no full domain name, so there is no SPF for it.'
+                f'"{excerpt(domain)}" in {where} is not a full domain name, so SPF cannot check it.'
             )
             return SpfOfIdentity(identity, excerpt(domain), AuthResult.NONE, None, "", words)
         helo = read_mail_domain(helo_name) or helo_name
@@ -159,7 +157,7 @@ def evaluate_spf_of_mail(
 
 
 def _split_sender(envelope_sender: str) -> tuple[str, str]:
-    """Give local part and domain; of what is no address, what stands where they would."""
+    """Return local part and domain; split a text that is not an address at its last ``@``."""
     try:
         mailbox = parse_mailbox(envelope_sender)
     except ValueError:
@@ -169,14 +167,13 @@ def _split_sender(envelope_sender: str) -> tuple[str, str]:
 
 
 _ALLOW = (
-    'If {ip} is a host of yours or of a service that sends for you, let it send: put "{term}" into'
-    " the SPF record of {domain}, before its end. If not, the mail was forwarded or somebody else"
-    " sent it: leave the record as it is."
+    'If {ip} belongs to you or to a service that sends for you, add "{term}" to the SPF record of'
+    " {domain}, before its end. If not, the mail was forwarded or forged: do not change the"
+    " record."
 )
 
 _ALLOW_OWN = (
-    'Let {ip} send, a host of {domain} by its name or MX: put "{term}" into the SPF record of'
-    " {domain}."
+    'Add "{term}" to the SPF record of {domain}: by its name or MX, {ip} is a host of this domain.'
 )
 
 _IDS = {
@@ -195,7 +192,7 @@ _HELO_IDS = {
 
 _MEANINGS = {
     AuthResult.FAIL: (
-        "The SPF record of {domain} says that {ip} may not send for it; receivers may refuse such"
+        "The SPF record of {domain} says that {ip} may not send for it; receivers may reject such"
         " mail."
     ),
     AuthResult.SOFTFAIL: (
@@ -203,14 +200,14 @@ _MEANINGS = {
         " such mail with suspicion."
     ),
     AuthResult.NEUTRAL: (
-        "The SPF record of {domain} says neither that {ip} may send for it nor that it may not, so"
-        " it does not help the mail."
+        "The SPF record of {domain} neither allows nor forbids {ip} to send for it, so it does not"
+        " help the mail."
     ),
     AuthResult.NONE: (
-        "{domain} has no SPF record, so receivers can't tell whether {ip} may send for it."
+        "{domain} has no SPF record, so receivers cannot check whether {ip} may send for it."
     ),
     AuthResult.PERMERROR: (
-        "Receivers can't use the SPF record of {domain}, and many count that as a fail."
+        "Receivers cannot use the SPF record of {domain}, and many count that as a fail."
     ),
 }
 
@@ -218,13 +215,13 @@ _MEANINGS = {
 def describe_spf_of_mail(
     verdict: SpfOfMail, domain_verdict: SpfVerdict | None = None, *, is_own_host: bool = False
 ) -> Finding | None:
-    """Say what the MAIL FROM result means and what to publish; nothing for ``pass``.
+    """Return a finding for the MAIL FROM result, or `None` for ``pass``.
 
-    A record that lets the client send is proposed only for a host that the domain itself
-    vouches for: a forged mail must not bring its sender into the record.
+    A record that permits the client is proposed only for a host of the domain itself.
+    Otherwise a forged mail could bring its sender into the record.
 
-    :param domain_verdict: what is known of the records of that domain: it mends what is
-        wrong with them at the same time.
+    :param domain_verdict: the SPF check of that domain; the proposed record also fixes what it
+        found.
     """
     identity = verdict.mail_from
     if domain_verdict is not None and domain_verdict.domain != identity.domain:
@@ -240,17 +237,16 @@ def describe_spf_of_mail(
         )
         reason = identity.explanation
         if name is not None:
-            reason = f"{identity.domain} is a name that only your network knows."
+            reason = f"{identity.domain} is a name that exists in your network only."
         return make_finding(
             "spf.result-none",
-            f"{reason} Receivers can't tell whether the host may send the mail.",
-            f"Use a full domain name in {where}, one of your own, and publish an SPF record for"
-            " it.",
+            f"{reason} Receivers cannot check whether the host may send the mail.",
+            f"Use a full domain name of your own in {where}, and publish an SPF record for it.",
         )
     if identity.result is AuthResult.PERMERROR:
         return _describe_permerror(verdict, domain_verdict, is_own_host=is_own_host)
     found = domain_verdict.findings if domain_verdict is not None else ()
-    # What the domain's check says of a record that is there, but that no receiver sees.
+    # The domain has a record, but receivers do not find it or cannot read it.
     ignored = next((one for one in found if one.id in ("spf.unreadable", "spf.misplaced")), None)
     if identity.result is AuthResult.NONE and ignored is not None:
         result = make_finding("spf.result-none", ignored.meaning, ignored.fix)
@@ -278,7 +274,7 @@ def _record_for_address(
 
 
 def describe_spf_of_helo(verdict: SpfOfMail, *, is_own_host: bool = False) -> Finding | None:
-    """Say that the domain of the HELO name does not let the client use it; it costs nothing."""
+    """Return a finding if SPF does not pass for the HELO name; it does not change the score."""
     identity = verdict.helo
     if identity.result not in _HELO_IDS or verdict.mail_from_uses_helo:
         return None
@@ -287,8 +283,8 @@ def describe_spf_of_helo(verdict: SpfOfMail, *, is_own_host: bool = False) -> Fi
         record = _record_for_address(identity, verdict.client_ip)
     return make_finding(
         _HELO_IDS[identity.result],
-        f"SPF of the HELO name {identity.domain} says {identity.result.value}; a few receivers look"
-        f" at it. {identity.explanation}",
+        f"SPF for the HELO name {identity.domain} results in {identity.result.value}; a few"
+        f" receivers check it. {identity.explanation}",
         proposed=record,
     )
 
@@ -296,10 +292,10 @@ def describe_spf_of_helo(verdict: SpfOfMail, *, is_own_host: bool = False) -> Fi
 def propose_for_address(
     identity: SpfOfIdentity, address: IpAddress, domain_verdict: SpfVerdict | None = None
 ) -> str:
-    """Write the record that lets an address send, without changing who else may.
+    """Return the record that also permits an address and permits the same senders as before.
 
-    The address goes before ``all`` or the redirect; to the front where another term keeps it
-    out. Empty where it is not certain what the present record was meant to say.
+    The address goes before ``all`` or the redirect, or to the front if another term keeps it
+    out. Return an empty string if the intention of the present record is not certain.
     """
     if domain_verdict is not None and domain_verdict.records:
         text = domain_verdict.repaired
@@ -313,7 +309,7 @@ def propose_for_address(
 
 
 def _first_record(verdict: SpfVerdict | None) -> str:
-    """Return a first record, with the hosts that the domain's check has found."""
+    """Return a first record with the hosts that the check of the domain found."""
     absent = (
         next((one for one in verdict.findings if one.id == "spf.absent"), None) if verdict else None
     )
@@ -325,10 +321,10 @@ def _first_record(verdict: SpfVerdict | None) -> str:
 def _describe_permerror(
     verdict: SpfOfMail, domain_verdict: SpfVerdict | None, *, is_own_host: bool
 ) -> Finding:
-    """Say what is wrong with the record: with the fix of the domain's check if it found one.
+    """Return a finding for a record that cannot be used, with the fix of the domain's check.
 
-    A record that is proposed also names a client that is known as the domain's own: mended
-    alone, it might keep the mail out.
+    A proposed record also permits the client if it is a host of the domain. Otherwise the
+    repaired record could reject the mail.
     """
     identity = verdict.mail_from
     meaning = _MEANINGS[AuthResult.PERMERROR].format(domain=identity.domain)
@@ -336,7 +332,7 @@ def _describe_permerror(
     known = worst(one for one in found if one.severity is Severity.ERROR) or next(
         (one for one in found if one.id == "spf.voids-before-senders"), None
     )
-    fix = f"Mend the SPF record of {identity.domain}."
+    fix = f"Fix the SPF record of {identity.domain}."
     record: RecordToPublish | None = None
     if known is not None:
         fix, record = known.fix, known.proposed
@@ -346,7 +342,7 @@ def _describe_permerror(
             and domain_verdict is not None
             and domain_verdict.repaired
         ):
-            # Without the client the record would let no host send.
+            # Without the client, the record would permit no host.
             record = RecordToPublish(identity.domain, "TXT", domain_verdict.repaired)
     elif domain_verdict is None and identity.record is not None:
         repaired = repair_text(identity.record)
@@ -359,20 +355,20 @@ def _describe_permerror(
 
 
 def _add_client(finding: Finding, verdict: SpfOfMail, *, put_first: bool = False) -> Finding:
-    """Put the client into the records that are proposed, and say so.
+    """Add the client to the proposed records and to the advice.
 
-    :param put_first: terms that ask DNS end the check before its own would match.
+    :param put_first: put its term first, because terms with DNS queries end the check earlier.
     """
     place, address = (verdict.mail_from.domain, "TXT"), verdict.client_ip
 
-    def let_in(record: RecordToPublish) -> RecordToPublish:
+    def permit(record: RecordToPublish) -> RecordToPublish:
         if (record.name, record.rdtype) != place:
             return record
         value = add_term(record.value, make_ip_term(address), put_first=put_first)
         return replace(record, value=value)
 
-    changed = tuple(map(let_in, finding.candidate_records))
+    changed = tuple(map(permit, finding.candidate_records))
     if not changed or changed == finding.candidate_records:
         return finding
-    fix = f"{finding.fix} Let {address} send as well, a host of {place[0]}."
+    fix = f"{finding.fix} Also add {address}, a host of {place[0]}."
     return replace(finding, fix=fix, proposed=changed[0], alternatives=changed[1:])

@@ -1,15 +1,13 @@
-"""pyspf, reading from answers that are known already.
+"""An adapter for pyspf that evaluates SPF from known DNS answers.
 
-pyspf asks DNS in the middle of its work and waits. Here it never does: a
-question that isn't answered yet is named (`Answers.missing`), taken as "does
-not match", and the work goes on, so that one run names all that can be known
-to be needed. Such a run is provisional; it is repeated with the answers, and
-the last one, which misses nothing, is an ordinary run of pyspf.
+pyspf sends DNS queries during the evaluation and waits for the answers. This adapter never
+waits. A query without an answer is added to `Answers.missing` and counts as "no match", and the
+evaluation continues, so that one run finds as many missing queries as possible. Such a run is
+provisional: it is repeated with the answers until none is missing.
 
-Records are read by our own grammar, the one that judges a domain: pyspf is given
-what was read, in the order in which it evaluates it, and every error is raised
-here as a value (`Fault`). Nothing of the library is replaced: each evaluation is
-an object of its own.
+Records are parsed by `mailcheck.checks.spf.record`, as in the check of a domain. pyspf gets the
+parsed terms in the order in which it evaluates them, and every error is raised here with a
+`Fault`. Nothing of pyspf is patched: each evaluation is an object of its own.
 """
 
 from enum import Enum
@@ -37,25 +35,25 @@ from mailcheck.checks.spf_texts import VERSION, is_spf_record
 from mailcheck.core.network_addresses import IpAddress
 
 MAX_ADDRESSES = 100
-"""Addresses of one host that are compared; real hosts have a handful."""
+"""Maximum number of addresses of one host that are compared; real hosts have few."""
 
 MAX_PTR_NAMES = 10  # RFC 7208 4.6.4
 
 
 class Fault(Enum):
-    """Why a record is permerror for a mail; the value says it, behind the record's domain."""
+    """The reason for a ``permerror``; the value is the rest of a sentence about the record."""
 
-    SYNTAX = "can't be read"
-    SEVERAL = "stands beside another SPF record; there may be one only"
+    SYNTAX = "cannot be parsed"
+    SEVERAL = "is one of several SPF records, but only one is allowed"
     NO_TARGET_RECORD = "leads to a name that has no SPF record"
     LOOP = "leads back to itself"
     LOOKUPS = f"needs more than the {MAX_LOOKUPS} DNS lookups that are allowed"
-    VOIDS = f"has more than {MAX_VOIDS} terms that find nothing in DNS for"
-    MX_HOSTS = f"leads to more than {MAX_MX_HOSTS} mail hosts in one mx term"
+    VOIDS = f"has more than {MAX_VOIDS} terms without a DNS record for"
+    MX_HOSTS = f"has an mx term with more than {MAX_MX_HOSTS} mail hosts"
 
 
 class RecordFault(Struct, frozen=True):
-    """What is wrong with the record of ``domain``; ``problem`` is the term that can't be read."""
+    """The fault of the record of ``domain``; ``problem`` is the term that cannot be parsed."""
 
     fault: Fault
     domain: str
@@ -65,10 +63,10 @@ class RecordFault(Struct, frozen=True):
 class MailQuery(spf.query):  # type: ignore[misc]
     """One evaluation of one identity.
 
-    After ``check()``: ``record`` is the domain's own record if there is one,
-    ``silent`` what did not answer if that ended it, ``fault`` what is wrong if
-    it is permerror, ``is_provisional`` that questions are open, ``void_terms`` the
-    terms that found nothing.
+    These attributes are set by ``check()``: ``record`` is the record of the domain, or `None`.
+    ``silent`` is the query without an answer that ended the evaluation. ``fault`` is the reason
+    for a ``permerror``. ``is_provisional`` is true while answers are missing. ``void_terms`` are
+    the terms without a DNS record.
     """
 
     def __init__(
@@ -84,7 +82,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
             client_ip = client_ip.ipv4_mapped  # RFC 7208 5
         sender = f"{local_part}@{domain}"
         super().__init__(str(client_ip), sender, helo_name, receiver=receiver)
-        # pyspf cuts at the first @, which a quoted local part may hold.
+        # pyspf splits at the first @, which a quoted local part may contain.
         self.l, self.o, self.d = local_part, domain, domain
         self.record: str | None = None
         self.silent: tuple[str, str] | None = None
@@ -99,7 +97,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
         self.void_terms: list[str] = []
 
     def dns_spf(self, domain: str) -> str | None:
-        """Give the record of a domain; one that an include or redirect leads to must be there."""
+        """Return the record of a domain; the target of an include or redirect must have one."""
         records = [text for text in self.dns(domain, "TXT") if is_spf_record(text)]
         if len(records) > 1:
             self._fail(Fault.SEVERAL, domain)
@@ -110,7 +108,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
         return records[0] if records else None
 
     def check1(self, spf_text: str | None, domain: str, recursion: int) -> tuple[str, int, str]:
-        """Evaluate one record: read by our grammar, handed on in pyspf's words."""
+        """Parse one record with our parser and evaluate it with pyspf."""
         if spf_text is None:
             return AuthResult.NONE.value, 250, ""
         record = parse_spf_record(spf_text)
@@ -119,13 +117,13 @@ class MailQuery(spf.query):  # type: ignore[misc]
         if domain in self._path:
             self._fail(Fault.LOOP, domain)
         if self._path and recursion == self._depth:
-            self.check_lookups()  # pyspf evaluates a redirect as deep as the record it is in
+            self.check_lookups()  # pyspf evaluates a redirect at the depth of its record
         if record.redirect:
-            # pyspf counts a redirect before the terms of its record, though it may never
-            # come to it; it is counted above, once it did (RFC 7208 4.6.4).
+            # pyspf counts a redirect before the terms of its record, although it may never follow
+            # it. It is counted above, once it is followed (RFC 7208 4.6.4).
             self.lookups -= 1
         self._terms.update((mechanism.text, mechanism) for mechanism in record.mechanisms)
-        # What counts of the record: pyspf finds no fault in it that our grammar did not.
+        # Only valid terms are passed on, so pyspf finds no error that our parser did not find.
         terms = [mechanism.text for mechanism in record.mechanisms]
         terms += [REDIRECT + record.redirect] if record.redirect else []
         before = self._path, self._depth
@@ -139,7 +137,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
         return result
 
     def validate_mechanism(self, mech: str) -> tuple[str, str, str, int, str]:
-        """Give a term as pyspf evaluates it: its text, name, argument, length and result."""
+        """Return a term as pyspf evaluates it: text, name, argument, length and result."""
         term = self._terms[mech]
         result: str = spf.RESULTS[term.qualifier.value]
         if term.network is not None:
@@ -155,7 +153,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
         return truncate_name(expand_macros(arg, self._value_of))
 
     def check_lookups(self) -> None:
-        """Count a term that asks DNS (RFC 7208 4.6.4)."""
+        """Count a term that queries DNS (RFC 7208 4.6.4)."""
         self.lookups += 1
         if self.lookups > MAX_LOOKUPS:
             self._fail(Fault.LOOKUPS, self.d)
@@ -168,7 +166,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
         value: str = self.getp() if letter == "p" else getattr(self, letter)
         if letter == "p" and self.is_provisional:
             self.p = None
-            raise spf.TempError("not known yet")
+            raise spf.TempError("the answer is missing")
         return value
 
     def dns(
@@ -178,7 +176,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
         cnames: dict[str, str] | None = None,
         ignore_void: bool = False,
     ) -> list[Any]:
-        """Read an answer (RFC 7208 4.4): names that DNS can't hold have no records."""
+        """Return an answer (RFC 7208 4.4); names that are not valid in DNS have no records."""
         name = name.removesuffix(".").lower()
         if not name.isascii():
             return [VERSION] if qtype == "TXT" else []  # RFC 8616 4
@@ -198,7 +196,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
         return values
 
     def dns_mx(self, domainname: str) -> list[Any]:
-        """Give the addresses of the mail hosts; one term is void at most once (RFC 7208 4.6.4)."""
+        """Return the addresses of the mail hosts; a term is void at most once (RFC 7208 4.6.4)."""
         hosts = [exchange for _, exchange in self.dns(domainname, "MX")]
         if len(hosts) > MAX_MX_HOSTS:
             self._fail(Fault.MX_HOSTS, self.d)
@@ -209,7 +207,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
         return addresses
 
     def validated_ptrs(self) -> list[str]:
-        """Give the names that lead back to the client; silence is no match (RFC 7208 5.5)."""
+        """Return the confirmed names of the client; no answer is no match (RFC 7208 5.5)."""
         names = self._dns_or_empty(self._client_ip.reverse_pointer, "PTR", ignore_void=False)
         return [
             name
@@ -233,7 +231,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
 
 
 def _values(answer: DnsAnswer) -> list[Any]:
-    """Give record data as pyspf wants it."""
+    """Return record data in the form that pyspf expects."""
     rdtype = answer.question.rdtype
     if rdtype == "MX":
         return list(mx_records(answer))

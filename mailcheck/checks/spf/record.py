@@ -1,4 +1,4 @@
-"""An SPF record as a value: its grammar and its macros (RFC 7208 4.5 to 7, 12)."""
+"""Parser for SPF records and their macros (RFC 7208 4.5 to 7, 12)."""
 
 import re
 from collections.abc import Callable
@@ -13,23 +13,24 @@ from msgspec import Struct
 from mailcheck.checks.spf_texts import VERSION
 from mailcheck.core.domain_names import MAX_LABEL, MAX_NAME
 
-# macro-expand and macro-string of RFC 7208 7.1; alternatives begin differently: it is linear.
+# macro-expand and macro-string of RFC 7208 7.1. The alternatives begin differently, so matching
+# takes linear time.
 _MACRO = r"%[%_-]|%\{[slodiphcrtvSLODIPHCRTV][0-9]*[rR]?[.+,/_=-]*\}"
 _MACRO_STRING = re.compile(rf"(?:[!-$&-~]|{_MACRO})*", re.ASCII)
 _ENDS_IN_MACRO = re.compile(rf"(?:[!-$&-~]|{_MACRO})*(?:{_MACRO})", re.ASCII)
 _EXP_ONLY_LETTER = re.compile(r"%\{[crtCRT]")
 _ZERO_TRANSFORMER = re.compile(r"%\{[A-Za-z]0+[^0-9]")
-# domain-end = "." toplabel [ "." ]; a toplabel is no number
+# domain-end = "." toplabel [ "." ]; a toplabel is not a number
 _TOP_LABEL = re.compile(r"(?=[A-Za-z0-9-]*[A-Za-z-])[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
 
 
 def is_macro_string(text: str) -> bool:
-    """Tell whether the text is what a modifier may have as its value (RFC 7208 6, 7.1)."""
+    """Return whether the text is a valid value of a modifier (RFC 7208 6, 7.1)."""
     return _MACRO_STRING.fullmatch(text) is not None
 
 
 def explain_bad_domain_spec(text: str) -> str | None:
-    """Say in a few words why the text is no domain-spec, or nothing when it is one."""
+    """Return in a few words why the text is not a domain-spec, or `None` if it is one."""
     if not text:
         return "has no domain"
     if not is_macro_string(text):
@@ -44,16 +45,16 @@ def explain_bad_domain_spec(text: str) -> str | None:
     if not dot or not host or _TOP_LABEL.fullmatch(top_label) is None:
         return "has no full domain name"
     if "%" not in text and not all(host.split(".")):
-        return "has nothing between two dots"
+        return "has an empty label between two dots"
     return None
 
 
 WHOLE_ADDRESSES = (32, 128)
-"""The lengths of networks that are one address, IPv4 and IPv6."""
+"""Prefix lengths of a single IPv4 and a single IPv6 address."""
 
 
 class Qualifier(Enum):
-    """What a match means (RFC 7208 4.6.2)."""
+    """The result of a match (RFC 7208 4.6.2)."""
 
     PASS = "+"  # noqa: S105 - no password
     FAIL = "-"
@@ -75,14 +76,15 @@ class MechanismName(Enum):
 
     @property
     def asks_dns(self) -> bool:
-        """Tell whether it counts against the limit of ten (RFC 7208 4.6.4)."""
+        """Whether it counts against the limit of ten DNS lookups (RFC 7208 4.6.4)."""
         return self not in (MechanismName.ALL, MechanismName.IP4, MechanismName.IP6)
 
 
 class Mechanism(Struct, frozen=True):
-    """One mechanism: ``text`` as written, ``target`` the domain-spec (empty: the domain itself).
+    """One mechanism.
 
-    ``lengths`` are those of the networks of a and mx, for IPv4 and IPv6.
+    ``text`` is the mechanism as written. ``target`` is the domain-spec, or empty for the domain
+    itself. ``lengths`` are the IPv4 and IPv6 prefix lengths of ``a`` and ``mx``.
     """
 
     text: str
@@ -94,14 +96,14 @@ class Mechanism(Struct, frozen=True):
 
 
 class Modifier(Struct, frozen=True):
-    """One modifier (RFC 7208 6); unknown ones have no meaning."""
+    """One modifier (RFC 7208 6); unknown modifiers have no meaning."""
 
     name: str
     value: str
 
 
 class TermProblem(Struct, frozen=True):
-    """A term that makes receivers give up (``is_error``) or that they ignore."""
+    """A term that causes ``permerror`` (``is_error``) or that receivers ignore."""
 
     term: str
     reason: str
@@ -109,7 +111,7 @@ class TermProblem(Struct, frozen=True):
 
 
 class SpfRecord(Struct, frozen=True):
-    """A parsed record; ``redirect`` is empty without one, or where ``all`` overrules it."""
+    """A parsed record; ``redirect`` is empty if there is none or if ``all`` overrides it."""
 
     text: str
     mechanisms: tuple[Mechanism, ...]
@@ -118,16 +120,16 @@ class SpfRecord(Struct, frozen=True):
 
     @property
     def all_qualifier(self) -> Qualifier | None:
-        """Give what becomes of everybody else, if the record itself says it."""
+        """The result for all other hosts, or `None` if the record itself does not say it."""
         return next((m.qualifier for m in self.mechanisms if m.name is MechanismName.ALL), None)
 
     @property
     def is_broken(self) -> bool:
-        """Tell whether a receiver must answer ``permerror`` (RFC 7208 4.6)."""
+        """Whether a receiver must return ``permerror`` (RFC 7208 4.6)."""
         return any(problem.is_error for problem in self.problems)
 
 
-MAX_SHOWN = 80  # characters of a term that are repeated in a problem
+MAX_SHOWN = 80  # maximum number of characters of a term in a problem
 
 _MECHANISM = re.compile(r"(?P<qualifier>[+?~-]?)(?P<name>[A-Za-z][A-Za-z0-9_.-]*)(?P<rest>.*)")
 _MODIFIER = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_.-]*)=(?P<value>.*)")
@@ -143,7 +145,7 @@ _MISSPELT = {
     **dict.fromkeys(("a-record", "arecord"), "a"),
     "mx-record": "mx",
 }
-"""Names that are written for mechanisms and are not close to them."""
+"""Wrong names of mechanisms that are not similar to the right ones."""
 
 _LONG_NAMES = ("include", "exists", "redirect")
 _CLOSE = 0.75
@@ -151,9 +153,9 @@ _CLOSE = 0.75
 
 @lru_cache(maxsize=256)
 def guess_name(name: str) -> str | None:
-    """Return the mechanism or modifier that a name in lower case stands for, misspelt or not.
+    """Return the mechanism or modifier that a lower-case name stands for, even if misspelt.
 
-    Return `None` where that is not certain.
+    Return `None` if that is not certain.
     """
     if name in _NAMES or name in ("redirect", "exp"):
         return name
@@ -162,17 +164,17 @@ def guess_name(name: str) -> str | None:
     if len(name) > _MAX_TERM_NAME:
         return None
     if name.startswith(("ip", "pi")) and len(name) <= len("ipv4"):
-        return "ip6" if "6" in name else "ip4"  # the address tells which
+        return "ip6" if "6" in name else "ip4"  # the address decides
     close = get_close_matches(name, _LONG_NAMES, n=1, cutoff=_CLOSE)
     return close[0] if close else None
 
 
-_MAX_TERM_NAME = 16  # characters of a name that may be a misspelt one
+_MAX_TERM_NAME = 16  # maximum length of a misspelt name
 
 
 @lru_cache(maxsize=512)
 def parse_term(term: str) -> Mechanism | Modifier | TermProblem:
-    """Read one term; whatever it is, it becomes a value."""
+    """Parse one term; an invalid term becomes a `TermProblem`."""
     modifier = _MODIFIER.fullmatch(term)
     if modifier is not None:
         name, value = modifier["name"].lower(), modifier["value"]
@@ -184,14 +186,14 @@ def parse_term(term: str) -> Mechanism | Modifier | TermProblem:
         if problem is not None:
             return TermProblem(term[:MAX_SHOWN], problem)
         if name not in ("redirect", "exp") and guess_name(name) is not None:
-            reason = 'is ignored by receivers: it needs ":" in place of "="'
+            reason = 'is ignored by receivers: write ":" instead of "="'
             if guess_name(name) == "redirect":
                 reason = 'is ignored by receivers: "redirect" is misspelt'
             return TermProblem(term[:MAX_SHOWN], reason, is_error=False)
         if name == "v":
             return TermProblem(
                 term[:MAX_SHOWN],
-                "stands in the middle of the record and is ignored",
+                "is in the middle of the record and is ignored",
                 is_error=False,
             )
         return Modifier(name, _normalize_name(value) if name == "redirect" else value)
@@ -204,15 +206,15 @@ def parse_term(term: str) -> Mechanism | Modifier | TermProblem:
 def _read_mechanism(term: str) -> Mechanism:
     match = _MECHANISM.fullmatch(term)
     if match is None:
-        raise ValueError("is not a term of SPF")
+        raise ValueError("is not an SPF term")
     name = _NAMES.get(match["name"].lower())
     if name is None:
-        raise ValueError("is not a mechanism of SPF")
+        raise ValueError("is not an SPF mechanism")
     qualifier = Qualifier(match["qualifier"] or "+")
     rest = match["rest"]
     if name is MechanismName.ALL:
         if rest:
-            raise ValueError("has something behind its name")
+            raise ValueError("has text after its name")
         return Mechanism(term, qualifier, name)
     if name in (MechanismName.IP4, MechanismName.IP6):
         return Mechanism(term, qualifier, name, network=_read_network(name, rest))
@@ -226,9 +228,9 @@ def _read_network(name: MechanismName, rest: str) -> IPv4Network | IPv6Network:
     if not rest.startswith(":") or not network:
         raise ValueError("has no address")
     if "%" in network:
-        raise ValueError("has the name of a network interface behind its address")
+        raise ValueError("has the name of a network interface after its address")
     if slash and re.fullmatch(_LENGTH, length, re.ASCII) is None:
-        raise ValueError("has no valid length behind the slash")
+        raise ValueError("has no valid prefix length after the slash")
     family = IPv4Network if name is MechanismName.IP4 else IPv6Network
     try:
         return family(rest[1:], strict=False)
@@ -239,11 +241,11 @@ def _read_network(name: MechanismName, rest: str) -> IPv4Network | IPv6Network:
 
 
 def _read_target(name: MechanismName, spec: str) -> str:
-    """Give the domain-spec of a, mx, ptr, include or exists; empty for the domain itself."""
+    """Return the domain-spec of a, mx, ptr, include or exists; empty for the domain itself."""
     if not spec and name not in (MechanismName.INCLUDE, MechanismName.EXISTS):
         return ""
     if spec and not spec.startswith(":"):
-        raise ValueError("is not a mechanism of SPF")
+        raise ValueError("is not an SPF mechanism")
     problem = explain_bad_domain_spec(spec[1:])
     if problem is not None:
         raise ValueError(problem)
@@ -251,14 +253,14 @@ def _read_target(name: MechanismName, spec: str) -> str:
 
 
 def _normalize_name(domain_spec: str) -> str:
-    """Write a name as DNS is asked for it; the case of macros has a meaning (RFC 7208 7.3)."""
+    """Write a name as it is queried; the case of macros has a meaning (RFC 7208 7.3)."""
     return domain_spec if "%" in domain_spec else domain_spec.lower().removesuffix(".")
 
 
 def _split_lengths(rest: str) -> tuple[str, tuple[int, int]]:
-    """Cut ``/24//64`` off the end, and give it as numbers.
+    """Split ``/24//64`` off the end and return it as numbers.
 
-    :raises ValueError: the lengths are none.
+    :raises ValueError: a prefix length is invalid.
     """
     start = len(rest.rstrip("/0123456789"))
     slash = rest.find("/", start)
@@ -269,26 +271,27 @@ def _split_lengths(rest: str) -> tuple[str, tuple[int, int]]:
         lengths = int(match["v4"] or 32), int(match["v6"] or 128)
         if lengths[0] <= 32 and lengths[1] <= 128:
             return rest[:slash], lengths
-    raise ValueError("has no valid length behind the slash")
+    raise ValueError("has no valid prefix length after the slash")
 
 
-MAX_PROBLEMS = 20  # the first ones say it all
+MAX_PROBLEMS = 20  # maximum number of reported problems
 
 MAX_RECORD = 8192
-"""Characters of a record that are read: sixteen times what RFC 7208 3.4 advises."""
+"""Maximum length of a record that is read, in characters. RFC 7208 3.4 advises a sixteenth."""
 
 MAX_TERMS = 500
-"""Terms of a record that are read: as many addresses as fit into the longest."""
+"""Maximum number of terms of a record that are read; the longest record holds as many
+addresses."""
 
 
 @lru_cache(maxsize=64)
 def parse_spf_record(text: str) -> SpfRecord:
-    """Read a record for which `is_spf_record` holds: the one grammar, of domains and of mails.
+    """Parse a record for which `is_spf_record` holds.
 
-    Remembered, since a mail's records are read once for each round of questions.
+    The checks of domains and of mails share this parser. Results are cached, since the records
+    of a mail are parsed once per round of DNS queries.
 
-    What stands behind ``all`` is no mechanism of the record but a problem,
-    since receivers never come to it.
+    Terms after ``all`` are reported as problems, since receivers never evaluate them.
     """
     mechanisms: list[Mechanism] = []
     modifiers: dict[str, str] = {}
@@ -296,8 +299,8 @@ def parse_spf_record(text: str) -> SpfRecord:
     words = [word for word in text[len(VERSION) :].split(" ") if word]
     if len(text.rstrip(" ")) > MAX_RECORD or len(words) > MAX_TERMS:
         reason = (
-            f"is the end of a record with more than {MAX_RECORD} characters or {MAX_TERMS} terms,"
-            " more than can be read"
+            f"is the end of a record that has more than {MAX_RECORD} characters or {MAX_TERMS}"
+            " terms, which is too long to be checked"
         )
         return SpfRecord(text, (), "", (TermProblem(words[-1][-MAX_SHOWN:], reason),))
     for word in words:
@@ -305,7 +308,7 @@ def parse_spf_record(text: str) -> SpfRecord:
         if isinstance(term, Modifier) and term.name not in modifiers:
             modifiers[term.name] = term.value
         elif isinstance(term, Modifier) and term.name in ("redirect", "exp"):
-            problems.append(TermProblem(word[:MAX_SHOWN], "stands twice"))
+            problems.append(TermProblem(word[:MAX_SHOWN], "occurs twice"))
         elif isinstance(term, TermProblem):
             problems.append(term)
         elif isinstance(term, Mechanism):
@@ -321,11 +324,11 @@ def parse_spf_record(text: str) -> SpfRecord:
     return SpfRecord(text, tuple(mechanisms), redirect, tuple(problems[:MAX_PROBLEMS]))
 
 
-NEVER_READ = "is never read"
+NEVER_READ = "is never evaluated"
 
 
 def _unreachable_term(word: str, all_mechanism: Mechanism) -> TermProblem:
-    reason = f"{NEVER_READ}, because {all_mechanism.text!r} is for everybody"
+    reason = f"{NEVER_READ}, because {all_mechanism.text!r} matches every host"
     return TermProblem(word[:MAX_SHOWN], reason, is_error=False)
 
 
@@ -335,9 +338,9 @@ _MACRO_OF_NAME = re.compile(
     re.ASCII,
 )
 _PLAIN_MACROS = {"%": "%", "_": " ", "-": "%20"}
-_MAX_DIGITS = 4  # of a number of labels; no name has a thousand
+_MAX_DIGITS = 4  # of a number of labels; names have fewer than 1,000
 _OF_DOMAIN = frozenset("dDoO")
-"""Letters that stand for the domain itself in every mail."""
+"""Macro letters whose value is the domain itself in every mail."""
 
 
 def depends_on_mail(text: str) -> bool:
@@ -347,11 +350,11 @@ def depends_on_mail(text: str) -> bool:
 
 
 def expand_macros(text: str, value_of: Callable[[str], str]) -> str:
-    """Replace the macros of a text for which `explain_bad_domain_spec` has no complaint.
+    """Expand the macros of a text for which `explain_bad_domain_spec` returns `None`.
 
-    :param value_of: returns what a lower-case macro letter stands for.
+    :param value_of: returns the value of a lower-case macro letter.
     """
-    known: dict[str, str] = {}  # a hostile record may repeat one thousands of times
+    known: dict[str, str] = {}  # a hostile record may repeat a macro thousands of times
 
     def expand(match: re.Match[str]) -> str:
         macro = match.group()
@@ -363,19 +366,19 @@ def expand_macros(text: str, value_of: Callable[[str], str]) -> str:
 
 
 def truncate_name(text: str) -> str:
-    """Drop the last dot, and labels on the left until it is short enough for a name."""
+    """Remove the last dot, and labels on the left until the name is short enough."""
     name = text.removesuffix(".")
     if len(name) <= MAX_NAME:
         return name
-    # The dot before the longest end that is short enough; without one only the last label is left.
+    # The dot before the longest suffix that fits; without one, only the last label is left.
     dot = name.find(".", len(name) - MAX_NAME - 1)
     return name[dot + 1 :] if dot >= 0 else name.rpartition(".")[2]
 
 
 def to_query_name(text: str) -> str | None:
-    """Return the name in the form of a DNS question, or `None` if DNS can't hold it.
+    """Return the name to query, or `None` if it is not a valid DNS name.
 
-    A backslash in a record is a character like any other; in a question it escapes.
+    A backslash is an ordinary character in a record, but an escape in a query.
     """
     name = text.removesuffix(".").lower()
     if len(name) > MAX_NAME or not all(0 < len(one) <= MAX_LABEL for one in name.split(".")):

@@ -1,12 +1,12 @@
-"""The intended meaning of the texts of SPF records, and the record to publish instead.
+"""Repair of SPF records: the intended meaning of a text, and the record to publish instead.
 
-A term that receivers can read stays as it is. Other words are cut and corrected: characters that
-look like ASCII, terms without a space between them, names that are misspelt, addresses without
-``ip4:``. Each word gets a meaning only if there is exactly one; any other word is `unclear
-<Meaning.unclear>`, and no record is proposed then: it could leave out a sender.
+Terms that receivers can read stay unchanged. Other words are split and corrected: characters that
+look like ASCII, terms without a space between them, misspelt names, addresses without ``ip4:``. A
+word gets a meaning only if exactly one is possible. Any other word is `unclear
+<Meaning.unclear>`; no record is proposed then, since it could leave out a sender.
 
-Each sender that a text names in any reading is in the record, or is left out with a reason
-(`NamedSender`).
+The repaired record contains each sender that a text names in any reading, or there is a reason
+for leaving it out (`NamedSender`).
 """
 
 import re
@@ -85,7 +85,7 @@ _NAME_ALONE = re.compile(r"[+~?-]?(?:include|exists|redirect|ip[46])", re.IGNORE
 
 
 def _split_words(text: str) -> Iterator[str]:
-    """Cut a text into words, without its version; what a stray space cut is put together."""
+    """Yield the words of a text without its version; rejoin terms split by stray spaces."""
     version = VERSION_AT_START.match(text)
     text = text[version.end() :] if version is not None else text
     text = re.sub(rf"(?<=[a-z0-9])[\s{JOINT}]*([:=])[ \t{JOINT}]*(?=\S)", r"\1", text, flags=re.I)
@@ -100,7 +100,7 @@ def _split_words(text: str) -> Iterator[str]:
 
 
 class _MeaningBuilder:
-    """One text while its words are read."""
+    """Collects the meaning of the words of one text."""
 
     def __init__(self, useless: Collection[str]) -> None:
         self._useless = useless
@@ -111,7 +111,7 @@ class _MeaningBuilder:
         self._unclear: list[str] = []
 
     def take(self, word: str) -> None:
-        """Read a word."""
+        """Add the meaning of a word."""
         plain = word.replace(JOINT, "")
         if plain not in self._useless and is_plain(plain):
             self._keep(plain)
@@ -155,7 +155,7 @@ class _MeaningBuilder:
             self._modifiers.append(text)
 
     def _read(self, piece: str) -> tuple[str, ...] | None:
-        """Return the terms that a piece was meant as; `None` if that is not certain."""
+        """Return the intended terms of a piece, or `None` if they are not certain."""
         if not any(map(str.isalnum, piece)):
             # A lone qualifier could belong to the next word; other marks have no meaning.
             return None if set(piece) & set("-~?") else ()
@@ -178,7 +178,7 @@ _MAX_CUTS = 32
 
 
 def _cut(piece: str, useless: frozenset[str]) -> list[tuple[str, ...]]:
-    """Return the ways in which a piece can be cut into terms, two at most."""
+    """Return at most two ways to split a piece into terms."""
     places = {found.start() for found in _CUT.finditer(piece)} - {0}
     places |= {found.end() for found in re.finditer(JOINT, piece)} - {len(piece)}
     ends = [*sorted(places), len(piece)]
@@ -205,7 +205,7 @@ _MACRO = re.compile(r"%(?:\{[^}]*\}|[%_-])")
 
 
 def is_plain(text: str) -> bool:
-    """Return whether a text is a term in which only characters of names and addresses occur."""
+    """Return whether a text is a term that has only characters of names and addresses."""
     term = parse_term(text)
     if isinstance(term, TermProblem):
         return False
@@ -251,7 +251,7 @@ def _read_qualifier(before: str, behind: str) -> str:
 
 
 def _is_misspelt(text: str) -> bool:
-    """Return whether a modifier without a meaning has the name of a mechanism, or an address."""
+    """Return whether an unknown modifier has an address as its value."""
     term = parse_term(text)
     return isinstance(term, Modifier) and (
         term.name not in ("redirect", "exp") and _read_networks(term.value) is not None
@@ -259,7 +259,7 @@ def _is_misspelt(text: str) -> bool:
 
 
 def _read_value(text: str) -> tuple[str, ...] | None:
-    """Read what stands behind the qualifier."""
+    """Return the intended terms for the text after the qualifier."""
     networks = _read_networks(text)
     if networks is not None:
         return networks
@@ -284,7 +284,7 @@ _PORT = re.compile(r"(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.[a-z]{2,63}\.?):[0-
 
 
 def _without_address(value: str) -> str:
-    """Return what is left of a URL or of host and port: the host."""
+    """Return the host of a URL or of a host with a port; return other text unchanged."""
     value = re.sub("^[@:](?!:)", "", value.strip("\"'`<>()"))
     url = _URL.fullmatch(value)
     value = url["host"] if url is not None else value
@@ -301,7 +301,7 @@ _MAX_NETWORKS = 16
 
 
 def _read_networks(text: str) -> tuple[str, ...] | None:
-    """Return the terms for an address, a network or a range; `None` if the text is none."""
+    """Return the terms for an address, network or range of addresses, or `None`."""
     text = text.strip("[]<>()\"'`").removesuffix(".")
     try:
         span = _RANGE.fullmatch(text)
@@ -328,7 +328,7 @@ def _read_networks(text: str) -> tuple[str, ...] | None:
 
 
 def _read_quad(address: str, slash: str, length: str) -> str:
-    """Return the term for an IPv4 address; zeros in front may mean that a number is octal."""
+    """Return the term for an IPv4 address, unless its leading zeros could mean octal numbers."""
     parts = address.split(".")
     if any(map(_may_be_octal, parts)):
         raise AddressValueError(address)
@@ -344,20 +344,20 @@ def _may_be_octal(part: str) -> bool:
     return is_octal and int(part, 8) != int(part)
 
 
-ASK_WHO_FAILS = "~all"
-"""Replaces a missing or open ``all``. It marks other hosts, and a forgotten sender is not
-rejected."""
+SOFTFAIL_ALL = "~all"
+"""Replaces a missing or open ``all``. It marks mail of other hosts, but does not reject mail of a
+forgotten sender."""
 
 INCLUDE = "include:"
 
 
 def propose_new_record(sender: str = "mx") -> str:
-    """Return a first record: the hosts that receive mail also send it."""
-    return " ".join(filter(None, (VERSION, sender, ASK_WHO_FAILS)))
+    """Return a first record, which permits the hosts that receive mail."""
+    return " ".join(filter(None, (VERSION, sender, SOFTFAIL_ALL)))
 
 
 def repair_text(text: str) -> str:
-    """Return the intended record, from its text alone; empty if the intention is not certain."""
+    """Return the intended record from its text alone, or an empty string if it is not certain."""
     return compose_record([find_meaning((text,))])
 
 
@@ -368,7 +368,7 @@ def compose_record(
     *,
     addresses_first: bool = False,
 ) -> str:
-    """Return one record with the meaning of all; empty if that is not certain.
+    """Return one record with the meaning of all texts, or an empty string if it is not certain.
 
     :param trees: what DNS has for the records as receivers read them.
     :param left_out: terms that are not wanted, with the reasons.
@@ -406,7 +406,7 @@ def _terms_of(meaning: Meaning, *, is_alone: bool) -> Iterator[str]:
 
 
 def _has_exceptions(meanings: Iterable[Meaning]) -> bool:
-    """Return whether the order of terms has a meaning: some are there to keep hosts out."""
+    """Return whether the order of terms matters, because some terms exclude hosts."""
     return any(term[0] in "-~?" for one in meanings for term in one.terms)
 
 
@@ -416,10 +416,10 @@ def _is_network(term: str) -> bool:
 
 
 def _choose_all(meanings: Sequence[Meaning], trees: Iterable[SpfNode]) -> str:
-    """Return the end: of several records the strictest, together they know the senders of all."""
+    """Return the last term: the strictest one, since the merged record has all senders."""
     chosen: set[Qualifier | None] = {one.ends[0] for one in meanings if one.ends}
     chosen |= {tree.all_qualifier for tree in trees if tree.redirected is not None}
-    return "-all" if Qualifier.FAIL in chosen else ASK_WHO_FAILS
+    return "-all" if Qualifier.FAIL in chosen else SOFTFAIL_ALL
 
 
 def has_senders(text: str) -> bool:
@@ -432,7 +432,7 @@ def has_senders(text: str) -> bool:
 
 
 def find_useless_terms(trees: Iterable[SpfNode]) -> dict[str, str]:
-    """Return the terms that let no host pass and only cost lookups, each with the reason."""
+    """Return the terms that permit no host and only cost lookups, with the reason."""
     found: dict[str, str] = {}
     for tree in trees:
         found.update(dict.fromkeys(tree.voids, "leads to a name that does not exist"))
@@ -449,7 +449,7 @@ def find_useless_terms(trees: Iterable[SpfNode]) -> dict[str, str]:
 
 
 def _is_doomed(node: SpfNode) -> bool:
-    """Return whether a record that a term leads to, or one behind it, is permerror."""
+    """Return whether a record or an included record causes ``permerror``."""
     return any(
         one.oversized_mx or (one.problem is not None and one.problem.is_error)
         for one in node.walk()
@@ -459,13 +459,13 @@ def _is_doomed(node: SpfNode) -> bool:
 def find_named_senders(
     texts: Iterable[str], meanings: Sequence[Meaning], left_out: Mapping[str, str]
 ) -> tuple[NamedSender, ...]:
-    """List the senders that the texts name: as receivers read them, and as they were meant."""
+    """List the senders that the texts name, as receivers read them and as intended."""
     meant = [term for meaning in meanings for term in _terms_of(meaning, is_alone=False)]
     read = [mechanism.text for text in texts for mechanism in parse_spf_record(text).mechanisms]
     read = [term for term in read if read_sender(term) is not None]
     reasons = dict(left_out)
     for term, words in find_glued(read, meanings, left_out).items():
-        reasons[term] = f'nobody passes by it; "{words}" is in its place'
+        reasons[term] = f'permits no host; "{words}" replaces it'
     of_senders = {read_sender(term): reason for term, reason in reasons.items()}
     senders = dict.fromkeys(read_sender(term) for term in (*read, *meant))
     return tuple(replace(one, reason=of_senders.get(one, "")) for one in senders if one is not None)
@@ -474,7 +474,7 @@ def find_named_senders(
 def find_glued(
     read: Iterable[str], meanings: Iterable[Meaning], left_out: Collection[str]
 ) -> dict[str, str]:
-    """Return the terms that receivers read but that were meant otherwise, and what to write."""
+    """Return the terms that receivers read differently from what was intended, with the fix."""
     meant = {term for meaning in meanings for term in meaning.terms}
     found = {}
     for term in read:
@@ -498,9 +498,9 @@ def read_sender(term: str) -> NamedSender | None:
 
 
 def add_term(text: str, added: str, *, put_first: bool = False) -> str:
-    """Add a term to a record that does not have it, before its end.
+    """Add a term to a record before its end, unless the record contains it.
 
-    :param put_first: another term matches first: it goes to the front.
+    :param put_first: put it first, because another term matches earlier.
     """
     terms = text.split(" ")[1:]
     ends = [n for n, term in enumerate(terms) if _is_end(term)]
@@ -511,7 +511,7 @@ def add_term(text: str, added: str, *, put_first: bool = False) -> str:
 
 
 def make_ip_term(address: IpAddress) -> str:
-    """Write the term that lets an address send."""
+    """Return the term that permits an address to send."""
     return f"ip{address.version}:{address}"
 
 

@@ -1,7 +1,7 @@
-"""The tree of records below a domain, followed as a receiver follows it (RFC 7208 4.6.4).
+"""The tree of SPF records below a domain, evaluated as a receiver does (RFC 7208 4.6.4).
 
-Every term is counted and looked up, as a receiver does for a mail that
-matches none of them: the most expensive case.
+Every term is counted and looked up. A receiver does this for a mail that no term matches, which
+is the most expensive case.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -41,18 +41,18 @@ Network = IPv4Network | IPv6Network
 ANYWHERE: tuple[Network, ...] = (IPv4Network("0.0.0.0/0"), IPv6Network("::/0"))
 
 OPEN_LENGTH = 4
-"""Prefix length of an address space that is as good as the whole: a sixteenth of it. Only an
-eighth of IPv6 is in use (2000::/3)."""
+"""Prefix length from which a set of addresses counts as the whole address space. It is a sixteenth
+of the space; only an eighth of IPv6 is in use (2000::/3)."""
 
 WIDE_LENGTHS = (10, 16)
-"""Prefix lengths, of IPv4 and IPv6, of more addresses than any sender has. The records of the
-largest mail services come to a /13 and a /29."""
+"""Prefix lengths, IPv4 and IPv6, above the number of addresses of any real sender. The records of
+the largest mail services add up to a /13 and a /29."""
 
 
 class Reach(Struct, frozen=True):
-    """Numbers of addresses that pass.
+    """Number of addresses that pass, by IP version.
 
-    The one of IPv6 is rounded: kept values have no integers of more than 64 bits.
+    The number for IPv6 is rounded, since cached values have no integers of more than 64 bits.
     """
 
     ipv4: int = 0
@@ -60,17 +60,17 @@ class Reach(Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Return whether practically everybody passes, over one of the two protocols."""
+        """Whether nearly every address passes, for IPv4 or for IPv6."""
         return self.ipv4 >= 1 << (32 - OPEN_LENGTH) or self.ipv6 >= 1 << (128 - OPEN_LENGTH)
 
     @property
     def is_wide(self) -> bool:
-        """Return whether more addresses pass than any sender has."""
+        """Whether more addresses pass than any real sender has."""
         of_ipv4, of_ipv6 = WIDE_LENGTHS
         return self.ipv4 > 1 << (32 - of_ipv4) or self.ipv6 > 1 << (128 - of_ipv6)
 
     def __str__(self) -> str:
-        """Say how many addresses they are, of the protocols that stand out."""
+        """Describe the number of addresses, for the IP versions with too many."""
         parts = []
         if self.ipv4 == 2**32 and self.ipv6 == 2**128:
             return "every address in the world"
@@ -89,7 +89,7 @@ NO_ADDRESSES = Reach()
 
 
 def count_addresses(networks: Iterable[Network]) -> Reach:
-    """Count the public addresses in networks, each once."""
+    """Count the public addresses in the networks, each once."""
     distinct = {one for one in networks if one.is_global}
     ipv4 = collapse_addresses(one for one in distinct if isinstance(one, IPv4Network))
     ipv6 = collapse_addresses(one for one in distinct if isinstance(one, IPv6Network))
@@ -105,7 +105,7 @@ IP_VERSIONS = (4, 6)
 
 
 class NodeProblem(Enum):
-    """Why a record in the tree makes a receiver give up, or isn't known."""
+    """Why a receiver cannot evaluate a record of the tree, or why it is unknown."""
 
     ABSENT = "absent"
     """An include or redirect leads to a name without an SPF record (RFC 7208 5.2, 6.1)."""
@@ -116,13 +116,13 @@ class NodeProblem(Enum):
     """The record includes itself, directly or not."""
     UNDETERMINED = "undetermined"
     MACRO = "macro"
-    """Which record it is depends on the mail; not followed, and no fault."""
+    """The target depends on the mail. It is not followed, and this is not an error."""
     NOT_FOLLOWED = "not-followed"
-    """Beyond the number of records that are looked at."""
+    """Beyond the maximum number of records that are followed."""
 
     @property
     def is_error(self) -> bool:
-        """Tell whether receivers answer ``permerror``."""
+        """Whether receivers return ``permerror``."""
         return self in (
             NodeProblem.ABSENT,
             NodeProblem.SEVERAL,
@@ -132,11 +132,11 @@ class NodeProblem(Enum):
 
 
 class Step(Struct, frozen=True):
-    """One term of a record, as receivers come to it.
+    """One evaluated term of a record.
 
-    ``networks`` are the matching networks. ``void_for`` are the IP versions of the clients for
-    which its lookup is void (RFC 7208 4.6.4). A term ``depends_on_mail`` if its macros or ``ptr``
-    make it find something for some mails only.
+    ``networks`` are the matching networks. ``void_for`` has the IP versions of the clients for
+    which its lookup is void (RFC 7208 4.6.4). ``depends_on_mail`` is true if macros or ``ptr``
+    make the term match only for some mails.
     """
 
     term: str
@@ -148,14 +148,14 @@ class Step(Struct, frozen=True):
 
     @property
     def permitted(self) -> Iterator[Network]:
-        """Return the networks that pass because of this term."""
+        """The networks that pass because of this term."""
         if self.qualifier is not Qualifier.PASS:
             return iter(())
         return iter(self.networks) if self.child is None else self.child.permitted
 
 
 class SpfNode(Struct, frozen=True):
-    """One record of the tree: what led to it, the record, and what it leads to.
+    """One record of the tree, with the term that leads to it and its evaluated terms.
 
     ``lookups`` is the number of terms of this record for which a receiver queries DNS.
     ``oversized_mx`` has the ``mx`` terms with more than ten hosts (RFC 7208 4.6.4).
@@ -174,47 +174,47 @@ class SpfNode(Struct, frozen=True):
 
     @property
     def children(self) -> tuple["SpfNode", ...]:
-        """Return the records that its terms lead to."""
+        """The records that its terms lead to."""
         return tuple(step.child for step in self.steps if step.child is not None)
 
     @property
     def voids(self) -> tuple[str, ...]:
-        """Return the terms that are void for every client."""
+        """The terms that are void for every client."""
         return tuple(step.term for step in self.steps if len(step.void_for) == len(IP_VERSIONS))
 
     @property
     def permitted(self) -> Iterator[Network]:
-        """Return the networks that pass."""
+        """The networks that pass."""
         for step in self.steps:
             yield from step.permitted
 
     @property
     def permits_no_host(self) -> bool:
-        """Return whether it is certain that no host passes."""
+        """Whether it is certain that no host passes."""
         return next(self.permitted, None) is None and not any(
             one.unanswered_names
             or one.has_near_miss
-            # Other problems leave unknown which hosts a record was meant to let send.
+            # With any other problem it is unknown which hosts the record should permit.
             or one.problem not in (None, NodeProblem.ABSENT, NodeProblem.LOOP)
             or any(step.depends_on_mail for step in one.steps)
             for one in self.walk()
         )
 
     def walk(self) -> Iterator["SpfNode"]:
-        """Give this node and all below it, in the order a receiver meets them."""
+        """Yield this node and all nodes below it, in the order of evaluation."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     @property
     def redirected(self) -> "SpfNode | None":
-        """Give the record that takes over from this one, if it has a redirect."""
+        """The record that this one redirects to, or `None`."""
         last = self.children[-1] if self.children else None
         return last if last is not None and last.term.startswith("redirect=") else None
 
     @property
     def all_qualifier(self) -> Qualifier | None:
-        """Give what becomes of everybody else, through redirects (RFC 7208 6.1)."""
+        """The result for all other hosts, through redirects (RFC 7208 6.1)."""
         node: SpfNode | None = self
         while node is not None and node.record is not None:
             if node.record.all_qualifier is not None:
@@ -224,9 +224,9 @@ class SpfNode(Struct, frozen=True):
 
 
 def list_void_terms(node: SpfNode, version: int, *, may: bool = False) -> list[str]:
-    """List the terms that are void for a client that no term matches, in a receiver's order.
+    """List the terms that are void for a client that no term matches, in order of evaluation.
 
-    :param version: of IP, 4 or 6.
+    :param version: IP version of the client, 4 or 6.
     :param may: also list the terms that are void for some mails only.
     """
     found: list[str] = []
@@ -239,15 +239,15 @@ def list_void_terms(node: SpfNode, version: int, *, may: bool = False) -> list[s
 
 
 class SpfVerdict(Struct, frozen=True):
-    """Who may send for ``domain``.
+    """The SPF result of ``domain``.
 
-    ``records`` are the texts of all its SPF records (more than one is an
-    error); ``tree`` begins with the first of them. ``lookup_count`` is that of a receiver that
-    evaluates everything; it is a lower bound while something is undetermined or ``is_truncated``.
-    ``named`` are the senders that any reading of the texts names, with those that receivers
-    ignore. ``repaired`` is the record that says what the texts were meant to say; empty where that
-    is not certain. ``reach`` is the number of addresses that may send, and ``wide_terms`` are the
-    terms that are to blame where it is suspicious.
+    ``records`` are the texts of all its SPF records; more than one is an error. ``tree`` begins
+    with the first of them. ``lookup_count`` is the number of lookups of a complete evaluation. It
+    is a lower bound if something is undetermined or ``is_truncated`` is true. ``named`` has the
+    senders that any reading of the texts names, including those that receivers ignore.
+    ``repaired`` is the record with the intended meaning, or empty if that is not certain.
+    ``reach`` is the number of addresses that may send. ``wide_terms`` are the terms that permit
+    too many.
     """
 
     domain: str
@@ -258,34 +258,35 @@ class SpfVerdict(Struct, frozen=True):
     is_truncated: bool = False
     findings: tuple[Finding, ...] = ()
     broken_texts: tuple[str, ...] = ()
-    """Texts that were meant as the record and that receivers ignore; only without a record."""
+    """Texts that were intended as the record but that receivers ignore. Empty if there is a
+    record."""
     named: tuple[NamedSender, ...] = ()
     repaired: str = ""
     reach: Reach = NO_ADDRESSES
     wide_terms: tuple[str, ...] = ()
 
     def void_terms_for(self, version: int, *, may: bool = False) -> list[str]:
-        """List the terms that are void for a client, see `list_void_terms`."""
+        """List the terms that are void for a client; see `list_void_terms`."""
         return [] if self.tree is None else list_void_terms(self.tree, version, may=may)
 
     @property
     def void_count(self) -> int:
-        """Return the number of void lookups for every client that no term matches."""
+        """Number of void lookups for every client that no term matches."""
         return min(len(self.void_terms_for(version)) for version in IP_VERSIONS)
 
     @property
     def record(self) -> str | None:
-        """Give the text of the record, the first of several."""
+        """The text of the record, or of the first of several."""
         return self.records[0] if self.records else None
 
     @property
     def all_qualifier(self) -> Qualifier | None:
-        """Give what becomes of everybody who is not named."""
+        """The result for all hosts that the record does not name."""
         return self.tree.all_qualifier if self.tree is not None else None
 
     @property
     def is_broken(self) -> bool:
-        """Tell whether receivers answer ``permerror``, so that SPF protects nothing."""
+        """Whether receivers return ``permerror``, so that SPF has no effect."""
         nodes = self.tree.walk() if self.tree is not None else ()
         return (
             len(self.records) > 1
@@ -296,7 +297,7 @@ class SpfVerdict(Struct, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether everything in the tree could be determined."""
+        """Whether everything in the tree could be determined."""
         nodes = self.tree.walk() if self.tree is not None else ()
         return self.presence is not Presence.UNDETERMINED and not any(
             node.unanswered_names or node.problem is NodeProblem.UNDETERMINED for node in nodes
@@ -304,7 +305,7 @@ class SpfVerdict(Struct, frozen=True):
 
     @property
     def sends_no_mail(self) -> bool:
-        """Tell whether the record says nothing but ``-all``: no host may send."""
+        """Whether the record consists of ``-all`` only, so that no host may send."""
         return (
             len(self.records) == 1
             and self.tree is not None
@@ -316,19 +317,19 @@ class SpfVerdict(Struct, frozen=True):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Give the names the tree leads to: they tell which providers send for the domain."""
+        """The domains of the tree, by which the mail providers of the domain are recognized."""
         return tuple(node.domain for node in self.tree.walk()) if self.tree is not None else ()
 
 
 MAX_FOLLOWED = 40
-"""Terms that are really looked up. Ten are allowed; the worst honest records need about 30, and
-beyond that it only matters that there are too many."""
+"""Maximum number of terms that are looked up. Ten are allowed. The largest real records need about
+30; beyond that only the excess itself matters."""
 
 REDIRECT = "redirect="
 
 
 class TermLookup(Struct, frozen=True):
-    """The answer of DNS to a term; ``exists`` is for terms that only test for a record."""
+    """The DNS result for a term; ``exists`` is for terms that only check for a record."""
 
     addresses: tuple[IpAddress, ...] = ()
     void_for: tuple[int, ...] = ()
@@ -338,7 +339,7 @@ class TermLookup(Struct, frozen=True):
 
 
 class TreeReader:
-    """One walk down from a domain; ``is_truncated`` once terms were left out."""
+    """Reads the records below a domain; ``is_truncated`` is true once terms were left out."""
 
     def __init__(self, answers: Answers) -> None:
         self.is_truncated = False
@@ -346,7 +347,7 @@ class TreeReader:
         self._left = MAX_FOLLOWED
 
     def read(self, domain: str, term: str = "", path: tuple[str, ...] = ()) -> SpfNode:
-        """Read the record of ``domain``, to which ``term`` led, and all below it."""
+        """Read the record of ``domain``, to which ``term`` leads, and all records below it."""
         if domain in path:
             return SpfNode(domain, term, None, NodeProblem.LOOP)
         question = to_query_name(domain)
@@ -370,7 +371,7 @@ class TreeReader:
         *,
         is_one_of: int = 1,
     ) -> SpfNode:
-        """Read a record that stands at ``domain``, with as many beside it, and all below it."""
+        """Read one of ``is_one_of`` records at ``domain``, and all records below it."""
         record = parse_spf_record(text)
         problem = None
         if is_one_of > 1:
@@ -390,14 +391,14 @@ class TreeReader:
         )
 
     def count_lookup(self) -> bool:
-        """Count a term that is to be looked up; false when there were too many."""
+        """Count a lookup; return whether it is still within the maximum."""
         self._left -= 1
         if self._left < 0:
             self.is_truncated = True
         return self._left >= 0
 
     def find_addresses(self, names: Collection[str]) -> TermLookup:
-        """Look the addresses of hosts up, IPv4 and IPv6."""
+        """Look up the IPv4 and IPv6 addresses of hosts."""
         answers = [
             (name, version, look_up(self._answers, question, rdtype))
             for name in names
@@ -414,7 +415,7 @@ class TreeReader:
         return TermLookup(tuple(found), void_for if answers else (), tuple(dict.fromkeys(silent)))
 
     def find_mail_hosts(self, target: str) -> TermLookup:
-        """Look mail hosts and their addresses up; a term is void once at most."""
+        """Look up mail hosts and their addresses; a term is void at most once."""
         question = to_query_name(target)
         if question is None:
             return TermLookup()
@@ -428,7 +429,7 @@ class TreeReader:
         return self.find_addresses(names) if names else TermLookup(void_for=IP_VERSIONS)
 
     def check_existence(self, target: str, rdtype: str) -> TermLookup:
-        """Look up whether there is any record."""
+        """Look up whether there is any record of a type."""
         question = to_query_name(target)
         if question is None:
             return TermLookup()
@@ -442,7 +443,7 @@ class TreeReader:
     def _read_terms(
         self, domain: str, record: SpfRecord, path: tuple[str, ...]
     ) -> Iterator[tuple[Step, TermLookup]]:
-        """Look up the terms of a record, one after the other; ``path`` ends in its domain."""
+        """Evaluate the terms of a record in order; ``path`` ends with its domain."""
         for mechanism in record.mechanisms:
             yield self._evaluate_mechanism(mechanism, domain, path)
         if record.redirect:
@@ -493,7 +494,7 @@ class TreeReader:
 
 
 def _expand(target: str, path: tuple[str, ...]) -> str | None:
-    """Return the name that a domain-spec stands for; `None` if that depends on the mail."""
+    """Return the expanded name of a domain-spec, or `None` if it depends on the mail."""
     if "%" not in target:
         return target
     if depends_on_mail(target):

@@ -31,13 +31,13 @@ DEADLINE = 5.0
 class RecordOffer(Struct, frozen=True):
     """``is_asking``: reports come already. The records are to be published; none if unproven.
 
-    ``own`` is the domain's, ``None`` where it names the address already; with ``agreement`` the
+    ``own`` is the domain's, ``None`` where it names the address already; with ``authorization`` the
     operator agrees to take reports about the domain (RFC 9990 4).
     """
 
     is_asking: bool = False
     own: RecordToPublish | None = None
-    agreement: RecordToPublish | None = None
+    authorization: RecordToPublish | None = None
 
 
 NOT_PROVEN = RecordOffer()
@@ -79,13 +79,13 @@ class OfferRecords:
         if _is_sent(before, offer.uri):
             return ASKING
         own = _with_address(before, offer.uri)
-        changes = tuple(Change(one) for one in (own, offer.agreement) if one is not None)
+        changes = tuple(Change(one) for one in (own, offer.authorization) if one is not None)
 
         def judge(answers: Answers) -> DmarcVerdict:
             return evaluate_dmarc(domain, Overlay(answers, changes))
 
         is_proven = _is_sent(await evaluator.evaluate(judge), offer.uri)
-        return RecordOffer(own=own, agreement=offer.agreement) if is_proven else NOT_PROVEN
+        return RecordOffer(own=own, authorization=offer.authorization) if is_proven else NOT_PROVEN
 
     async def _offer_tls(self, domain: str, places: ReportPlaces) -> RecordOffer:
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, DEADLINE)
