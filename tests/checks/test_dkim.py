@@ -58,8 +58,8 @@ def test_good_keys_are_measured(text: str, key_type: str, bits: int, is_strong: 
     ("text", "problem"),
     [
         ("v=DKIM1; k=rsa", "has no key"),
-        (f"v=DKIM1; p={RSA_2048[:-9]}", "was cut off"),
-        (f"v=DKIM1; p={RSA_2048[:200]}", "was cut off"),
+        (f"v=DKIM1; p={RSA_2048[:-9]}", "was truncated"),
+        (f"v=DKIM1; p={RSA_2048[:200]}", "was truncated"),
         (f'v=DKIM1; p="{RSA_2048}"', "not Base64"),
         (f"v=DKIM1; p={RSA_512}", "only 512 bits"),
         (f"v=DKIM1; k=ed25519; p={ED25519_WRAPPED}", "44 octets, not 32"),
@@ -67,9 +67,9 @@ def test_good_keys_are_measured(text: str, key_type: str, bits: int, is_strong: 
         (f"v=DKIM1; p={EC_P256}", "it is another key"),
         (f"v=DKIM1; k=dsa; p={RSA_2048}", "unknown type 'dsa'"),
         (f"v=DKIM1; h=sha1; p={RSA_2048}", "no longer accept"),
-        (f"v=DKIM1; s=other; p={RSA_2048}", "not meant for mail"),
+        (f"v=DKIM1; s=other; p={RSA_2048}", "not for mail"),
         ("v=DKIM1; p=" + "A" * 8000, "too large"),
-        ("v=DKIM1; p=AAAA", "was cut off"),
+        ("v=DKIM1; p=AAAA", "was truncated"),
     ],
 )
 def test_broken_keys_are_named(text: str, problem: str) -> None:

@@ -178,25 +178,25 @@ def test_signatures_from_the_future(ahead: int, result: AuthResult, noted: int) 
         ({"a": None, "bh": None}, "lacks a=, bh="),
         ({"c": "nofws"}, "unknown canonicalization"),
         ({"c": "relaxed/simple/simple"}, "unknown canonicalization"),
-        ({"d": "sender..example"}, "no proper name in d="),
-        ({"d": ""}, "no proper name in d=: it is empty"),
-        ({"s": "a b"}, "no proper name in s="),
-        ({"s": "x" * 64}, "no proper name in s="),
+        ({"d": "sender..example"}, "invalid name in d="),
+        ({"d": ""}, "invalid name in d=: it is empty"),
+        ({"s": "a b"}, "invalid name in s="),
+        ({"s": "x" * 64}, "invalid name in s="),
         ({"d": "a." * 120 + "example"}, "over 253 characters"),
         ({"h": "to:subject"}, "does not cover the From field"),
         ({"h": ""}, "does not cover the From field"),
-        ({"i": "ann@other.example"}, "speaks for other.example (i=)"),
-        ({"i": "ann@badsender.example"}, "speaks for badsender.example"),
+        ({"i": "ann@other.example"}, "is for other.example (i=)"),
+        ({"i": "ann@badsender.example"}, "is for badsender.example"),
         ({"i": "ann"}, "no @ in i="),
-        ({"i": "ann@"}, "no proper domain in i="),
-        ({"l": "-1"}, "no number in l="),
-        ({"l": "9" * 77}, "no number in l="),
-        ({"t": "now"}, "no number in t="),
-        ({"x": str(SIGNED_AT)}, "ends (x=) before it was made"),
-        ({"q": "dns/other"}, "unknown way (q=dns/other)"),
-        ({"bh": "AAAA"}, "not one of SHA-256"),
-        ({"bh": "A!"}, "no proper Base64 in bh="),
-        ({"bh": ""}, "has nothing in bh="),
+        ({"i": "ann@"}, "invalid domain in i="),
+        ({"l": "-1"}, "invalid number in l="),
+        ({"l": "9" * 77}, "invalid number in l="),
+        ({"t": "now"}, "invalid number in t="),
+        ({"x": str(SIGNED_AT)}, "expires (x=) before it was made"),
+        ({"q": "dns/other"}, "unknown method of key lookup (q=dns/other)"),
+        ({"bh": "AAAA"}, "not SHA-256"),
+        ({"bh": "A!"}, "invalid Base64 in bh="),
+        ({"bh": ""}, "has an empty value in bh="),
         ({"n": "a; n=b"}, "is repeated"),
         ({"n": "a; oops"}, "does not have the form name=value"),
     ],
@@ -364,7 +364,7 @@ def test_a_from_that_was_put_on_top_is_named(fields: Sequence[str], count: int) 
     forged = b"From: Eve <eve@other.example>\r\n" * count + RSA.sign(MAIL, fields=fields)
     signature = verify_only_signature(forged, zone_of(KEY_RECORDS))
     assert (signature.result, signature.fault) == (AuthResult.FAIL, SignatureFault.HEADER_CHANGED)
-    assert f"it has {count + 1}: what stands above the last one was added" in signature.explanation
+    assert f"it has {count + 1}: the fields above the last one were added" in signature.explanation
 
 
 def test_two_froms_of_another_key_are_not_explained_by_the_second() -> None:

@@ -135,7 +135,7 @@ def test_keys_of_other_forms_are_repaired(texts: tuple[str, ...], key: str) -> N
         ("double semicolons", "no tag between two semicolons"),
         ("quotes around all", "quotation marks"),
         ("PEM lines", "lines of a PEM file"),
-        ("version behind", "v= stands behind another tag"),
+        ("version behind", "v= is after another tag"),
         ("tags in capitals", "capital letters"),
         ("cut into two", "its key is cut into 2 records"),
         ("only SHA-1", "hash algorithms"),

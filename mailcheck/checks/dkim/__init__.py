@@ -1,1 +1,1 @@
-"""Which keys sign a domain's mail: DKIM key records (RFC 6376 3.6, RFC 8301, RFC 8463)."""
+"""DKIM signatures and key records, and ARC (RFC 6376, RFC 8301, RFC 8463, RFC 8617)."""

@@ -1,4 +1,4 @@
-"""ARC: the statements of forwarders about a mail, each sealed (RFC 8617); information only."""
+"""Verification of ARC chains, the sealed results of forwarders (RFC 8617); information only."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ from mailcheck.core.instants import SECOND, Instant
 
 
 class ArcSet(Struct, frozen=True):
-    """One set as it was parsed (RFC 8617 4.1); ``chain`` is ``cv=``.
+    """One parsed set (RFC 8617 4.1); ``chain`` is the value of ``cv=``.
 
     ``fields`` are results, message signature and seal, in the relaxed form.
     """
@@ -50,10 +50,10 @@ class ArcSet(Struct, frozen=True):
 
 
 class ArcChain(Struct, frozen=True):
-    """The sets of a mail, the oldest first.
+    """The sets of a mail, oldest first.
 
-    ``problem`` says why they are no chain, as the end of "The ARC chain ..."; then
-    there are no sets, and ``count`` tells how many seals the mail has.
+    If the sets are not a valid chain, ``problem`` is the end of a sentence "The ARC chain ...",
+    and there are no sets. ``count`` is the number of seals of the mail.
     """
 
     sets: tuple[ArcSet, ...]
@@ -62,7 +62,7 @@ class ArcChain(Struct, frozen=True):
 
 
 class ArcSeal(Struct, frozen=True):
-    """Who sealed a mail; ``chain`` is what came of the seals before: none, pass or fail."""
+    """A seal; ``chain`` is the result for the seals before it: none, pass or fail."""
 
     instance: int
     domain: str
@@ -73,8 +73,8 @@ class ArcSeal(Struct, frozen=True):
 class ArcOfMail(Struct, frozen=True):
     """The state of the chain: ``none``, ``pass``, ``fail`` or ``temperror``.
 
-    ``seals`` are the oldest first, none where they are no chain; ``count`` is
-    how many there are all the same. ``explanation`` is one sentence.
+    ``seals`` are the seals, oldest first, or empty without a valid chain. ``count`` is their
+    number in any case. ``explanation`` is one sentence.
     """
 
     result: AuthResult
@@ -91,7 +91,8 @@ KINDS = (RESULTS, MESSAGE_SIGNATURE, SEAL)
 MAX_SETS = 50  # RFC 8617 4.2.1
 
 MAX_OCTETS = 256 * 1024
-"""Octets of all ARC fields: the last seal covers all of them, the one before nearly all."""
+"""Maximum number of octets of all ARC fields. Every seal covers the fields of all older sets, so
+the work grows with the number of sets."""
 
 CHAIN_STATES = ("none", "pass", "fail")
 
@@ -99,11 +100,11 @@ _RESULTS_INSTANCE = re.compile(rb"i ?= ?([0-9]{1,3}) ?;")
 
 
 class BrokenChain(Exception):
-    """The ARC fields are no chain; the text says why, as the end of "The ARC chain ..."."""
+    """The ARC fields are not a valid chain; the text is the end of "The ARC chain ..."."""
 
 
 def read_chain(raw_message: bytes) -> ArcChain:
-    """Read the ARC sets of a mail of any bytes."""
+    """Parse the ARC sets of a mail, which may be any bytes."""
     source = split_mail(raw_message)
     seals = len(source.get_all(SEAL))
     if not any(source.get_all(kind) for kind in KINDS):
@@ -152,7 +153,7 @@ def _read_sets(source: MailSource) -> tuple[ArcSet, ...]:
 
 
 def _index_by_instance(kind: bytes, instances: list[int]) -> dict[int, int]:
-    """Give the index of the field of each instance."""
+    """Return the index of the field of each instance."""
     places: dict[int, int] = {}
     for index, instance in enumerate(instances):
         if not 1 <= instance <= MAX_SETS:
@@ -166,13 +167,13 @@ def _index_by_instance(kind: bytes, instances: list[int]) -> dict[int, int]:
 def _read_results_instance(body: bytes) -> int:
     match = _RESULTS_INSTANCE.match(body)
     if match is None:
-        raise BrokenChain("has results that belong to no set (no i= at their beginning)")
+        raise BrokenChain("has results without a set (no i= at their start)")
     return int(match[1])
 
 
 @contextmanager
 def _translate_errors(what: str) -> Iterator[None]:
-    """Report a malformed signature as a fault of the chain."""
+    """Raise `BrokenChain` for a malformed signature."""
     try:
         yield
     except MalformedSignature as malformed:
@@ -194,7 +195,7 @@ def _read_instance(tags: SignatureTags) -> int:
 def _read_chain_state(tags: SignatureTags) -> str:
     state = tags.text("cv").lower()
     if state not in CHAIN_STATES:
-        raise BrokenChain("has a seal that says no state of the chain (cv=)")
+        raise BrokenChain("has a seal without a valid state of the chain (cv=)")
     return state
 
 
@@ -209,7 +210,7 @@ def _read_message_signature(index: int, tags: SignatureTags) -> SignatureHeader:
 
 
 def _read_seal(index: int, tags: SignatureTags) -> SignatureHeader:
-    """Read a seal; which fields it covers follows from its set (RFC 8617 5.1.1)."""
+    """Parse a seal; its set determines which fields it covers (RFC 8617 5.1.1)."""
     with _translate_errors("seal"):
         require(tags, ("a", "b", "cv", "d", "s"))
         selector, domain = parse_key_location(tags)
@@ -236,11 +237,11 @@ def _check_algorithm(algorithm: str) -> None:
 
 
 Problem = tuple[AuthResult, str]
-"""What came of a signature that is not valid, and why."""
+"""The result of a signature that is not valid, and the reason."""
 
 
 def evaluate_arc_keys(chain: ArcChain, answers: Answers) -> dict[str, SignatureKey]:
-    """Give the key at each name that validating needs; all are asked for at once."""
+    """Return the key at each name that verification needs; all are queried at once."""
     names = [one.seal.key_name for one in chain.sets]
     if chain.sets:
         names.append(chain.sets[-1].message_signature.key_name)
@@ -253,9 +254,9 @@ def verify_chain(
     keys: Mapping[str, SignatureKey],
     received_at: Instant,
 ) -> ArcOfMail:
-    """Validate a chain: what the seals say, the newest message signature, then every seal.
+    """Verify a chain: the states in the seals, the newest message signature, then every seal.
 
-    A pure function of values that can be pickled.
+    This is a pure function of values that can be pickled.
 
     :param chain: from `read_chain` of this mail.
     :param keys: from `evaluate_arc_keys`.
@@ -265,7 +266,7 @@ def verify_chain(
     if not chain.sets:
         return ArcOfMail(AuthResult.NONE, 0, (), "The mail has no ARC seals.")
     problems = list(_find_problems(raw_message, chain, keys, received_at // SECOND))
-    # What is known to be broken stays so, whatever could not be looked up.
+    # A known failure counts more than a failed lookup.
     problems.sort(key=lambda problem: problem[0] is AuthResult.TEMPERROR)
     sealers = ", ".join(dict.fromkeys(one.seal.signing_domain for one in chain.sets))
     seals = tuple(
@@ -289,7 +290,7 @@ def _find_problems(
     for one in chain.sets:
         if one.chain != ("none" if one.instance == 1 else "pass"):
             says = f"Seal {one.instance} of the ARC chain says cv={one.chain}"
-            yield AuthResult.FAIL, f"{says}, which makes no sense there."
+            yield AuthResult.FAIL, f"{says}, which is not valid at this position."
             return
     source, header = split_mail(raw_message), newest.message_signature
     verdict = verify_signature(
@@ -304,14 +305,14 @@ def _find_problems(
 def _find_seal_problem(
     chain: ArcChain, sealed: ArcSet, keys: Mapping[str, SignatureKey], now: int
 ) -> Iterator[Problem]:
-    """Verify a seal over all sets up to its own, the oldest first (RFC 8617 5.1.1)."""
+    """Verify a seal over all sets up to its own, oldest first (RFC 8617 5.1.1)."""
     covered = chain.sets[: sealed.instance]
     names = tuple(kind.decode() for _ in covered for kind in KINDS)
     header = replace(sealed.seal, signed_fields=names[:-1])
     key = keys[header.key_name]
     failure = find_signature_failure(header, key, now)
     if failure is None and key.record is not None:
-        # Of fields with one name the last is taken first.
+        # The last field with a name is selected first.
         fields = tuple(field for one in reversed(covered) for field in one.fields)
         source = MailSource(fields, b"", is_complete=True)
         failure = check_header_signature(source, header, key.record, sealed.fields[-1])
@@ -324,12 +325,12 @@ def _find_seal_problem(
 
 
 def _to_chain_result(result: AuthResult) -> AuthResult:
-    """Give the state of a chain with such a signature in it."""
+    """Return the state of a chain that has a signature with this result."""
     return AuthResult.TEMPERROR if result is AuthResult.TEMPERROR else AuthResult.FAIL
 
 
 def describe_arc(arc: ArcOfMail) -> tuple[Finding, ...]:
-    """Give what there is to say; nothing of a mail without ARC, as nearly all are."""
+    """Return the findings about a chain; there are none for a mail without ARC."""
     if arc.result is AuthResult.NONE:
         return ()
     name = {

@@ -1,13 +1,14 @@
-"""dkimpy: canonical forms, hashes and signatures; the only module that imports it.
+"""The adapter for dkimpy: canonical forms, hashes and signatures.
 
-dkimpy gets what it needs, parsed: no header but the signed fields, no key record but the key.
-How it parses mails, tags, keys and times is not relied on (`rfc822_parse`, `parse_tag_value`,
-`validate_signature_fields`, the split of ``h=``).
+This is the only module that imports dkimpy. dkimpy gets parsed input only: the signed fields and
+the key. Its own parsers of mails, tags, keys and times are not used (`rfc822_parse`,
+`parse_tag_value`, `validate_signature_fields`, the split of ``h=``).
 
-`patch_dkimpy` replaces functions of dkimpy that take quadratic time or several times as long as
-needed, with the same outcome: 200 KB of blanks keep dkimpy busy for half a minute. A process that
-verifies calls it at its start. `tests/checks/test_dkim_changes.py` fails for each of them, and for
-each workaround here, once dkimpy does not need it any more.
+`patch_dkimpy` replaces functions of dkimpy that take quadratic time, or several times as long as
+needed, without changing their results. For example, dkimpy needs half a minute for 200 KB of
+blanks. A process that verifies signatures calls it at its start.
+`tests/checks/test_dkim_changes.py` fails for each patch and each workaround here that dkimpy no
+longer needs.
 """
 
 import base64
@@ -26,32 +27,33 @@ from mailcheck.checks.dkim.key_record import ED25519, KeyRecord
 from mailcheck.checks.dkim.signature_headers import CRLF, Field, MailSource, SignatureHeader
 
 MAX_EXPONENT_BITS = 64
-"""Of an RSA key: a longer one makes verifying as slow as signing (OpenSSL has this limit too)."""
+"""Maximum length of the exponent of an RSA key, as in OpenSSL. A longer exponent makes verifying
+as slow as signing."""
 
 ED25519_SIGNATURE_OCTETS = 64  # RFC 8032 5.1.6
 
 
 @cache
 def _load_dkimpy() -> Any:
-    """Give dkimpy: it loads several resolvers, which the process of the daemon has no use for."""
+    """Import dkimpy late: it loads several resolvers, which the daemon's process does not need."""
     import dkim.canonicalization  # type: ignore[import-untyped]
 
     return dkim
 
 
 class UnusableKey(Exception):
-    """A key that no signature can be verified with; the text says why, after "the key"."""
+    """A key with which no signature can be verified; the text continues "the key"."""
 
 
 @dataclass
 class BodyHashes:
-    """The hashes of one body; each canonical form is made once."""
+    """The hashes of one body; each canonical form is computed once."""
 
     body: bytes
     _canonical: dict[str, bytes] = field(default_factory=dict)
 
     def canonical(self, canonicalization: str) -> bytes:
-        """Give the body in the form of a ``c=`` value."""
+        """Return the canonical form of the body for a ``c=`` value."""
         form = canonicalization.rpartition("/")[2]
         if form not in self._canonical:
             policy = _load_dkimpy().canonicalization.CanonicalizationPolicy.from_c_value(
@@ -61,11 +63,11 @@ class BodyHashes:
         return self._canonical[form]
 
     def size(self, canonicalization: str) -> int:
-        """Give the octets of a form."""
+        """Return the number of octets of a canonical form."""
         return len(self.canonical(canonicalization))
 
     def digest(self, canonicalization: str, length: int | None) -> bytes:
-        """Give the SHA-256 of a form, or of its first octets (``l=``)."""
+        """Return the SHA-256 of a canonical form, or of its first octets (``l=``)."""
         with memoryview(self.canonical(canonicalization)) as octets:
             return hashlib.sha256(octets[:length]).digest()
 
@@ -73,15 +75,15 @@ class BodyHashes:
 def is_header_intact(
     source: MailSource, signed: SignatureHeader, own_field: Field, key: KeyRecord
 ) -> bool:
-    """Return whether a signature over the header verifies with the key: DKIM's and ARC's alike.
+    """Return whether a DKIM or ARC signature of the header verifies with the key.
 
-    :param own_field: the whole field that the signature stands in.
-    :raises UnusableKey: no signature verifies with it.
+    :param own_field: the whole field with the signature.
+    :raises UnusableKey: no signature can be verified with the key.
     """
     names = [name.encode() for name in signed.signed_fields]
     dkim = _load_dkimpy()
     verifier = dkim.DKIM()
-    # Of all other fields dkimpy would make the canonical form as well.
+    # dkimpy would canonicalize all other fields as well.
     verifier.headers = [
         one for name in dict.fromkeys(names) for one in source.by_name.get(name, ())
     ]
@@ -101,14 +103,14 @@ def is_header_intact(
 
 
 def relax_fields(fields: Iterable[Field]) -> tuple[Field, ...]:
-    """Give fields in the relaxed form (RFC 6376 3.4.2)."""
+    """Return fields in the relaxed form (RFC 6376 3.4.2)."""
     return tuple(_load_dkimpy().canonicalization.Relaxed.canonicalize_headers(list(fields)))
 
 
 def _set_key(verifier: Any, key: KeyRecord, signature: bytes) -> bool:
-    """Hand the key over; tell whether the signature has the length that belongs to it.
+    """Set the key of the verifier; return whether the signature has the length for the key.
 
-    RFC 8017 8.2.2 and RFC 8032 5.1.7 refuse others, dkimpy does not.
+    RFC 8017 8.2.2 and RFC 8032 5.1.7 reject other lengths, but dkimpy does not.
     """
     try:
         octets = base64.b64decode(key.key_data, validate=True)
@@ -121,13 +123,13 @@ def _set_key(verifier: Any, key: KeyRecord, signature: bytes) -> bool:
         try:
             verifier.pk = nacl.signing.VerifyKey(octets)
         except (nacl.exceptions.CryptoError, ValueError) as error:
-            raise UnusableKey("can't be read") from error
+            raise UnusableKey("cannot be parsed") from error
         verifier.ktag, verifier.keysize = b"ed25519", 8 * len(octets)
         return len(signature) == ED25519_SIGNATURE_OCTETS
     try:
         loaded = load_der_public_key(octets)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise UnusableKey("can't be read") from error
+        raise UnusableKey("cannot be parsed") from error
     if not isinstance(loaded, RSAPublicKey):
         raise UnusableKey("is not an RSA key")
     numbers = loaded.public_numbers()
@@ -139,7 +141,7 @@ def _set_key(verifier: Any, key: KeyRecord, signature: bytes) -> bool:
 
 
 class Hasher(Protocol):
-    """A hash that is being made."""
+    """A hash object."""
 
     def update(self, data: bytes, /) -> None:
         """Add data to the hash."""
@@ -153,13 +155,13 @@ class Canonicalization(Protocol):
 
 
 _RUN_LENGTHS = (64, 8, 2)
-"""Blanks that are replaced by one at a time; a run of any length is gone after a few rounds."""
+"""Lengths of runs of blanks that are replaced by one blank; few rounds handle any length."""
 
 
 def patch_dkimpy() -> None:
-    """Put the functions below in the place of dkimpy's, in this process.
+    """Replace functions of dkimpy with the functions below, in this process.
 
-    Once, at the start of each process that verifies: assembly sees to it.
+    Called once at the start of each process that verifies signatures.
     """
     dkim = _load_dkimpy()
     canonicalization = dkim.canonicalization
@@ -171,7 +173,7 @@ def patch_dkimpy() -> None:
 
 
 def compress_whitespace(content: bytes) -> bytes:
-    """Make each run of blanks one space."""
+    """Replace each run of blanks by one space."""
     content = content.replace(b"\t", b" ")
     while b"  " in content:
         for length in _RUN_LENGTHS:
@@ -180,16 +182,16 @@ def compress_whitespace(content: bytes) -> bytes:
 
 
 def unfold_header_value(content: bytes) -> bytes:
-    """Take the line ends out of a field's body."""
+    """Remove the line ends from the body of a field."""
     return content.replace(CRLF, b"").replace(b"\n", b"")
 
 
 def strip_trailing_lines(content: bytes) -> bytes:
-    """Take the empty lines at the end away; the last line ends in CRLF."""
+    """Remove empty lines at the end, and end the last line with CRLF."""
     if not content.endswith(CRLF):
         return content + CRLF
     ends = content[len(content.rstrip(CRLF)) :]
-    # Only CR and LF are in there: the pairs go back to where one stands twice in a row.
+    # `ends` has only CR and LF. The CRLF pairs at its end begin after the last doubled octet.
     start = max(ends.rfind(b"\n\n"), ends.rfind(b"\r\r")) + 1
     if ends.startswith(b"\n", start):
         start += 1
@@ -198,15 +200,15 @@ def strip_trailing_lines(content: bytes) -> bytes:
 
 
 def canonicalize_relaxed_body(body: bytes) -> bytes:
-    """Give the body in the relaxed form of RFC 6376 3.4.4."""
-    # With runs made one space there is at most one before a CRLF.
+    """Return the body in the relaxed form (RFC 6376 3.4.4)."""
+    # After compression there is at most one space before a CRLF.
     compressed = compress_whitespace(body).replace(b" \r\n", CRLF)
     stripped = strip_trailing_lines(compressed)
     return b"" if stripped == CRLF else stripped
 
 
 def select_headers(headers: Sequence[Field], include_headers: Iterable[bytes]) -> list[Field]:
-    """Select the signed fields, of each name the last one first (RFC 6376 5.4.2)."""
+    """Select the signed fields; of fields with one name, the last is first (RFC 6376 5.4.2)."""
     by_name: dict[bytes, list[Field]] = {}
     for one in headers:
         by_name.setdefault(one[0].rstrip().lower(), []).append(one)
@@ -222,7 +224,7 @@ def hash_headers(
     signature_field: Field,
     _tags: Mapping[bytes, bytes],
 ) -> list[Field]:
-    """Hash the signed fields, then the signature's own without its value (RFC 6376 3.7)."""
+    """Hash the signed fields, then the signature field without its value (RFC 6376 3.7)."""
     signed = select_headers(headers, include_headers)
     name, body = signature_field
     ((name, body),) = policy.canonicalize_headers([(name, remove_signature(body))])
@@ -234,7 +236,7 @@ def hash_headers(
 
 
 def remove_signature(body: bytes) -> bytes:
-    """Take the value of ``b=`` away, with all white space around it (RFC 6376 3.5)."""
+    """Remove the value of ``b=`` with all white space around it (RFC 6376 3.5)."""
     end = CRLF if body.endswith(CRLF) else b""
     tags = body.removesuffix(CRLF).split(b";")
     for position, tag in enumerate(tags):

@@ -1,4 +1,4 @@
-"""Judging the DKIM keys of a domain: which selectors, what stands there, what is said about it."""
+"""Evaluation of the DKIM keys of a domain: selectors, key records and findings."""
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,33 +30,32 @@ from mailcheck.checks.findings_table import advice_of, make_finding, undetermine
 from mailcheck.checks.tag_lists import parse_tag_list
 
 WILDCARD_SELECTOR = "*"
-"""Stands for the selector of a key that a wildcard record gives to every name."""
+"""Selector of a key from a wildcard record, which answers for every name."""
 
 
 class DkimKey(Struct, frozen=True):
-    """One key: where it was found, and where a CNAME led (empty without one)."""
+    """One key with its location; ``alias_of`` is the target of a CNAME, or empty."""
 
     selector: str
     record_name: str
     record: KeyRecord
     alias_of: str
     is_one_of_several: bool
-    """More than one record stands at the name: which one counts is undefined."""
+    """There is more than one record at the name, so it is undefined which one counts."""
 
     @property
     def is_usable(self) -> bool:
-        """Tell whether receivers verify signatures with it."""
+        """Whether receivers can verify signatures with it."""
         return self.record.is_usable and not self.is_one_of_several
 
 
 class DkimVerdict(Struct, frozen=True):
     """The keys of a domain that were found.
 
-    ``presence`` is ``ABSENT`` only when nothing can exist below
-    ``_domainkey``; without a key that was found it is else ``UNDETERMINED``.
-    ``is_hidden`` then says why: there are keys, under names nobody can guess.
-    ``dangling`` are selectors whose CNAME leads nowhere, with its target; ``silent`` the names
-    about which DNS gave no usable answer.
+    ``presence`` is ``ABSENT`` only if no name can exist below ``_domainkey``. Without a key it is
+    otherwise ``UNDETERMINED``, and ``is_hidden`` is true if there are keys under unknown names.
+    ``dangling`` has the selectors whose CNAME leads to no record, with its target. ``silent`` has
+    the names for which DNS gave no usable answer.
     """
 
     domain: str
@@ -70,16 +69,17 @@ class DkimVerdict(Struct, frozen=True):
 
     @property
     def usable_keys(self) -> tuple[DkimKey, ...]:
-        """Give the keys with which receivers verify, tests included."""
+        """The keys with which receivers can verify, including keys marked as a test."""
         return tuple(key for key in self.keys if key.is_usable)
 
 
 MAX_GUESSES = 45
-"""Selectors tried for one domain: a sixth of the questions that a request may ask."""
+"""Maximum number of selectors tried for one domain, a sixth of the queries that a request may
+send."""
 
 
 class Provider(Struct, frozen=True):
-    """One that signs mail; ``hosts`` in MX or SPF tell that a domain uses it."""
+    """A provider that signs mail; its ``hosts`` in MX or SPF show that a domain uses it."""
 
     name: str
     selectors: tuple[str, ...]
@@ -89,19 +89,19 @@ class Provider(Struct, frozen=True):
 
 @cache
 def load_providers() -> tuple[Provider, ...]:
-    """Read the table that ships with the package."""
+    """Load the table of providers from the package."""
     text = files("mailcheck.checks.dkim").joinpath("selectors.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(text)["provider"], tuple[Provider, ...])
 
 
 def choose_selectors(known: Sequence[str], hosts: Iterable[str]) -> tuple[str, ...]:
-    """Give the selectors to try: known ones, those of hinted providers, then the usual ones.
+    """Return the selectors to try: known ones, those of hinted providers, then common ones.
 
-    :param known: from the caller or from signatures that were seen; never left out.
+    :param known: from the caller or from observed signatures; always included.
     :param hosts: exchanges and SPF includes of the domain.
     """
     providers, owners = load_providers(), _providers_by_host()
-    used: set[str] = set()  # the providers whose hosts, or names below them, these are
+    used: set[str] = set()  # the providers that own these hosts or a domain above them
     for host in hosts:
         labels = host.split(".")
         above = (".".join(labels[start:]) for start in range(len(labels)))
@@ -116,7 +116,7 @@ def choose_selectors(known: Sequence[str], hosts: Iterable[str]) -> tuple[str, .
 
 @cache
 def _providers_by_host() -> Mapping[str, set[str]]:
-    """Give by each host the names of the providers that it tells of."""
+    """Return the names of the providers of each host."""
     owners: dict[str, set[str]] = {}
     for provider in load_providers():
         for host in provider.hosts:
@@ -125,7 +125,7 @@ def _providers_by_host() -> Mapping[str, set[str]]:
 
 
 def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
-    """Give what there is to say about one key; worse when there is no usable one beside it."""
+    """Yield the findings about one key, which are more severe without another usable one."""
     record, name = key.record, key.record_name
     grave = Severity.WARNING if has_usable else Severity.ERROR
     if key.selector == WILDCARD_SELECTOR:
@@ -136,11 +136,11 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     if key.is_one_of_several:
         finding = make_finding(
             "dkim.several-keys",
-            f"More than one DKIM key stands at {name}; which one counts is undefined, so signatures"
-            " may fail.",
-            "Keep one of them and remove the others: the key in them is the same."
+            f"There is more than one DKIM key at {name}. It is undefined which one counts, so"
+            " signatures may fail.",
+            "Keep one of them and delete the others: their key is the same."
             if record.repaired
-            else "Keep one of them and move the other to a selector of its own.",
+            else "Keep one of them and move the other to another selector.",
             _repaired(key),
             severity=grave,
         )
@@ -148,8 +148,8 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     if record.strays:
         finding = make_finding(
             "dkim.stray-record",
-            f'Beside the DKIM key at {name} stands another TXT record ("{record.strays[0][:40]}");'
-            " receivers that read it first find no key there.",
+            f"There is another TXT record beside the DKIM key at {name}"
+            f' ("{record.strays[0][:40]}"); receivers that read it first find no key.',
             proposed=None
             if key.selector == WILDCARD_SELECTOR
             else RecordToPublish(name, "TXT", record.text),
@@ -170,7 +170,7 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
         yield make_finding(
             "dkim.key-revoked",
             f"The DKIM key at {name} is revoked (empty p=): mail signed with it fails.",
-            "Nothing to do if it is no longer used; otherwise publish the new key."
+            "No action is needed if it is no longer used; otherwise publish the new key."
             if has_usable
             else advice_of("dkim.weak-key"),
             severity=Severity.NOTE if has_usable else Severity.WARNING,
@@ -178,8 +178,8 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     elif not record.is_strong and record.key_type == RSA:
         yield make_finding(
             "dkim.weak-key",
-            f"The DKIM key at {name} has {record.bits} bits; {GOOD_RSA_BITS} are advised, and some"
-            " receivers mark shorter ones.",
+            f"The DKIM key at {name} has {record.bits} bits. {GOOD_RSA_BITS} are recommended, and"
+            " some receivers mark shorter keys.",
         )
     if record.is_testing and record.is_usable:
         yield _describe_testing(key)
@@ -189,13 +189,13 @@ _REPLACE = "Replace it with its corrected text: the key in it is complete, so no
 
 _PUBLISH_AGAIN = (
     "Publish the whole record again, as your mail server or mail provider shows it, as one TXT"
-    " record whose strings have at most 255 characters each. A new key is needed only where that"
-    " record cannot be found any more."
+    " record with strings of at most 255 characters. You need a new key only if you cannot find"
+    " that record any more."
 )
 
 
 def _repaired(key: DkimKey) -> RecordToPublish | None:
-    """Return the repaired record, or `None` for a wildcard, whose own name is not known."""
+    """Return the repaired record, or `None` for a wildcard, whose name is unknown."""
     if not key.record.repaired or key.selector == WILDCARD_SELECTOR:
         return None
     return RecordToPublish(key.record_name, "TXT", key.record.repaired)
@@ -220,15 +220,15 @@ def _describe_testing(key: DkimKey) -> Finding:
 
 
 WILDCARD_TEST_SELECTOR = "mailcheck-asks-for-a-wildcard"
-"""Nobody has a key of this name: an answer means a wildcard record."""
+"""A selector that no domain uses: an answer for it means a wildcard record."""
 
 
 def evaluate_dkim(domain: str, selectors: Sequence[str], answers: Answers) -> DkimVerdict:
-    """Judge the keys that can be found below ``_domainkey.<domain>``.
+    """Evaluate the keys that are found below ``_domainkey.<domain>``.
 
-    Every guess is asked as soon as it can be named, all of them at once.
+    All selectors are queried at once.
 
-    :param selectors: those to try, from `choose_selectors`.
+    :param selectors: the selectors to try, from `choose_selectors`.
     """
     base = f"_domainkey.{domain}"
     tried = tuple(selectors)
@@ -244,8 +244,8 @@ def evaluate_dkim(domain: str, selectors: Sequence[str], answers: Answers) -> Dk
         keys = [key for key in keys if key.record.text not in covered]
     keys += wildcard
     silent = [a.question.name for a in (*found.values(), node) if not a.status.is_determined]
-    # Nothing is below a name that doesn't exist (RFC 8020); some servers say so of names that do
-    # have something below, so the guesses are asked as well.
+    # No name exists below a name that does not exist (RFC 8020). Some servers are wrong about it,
+    # so the selectors are queried as well.
     presence = Presence.FOUND if keys else Presence.UNDETERMINED
     if not keys and node.status is DnsStatus.NXDOMAIN and not silent:
         presence = Presence.ABSENT
@@ -307,7 +307,7 @@ def _find_findings(
         return [undetermined("dkim.undetermined", silent[:3]), *found]
     hidden = make_finding(
         "dkim.hidden",
-        f"Could not be determined: there is something below _domainkey.{domain}, but under none"
-        " of the usual names, and DNS does not list names.",
+        f"Could not be determined: there are names below _domainkey.{domain}, but none of the"
+        " usual ones, and DNS cannot list names.",
     )
     return found or [hidden]

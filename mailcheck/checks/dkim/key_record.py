@@ -1,7 +1,7 @@
-"""A DKIM key record as a value (RFC 6376 3.6.1), and the repair of texts that were meant as one.
+"""DKIM key records: parser (RFC 6376 3.6.1) and repair of texts that were intended as one.
 
-A repaired record holds the same key. It is offered only where the whole key can be read from
-the published texts: the length that DER states is that of the key.
+A repaired record has the same key. It is proposed only if the published texts contain the whole
+key: it must have the length that its DER encoding states.
 """
 
 import base64
@@ -28,15 +28,15 @@ MIN_RSA_BITS = 1024  # RFC 8301 3.2: verifiers must not accept less
 GOOD_RSA_BITS = 2048  # RFC 8301 3.2: signers should use at least this
 ED25519_OCTETS = 32  # RFC 8463 4.2
 ED25519_BITS = 256
-MAX_KEY_OCTETS = 2112  # an RSA key of 16,384 bits; OpenSSL verifies with none that is larger
+MAX_KEY_OCTETS = 2112  # an RSA key of 16,384 bits, the maximum of OpenSSL
 
 
 class KeyRecord(Struct, frozen=True):
-    """A parsed key record. ``bits`` is nothing when the key can't be read, or is revoked.
+    """A parsed key record.
 
-    ``problem`` says in a few words why no signature can be verified with it. ``repaired`` is a
-    record with the same key and without the problem, and empty where there is none. ``strays``
-    are the other TXT records at the name.
+    ``bits`` is `None` if the key is revoked or cannot be parsed. ``problem`` says in a few words
+    why no signature can be verified with it. ``repaired`` is a record with the same key and
+    without the problem, or empty. ``strays`` are the other TXT records at the name.
     """
 
     text: str
@@ -45,38 +45,38 @@ class KeyRecord(Struct, frozen=True):
     is_revoked: bool
     is_testing: bool
     is_strict: bool
-    """``t=s``: the signing identity must be of this very domain."""
+    """``t=s``: the signing identity must be of exactly this domain."""
     problem: str
     needs_new_key: bool = False
-    """No correction of the record makes this key usable."""
+    """No correction of the record can make this key usable."""
     repaired: str = ""
     strays: tuple[str, ...] = ()
 
     @property
     def key_data(self) -> str:
-        """Give the key itself as it is written, without blanks."""
+        """The key as it is written, without blanks."""
         return "".join((parse_tag_list(self.text).get("p") or "").split())
 
     @property
     def is_usable(self) -> bool:
-        """Tell whether receivers verify signatures with it."""
+        """Whether receivers can verify signatures with it."""
         return not self.is_revoked and not self.problem
 
     @property
     def is_strong(self) -> bool:
-        """Tell whether it is as long as advised."""
+        """Whether it has at least the recommended length."""
         return self.is_usable and (
             self.key_type == ED25519 or (self.bits is not None and self.bits >= GOOD_RSA_BITS)
         )
 
     @property
     def is_too_short(self) -> bool:
-        """Tell whether it is an RSA key below what receivers accept."""
+        """Whether it is an RSA key that is too short for receivers."""
         return self.key_type == RSA and self.bits is not None and self.bits < MIN_RSA_BITS
 
 
 def is_key_record(text: str) -> bool:
-    """Tell whether a TXT record is a key record: ``v=DKIM1`` first, or no version and a key."""
+    """Return whether a TXT record is a key record: with ``v=DKIM1`` first, or only a key."""
     if has_version(text.lstrip(), VERSION):
         return True
     tags = parse_tag_list(text)
@@ -85,7 +85,7 @@ def is_key_record(text: str) -> bool:
 
 
 def parse_key_record(text: str) -> KeyRecord:
-    """Read a record for which `is_key_record` holds."""
+    """Parse a record for which `is_key_record` holds."""
     tags = parse_tag_list(text)
     key_type = (tags.get("k") or RSA).lower()
     flags = _split(tags.get("t"))
@@ -95,7 +95,7 @@ def parse_key_record(text: str) -> KeyRecord:
         bits, problem = _measure(key_type, octets)
     is_private = _PRIVATE in text[:MAX_ARMORED].upper() or _is_private(octets)
     if is_private:
-        bits, problem = None, "has a private key in it, so everybody can sign with it now"
+        bits, problem = None, "contains a private key, so everybody can sign with it now"
     return KeyRecord(
         text=text,
         key_type=key_type,
@@ -117,17 +117,17 @@ def _split(value: str | None) -> list[str]:
 
 def _decode(tags: TagList) -> tuple[bytes, str]:
     if tags.violations:
-        # RFC 6376 3.2 and 6.1.2: what is no tag list is no key.
-        return b"", f"is no list of tags: {tags.violations[0]}"
+        # RFC 6376 3.2 and 6.1.2: an invalid tag list is not a key.
+        return b"", f"is not a list of tags: {tags.violations[0]}"
     text = tags.get("p")
     if text is None:
         return b"", "has no key (no p=)"
     try:
         octets = base64.b64decode(re.sub("[ \t\r\n]", "", text), validate=True)
     except (binascii.Error, ValueError):
-        return b"", "has a key that is not Base64: it was cut off or altered when it was pasted"
+        return b"", "has a key that is not Base64: it was truncated or changed when it was pasted"
     if len(octets) > MAX_KEY_OCTETS:
-        return octets, "has a key that is too large to be verified with"
+        return octets, "has a key that is too large for verification"
     return octets, ""
 
 
@@ -141,7 +141,7 @@ def _measure(key_type: str, octets: bytes) -> tuple[int | None, str]:
     try:
         key = load_der_public_key(octets)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        return None, "has a key that can't be read: it was cut off or altered when it was pasted"
+        return None, "has an unreadable key: it was truncated or changed when it was pasted"
     if isinstance(key, RSAPublicKey):
         return key.key_size, ""
     kind = "an Ed25519" if isinstance(key, Ed25519PublicKey) else "another"
@@ -152,7 +152,7 @@ _OTHER = "other"
 
 
 def detect_key_type(octets: bytes) -> str:
-    """Return `RSA` or `ED25519`, ``other`` for another kind of public key, or an empty string."""
+    """Return `RSA`, `ED25519`, ``other`` for another kind of public key, or an empty string."""
     if len(octets) == ED25519_OCTETS:
         return ED25519
     try:
@@ -171,9 +171,9 @@ MAX_ARMORED = 8_192
 
 
 def _is_private(octets: bytes) -> bool:
-    """Return whether DER begins as a private key does: a sequence with a version (RFC 8017 A.1.2).
+    """Return whether DER starts like a private key: a sequence with a version (RFC 8017 A.1.2).
 
-    A public key begins with a sequence or with its modulus.
+    A public key starts with a sequence or with its modulus.
     """
     size = octets[1] & 0x7F if len(octets) > 1 and octets[1] & 0x80 else 0
     return octets[:1] == b"\x30" and octets[2 + size : 5 + size] == b"\x02\x01\x00"
@@ -182,7 +182,7 @@ def _is_private(octets: bytes) -> bool:
 def _find_restriction(tags: TagList, bits: int | None, key_type: str) -> str:
     services = _split(tags.get("s"))
     if "s" in tags.tags and not {"*", "email"} & set(services):
-        return f"is not meant for mail (s={tags.get('s')})"
+        return f"is not for mail (s={tags.get('s')})"
     if "h" in tags.tags and "sha256" not in _split(tags.get("h")):
         return "allows only hash algorithms that receivers no longer accept (RFC 8301)"
     if key_type == RSA and bits is not None and bits < MIN_RSA_BITS:
@@ -191,10 +191,10 @@ def _find_restriction(tags: TagList, bits: int | None, key_type: str) -> str:
 
 
 MAX_TEXT = 8_192
-"""Characters of a text that is repaired: a key of 16,384 bits and the lines of a PEM file."""
+"""Maximum length of a repaired text, in characters: a key of 16,384 bits with PEM lines."""
 
 MAX_PIECES = 4
-"""TXT records that a key is put together from."""
+"""Maximum number of TXT records from which a key is joined."""
 
 _NAMES = ("v", "k", "p", "t", "h", "s", "n", "g")
 _ENDS = ("(?<=dkim1)", "(?<==rsa)", "(?<==ed25519)")
@@ -206,7 +206,7 @@ _BASE64_RUN = re.compile(r"[A-Za-z0-9+/]{60}", re.ASCII)
 
 
 def looks_like_key(text: str) -> bool:
-    """Return whether a TXT record was meant as a key record or as a piece of one."""
+    """Return whether a TXT record was intended as a key record or as a part of one."""
     start = text[:MAX_TEXT]
     return bool(
         re.match(r"v?[=:]?dkim", start_of(text))
@@ -219,7 +219,7 @@ def looks_like_key(text: str) -> bool:
 def read_key_records(texts: Sequence[str]) -> list[KeyRecord]:
     """Return the key records among the texts at one name.
 
-    Without any, the texts that were meant as one are one record, with its problem.
+    Without a valid one, all texts that were intended as one become one record with its problem.
     """
     found = [parse_key_record(text) for text in texts if is_key_record(text)]
     if not found:
@@ -252,7 +252,7 @@ def _with_repair(record: KeyRecord, texts: Sequence[str]) -> KeyRecord:
 
 
 def _choose_record_to_keep(record: KeyRecord, found: Sequence[KeyRecord]) -> str:
-    """Return the record to keep where several have the same key, or an empty string."""
+    """Return the record to keep if several have the same key, or an empty string."""
     usable = [one for one in found if one.is_usable]
     if usable and len({one.key_data for one in found}) == 1:
         return usable[0].text
@@ -264,7 +264,7 @@ def _choose_record_to_keep(record: KeyRecord, found: Sequence[KeyRecord]) -> str
 def describe_key_mistake(text: str) -> str:
     """Return in a few words why a text is not a key record, or an empty string."""
     if _ARMOR.search(text[:MAX_TEXT]):
-        return "it has the lines of a PEM file in it"
+        return "it contains lines of a PEM file"
     named = name_mistake(text.strip())
     if named or is_key_record(text):
         return named
@@ -273,17 +273,17 @@ def describe_key_mistake(text: str) -> str:
         return "it has no p= before the key"
     if tags.get("v", VERSION) != VERSION:
         return f'its version is "{tags["v"][:20]}", not {VERSION}'
-    return "v= stands behind another tag" if "v" in tags else ""
+    return "v= is after another tag" if "v" in tags else ""
 
 
 def repair_key_record(texts: Sequence[str]) -> str | None:
-    """Return the key record that some texts mean, with the same key.
+    """Return the intended key record of some texts, with the same key.
 
-    :param texts: one record, or the records that a key was cut into.
+    :param texts: one record, or the records into which a key was split.
     """
     if len(texts) > MAX_PIECES or sum(map(len, texts)) > MAX_TEXT:
         return None
-    # A letter behind a backslash is a blank or, where no key comes of that, a letter of the key.
+    # A letter after a backslash is an escaped blank or, if that gives no key, part of the key.
     for strays in (_ESCAPED_BLANKS, _BACKSLASHES):
         read = [_read_piece(strays.sub("\n", text)) for text in texts]
         tags = {name: value for known, _ in reversed(read) for name, value in known.items()}
@@ -296,7 +296,7 @@ def repair_key_record(texts: Sequence[str]) -> str | None:
 
 
 def _read_piece(text: str) -> tuple[dict[str, str], str]:
-    """Return the tags of a text besides its key, and the key as it is written."""
+    """Return the tags of a text without its key, and the key as it is written."""
     clean = without_look_alikes(text)
     found = find_tags(clean, _NAMES, _ENDS)
     tags = dict(reversed(found))
@@ -306,7 +306,7 @@ def _read_piece(text: str) -> tuple[dict[str, str], str]:
 
 
 def _find_keys(written: str) -> Iterator[tuple[str, bytes]]:
-    """Yield what may be the whole key, with its type, the likeliest reading first."""
+    """Yield the possible whole keys with their types, most likely first."""
     plain = _ARMOR.sub(" ", written)
     for reading in (plain, unquote(plain), plain.strip().replace(" ", "+")):
         letters = re.sub(r"[^A-Za-z0-9+/]", "", reading.translate(_URL_SAFE))
@@ -322,7 +322,7 @@ _URL_SAFE = str.maketrans("-_", "+/")
 
 
 def _decode_unpadded(letters: str) -> bytes:
-    """Decode Base64 without its padding; letters of an octet that is not whole are left out."""
+    """Decode Base64 without padding; an incomplete octet at the end is dropped."""
     whole = letters[: len(letters) - (len(letters) % 4 == 1)]
     try:
         return base64.b64decode(whole + "=" * (-len(whole) % 4))
@@ -331,7 +331,7 @@ def _decode_unpadded(letters: str) -> bytes:
 
 
 def _cut_to_length(octets: bytes) -> bytes:
-    """Return the octets of the one DER value at the start; empty where it is not whole."""
+    """Return the octets of the DER value at the start, or empty if it is incomplete."""
     if len(octets) == ED25519_OCTETS or octets[:1] != b"\x30":
         return octets
     first = octets[1] if len(octets) > 1 else 0

@@ -1,4 +1,4 @@
-"""DKIM of one received mail: its signatures with their results, and what to do about them."""
+"""DKIM results of one received mail, with explanations and advice."""
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
@@ -22,22 +22,22 @@ from mailcheck.core.instants import describe_duration
 
 
 class KeyState(Enum):
-    """What was found where the key of a signature should stand."""
+    """The result of the lookup of a signature's key."""
 
     FOUND = "found"
     ABSENT = "absent"
     OTHER = "other"
-    """TXT records, but none that is a DKIM key."""
+    """There are TXT records, but none is a DKIM key."""
     SEVERAL = "several"
     UNDETERMINED = "undetermined"
     NOT_ASKED = "not asked"
-    """The signature is too broken to say where its key stands."""
+    """The signature is malformed, so the location of its key is unknown."""
 
 
 class SignatureKey(Struct, frozen=True):
-    """The key of one signature; ``record`` is there when it is ``FOUND``.
+    """The key of one signature; ``record`` is set if the state is ``FOUND``.
 
-    ``record_name`` is where it stands: where a CNAME led, if there is one.
+    ``record_name`` is the name of the record, or the target of a CNAME there.
     """
 
     state: KeyState
@@ -46,7 +46,7 @@ class SignatureKey(Struct, frozen=True):
 
 
 def evaluate_keys(headers: Iterable[SignatureHeader], answers: Answers) -> tuple[SignatureKey, ...]:
-    """Give the key of each signature, in order; all names are asked for at once."""
+    """Return the key of each signature, in order; all names are queried at once."""
     return tuple(
         SignatureKey(KeyState.NOT_ASKED)
         if header.problem
@@ -56,7 +56,7 @@ def evaluate_keys(headers: Iterable[SignatureHeader], answers: Answers) -> tuple
 
 
 def look_up_key(name: str, answers: Answers) -> SignatureKey:
-    """Give the key that stands at a name."""
+    """Return the key at a name."""
     answer = look_up(answers, name, "TXT")
     place = answer.canonical_name or name
     if not answer.status.is_determined:
@@ -83,7 +83,7 @@ class SignatureFault(Enum):
     KEY_TOO_SHORT = "key-too-short"
     KEY_OF_OTHER_TYPE = "key-of-other-type"
     OTHER_IDENTITY = "other-identity"
-    """``t=s`` of the key forbids that ``i=`` is below ``d=``."""
+    """The key has ``t=s``, which forbids an ``i=`` below ``d=``."""
     SHA1 = "sha1"
     EXPIRED = "expired"
     FROM_THE_FUTURE = "from-the-future"
@@ -95,12 +95,12 @@ class SignatureFault(Enum):
 class SignatureOfMail(Struct, frozen=True):
     """One signature with its result.
 
-    ``explanation`` is one sentence on how the result came about; ``key`` is
-    nothing when no key was found or could not be looked up. ``fault`` is
-    nothing when it passes. ``unsigned_octets`` are those at the end of the body
-    that ``l=`` leaves unsigned, and ``seconds_ahead`` tells how long after the
-    mail arrived it is dated, if it passes. ``key_record_name`` is where the key
-    really stands: where a CNAME led, if there is one.
+    ``explanation`` is one sentence with the reason for the result. ``key`` is `None` if no key
+    was found or it could not be looked up. ``fault`` is `None` if the signature passes.
+    ``unsigned_octets`` is the number of octets at the end of the body that ``l=`` leaves
+    unsigned. ``seconds_ahead`` is the time by which a passing signature is dated after the
+    arrival of the mail. ``key_record_name`` is the name of the key record, or the target of a
+    CNAME there.
     """
 
     header: SignatureHeader
@@ -114,14 +114,14 @@ class SignatureOfMail(Struct, frozen=True):
 
     @property
     def is_weak(self) -> bool:
-        """Tell whether it passes with an RSA key shorter than advised (RFC 8301 3.2)."""
+        """Whether it passes with an RSA key that is too short to be advised (RFC 8301 3.2)."""
         return self.result is AuthResult.PASS and self.key is not None and not self.key.is_strong
 
 
 class DkimOfMail(Struct, frozen=True):
-    """All signatures of one mail, the topmost first.
+    """All signatures of one mail, topmost first.
 
-    ``unchecked`` counts those beyond the number that is verified.
+    ``unchecked`` is the number of signatures beyond the maximum that is verified.
     """
 
     signatures: tuple[SignatureOfMail, ...]
@@ -129,16 +129,16 @@ class DkimOfMail(Struct, frozen=True):
 
     @property
     def passing(self) -> tuple[SignatureOfMail, ...]:
-        """Give the signatures that verify."""
+        """The signatures that verify."""
         return tuple(one for one in self.signatures if one.result is AuthResult.PASS)
 
     @property
     def is_determined(self) -> bool:
-        """Tell whether no signature is undetermined, or one passes all the same."""
+        """Whether every signature is determined, or one passes anyway."""
         return bool(self.passing) or all(one.result.is_determined for one in self.signatures)
 
 
-_AGAIN = "Check the test again in a minute."
+_AGAIN = "Run the test again in a minute."
 
 _SIGNER = "your mail server, or the provider that sends for you,"
 
@@ -162,54 +162,54 @@ _IDS = {
 }
 
 _FIXES = {
-    # Advice that names the key or the signer; the rows of the other faults have theirs.
+    # Advice with the key or the signer; the advice for other faults is in the table of findings.
     SignatureFault.NO_KEY: (
-        "Publish the TXT record that {signer} shows for this selector at exactly {name}; if it is"
-        " there already, look for the domain typed twice at the end of its name, and wait until the"
-        " old answer has left the caches (up to an hour)."
+        "Publish the TXT record that {signer} shows for this selector at exactly {name}. If it"
+        " exists already, check that the domain is not doubled at the end of its name, and wait up"
+        " to an hour until the old answer has left the caches."
     ),
     SignatureFault.NO_KEY_RECORD: (
-        "Replace the TXT record at {name} by the one that {signer} shows; it begins with v=DKIM1."
+        "Replace the TXT record at {name} with the one that {signer} shows; it begins with v=DKIM1."
     ),
     SignatureFault.SEVERAL_KEYS: (
         "Keep the one TXT record at {name} that belongs to the key in use, and move the others to"
-        " selectors of their own."
+        " other selectors."
     ),
     SignatureFault.KEY_REVOKED: (
         "Sign with the new key, or publish the key in use at {name} again: {signer} still signs"
-        " with one that was withdrawn."
+        " with a revoked one."
     ),
     SignatureFault.KEY_BROKEN: (
-        "Publish the TXT record at {name} anew, copied whole from what {signer} shows."
+        "Publish the TXT record at {name} again, copied completely from what {signer} shows."
     ),
     SignatureFault.KEY_TOO_SHORT: (
-        f"Make a new RSA key of {GOOD_RSA_BITS} bits, publish it under a new selector, and sign"
+        f"Create a new RSA key of {GOOD_RSA_BITS} bits, publish it under a new selector, and sign"
         " with it."
     ),
     SignatureFault.KEY_OF_OTHER_TYPE: (
-        "Publish the key that is in use at {name}, or sign with the one that is published there; an"
+        "Publish the key in use at {name}, or sign with the key that is published there. An"
         " RSA key and an Ed25519 key need two selectors."
     ),
     SignatureFault.OTHER_IDENTITY: (
         "Remove t=s from the record at {name}, or sign with the domain of the address itself"
-        " (d= equal to what is behind the @ of i=)."
+        " (d= equal to the domain in i=)."
     ),
     SignatureFault.HEADER_CHANGED: (
-        "Compare the key in use with the record at {name} (a key made anew but not published is the"
-        " commonest cause). Else look for a server that rewrites From, To, Subject, Date or"
-        " Message-ID after signing, adds a second one of them, or folds them anew: signing with"
-        " c=relaxed/relaxed bears the last."
+        "Compare the key in use with the record at {name}: most often, a new key was created but"
+        " not published. Otherwise look for a server that rewrites From, To, Subject, Date or"
+        " Message-ID after signing, adds a second one of them, or folds them again. Signing with"
+        " c=relaxed/relaxed tolerates new folding."
     ),
 }
 
 
 def describe_signatures(dkim: DkimOfMail) -> tuple[Finding, ...]:
-    """Give all there is to say about the signatures of a mail, each thing once."""
+    """Return all findings about the signatures of a mail, without duplicates."""
     return tuple(dict.fromkeys(_describe(dkim)))
 
 
 def describe_signature(signature: SignatureOfMail, *, has_passing: bool) -> Iterator[Finding]:
-    """Give what there is to say about one; milder when another one passes."""
+    """Yield the findings about one signature, which are milder if another one passes."""
     if signature.fault is not None:
         yield _describe_fault(signature, signature.fault, has_passing=has_passing)
         return
@@ -230,19 +230,19 @@ def describe_signature(signature: SignatureOfMail, *, has_passing: bool) -> Iter
         yield make_finding(
             "dkim.body-length",
             f"The signature of {header.signing_domain} covers the first {header.body_length} octets"
-            f" of the body only (l=), so anybody can add text that seems signed{unsigned}.",
+            f" of the body only (l=), so anyone can add text that seems signed{unsigned}.",
         )
     if signature.seconds_ahead:
         yield make_finding(
             "dkim.clock-ahead",
             f"The signature of {header.signing_domain} is dated"
             f" {describe_duration(signature.seconds_ahead)} after the mail arrived (t=); some"
-            " receivers refuse such a signature.",
+            " receivers reject such a signature.",
         )
 
 
 def choose_signature_to_fix(dkim: DkimOfMail, author_domain: str | None) -> SignatureOfMail | None:
-    """Give the signature to look at where none is valid: the author's own, else the topmost."""
+    """Return the signature to fix if none is valid: the author's own, or the topmost."""
     author = author_domain or ""
     for one in dkim.signatures:
         domain = one.header.signing_domain
@@ -252,7 +252,7 @@ def choose_signature_to_fix(dkim: DkimOfMail, author_domain: str | None) -> Sign
 
 
 def describe_invalid(dkim: DkimOfMail, author_domain: str | None) -> Finding:
-    """Say why no signature is valid, and how to mend the one that would help most."""
+    """Return a finding that no signature is valid, with the fix for the most useful one."""
     count = len(dkim.signatures)
     what = f"None of the {count} signatures is valid."
     if count == 1:
@@ -266,20 +266,20 @@ def describe_invalid(dkim: DkimOfMail, author_domain: str | None) -> Finding:
 
 
 def describe_unaligned(dkim: DkimOfMail, author_domain: str) -> Finding:
-    """Say that the signatures that are valid are not those of the author."""
+    """Return a finding that the valid signatures are not of the author domain."""
     signers = ", ".join(dict.fromkeys(one.header.signing_domain for one in dkim.passing))
     return make_finding(
         "dkim.unaligned",
-        f"The valid signature is that of {signers}, not of {author_domain}, the domain in From:"
+        f"The valid signature is from {signers}, not from {author_domain}, the domain in From:"
         " DMARC does not count it.",
-        f"Have the mail signed with a key of {author_domain} (d={author_domain}).",
+        f"Sign the mail with a key of {author_domain} (d={author_domain}).",
     )
 
 
 def describe_undetermined(dkim: DkimOfMail, author_domain: str | None) -> Finding:
-    """Say that no signature is known to be valid, or whether one is the author's."""
+    """Return a finding that no signature is known to be valid or to be the author's."""
     meaning = (
-        f"A signature is valid, but whether it belongs to {author_domain} could not be determined."
+        f"A signature is valid, but it could not be determined whether {author_domain} made it."
     )
     if dkim.passing:
         meaning_id = "dkim.alignment-undetermined"
@@ -294,8 +294,8 @@ def _describe(dkim: DkimOfMail) -> Iterator[Finding]:
     if not dkim.signatures:
         yield make_finding(
             "dkim.unsigned",
-            "The mail has no DKIM signature, so receivers can't tell that it comes from your domain"
-            " unaltered; Google, Yahoo and Microsoft ask bulk senders for one.",
+            "The mail has no DKIM signature, so receivers cannot verify that it comes unchanged"
+            " from your domain; Google, Yahoo and Microsoft ask bulk senders for one.",
         )
     has_passing = bool(dkim.passing)
     for signature in dkim.signatures:
@@ -323,7 +323,7 @@ def _describe_fault(
             fix = _FIXES[SignatureFault.KEY_TOO_SHORT]
         elif signature.key.repaired:
             fix = (
-                "Correct the TXT record at {name}: the key in it is whole, so no new one is needed."
+                "Correct the TXT record at {name}: its key is complete, so you need no new key."
                 " The check of the domain shows the corrected text."
             )
     if fix is not None:

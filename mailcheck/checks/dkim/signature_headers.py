@@ -1,7 +1,7 @@
-"""A mail as DKIM sees it, byte for byte (RFC 6376 3.4), and the signatures in its header (3.5).
+"""Parser for mails and their DKIM signatures, byte for byte (RFC 6376 3.4, 3.5).
 
-The text that is shown to people is read by `mailcheck.checks.content`, which
-unfolds and cuts; a signature covers every blank.
+`mailcheck.checks.content` reads the same mail for display, and unfolds and truncates it. A
+signature covers every blank.
 """
 
 import base64
@@ -18,25 +18,25 @@ from mailcheck.checks.tag_lists import parse_tag_list
 from mailcheck.core.domain_names import MAX_INPUT, MAX_LABEL, MAX_NAME, is_within
 
 Field = tuple[bytes, bytes]
-"""Name and body of a header field; the body with its folding and the CRLF at its end."""
+"""Name and body of a header field; the body includes its folding and the CRLF at its end."""
 
 CRLF = b"\r\n"
 
 MAX_FIELDS = 10_000
-"""Header fields that are read; mail through many lists has about 150."""
+"""Maximum number of header fields that are read; mail through many lists has about 150."""
 
-# A name, a colon, a body with its continuation lines. Possessive: a line that
-# is no field is given up at once.
+# A name, a colon, a body with its continuation lines. The quantifiers are possessive, so a line
+# that is not a field fails at once.
 _FIELD = re.compile(rb"([\x21-\x39\x3b-\x7e]++[ \t]*+):([^\n]*+(?:\n[ \t][^\n]*+)*+\n?)")
 _BLANK_LINE = re.compile(rb"\r?\n")
 _MBOX_LINE = re.compile(rb">?From [^\n]*+\n")
 
 
 class MailSource(Struct, frozen=True, dict=True):
-    """The fields as they came, topmost first, and the body; every line ends in CRLF.
+    """The original fields, topmost first, and the body; every line ends in CRLF.
 
-    A name keeps blanks before its colon. ``is_complete`` is false when there are
-    more fields than are read: then no signature can be judged.
+    A name keeps blanks before its colon. ``is_complete`` is false if the mail has more fields
+    than are read; then no signature can be verified.
     """
 
     fields: tuple[Field, ...]
@@ -52,14 +52,14 @@ class MailSource(Struct, frozen=True, dict=True):
         return found
 
     def get_all(self, name: bytes) -> tuple[bytes, ...]:
-        """Give the bodies of all fields of a (lower case) name, topmost first."""
+        """Return the bodies of all fields with a lower-case name, topmost first."""
         return tuple(body for _, body in self.by_name.get(name, ()))
 
 
 def split_mail(raw_message: bytes) -> MailSource:
-    """Split a mail of any bytes, in one pass; a line that is no field begins the body.
+    """Split a mail of any bytes in one pass; a line that is not a field begins the body.
 
-    Line ends without CR (a file that was saved on Unix) are read as CRLF.
+    Line ends without CR (a file saved on Unix) are read as CRLF.
     """
     fields: list[Field] = []
     mbox_line = _MBOX_LINE.match(raw_message)
@@ -83,13 +83,13 @@ def split_mail(raw_message: bytes) -> MailSource:
 
 
 class SignatureHeader(Struct, frozen=True):
-    """A DKIM-Signature field as it was parsed (RFC 6376 3.5), the topmost first.
+    """A parsed DKIM-Signature field (RFC 6376 3.5).
 
-    ``problem`` says why it can't be verified at all (a missing or broken tag);
-    then other fields may be empty. ``key_name`` is where its key stands:
-    ``<selector>._domainkey.<signing domain>``. ``body_length`` is ``l=``;
-    ``signed_at`` and ``expires_at`` are seconds since the epoch. Names are in
-    lower-case A-labels, ``signed_fields`` in lower case.
+    ``index`` counts the fields from the top. ``problem`` says why the signature cannot be
+    verified (a missing or broken tag); then other fields may be empty. ``key_name`` is
+    ``<selector>._domainkey.<signing domain>``. ``body_length`` is the value of ``l=``.
+    ``signed_at`` and ``expires_at`` are seconds since the epoch. Names are lower-case A-labels,
+    and ``signed_fields`` are in lower case.
     """
 
     index: int
@@ -108,7 +108,7 @@ class SignatureHeader(Struct, frozen=True):
 
     @property
     def key_name(self) -> str:
-        """Give the name of the key record."""
+        """The name of the key record."""
         return f"{self.selector}._domainkey.{self.signing_domain}"
 
 
@@ -116,16 +116,15 @@ _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?", re.ASCII)
 
 
 class InvalidName(Exception):
-    """No key can stand at a name; the text says why."""
+    """A name that cannot have a key; the text gives the reason."""
 
 
 def to_a_labels(text: str) -> str:
-    """Write a domain or selector as lower-case A-labels.
+    """Convert a domain or selector to lower-case A-labels.
 
-    Unlike a domain that a user sends it may be a single label, or one of a
-    private network: it is what the signer wrote.
+    A single label and names of private networks are allowed, since this is what the signer wrote.
 
-    :raises InvalidName: it is no name.
+    :raises InvalidName: it is not a valid name.
     """
     if not text:
         raise InvalidName("it is empty")
@@ -145,12 +144,14 @@ def to_a_labels(text: str) -> str:
 
 
 MAX_SIGNATURES = 10
-"""Signatures that are verified; mail through two providers and a list has about four."""
+"""Maximum number of signatures that are verified; mail through two providers and a list has about
+four."""
 
 MAX_OCTETS = 64 * 1024
-"""Octets of a field besides its blanks; one that copies the whole header (z=) has 10,000."""
+"""Maximum number of octets of a field without blanks; one with a copy of the header (z=) has
+10,000."""
 
-MAX_LOCAL_PART = 64  # octets that are shown, RFC 5321 4.5.3.1.1
+MAX_LOCAL_PART = 64  # maximum number of octets that are shown, RFC 5321 4.5.3.1.1
 
 SHA1 = "rsa-sha1"
 ALGORITHMS = ("rsa-sha256", "ed25519-sha256", SHA1)
@@ -163,53 +164,53 @@ _DIGITS = re.compile(r"[0-9]{1,76}", re.ASCII)  # RFC 6376 3.5, of l=; t= and x=
 
 
 class MalformedSignature(Exception):
-    """A signature can't be verified; the text says why, as the end of "The signature ..."."""
+    """A signature cannot be verified; the text is the end of "The signature ..."."""
 
 
 class SignatureTags(Struct, frozen=True):
-    """The tags of a signature; each method raises `MalformedSignature` where one is broken."""
+    """The tags of a signature; each method raises `MalformedSignature` for an invalid tag."""
 
     tags: dict[str, str]
 
     def text(self, name: str, default: str = "") -> str:
-        """Give a value."""
+        """Return a value."""
         return self.tags.get(name, default)
 
     def joined(self, name: str, default: str = "") -> str:
-        """Give a value that may have blanks anywhere, without them."""
+        """Return a value without the blanks that it may contain anywhere."""
         return "".join(self.text(name, default).split())
 
     def number(self, name: str) -> int | None:
-        """Give a value of digits, or nothing without the tag."""
+        """Return a number, or `None` without the tag."""
         if name not in self.tags:
             return None
         text = self.text(name)
         if _DIGITS.fullmatch(text) is None:
-            raise MalformedSignature(f"has no number in {name}=")
+            raise MalformedSignature(f"has an invalid number in {name}=")
         return int(text)
 
     def octets(self, name: str) -> bytes:
-        """Give what a value in Base64 stands for."""
+        """Return the octets of a value in Base64."""
         try:
             decoded = base64.b64decode(self.joined(name), validate=True)
         except (binascii.Error, ValueError):
-            raise MalformedSignature(f"has no proper Base64 in {name}=") from None
+            raise MalformedSignature(f"has invalid Base64 in {name}=") from None
         if not decoded:
-            raise MalformedSignature(f"has nothing in {name}=")
+            raise MalformedSignature(f"has an empty value in {name}=")
         return decoded
 
     def domain(self, name: str) -> str:
-        """Give a name in A-labels."""
+        """Return a name in A-labels."""
         try:
             return to_a_labels(self.text(name))
         except InvalidName as problem:
-            raise MalformedSignature(f"has no proper name in {name}=: {problem}") from None
+            raise MalformedSignature(f"has an invalid name in {name}=: {problem}") from None
 
 
 def read_signatures(raw_message: bytes) -> tuple[tuple[SignatureHeader, ...], int]:
-    """Read the signatures of a mail, the topmost first, and count those that are too many.
+    """Parse the signatures of a mail, topmost first, and count those beyond the maximum.
 
-    Any bytes can be read: what is broken is said in `SignatureHeader.problem`.
+    The mail may be any bytes: errors are reported in `SignatureHeader.problem`.
     """
     source = split_mail(raw_message)
     bodies = source.get_all(b"dkim-signature")
@@ -222,22 +223,22 @@ def read_signatures(raw_message: bytes) -> tuple[tuple[SignatureHeader, ...], in
 
 
 def parse_tags(body: bytes) -> SignatureTags:
-    """Read the tags of a field's body.
+    """Parse the tags in the body of a field.
 
-    :raises MalformedSignature: it is no tag list, or too long to be read.
+    :raises MalformedSignature: it is not a tag list, or it is too long.
     """
     if len(body) > MAX_OCTETS and len(body.translate(None, _BLANKS)) > MAX_OCTETS:
         raise MalformedSignature(f"is longer than {MAX_OCTETS // 1024} KiB")
     parsed = parse_tag_list(body.decode("utf-8", "backslashreplace"))
     if parsed.violations:
-        raise MalformedSignature(f"is no list of tags: {parsed.violations[0]}")
+        raise MalformedSignature(f"is not a list of tags: {parsed.violations[0]}")
     return SignatureTags(dict(parsed.tags))
 
 
 def parse_canonicalization(tags: SignatureTags) -> str:
-    """Give the forms of header and body, like ``relaxed/simple`` (RFC 6376 3.5, ``c=``).
+    """Return the forms of header and body, like ``relaxed/simple`` (RFC 6376 3.5, ``c=``).
 
-    :raises MalformedSignature: there are no such forms.
+    :raises MalformedSignature: a form is unknown.
     """
     header, slash, body = tags.text("c", "simple/simple").lower().partition("/")
     body = body if slash else "simple"
@@ -247,9 +248,9 @@ def parse_canonicalization(tags: SignatureTags) -> str:
 
 
 def parse_algorithm(tags: SignatureTags) -> str:
-    """Give the algorithm.
+    """Return the algorithm.
 
-    :raises MalformedSignature: nobody knows it.
+    :raises MalformedSignature: the algorithm is unknown.
     """
     algorithm = tags.text("a").lower()
     if algorithm not in ALGORITHMS:
@@ -258,9 +259,9 @@ def parse_algorithm(tags: SignatureTags) -> str:
 
 
 def parse_key_location(tags: SignatureTags) -> tuple[str, str]:
-    """Give selector and domain.
+    """Return selector and domain.
 
-    :raises MalformedSignature: no key can stand there.
+    :raises MalformedSignature: no key can exist there.
     """
     selector, domain = tags.domain("s"), tags.domain("d")
     if len(f"{selector}._domainkey.{domain}") > MAX_NAME:
@@ -269,9 +270,9 @@ def parse_key_location(tags: SignatureTags) -> tuple[str, str]:
 
 
 def parse_signed_fields(tags: SignatureTags) -> tuple[str, ...]:
-    """Give the names in ``h=``, in lower case.
+    """Return the names in ``h=``, in lower case.
 
-    :raises MalformedSignature: From is not among them (RFC 6376 5.4), or one is empty (3.5).
+    :raises MalformedSignature: From is missing (RFC 6376 5.4), or a name is empty (3.5).
     """
     names = tuple(tags.joined("h").lower().split(":"))
     if "from" not in names:
@@ -282,9 +283,9 @@ def parse_signed_fields(tags: SignatureTags) -> tuple[str, ...]:
 
 
 def require(tags: SignatureTags, names: tuple[str, ...]) -> None:
-    """Check that tags are there.
+    """Check that tags exist.
 
-    :raises MalformedSignature: one isn't.
+    :raises MalformedSignature: a tag is missing.
     """
     missing = [f"{name}=" for name in names if name not in tags.tags]
     if missing:
@@ -292,9 +293,9 @@ def require(tags: SignatureTags, names: tuple[str, ...]) -> None:
 
 
 def parse_signature(index: int, tags: SignatureTags) -> SignatureHeader:
-    """Read what DKIM's and ARC's signatures of a message have in common (RFC 8617 4.1.2).
+    """Parse the common tags of DKIM and ARC message signatures (RFC 8617 4.1.2).
 
-    :raises MalformedSignature: it can't be verified (RFC 6376 6.1.1).
+    :raises MalformedSignature: it cannot be verified (RFC 6376 6.1.1).
     """
     selector, domain = parse_key_location(tags)
     header = SignatureHeader(
@@ -313,9 +314,9 @@ def parse_signature(index: int, tags: SignatureTags) -> SignatureHeader:
     )
     begin, end = header.signed_at, header.expires_at
     if begin is not None and end is not None and begin >= end:
-        raise MalformedSignature("ends (x=) before it was made (t=)")
+        raise MalformedSignature("expires (x=) before it was made (t=)")
     if header.algorithm != SHA1 and len(header.body_hash) != SHA256_OCTETS:
-        raise MalformedSignature("has a body hash (bh=) that is not one of SHA-256")
+        raise MalformedSignature("has a body hash (bh=) that is not SHA-256")
     return header
 
 
@@ -333,20 +334,20 @@ def _read(index: int, body: bytes, problem: str) -> SignatureHeader:
         try:
             host = to_a_labels(host)
         except InvalidName as invalid:
-            raise MalformedSignature(f"has no proper domain in i=: {invalid}") from None
+            raise MalformedSignature(f"has an invalid domain in i=: {invalid}") from None
         if not is_within(host, header.signing_domain):
             raise MalformedSignature(
-                f"speaks for {host} (i=), which is not within {header.signing_domain} (d=)"
+                f"is for {host} (i=), which is not within {header.signing_domain} (d=)"
             )
         agent_id = f"{local_part[:MAX_LOCAL_PART]}@{host}"
         if "dns/txt" not in tags.joined("q", "dns/txt").lower().split(":"):
             raise MalformedSignature(
-                f"wants its key looked up in an unknown way (q={tags.text('q')[:40]})"
+                f"requires an unknown method of key lookup (q={tags.text('q')[:40]})"
             )
         return replace(header, agent_id=agent_id, problem=problem)
     except MalformedSignature as malformed:
         problem = problem or str(malformed)
-    # A signature that can't be verified, as far as it can be shown.
+    # The parts of an invalid signature that can be shown.
     try:
         selector, domain = parse_key_location(tags)
     except MalformedSignature:

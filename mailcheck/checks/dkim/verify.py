@@ -1,7 +1,7 @@
-"""Verifying the signatures of a mail: by key, rules and hashes (RFC 6376 6.1, 8301, 8463).
+"""Verification of the DKIM signatures of a mail (RFC 6376 6.1, RFC 8301, RFC 8463).
 
-Everything here is a pure function of values that can be pickled, so that a
-large mail can be verified in a process of its own.
+All functions are pure, and their values can be pickled, so that a large mail can be verified in
+a child process.
 """
 
 from collections.abc import Sequence
@@ -33,15 +33,15 @@ from mailcheck.checks.dkim.signature_headers import (
 from mailcheck.core.instants import SECOND, Instant, describe_duration
 
 CLOCK_SKEW = 300
-"""Seconds that clocks may differ (OpenDKIM's ClockDrift)."""
+"""Seconds by which clocks may differ (OpenDKIM's ClockDrift)."""
 
 MAX_AHEAD = 36_000
-"""Seconds that a signature may come from the future: ten hours, a wrong time zone
-(dkimpy's leeway; RFC 6376 3.5 leaves it to the verifier)."""
+"""Maximum number of seconds that a signature may be dated in the future: ten hours, for a wrong
+time zone (as in dkimpy; RFC 6376 3.5 leaves it to the verifier)."""
 
 
 class SignatureFailure(Struct, frozen=True):
-    """Why a signature is not accepted."""
+    """The reason why a signature is not accepted."""
 
     fault: SignatureFault
     result: AuthResult
@@ -51,7 +51,7 @@ class SignatureFailure(Struct, frozen=True):
 def find_signature_failure(
     header: SignatureHeader, key: SignatureKey, now: int
 ) -> SignatureFailure | None:
-    """Judge a signature by its tags and its key; ``now`` is in seconds since the epoch."""
+    """Check the tags and the key of a signature; ``now`` is in seconds since the epoch."""
     if header.problem:
         return _permanent(SignatureFault.MALFORMED, f"The signature {header.problem}.")
     if header.algorithm == SHA1:
@@ -59,7 +59,7 @@ def find_signature_failure(
             SignatureFault.SHA1,
             AuthResult.POLICY,
             f"The signature of {header.signing_domain} was made with SHA-1 (a=rsa-sha1), which"
-            " receivers must not accept any more (RFC 8301).",
+            " receivers must no longer accept (RFC 8301).",
         )
     return (
         _check_key_state(header, key)
@@ -74,10 +74,10 @@ def _check_key_state(header: SignatureHeader, key: SignatureKey) -> SignatureFai
         return None
     if key.state is KeyState.ABSENT:
         where = key.record_name
-        alias = f", nor at {where}, where its CNAME leads" if where not in ("", name) else ""
+        alias = f", nor at {where}, the target of its CNAME" if where not in ("", name) else ""
         return _permanent(
             SignatureFault.NO_KEY,
-            f"There is no key for the signature: no TXT record stands at {name}{alias}.",
+            f"There is no key for the signature: no TXT record exists at {name}{alias}.",
         )
     if key.state is KeyState.OTHER:
         return _permanent(
@@ -87,7 +87,7 @@ def _check_key_state(header: SignatureHeader, key: SignatureKey) -> SignatureFai
     if key.state is KeyState.SEVERAL:
         return _permanent(
             SignatureFault.SEVERAL_KEYS,
-            f"More than one key stands at {name}, so it is undefined which one verifies the"
+            f"There is more than one key at {name}, so it is undefined which one verifies the"
             " signature.",
         )
     return SignatureFailure(
@@ -102,13 +102,13 @@ def _check_key(header: SignatureHeader, key: KeyRecord) -> SignatureFailure | No
     if key.is_revoked:
         return _permanent(
             SignatureFault.KEY_REVOKED,
-            f"The key at {name} is revoked (empty p=): its signatures are not valid any more.",
+            f"The key at {name} is revoked (empty p=): its signatures are no longer valid.",
         )
     if key.is_too_short:
         return SignatureFailure(
             SignatureFault.KEY_TOO_SHORT,
             AuthResult.POLICY,
-            f"The key at {name} has only {key.bits} bits, which receivers must not accept any more"
+            f"The key at {name} has only {key.bits} bits, which receivers must no longer accept"
             " (RFC 8301).",
         )
     if key.problem:
@@ -120,14 +120,14 @@ def _check_key(header: SignatureHeader, key: KeyRecord) -> SignatureFailure | No
     if key.key_type != kind:
         return _permanent(
             SignatureFault.KEY_OF_OTHER_TYPE,
-            f"The signature was made with a key of the type {kind}, but the key at {name} is of the"
-            f" type {key.key_type}.",
+            f"The signature was made with a key of type {kind}, but the key at {name} is of type"
+            f" {key.key_type}.",
         )
     if key.is_strict and header.agent_id.rpartition("@")[2] != header.signing_domain:
         return _permanent(
             SignatureFault.OTHER_IDENTITY,
-            f"The signature speaks for {header.agent_id} (i=), but the key at {name} is for"
-            f" addresses of {header.signing_domain} itself only (t=s).",
+            f"The signature is for {header.agent_id} (i=), but the key at {name} is only for"
+            f" addresses of {header.signing_domain} itself (t=s).",
         )
     return None
 
@@ -138,7 +138,7 @@ def _check_times(header: SignatureHeader, now: int) -> SignatureFailure | None:
         return SignatureFailure(
             SignatureFault.EXPIRED,
             AuthResult.FAIL,
-            f"The signature of {header.signing_domain} had expired {late} before the mail arrived"
+            f"The signature of {header.signing_domain} expired {late} before the mail arrived"
             " (x=).",
         )
     if header.signed_at is not None and header.signed_at > now + MAX_AHEAD:
@@ -153,7 +153,7 @@ def _check_times(header: SignatureHeader, now: int) -> SignatureFailure | None:
 
 
 def count_seconds_ahead(header: SignatureHeader, now: int) -> int:
-    """Tell how long after ``now`` a signature is dated, beyond what clocks may differ."""
+    """Return by how many seconds a signature is dated after ``now``, or 0 within the skew."""
     ahead = (header.signed_at or 0) - now
     return ahead if ahead > CLOCK_SKEW else 0
 
@@ -175,7 +175,7 @@ def verify_signatures(
 
     :param headers: from `read_signatures` of this mail.
     :param keys: from `evaluate_keys`, one for each header.
-    :param received_at: the moment by which ``x=`` and ``t=`` are judged.
+    :param received_at: the time at which ``x=`` and ``t=`` are evaluated.
     """
     source = split_mail(raw_message)
     bodies = BodyHashes(source.body)
@@ -196,10 +196,10 @@ def verify_signature(
     *,
     name: bytes = SIGNATURE_FIELD,
 ) -> SignatureOfMail:
-    """Judge one signature: by its tags and its key, then the body, then the header.
+    """Verify one signature: its tags and key, then the body, then the header.
 
     :param now: when the mail arrived, in seconds since the epoch.
-    :param name: the fields that ``header.index`` counts; ARC's are signed the same way.
+    :param name: the fields that ``header.index`` counts; ARC signatures have another name.
     """
     failure = find_signature_failure(header, key, now)
     if failure is None and key.record is not None:
@@ -230,9 +230,9 @@ def verify_signature(
 
 
 def replace_keys(dkim: DkimOfMail, keys: Sequence[SignatureKey]) -> DkimOfMail:
-    """Give the verdict as it would be with other records of the very same keys.
+    """Return the result with other records of the same keys.
 
-    What needs the mail's bytes to be told stays as it is: a signature by another key.
+    A signature whose record has another key keeps its result, since that needs the mail.
     """
     if len(keys) != len(dkim.signatures):
         return dkim
@@ -255,15 +255,14 @@ def _check_body_hash(bodies: BodyHashes, header: SignatureHeader) -> SignatureFa
             SignatureFault.BODY_CUT,
             AuthResult.FAIL,
             f"The signature of {header.signing_domain} covers {length} octets of the body (l=), but"
-            f" only {bodies.size(header.canonicalization)} arrived: the body was cut or changed"
-            " after signing.",
+            f" only {bodies.size(header.canonicalization)} arrived: the body was truncated or"
+            " changed after signing.",
         )
     if bodies.digest(header.canonicalization, length) != header.body_hash:
         return SignatureFailure(
             SignatureFault.BODY_CHANGED,
             AuthResult.FAIL,
-            f"The body was changed after signing: it is not the one that {header.signing_domain}"
-            " signed.",
+            f"The body was changed after signing: {header.signing_domain} signed another body.",
         )
     return None
 
@@ -271,20 +270,20 @@ def _check_body_hash(bodies: BodyHashes, header: SignatureHeader) -> SignatureFa
 def check_header_signature(
     source: MailSource, header: SignatureHeader, key: KeyRecord, own_field: Field
 ) -> SignatureFailure | None:
-    """Verify the signature over the header; ``own_field`` is the one that it stands in."""
+    """Verify the signature of the header; ``own_field`` is the field with the signature."""
     try:
         if is_header_intact(source, header, own_field, key):
             return None
         added = source.by_name.get(b"from", [])[:-1]
-        # With the last From alone it is intact: the others were put on top of it.
+        # Intact with the last From field only: the other ones were added above it.
         above = set(map(id, added))
         below = tuple(field for field in source.fields if id(field) not in above)
         if added and is_header_intact(replace(source, fields=below), header, own_field, key):
             return SignatureFailure(
                 SignatureFault.HEADER_CHANGED,
                 AuthResult.FAIL,
-                f"{header.signing_domain} signed the mail with one From field and it has"
-                f" {len(added) + 1}: what stands above the last one was added after signing.",
+                f"{header.signing_domain} signed the mail with one From field, but it has"
+                f" {len(added) + 1}: the fields above the last one were added after signing.",
             )
     except UnusableKey as problem:
         return SignatureFailure(
@@ -295,7 +294,7 @@ def check_header_signature(
     return SignatureFailure(
         SignatureFault.HEADER_CHANGED,
         AuthResult.FAIL,
-        f"The body is as it was, but the signature of {header.signing_domain} is not valid: a"
+        f"The body is unchanged, but the signature of {header.signing_domain} is not valid: a"
         " signed header field was changed after signing, or the key at"
         f" {header.key_name} does not match.",
     )

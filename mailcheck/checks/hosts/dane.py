@@ -1,4 +1,4 @@
-"""DANE for the mail hosts of a domain, and the DNSSEC below it (RFC 7672)."""
+"""DANE of the mail hosts of a domain, and DNSSEC (RFC 7672)."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -13,7 +13,7 @@ from mailcheck.checks.hosts.mx import MxVerdict
 
 
 class DnssecStatus(Enum):
-    """What is known; a domain whose signatures are wrong gives no answer at all."""
+    """DNSSEC status; a domain with invalid signatures gets no answer from DNS at all."""
 
     SIGNED = "signed"
     UNSIGNED = "unsigned"
@@ -29,10 +29,10 @@ class DnssecVerdict(Struct, frozen=True):
 
 
 def evaluate_dnssec(domain: str, answers: Answers, *, is_validating: bool) -> DnssecVerdict:
-    """Judge by the AD bit of an answer about the domain.
+    """Evaluate the AD bit of an answer about the domain.
 
-    :param is_validating: the operator says that the resolver validates and
-        the way to it is safe; else the bit means nothing.
+    :param is_validating: whether the operator says that the resolver validates and that the
+        connection to it is secure. Otherwise the bit has no meaning.
     """
     answer = look_up(answers, domain, "SOA")
     if not is_validating:
@@ -48,20 +48,20 @@ def evaluate_dnssec(domain: str, answers: Answers, *, is_validating: bool) -> Dn
 def _no_validator() -> Finding:
     return make_finding(
         "dnssec.undetermined",
-        "Could not be determined: no resolver of this service is said to validate DNSSEC.",
-        "Run a validating resolver and say so in the configuration of mailcheck.",
+        "Could not be determined: no resolver of this service is configured as validating DNSSEC.",
+        "Run a validating resolver and declare it in the configuration of mailcheck.",
     )
 
 
 def _unsigned(domain: str) -> Finding:
     return make_finding(
         "dnssec.unsigned",
-        f"{domain} is not signed (DNSSEC), so forged answers about its mail cannot be told from"
-        " real ones, and DANE cannot be used.",
+        f"{domain} is not signed (DNSSEC), so forged answers about its mail cannot be detected,"
+        " and DANE cannot be used.",
     )
 
 
-MAX_HOSTS = 4  # as many as are probed for STARTTLS
+MAX_HOSTS = 4  # the same number of hosts is probed for STARTTLS
 
 USABLE_USAGES = (2, 3)  # DANE-TA, DANE-EE; RFC 7672 3.1.3 rules out 0 and 1
 USABLE_SELECTORS = (0, 1)  # certificate, public key; RFC 6698 2.1.2
@@ -71,7 +71,7 @@ USABLE_MATCHING_TYPES = (0, 1, 2)  # whole, SHA-256, SHA-512; RFC 6698 2.1.3
 class HostTlsa(Struct, frozen=True):
     """The TLSA records of one mail host, as in a zone file.
 
-    ``is_secure`` is whether DNSSEC protects them; nothing when it is not known.
+    ``is_secure`` says whether DNSSEC protects them; `None` if that is unknown.
     """
 
     exchange: str
@@ -83,21 +83,21 @@ class HostTlsa(Struct, frozen=True):
 
 
 class DaneVerdict(Struct, frozen=True):
-    """DANE of a domain; it protects the domain only when every host has it."""
+    """DANE of a domain, which is protected only if every host has usable records."""
 
     hosts: tuple[HostTlsa, ...]
     findings: tuple[Finding, ...]
 
     @property
     def is_protecting(self) -> bool:
-        """Tell whether every host has usable records that DNSSEC protects."""
+        """Whether every host has usable records that DNSSEC protects."""
         return bool(self.hosts) and all(h.usable_count and h.is_secure for h in self.hosts)
 
 
 def evaluate_dane(mx: MxVerdict, answers: Answers, *, is_validating: bool) -> DaneVerdict:
-    """Judge the TLSA records of the best mail hosts.
+    """Evaluate the TLSA records of the best mail hosts.
 
-    :param is_validating: the AD bit of the resolver's answers can be believed.
+    :param is_validating: whether the AD bit of the resolver's answers can be trusted.
     """
     hosts = tuple(_read(h.exchange, answers, is_validating) for h in mx.hosts[:MAX_HOSTS])
     return DaneVerdict(hosts, tuple(_find(mx, hosts)))
@@ -147,8 +147,8 @@ def _find(mx: MxVerdict, hosts: tuple[HostTlsa, ...]) -> Iterator[Finding]:
     if having and lacking:
         yield make_finding(
             "dane.partial",
-            f"{lacking[0].exchange} has no TLSA record while others have, so mail is protected on"
-            " some ways only.",
+            f"{lacking[0].exchange} has no TLSA record, but other hosts have one, so only some of"
+            " the mail is protected.",
             f"Publish a TLSA record at {lacking[0].record_name}.",
         )
     for host in having:
@@ -159,13 +159,13 @@ def _check_records(host: HostTlsa) -> Iterator[Finding]:
     if not host.usable_count:
         yield make_finding(
             "dane.unusable",
-            f"No TLSA record at {host.record_name} can be used for mail, so some senders refuse"
-            " to deliver and others ignore it.",
+            f"No TLSA record at {host.record_name} can be used for mail, so some senders do not"
+            " deliver and others ignore it.",
         )
     if host.is_secure is False:
         yield make_finding(
             "dane.insecure",
             f"The TLSA records at {host.record_name} are not signed with DNSSEC, so senders"
             " ignore them.",
-            f"Switch DNSSEC on for the domain of {host.exchange}.",
+            f"Enable DNSSEC for the domain of {host.exchange}.",
         )

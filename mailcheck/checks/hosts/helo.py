@@ -1,4 +1,4 @@
-"""The name with which a client greets (RFC 5321 4.1.1.1, 4.1.4)."""
+"""Evaluation of the name in HELO or EHLO (RFC 5321 4.1.1.1, 4.1.4)."""
 
 import re
 from enum import Enum
@@ -13,30 +13,29 @@ from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
 from mailcheck.core.addresses import parse_address_literal
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 
-MAX_SHOWN = 80  # characters of a name that are repeated
+MAX_SHOWN = 80  # maximum number of characters of a quoted name
 
 _HOST_NAME = re.compile(r"[a-z0-9_.-]+")  # RFC 952 and 1123 2.1; underscores are common
 
 
 class HeloForm(Enum):
-    """What the name is, before DNS is asked."""
+    """The form of the name, without DNS."""
 
     DOMAIN = "domain"
     LITERAL = "literal"
-    """An address in brackets: for clients that have no name."""
+    """An address in brackets, for clients without a name."""
     SINGLE_LABEL = "single-label"
     MALFORMED = "malformed"
-    """A bare address, or nothing that can be a name."""
+    """A bare address, or a text that is not a valid name."""
     UNKNOWN = "unknown"
-    """It was not recorded how the client greeted."""
+    """The name was not recorded."""
 
 
 class HeloVerdict(Struct, frozen=True):
-    """What is known of the name.
+    """The result for the HELO name.
 
-    ``presence`` is about addresses of the name; a name of another form than
-    DOMAIN has none. ``resolves_to_client`` is nothing when that could not be
-    determined or the client's address does not count.
+    ``presence`` is about addresses of the name; only a name of the form ``DOMAIN`` can have some.
+    ``resolves_to_client`` is `None` if it is undetermined or if the client has no usable address.
     """
 
     helo_name: str
@@ -48,17 +47,17 @@ class HeloVerdict(Struct, frozen=True):
 
     @property
     def is_resolvable(self) -> bool | None:
-        """Tell whether it is a full name that has an address; nothing if it is undetermined."""
+        """Whether it is a full name with an address; `None` if it is undetermined."""
         if self.form is HeloForm.UNKNOWN or self.presence is Presence.UNDETERMINED:
             return None
         return self.presence is Presence.FOUND
 
 
 def evaluate_helo(helo_name: str, client_ip: IpAddress | None, answers: Answers) -> HeloVerdict:
-    """Judge the name, from the answers that are known.
+    """Evaluate the name from the known answers.
 
-    :param helo_name: as the client sent it; empty if that is not known.
-    :param client_ip: nothing for a client whose address means nothing, such as a private one.
+    :param helo_name: the name as the client sent it; empty if it is not known.
+    :param client_ip: `None` for a client without a usable address, such as a private one.
     """
     form = _classify(helo_name)
     if form is not HeloForm.DOMAIN:
@@ -115,7 +114,7 @@ def _describe_problem(verdict: HeloVerdict, problem: str) -> Finding:
     return make_finding(
         "helo.unresolvable",
         f"The mail server greets with {_excerpt(verdict.helo_name)}, which is {problem}; many"
-        " receivers distrust or refuse that.",
+        " receivers distrust or reject that.",
     )
 
 
@@ -130,13 +129,13 @@ def _describe_name(
         record = RecordToPublish(host.name, rdtype, str(client_ip))
     if host.presence is Presence.ABSENT:
         if is_local_name(host.name):
-            return _describe_problem(verdict, "a name that only your network knows")
+            return _describe_problem(verdict, "a name that exists in your network only")
         return make_finding(
             "helo.unresolvable",
             f"The mail server greets with {_excerpt(verdict.helo_name)}, a name that has no address"
-            " in DNS; many receivers distrust or refuse that.",
-            "Publish the address of the server under this name, or have the server greet with a"
-            " name that has one.",
+            " in DNS; many receivers distrust or reject that.",
+            "Publish the address of the server under this name, or let the server greet with a"
+            " name that has an address.",
             record,
         )
     if verdict.resolves_to_client is not False:

@@ -1,4 +1,4 @@
-"""MTA-STS of a domain: its record and its policy file (RFC 8461)."""
+"""Evaluation of MTA-STS: the record and the policy file of a domain (RFC 8461)."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from mailcheck.core.network_addresses import parse_ip_address
 
 VERSION = "STSv1"
 MAX_MAX_AGE = 31_557_600  # seconds, RFC 8461 3.2
-MAX_POLICY_OCTETS = 64 * 1024  # RFC 8461 3.3: larger ones may be refused
+MAX_POLICY_OCTETS = 64 * 1024  # RFC 8461 3.3 allows to reject larger files
 MAX_PATTERNS = 100
 
 _KEYS = ("version", "mode", "max_age", "mx")
@@ -31,7 +31,7 @@ _PATTERN = re.compile(r"(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?", re.ASCII)
 
 
 class PolicyMode(Enum):
-    """What senders do when no trusted encrypted connection comes about."""
+    """The action of senders if no trusted encrypted connection is possible."""
 
     ENFORCE = "enforce"
     TESTING = "testing"
@@ -39,7 +39,7 @@ class PolicyMode(Enum):
 
 
 class MtaStsPolicy(Struct, frozen=True):
-    """A parsed policy; ``problems`` make senders ignore it as a whole."""
+    """A parsed policy; with any ``problems``, senders ignore it as a whole."""
 
     mode: PolicyMode | None
     max_age: int | None
@@ -48,11 +48,11 @@ class MtaStsPolicy(Struct, frozen=True):
 
     @property
     def is_valid(self) -> bool:
-        """Tell whether senders follow it."""
+        """Whether senders apply it."""
         return not self.problems
 
     def covers(self, exchange: str) -> bool:
-        """Tell whether senders may deliver to this host (RFC 8461 4.1)."""
+        """Return whether senders may deliver to this host (RFC 8461 4.1)."""
         parent = exchange.partition(".")[2]
         return any(
             pattern == exchange or (pattern.startswith("*.") and pattern[2:] == parent)
@@ -61,9 +61,9 @@ class MtaStsPolicy(Struct, frozen=True):
 
 
 def parse_mta_sts_policy(text: str) -> MtaStsPolicy:
-    """Read a policy file: lines ``key: value``; unknown keys have no meaning.
+    """Parse a policy file with lines ``key: value``; unknown keys are ignored.
 
-    Keys are case-sensitive (RFC 8461 3.2), so `Mode` is an unknown one.
+    Keys are case-sensitive (RFC 8461 3.2), so `Mode` is an unknown key.
     """
     values: dict[str, list[str]] = {}
     problems: list[str] = []
@@ -72,7 +72,7 @@ def parse_mta_sts_policy(text: str) -> MtaStsPolicy:
             continue
         key, colon, value = line.partition(":")
         if not colon:
-            problems.append(f"{line[:60]!r} is not of the form key: value")
+            problems.append(f"{line[:60]!r} does not have the form key: value")
         values.setdefault(key.strip(), []).append(value.strip())
     for key in values.keys() - set(_KEYS):
         if key.lower() in _KEYS:
@@ -93,7 +93,7 @@ def parse_mta_sts_policy(text: str) -> MtaStsPolicy:
 
 
 def _describe_invalid_pattern(pattern: str) -> str:
-    """Return in words what an invalid pattern is."""
+    """Describe an invalid pattern."""
     is_address = parse_ip_address(pattern.strip("[]")) is not None
     return "an IP address, not a host name" if is_address else "not a host name"
 
@@ -102,13 +102,13 @@ def _read_mode(text: str, problems: list[str]) -> PolicyMode | None:
     try:
         return PolicyMode(text)
     except ValueError:
-        problems.append("its mode is none of enforce, testing, none")
+        problems.append("its mode is not enforce, testing or none")
         return None
 
 
 def _read_max_age(text: str, problems: list[str]) -> int | None:
     if re.fullmatch(r"[0-9]{1,10}", text) is None or int(text) > MAX_MAX_AGE:
-        problems.append(f"its max_age is no number of seconds up to {MAX_MAX_AGE}")
+        problems.append(f"its max_age is not a number of seconds up to {MAX_MAX_AGE}")
         return None
     return int(text)
 
@@ -125,30 +125,30 @@ _NEAR_MISS = re.compile(
 
 
 class FetchOutcome(Enum):
-    """How fetching the policy file ended."""
+    """The outcome of fetching the policy file."""
 
     FETCHED = "fetched"
     MISSING = "missing"
-    """No host of that name, no connection, or a status other than 200."""
+    """No such host, no connection, or a status other than 200."""
     BAD_CERTIFICATE = "bad-certificate"
     REDIRECTED = "redirected"
     """Redirects must not be followed (RFC 8461 3.3)."""
     TOO_LARGE = "too-large"
     NO_ANSWER = "silent"
-    """No answer in time, or a failure of ours."""
+    """No answer in time, or an error of this service."""
 
 
 class PolicyFetch(Struct, frozen=True):
-    """What came from ``https://mta-sts.<domain>/.well-known/mta-sts.txt``."""
+    """The result of fetching ``https://mta-sts.<domain>/.well-known/mta-sts.txt``."""
 
     outcome: FetchOutcome
     text: str = ""
 
 
 class MtaStsRecord(Struct, frozen=True):
-    """The TXT record that says that there is a policy.
+    """The TXT record that announces a policy.
 
-    ``text`` is also that of a record that senders ignore, and empty without one.
+    ``text`` is the record, even if senders ignore it, or empty without one.
     """
 
     domain: str
@@ -158,7 +158,7 @@ class MtaStsRecord(Struct, frozen=True):
 
 
 class MtaStsVerdict(Struct, frozen=True):
-    """Record and policy together; ``policy`` is nothing when it was not fetched."""
+    """The record and the policy; ``policy`` is `None` if it was not fetched."""
 
     record: MtaStsRecord
     policy: MtaStsPolicy | None
@@ -166,7 +166,7 @@ class MtaStsVerdict(Struct, frozen=True):
 
     @property
     def is_enforced(self) -> bool:
-        """Tell whether senders refuse to deliver unencrypted."""
+        """Whether senders refuse to deliver without encryption."""
         return (
             self.policy is not None
             and self.policy.is_valid
@@ -175,7 +175,7 @@ class MtaStsVerdict(Struct, frozen=True):
 
 
 def evaluate_mta_sts_record(domain: str, answers: Answers) -> MtaStsRecord:
-    """Judge the record at ``_mta-sts.<domain>``."""
+    """Evaluate the record at ``_mta-sts.<domain>``."""
     answer = look_up(answers, PREFIX + domain, "TXT")
     if not answer.status.is_determined:
         silence = undetermined("mta-sts.undetermined", [PREFIX + domain])
@@ -202,11 +202,11 @@ def evaluate_mta_sts_record(domain: str, answers: Answers) -> MtaStsRecord:
 def evaluate_mta_sts(
     record: MtaStsRecord, fetch: PolicyFetch | None, mx: MxVerdict
 ) -> MtaStsVerdict:
-    """Judge the policy; ``fetch`` is nothing where the record gave no cause to fetch it."""
+    """Evaluate the policy; ``fetch`` is `None` if the record gave no reason to fetch it."""
     if record.presence is not Presence.FOUND:
         return MtaStsVerdict(record, None, record.findings)
     if fetch is None:
-        # A record that is only thought of: what stands behind it was never asked for.
+        # A hypothetical record, for which no policy was fetched.
         silence = undetermined("mta-sts.undetermined", [policy_url(record.domain)])
         return MtaStsVerdict(record, None, (silence,))
     if fetch.outcome is not FetchOutcome.FETCHED:
@@ -231,13 +231,13 @@ def _check_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[
     if policy.mode is PolicyMode.TESTING:
         yield make_finding(
             "mta-sts.testing",
-            f"The MTA-STS policy of {domain} is in testing: senders report problems but deliver"
-            " unencrypted if need be.",
+            f"The MTA-STS policy of {domain} is in testing: senders report problems, but still"
+            " deliver without encryption.",
         )
     if policy.max_age is not None and policy.max_age < SHORT_MAX_AGE:
         yield make_finding(
             "mta-sts.short-age",
-            f"Senders remember the MTA-STS policy for {policy.max_age} seconds only, which leaves"
+            f"Senders keep the MTA-STS policy for {policy.max_age} seconds only, which leaves"
             " gaps.",
             f"Set max_age to at least {SHORT_MAX_AGE} seconds (a week).",
         )
@@ -250,12 +250,12 @@ def _check_ip_addresses(domain: str, policy: MtaStsPolicy) -> Iterator[Finding]:
                 "mta-sts.ip-address",
                 f"The MTA-STS policy of {domain} names the IP address {pattern} as a host (mx)."
                 " Senders compare host names only.",
-                f'Name the mail host in its place: "mx: " and its name in {policy_url(domain)}.',
+                f'Write the name of the mail host instead, as "mx: NAME" in {policy_url(domain)}.',
             )
 
 
 def policy_url(domain: str) -> str:
-    """Give the place of the policy file (RFC 8461 3.3)."""
+    """Return the URL of the policy file (RFC 8461 3.3)."""
     return f"https://mta-sts.{domain}/.well-known/mta-sts.txt"
 
 
@@ -273,10 +273,10 @@ def _uncovered(domain: str, exchange: str, policy: MtaStsPolicy) -> Finding:
 def _absent(domain: str) -> Finding:
     return make_finding(
         "mta-sts.absent",
-        f"{domain} does not ask senders to encrypt (no MTA-STS), so an attacker on the way can"
-        " switch encryption off.",
-        f"Put a policy file at {policy_url(domain)}, and when it is there a TXT record at"
-        f' {PREFIX}{domain} that says "v={VERSION}; id=1".',
+        f"{domain} does not require encryption from senders (no MTA-STS), so an attacker between"
+        " the servers can disable it.",
+        f"Publish a policy file at {policy_url(domain)}, and then this TXT record at"
+        f' {PREFIX}{domain}: "v={VERSION}; id=1".',
     )
 
 
@@ -291,7 +291,7 @@ def _unreadable(domain: str, text: str) -> Finding:
 
 
 def _with_id(text: str) -> str:
-    """Return the record that a text means; an id keeps its letters and digits."""
+    """Return the intended record of a text; an id keeps its letters and digits."""
     tags = dict(find_tags(without_look_alikes(text[:MAX_REPAIRED]), ("v", "id")))
     identifier = re.sub(r"[^A-Za-z0-9]", "", tags.get("id", ""))[:MAX_ID]
     return f"v={VERSION}; id={identifier or 1};"
@@ -318,6 +318,6 @@ def _not_fetched(domain: str, outcome: FetchOutcome) -> Finding:
     problem = problems.get(outcome, "there is no such file")
     return make_finding(
         "mta-sts.policy-missing",
-        f"The MTA-STS record of {domain} promises a policy at {url}, but {problem}; senders act"
-        " as if there were none.",
+        f"The MTA-STS record of {domain} announces a policy at {url}, but {problem}; senders act"
+        " as if there were no policy.",
     )

@@ -1,4 +1,4 @@
-"""The mail hosts of a domain (RFC 5321 5.1): who they are, and what is said about them."""
+"""Evaluation of the MX records of a domain and its mail hosts (RFC 5321 5.1)."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -22,29 +22,29 @@ from mailcheck.core.network_addresses import IpAddress, parse_ip_address, why_no
 
 
 class HostProblem(Enum):
-    """Why mail does not, or not everywhere, reach a mail host."""
+    """Why mail does not reach a mail host, or only some of its addresses."""
 
     NO_ADDRESS = "dead"
     """The name has no address."""
     NOT_PUBLIC = "not-public"
     """All its addresses are private or otherwise not reachable from the Internet."""
     PARTLY_PUBLIC = "partly-public"
-    """Some of its addresses are."""
+    """Some of its addresses are not reachable."""
     ADDRESS_LITERAL = "address-literal"
-    """An IP address stands where a host name must (RFC 5321 5.1)."""
+    """The MX record has an IP address instead of a host name (RFC 5321 5.1)."""
     ALIAS = "alias"
-    """The name is a CNAME, which an MX must not point at (RFC 2181 10.3)."""
+    """The name is a CNAME, to which an MX record must not point (RFC 2181 10.3)."""
     UNDETERMINED = "undetermined"
-    """Its addresses could not be found out."""
+    """Its addresses could not be determined."""
 
     @property
     def stops_mail(self) -> bool:
-        """Tell whether no mail can arrive over such a host."""
+        """Whether no mail can arrive through such a host."""
         return self in (HostProblem.NO_ADDRESS, HostProblem.NOT_PUBLIC, HostProblem.ADDRESS_LITERAL)
 
 
 class MailHost(Struct, frozen=True):
-    """One MX record with what is behind its name."""
+    """One MX record with the addresses of its host."""
 
     exchange: str
     preference: int
@@ -53,20 +53,20 @@ class MailHost(Struct, frozen=True):
 
     @property
     def addresses(self) -> tuple[IpAddress, ...]:
-        """Give all its addresses, IPv4 before IPv6."""
+        """All addresses of the host, IPv4 before IPv6."""
         return self.host.addresses
 
     @property
     def is_usable(self) -> bool:
-        """Tell whether it has an address that mail can be sent to."""
+        """Whether it has an address to which mail can be sent."""
         return self.problem in (None, HostProblem.ALIAS, HostProblem.PARTLY_PUBLIC)
 
 
 class MxVerdict(Struct, frozen=True):
     """The mail hosts of a domain, best first.
 
-    ``presence`` is about the MX records themselves. ``implicit_host`` is the
-    domain's own addresses where it has no MX: mail goes there (RFC 5321 5.1).
+    ``presence`` is about the MX records. ``implicit_host`` has the addresses of the domain itself
+    if it has no MX record, since mail is then sent there (RFC 5321 5.1).
     """
 
     domain: str
@@ -76,32 +76,32 @@ class MxVerdict(Struct, frozen=True):
     implicit_host: HostAddresses | None
     findings: tuple[Finding, ...]
     exists: bool = True
-    """False only where DNS says that there is no such name (NXDOMAIN, RFC 8020)."""
+    """False only if DNS says that the name does not exist (NXDOMAIN, RFC 8020)."""
 
     @property
     def is_null_mx(self) -> bool:
-        """Tell whether the domain declares that it receives no mail (RFC 7505)."""
+        """Whether the domain declares that it receives no mail (RFC 7505)."""
         return self.has_null_record and not self.hosts
 
     @property
     def best(self) -> MailHost | None:
-        """Give the host that a sender reaches first: usable if any is."""
+        """The host that senders reach first, or `None`; preferably a usable one."""
         return next((host for host in self.hosts if host.is_usable), next(iter(self.hosts), None))
 
     @property
     def has_unknown_hosts(self) -> bool:
-        """Tell whether there may be hosts, or addresses of hosts, that could not be found out."""
+        """Whether there may be hosts or addresses that could not be determined."""
         of_hosts = (host.problem is HostProblem.UNDETERMINED for host in self.hosts)
         return self.presence is Presence.UNDETERMINED or any(of_hosts)
 
     @property
     def is_implicit_mx(self) -> bool:
-        """Tell whether mail goes to the domain's own address for want of an MX."""
+        """Whether mail goes to the domain's own address because it has no MX record."""
         return self.implicit_host is not None and bool(self.implicit_host.addresses)
 
 
 def _describe_missing_domain(domain: str) -> Finding:
-    """Say that the name does not exist at all."""
+    """Return a finding that the name does not exist."""
     return make_finding(
         "mx.no-such-domain",
         f"The domain {domain} does not exist in DNS, so it neither receives mail nor is it"
@@ -110,17 +110,17 @@ def _describe_missing_domain(domain: str) -> Finding:
 
 
 def _describe_missing_mx(domain: str) -> Finding:
-    """Say that mail for the domain has no destination."""
+    """Return a finding that mail for the domain cannot be delivered."""
     return make_finding(
         "mx.absent",
         f"{domain} has neither an MX record nor an address: replies and bounces cannot be"
-        " delivered, and many receivers refuse senders that cannot be answered.",
+        " delivered, and many receivers reject senders to whom no reply is possible.",
         proposed=RecordToPublish(domain, "MX", f"10 mail.{domain}."),
     )
 
 
 def _describe_implicit_mx(domain: str) -> Finding:
-    """Say that mail goes to the domain's own address for want of an MX."""
+    """Return a finding that mail goes to the domain's own address."""
     return make_finding(
         "mx.implicit",
         f"{domain} has no MX record, so mail is sent to its web address; it arrives only if a"
@@ -130,20 +130,20 @@ def _describe_implicit_mx(domain: str) -> Finding:
 
 
 def _describe_null_mx(domain: str) -> Finding:
-    """Say that the domain declares to receive no mail."""
+    """Return a finding that the domain declares to receive no mail."""
     return make_finding(
         "mx.null",
-        f"{domain} declares that it receives no mail (null MX, RFC 7505); mail sent from it"
-        " cannot be answered.",
+        f"{domain} declares that it receives no mail (null MX, RFC 7505); replies to mail from it"
+        " are not possible.",
     )
 
 
 def _describe_mixed_null_mx(domain: str, host: MailHost, nulls: Sequence[str]) -> Finding:
-    """Say that the null MX contradicts the other records."""
+    """Return a finding that the null MX contradicts the other records."""
     return make_finding(
         "mx.null-among-others",
-        f'{domain} says at once that it receives no mail (an MX of ".") and where to send it:'
-        " some senders will give up.",
+        f'{domain} has an MX record of ".", which means that it receives no mail, and other MX'
+        " records: some senders will not deliver.",
         proposed=_record(domain, host),
         replaced=tuple(nulls),
     )
@@ -154,19 +154,19 @@ def _record(domain: str, host: MailHost) -> RecordToPublish:
 
 
 def _value(host: MailHost) -> str:
-    """Write the MX record as it is published."""
+    """Return the value of the MX record."""
     return f"{host.preference} {host.exchange}."
 
 
 def _describe_too_many_hosts(domain: str, count: int, limit: int) -> Finding:
-    """Say that the rest of the hosts was not looked at."""
+    """Return a finding that the other hosts were not checked."""
     return make_finding(
         "mx.too-many", f"{domain} names {count} mail hosts; only the first {limit} were looked up."
     )
 
 
 def _describe_host(domain: str, host: MailHost, hosts: Sequence[MailHost]) -> Finding:
-    """Say what is wrong with one host; worse when no other host takes the mail."""
+    """Return a finding about one host, which is more severe if no other host is usable."""
     other = next((one for one in hosts if one.is_usable), None)
     severity = Severity.ERROR if other is None else Severity.WARNING
     match host.problem:
@@ -189,7 +189,7 @@ def _describe_host(domain: str, host: MailHost, hosts: Sequence[MailHost]) -> Fi
 def _propose_other_host(
     host: MailHost, finding: Finding, domain: str, other: MailHost | None
 ) -> Finding:
-    """Propose the records without a host, where another one takes the mail."""
+    """Propose the MX records without this host, if another one is usable."""
     if other is None:
         return finding
     return replace(finding, proposed=_record(domain, other), replaced=(_value(host),))
@@ -207,8 +207,8 @@ def _describe_host_without_address(host: MailHost, severity: Severity) -> Findin
 def _describe_private_host(host: MailHost, severity: Severity) -> Finding:
     return make_finding(
         "mx.not-public",
-        f"The mail host {host.exchange} has only addresses that nobody outside can reach"
-        f" ({_join(host)}).",
+        f"The mail host {host.exchange} has only addresses that are not reachable from the"
+        f" Internet ({_join(host)}).",
         f"Publish the public address of {host.exchange}, or remove the MX record that names it.",
         severity=severity,
     )
@@ -219,7 +219,7 @@ def _describe_address_literal(domain: str, host: MailHost, severity: Severity) -
         "mx.address-literal",
         f"The MX record names the IP address {host.exchange}, but only host names are allowed"
         " there; senders cannot use it.",
-        f"Give the address a name such as mail.{domain} and let the MX name that.",
+        f"Give the address a name such as mail.{domain}, and use that name in the MX record.",
         RecordToPublish(domain, "MX", f"{host.preference} mail.{domain}."),
         (_value(host),),
         severity=severity,
@@ -229,8 +229,8 @@ def _describe_address_literal(domain: str, host: MailHost, severity: Severity) -
 def _describe_partly_public_host(host: MailHost) -> Finding:
     return make_finding(
         "mx.partly-public",
-        f"Some addresses of the mail host {host.exchange} cannot be reached from outside"
-        f" ({_join(host)}), so mail is delayed or lost when a sender picks one of them.",
+        f"Some addresses of the mail host {host.exchange} are not reachable from the Internet"
+        f" ({_join(host)}), so mail is delayed or lost when a sender uses one of them.",
         f"Remove the private addresses of {host.exchange} from the public DNS.",
     )
 
@@ -240,7 +240,7 @@ def _describe_alias(domain: str, host: MailHost) -> Finding:
     return make_finding(
         "mx.alias",
         f"The MX record names {host.exchange}, which is an alias (CNAME) of {target}; some"
-        " senders refuse that.",
+        " senders do not accept that.",
         proposed=RecordToPublish(domain, "MX", f"{host.preference} {target}."),
         replaced=(_value(host),),
     )
@@ -250,16 +250,17 @@ def _join(host: MailHost) -> str:
     return ", ".join(str(address) for address in host.addresses)
 
 
-NULL_EXCHANGE = ""  # the root as exchange: "accepts no mail", RFC 7505 3
+NULL_EXCHANGE = ""  # the root as exchange means "accepts no mail", RFC 7505 3
 
 MAX_HOSTS = 16
-"""Hosts whose addresses are asked for; large providers have 5, and each costs two questions."""
+"""Maximum number of hosts whose addresses are queried. Large providers have 5; each costs two
+queries."""
 
 
 def evaluate_mx(domain: str, answers: Answers, *, allow_private: bool = False) -> MxVerdict:
-    """Judge where mail for ``domain`` goes.
+    """Evaluate where mail for ``domain`` goes.
 
-    :param allow_private: take private addresses for reachable (test zones).
+    :param allow_private: treat private addresses as reachable, for test zones.
     """
     answer = look_up(answers, domain, "MX")
     own = look_up_addresses(answers, domain)

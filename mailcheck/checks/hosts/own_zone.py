@@ -1,6 +1,6 @@
-"""Whether the zone of the inbox domain leads mail here, and lets nobody send in its name.
+"""The DNS records of the inbox domain: they must lead mail here and permit no sender.
 
-Nobody sends mail from an inbox domain: whoever forges it must fail SPF and DMARC.
+No mail is sent from an inbox domain, so forged mail must fail SPF and DMARC.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,10 +28,10 @@ REJECT_FORGED = "v=DMARC1; p=reject"
 
 
 class OwnZone(Struct, frozen=True):
-    """What the records should say: ``domains`` take mail, ``host_name`` is this server.
+    """The expected zone: ``domains`` receive mail, and ``host_name`` is this server.
 
-    ``addresses`` are those of this server as far as they are known, and
-    ``is_own`` tells of any address whether it is one.
+    ``addresses`` are the known addresses of this server. ``is_own`` returns whether an address
+    belongs to it.
     """
 
     domains: tuple[str, ...]
@@ -41,7 +41,7 @@ class OwnZone(Struct, frozen=True):
 
 
 def list_zone_records(zone: OwnZone) -> tuple[RecordToPublish, ...]:
-    """List the records to publish; the PTR records are for the provider of the addresses."""
+    """List the records to publish; the PTR records belong to the provider of the addresses."""
     return tuple(_lines(zone))
 
 
@@ -61,7 +61,7 @@ def _address_record(name: str, address: IpAddress) -> RecordToPublish:
 
 
 def evaluate_own_zone(zone: OwnZone, answers: Answers) -> tuple[Finding, ...]:
-    """Judge the records of every inbox domain and of this server's name."""
+    """Evaluate the records of every inbox domain and of the name of this server."""
     found = [*_check_host(zone, answers)]
     for domain in zone.domains:
         found += _check_domain(domain, zone.host_name, answers)
@@ -94,8 +94,8 @@ def _check_mx(domain: str, host_name: str, answers: Answers) -> Iterator[Finding
     else:
         yield make_finding(
             "doctor.mx.elsewhere",
-            f"Mail for {domain} goes to {', '.join(exchanges) or 'nobody'}, not to {host_name}.",
-            f"Let the MX record lead to {host_name}, or set [smtp] host_name to the name it has.",
+            f"Mail for {domain} goes to {', '.join(exchanges) or 'no host'}, not to {host_name}.",
+            f"Change the MX record to {host_name}, or set [smtp] host_name to the name in it.",
             record,
         )
 
@@ -109,7 +109,7 @@ def _check_spf(domain: str, answers: Answers) -> Iterator[Finding]:
     if [" ".join(text.lower().split()) for text in records] != [NO_SENDERS]:
         yield make_finding(
             "doctor.spf.open",
-            f"{domain} sends no mail, and its SPF record does not say so: others can use its name.",
+            f"{domain} sends no mail, but its SPF record does not say so: others can forge it.",
             proposed=RecordToPublish(domain, "TXT", NO_SENDERS),
         )
 
@@ -121,7 +121,7 @@ def _check_dmarc(domain: str, answers: Answers) -> Iterator[Finding]:
     elif verdict.policy is not Policy.REJECT:
         yield make_finding(
             "doctor.dmarc.open",
-            f"{domain} sends no mail, and receivers are not asked to refuse what claims to be"
+            f"{domain} sends no mail, but its DMARC policy does not ask receivers to reject mail"
             " from it.",
             proposed=RecordToPublish(f"_dmarc.{domain}", "TXT", REJECT_FORGED),
         )
@@ -135,7 +135,7 @@ def _check_host(zone: OwnZone, answers: Answers) -> Iterator[Finding]:
     elif host.presence is Presence.ABSENT:
         yield make_finding(
             "doctor.host.absent",
-            f"The name {name} has no address, so nobody can connect to this server by it.",
+            f"The name {name} has no address, so clients cannot connect to this server by it.",
             proposed=_address_record(name, zone.addresses[0]) if zone.addresses else None,
         )
     else:

@@ -1,7 +1,7 @@
-"""Since when a domain is registered, read from RDAP (RFC 9083).
+"""The registration date of a domain from RDAP data (RFC 9083).
 
-Fetching is somebody else's: here a document, or the fact that there is none,
-becomes a verdict. A registry that publishes no date leaves it undetermined.
+This module evaluates RDAP documents that were fetched elsewhere. If a registry publishes no date,
+the age is undetermined.
 """
 
 import re
@@ -17,23 +17,22 @@ from mailcheck.checks.findings_table import make_finding
 from mailcheck.core.instants import DAY, Instant, parse_instant
 
 DAYS_PER_YEAR = 365.2425  # mean Gregorian year
-YOUNG_DAYS = 30  # blocklists of fresh domains go up to a month (SEM-FRESH30)
-FIRST_DAY = Instant(5479 * DAY)  # 1985-01-01: the first domain was registered in that year
-MAX_EVENTS = 100  # of a document that are looked at
+YOUNG_DAYS = 30  # blocklists of new domains cover up to a month (SEM-FRESH30)
+FIRST_DAY = Instant(5479 * DAY)  # 1985-01-01; the first domain was registered in that year
+MAX_EVENTS = 100  # maximum number of events of a document that are read
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-REGISTRATION = "registration"  # RFC 9083 10.2.3; "reregistration" begins a new life as well
+REGISTRATION = "registration"  # RFC 9083 10.2.3; "reregistration" counts as well
 _ACTIONS = (REGISTRATION, "reregistration")
 
 
 class RegistrationVerdict(Struct, frozen=True):
-    """How old a domain is.
+    """The age of a domain.
 
-    ``presence`` is ``ABSENT`` when the registry says that the domain is not
-    registered. ``registered_at`` is nothing unless a date was found;
-    ``age_days`` counts whole days and is never negative. ``name`` is the
-    registered name that was found.
+    ``presence`` is ``ABSENT`` if the registry says that the domain is not registered.
+    ``registered_at`` is `None` if no date was found. ``age_days`` is the number of whole days and
+    never negative. ``name`` is the registered name.
     """
 
     name: str
@@ -44,26 +43,25 @@ class RegistrationVerdict(Struct, frozen=True):
 
     @property
     def registration_date(self) -> date | None:
-        """Give the calendar date (UTC)."""
+        """The calendar date (UTC)."""
         if self.registered_at is None:
             return None
         return (_EPOCH + timedelta(milliseconds=self.registered_at)).date()
 
     @property
     def years(self) -> float | None:
-        """Give the age in years, with one decimal."""
+        """The age in years, with one decimal."""
         return None if self.age_days is None else round(self.age_days / DAYS_PER_YEAR, 1)
 
 
 def read_registration(name: str, document: object, now: Instant) -> RegistrationVerdict:
-    """Read an RDAP domain object (RFC 9083 5.3), whatever was sent instead of one.
+    """Evaluate an RDAP domain object (RFC 9083 5.3), which may be any JSON value.
 
-    The latest registration counts: a domain that was dropped and registered
-    again is as young as that.
+    The latest registration counts, since a domain can be dropped and registered again.
     """
     moments = [moment for moment in _registrations(document) if FIRST_DAY <= moment <= now]
     if not moments:
-        return undetermined_registration(name, "the registry publishes no date of registration")
+        return undetermined_registration(name, "the registry publishes no registration date")
     registered_at = max(moments)
     age_days = (now - registered_at) // DAY
     findings = (_describe_young_domain(name, age_days),) if age_days < YOUNG_DAYS else ()
@@ -71,28 +69,28 @@ def read_registration(name: str, document: object, now: Instant) -> Registration
 
 
 def unregistered(name: str) -> RegistrationVerdict:
-    """Make the verdict for a domain that the registry does not know (HTTP 404)."""
+    """Return the verdict for a domain that the registry does not have (HTTP 404)."""
     finding = make_finding(
-        "registration.absent", f"The registry does not know {name}: nobody has registered it."
+        "registration.absent", f"The registry does not have {name}: it is not registered."
     )
     return RegistrationVerdict(name, Presence.ABSENT, None, None, (finding,))
 
 
 def undetermined_registration(name: str, reason: str) -> RegistrationVerdict:
-    """Make the verdict for when no date could be found out.
+    """Return the verdict for a date that could not be determined.
 
-    :param reason: half a sentence, such as "the registry did not answer".
+    :param reason: a clause such as "the registry did not answer".
     """
     finding = make_finding("registration.undetermined", f"Could not be determined: {reason}.")
     return RegistrationVerdict(name, Presence.UNDETERMINED, None, None, (finding,))
 
 
 def registrable_candidates(domain: str, suffix: str) -> tuple[str, ...]:
-    """Give the names to ask a registry about, shortest first.
+    """Return the names to query at a registry, shortest first.
 
-    DNS does not tell where a registry's names begin (``example.com`` but
-    ``example.co.uk``), so the name one label below the registry's suffix is
-    asked first, then longer ones until the registry knows one.
+    DNS does not show at which level a registry registers names (``example.com`` but
+    ``example.co.uk``). The name one label below the suffix of the registry comes first, then
+    longer ones until the registry has one.
     """
     labels = domain.split(".")
     first = suffix.count(".") + 2
@@ -121,14 +119,14 @@ def _read_event(event: Any) -> Instant | None:
 
 
 MAX_MOMENT = 64
-"""Characters of a date that is read."""
+"""Maximum length of a date, in characters."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 _WEEKDAY, _YEAR = r"(?:[a-z]{3},? +)?", "(?P<year>[0-9]{4})"
 _TIME = r"(?:[0-9:.]+ +)?(?:[a-z]{2,5} +)?"
 
-# RFC 9083 4.2 asks for RFC 3339; some registries write the dates of their WHOIS.
+# RFC 9083 4.2 requires RFC 3339; some registries use the date format of their WHOIS.
 _DATES = tuple(
     re.compile(pattern, re.ASCII | re.IGNORECASE)
     for pattern in (
@@ -142,9 +140,9 @@ _DATES = tuple(
 
 
 def _read_moment(text: str) -> Instant | None:
-    """Return the moment, or the beginning of the day (UTC) where the text has no readable time.
+    """Return the time of a text, or the start of the day (UTC) if the text has no valid time.
 
-    Return None where the text has no date, or one of which day and month cannot be told apart.
+    Return `None` if the text has no date, or if its day and month are ambiguous.
     """
     text = text.strip()[:MAX_MOMENT]
     try:
@@ -164,7 +162,7 @@ def _read_moment(text: str) -> Instant | None:
 
 
 def _day_and_month(parts: Mapping[str, str]) -> tuple[int, int]:
-    """Return both; 0 where they cannot be read."""
+    """Return day and month; 0 means not readable."""
     if "name" in parts:
         name = parts["name"].lower()
         return int(parts["day"]), _MONTHS.index(name) + 1 if name in _MONTHS else 0

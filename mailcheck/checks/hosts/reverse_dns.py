@@ -1,6 +1,6 @@
-"""The name of a sending address, and whether that name stands for the address (RFC 8601 3).
+"""Reverse DNS of a sending address and its forward confirmation (RFC 8601 3).
 
-Google asks every sender for a PTR record whose name leads back to the address.
+Google requires a PTR record whose name resolves to the address.
 """
 
 import re
@@ -51,20 +51,20 @@ DYNAMIC_WORDS = frozenset(
         "xdsl",
     }
 )
-"""Labels or parts of labels, between dots, hyphens and digits. A name with one of them and a number
-beside it is a home connection's ("dsl-7", but not "dynamic" alone), as for SpamAssassin's
-RDNS_DYNAMIC and for postfix tables in common use."""
+"""Parts of labels, separated by dots, hyphens and digits, that mark a home connection. They count
+only together with a number ("dsl-7", but not "dynamic" alone), as in SpamAssassin's RDNS_DYNAMIC
+and in common Postfix tables."""
 
-OWN_LABELS = 2  # at the end, the domain of the provider: "dsl.example" may be a shop
+OWN_LABELS = 2  # labels of the provider's domain at the end: "dsl.example" may be a shop
 
-MIN_IPV6_DIGITS = 8  # hexadecimal digits of the address in a row that are no accident
+MIN_IPV6_DIGITS = 8  # minimum number of hexadecimal digits of the address in a row
 
 _WORD = re.compile(r"[a-z]+")
 _NUMBER = re.compile(r"[0-9]+")
 
 
 def is_generic_name(name: str, address: IpAddress) -> bool:
-    """Tell whether the name seems made from the address, or names a home connection."""
+    """Return whether the name seems generated from the address or names a home connection."""
     host = ".".join(name.lower().split(".")[:-OWN_LABELS])
     if _NUMBER.search(host) and not DYNAMIC_WORDS.isdisjoint(_WORD.findall(host)):
         return True
@@ -74,7 +74,7 @@ def is_generic_name(name: str, address: IpAddress) -> bool:
 
 
 def _holds_ipv4(host: str, octets: list[str], number: int) -> bool:
-    """Find the four octets in either order, padded, or as eight hexadecimal digits."""
+    """Return whether a name has the octets in either order, padded, or in hexadecimal."""
     numbers = [part.lstrip("0") or "0" for part in _NUMBER.findall(host)]
     wanted = [octets, octets[::-1]]
     if any(numbers[i : i + 4] in wanted for i in range(len(numbers) - 3)):
@@ -85,7 +85,7 @@ def _holds_ipv4(host: str, octets: list[str], number: int) -> bool:
 
 
 def _holds_ipv6(host: str, digits: str) -> bool:
-    """Find eight digits in a row of the address, with or without separators, either order."""
+    """Return whether a name has eight digits of the address in a row, in either order."""
     plain = host.replace("-", "").replace(".", "")
     return any(
         order[i : i + MIN_IPV6_DIGITS] in plain
@@ -95,15 +95,15 @@ def _holds_ipv6(host: str, digits: str) -> bool:
     )
 
 
-MAX_NAMES = 10  # names that are confirmed, as many as RFC 7208 4.6.4 allows
+MAX_NAMES = 10  # maximum number of names that are confirmed, RFC 7208 4.6.4
 
 
 class ReverseDnsVerdict(Struct, frozen=True):
-    """The names of an address; ``validated_names`` are those that lead back to it.
+    """The names of an address; ``validated_names`` resolve to it.
 
-    ``presence`` is about the PTR records. ``is_confirmed`` is undetermined
-    (nothing) when no name leads back and one could not be looked up.
-    ``is_generic`` tells that every validated name was made from the address.
+    ``presence`` is about the PTR records. ``is_confirmed`` is `None` (undetermined) if no name
+    resolves to the address and one could not be looked up. ``is_generic`` is true if every
+    validated name was generated from the address.
     """
 
     address: IpAddress
@@ -116,21 +116,21 @@ class ReverseDnsVerdict(Struct, frozen=True):
 
     @property
     def host_name(self) -> str | None:
-        """Give the name to show: a validated one if there is any."""
+        """The name to show, preferably a validated one."""
         return next(iter((*self.validated_names, *self.ptr_names)), None)
 
 
 def reverse_name(address: IpAddress) -> str:
-    """Give the name under which the PTR records of an address stand (RFC 1035 3.5, 3596 2.5)."""
+    """Return the name of the PTR records of an address (RFC 1035 3.5, 3596 2.5)."""
     return address.reverse_pointer
 
 
 def evaluate_reverse_dns(
     address: IpAddress, answers: Answers, *, host_name: str = ""
 ) -> ReverseDnsVerdict:
-    """Judge the reverse DNS of an address.
+    """Evaluate the reverse DNS of an address.
 
-    :param host_name: what the host is called elsewhere (its MX name), to be proposed.
+    :param host_name: another name of the host (its MX name) to propose.
     """
     answer = look_up(answers, reverse_name(address), "PTR")
     names = ptr_names(answer)
@@ -170,7 +170,7 @@ def _pointer(address: IpAddress, host_name: str) -> RecordToPublish | None:
 def _absent(address: IpAddress, host_name: str) -> Finding:
     return make_finding(
         "rdns.absent",
-        f"The address {address} has no name (no PTR record); Google and many others refuse mail"
+        f"The address {address} has no name (no PTR record); Google and many others reject mail"
         " from such addresses.",
         proposed=_pointer(address, host_name),
     )
@@ -181,11 +181,11 @@ def _unconfirmed(address: IpAddress, names: Sequence[str], host_name: str) -> Fi
     wanted = host_name or "the name of your mail server"
     return make_finding(
         "rdns.unconfirmed",
-        f"The address {address} is called {name}, but that name does not lead back to the"
+        f"The name of the address {address} is {name}, but that name does not resolve to the"
         " address, so receivers do not trust it.",
-        f"Ask whoever gave you the address (host or network provider) to set its reverse name to"
-        f" {wanted}, which has to lead to {address}. Only if {name} is a name of your own, let that"
-        " lead there instead.",
+        f"Ask the provider of the address (hosting or network) to set its reverse name to"
+        f" {wanted}, which must resolve to {address}. Only if {name} is your own name, publish the"
+        " address there instead.",
         None if host_name in names else _pointer(address, host_name),
     )
 
@@ -193,7 +193,7 @@ def _unconfirmed(address: IpAddress, names: Sequence[str], host_name: str) -> Fi
 def _generic(address: IpAddress, name: str, host_name: str) -> Finding:
     return make_finding(
         "rdns.generic",
-        f"The name {name} looks made from the address {address}, as home and dial-up connections"
-        " have it; filters count that against mail.",
+        f"The name {name} looks generated from the address {address}, as for home and dial-up"
+        " connections; filters rate such mail worse.",
         proposed=None if is_generic_name(host_name, address) else _pointer(address, host_name),
     )

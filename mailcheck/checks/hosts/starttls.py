@@ -1,7 +1,7 @@
-"""What a probe of port 25 found out about encryption, and what it means (RFC 3207).
+"""Evaluation of STARTTLS probes of mail hosts on port 25 (RFC 3207).
 
-Probing is somebody else's; only what a host offers to those who send to it
-can be seen, never what it does when it sends.
+The probes are made elsewhere. They show what a host offers to senders, but not what the host does
+when it sends mail.
 """
 
 from collections.abc import Sequence
@@ -16,29 +16,29 @@ from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.core.instants import Instant
 
 GOOD_TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
-"""RFC 8996 forbids TLS 1.0 and 1.1; OpenSSL's spellings."""
+"""Accepted versions in OpenSSL's spelling; RFC 8996 forbids TLS 1.0 and 1.1."""
 
 
 class ProbeOutcome(Enum):
-    """How the probe of one host ended."""
+    """The outcome of the probe of one host."""
 
     ENCRYPTED = "encrypted"
     NOT_OFFERED = "not-offered"
-    """It speaks SMTP, without STARTTLS."""
+    """The host speaks SMTP without STARTTLS."""
     HANDSHAKE_FAILED = "handshake-failed"
-    """It offers STARTTLS, but no encrypted connection comes about."""
+    """The host offers STARTTLS, but the TLS handshake fails."""
     REJECTED = "turned-away"
-    """It greets with a refusal: what it offers to others is not known."""
+    """The host rejects the session, so what it offers to other clients is unknown."""
     NO_SMTP = "no-smtp"
-    """What it says is not SMTP, or it hangs up or stalls."""
+    """The host does not speak SMTP, closes the connection or does not answer."""
     UNREACHABLE = "unreachable"
-    """No connection; perhaps port 25 is closed to us only."""
+    """There is no connection; port 25 may be blocked from here only."""
     NOT_PROBED = "not-probed"
-    """Not tried: no public address, or no time left."""
+    """The host has no public address, or there was no time left."""
 
     @property
     def is_determined(self) -> bool:
-        """Tell whether it is a fact about the host."""
+        """Whether the outcome is a fact about the host."""
         return self in (
             ProbeOutcome.ENCRYPTED,
             ProbeOutcome.NOT_OFFERED,
@@ -47,11 +47,11 @@ class ProbeOutcome(Enum):
 
 
 class StarttlsProbe(Struct, frozen=True):
-    """What one host showed. The TLS facts are there when it is ``ENCRYPTED``.
+    """The result of the probe of one host; the TLS fields are set if it is ``ENCRYPTED``.
 
-    ``is_certificate_trusted``: the chain leads to a known authority and is in
-    its time; ``is_name_matching``: the certificate is for the MX name. ``certificate_digest`` is
-    its SHA-256 in hexadecimal; that and its end are empty where it can't be read.
+    ``is_certificate_trusted`` is true if the chain leads to a known authority and is not expired.
+    ``is_name_matching`` is true if the certificate is for the MX name. ``certificate_digest`` is
+    its SHA-256 in hexadecimal. Digest and end are empty if the certificate cannot be read.
     """
 
     exchange: str
@@ -64,12 +64,12 @@ class StarttlsProbe(Struct, frozen=True):
 
     @property
     def is_verified(self) -> bool:
-        """Tell whether a sender who checks certificates delivers over it."""
+        """Whether a sender that verifies certificates delivers to it."""
         return self.is_certificate_trusted and self.is_name_matching
 
 
 class StarttlsGrade(Enum):
-    """How well mail to the domain is encrypted, best first."""
+    """The quality of encryption of mail to the domain, best first."""
 
     NOT_APPLICABLE = "not-applicable"
     """The domain receives no mail."""
@@ -83,7 +83,7 @@ class StarttlsGrade(Enum):
 
 
 class StarttlsVerdict(Struct, frozen=True):
-    """The grade of the worst host that could be seen, since mail may go to any of them."""
+    """The grade of the worst host with a known result, since mail may go to any host."""
 
     grade: StarttlsGrade
     probes: tuple[StarttlsProbe, ...]
@@ -91,7 +91,7 @@ class StarttlsVerdict(Struct, frozen=True):
 
     @property
     def is_offered(self) -> bool:
-        """Tell whether every host that could be seen offers encryption that works."""
+        """Whether every host with a known result offers encryption that works."""
         return self.grade in (
             StarttlsGrade.VERIFIED,
             StarttlsGrade.UNVERIFIED,
@@ -100,7 +100,7 @@ class StarttlsVerdict(Struct, frozen=True):
 
 
 def evaluate_starttls(mx: MxVerdict, probes: Sequence[StarttlsProbe]) -> StarttlsVerdict:
-    """Judge the probes of a domain's mail hosts (or of the domain itself without MX)."""
+    """Evaluate the probes of the mail hosts, or of the domain itself without MX records."""
     if mx.is_null_mx:
         return StarttlsVerdict(StarttlsGrade.NOT_APPLICABLE, tuple(probes), ())
     graded = {probe.exchange: _grade(probe) for probe in probes}
@@ -132,7 +132,7 @@ def _find(probe: StarttlsProbe, grade: StarttlsGrade) -> Finding | None:
     match grade:
         case StarttlsGrade.MISSING:
             meaning = (
-                f"{host} does not offer encryption (STARTTLS): mail to it can be read on its way."
+                f"{host} does not offer encryption (STARTTLS): mail to it can be read in transit."
             )
             return make_finding("starttls.missing", meaning)
         case StarttlsGrade.BROKEN:
@@ -141,9 +141,7 @@ def _find(probe: StarttlsProbe, grade: StarttlsGrade) -> Finding | None:
             )
             return make_finding("starttls.broken", meaning)
         case StarttlsGrade.OUTDATED:
-            meaning = (
-                f"{host} encrypts with {probe.tls_version}, which is forbidden by now (RFC 8996)."
-            )
+            meaning = f"{host} encrypts with {probe.tls_version}, which RFC 8996 forbids."
             return make_finding("starttls.outdated", meaning)
         case StarttlsGrade.UNVERIFIED:
             return _unverified(probe)
@@ -154,12 +152,12 @@ def _find(probe: StarttlsProbe, grade: StarttlsGrade) -> Finding | None:
 
 
 def _unverified(probe: StarttlsProbe) -> Finding:
-    problem = "is not from a known authority or out of date"
+    problem = "is not from a known authority, or it has expired"
     if probe.is_certificate_trusted:
         problem = "is for another name"
     return make_finding(
         "starttls.unverified",
-        f"The certificate of {probe.exchange} {problem}, so a sender cannot be sure to talk to the"
+        f"The certificate of {probe.exchange} {problem}, so a sender cannot verify that this is the"
         " right server.",
         f"Install a certificate for {probe.exchange}, for example from Let's Encrypt.",
     )
@@ -167,10 +165,10 @@ def _unverified(probe: StarttlsProbe) -> Finding:
 
 def _unknown(probe: StarttlsProbe) -> Finding:
     reasons = {
-        ProbeOutcome.REJECTED: "refuses to talk to this service",
-        ProbeOutcome.NO_SMTP: "did not answer as a mail server does",
+        ProbeOutcome.REJECTED: "rejects connections of this service",
+        ProbeOutcome.NO_SMTP: "did not answer like a mail server",
         ProbeOutcome.UNREACHABLE: "could not be reached on port 25 from here",
-        ProbeOutcome.NOT_PROBED: "was not asked",
+        ProbeOutcome.NOT_PROBED: "was not probed",
     }
     return make_finding(
         "starttls.undetermined",

@@ -1,4 +1,4 @@
-"""TLS-RPT of a domain: where senders report failed encryption (RFC 8460)."""
+"""Evaluation of TLS-RPT records, with which senders report failed encryption (RFC 8460)."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -38,9 +38,9 @@ class TlsRptVerdict(Struct, frozen=True):
 
 
 def evaluate_tls_rpt(domain: str, answers: Answers, report_to: str = "") -> TlsRptVerdict:
-    """Judge the record at ``_smtp._tls.<domain>`` (RFC 8460 3).
+    """Evaluate the record at ``_smtp._tls.<domain>`` (RFC 8460 3).
 
-    :param report_to: the mail address that advice offers for reports; it makes none up.
+    :param report_to: the mail address that the advice suggests for reports; empty for none.
     """
     answer = look_up(answers, PREFIX + domain, "TXT")
     if not answer.status.is_determined:
@@ -67,9 +67,9 @@ def evaluate_tls_rpt(domain: str, answers: Answers, report_to: str = "") -> TlsR
 
 
 def propose_tls_rpt(domain: str, rua: Iterable[str]) -> RecordToPublish | None:
-    """Give the record with which reports are asked for; nothing where they go nowhere.
+    """Return the record that requests reports, or `None` without an address.
 
-    :param rua: the URIs; unlike with DMARC, hosts elsewhere need not agree.
+    :param rua: the URIs; unlike with DMARC, hosts of other domains need no authorization.
     """
     places = ",".join(rua)
     value = f"v={VERSION}; rua={places}"
@@ -83,14 +83,14 @@ def _report_uris(report_to: str) -> tuple[str, ...]:
 def _absent(domain: str, report_to: str) -> Finding:
     return make_finding(
         "tls-rpt.absent",
-        f"{domain} does not ask for reports about encryption (no TLS-RPT), so failures stay"
-        " unseen.",
+        f"{domain} does not request reports about encryption (no TLS-RPT), so you do not learn"
+        " about failures.",
         proposed=propose_tls_rpt(domain, _report_uris(report_to)),
     )
 
 
 def _several(domain: str, texts: Sequence[str]) -> Finding:
-    """Report several records; the proposed record has the addresses of all."""
+    """Return a finding for several records; the proposed record has the addresses of all."""
     uris = dict.fromkeys(uri for text in texts for uri in _find_intended_uris(text))
     kept = propose_tls_rpt(domain, uris)
     record = kept or RecordToPublish(PREFIX + domain, "TXT", texts[0])
@@ -108,7 +108,7 @@ def _unreadable(domain: str, texts: Sequence[str]) -> Finding:
 
 
 def _find_intended_uris(text: str) -> list[str]:
-    """Return the report addresses that a record means, or none if one of them is unclear."""
+    """Return the intended report addresses of a record; empty if one of them is unclear."""
     meant = [
         uri
         for name, written in find_tags(clean_uris(text[:MAX_REPAIRED]), ("v", "rua"))
@@ -125,7 +125,7 @@ def _syntax(domain: str, text: str, report_to: str) -> Finding:
     return make_finding(
         "tls-rpt.syntax",
         f"The TLS-RPT record of {domain} has a report address that is neither mailto: nor"
-        " https:, so senders do not use it.",
+        " https:, so senders ignore it.",
         f"Correct the address (rua) in the TLS-RPT record at {PREFIX}{domain}.",
         propose_tls_rpt(domain, _report_uris(report_to) if is_empty else meant),
     )
