@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What tests are run with, got at the same time: packages, and servers and clients of others.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
-.PHONY: run cluster test interop fast coverage soak pictures docs wheel lock sbom audit reference test-needs interop-needs mcp-clients lint types format clean
+.PHONY: run cluster test interop fast coverage soak pictures docs wheel lock sbom audit reference test-needs interop-needs mcp-clients generators lint types format clean
 
 ## run: start the daemon, ready to receive mail, and say what to do next
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -68,7 +68,7 @@ test:
 
 ## interop: install foreign clients and servers, a fixed list of packages, and run the daemon with them
 interop:
-	@$(INSTALL) mcp-clients $(VENV)/installed-test
+	@$(INSTALL) mcp-clients generators $(VENV)/installed-test
 	$(PYTEST) tests/interop
 
 ## soak: what `make test` leaves out because it takes long: crowds, endurance, kills under load,
@@ -135,6 +135,9 @@ interop-needs: | $(VENV)/bin/pip
 mcp-clients: interop-needs
 	@PYTHON=$(BIN)/python bash scripts/install-mcp-clients
 
+generators: interop-needs
+	@PYTHON=$(BIN)/python bash scripts/install-generators
+
 $(VENV)/installed-test: $(VENV)/installed
 	$(BIN)/pip install --quiet --editable '.[test]'
 	@touch $@
@@ -164,4 +167,4 @@ format: $(VENV)/installed-test
 
 ## clean: remove what was made here, but not var/: it holds mail
 clean:
-	rm -rf mailcheck/web/site/docs.zip $(VENV) .venv-mcp node_modules *.egg-info build pictures .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf mailcheck/web/site/docs.zip $(VENV) .venv-mcp .venv-generators node_modules *.egg-info build pictures .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*

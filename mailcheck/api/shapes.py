@@ -114,8 +114,8 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 Texts = tuple[str, ...]
 
-Always = Annotated[bool, schema_keywords(const=True)]
-"""Always true."""
+Always = Annotated[bool, doc("always true")]
+"""True. Generators of clients do not all accept the keyword ``const`` for it."""
 
 
 def as_json(shape: object) -> Any:

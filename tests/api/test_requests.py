@@ -13,7 +13,7 @@ from msgspec import NODEFAULT, UNSET
 from msgspec.structs import replace
 
 from mailcheck.api.mcp import domains, inbox
-from mailcheck.api.requests.checks import NewWatches, WatchChoice
+from mailcheck.api.requests.checks import WatchChoice, WatchesToCreate
 from mailcheck.api.requests.inbox import (
     ContentFilters,
     DeleteMessages,
@@ -23,9 +23,9 @@ from mailcheck.api.requests.inbox import (
     LinksToCheck,
     ListMessages,
     MessageFilters,
-    NewWebhook,
     WaitForMessage,
     WaitForMessages,
+    WebhookToCreate,
 )
 from mailcheck.api.requests.parsing import (
     Request,
@@ -289,9 +289,9 @@ def test_a_field_without_a_kind_can_not_be_read() -> None:
 WEBHOOK_URL = "https://ci.example.com/mail"
 
 
-def webhook(**fields: Any) -> NewWebhook:
+def webhook(**fields: Any) -> WebhookToCreate:
     """Parse the body of a new webhook."""
-    return read_body(NewWebhook, json.dumps({"url": WEBHOOK_URL, **fields}).encode())
+    return read_body(WebhookToCreate, json.dumps({"url": WEBHOOK_URL, **fields}).encode())
 
 
 def test_a_webhook_stores_exactly_the_core_filter() -> None:
@@ -350,12 +350,12 @@ def test_what_is_not_named_of_a_watch_stays_as_it_is() -> None:
 def test_one_of_many_watches_is_named_by_its_number() -> None:
     """An error in a list of objects names the number of the object."""
     with pytest.raises(InvalidParameter, match=r"^entry 2: target is missing"):
-        read_body(NewWatches, b'{"watches": [{"target": "a.example"}, {}]}')
+        read_body(WatchesToCreate, b'{"watches": [{"target": "a.example"}, {}]}')
     with pytest.raises(InvalidParameter, match=r"^entry 1 must be an object"):
-        read_body(NewWatches, b'{"watches": [1]}')
+        read_body(WatchesToCreate, b'{"watches": [1]}')
     for body in (b'{"watches": []}', b'{"watches": {}}'):
         with pytest.raises(InvalidParameter, match=r"^watches must be a list of 1 to"):
-            read_body(NewWatches, body)
+            read_body(WatchesToCreate, body)
 
 
 @pytest.mark.parametrize(

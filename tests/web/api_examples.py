@@ -12,8 +12,8 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.api.deliverability.tests import EXAMPLE as PREFLIGHT_RECORDS
-from mailcheck.api.requests.checks import NewWatch, NewWatches, WatchChoice
-from mailcheck.api.requests.inbox import KeyFault, LinksToCheck, NewWebhook, WebhookReplay
+from mailcheck.api.requests.checks import WatchChoice, WatchesToCreate, WatchToCreate
+from mailcheck.api.requests.inbox import KeyFault, LinksToCheck, WebhookReplay, WebhookToCreate
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.config.options import InboxOptions, WebOptions
@@ -160,11 +160,13 @@ def _watches(world: ExampleHouse) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def make(status: int = 200) -> Any:
-        return world.ask("POST", "/watches", status, data=NewWatch.example.encode())
+        return world.ask("POST", "/watches", status, data=WatchToCreate.example.encode())
 
     found["watch made"] = make()
     found["watch exists"] = make(409)
-    found["watches made"] = world.ask("POST", "/watches/many", data=NewWatches.example.encode())
+    found["watches made"] = world.ask(
+        "POST", "/watches/many", data=WatchesToCreate.example.encode()
+    )
     one = f"/watches/{found['watch made']['id']}"
     found["watch changed"] = world.ask("PATCH", one, data=WatchChoice.example.encode())
     found["watch run"] = world.ask("POST", f"{one}/run")
@@ -193,7 +195,7 @@ def _webhooks(world: ExampleHouse) -> dict[str, Any]:
     path = "/inbox/webhooks"
 
     def make(status: int = 200) -> Any:
-        return world.ask("POST", path, status, data=NewWebhook.example.encode())
+        return world.ask("POST", path, status, data=WebhookToCreate.example.encode())
 
     found = {"webhook made": make()}
     one = f"{path}/{found['webhook made']['id']}"
@@ -215,7 +217,7 @@ def _webhooks(world: ExampleHouse) -> dict[str, Any]:
     for _ in range(MOST_WEBHOOKS):
         make()
     found["too many webhooks"] = make(409)
-    watch = f"/watches/{world.ask('POST', '/watches', data=NewWatch.example.encode())['id']}"
+    watch = f"/watches/{world.ask('POST', '/watches', data=WatchToCreate.example.encode())['id']}"
     more = b'{"alertTo": ["https://ops.example.com/alerts"]}'
     found["too many receivers"] = world.ask("PATCH", watch, 409, data=more)
     world.ask("DELETE", watch)

@@ -51,7 +51,7 @@ TestIdField = Annotated[str, doc("id of the test", pattern="^[a-z2-7]{13}$")]
 CheckUrl = Annotated[str, doc("path of the test, relative to the base URL of the API")]
 
 
-class NewTest(Shape):
+class GeneratedTest(Shape):
     """A new deliverability test."""
 
     test_id: TestIdField
@@ -168,10 +168,10 @@ class Preflight(PreflightReport):
     test_id: TestIdField
 
 
-def render_new_address(test: tests.DeliverabilityTest, domain: str) -> NewTest:
+def render_new_address(test: tests.DeliverabilityTest, domain: str) -> GeneratedTest:
     """Render a new test with its address."""
     address = address_of(test, domain)
-    return NewTest(test.id, address, address, format_instant(test.expires_at), _path(test))
+    return GeneratedTest(test.id, address, address, format_instant(test.expires_at), _path(test))
 
 
 def render_tested(result: DeliverabilityResult, domain: str, urls: PublicUrls) -> JsonObject:

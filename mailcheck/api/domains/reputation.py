@@ -141,11 +141,20 @@ class UngradedReputation(Shape):
     undetermined: Annotated[tuple[FactorName, ...], doc("factors that could not be determined")]
 
 
+GRADE_WORDS = schema_keywords(
+    **{
+        "enum": [grade for _, grade in GRADES],
+        "x-enum-varnames": [grade.replace("+", "_PLUS") for _, grade in GRADES],
+    }
+)
+"""The grades. Generators of clients need names for them, since ``A+`` and ``A`` become the same."""
+
+
 class Reputation(UngradedReputation):
     """The score and grade of a domain, with their factors."""
 
     score: Annotated[int, doc("the sum of all impacts", ge=0, le=100)]
-    grade: Annotated[str, schema_keywords(enum=[grade for _, grade in GRADES])]
+    grade: Annotated[str, GRADE_WORDS]
 
 
 class ReputationUndetermined(Shape):

@@ -70,7 +70,7 @@ class Watch(Shape):
     ]
 
 
-class NewReceiver(Shape):
+class CreatedReceiver(Shape):
     """A webhook that was created for alerts."""
 
     id: Annotated[str, doc("id of the webhook")]
@@ -82,7 +82,7 @@ class KeptWatch(Watch):
     """A created or changed watch."""
 
     new_webhooks: Annotated[
-        tuple[NewReceiver, ...], doc("webhooks that were created, because none had this URL")
+        tuple[CreatedReceiver, ...], doc("webhooks that were created, because none had this URL")
     ]
 
 
@@ -166,7 +166,7 @@ class MadeWatches(Shape):
 
     made: tuple[Watch, ...]
     refused: tuple[RefusedWatch, ...]
-    new_webhooks: Annotated[tuple[NewReceiver, ...], doc("webhooks that were created for alerts")]
+    new_webhooks: Annotated[tuple[CreatedReceiver, ...], doc("webhooks that were created for alerts")]
 
 
 class DeletedWatch(Shape):
@@ -230,10 +230,10 @@ def render_kept(kept: manage_watches.SavedWatch) -> KeptWatch:
     return KeptWatch(**_fields(kept.watch), new_webhooks=_new_webhooks(kept))
 
 
-def _new_webhooks(kept: manage_watches.SavedWatch) -> tuple[NewReceiver, ...]:
+def _new_webhooks(kept: manage_watches.SavedWatch) -> tuple[CreatedReceiver, ...]:
     # Mail to an alert recipient is not signed, so it has no secret.
     signing = (one for one in kept.new_receivers if not one.is_mail)
-    return tuple(NewReceiver(one.id, one.url, one.secret) for one in signing)
+    return tuple(CreatedReceiver(one.id, one.url, one.secret) for one in signing)
 
 
 def render_page(page: WatchPage, alerts: Sequence[watches.Alert]) -> Watches:

@@ -243,7 +243,7 @@ class WatchChoice(Request, frozen=True, kw_only=True):
         return replace(settings, **{name: one for name, one in chosen.items() if one is not UNSET})
 
 
-class NewWatch(WatchChoice, frozen=True, kw_only=True):
+class WatchToCreate(WatchChoice, frozen=True, kw_only=True):
     """A new watch."""
 
     example: ClassVar = '{"target": "example.com", "everyMinutes": 60, "selectors": ["s1"]}'
@@ -256,7 +256,7 @@ class NewWatch(WatchChoice, frozen=True, kw_only=True):
         return self.changed(WatchSettings())
 
 
-class NewWatches(Request, frozen=True, kw_only=True):
+class WatchesToCreate(Request, frozen=True, kw_only=True):
     """Several new watches."""
 
     example: ClassVar = '{"watches": [{"target": "example.com"}, {"target": "192.0.2.25"}]}'
@@ -264,7 +264,8 @@ class NewWatches(Request, frozen=True, kw_only=True):
     watches: Annotated[
         tuple[
             Annotated[
-                NewWatch, FieldType({"$ref": "#/components/schemas/NewWatch"}, nested=NewWatch)
+                WatchToCreate,
+                FieldType({"$ref": "#/components/schemas/WatchToCreate"}, nested=WatchToCreate),
             ],
             ...,
         ],

@@ -242,7 +242,7 @@ class TakeAddress(Request, frozen=True, kw_only=True):
     ] = False
 
 
-class NewWebhook(ContentFilters, frozen=True, kw_only=True):
+class WebhookToCreate(ContentFilters, frozen=True, kw_only=True):
     """A new webhook."""
 
     example: ClassVar = '{"url": "https://ci.example.com/mail", "tag": "signup"}'

@@ -5,7 +5,7 @@ from typing import Any
 from mailcheck.api.deliverability.tests import (
     WHOLE_TEST,
     DeletedTest,
-    NewTest,
+    GeneratedTest,
     PageOfTests,
     PreflightRecords,
     RawTestMail,
@@ -53,7 +53,7 @@ GENERATE = Operation(
     _TAG,
     "Create a test",
     "Creates a test address, which accepts one mail within an hour.",
-    {200: Response("The test address.", [json_body("new test", NewTest)], links=_TEST_LINKS)},
+    {200: Response("The test address.", [json_body("new test", GeneratedTest)], links=_TEST_LINKS)},
     NoParameters,
 )
 

@@ -29,9 +29,9 @@ from mailcheck.api.openapi.operations import (
 from mailcheck.api.requests.checks import (
     GetWatchHistory,
     ListPage,
-    NewWatch,
-    NewWatches,
     WatchChoice,
+    WatchesToCreate,
+    WatchToCreate,
 )
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.watches import MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
@@ -72,7 +72,7 @@ WATCH_CREATE = Operation(
             [json_body("watch exists", Error)],
         ),
     },
-    NewWatch,
+    WatchToCreate,
     reads_body=True,
 )
 
@@ -83,7 +83,7 @@ WATCHES_CREATE = Operation(
     f"Creates up to {MOST_AT_ONCE} watches. Targets that cannot be watched are listed with the "
     "reason; the others are watched.",
     {200: Response("The result of each target.", [json_body("watches made", MadeWatches)])},
-    NewWatches,
+    WatchesToCreate,
     reads_body=True,
 )
 
@@ -199,13 +199,13 @@ class WatchRoutes:
             Route("POST", alert, self.acknowledge, ALERT_ACKNOWLEDGE),
         ]
 
-    async def create(self, call: Call[NewWatch]) -> Reply:
+    async def create(self, call: Call[WatchToCreate]) -> Reply:
         """POST /watches."""
         request = call.request
         made = await self._watches.create(call.caller.account_id, request.target, request.settings)
         return json_reply(render_kept(made))
 
-    async def create_many(self, call: Call[NewWatches]) -> Reply:
+    async def create_many(self, call: Call[WatchesToCreate]) -> Reply:
         """POST /watches/many."""
         wanted = [(one.target, one.settings) for one in call.request.watches]
         outcomes = await self._watches.create_many(call.caller.account_id, wanted)

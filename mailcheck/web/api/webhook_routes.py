@@ -19,7 +19,7 @@ from mailcheck.api.inbox.webhooks import (
     render_webhooks,
 )
 from mailcheck.api.openapi.operations import Link, Operation, Response, json_body
-from mailcheck.api.requests.inbox import NewWebhook, WebhookReplay
+from mailcheck.api.requests.inbox import WebhookReplay, WebhookToCreate
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
@@ -59,7 +59,7 @@ WEBHOOK_CREATE = Operation(
             [json_body("too many webhooks", Error)],
         ),
     },
-    NewWebhook,
+    WebhookToCreate,
     reads_body=True,
 )
 
@@ -172,7 +172,7 @@ class WebhookRoutes:
             Route("POST", f"{one}/resume", self.resume, WEBHOOK_RESUME),
         ]
 
-    async def create(self, call: Call[NewWebhook]) -> Reply:
+    async def create(self, call: Call[WebhookToCreate]) -> Reply:
         """POST /inbox/webhooks."""
         request = call.request
         made = await self._webhooks.create(call.caller.account_id, request.url, request.wanted)
