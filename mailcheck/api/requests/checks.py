@@ -227,7 +227,8 @@ class WatchChoice(Request, frozen=True, kw_only=True):
         name="paused", default=UNSET
     )
     alert_to: Annotated[
-        tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
+        tuple[Annotated[str, FieldType({"type": "string", "minLength": 1}, longest=None)], ...]
+        | UnsetType,
         Description(
             "recipients of alerts beside your own inbox: webhook URLs and email addresses",
             at_most=MOST_RECEIVERS,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from mailcheck.api.requests.parsing import MAX_TEXT, Description, FieldType
 from mailcheck.core.addresses import DOT_ATOM_PATTERN, MAX_TAG, explain_bad_tag, parse_mailbox
-from mailcheck.core.cursors import Position, format_cursor, parse_cursor
+from mailcheck.core.cursors import CURSOR_PATTERN, Position, format_cursor, parse_cursor
 from mailcheck.core.instants import Instant, parse_instant
 
 SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT = 1.0, 60.0, 30.0
@@ -126,7 +126,7 @@ HEADER = FieldType(
     write=_write_header,
 )
 CURSOR = FieldType(
-    NAME_SCHEMA,
+    {"type": "string", "pattern": CURSOR_PATTERN},
     parse_cursor,
     "{name} must be a cursor from an earlier response, unchanged; got {sent}",
     write=format_cursor,
