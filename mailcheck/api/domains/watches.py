@@ -166,7 +166,9 @@ class MadeWatches(Shape):
 
     made: tuple[Watch, ...]
     refused: tuple[RefusedWatch, ...]
-    new_webhooks: Annotated[tuple[CreatedReceiver, ...], doc("webhooks that were created for alerts")]
+    new_webhooks: Annotated[
+        tuple[CreatedReceiver, ...], doc("webhooks that were created for alerts")
+    ]
 
 
 class DeletedWatch(Shape):
