@@ -38,7 +38,7 @@ class Helo(Shape):
     name: str | None
     resolves: Annotated[bool | None, doc("null: undetermined")]
     addresses: Texts
-    leads_to_client: bool | None
+    resolves_to_client: bool | None
 
 
 class Transport(Shape):
