@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Annotated
 
+from msgspec import field
+
 from mailcheck.api.deliverability.findings import MailFinding, MailFindings, render_area
 from mailcheck.api.inbox.messages import Tls
 from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, doc
@@ -38,7 +40,7 @@ class Helo(Shape):
     name: str | None
     resolves: Annotated[bool | None, doc("null: undetermined")]
     addresses: Texts
-    resolves_to_client: bool | None
+    resolves_to_client: bool | None = field(name="leadsToClient")
 
 
 class Transport(Shape):
