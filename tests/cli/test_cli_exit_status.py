@@ -52,7 +52,7 @@ def test_help(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[storage]\nurl = 7\n", "line 2: url must be a string, not 7"),
+        ("[storage]\nurl = 7\n", "line 2: url is a string, not 7"),
         ("[nonsense]\n", "line 1: there is no section [nonsense]"),
         ("[inbox]\ndomein = 'x.example'\n", "line 2: [inbox] has no option domein"),
         ("[inbox\n", "mailcheck.toml: "),

@@ -198,7 +198,7 @@ def test_mail_is_handed_in_where_the_daemon_says(daemon: Daemon, tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "status", "error"),
     [
-        (["wait", "--after", "nonsense"], 2, "after is a cursor"),
+        (["wait", "--after", "nonsense"], 2, "after must be a cursor"),
         (["inbox", "--limit", "0"], 2, "limit must be an integer"),
         (["inbox", "-q", "newer:yesterday"], 2, "you sent newer:yesterday"),
         (["inbox", "none"], 1, "no such message"),

@@ -109,7 +109,7 @@ def check_records(records: Sequence[RecordToPublish], *, parameter: str) -> None
         )
     if len(records) > MAX_RECORDS:
         raise InvalidParameter(
-            parameter, f"{parameter} has {len(records)} records; {MAX_RECORDS} are allowed"
+            parameter, f"{parameter} has {len(records)} records; send at most {MAX_RECORDS}"
         )
     try:
         build_zone(records)

@@ -78,7 +78,7 @@ def test_unknown_is_neither_good_nor_bad(zone: MemoryZone) -> None:
     told = next(one for one in stream.named("row") if one["zone"] == "dbl.spamhaus.org")
     assert told["status"] == "unknown"
     assert '<span class="badge unknown">unknown</span>' in told["html"]
-    assert "It did not answer in time." in told["html"]
+    assert "The list did not answer in time." in told["html"]
     assert "good" not in told["html"]
     (done,) = stream.named("done")
     assert done["order"][:2] == ["multi.uribl.com", "dbl.spamhaus.org"]
@@ -121,7 +121,7 @@ def test_addresses_that_are_not_known() -> None:
     browser.house.pass_time(0.1)
     told = [one for one in stream.named("row") if one["zone"] == "zen.spamhaus.org"]
     assert [one["status"] for one in told] == ["unknown"]
-    assert "could not be found out" in told[0]["html"]
+    assert "could not be determined" in told[0]["html"]
 
 
 @pytest.mark.parametrize("query", ["10.0.0.1", "x", "http://a.example/", MARKUP])

@@ -187,7 +187,7 @@ def test_a_wrong_method_is_a_page(browser: Browser, method: str, path: str, allo
     """A method that a page does not take is a 405 page that says which it takes."""
     answer = browser.send(method, path, b"")
     assert (answer.status, answer.headers["allow"]) == (405, allowed)
-    assert f"takes {allowed}" in browser.page.text
+    assert f"supports {allowed}" in browser.page.text
 
 
 def test_a_body_that_is_too_large(browser: Browser) -> None:

@@ -80,7 +80,7 @@ def test_a_watch_from_its_form_to_its_end(owner: Browser, zone: MemoryZone) -> N
     [
         ({"target": "no domain"}, "no domain"),
         ({"target": ""}, "Enter the domain or the IP address to watch"),
-        ({"every": "5"}, "every is a whole number, 15 to 1440"),
+        ({"every": "5"}, "every must be an integer from 15 to 1440"),
         ({"quiet": "late"}, "Quiet is two times of the day"),
     ],
 )
