@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class AuthResult(Enum):
-    """A result; the values are those of the Authentication-Results field."""
+    """A result; the values are used in the Authentication-Results field."""
 
     NONE = "none"
     NEUTRAL = "neutral"
@@ -14,7 +14,7 @@ class AuthResult(Enum):
     POLICY = "policy"
     """A valid signature that receivers do not accept, because of a short key or SHA-1."""
     TEMPERROR = "temperror"
-    """The result could not be determined now; this says nothing about the sender."""
+    """The result could not be determined now; it is not a statement about the sender."""
     PERMERROR = "permerror"
 
     @property

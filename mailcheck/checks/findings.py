@@ -22,7 +22,7 @@ class Severity(Enum):
     WARNING = "warning"
     """Mail works, but not everywhere or not for long."""
     UNDETERMINED = "undetermined"
-    """The result could not be determined now; this says nothing about the domain."""
+    """The result could not be determined now; it is not a statement about the domain."""
     NOTE = "note"
     """For information; costs no points."""
 

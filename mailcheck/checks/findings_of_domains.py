@@ -17,7 +17,7 @@ MX = (
         advice="Publish an MX record that names your mail server."),
     Row("mx.address-literal", None, "An MX record names an IP address",
         "Only host names are allowed, so senders cannot use it",
-        advice="Give the address a host name, and use that name in the MX record."),
+        advice="Create a host name for the address, and use that name in the MX record."),
     Row("mx.alias", None, "An MX record names an alias (CNAME)",
         "Some senders reject that", _WARNING,
         advice="Name the real host in the MX record."),
@@ -133,7 +133,7 @@ ENCRYPTION = (
         advice=RETRY_ADVICE),
     Row("mta-sts.unreadable", None, 'The MTA-STS record does not begin with "v=STSv1;"',
         "Senders ignore it", _ERROR,
-        advice='Replace that TXT record with one that begins with "v=STSv1;".'),
+        advice='Replace that TXT record with one beginning with "v=STSv1;".'),
     Row("tls-rpt.absent", None, "The domain has no TLS-RPT record",
         "Failures of encryption go unnoticed", _NOTE,
         advice="Publish a TLS-RPT record with an address for reports (rua=mailto: and an address"
@@ -149,7 +149,7 @@ ENCRYPTION = (
         advice=RETRY_ADVICE),
     Row("tls-rpt.unreadable", None, 'The TLS-RPT record does not begin with "v=TLSRPTv1;"',
         "Senders ignore it", _WARNING,
-        advice="Replace that TXT record with one that begins with v=TLSRPTv1; and keep the"
+        advice="Replace that TXT record with one beginning with v=TLSRPTv1; and keep the"
         " addresses."),
 )
 
@@ -181,7 +181,7 @@ REPUTATION = (
         advice="Run a resolver of your own (not a public one such as 8.8.8.8 or 1.1.1.1) and name"
         " it in [blocklists] resolvers. Barracuda requires that you register its address; Spamhaus"
         " and SpamRATS give out keys for their lists."),
-    Row("dnsbl.rewritten", Area.BLACKLIST, "The answers are not those of a blocklist",
+    Row("dnsbl.rewritten", Area.BLACKLIST, "The answers do not come from a blocklist",
         "The list has expired, or the resolver rewrites answers", _UNDETERMINED,
         advice="Run a resolver of your own (not a public one such as 8.8.8.8 or 1.1.1.1) and name"
         " it in [blocklists] resolvers. Barracuda requires that you register its address; Spamhaus"

@@ -37,7 +37,7 @@ SPF = (
         "The domain itself asks receivers to reject the mail", price=20,
         advice="Add the sending host to the SPF record, or send through a host that the record"
         " names."),
-    Row("spf.open", Area.SPF, "The SPF record authorizes nearly everyone, so a pass is no evidence",
+    Row("spf.open", Area.SPF, "The SPF record authorizes nearly everyone, so a pass is meaningless",
         "Forged mail passes too, so the record is worth no more than none", price=10,
         advice="Replace the wide terms with the servers that really send, and end the record with"
         " ~all or -all."),
@@ -101,7 +101,7 @@ SPF = (
         advice="Name the sending servers with a, mx, ip4 or ip6 instead."),
     Row("spf.several", Area.SPF, "The domain has several SPF records",
         "Receivers return permerror, and no mail of the domain passes", _ERROR,
-        advice="Replace all SPF records with a single one that contains the terms of all."),
+        advice="Replace all SPF records with a single record that contains the terms of all."),
     Row("spf.syntax", Area.SPF, "A term of the SPF record is malformed",
         "Receivers return permerror, and no mail of the domain passes", _ERROR,
         advice="Correct or remove the term. If it is in the record of another domain, ask the owner"
@@ -210,9 +210,9 @@ DKIM = (
         advice="Turn on DKIM at the provider that owns that name, or remove the record."),
     Row("dkim.expired", Area.DKIM, "The signature has expired (x=)",
         "The signature fails",
-        advice="Give signatures a longer lifetime (a week, or no end: leave x= out), and find out"
-        " why the mail was on its way for so long. A wrong clock of the signing server has the same"
-        " effect."),
+        advice="Use a longer lifetime for signatures (a week, or no end: leave x= out), and find"
+        " out why the mail was on its way for so long. A wrong clock of the signing server has the"
+        " same effect."),
     Row("dkim.from-the-future", Area.DKIM, "The signature is dated in the future (t=)",
         "Receivers reject such a signature",
         advice="Correct the clock and the time zone of the signing server."),
@@ -222,8 +222,8 @@ DKIM = (
     Row("dkim.hidden", Area.DKIM,
         "There are names below _domainkey, but none of the usual selectors",
         "DNS does not list names, so the selector must be given", _UNDETERMINED,
-        advice="Give the selector (s= in the DKIM-Signature field of a mail that you sent), or send"
-        " a test mail, whose signature contains it."),
+        advice="Enter the selector (s= in the DKIM-Signature field of a mail that you sent), or"
+        " send a test mail, whose signature contains it."),
     Row("dkim.key-broken", Area.DKIM, "The DKIM key record cannot be used",
         "Mail signed with the key fails", aliases=("dkim.broken-key",),
         advice="Publish the key record again, exactly as your mail server or mail provider shows"
@@ -233,7 +233,7 @@ DKIM = (
         advice="Sign with the key that is published, or publish the key that signs."),
     Row("dkim.key-revoked", Area.DKIM, "The DKIM key is revoked (empty p=)",
         "Mail signed with the key fails", aliases=("dkim.revoked",),
-        advice="No action is needed if the key is no longer used. Otherwise publish the new key."),
+        advice="Publish the new key, if the key is still used. Otherwise no action is needed."),
     Row("dkim.key-too-short", Area.DKIM, "The DKIM key is shorter than 1024 bits",
         "Receivers reject it, and mail signed with it fails", aliases=("dkim.short-key",),
         advice="Create a new RSA key of 2048 bits in your mail server or at your mail provider, and"
@@ -250,7 +250,7 @@ DKIM = (
     Row("dkim.many-signatures", Area.DKIM, "The mail has many signatures",
         "Only the first ones were verified, as receivers do", _NOTE,
         advice="Find out which servers sign the mail, and let each of them sign it once."),
-    Row("dkim.no-key", Area.DKIM, "There is no key at the name given in the signature",
+    Row("dkim.no-key", Area.DKIM, "No key is published at the name given in the signature",
         "The signature fails",
         advice="Publish the key at the name given in the signature, or sign with a selector that is"
         " published."),
@@ -357,7 +357,7 @@ DMARC = (
         advice=RETRY_ADVICE),
     Row("dmarc.unreadable", Area.DMARC, 'The DMARC record does not begin with "v=DMARC1;"',
         "Receivers ignore it", _ERROR,
-        advice="Replace that TXT record with one that begins with v=DMARC1; and a policy."),
+        advice="Replace that TXT record with one beginning with v=DMARC1; and a policy."),
     Row("dmarc.weaker-subdomains", Area.DMARC, "The policy for subdomains is weaker",
         "Forgers can use a subdomain", _WARNING,
         advice="Remove the weaker tags from the DMARC record, so that p applies to subdomains"
@@ -527,7 +527,7 @@ CONTENT = (
         advice="Put the text/plain part first and the HTML last (RFC 2046 5.1.4)."),
     Row("content.images-without-alt", Area.CONTENT, "Images without an alternative text",
         "People who do not load images or cannot see them miss them", _NOTE,
-        advice='Give every image an alt text, and alt="" to images that only decorate.'),
+        advice='Add an alt text to every image, and alt="" to images that only decorate.'),
     Row("content.insecure-images", Area.CONTENT, "Images are loaded over http",
         "Some programs do not show them", _NOTE,
         advice="Serve images over https."),
@@ -566,7 +566,7 @@ TRANSPORT = (
         "HELO knows neither encryption nor sizes; EHLO replaced it in 1995", _NOTE,
         advice="Use a mail server or library that greets with EHLO."),
     Row("transport.old-tls", Area.TRANSPORT, "The connection used an outdated version of TLS",
-        "It is no longer secure, and receivers turn it off", _WARNING,
+        "It is insecure, and receivers turn it off", _WARNING,
         advice="Configure your mail server to use TLS 1.2 and 1.3 (a newer OpenSSL may be"
         " enough)."),
     Row("transport.refused-commands", Area.TRANSPORT, "Commands of the sender were rejected",
@@ -666,10 +666,10 @@ ACCESSIBILITY = (
     Row("accessibility.image-link-without-text", None,
         "Links made of images without an alternative text",
         "Readers who cannot see the image do not learn where the link leads", _WARNING,
-        advice="Give the image an alt text that says where the link leads."),
+        advice="Add an alt text to the image that says where the link leads."),
     Row("accessibility.image-without-alt", None, "Images without an alternative text",
         "Screen readers read the URL of the image or skip it", _WARNING,
-        advice='Give every image an alt text that says what it shows, and alt="" to decoration.'),
+        advice='Add an alt text to every image that describes it, and alt="" to decoration.'),
     Row("accessibility.low-contrast", None, "Text with too little contrast",
         "Many people cannot read it", _WARNING,
         advice="Choose colours with more contrast."),

@@ -1,4 +1,4 @@
-"""Evidence about a mail, written in a few words: perfect unless a test says otherwise."""
+"""Evidence about a mail for tests; a perfect mail unless a test changes it."""
 
 from ipaddress import IPv4Address
 from typing import Any
@@ -28,7 +28,7 @@ LISTS = parse_catalogue(packaged_catalogue_text()).address_profile
 
 
 def spf(result: AuthResult = AuthResult.PASS, *, record: str | None = "v=spf1 -all") -> SpfOfMail:
-    """Give an SPF result for example.com."""
+    """Return an SPF result for example.com."""
 
     def identity(which: SpfIdentity, name: str, word: AuthResult) -> SpfOfIdentity:
         return SpfOfIdentity(which, name, word, record, "", "It is so.")
@@ -50,7 +50,7 @@ _FAULTS = {
 def signature(
     result: AuthResult = AuthResult.PASS, *, bits: int = 2048, domain: str = "example.com"
 ) -> SignatureOfMail:
-    """Give a signature with its result."""
+    """Return a signature with its result."""
     header = SignatureHeader(
         index=0,
         signing_domain=domain,
@@ -68,7 +68,7 @@ def signature(
 
 
 def dkim(*signatures: SignatureOfMail) -> DkimOfMail:
-    """Give the signatures of a mail, numbered as they stand."""
+    """Return the signatures of a mail, numbered in order."""
     numbered = (
         replace(one, header=replace(one.header, index=number))
         for number, one in enumerate(signatures)
@@ -82,7 +82,7 @@ def dmarc(
     policy: Policy | None = Policy.REJECT,
     is_dkim_aligned: bool | None = True,
 ) -> DmarcOfMail:
-    """Give a DMARC result for example.com."""
+    """Return a DMARC result for example.com."""
     return DmarcOfMail(
         author_domain="example.com",
         result=result,
@@ -97,30 +97,30 @@ def dmarc(
 
 
 def reverse_dns(*findings: Any) -> ReverseDnsVerdict:
-    """Give a confirmed name, or one with findings."""
+    """Return a confirmed reverse DNS name, or one with findings."""
     names = ("mx.example.com",)
     return ReverseDnsVerdict(ADDRESS, Presence.FOUND, names, names, True, False, findings)
 
 
 def helo(*findings: Any) -> HeloVerdict:
-    """Give a name that leads to the client, or one with findings."""
+    """Return a HELO name that leads to the client, or one with findings."""
     presence = Presence.FOUND
     return HeloVerdict("mx.example.com", HeloForm.DOMAIN, presence, (ADDRESS,), True, findings)
 
 
 def listing(weight: int, status: ListingStatus = ListingStatus.LISTED) -> Listing:
-    """Give a listing by a list of some weight."""
+    """Return a listing on a list of some weight."""
     matched = (str(ADDRESS),) if status is ListingStatus.LISTED else ()
     return Listing(LISTS[0], status, matched=matched, weight=weight)
 
 
 def filtered(points: float) -> FilterVerdict:
-    """Give what a content filter says."""
+    """Return a verdict of the content filter."""
     return FilterVerdict(points, 5.0, points >= 5, (FilterRule("RULE", points, "A rule"),))
 
 
 def perfect(**changes: Any) -> MailEvidence:
-    """Give the evidence of a mail nobody finds fault with, but for the changes."""
+    """Return the evidence of a perfect mail with some changes."""
     origin = judge_origin(str(ADDRESS), "mx.example.com", allow_private=False)
     authentication = Authentication(
         origin,

@@ -1,4 +1,4 @@
-"""Who can't read a mail, as far as its HTML tells."""
+"""Accessibility findings about the HTML of a mail."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def judge(markup: str) -> Accessibility:
 
 
 def kinds(markup: str) -> list[str]:
-    """Name what is found in the body of a page whose language is known."""
+    """Return the kinds of findings in the body of a page with a language."""
     found = judge(f'<html lang="en"><body>{markup}</body></html>').findings
     return [one.finding.id.removeprefix("accessibility.") for one in found]
 
@@ -64,7 +64,7 @@ def kinds(markup: str) -> list[str]:
     ],
 )
 def test_findings(markup: str, expected: list[str]) -> None:
-    """What a person can't see or follow is found, and nothing where there is no barrier."""
+    """Content that people cannot see or follow is found; accessible content has no finding."""
     assert kinds(markup) == expected
 
 
@@ -80,15 +80,15 @@ def test_findings(markup: str, expected: list[str]) -> None:
         '<link rel="stylesheet" href="https://a.example/a.css"><p style="color:#333">x</p>',
     ],
 )
-def test_a_contrast_that_is_not_known_is_no_fault(markup: str) -> None:
-    """Where a sheet, a picture or what shines through decides, the contrast is not judged."""
+def test_an_unknown_contrast_is_not_a_finding(markup: str) -> None:
+    """Contrast is not judged if a style sheet, an image or transparency determines the colours."""
     judged = judge(f'<html lang="en"><body>{markup}</body></html>')
     assert not judged.findings
     assert judged.contrasts_not_judged == 1
 
 
-def test_what_lets_nothing_through_ends_with_its_element() -> None:
-    """Behind an element whose colours are not known words are judged again."""
+def test_unknown_colours_end_with_their_element() -> None:
+    """After an element with unknown colours, text is judged again."""
     judged = judge(
         '<html lang="en"><div style="opacity:.9"><p style="color:#777">x</p></div>'
         '<p style="color:#777">y</p>'
@@ -109,14 +109,14 @@ def test_what_lets_nothing_through_ends_with_its_element() -> None:
         ('<img src="a.png" alt="">', False),
     ],
 )
-def test_the_language_is_asked_for(markup: str, is_missing: bool) -> None:
-    """The language is said before the first words; where there are none, it need not be."""
+def test_the_language_is_required(markup: str, is_missing: bool) -> None:
+    """The language must be declared before the first words; without words it is not needed."""
     found = [one.finding.id for one in judge(markup).findings]
     assert ("accessibility.no-language" in found) == is_missing
 
 
 def test_findings_have_their_places() -> None:
-    """A finding counts its places, names the first lines, and the criterion it is about."""
+    """A finding has its number of places, their first lines, and its criterion."""
     markup = "<html lang=en>\n" + '<p>x</p>\n<img src="a.png">\n' * 8
     (finding,) = judge(markup).findings
     assert finding.criterion == "1.1.1"
@@ -127,13 +127,13 @@ def test_findings_have_their_places() -> None:
 
 
 def test_worst_findings_come_first() -> None:
-    """What keeps people out stands before what is good to know."""
+    """Errors come before notes."""
     found = kinds('<h1>a</h1><h4>b</h4><a href="x:">here</a><img src="a.png">')
     assert found == ["image-without-alt", "heading-skipped", "vague-link-text"]
 
 
-def test_contrasts_are_those_of_wcag() -> None:
-    """Black on white is 21, the same colour is 1, the grey of the examples of WCAG is 4.54."""
+def test_contrasts_match_wcag() -> None:
+    """Black on white has 21, equal colours have 1, and WCAG's example grey has 4.54."""
     assert contrast_of("#000000", "#ffffff") == pytest.approx(21)
     assert contrast_of("#336699", "#336699") == 1
     assert contrast_of("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005)
@@ -155,7 +155,7 @@ MARKUP = st.lists(
 @settings(deadline=None, max_examples=300)
 @given(MARKUP)
 def test_any_page_is_judged(pieces: Sequence[str]) -> None:
-    """Crossed and unclosed tags break nothing, and every place is in the page."""
+    """Crossed and unclosed tags are accepted, and every place is within the page."""
     markup = "".join(pieces)
     for finding in judge(markup).findings:
         assert finding.count >= len(finding.places)

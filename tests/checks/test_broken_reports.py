@@ -1,4 +1,4 @@
-"""DMARC reports that are not well-formed XML: a fault costs its field or row, not the file."""
+"""DMARC reports that are not well-formed XML: an error loses only its field or its row."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ ORGANISATION = f"<org_name>{WHOLE.organisation}</org_name>"
 
 
 def broken(old: str, new: str, text: str = GOOD) -> bytes:
-    """Return the good report with something else in one place."""
+    """Return the good report with one part replaced."""
     assert old in text
     return text.replace(old, new, 1).encode()
 
@@ -59,7 +59,7 @@ NOTHING_LOST: dict[str, bytes] = {
 
 
 def read(data: bytes) -> AggregateReport:
-    """Read a broken report; it is one that strict readers refuse, so it has a problem."""
+    """Parse a malformed report; it must have a problem, because strict parsers reject it."""
     report = parse_aggregate_report(data)
     assert report.problems
     assert "the readable part is counted" in report.problems[0]
@@ -68,14 +68,14 @@ def read(data: bytes) -> AggregateReport:
 
 @pytest.mark.parametrize("data", NOTHING_LOST.values(), ids=NOTHING_LOST)
 def test_no_row_is_lost(data: bytes) -> None:
-    """All messages are counted for the domain, and the fault is a problem of the report."""
+    """All messages are counted for the domain, and the error is a problem of the report."""
     report = read(data) if b"d:feedback" not in data else parse_aggregate_report(data)
     assert (report.domain, report.messages) == (WHOLE.domain, WHOLE.messages)
     assert {row.source for row in report.rows} == {row.source for row in WHOLE.rows}
 
 
 def test_a_fault_costs_its_row_alone() -> None:
-    """A row without a count that can be read is left out and said; the others count."""
+    """A row without a readable count is left out and reported; the others count."""
     count = re.search("<count>(.*?)</count>", GOOD)
     assert count is not None
     for spoilt in ("<co\0unt>5</count>", "<count>&#0;</count>", "<count>5&</count>"):
@@ -85,15 +85,15 @@ def test_a_fault_costs_its_row_alone() -> None:
 
 
 def test_a_report_that_is_cut_off_has_its_whole_rows() -> None:
-    """The row in which the file ends is left out; those before it count."""
+    """The row in which the file ends is left out; the rows before it count."""
     place = GOOD.rindex("<header_from>")
     report = read(GOOD[:place].encode())
     assert 0 < report.messages < WHOLE.messages
     assert any("the report ends within it" in one for one in report.problems)
 
 
-def test_references_are_those_of_xml_alone() -> None:
-    """Characters and the five names of XML are read; everything else stays as it is written."""
+def test_only_xml_entities_are_decoded() -> None:
+    """Characters and XML's five entities are decoded; all other references stay unchanged."""
     text = "<org_name>a &amp; b &lt; &#233; &nbsp; &xxe; & c</org_name>"
     report = read(broken(ORGANISATION, text))
     assert report.organisation == "a & b < \u00e9 &nbsp; &xxe; & c"
@@ -102,8 +102,8 @@ def test_references_are_those_of_xml_alone() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"<", b"<feedback", b"<html><p>&</html>", b"<<<<", b"\0<", b"<a><b></a>"]
 )
-def test_what_is_no_report_is_refused_as_before(data: bytes) -> None:
-    """Without anything of a report the fault itself is the reason."""
+def test_other_documents_are_rejected(data: bytes) -> None:
+    """If the document contains no part of a report, the XML error is the reason."""
     with pytest.raises(ReportRefused):
         parse_aggregate_report(data)
 
@@ -112,7 +112,7 @@ def test_what_is_no_report_is_refused_as_before(data: bytes) -> None:
     st.integers(0, len(GOOD)), st.integers(0, 40), st.sampled_from(["", "&", "<", ">", "\0", "</"])
 )
 def test_any_cut_is_read_or_refused(place: int, length: int, between: str) -> None:
-    """Whatever is cut out, the reader gives no more messages than there are, or a reason."""
+    """After any cut, the parser returns no more messages than there are, or a reason."""
     try:
         report = parse_aggregate_report((GOOD[:place] + between + GOOD[place + length :]).encode())
     except ReportRefused:
@@ -136,7 +136,7 @@ PIECES: dict[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES)
 def test_hostile_faults_take_linear_time(piece: Callable[[int], str]) -> None:
-    """Two megabytes of a fault are read in one pass."""
+    """Two megabytes of one error are parsed in one pass."""
     text = GOOD.replace("<record>", "<record>" + piece(200_000), 1)
     with suppress(ReportRefused):
         parse_aggregate_report(text.encode())

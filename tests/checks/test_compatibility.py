@@ -1,4 +1,4 @@
-"""Which mail clients support the HTML and CSS of a mail, and where what they don't stands."""
+"""Support of mail clients for HTML and CSS, and the places of unsupported features."""
 
 import json
 from importlib.resources import files
@@ -86,7 +86,7 @@ def judge(markup: str) -> Compatibility:
 
 
 def found_in(markup: str) -> dict[str, FeatureFinding]:
-    """Judge a page; gives the findings by name."""
+    """Judge a page; return the findings by name."""
     return {one.slug: one for one in judge(markup).findings}
 
 
@@ -104,22 +104,22 @@ def found_in(markup: str) -> dict[str, FeatureFinding]:
         ('<img src="cid:logo%40shop">', []),
     ],
 )
-def test_what_is_out_of_sight_is_not_judged(markup: str, expected: list[str]) -> None:
-    """Nothing is fetched, so of what stands elsewhere it is said that nothing is known of it."""
+def test_external_files_are_not_judged(markup: str, expected: list[str]) -> None:
+    """External files are not fetched, so they are reported as not judged."""
     judged = judge(markup)
     assert [one.what.value for one in judged.not_judged] == expected
     assert all(one.reason and one.count == len(one.places) == 1 for one in judged.not_judged)
 
 
 def test_pictures_in_the_mail_are_judged_by_their_parts() -> None:
-    """The format of a picture by ``cid:`` is its part's, whatever it is called."""
+    """The format of a ``cid:`` image is that of its part, whatever its name."""
     found = found_in('<img src="cid:shoe@shop">\n<img src="CID:logo@shop">')["image-webp"]
     assert [place.line for place in found.places] == [1]
 
 
 @pytest.mark.parametrize("slug", sorted(PAGES))
-def test_facts_are_those_of_the_pages(slug: str) -> None:
-    """What is judged of a feature is what its page at caniemail.com says of each client."""
+def test_data_matches_the_pages(slug: str) -> None:
+    """The verdict about a feature is the same as on its page at caniemail.com."""
     facts = load_facts()
     finding = found_in(USES[slug]).get(slug)
     for client, letter in PAGES[slug].items():
@@ -130,14 +130,14 @@ def test_facts_are_those_of_the_pages(slug: str) -> None:
 
 
 def test_over_twenty_pages_are_compared() -> None:
-    """The facts are held against pages of all kinds, each with a mail that uses the feature."""
+    """The data is compared with pages of all kinds, each with a mail that uses the feature."""
     assert len(PAGES) >= 20
     assert PAGES.keys() == USES.keys()
     assert {slug.partition("-")[0] for slug in PAGES} == {"css", "html", "image"}
 
 
 def test_every_feature_is_looked_for() -> None:
-    """No feature of the facts is without a rule; what is not judged has a reason."""
+    """Every feature of the data has a rule, or a reason why it is not judged."""
     rules = load_rules()
     tables = [
         *(getattr(rules, name) for name in rules.__struct_fields__),
@@ -157,8 +157,8 @@ def test_every_feature_is_looked_for() -> None:
     assert all(rules.not_judged.values())
 
 
-def test_facts_are_whole() -> None:
-    """Each feature has a letter for every client, and says where it is from, of when, and how."""
+def test_data_is_complete() -> None:
+    """Each feature has a letter for every client, and a source, a date and a licence."""
     facts = load_facts()
     assert all(len(one.support) == len(facts.clients) for one in facts.features)
     assert {letter for one in facts.features for letter in one.support} <= set("yanu.")
@@ -175,7 +175,7 @@ def test_facts_are_whole() -> None:
 
 
 def test_findings_have_their_lines() -> None:
-    """A finding names the lines it stands at, with what stands there, and how often it does."""
+    """A finding has its number of places, their lines and the text there."""
     markup = (
         "<style>\n"  # 1
         "p { color: red }\n"
@@ -209,8 +209,8 @@ def test_families_are_counted() -> None:
     assert (outlook.supported, outlook.unsupported) == (4, 2)
 
 
-def test_a_client_is_as_good_as_the_worst_it_does() -> None:
-    """For the mail as a whole a client lacks something where it lacks one thing."""
+def test_a_client_has_its_worst_support() -> None:
+    """A client that lacks one feature counts as unsupported for the whole mail."""
     good = judge("<p>hi</p>")
     assert not good.findings
     assert all(not (one.partial or one.unsupported) for one in good.clients)
@@ -219,13 +219,13 @@ def test_a_client_is_as_good_as_the_worst_it_does() -> None:
 
 
 def test_worst_findings_come_first() -> None:
-    """What most clients lack stands before what few do."""
+    """Features that most clients lack come before features that few clients lack."""
     judged = judge('<p style="padding:1px"><video></video></p>')
     assert [one.slug for one in judged.findings] == ["html-video", "css-padding"]
 
 
-def test_what_outlook_does_not_read_is_not_held_against_it() -> None:
-    """Between the marks for all but Outlook on Windows only the others are judged."""
+def test_content_that_outlook_skips_does_not_count_against_it() -> None:
+    """Content that Outlook on Windows does not read does not count against it."""
     hidden = '<!--[if !mso]><!--><p style="border-radius:4px">x</p><!--<![endif]-->'
     finding = found_in(hidden)["css-border-radius"]
     assert "Outlook (Windows)" not in finding.unsupported
@@ -233,13 +233,13 @@ def test_what_outlook_does_not_read_is_not_held_against_it() -> None:
     assert "Outlook (Windows)" in both.unsupported
 
 
-def test_what_only_outlook_reads_is_not_judged() -> None:
-    """A conditional comment holds what no other client sees."""
+def test_content_for_outlook_alone_is_not_judged() -> None:
+    """Other clients ignore the content of a conditional comment."""
     assert not judge('<!--[if mso]><p style="border-radius:4px">x</p><![endif]-->').findings
 
 
 def features_of(sheet: str) -> set[str]:
-    """Name the features of a style sheet."""
+    """Return the features of a style sheet."""
     css = CssFeatures(load_rules())
     return {slug for piece in read_style_sheet(sheet) for slug in css.of_piece(piece)}
 
@@ -280,7 +280,7 @@ def features_of(sheet: str) -> set[str]:
     ],
 )
 def test_rules_of_a_style_sheet(sheet: str, expected: set[str]) -> None:
-    """Selectors, conditions and at-rules are told apart, however they are written."""
+    """Selectors, conditions and at-rules are distinguished in every spelling."""
     assert features_of(sheet) == expected
 
 
@@ -308,7 +308,7 @@ def test_rules_of_a_style_sheet(sheet: str, expected: set[str]) -> None:
     ],
 )
 def test_declarations(declaration: str, expected: set[str]) -> None:
-    """Property, units, functions and words count; what quotes and addresses hold does not."""
+    """Properties, units, functions and words count, except within strings and URLs."""
     found = set(CssFeatures(load_rules()).of_style(declaration))
     if "calc" in declaration and "rem" in declaration:
         expected = expected | {"css-unit-rem"}
@@ -331,14 +331,14 @@ def test_declarations(declaration: str, expected: set[str]) -> None:
     ],
 )
 def test_elements_and_attributes(markup: str, expected: str) -> None:
-    """Elements, attributes and their values are found where somebody does not support them."""
+    """Elements, attributes and values that some client does not support are found."""
     letters = next(one.support for one in load_facts().features if one.slug == expected)
     assert (expected in found_in(markup)) == bool({"n", "a"} & set(letters))
     assert {"n", "a"} & set(letters)
 
 
-def test_what_is_supported_everywhere_is_no_finding() -> None:
-    """A page of plain text in a table has nothing to be told of."""
+def test_a_feature_that_all_support_is_not_a_finding() -> None:
+    """A page of plain text in a table has no findings."""
     assert not found_in("<table><tr><td>Hello <span>you</span></td></tr></table>")
 
 
@@ -357,7 +357,7 @@ PIECES = st.lists(
 @settings(deadline=None, max_examples=300)
 @given(PIECES)
 def test_any_text_is_a_style_sheet(text: str) -> None:
-    """Nothing that stands in a style sheet breaks the reading; each piece is at its place."""
+    """Any text is accepted as a style sheet, and each piece has its position."""
     css = CssFeatures(load_rules())
     for piece in read_style_sheet(text):
         assert 0 <= piece.position <= len(text)
@@ -376,8 +376,8 @@ BLANKS = st.sampled_from(["", " ", "\n", "/* a { b: c } */"])
 
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(NAMES, DECLARATIONS), min_size=1, max_size=5), BLANKS)
-def test_what_is_written_is_read(rules: list[tuple[str, list[str]]], blank: str) -> None:
-    """Selectors and declarations come out as they went in, whatever blanks are around them."""
+def test_style_sheets_round_trip(rules: list[tuple[str, list[str]]], blank: str) -> None:
+    """Selectors and declarations are read unchanged with any whitespace around them."""
     text = "".join(
         f"{blank}{name}{blank}{{{blank}{';'.join(said)}{blank}}}" for name, said in rules
     )
@@ -396,7 +396,7 @@ def test_what_is_written_is_read(rules: list[tuple[str, list[str]]], blank: str)
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.sampled_from(sorted(USES)), unique=True, max_size=6))
 def test_a_mail_has_the_findings_of_its_parts(slugs: list[str]) -> None:
-    """What stands in a mail is found whatever stands beside it, and never makes a client better."""
+    """Features are found beside any others, and never improve the result of a client."""
     whole = judge("\n".join(USES[slug] for slug in slugs))
     found = {one.slug for one in whole.findings}
     for slug in slugs:
@@ -407,7 +407,7 @@ def test_a_mail_has_the_findings_of_its_parts(slugs: list[str]) -> None:
 
 
 def test_the_file_is_read_as_a_diff() -> None:
-    """A renewal of the facts changes the lines of the features it changes, and no others."""
+    """A change of one feature in the data changes only the lines of that feature."""
     text = files("mailcheck.checks.html_checks").joinpath("caniemail.json").read_text("utf-8")
     lines = [line.rstrip(",") for line in text.splitlines() if line.startswith('{"slug"')]
     assert len(lines) == len(load_facts().features)
@@ -417,8 +417,8 @@ def test_the_file_is_read_as_a_diff() -> None:
 
 
 @pytest.mark.parametrize("slug", ["css-border-radius", "html-video"])
-def test_letters_are_counted_alike(slug: str) -> None:
-    """The numbers of the families are those of the named clients."""
+def test_family_counts_match_the_clients(slug: str) -> None:
+    """The numbers of the families match the named clients."""
     finding = found_in(USES[slug])[slug]
     assert sum(one.unsupported for one in finding.support) == len(finding.unsupported)
     assert sum(one.partial for one in finding.support) == len(finding.partial)

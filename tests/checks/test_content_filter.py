@@ -1,4 +1,4 @@
-"""What is read out of SpamAssassin's answer, what is counted of it, and what it is given."""
+"""SpamAssassin's answers, the rules that count, and the mail that is sent to the filter."""
 
 import email
 import re
@@ -56,7 +56,7 @@ Content analysis details:   (1003.0 points, 5.0 required)
 
 
 def table(*lines: str) -> str:
-    """Write a report with these lines in its table."""
+    """Return a report with these lines in its table."""
     return "\n".join(["---- ---------------------- -----------------------", *lines, "", ""])
 
 
@@ -64,7 +64,7 @@ class TestReadingReports:
     """The table of rules."""
 
     def test_a_report(self) -> None:
-        """Points, names and descriptions are read, continued ones and long names, too."""
+        """Points, names and descriptions are parsed, including continued and long names."""
         verdict = read_verdict("True ; 1003.0 / 5.0", REPORT)
         assert (verdict.points, verdict.threshold, verdict.is_spam) == (1003.0, 5.0, True)
         assert [(rule.points, rule.name) for rule in verdict.rules] == [
@@ -81,7 +81,7 @@ class TestReadingReports:
         assert verdict.rules[4].description == "More content after HTML close tag"
 
     def test_what_is_counted(self) -> None:
-        """Rules that repeat a check of ours are shown with the reason, without their points."""
+        """Rules that repeat another check are shown with the reason, without their points."""
         verdict = read_verdict("True ; 1003.0 / 5.0", REPORT)
         assert verdict.counted_points == 1001.2
         uncounted = [rule.name for rule in verdict.rules if not rule.counts]
@@ -89,7 +89,7 @@ class TestReadingReports:
         assert all(rule.not_counted.endswith(".") for rule in verdict.rules if not rule.counts)
 
     def test_no_rule_hits(self) -> None:
-        """A mail without any hit has no rules and no points."""
+        """A mail without a matching rule has no rules and no points."""
         verdict = read_verdict("False ; 0.0 / 5.0", table())
         assert verdict == FilterVerdict(0.0, 5.0, False, ())
         assert verdict.counted_points == 0
@@ -112,18 +112,18 @@ class TestReadingReports:
         ],
     )
     def test_what_is_no_report(self, spam: str, report: str) -> None:
-        """What SpamAssassin does not write, or what contradicts itself, is not believed."""
+        """An answer that is not SpamAssassin's, or contradicts itself, is rejected."""
         with pytest.raises(ReportUnreadable):
             read_verdict(spam, report)
 
     def test_rounding_is_no_contradiction(self) -> None:
-        """Rules of a few thousandths are shown as 0.0, those from 10 points on without tenths."""
+        """Rules with thousandths are shown as 0.0, and rules from 10 points on without tenths."""
         rules = [f" 0.0 SMALL_{number}  text" for number in range(8)]
         assert read_verdict("False ; 0.3 / 5.0", table(*rules)).points == 0.3
         assert read_verdict("True ; 12.4 / 5.0", table("  12 LARGE  text")).points == 12.4
 
     def test_descriptions_are_bounded_and_printable(self) -> None:
-        """What quotes the mail holds no control characters and no more than its share."""
+        """A quotation of the mail has no control characters and a limited length."""
         lines = [" 1.0 URI_HEX  text \x1b[31m\x00", " " * 28 + "x\x85y", *["z" * 70] * 100]
         (rule,) = read_verdict("False ; 1.0 / 5.0", table(*lines)).rules
         assert rule.description.startswith("text [31m x y zzz")
@@ -131,7 +131,7 @@ class TestReadingReports:
 
     @given(st.text(), st.text())
     def test_any_text(self, spam: str, report: str) -> None:
-        """Any text is a verdict or refused, and nothing else happens."""
+        """Any text is parsed or rejected, without another exception."""
         for words in (report, table(report), table(" 1.0 URI_HEX  text", report)):
             for line in (spam, "False ; 1.0 / 5.0"):
                 try:
@@ -150,8 +150,8 @@ class TestReadingReports:
             max_size=30,
         )
     )
-    def test_what_is_written_is_read(self, rules: list[tuple[float, str, str]]) -> None:
-        """A table as SpamAssassin prints it gives back its rules."""
+    def test_style_sheets_round_trip(self, rules: list[tuple[float, str, str]]) -> None:
+        """Parsing a table as SpamAssassin prints it returns its rules."""
         lines = [f"{points:4.1f} {name:<22} {text}" for points, name, text in rules]
         total = sum(points for points, _, _ in rules)
         verdict = read_verdict(f"False ; {total:.1f} / 5.0", table(*lines))
@@ -195,7 +195,7 @@ class TestCounting:
         ],
     )
     def test_what_repeats_a_check(self, name: str) -> None:
-        """Rules that repeat a check of mailcheck, and similar rules, are not counted."""
+        """Rules that repeat another check, and similar rules, are not counted."""
         assert why_not_counted(name)
 
     @pytest.mark.parametrize(
@@ -223,12 +223,12 @@ class TestCounting:
         ],
     )
     def test_what_is_about_the_content(self, name: str) -> None:
-        """Other rules count, however alike their names are."""
+        """Other rules count, even if their names are similar."""
         assert not why_not_counted(name)
 
     @pytest.mark.skipif(not RULE_FILES.exists(), reason="apt-get install spamassassin")
     def test_every_name_exists(self) -> None:
-        """The table names no single rule that SpamAssassin does not have."""
+        """The table contains no rule that SpamAssassin does not have."""
         text = "\n".join(path.read_text("latin-1") for path in RULE_FILES.glob("*.cf"))
         single = [
             "FORGED_SPF_HELO",
@@ -255,7 +255,7 @@ class TestCounting:
 
     @pytest.mark.skipif(not RULE_FILES.exists(), reason="apt-get install spamassassin")
     def test_every_family_exists(self) -> None:
-        """The installed rules about lists and authentication are all named in the table."""
+        """The table contains all installed rules about lists and authentication."""
         text = "\n".join(path.read_text("latin-1") for path in RULE_FILES.glob("*.cf"))
         names = set(re.findall(r"^\s*(?:header|meta|body|full)\s+([A-Z]\w+)", text, re.MULTILINE))
         family = re.compile(r"(T_)?(RCVD_IN|URIBL|SPF|DKIM|DMARC|RDNS|HELO|ARC)_\w+", re.ASCII)
@@ -265,7 +265,7 @@ class TestCounting:
 
     @given(st.lists(st.tuples(st.integers(-50, 500), st.booleans())))
     def test_the_sum_is_that_of_what_counts(self, rules: list[tuple[int, bool]]) -> None:
-        """The counted points are those of the rules that count, to the tenth."""
+        """The counted points are the sum of the rules that count, in tenths."""
         verdict = FilterVerdict(
             0.0,
             5.0,
@@ -280,7 +280,7 @@ class TestCounting:
 
 @pytest.mark.parametrize("problem", FilterProblem)
 def test_every_problem_is_explained(problem: FilterProblem) -> None:
-    """Why there is no verdict is said in a sentence, with one about what to do."""
+    """Every reason for a missing verdict has a sentence and advice."""
     said = unavailable(problem)
     assert said.problem is problem
     for sentence in (said.reason, said.fix):
@@ -289,7 +289,7 @@ def test_every_problem_is_explained(problem: FilterProblem) -> None:
 
 
 def test_how_to_install_it_is_said() -> None:
-    """Where SpamAssassin is missing, the report has the command that installs it."""
+    """If SpamAssassin is missing, the report contains the command that installs it."""
     assert "apt install spamassassin spamd" in unavailable(FilterProblem.NOT_INSTALLED).fix
 
 
@@ -312,7 +312,7 @@ class TestTraceFields:
     """Return-Path and Received."""
 
     def test_the_fields(self) -> None:
-        """They stand on top as RFC 5321 4.4 writes them, and the mail is unchanged below."""
+        """They are at the top, in the format of RFC 5321 4.4, above the unchanged mail."""
         mail = with_trace_fields(b"From: a@example.com\r\n\r\nHello", FACTS)
         assert mail == (
             b"Return-Path: <a@example.com>\r\n"
@@ -325,7 +325,7 @@ class TestTraceFields:
         assert parsedate_to_datetime(date) == datetime.fromtimestamp(1_795_300_000, UTC)
 
     def test_what_is_not_known(self) -> None:
-        """A null sender, no name and no HELO are written as receivers do."""
+        """A null sender and a missing name or HELO are written as receivers do."""
         facts = TraceFacts("", "", "", "", "", "", "", "", instant_of(0))
         assert with_trace_fields(b"", facts).startswith(
             b"Return-Path: <>\r\nReceived: from unknown (unknown [unknown])\r\n"
@@ -348,7 +348,7 @@ class TestTraceFields:
 
     @given(st.lists(st.text() | st.just(HOSTILE), min_size=8, max_size=8))
     def test_nothing_is_injected(self, words: list[str]) -> None:
-        """Whatever a client says, there are two fields and the mail begins after them."""
+        """Any values of the client result in exactly two fields above the mail."""
         names = [field.name for field in fields(TraceFacts)][:-1]
         said: dict[str, Any] = dict(zip(names, words, strict=True))
         facts = replace(FACTS, **said)
@@ -361,7 +361,7 @@ class TestTraceFields:
 
 
 def multipart(*parts: tuple[str, bytes]) -> bytes:
-    """Write a mail with these parts: header lines and body."""
+    """Return a mail with these parts: header lines and body."""
     pieces = [b"From: a@example.com\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"]
     for header, body in parts:
         pieces.append(b"--b\r\n" + header.encode() + b"\r\n\r\n" + body + b"\r\n")
@@ -373,10 +373,10 @@ PDF = 'Content-Type: application/pdf; name="a.pdf"\r\nContent-Disposition: attac
 
 
 class TestFittingMails:
-    """What the filter is given of a mail."""
+    """The mail that is sent to the filter."""
 
     def test_a_small_mail(self) -> None:
-        """A mail that is not too large is given as it is; its last line is ended."""
+        """A mail within the limit is sent unchanged, except for a missing final line break."""
         mail = multipart(TEXT, (PDF, b"JVBERi0x"))
         fitted = shrink_for_filter(mail, len(mail))
         assert fitted is not None
@@ -386,7 +386,7 @@ class TestFittingMails:
         assert unended.raw_message == b"a: b\r\n\r\ntext\r\n"
 
     def test_attachments_are_left_out(self) -> None:
-        """Of a large mail the largest attachments are left out, with their headers kept."""
+        """From a large mail the largest attachments are removed; their headers stay."""
         large, small = (PDF, b"L" * 5_000), (PDF, b"s" * 300)
         fitted = shrink_for_filter(multipart(TEXT, small, large), 1_000)
         assert fitted is not None
@@ -394,13 +394,13 @@ class TestFittingMails:
         assert fitted.left_out == 5_000
 
     def test_text_is_never_left_out(self) -> None:
-        """A mail whose text alone is too large is not judged by a part of it."""
+        """A mail whose text alone is too large is not sent."""
         text = ("Content-Type: text/html", b"x" * 2_000)
         assert shrink_for_filter(multipart(TEXT, text, (PDF, b"y" * 5_000)), 1_000) is None
         assert shrink_for_filter(b"Subject: a\r\n\r\n" + b"x" * 2_000, 1_000) is None
 
     def test_text_that_is_attached(self) -> None:
-        """A text file is an attachment, too; a mail that is nothing but a picture has no text."""
+        """A text file is an attachment too; a mail that is a single image has no text."""
         text = ("Content-Type: text/csv\r\nContent-Disposition: attachment", b"x" * 2_000)
         fitted = shrink_for_filter(multipart(TEXT, text), 1_000)
         assert fitted is not None
@@ -413,7 +413,7 @@ class TestFittingMails:
 
     @given(st.binary(max_size=3_000), st.integers(2, 1_000))
     def test_any_mail(self, mail: bytes, limit: int) -> None:
-        """Whatever the mail is, what is given is within the limit and nothing is lost uncounted."""
+        """Any result is within the limit, and its removed octets are counted."""
         fitted = shrink_for_filter(mail, limit)
         if fitted is not None:
             assert len(fitted.raw_message) <= limit

@@ -1,4 +1,4 @@
-"""Which signed fields count for one-click unsubscribe, and who needs one."""
+"""Signed fields that count for one-click unsubscribe, and signs of bulk mail."""
 
 import pytest
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from tests.checks.mail_evidence import dkim, signature
 
 
 def covering(*names: str, result: AuthResult = AuthResult.PASS) -> SignatureOfMail:
-    """Give a signature that covers these fields."""
+    """Return a signature that covers these fields."""
     made = signature(result)
     return replace(made, header=replace(made.header, signed_fields=names))
 
@@ -37,7 +37,7 @@ BROKEN = covering("from", *MUST_BE_SIGNED, result=AuthResult.FAIL)
     ],
 )
 def test_one_signature_covers_both_fields(signatures: DkimOfMail, is_covered: bool | None) -> None:
-    """One valid signature has to cover both; one that can't be judged yet is no "no"."""
+    """One valid signature must cover both fields; an undetermined signature is not a "no"."""
     fields = signed_fields(signatures)
     assert (None if fields is None else fields >= MUST_BE_SIGNED) is is_covered
 
@@ -53,5 +53,5 @@ def test_one_signature_covers_both_fields(signatures: DkimOfMail, is_covered: bo
     ],
 )
 def test_who_looks_like_bulk(fields: bytes, is_bulk: bool) -> None:
-    """A mailing says so of itself; an automatic reply is one mail to one person."""
+    """Bulk mail identifies itself; an automatic reply is one mail to one person."""
     assert is_bulk_looking(read_mail(fields + b"\r\nHello\r\n")) is is_bulk

@@ -1,4 +1,4 @@
-"""What each finding about a mail costs, and the laws of the score."""
+"""Prices of the findings about a mail, and the laws of the score."""
 
 from typing import Any
 
@@ -58,12 +58,12 @@ NO_NAME = make_finding("helo.unresolvable", "It is so.", "Mend it.")
 
 
 def ids(score: MailScore) -> list[str]:
-    """Give the ids of what takes points off."""
+    """Return the ids of the deductions."""
     return [one.finding.id for one in score.deductions]
 
 
 def check(score: MailScore, area: Area) -> Any:
-    """Give one of the five checks."""
+    """Return one of the five checks."""
     return next(one for one in score.checks if one.area is area)
 
 
@@ -114,7 +114,7 @@ def test_a_perfect_mail() -> None:
     ],
 )
 def test_each_single_fault(changes: dict[str, Any], finding_id: str) -> None:
-    """Each fault lowers the score by its published deduction, and names itself."""
+    """Each fault lowers the score by its published deduction, under its own id."""
     score = score_mail(perfect(**changes))
     assert ids(score) == [finding_id]
     (only,) = score.deductions
@@ -136,15 +136,15 @@ def test_each_single_fault(changes: dict[str, Any], finding_id: str) -> None:
     assert summary.status is (CheckStatus.FAIL if price >= ERROR_TENTHS else CheckStatus.WARN)
 
 
-def test_what_costs_nothing() -> None:
-    """Generic names, listings of no weight and points in favour cost nothing."""
+def test_free_findings() -> None:
+    """Generic names, listings without weight and negative points are free."""
     assert score_mail(perfect(reverse_dns=RDNS["generic"])).tenths == 100
     assert score_mail(perfect(listings=(listing(0),))).tenths == 100
     assert score_mail(perfect(content_filter=filtered(-3.0))).tenths == 100
 
 
 def test_nothing_passes() -> None:
-    """Without SPF and DKIM more is taken off than for each of the two."""
+    """If neither SPF nor DKIM passes, the deduction is larger than for either of them."""
     score = score_mail(
         perfect(spf=spf(NONE, record=None), dkim=dkim(), dmarc=dmarc(NONE, is_dkim_aligned=False))
     )
@@ -165,7 +165,7 @@ def test_nothing_passes() -> None:
     ],
 )
 def test_nothing_passes_is_not_charged_while_one_is_unknown(changes: dict[str, Any]) -> None:
-    """What could not be determined might have passed."""
+    """A check that could not be determined might have passed."""
     assert "authentication.nothing-passes" not in ids(score_mail(perfect(**changes)))
 
 
@@ -200,8 +200,8 @@ def test_nothing_passes_is_not_charged_while_one_is_unknown(changes: dict[str, A
         ),
     ],
 )
-def test_what_is_unknown_costs_nothing(area: Area, changes: dict[str, Any]) -> None:
-    """A check that could not be determined warns, costs nothing, and is named."""
+def test_undetermined_checks_are_free(area: Area, changes: dict[str, Any]) -> None:
+    """A check that could not be determined is a warning, is free, and is named."""
     score = score_mail(perfect(**changes))
     assert score.tenths == 100
     assert [one.area for one in score.undetermined] == [area]
@@ -219,19 +219,19 @@ def test_a_silent_list_leaves_the_others_to_judge() -> None:
 
 
 def test_one_good_signature_is_enough() -> None:
-    """Signatures that fail beside a good one, and a weak one beside a strong one, cost nothing."""
+    """Invalid signatures beside a valid one, and a weak one beside a strong one, are free."""
     signatures = (signature(), signature(FAIL), signature(bits=1024))
     assert score_mail(perfect(dkim=dkim(*signatures))).tenths == 100
 
 
-def test_a_strong_key_of_somebody_else_does_not_help_a_weak_one() -> None:
-    """The key that counts is that of the signature that aligns."""
+def test_a_strong_key_of_another_domain_does_not_help() -> None:
+    """The key of the aligned signature counts."""
     signatures = (signature(bits=1024), signature(domain="provider.example"))
     assert ids(score_mail(perfect(dkim=dkim(*signatures)))) == ["dkim.weak-key"]
 
 
 def test_listings_are_capped() -> None:
-    """All listings together cost no more than the cap; the worst are charged first."""
+    """All listings together are limited by the cap; the worst are charged first."""
     score = score_mail(perfect(listings=tuple(listing(weight) for weight in (3, 9, 10, 1))))
     assert score.tenths == 100 - MAX_LISTINGS
     first = cost_of_listing(10)
@@ -248,12 +248,12 @@ def test_one_more_listing_never_helps(weights: list[int], more: int) -> None:
 
 @given(st.floats(-100, 2000), st.floats(0, 100))
 def test_more_points_never_help(points: float, more: float) -> None:
-    """Points of the content filter cost between nothing and four, and more of them never less."""
+    """Points of the content filter cost from zero to four, and more points never cost less."""
     assert 0 <= cost_of_points(points) <= cost_of_points(points + more) <= 40
 
 
 def test_tiers_fall() -> None:
-    """A heavier list never costs less; the first tier is of those that stop delivery."""
+    """A heavier list never costs less; the first tier is for lists that stop delivery."""
     costs = [cost_of_listing(weight) for weight in range(11)]
     assert costs == sorted(costs)
     assert [tier.weight for tier in LISTING_TIERS] == [BLOCKING_WEIGHT, 5, 3, 1, 0]
@@ -311,7 +311,7 @@ def test_the_laws(choices: dict[str, int], worse: str) -> None:
 
 @given(st.lists(st.integers(0, 40)), st.integers(0, 60))
 def test_capping(costs: list[int], most: int) -> None:
-    """A cap takes nothing from what fits and comes first, and lets no more than itself through."""
+    """A cap does not change costs that fit, and limits the sum to itself."""
     finding = Finding("x", Severity.WARNING, "m", "f")
     capped = cap([ChargedFinding(Area.LINKS, finding, cost) for cost in costs], most)
     assert [sum(one.tenths for one in capped[:end]) for end in range(len(costs) + 1)] == [

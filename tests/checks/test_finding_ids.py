@@ -1,4 +1,4 @@
-"""The table of findings: each is declared once, and searching for an id leads to its maker."""
+"""The table of findings: each id is declared once, and searching for it leads to its code."""
 
 import ast
 import re
@@ -47,8 +47,8 @@ WORDS = {
 }
 
 
-def test_no_id_is_put_together_from_pieces() -> None:
-    """What makes a finding of a check is given its id whole: no f-string, no sum, no format."""
+def test_ids_are_literals() -> None:
+    """Code that creates a finding names its id as one literal, so that a search finds it."""
     pieces = (ast.JoinedStr, ast.BinOp, ast.Call)
     made = [
         place
@@ -62,20 +62,20 @@ def test_no_id_is_put_together_from_pieces() -> None:
 
 
 def test_every_row_is_found_somewhere() -> None:
-    """The table has no finding that is never made; the doctor joins only its undetermined ids."""
+    """Every finding of the table is used; only the doctor's undetermined ids are composed."""
     rows = {row.id for row in ROWS if not re.fullmatch(r"doctor\..*\.undetermined", row.id)}
     assert rows - WORDS == set()
 
 
-def test_what_is_made_has_a_row() -> None:
-    """Every text of the source that looks like the id of a finding is the id of a row."""
+def test_every_id_in_the_source_has_a_row() -> None:
+    """Every text in the source that looks like the id of a finding is the id of a row."""
     areas = {row.id.partition(".")[0] for row in ROWS}
     ids = {word for word in WORDS if ID.fullmatch(word) and word.partition(".")[0] in areas}
     assert ids - {row.id for row in ROWS} == set()
 
 
 def test_findings_are_made_from_the_table() -> None:
-    """Only the table's own modules build findings and charged findings."""
+    """Only the table's own modules create findings and charged findings."""
     built = {
         place.partition(":")[0]
         for place, node in CALLS
@@ -84,8 +84,8 @@ def test_findings_are_made_from_the_table() -> None:
     assert built == {"checks/findings_table.py", "checks/weights.py"}
 
 
-def test_nothing_to_do_is_said_of_notes_alone() -> None:
-    """What takes points off, or is a warning, never says that there is nothing to do about it."""
+def test_only_notes_need_no_action() -> None:
+    """A finding with a price, or a warning, never says that no action is needed."""
     loud = [
         place
         for place, node in CALLS
@@ -102,7 +102,7 @@ def _text_of(node: ast.AST) -> str:
 
 
 def test_the_price_decides_the_severity() -> None:
-    """A priced finding has the severity of its price, wherever it is made."""
+    """A finding with a price has the severity of its price."""
     for row in ROWS:
         if row.price is not None:
             assert row.price > 0
@@ -118,7 +118,7 @@ def test_the_price_decides_the_severity() -> None:
 
 
 def test_a_severity_is_given_once() -> None:
-    """A row that fixes the severity refuses another one; a row that leaves it open asks for it."""
+    """A row with a fixed severity rejects another one; a row without one requires it."""
     with pytest.raises(BadTable, match=r"spf\.ptr"):
         make_finding("spf.ptr", "m", "f", severity=Severity.NOTE)
     with pytest.raises(BadTable, match=r"spf\.open"):
@@ -130,7 +130,7 @@ def test_a_severity_is_given_once() -> None:
 
 
 def test_every_row_has_words() -> None:
-    """Each finding has a title and an explanation without a full stop, for tables and pages."""
+    """Each finding has a title and an explanation without a full stop."""
     assert [row.id for row in ROWS if not row.title or not row.explanation] == []
     assert [row.id for row in ROWS if f"{row.title}{row.explanation}".count(". ")] == []
 
@@ -146,13 +146,13 @@ def test_every_row_has_words() -> None:
     ],
 )
 def test_a_table_that_contradicts_itself_is_refused(row: Row, reason: str) -> None:
-    """Two findings of one name, and a severity beside a price, fail when the table is loaded."""
+    """Duplicate ids, and a severity beside a price, fail when the table is loaded."""
     with pytest.raises(BadTable, match=reason):
         by_name((*ROWS, row))
 
 
 def test_an_alias_leads_to_its_row() -> None:
-    """Earlier ids are known, and no finding is made with one."""
+    """Earlier ids are known, and no finding is created with one."""
     assert canonical_id("dkim.short-key") == "dkim.key-too-short"
     assert canonical_id("dkim.key-too-short") == "dkim.key-too-short"
     assert canonical_id("record") == "record"
@@ -161,7 +161,7 @@ def test_an_alias_leads_to_its_row() -> None:
 
 
 def test_only_measured_findings_take_a_measured_price() -> None:
-    """A price beside the table is ignored, and what a report has costs nothing as a remark."""
+    """A measured price is ignored for other findings, and an uncharged finding costs 0."""
     note = make_finding("spf.long", "m", "f")
     assert price_finding(note, 5) == ChargedFinding(Area.SPF, note, 0)
     for name in MEASURED:
@@ -175,7 +175,7 @@ def test_only_measured_findings_take_a_measured_price() -> None:
 
 
 def test_a_finding_keeps_its_words() -> None:
-    """What depends on the case is what the check says."""
+    """The meaning and the advice of the check are used unchanged."""
     assert make_finding("spf.ptr", "It is so.", "Change it.") == Finding(
         "spf.ptr", Severity.WARNING, "It is so.", "Change it."
     )

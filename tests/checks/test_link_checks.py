@@ -1,4 +1,4 @@
-"""What the answers to requests for the links of a mail mean, and which links there are."""
+"""Verdicts about links, and the list of links of a message."""
 
 import pytest
 
@@ -15,7 +15,7 @@ URL = "https://shop.example/"
 
 
 def judged(status: int, method: str = "HEAD") -> LinkVerdict:
-    """Judge an answer with this status."""
+    """Return the verdict about this status."""
     return judge_link(LinkAnswer(URL, method, (Hop(URL, status),))).verdict
 
 
@@ -37,13 +37,13 @@ def judged(status: int, method: str = "HEAD") -> LinkVerdict:
     ],
 )
 def test_statuses(status: int, by_head: LinkVerdict, by_get: LinkVerdict) -> None:
-    """HEAD that is refused says nothing of the page; what is gone is gone by either."""
+    """A rejected HEAD is not a verdict about the page; a missing page is, with either method."""
     assert (judged(status), judged(status, "GET")) == (by_head, by_get)
 
 
 @pytest.mark.parametrize("problem", list(LinkProblem))
 def test_every_problem_has_its_verdict(problem: LinkProblem) -> None:
-    """What is ours, or not to be asked for, is not held against a link; each is explained."""
+    """An address of ours, or one that is not requested, is no fault; each has an explanation."""
     check = judge_link(LinkAnswer(URL, "HEAD", (), problem))
     assert check.explanation.endswith(".")
     assert check.verdict is not LinkVerdict.WORKS
@@ -54,8 +54,8 @@ def test_every_problem_has_its_verdict(problem: LinkProblem) -> None:
     assert (check.verdict is LinkVerdict.NOT_CHECKED) == (problem in ours)
 
 
-def test_redirects_are_told() -> None:
-    """A link that works after redirects says how many, and where one leaves https."""
+def test_redirects_are_reported() -> None:
+    """The number of redirects, and one from https to http, are reported."""
     hops = (Hop(URL, 301), Hop("https://shop.example/en", 200))
     check = judge_link(LinkAnswer(URL, "HEAD", hops))
     assert check.explanation == "The link works, after 1 redirect."
@@ -80,7 +80,7 @@ MAIL = (
 
 
 def test_links_that_a_request_may_use_up_are_marked() -> None:
-    """The link to click, and those that leave a list by their words or the header, are marked."""
+    """The best link, and unsubscribe links by text or header, are marked."""
     links = check_raw_mail(MAIL).links
     assert [(one.is_best, one.is_unsubscribe) for one in links] == [
         *((True, False), (False, False), (False, True), (False, True))
@@ -89,14 +89,14 @@ def test_links_that_a_request_may_use_up_are_marked() -> None:
 
 
 def test_a_mail_without_html_has_its_links_alone() -> None:
-    """Of plain text nothing is judged but where it leads."""
+    """Plain text has only links, without checks of HTML."""
     checks = check_html("", "See https://shop.example/help please", None, (), {})
     assert checks.compatibility is None
     assert checks.accessibility is None
     assert [one.url for one in checks.links] == ["https://shop.example/help"]
 
 
-def test_html_beyond_the_limit_is_said() -> None:
-    """A page that is too long for all of it to be judged says so."""
+def test_html_beyond_the_limit_is_marked() -> None:
+    """A page that is too long to be checked completely is marked."""
     assert check_html("<p>x</p>" * 70_000, "", None, (), {}).is_cut
     assert not check_html("<p>x</p>", "", None, (), {}).is_cut

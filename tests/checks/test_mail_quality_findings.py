@@ -1,4 +1,4 @@
-"""Findings about how a mail is made: each by a mail that has the fault, and one that has none."""
+"""Findings about the format of a mail, each with a mail that has the fault and one without it."""
 
 import ast
 import re
@@ -34,7 +34,7 @@ TRANSCRIPT = ("S: 220 mx", "C: EHLO a.example.com", "S: 250 mx", "C: MAIL FROM:<
 
 
 def judge(raw: bytes, signed: frozenset[str] | None = MUST_BE_SIGNED) -> list[ChargedFinding]:
-    """Give all findings about the bytes of a mail, in order."""
+    """Return all findings about the bytes of a mail, in order."""
     facts = read_mail(raw)
     return [
         *judge_headers(facts, NOW),
@@ -45,12 +45,12 @@ def judge(raw: bytes, signed: frozenset[str] | None = MUST_BE_SIGNED) -> list[Ch
 
 
 def ids(findings: Sequence[ChargedFinding]) -> list[str]:
-    """Give the ids of findings."""
+    """Return the ids of findings."""
     return [finding.finding.id for finding in findings]
 
 
 def with_link(href: str, words: str = "More") -> bytes:
-    """Make a mail with one more link."""
+    """Return a mail with one more link."""
     return make_html_mail(f"<a href='{href}'>{words}</a>")
 
 
@@ -130,7 +130,7 @@ FAULTY: dict[str, bytes] = {
         body=make_parts(text=WORDS, html=f"<p>{WORDS}</p>").replace("nsubscribe", "")
     ),
 }
-"""A mail for each finding that its bytes alone lead to."""
+"""A mail for each finding that follows from its bytes alone."""
 
 OTHERS: dict[str, Callable[[], Sequence[ChargedFinding]]] = {
     "unsubscribe.undetermined": lambda: judge_unsubscribe(read_mail(make_mail()), None),
@@ -153,7 +153,7 @@ OTHERS: dict[str, Callable[[], Sequence[ChargedFinding]]] = {
 
 
 def test_a_faultless_mail_has_no_findings() -> None:
-    """A mail that keeps all rules, handed over with TLS, gives nothing to say."""
+    """A mail that meets all rules and was sent with TLS has no findings."""
     assert ids(judge(make_mail())) == []
     transport = judge_transport(TLS, is_extended=True, transcript=TRANSCRIPT, tls_was_offered=True)
     assert transport == ()
@@ -161,7 +161,7 @@ def test_a_faultless_mail_has_no_findings() -> None:
 
 @pytest.mark.parametrize("identifier", FAULTY)
 def test_each_fault_of_a_mail_is_named(identifier: str) -> None:
-    """A mail with the fault has its finding, in plain words with something to do."""
+    """A mail with the fault has its finding, with a meaning and advice."""
     found = [one for one in judge(FAULTY[identifier]) if one.finding.id == identifier]
     assert len(found) == 1
     assert found[0].finding.meaning.endswith(".")
@@ -172,14 +172,14 @@ def test_each_fault_of_a_mail_is_named(identifier: str) -> None:
 
 @pytest.mark.parametrize("identifier", OTHERS)
 def test_each_other_fault_is_named(identifier: str) -> None:
-    """What the session or the signatures lead to has its finding and its charge."""
+    """A fault of the session or the signatures has its finding and its price."""
     found = {one.finding.id: one for one in OTHERS[identifier]()}
     assert found[identifier] == price_finding(found[identifier].finding)
     assert found[identifier].finding.fix
 
 
 def test_every_finding_is_tested() -> None:
-    """There is no finding in the package without a mail here that leads to it."""
+    """Every finding of the package has a mail here that leads to it."""
     written: set[str] = set()
     pattern = re.compile(r"(?:headers|content|links|unsubscribe|transport)\.[a-z0-9-]+")
     paths = Path(quality.__path__[0]).glob("*.py")
@@ -227,8 +227,8 @@ def test_every_finding_is_tested() -> None:
             without=("List-Unsubscribe", "List-Unsubscribe-Post"))),
     ],
 )  # fmt: skip
-def test_what_is_no_fault_is_not_named(identifier: str, raw: bytes) -> None:
-    """What looks like a fault and is common in good mail stays unnamed."""
+def test_common_properties_are_not_reported(identifier: str, raw: bytes) -> None:
+    """Common properties of good mail that look like a fault are not reported."""
     assert identifier not in ids(judge(raw))
 
 
@@ -252,7 +252,7 @@ def test_what_is_no_fault_is_not_named(identifier: str, raw: bytes) -> None:
 def test_one_click_works_by_rfc_8058_only(
     raw: bytes, signed: frozenset[str] | None, expected: OneClick
 ) -> None:
-    """An https address, the exact text and a signature over both; the first lack is named."""
+    """It needs an https URL, the exact text and a signature over both; the first fault is named."""
     facts = read_mail(raw)
     assert find_one_click(facts, signed) is expected
     charged = sum(one.tenths for one in judge_unsubscribe(facts, signed))
@@ -262,21 +262,21 @@ def test_one_click_works_by_rfc_8058_only(
 @pytest.mark.parametrize(
     "field", ["List-Id: <a.example.com>", "Precedence: bulk", "Precedence: List"]
 )
-def test_mail_that_looks_like_one_of_many_needs_one_click(field: str) -> None:
-    """A List-* field or Precedence is enough; a letter to one person needs nothing."""
+def test_bulk_mail_needs_one_click(field: str) -> None:
+    """A List-* field or Precedence is enough; mail to one person needs no way to unsubscribe."""
     without = ("List-Unsubscribe", "List-Unsubscribe-Post")
     assert "unsubscribe.no-one-click" in ids(judge(make_mail(field, without=without)))
     assert ids(judge(make_mail("Precedence: first-class", without=without))) == []
 
 
-def test_what_is_undetermined_is_marked_so() -> None:
-    """Signatures that could not be checked are no fault of the sender."""
+def test_undetermined_findings_are_marked() -> None:
+    """Signatures that could not be checked do not count against the sender."""
     found = judge_unsubscribe(read_mail(make_mail()), None)
     assert [one.finding.severity for one in found] == [Severity.UNDETERMINED]
 
 
 def test_utf8_in_the_header_is_right_with_smtputf8() -> None:
-    """What RFC 6532 allows is no fault of a mail sent with SMTPUTF8."""
+    """UTF-8 that RFC 6532 allows is valid in a mail sent with SMTPUTF8."""
     facts = read_mail(make_mail(Subject="Grüße"))
     assert judge_headers(facts, NOW, is_smtputf8=True) == ()
     assert is_smtputf8(("C: MAIL FROM:<a@b> SIZE=1", "C: mail from:<a@b> smtputf8 SIZE=1"))
@@ -289,7 +289,7 @@ def test_utf8_in_the_header_is_right_with_smtputf8() -> None:
     [(NOW - 2 * HOUR - 6_000, True), (NOW - HOUR, False), (NOW + DAY, True), (NOW + HOUR, False)],
 )
 def test_a_date_is_compared_with_the_time_of_receipt(received_at: int, is_found: bool) -> None:
-    """Two hours ahead and a day behind are the limits."""
+    """The limits are two hours in the future and one day in the past."""
     found = judge_headers(read_mail(make_mail()), Instant(received_at))
     assert bool(found) is is_found
 

@@ -1,4 +1,4 @@
-"""The points for how a mail is made: bounds, the cap, and that faults never raise a score."""
+"""Prices for the format of a mail: bounds, the cap, and more faults never raise a score."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +24,7 @@ FAULTS = sorted(TENTHS)
 
 
 def judge_with(faults: frozenset[str]) -> tuple[ChargedFinding, ...]:
-    """Judge a mail that has just these charged faults."""
+    """Judge a mail that has exactly these charged faults."""
     without = {
         "headers.date-missing": "Date",
         "headers.message-id-missing": "Message-ID",
@@ -48,7 +48,7 @@ def judge_with(faults: frozenset[str]) -> tuple[ChargedFinding, ...]:
 
 @given(st.frozensets(st.sampled_from(FAULTS)))
 def test_each_fault_costs_its_points_and_all_at_most_the_cap(faults: frozenset[str]) -> None:
-    """The sum is that of the table, cut at the cap."""
+    """The sum is that of the table, limited by the cap."""
     found = judge_with(faults)
     assert {one.finding.id for one in found if one.tenths} == faults
     assert total(found) == sum(TENTHS[fault] for fault in faults)
@@ -57,14 +57,14 @@ def test_each_fault_costs_its_points_and_all_at_most_the_cap(faults: frozenset[s
 
 @given(st.frozensets(st.sampled_from(FAULTS)), st.sampled_from(FAULTS))
 def test_one_more_fault_never_costs_less(faults: frozenset[str], fault: str) -> None:
-    """Whatever else is wrong."""
+    """A further fault never lowers the price of a mail."""
     before = cap(judge_with(faults), MAX_QUALITY)
     assert total(cap(judge_with(faults | {fault}), MAX_QUALITY)) >= total(before)
 
 
 @given(st.binary(max_size=600))
 def test_any_mail_costs_at_most_the_cap(raw: bytes) -> None:
-    """No bytes raise an exception or cost more than the cap; the order is always the same."""
+    """Any bytes are accepted within the cap, and the order of the findings is stable."""
     facts = read_mail(raw)
     found = (
         *judge_headers(facts, NOW),

@@ -1,4 +1,4 @@
-"""What is read of a mail's bytes."""
+"""Facts that are read from a mail's bytes."""
 
 import pickle
 
@@ -15,7 +15,7 @@ from tests.fakes.sample_mails import WORDS, make_html_mail, make_mail, make_part
 
 
 def test_the_author_is_read_from_all_mailboxes_of_all_fields() -> None:
-    """Domains are distinct A-labels in order; the first address is the author's."""
+    """Domains are distinct A-labels in order; the author address is the first address."""
     facts = read_mail(
         make_mail(
             "From: c@Example.COM, =?utf-8?q?J=C3=BCrgen?= <d@b\u00fccher.example>",
@@ -29,8 +29,8 @@ def test_the_author_is_read_from_all_mailboxes_of_all_fields() -> None:
 
 
 @pytest.mark.parametrize("domain", ["localhost", "[192.0.2.1]", "192.0.2.1", "", "a..b", "x" * 300])
-def test_what_is_no_domain_name_is_no_author_domain(domain: str) -> None:
-    """Literals, single labels and garbage are left out, not guessed at."""
+def test_invalid_author_domains_are_left_out(domain: str) -> None:
+    """Literals, single labels and invalid names are left out."""
     facts = read_mail(make_mail(From=f"<a@{domain}>"))
     assert facts.author_domains == ()
     assert facts.author_fields == 1
@@ -53,13 +53,13 @@ def test_what_is_no_domain_name_is_no_author_domain(domain: str) -> None:
     ],
 )
 def test_every_mailbox_of_a_field_is_read(body: str, mailboxes: list[tuple[str, str]]) -> None:
-    """Names with commas, groups and comments don't hide a mailbox."""
+    """Names with commas, groups and comments do not hide a mailbox."""
     assert parse_mailboxes(body) == mailboxes
 
 
 @given(st.text(alphabet='ab@.,;:<>()"\\ =?', max_size=60))
 def test_the_first_of_the_mailboxes_is_the_first_mailbox(body: str) -> None:
-    """Both readings of a field agree where the first finds an address."""
+    """Both parsers agree if the first one finds an address."""
     address, name = parse_first_mailbox(body)
     if "@" in address and "=?" not in body:
         assert parse_mailboxes(body)[0] == (address, name) or name.startswith((" ", ","))
@@ -85,7 +85,7 @@ def test_the_first_of_the_mailboxes_is_the_first_mailbox(body: str) -> None:
 def test_a_date_is_read_or_its_problem_named(
     text: str, instant: str | None, has_problem: bool
 ) -> None:
-    """The form of RFC 5322 has no problem; others are read if they can be."""
+    """The format of RFC 5322 has no problem; other formats are parsed if possible."""
     date = read_date(text.encode())
     assert date.instant == (parse_instant(instant) if instant else None)
     assert bool(date.problem) is has_problem
@@ -93,13 +93,13 @@ def test_a_date_is_read_or_its_problem_named(
 
 @given(st.binary(max_size=120))
 def test_any_bytes_are_a_date_or_none(body: bytes) -> None:
-    """No Date field raises, and one that is not readable has a problem."""
+    """No Date field raises an exception, and an unreadable one has a problem."""
     date = read_date(body)
     assert date.instant is not None or date.problem
 
 
 def test_links_and_their_hosts_are_listed_once_in_order() -> None:
-    """Hosts are A-labels without addresses; nothing but http and https is a link."""
+    """Hosts are A-labels without IP addresses; only http and https URLs are links."""
     facts = read_mail(
         make_mail(
             body=make_parts(
@@ -122,20 +122,20 @@ def test_links_and_their_hosts_are_listed_once_in_order() -> None:
 
 @pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "127.1", "0177.0.0.1"])
 def test_numbers_are_addresses_as_in_a_browser(host: str) -> None:
-    """Odd spellings of an IP address are no domain names."""
+    """Unusual spellings of an IP address are not domain names."""
     facts = read_mail(make_html_mail(f"<a href='http://{host}/'>a</a>"))
     assert facts.link_facts.address_hosts == (host,)
     assert facts.link_hosts == ("example.com",)
 
 
 def test_a_backslash_ends_a_host_as_in_a_browser() -> None:
-    """What stands behind it is a path, whatever an @ there says."""
+    """The text after a backslash is a path, even if it contains an @."""
     facts = read_mail(make_html_mail("<a href='https://a.example\\@b.example/'>a</a>"))
     assert facts.link_hosts == ("example.com", "a.example")
 
 
 def test_a_preheader_is_told_from_hidden_text() -> None:
-    """Hidden text before anything visible is what lists show; later it is hidden text."""
+    """Hidden text before visible text is the preheader; later it is hidden text."""
     preheader = "<div style='display:none'>Short and sweet&zwnj;&nbsp;&#847;</div>"
     facts = read_mail(make_mail(body=make_parts(html=f"{preheader}<p>{WORDS}</p>"))).html
     assert facts is not None
@@ -161,7 +161,7 @@ def test_a_preheader_is_told_from_hidden_text() -> None:
     ],
 )
 def test_text_is_hidden_in_many_ways(style: str) -> None:
-    """By display, by size, and by the colour of its ground."""
+    """Text is hidden by display, by size, and by the colour of its background."""
     facts = read_mail(make_html_mail(f"<b>shown</b><span style='{style}'>not shown</span>")).html
     assert facts is not None
     assert facts.hidden_sample == "not shown"
@@ -181,14 +181,14 @@ def test_text_is_hidden_in_many_ways(style: str) -> None:
 def test_elements_left_open_are_named_and_stray_ends_ignored(
     markup: str, unclosed: tuple[str, ...]
 ) -> None:
-    """An end tag ends what it belongs to, once, and all that was left open in it."""
+    """An end tag closes its element once, and all elements left open in it."""
     facts = read_mail(make_html_mail(markup)).html
     assert facts is not None
     assert facts.unclosed == unclosed
 
 
-def test_the_parts_are_listed_with_what_they_say_of_themselves() -> None:
-    """Leaves in order with type, charset, encoding, name, size and depth."""
+def test_parts_are_listed_with_their_properties() -> None:
+    """Parts without subparts are listed with type, charset, encoding, name, size and depth."""
     body = (
         "--b\r\nContent-Type: multipart/related; boundary=c\r\n\r\n"
         "--c\r\nContent-Type: text/plain; charset=UTF-8\r\n"
@@ -205,7 +205,7 @@ def test_the_parts_are_listed_with_what_they_say_of_themselves() -> None:
 
 
 def test_broken_charsets_are_named() -> None:
-    """An unknown charset and text that is not in its charset are problems of the mail."""
+    """An unknown charset, and text that is invalid in its charset, are problems of the mail."""
     raw = make_mail(content_type="text/plain; charset=klingon", body="a")
     assert any("klingon" in problem for problem in read_mail(raw).problems)
     raw = make_mail(content_type="text/plain; charset=utf-8", body="a\udcff")
@@ -218,7 +218,7 @@ def test_broken_charsets_are_named() -> None:
 def test_long_lines_are_measured_without_their_break(
     end: bytes, length: int, before: bytes
 ) -> None:
-    """998 octets are allowed, 999 are not, whatever stands around them."""
+    """998 octets are allowed and 999 are not, with any other lines around them."""
     expected = (1, length) if length > MAX_LINE else (0, 0)
     assert measure_lines(before + b"x" * length + end + b"end") == expected
     assert measure_lines(before + b"x" * length) == expected
@@ -226,7 +226,7 @@ def test_long_lines_are_measured_without_their_break(
 
 @given(st.lists(st.integers(0, 2100), max_size=8), st.sampled_from([b"\n", b"\r\n"]))
 def test_long_lines_are_counted_as_line_by_line(lengths: list[int], end: bytes) -> None:
-    """Jumping over short lines finds the same as reading each."""
+    """Jumping over short lines finds the same lines as reading each line."""
     raw = end.join(b"x" * length for length in lengths)
     long = [length for length in lengths if length > MAX_LINE]
     assert measure_lines(raw) == (len(long), max(long, default=0))
@@ -234,7 +234,7 @@ def test_long_lines_are_counted_as_line_by_line(lengths: list[int], end: bytes) 
 
 @given(st.binary(max_size=2000))
 def test_any_bytes_are_a_mail(raw: bytes) -> None:
-    """Whatever the bytes: no exception, and facts that survive the way between processes."""
+    """Any bytes are accepted, and the facts can be pickled."""
     facts = read_mail(raw)
     assert facts.size == len(raw)
     assert pickle.loads(pickle.dumps(facts)) == facts
@@ -250,7 +250,7 @@ _PIECES = [
 
 @given(st.lists(st.sampled_from(_PIECES), max_size=60).map("".join))
 def test_pieces_of_mails_in_any_order_are_a_mail(text: str) -> None:
-    """No exception, and the same mail gives the same facts."""
+    """Any text is accepted, and the same mail has the same facts."""
     raw = text.encode()
     facts = read_mail(raw)
     assert read_mail(raw) == facts

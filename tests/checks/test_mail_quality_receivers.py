@@ -1,4 +1,4 @@
-"""The checklists of the large receivers."""
+"""Rules of the large receivers."""
 
 import pytest
 from hypothesis import given
@@ -38,12 +38,12 @@ NOT_APPLICABLE, UNDETERMINED = RuleResult.NOT_APPLICABLE, RuleResult.UNDETERMINE
 
 
 def results(evidence: Evidence) -> dict[str, RuleResult]:
-    """Give the result of every rule."""
+    """Return the result of every rule."""
     return {rule.id: rule.result for one in judge_by_receivers(evidence) for rule in one.rules}
 
 
-def test_the_table_asks_what_can_be_answered() -> None:
-    """Rules have distinct ids below their receiver's, known questions, and a source."""
+def test_the_questions_of_the_table_are_known() -> None:
+    """Rules have distinct ids below the id of their receiver, known questions, and a source."""
     receivers = load_receivers()
     assert [one.id for one in receivers] == ["google", "google-bulk", "yahoo", "microsoft"]
     rules = [(one, rule) for one in receivers for rule in one.rules]
@@ -55,7 +55,7 @@ def test_the_table_asks_what_can_be_answered() -> None:
 
 
 def test_a_good_mail_breaks_no_rule() -> None:
-    """Only what no mail can tell stays open, and what is for others does not apply."""
+    """Only rules that need more than one mail are undetermined, and other rules do not apply."""
     found = results(GOOD)
     assert NOT_MET not in found.values()
     assert {name for name, result in found.items() if result is UNDETERMINED} == {
@@ -98,14 +98,14 @@ def test_a_good_mail_breaks_no_rule() -> None:
     ],
 )  # fmt: skip
 def test_each_fault_breaks_its_rules(change: dict[str, bool], broken: set[str]) -> None:
-    """These rules and no others."""
+    """Exactly these rules are broken."""
     found = results(replace(GOOD, **change))
     assert {name for name, result in found.items() if result is NOT_MET} == broken
 
 
 @given(st.frozensets(st.sampled_from([field.name for field in fields(Evidence)])))
-def test_what_is_unknown_never_breaks_a_rule(unknown: frozenset[str]) -> None:
-    """Any part of the evidence that could not be determined leaves rules open at worst."""
+def test_unknown_evidence_never_breaks_a_rule(unknown: frozenset[str]) -> None:
+    """Undetermined evidence leaves rules undetermined and never breaks one."""
     change = {field.name: field.default for field in fields(Evidence)}
     nothing = {name: None for name in unknown if change[name] is None}
     found = results(replace(GOOD, **nothing))
@@ -113,7 +113,7 @@ def test_what_is_unknown_never_breaks_a_rule(unknown: frozenset[str]) -> None:
 
 
 def test_the_key_of_an_unsigned_mail_does_not_matter() -> None:
-    """Neither does that of Ed25519; an unknown signature leaves the question open."""
+    """An Ed25519 key does not matter either; an undetermined signature leaves the rule open."""
     assert results(replace(GOOD, key_bits=None))["google.key-size"] is NOT_APPLICABLE
     unsigned = replace(GOOD, key_bits=None, dkim_passes=False)
     assert results(unsigned)["google.key-size"] is NOT_APPLICABLE
@@ -122,7 +122,7 @@ def test_the_key_of_an_unsigned_mail_does_not_matter() -> None:
 
 
 def test_one_that_passes_is_enough_for_every_sender() -> None:
-    """SPF or DKIM: an unknown one counts as possible, a failed one does not."""
+    """SPF or DKIM is enough: an undetermined one may pass, a failed one does not."""
     rule = "google.spf-or-dkim"
     assert results(replace(GOOD, spf_passes=None, dkim_passes=True))[rule] is MET
     assert results(replace(GOOD, spf_passes=None, dkim_passes=False))[rule] is UNDETERMINED
@@ -142,12 +142,12 @@ def test_one_that_passes_is_enough_for_every_sender() -> None:
     ],
 )
 def test_the_format_is_that_of_rfc_5322(raw: bytes, is_valid: bool) -> None:
-    """One From with a mailbox, a readable Date, nothing twice, no endless line."""
+    """One From with a mailbox, a readable Date, no repeated fields, no overlong line."""
     assert is_rfc5322_format(read_mail(raw)) is is_valid
 
 
 def test_a_mail_gives_its_part_of_the_evidence() -> None:
-    """What only DNS and the session know stays open."""
+    """Evidence from DNS and the session is left open."""
     facts = read_mail(make_mail(From="a@gmail.com"))
     evidence = evidence_from_mail(facts, MUST_BE_SIGNED)
     assert evidence == Evidence(

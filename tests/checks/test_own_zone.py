@@ -1,4 +1,4 @@
-"""What the records of an inbox domain should say, and what is found where they do not."""
+"""Expected records of an inbox domain, and the findings about deviations."""
 
 from ipaddress import ip_address
 
@@ -22,7 +22,7 @@ GOOD = {
 
 
 def zone_with(**changes: object) -> OwnZone:
-    """Give what is expected, but for some of it."""
+    """Return the expected zone with some changes."""
     expected = {
         "domains": (DOMAIN,),
         "host_name": HOST,
@@ -33,17 +33,17 @@ def zone_with(**changes: object) -> OwnZone:
 
 
 def judge(zone: MemoryZone, expected: OwnZone | None = None) -> tuple[Finding, ...]:
-    """Evaluate what is published."""
+    """Evaluate the published records."""
     return settle(zone, lambda answers: evaluate_own_zone(expected or zone_with(), answers))
 
 
 def test_a_good_zone_has_no_finding() -> None:
-    """Mail comes here, nobody may send, and the server's name and address lead to each other."""
+    """Mail comes to this server, no host may send, and the server's name and address match."""
     assert judge(MemoryZone(GOOD)) == ()
 
 
 def test_the_lines_to_publish_make_a_good_zone() -> None:
-    """What is printed for a zone editor, published as it is, has no finding."""
+    """The lines printed for a zone editor have no findings when they are published."""
     expected = zone_with(domains=(DOMAIN, "second.example"), addresses=ADDRESSES)
     zone = MemoryZone({})
     lines = list_zone_records(expected)
@@ -68,7 +68,7 @@ def test_the_lines_to_publish_make_a_good_zone() -> None:
     ],
 )
 def test_each_fault_is_found(name: str, records: dict[str, list[str]], found: str) -> None:
-    """It is named, and the record that is proposed for it is the one that mends it."""
+    """The fault is found, and the proposed record fixes it."""
     faulty = {**GOOD, name: records}
     finding = next(one for one in judge(MemoryZone(faulty)) if one.id == found)
     record = finding.proposed
@@ -86,15 +86,15 @@ def test_each_fault_is_found(name: str, records: dict[str, list[str]], found: st
         (HOST, ["doctor.host"]),
     ],
 )
-def test_silence_is_no_fault(name: str, found: list[str]) -> None:
-    """Where name servers do not answer nothing is said to be missing."""
+def test_missing_answers_are_not_findings(name: str, found: list[str]) -> None:
+    """If name servers do not answer, no record is reported as missing."""
     findings = judge(MemoryZone(GOOD, failing={name: DnsStatus.TIMEOUT}))
     assert set(found) <= {one.id for one in findings}
     assert {one.severity for one in findings} == {Severity.UNDETERMINED}
 
 
-def test_an_address_that_is_not_known_is_not_missed() -> None:
-    """Behind a router the daemon does not know its address: any published one may be its own."""
+def test_an_unknown_address_is_not_reported() -> None:
+    """Behind a router the daemon does not know its address, so any published one may be its own."""
     assert judge(MemoryZone(GOOD), zone_with(addresses=(), is_own=lambda _: False)) == ()
     (finding,) = judge(MemoryZone({**GOOD, HOST: {}}), zone_with(addresses=()))
     assert (finding.id, finding.proposed) == ("doctor.host.absent", None)

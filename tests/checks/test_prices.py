@@ -1,4 +1,4 @@
-"""Prices are promised here and nowhere else in the tests."""
+"""The published prices; no other test states them."""
 
 import hashlib
 import json
@@ -15,12 +15,12 @@ from mailcheck.checks.weights import (
 )
 
 PUBLISHED = {"2": "8aeed07bbece59b4"}
-"""A digest of all prices by the version of the score. Add a line with each version; a line that
-was released never changes."""
+"""Digest of all prices by the version of the score. Each version adds a line, and a released line
+never changes."""
 
 
 def digest() -> str:
-    """Return a digest of everything that decides how much a finding takes off."""
+    """Return a digest of everything that determines prices."""
     prices = {row.id: row.price for row in ROWS if row.price is not None}
     tiers = [(tier.weight, tier.tenths) for tier in LISTING_TIERS]
     limits = (ERROR_TENTHS, MAX_QUALITY, MAX_LISTINGS, FILTER_FACTOR, FILTER_MAX_POINTS)
@@ -29,7 +29,7 @@ def digest() -> str:
 
 
 def test_a_changed_price_is_another_version() -> None:
-    """Scores of one version are comparable: whoever changes a price counts the version up."""
+    """Scores of one version are comparable, so each change of a price needs a new version."""
     assert list(PUBLISHED)[-1] == SCORING_VERSION
     assert PUBLISHED[SCORING_VERSION] == digest()
     assert len(set(PUBLISHED.values())) == len(PUBLISHED)

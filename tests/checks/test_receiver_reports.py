@@ -1,4 +1,4 @@
-"""Reports of receivers, as each of them writes them: what is read, and what is said about it."""
+"""DMARC and TLS reports as different reporters write them, and the summaries of senders."""
 
 import json
 import re
@@ -39,12 +39,12 @@ Pack = Callable[[bytes], bytes]
 
 
 def as_it_is(data: bytes) -> bytes:
-    """Pack nothing."""
+    """Return the data unpacked."""
     return data
 
 
 def with_line_end(data: bytes) -> bytes:
-    """Pack with gzip as Mimecast does: a line end is behind it."""
+    """Compress with gzip as Mimecast does, with a line end after the data."""
     return gzipped(data) + b"\r\n"
 
 
@@ -73,7 +73,7 @@ REPORTERS: list[tuple[str, str, int, int, Pack, str, str | None]] = [
 
 
 def parsed(name: str) -> AggregateReport:
-    """Read a report of the corpus."""
+    """Return a parsed report of the corpus."""
     return parse_aggregate_report(document(name))
 
 
@@ -89,7 +89,7 @@ def test_each_reporter_is_read(
     content_type: str,
     text: str | None,
 ) -> None:
-    """A report is the same from its mail, its packed file and itself, whatever its type is."""
+    """A report is the same from its mail, its packed file and its XML, with any media type."""
     packed = pack(document(name))
     mail = report_mail(packed, content_type, name + ".gz", text=text)
     (report,) = read_report_mail(mail)
@@ -108,7 +108,7 @@ def test_each_reporter_is_read(
 
 
 def test_all_of_a_row_is_kept() -> None:
-    """Results, scopes, selectors and reasons of a row are there, in one spelling."""
+    """Results, scopes, selectors and reasons of a row are kept in a single spelling."""
     by_source = {row.source: row for row in parsed("rfc9990.xml").rows}
     assert by_source["192.0.2.10"] == Row(
         source="192.0.2.10",
@@ -141,15 +141,15 @@ def test_all_of_a_row_is_kept() -> None:
 
 
 def test_a_report_that_is_shown_in_its_mail() -> None:
-    """Fastmail sends the file as a part that is to be shown inline; its name says what it is."""
+    """Fastmail sends the file as an inline part; its name says that it is a report."""
     mail = report_mail(gzipped(document("fastmail.xml")), "application/gzip", "f.xml.gz")
     assert b"Content-Disposition: attachment" in mail
     inline = mail.replace(b"Content-Disposition: attachment", b"Content-Disposition: inline")
     assert read_report_mail(inline) == [parsed("fastmail.xml")]
 
 
-def test_counts_as_large_as_they_get() -> None:
-    """A billion messages of one row are believed, more are no count that anybody has."""
+def test_the_largest_count() -> None:
+    """A row may have a billion messages; a larger count is rejected."""
     text = document("google.xml").decode()
     large = parse_aggregate_report(text.replace(">120<", f">{MAX_COUNT}<").encode())
     assert large.messages == MAX_COUNT + 3
@@ -158,7 +158,7 @@ def test_counts_as_large_as_they_get() -> None:
 
 
 def test_equal_rows_are_counted_together() -> None:
-    """Rows that differ in nothing but their count are one; a mail with two reports has two."""
+    """Rows that differ only in their count are merged; a mail with two reports has two."""
     text = document("seznam.xml").decode()
     start, end = text.index("<record>"), text.index("</record>") + len("</record>")
     twice = (text[:end] + text[start:end] + text[end:]).encode()
@@ -169,7 +169,7 @@ def test_equal_rows_are_counted_together() -> None:
 
 @pytest.mark.parametrize("between", [b"", b"\n", b"\n\n<?xml version='1.0'?>\n"])
 def test_reports_behind_each_other_are_read_apart(between: bytes) -> None:
-    """A file with two reports has two, each with the rows of its own; too many are refused."""
+    """A file with two reports has two, each with its own rows; too many are rejected."""
     one = document("seznam.xml").strip()
     body = one[one.index(b"<feedback") :]
     alone = parse_aggregate_report(one)
@@ -227,7 +227,7 @@ def test_a_reason_may_be_text(written: str, read: tuple[str, ...]) -> None:
 
 
 def test_names_outside_ascii_are_those_of_dns() -> None:
-    """A domain in its own letters is that in A-labels, wherever it stands."""
+    """A domain in Unicode is converted to A-labels everywhere."""
     text = document("google.xml").decode().replace("example.org", "Bücher.example")
     report = parse_aggregate_report(text.encode())
     name = "xn--bcher-kva.example"
@@ -247,16 +247,16 @@ def test_names_outside_ascii_are_those_of_dns() -> None:
         ("yesterday", "not a number of seconds since 1970"),
     ],
 )
-def test_the_true_reason_is_said_about_a_time(begin: str, reason: str) -> None:
-    """A time that cannot be is refused with its value and with what is wrong with it."""
+def test_invalid_times_have_a_reason(begin: str, reason: str) -> None:
+    """An impossible time is rejected with its value and the reason."""
     text = re.sub("<begin>.*</begin>", f"<begin>{begin}</begin>", document("google.xml").decode())
     with pytest.raises(ReportRefused) as refused:
         parse_aggregate_report(text.encode())
     assert str(refused.value) == f'the begin of its period is "{begin}", {reason}'
 
 
-def told(**changes: object) -> tuple[str, str]:
-    """Say why the mail of a row fails, and what to do."""
+def reason_and_advice(**changes: object) -> tuple[str, str]:
+    """Return why the mail of a row fails, and what to do."""
     seen = ReportedRow(row(**changes), 3, "r.example", Instant(0), Instant(0))
     (sender,) = overview_of("example.org", [seen], "none", {}).senders
     return explain(sender), advise(sender)
@@ -272,8 +272,8 @@ def told(**changes: object) -> tuple[str, str]:
     ],
 )
 def test_each_failure_of_spf_has_its_own_sentence(result: str, cause: str, fix: str) -> None:
-    """A record that is broken, missing or not answered is not one that lets nobody send."""
-    meaning, advice = told(spf_checks=(SpfCheck("example.org", "mfrom", result),))
+    """A broken, missing or unanswered record is not the same as a record without the host."""
+    meaning, advice = reason_and_advice(spf_checks=(SpfCheck("example.org", "mfrom", result),))
     assert cause in meaning
     assert fix in advice
 
@@ -288,14 +288,14 @@ def test_each_failure_of_spf_has_its_own_sentence(result: str, cause: str, fix: 
     ],
 )
 def test_each_failure_of_dkim_has_its_own_sentence(result: str, cause: str, fix: str) -> None:
-    """A key that is broken or not answered is not a signature that was altered."""
-    meaning, advice = told(signatures=(Signature("example.org", "k", result),))
+    """A broken or unanswered key is not the same as an altered signature."""
+    meaning, advice = reason_and_advice(signatures=(Signature("example.org", "k", result),))
     assert cause in meaning
     assert fix in advice
 
 
-def test_rows_that_cannot_be_true_are_left_out_and_said() -> None:
-    """A negative count or an address that is none loses its row, and no other."""
+def test_invalid_rows_are_left_out_and_reported() -> None:
+    """A row with a negative count or an invalid address is left out; the others count."""
     text = document("google.xml").decode()
     report = parse_aggregate_report(text.replace(">120<", ">-120<").encode())
     assert report.messages == 3
@@ -330,7 +330,7 @@ def test_rows_that_cannot_be_true_are_left_out_and_said() -> None:
 def test_tls_reports_are_read(
     name: str, domain: str, successful: int, failures: list[tuple[str, int]]
 ) -> None:
-    """A TLS report is read from its mail, packed or not; hosts and numbers as each writes them."""
+    """A TLS report is read from its mail, packed or not, with each reporter's number format."""
     mail = report_mail(gzipped(document(name)), "application/tlsrpt+gzip", "x.json.gz")
     (report,) = read_report_mail(mail)
     assert [report] == read_report_file(document(name))
@@ -341,7 +341,7 @@ def test_tls_reports_are_read(
 
 
 def row(**changes: object) -> Row:
-    """Make a row that fails."""
+    """Return a failing row."""
     known = {
         "source": "192.0.2.1",
         "disposition": "none",
@@ -397,12 +397,12 @@ def row(**changes: object) -> Row:
     ],
 )
 def test_why_mail_fails(cause: Cause, changes: dict[str, object]) -> None:
-    """The cause of a failure follows from what the receiver saw."""
+    """The cause of a failure follows from the results of the receiver."""
     assert find_cause(row(**changes)) is cause
 
 
 def corpus_overview(hosts: dict[str, str]) -> tuple[Sender, ...]:
-    """Put the whole corpus together."""
+    """Return the senders of the whole corpus."""
     seen = [
         one
         for name, organisation, *_ in REPORTERS
@@ -416,8 +416,8 @@ def corpus_overview(hosts: dict[str, str]) -> tuple[Sender, ...]:
     return overview.senders
 
 
-def test_who_sends_is_named_and_sorted() -> None:
-    """Unknown senders that fail come first, called by what vouches for them, then by name."""
+def test_senders_are_named_and_sorted() -> None:
+    """Unknown failing senders come first, named by their authenticated domain or host name."""
     senders = corpus_overview(
         {"203.0.113.66": "host66.bad.example", "192.0.2.10": "mx.example.org"}
     )
@@ -444,7 +444,7 @@ def test_who_sends_is_named_and_sorted() -> None:
 
 
 def test_days_are_whole() -> None:
-    """A report counts for the day in which it begins, also where it begins within it."""
+    """A report counts for the day on which it begins, even if it begins in the middle."""
     (seen,) = rows_of_report(parsed("seznam.xml"), "seznam.cz")
     assert seen.first_day == seen.last_day == Instant(1_794_960_000_000)
 
@@ -453,7 +453,7 @@ NO_POLICY_DOMAIN = "it has no policy-domain, and neither its mail nor the name o
 
 
 def tls_report(**changes: object) -> bytes:
-    """Write Google's TLS report with other values."""
+    """Return Google's TLS report with other values."""
     return json.dumps({**json.loads(document("google.json")), **changes}).encode()
 
 
@@ -490,8 +490,8 @@ def tls_report(**changes: object) -> bytes:
         ),
     ],
 )
-def test_what_is_no_tls_report(data: bytes, reason: str) -> None:
-    """It is refused with what is wrong with it."""
+def test_invalid_tls_reports_are_rejected(data: bytes, reason: str) -> None:
+    """An invalid TLS report is rejected with the reason."""
     with pytest.raises(ReportRefused) as refused:
         parse_tls_report(data)
     assert str(refused.value) == reason
@@ -508,7 +508,7 @@ NO_DOMAIN = tls_report(
 
 
 def test_a_policy_without_a_domain_has_that_of_its_report() -> None:
-    """The domain is that of the mail, of the file's name, or of the other policies."""
+    """The domain comes from the mail, the file name, or the other policies."""
     name = "sender.example!example.org!1795046400!1795132799!001.json.gz"
     mail = report_mail(gzipped(NO_DOMAIN), "application/tlsrpt+gzip", "x.json.gz")
     field = b"TLS-Report-Domain: example.org\r\n"
@@ -542,7 +542,7 @@ def test_a_policy_without_a_domain_has_that_of_its_report() -> None:
     ],
 )
 def test_counts_of_sessions(count: object, read: int | None, problem: str) -> None:
-    """A count that is null or has a fraction of zero is read; another one is named."""
+    """A null count or a fraction of zero is accepted; other values are reported."""
     (policy,) = json.loads(document("google.json"))["policies"]
     summary = {"total-successful-session-count": count, "total-failure-session-count": 1}
     data = tls_report(policies=[{**policy, "summary": summary}])
@@ -558,8 +558,8 @@ def test_counts_of_sessions(count: object, read: int | None, problem: str) -> No
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_a_byte_order_mark_is_no_part_of_a_tls_report(encoding: str) -> None:
-    """JSON is read in every encoding of Unicode, where a mark says which."""
+def test_a_byte_order_mark_is_skipped(encoding: str) -> None:
+    """JSON is decoded in every encoding of Unicode with a byte order mark."""
     text = document("google.json").decode()
     assert read_report_file(text.encode(encoding)) == read_report_file(text.encode())
 
@@ -582,9 +582,10 @@ def test_every_mail_of_a_mailbox_counts() -> None:
     assert read_report_files(mails[0]) == [parsed("google.xml")]
 
 
-def test_parts_of_a_tls_report_that_make_no_sense() -> None:
-    """They are left out and named; numbers as text, single items and failures that are only
-    counted are read.
+def test_invalid_parts_of_a_tls_report() -> None:
+    """Invalid parts are left out and reported.
+
+    Numbers as text, single items without a list, and failures without details are accepted.
     """
     policy = {"policy-type": "tlsa", "policy-domain": "example.org"}
     failures = [{"failed-session-count": "2", "result-type": "starttls-not-supported"}, 7]

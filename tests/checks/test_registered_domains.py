@@ -1,4 +1,4 @@
-"""Which part of a name somebody registered."""
+"""Registrable domains."""
 
 import pytest
 
@@ -17,6 +17,6 @@ from mailcheck.checks.mail_domains import registrable_domain
         ("host", "host"),
     ],
 )
-def test_the_list_of_suffixes_tells_what_dns_can_not(host: str, owner: str) -> None:
-    """Names below uk.com belong to different people; a suffix stands for itself."""
+def test_the_registrable_domain_of_a_host(host: str, owner: str) -> None:
+    """Names below uk.com belong to different owners; a suffix is its own domain."""
     assert registrable_domain(host) == owner

@@ -1,4 +1,4 @@
-"""The score of whole domains."""
+"""Reputation scores of whole domains."""
 
 from ipaddress import ip_address
 from typing import Any
@@ -46,7 +46,7 @@ GOOD_PROBE = StarttlsProbe(MX, ProbeOutcome.ENCRYPTED, "TLSv1.3", True, True)
 
 
 def zone_with(**changes: Any) -> MemoryZone:
-    """Make the perfect domain's zone with other records: ``spf=...``, ``dmarc=...``, ..."""
+    """Return the perfect domain's zone with other records: ``spf=...``, ``dmarc=...``, ..."""
     zone = MemoryZone(PERFECT, failing=changes.pop("failing", None))
     places = {
         "spf": (D, "TXT"),
@@ -74,7 +74,7 @@ def score(
     registered: str | None = "2001-01-01T00:00:00Z",
     is_shared: bool = False,
 ) -> Score:
-    """Score d.example as it is in a zone."""
+    """Return the score of d.example in a zone."""
     events = [{"eventAction": "registration", "eventDate": registered}]
     registration = undetermined_registration(D, "the registry did not answer")
     if registered is not None:
@@ -106,13 +106,13 @@ def score(
 
 
 def factor(result: Score, name: FactorName) -> tuple[int, Status, bool]:
-    """Give impact, status and whether it is determined."""
+    """Return impact, status and whether the factor is determined."""
     one = next(factor for factor in result.factors if factor.name is name)
     return one.impact, one.status, one.is_determined
 
 
 def test_a_perfect_domain_has_all_points() -> None:
-    """Nothing is missing, nothing is to be fixed, nothing can be gained."""
+    """A perfect domain has all points, no fixes and no gain."""
     result = score(zone_with())
     assert (result.score, result.grade, result.undetermined) == (100, "A+", ())
     assert all(f.impact == f.maximum and f.gain == 0 and f.fix is None for f in result.factors)
@@ -142,7 +142,7 @@ NO_KEY: list[str] = []
     ],
 )
 def test_anchors(changes: dict[str, list[str]], points: int, grade: str) -> None:
-    """What a score is meant to say of typical domains."""
+    """Typical domains have these scores."""
     result = score(zone_with(**changes))
     assert (result.score, result.grade) == (points, grade)
 
@@ -191,7 +191,7 @@ PASS, WARN, FAIL = Status.PASS, Status.WARN, Status.FAIL
 def test_each_fault_costs_what_the_table_says(
     changes: dict[str, list[str]], name: FactorName, impact: int, status: Status
 ) -> None:
-    """Points and status of a factor for every kind of evidence, all of it determined."""
+    """Each kind of determined evidence has its points and status."""
     assert factor(score(zone_with(**changes)), name) == (impact, status, True)
 
 
@@ -227,7 +227,7 @@ def test_starttls_points(
 def test_age_points(
     registered: str | None, impact: int, status: Status, is_determined: bool
 ) -> None:
-    """Age counts in steps; no date is not a young domain."""
+    """Age counts in steps; a missing date does not mean a young domain."""
     result = score(zone_with(), registered=registered)
     assert factor(result, FactorName.DOMAIN_AGE) == (impact, status, is_determined)
 
@@ -242,10 +242,10 @@ def test_age_points(
     ],
 )
 @pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
-def test_what_could_not_be_determined_has_half_the_points(
+def test_undetermined_factors_have_half_the_points(
     silent: str | tuple[str, str], name: FactorName, impact: int, status: DnsStatus
 ) -> None:
-    """An outage is a warning that says so, whatever kind of outage it is."""
+    """Any kind of outage is a warning with half of the points."""
     result = score(zone_with(failing={silent: status}))
     assert factor(result, name) == (impact, WARN, False)
     one = next(one for one in result.factors if one.name is name)
@@ -254,28 +254,28 @@ def test_what_could_not_be_determined_has_half_the_points(
 
 
 def test_a_hidden_key_is_undetermined_with_eight_points() -> None:
-    """Something exists below ``_domainkey``, so it isn't said that there is no key."""
+    """A name exists below ``_domainkey``, so the key is not reported as missing."""
     zone = zone_with(dkim=[])
     zone.publish(f"unguessable._domainkey.{D}", "TXT", f"v=DKIM1; p={RSA_2048}")
     assert factor(score(zone), FactorName.DKIM) == (8, WARN, False)
 
 
 def test_proven_faults_count_though_other_answers_are_missing() -> None:
-    """An include that gave no answer doesn't hide that everybody passes."""
+    """An include without an answer does not hide that every address passes."""
     text = "v=spf1 include:silent.example +all"
     zone = zone_with(spf=[text], failing={"silent.example": DnsStatus.TIMEOUT})
     assert factor(score(zone), FactorName.SPF) == (0, FAIL, True)
 
 
 def test_silence_below_an_include_leaves_spf_undetermined() -> None:
-    """A record that can't be read to its end is neither good nor broken."""
+    """A record that cannot be read completely is neither good nor broken."""
     text = "v=spf1 include:silent.example -all"
     zone = zone_with(spf=[text], failing={"silent.example": DnsStatus.TIMEOUT})
     assert factor(score(zone), FactorName.SPF) == (7, WARN, False)
 
 
 def test_a_dead_resolver_gives_no_grade() -> None:
-    """With more than 40 points undetermined a grade would be invented."""
+    """With more than 40 undetermined points there is no grade."""
 
     class Dead(MemoryZone):
         def lookup(self, question: Any) -> Any:
@@ -289,13 +289,13 @@ def test_a_dead_resolver_gives_no_grade() -> None:
 
 
 def test_a_listing_of_a_shared_address_costs_little() -> None:
-    """The address of a mail provider says little about one of its customers."""
+    """The address of a mail provider is a weak sign about one of its customers."""
     zone = zone_with(listed_zen_spamhaus_org=["127.0.0.2"])
     assert factor(score(zone, is_shared=True), FactorName.BLACKLISTS) == (17, WARN, True)
 
 
 def test_a_severe_listing_never_takes_the_score_below_zero() -> None:
-    """The impact of a listing is limited by what there is to lose."""
+    """The impact of a listing is limited by the points that can be lost."""
     zone = MemoryZone({D: {"A": ["8.8.8.8"]}})
     zen = CATALOGUE.address_profile[0]
     zone.publish(query_name(zen, target_address(HOST)), "A", "127.0.0.2")
@@ -307,7 +307,7 @@ def test_a_severe_listing_never_takes_the_score_below_zero() -> None:
 
 
 def test_gain_is_what_fixing_adds() -> None:
-    """Removing a severe listing gives back both the penalty and the points."""
+    """Removing a severe listing restores both the penalty and the points."""
     result = score(zone_with(listed_zen_spamhaus_org=["127.0.0.2"], spf=["v=spf1 mx"]))
     gains = {one.name: one.gain for one in result.factors}
     assert gains[FactorName.BLACKLISTS] == 40
@@ -316,7 +316,7 @@ def test_gain_is_what_fixing_adds() -> None:
 
 
 def test_a_parked_domain_is_perfect() -> None:
-    """``v=spf1 -all``, null MX and p=reject: nothing is missing for a domain without mail."""
+    """``v=spf1 -all``, null MX and p=reject are perfect for a domain without mail."""
     zone = zone_with(spf=["v=spf1 -all"], mx=["0 ."], dkim=[], ptr=[], mx_a=[], a=[])
     result = score(zone, probes=())
     assert result.score == 100
@@ -335,23 +335,23 @@ def test_a_parked_domain_is_perfect() -> None:
         ({"spf": ["v=spf1 -all"], "mx": ["0 ."], "dmarc": ["v=DMARC1; p=none"]}, (5, WARN, True)),
     ],
 )
-def test_half_a_parked_domain_is_not(
+def test_a_partly_parked_domain_is_not_perfect(
     changes: dict[str, list[str]], mx: tuple[int, Status, bool]
 ) -> None:
-    """All three declarations are needed to excuse missing keys."""
+    """A domain without DKIM keys needs all three declarations."""
     result = score(zone_with(dkim=[], **changes))
     assert factor(result, FactorName.DKIM) == (0, FAIL, True)
     assert factor(result, FactorName.MX) == mx
 
 
 def test_a_domain_that_receives_nothing_needs_no_encryption() -> None:
-    """Without incoming mail there is nothing to encrypt."""
+    """A domain without incoming mail needs no encryption."""
     result = score(zone_with(mx=["0 ."]), probes=())
     assert factor(result, FactorName.STARTTLS) == (8, PASS, True)
 
 
 def test_a_silent_second_mail_host_is_no_flaw() -> None:
-    """One host that works is a fact; another that gave no answer is none."""
+    """One working host counts; another host without an answer does not."""
     zone = zone_with(
         mx=[f"10 {MX}.", "20 silent.example."], failing={"silent.example": DnsStatus.TIMEOUT}
     )
@@ -359,7 +359,7 @@ def test_a_silent_second_mail_host_is_no_flaw() -> None:
 
 
 def test_each_factor_names_its_fix_with_the_exact_record() -> None:
-    """Who publishes the record of the fix comes nearer to all points, in the end to all."""
+    """Publishing the record of each fix raises the score, in the end to all points."""
     result = score(zone_with(spf=["v=spf1 mx"], dmarc=["v=DMARC1; p=none; rua=mailto:d@d.example"]))
     fixes = {one.name: one.fix for one in result.factors}
     for name, key in ((FactorName.SPF, "spf"), (FactorName.DMARC, "dmarc")):

@@ -1,4 +1,4 @@
-"""The laws of scoring, whatever the evidence."""
+"""Laws of the reputation score for any evidence."""
 
 import pytest
 from hypothesis import given
@@ -51,28 +51,28 @@ CHOICES = st.fixed_dictionaries(
 
 
 def award(name: FactorName, choice: int) -> Award:
-    """Give the award of a factor's outcome; the higher the choice, the worse."""
+    """Return the award of a factor's outcome; a higher choice is a worse outcome."""
     if name is FactorName.BLACKLISTS:
         return BLACKLIST_AWARDS[choice]
     return AWARDS[OUTCOMES[name][choice]]
 
 
 def score(choices: dict[FactorName, int]) -> Score:
-    """Score a choice of outcomes."""
+    """Return the score of a choice of outcomes."""
     return score_judgements(
         [Judgement(name, award(name, choices[name]), "", None) for name in FactorName]
     )
 
 
 def test_the_maxima_make_a_hundred() -> None:
-    """A score is out of 100."""
+    """The maxima add up to 100."""
     assert sum(MAXIMA.values()) == 100
     assert set(MAXIMA) == set(FactorName)
 
 
 @pytest.mark.parametrize("name", list(OUTCOMES))
 def test_outcomes_are_worth_less_the_worse_they_are(name: FactorName) -> None:
-    """Each table runs from the maximum down to 0, and what is unknown lies in between."""
+    """Each table runs from the maximum down to 0, with the undetermined outcome in between."""
     points = [AWARDS[outcome].points for outcome in OUTCOMES[name]]
     assert points == sorted(points, reverse=True)
     assert (points[0], points[-1]) == (MAXIMA[name], 0)
@@ -92,7 +92,7 @@ def test_half_the_points_for_what_is_unknown(name: FactorName) -> None:
 
 @given(CHOICES)
 def test_impacts_sum_to_a_score_between_0_and_100(choices: dict[FactorName, int]) -> None:
-    """What is shown adds up, and no score is out of bounds."""
+    """The impacts add up to the score, which is within its bounds."""
     result = score(choices)
     assert sum(factor.impact for factor in result.factors) == result.score
     assert 0 <= result.score <= 100
@@ -105,7 +105,7 @@ def test_impacts_sum_to_a_score_between_0_and_100(choices: dict[FactorName, int]
 def test_worse_evidence_never_raises_the_score(
     choices: dict[FactorName, int], name: FactorName, data: st.DataObject
 ) -> None:
-    """Whatever the other factors are, a worse outcome of one is no gain."""
+    """A worse outcome of one factor never raises the score."""
     count = len(BLACKLIST_AWARDS if name is FactorName.BLACKLISTS else OUTCOMES[name])
     worse = data.draw(st.integers(choices[name], count - 1))
     assert score(choices | {name: worse}).score <= score(choices).score
@@ -113,7 +113,7 @@ def test_worse_evidence_never_raises_the_score(
 
 @given(CHOICES)
 def test_the_gain_is_what_fixing_really_adds(choices: dict[FactorName, int]) -> None:
-    """Whoever fixes a factor gets exactly what was promised."""
+    """Fixing a factor adds exactly the promised points."""
     result = score(choices)
     for factor in result.factors:
         fixed = score(choices | {factor.name: 0})
@@ -122,7 +122,7 @@ def test_the_gain_is_what_fixing_really_adds(choices: dict[FactorName, int]) -> 
 
 @given(CHOICES)
 def test_a_grade_needs_sixty_points_that_are_known(choices: dict[FactorName, int]) -> None:
-    """More than 40 undetermined points are no ground for a grade."""
+    """With more than 40 undetermined points there is no grade."""
     result = score(choices)
     unknown = sum(f.maximum for f in result.factors if not f.is_determined)
     assert result.undetermined_points == unknown
@@ -159,7 +159,7 @@ ROWS = st.lists(
 
 @given(ROWS)
 def test_blacklist_points_are_within_bounds(rows: list[Listing]) -> None:
-    """20 at best, -20 at worst, and only a listing that stops delivery is negative."""
+    """The points are from -20 to 20, and only a listing that stops delivery is negative."""
     points = judge_blacklists(rows).award.points
     severe = any(r.is_listed and r.weight >= 8 and not r.is_shared for r in rows)
     assert points == -20 if severe else 0 <= points <= 20
@@ -169,7 +169,7 @@ def test_blacklist_points_are_within_bounds(rows: list[Listing]) -> None:
 def test_a_listing_more_never_raises_the_points(
     rows: list[Listing], place: int, weight: int, is_shared: bool
 ) -> None:
-    """A list that turns from clean to listed, or a listing that gets heavier, is no gain."""
+    """A list that turns from clean to listed, or a heavier listing, never adds points."""
     place %= len(rows)
     clean = replace(rows[place], status=ListingStatus.CLEAN, weight=0, unknown_reason=None)
     light = replace(clean, status=ListingStatus.LISTED, weight=weight, is_shared=is_shared)
@@ -185,7 +185,7 @@ def test_a_listing_more_never_raises_the_points(
 def test_an_answer_less_never_raises_the_points_of_a_clean_list(
     rows: list[Listing], place: int
 ) -> None:
-    """Not knowing is not better than knowing that it is clean."""
+    """An undetermined list is not better than a clean one."""
     place %= len(rows)
     clean = replace(rows[place], status=ListingStatus.CLEAN, weight=0, unknown_reason=None)
     unknown = unknown_listing(rows[place].blocklist, UnknownReason.NO_ANSWER)
@@ -197,7 +197,7 @@ def test_an_answer_less_never_raises_the_points_of_a_clean_list(
 
 
 def test_lists_count_by_weight_when_too_many_are_silent() -> None:
-    """More than half of the weight unknown leaves the factor undetermined; less does not."""
+    """The factor is undetermined if more than half of the weight is unknown, and not before."""
     clean = [Listing(blocklist, ListingStatus.CLEAN) for blocklist in LISTS]
     silent = [unknown_listing(blocklist, UnknownReason.NO_ANSWER) for blocklist in LISTS]
     assert judge_blacklists([*silent[:3], *clean[3:]]).award.is_determined
@@ -209,7 +209,7 @@ def test_lists_count_by_weight_when_too_many_are_silent() -> None:
 
 
 def test_the_worst_listing_is_named_first() -> None:
-    """Who reads one word reads the one that matters."""
+    """The first name in the sentence is the most important one."""
     rows = [
         Listing(LISTS[4], ListingStatus.LISTED, weight=4),
         Listing(LISTS[0], ListingStatus.LISTED, weight=10),

@@ -1,4 +1,4 @@
-"""Tag lists, as DKIM, DMARC, MTA-STS and TLS-RPT write them."""
+"""Tag lists of DKIM, DMARC, MTA-STS and TLS-RPT records."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ from mailcheck.checks.tag_lists import has_version, parse_tag_list
     ],
 )
 def test_a_tag_list_is_names_with_values(text: str, tags: dict[str, str]) -> None:
-    """Blanks around names and values don't count, nor does a semicolon too much."""
+    """Whitespace around names and values is ignored, and so is an additional semicolon."""
     parsed = parse_tag_list(text)
     assert (dict(parsed.tags), parsed.problems) == (tags, ())
 
@@ -29,14 +29,14 @@ def test_a_tag_list_is_names_with_values(text: str, tags: dict[str, str]) -> Non
     ("text", "is_list"),
     [("a=1; b=2;", True), ("a=1;; b=2", False), (";a=1", False), ("a=1; ;", False), ("", True)],
 )
-def test_an_empty_tag_is_no_tag(text: str, is_list: bool) -> None:
-    """By RFC 6376 3.2 only the last semicolon may have nothing behind it."""
+def test_an_empty_tag_is_a_violation(text: str, is_list: bool) -> None:
+    """According to RFC 6376 3.2, only the last semicolon may have no tag after it."""
     assert (not parse_tag_list(text).violations) is is_list
 
 
 @pytest.mark.parametrize("text", ["a=1; b", "a=1; =2", "a=1; b c=2", "a=1; 1a=2", "a=1; a=2"])
-def test_what_is_no_tag_is_a_problem_and_the_rest_is_read(text: str) -> None:
-    """A broken tag doesn't hide the others; of a doubled one the first counts."""
+def test_malformed_tags_are_problems_and_the_rest_is_read(text: str) -> None:
+    """A malformed tag does not hide the others; the first value of a repeated tag counts."""
     parsed = parse_tag_list(text)
     assert parsed.tags == {"a": "1"}
     assert len(parsed.problems) == 1
@@ -59,18 +59,18 @@ def test_what_is_no_tag_is_a_problem_and_the_rest_is_read(text: str) -> None:
     ],
 )
 def test_the_version_comes_first_and_exactly(text: str, expected: bool) -> None:
-    """The version tag decides whether it is such a record at all."""
+    """The version tag decides whether a record is of this kind."""
     assert has_version(text, "DMARC1") is expected
 
 
 @given(st.text(max_size=200))
 def test_any_text_can_be_read(text: str) -> None:
-    """No text makes the parser fail, and values never hold a separator."""
+    """Any text is accepted, and values never contain a separator."""
     parsed = parse_tag_list(text)
     assert all(";" not in value for value in parsed.tags.values())
 
 
 def test_a_huge_record_is_read_in_linear_time() -> None:
-    """A megabyte of semicolons and blanks is read at once, with few problems listed."""
+    """A megabyte of semicolons and spaces is parsed quickly, with few problems listed."""
     assert len(parse_tag_list("; x" * 350_000).problems) <= 10
     assert parse_tag_list(" " * 1_000_000 + "a=1").tags == {"a": "1"}

@@ -1,4 +1,4 @@
-"""The table of topics: whatever is judged says why it matters, and where to read on."""
+"""The table of topics: why each topic matters, and further reading."""
 
 import pytest
 
@@ -12,7 +12,7 @@ JUDGED = [*MECHANISMS, *(one.value for one in (*FactorName, *Area))]
 
 
 @pytest.mark.parametrize("name", JUDGED)
-def test_whatever_is_judged_has_one_sentence(name: str) -> None:
+def test_every_topic_has_one_sentence(name: str) -> None:
     """Each mechanism, factor and area says in one sentence why it matters."""
     why = topic_of(name).why
     assert why.endswith(".")
@@ -20,7 +20,7 @@ def test_whatever_is_judged_has_one_sentence(name: str) -> None:
 
 
 def test_links_lead_to_standards_and_to_receivers() -> None:
-    """Nothing is linked but RFCs and the pages that the receivers' rules are from."""
+    """Links lead only to RFCs and to the pages of the receivers' rules."""
     known = {one.source for one in load_receivers()}
     urls = {link.url for topic in load_topics().values() for link in topic.links}
     assert all(url in known or url.startswith("https://www.rfc-editor.org/rfc/rfc") for url in urls)
@@ -28,14 +28,14 @@ def test_links_lead_to_standards_and_to_receivers() -> None:
 
 
 def test_people_read_of_blocklists() -> None:
-    """What JSON calls blacklists is a blocklist wherever a person reads."""
+    """JSON's "blacklist" is called blocklist in all texts for people."""
     texts = [text for one in load_topics().values() for text in (one.heading, one.why)]
     assert topic_of("Blacklists").title == "Blocklists"
     assert not any("blacklist" in text.lower() for text in texts)
 
 
-def test_what_costs_points_has_the_topic_that_it_is_about() -> None:
-    """The names of the sending host are counted with SPF, and have topics of their own."""
+def test_findings_have_the_topic_of_their_area() -> None:
+    """Findings about the sending host count for SPF, but have topics of their own."""
     assert topic_of_finding("spf.result-fail", "spf") is topic_of("spf")
     assert topic_of_finding("rdns.absent", "spf") is topic_of("Reverse DNS")
     assert topic_of_finding("helo.unresolvable", "spf").title == "HELO name"

@@ -1,4 +1,4 @@
-"""What a watch takes for a change, and for a problem that begins or ends."""
+"""Changes that a watch detects, and problems that begin and end."""
 
 from collections.abc import Sequence
 
@@ -48,17 +48,17 @@ RUNS = st.lists(
 
 
 def known(**topics: dict[str, Fact]) -> Facts:
-    """Give the facts of a run that found all of it out."""
+    """Return the facts of a run with complete topics."""
     return Facts({name: Topic(facts) for name, facts in topics.items()}, {})
 
 
-def silent(*names: str) -> Facts:
-    """Give the facts of a run that found nothing out."""
+def undetermined(*names: str) -> Facts:
+    """Return the facts of a run with undetermined topics."""
     return Facts({name: Topic({}, is_complete=False) for name in names}, {})
 
 
 def run_all(*runs: Facts) -> list[Comparison]:
-    """Compare runs one after the other, an hour apart; states are kept between them as text."""
+    """Compare runs in sequence, one hour apart, with serialized states in between."""
     state: WatchState | None = None
     compared = []
     for number, facts in enumerate(runs):
@@ -71,7 +71,7 @@ def run_all(*runs: Facts) -> list[Comparison]:
 
 @given(RUNS)
 def test_the_same_again_is_no_change(runs: Sequence[Facts]) -> None:
-    """A run that finds the same as the one before changes nothing, whatever came before."""
+    """A run with the same facts as the last one changes nothing, for any history."""
     last = runs[-1]
     again = run_all(*runs, *[last] * (LASTING_RUNS + 1), last)[-1]
     assert (again.changes, again.raised, again.ended, again.score) == ((), (), (), None)
@@ -79,7 +79,7 @@ def test_the_same_again_is_no_change(runs: Sequence[Facts]) -> None:
 
 @given(RUNS)
 def test_alerts_have_one_beginning_and_one_end(runs: Sequence[Facts]) -> None:
-    """Each problem is raised as new first, and ends at most once; the rest is open."""
+    """Each problem is raised as new first, and ends at most once; the others are open."""
     is_open: set[str] = set()
     for one in run_all(*runs):
         for raised in one.raised:
@@ -95,30 +95,30 @@ def test_alerts_have_one_beginning_and_one_end(runs: Sequence[Facts]) -> None:
 
 @given(RUNS)
 def test_the_first_run_is_what_the_next_is_compared_with(runs: Sequence[Facts]) -> None:
-    """Whatever it finds, it raises no alert and changes nothing."""
+    """The first run raises no alert and reports no change."""
     first = run_all(runs[0])[0]
     assert (first.changes, first.raised, first.ended) == ((), (), ())
 
 
 @given(RUNS, st.integers(1, LASTING_RUNS - 1))
-def test_silence_is_no_change(runs: Sequence[Facts], count: int) -> None:
-    """Some runs that find nothing out change nothing, and nothing known is forgotten."""
+def test_undetermined_runs_change_nothing(runs: Sequence[Facts], count: int) -> None:
+    """A few undetermined runs change nothing, and all known facts are kept."""
     names = list(runs[-1].topics)
     known_facts = [Facts(one.topics, one.points) for one in runs[:-1]]
     last = Facts({name: Topic(one.facts) for name, one in runs[-1].topics.items()}, {})
     *_, before = run_all(*known_facts, last)
-    *_, after = run_all(*known_facts, last, *[silent(*names)] * count)
+    *_, after = run_all(*known_facts, last, *[undetermined(*names)] * count)
     assert (after.changes, after.raised, after.ended) == ((), (), ())
     for name, seen in before.state.topics.items():
         if name in names:
             assert after.state.topics[name].facts == seen.facts
 
 
-def test_lasting_silence_is_told_once_as_what_it_is() -> None:
-    """After three runs one alert names all that is not known; it ends when all is known again."""
+def test_lasting_failures_raise_one_alert() -> None:
+    """After three runs one alert names all unknown topics; it ends when all are known again."""
     spf, dmarc = {"record": Fact("v=spf1 -all")}, {"record": Fact("v=DMARC1")}
     both = known(SPF=spf, DMARC=dmarc)
-    dead = silent("SPF", "DMARC")
+    dead = undetermined("SPF", "DMARC")
     *quiet, third, fourth, back = run_all(both, *[dead] * 4, both)
     assert not any(one.changes or one.raised for one in quiet)
     (raised,) = third.raised
@@ -131,17 +131,17 @@ def test_lasting_silence_is_told_once_as_what_it_is() -> None:
     assert [one.severity for one in back.changes] == ["note"]
 
 
-def test_a_record_that_is_gone_while_nobody_could_look() -> None:
-    """What is otherwise after a silence is a change from what was known before it."""
+def test_a_record_removed_during_an_outage() -> None:
+    """A difference after undetermined runs is a change from the last known facts."""
     before = known(DMARC={"record": Fact("v=DMARC1; p=reject")})
-    *_, back = run_all(before, *[silent("DMARC")] * 2, known(DMARC={"absent": BAD}))
+    *_, back = run_all(before, *[undetermined("DMARC")] * 2, known(DMARC={"absent": BAD}))
     said = {one.name: (one.before, one.after) for one in back.changes}
     assert said == {"record": ("v=DMARC1; p=reject", None), "absent": (None, "found")}
     assert [one.key for one in back.raised] == ["DMARC: absent"]
 
 
-def test_a_problem_of_the_first_run_is_told_when_it_gets_worse() -> None:
-    """It is no alert as it was; worse it is one, whose end is told."""
+def test_a_problem_of_the_first_run_raises_an_alert_when_it_gets_worse() -> None:
+    """It raises no alert until it gets worse; then its end is reported too."""
     runs = [known(SPF={"p": one}) for one in (WORSE_OF_TWO, WORSE_OF_TWO, BAD)]
     _, same, worse, over = run_all(*runs, known(SPF={}))
     assert same.raised == ()
@@ -150,7 +150,7 @@ def test_a_problem_of_the_first_run_is_told_when_it_gets_worse() -> None:
 
 
 def test_a_repair_raises_no_alert() -> None:
-    """A lesser problem that takes the place of a worse one is a problem, and no alert."""
+    """A smaller problem that replaces a larger one raises no alert."""
     absent, weak = {"absent": BAD}, {"record": Fact("v=DMARC1; p=none"), "none": WORSE_OF_TWO}
     fine = {"record": Fact("v=DMARC1; p=reject")}
     _, broken, mended = run_all(known(DMARC=fine), known(DMARC=absent), known(DMARC=weak))
@@ -164,7 +164,7 @@ def test_a_repair_raises_no_alert() -> None:
 
 
 def test_a_repair_that_shows_another_problem_as_bad() -> None:
-    """Where the points of the factor rise it is a repair; where they do not, it is an alert."""
+    """If the points of the factor rise, it is a fix; otherwise it is an alert."""
     several, lookups = Topic({"several": BAD}), Topic({"lookups": BAD})
     for points, raised in ((5, []), (0, ["SPF: lookups"])):
         before = Facts({"SPF": several}, {"SPF": Points(0, True)})
@@ -174,7 +174,7 @@ def test_a_repair_that_shows_another_problem_as_bad() -> None:
 
 
 def test_a_new_mail_host_that_ends_a_problem_of_mx() -> None:
-    """Lesser problems of the host that mends MX are no alerts; those of another host are."""
+    """A smaller problem of the host that fixes MX is no alert; one of another host is."""
     host = host_topic("mx.example")
     bad = {host: Topic({"starttls": WORSE_OF_TWO})}
     none, fine = Facts({"MX": Topic({"absent": BAD})}, {}), Facts({"MX": Topic({})}, {})
@@ -185,8 +185,8 @@ def test_a_new_mail_host_that_ends_a_problem_of_mx() -> None:
 
 
 @given(RUNS)
-def test_what_ends_all_problems_raises_nothing(runs: Sequence[Facts]) -> None:
-    """A run that finds everything out and no problem ends all alerts."""
+def test_a_run_without_problems_ends_all_alerts(runs: Sequence[Facts]) -> None:
+    """A complete run without problems ends all alerts."""
     topics = {name for one in runs for name in one.topics}
     whole = Facts({name: Topic({}) for name in topics}, {})
     last = run_all(*runs, whole)[-1]
@@ -195,7 +195,7 @@ def test_what_ends_all_problems_raises_nothing(runs: Sequence[Facts]) -> None:
 
 
 def test_the_history_marks_what_got_worse() -> None:
-    """A score that fell, a record that is gone and a weaker policy are warnings."""
+    """A lower score, a removed record and a weaker policy are warnings."""
     strict = {"record": Fact("v=DMARC1; p=reject", strength=2)}
     weaker = {"record": Fact("v=DMARC1; p=quarantine", strength=1)}
     runs = [known(DMARC=one) for one in (strict, weaker, strict, {}, strict)]
@@ -208,19 +208,19 @@ def test_the_history_marks_what_got_worse() -> None:
     assert [one.changes[0].severity for one in (fell, rose)] == ["warning", "note"]
 
 
-def test_a_mail_host_that_is_none_any_more() -> None:
-    """Its problems end with it, as soon as MX says so; while MX is not known they last."""
+def test_a_removed_mail_host() -> None:
+    """Its problems end when MX no longer names it; while MX is unknown they stay open."""
     host = host_topic("mx.example")
     there = Facts({"MX": Topic({}), host: Topic({"answers": Fact("yes")})}, {})
     down = Facts({"MX": Topic({}), host: Topic({"answers": BAD}, False, is_single=True)}, {})
-    _, one, unknown, gone = run_all(there, down, silent("MX"), known(MX={}))
+    _, one, unknown, gone = run_all(there, down, undetermined("MX"), known(MX={}))
     assert [raised.key for raised in one.raised] == [f"{host}: answers"]
     assert unknown.ended == ()
     assert [ended.sentence for ended in gone.ended] == ["mx.example is no longer checked."]
 
 
-def test_a_list_that_goes_silent() -> None:
-    """One silent list of many is no news, however long; its listing lasts until it says so."""
+def test_a_list_without_an_answer() -> None:
+    """A single list without an answer is never reported; its listing stays until it answers."""
     name = list_topic("bl.example")
     clean = Facts({name: Topic({}, is_single=True)}, {})
     listed = Facts({name: Topic({"listed": BAD}, is_single=True)}, {})
@@ -232,7 +232,7 @@ def test_a_list_that_goes_silent() -> None:
 
 
 def test_the_score_moves_by_what_is_known() -> None:
-    """A factor that could not be found out keeps its points; another one moves the score."""
+    """An undetermined factor keeps its points; only a known change moves the score."""
     first = Facts({}, {"SPF": Points(20, True), "MX": Points(10, True)})
     unknown = Facts({}, {"SPF": Points(7, False), "MX": Points(10, True)})
     fallen = Facts({}, {"SPF": Points(0, True), "MX": Points(10, True)})
@@ -244,21 +244,21 @@ def test_the_score_moves_by_what_is_known() -> None:
     assert other.changes[0].sentence == "The score fell from 30 (F) to 10 (F): SPF 20 to 0."
 
 
-def test_a_state_of_another_mailcheck() -> None:
-    """It is begun anew: nothing is told that may be none."""
+def test_an_unreadable_state_is_discarded() -> None:
+    """An unreadable state is discarded, without alerts."""
     assert read_state("") is None
     assert read_state('{"topics": []}') is None
 
 
 def moved(at: int, before: str | None, after: str | None) -> WatchChange:
-    """Make a move of a mail host."""
+    """Return a change of a mail host's reachability."""
     return WatchChange(
         Instant(at), host_topic("mx.example"), "answers", before, after, "It moved.", "note"
     )
 
 
 def test_uptime() -> None:
-    """It is the part of the time that is known; without any it is not known."""
+    """It is the share of the known time, or `None` without known time."""
     noon, ten = Instant(0), Instant(10)
     assert uptime("mx.example", [], "yes", noon, ten) == 1
     assert uptime("mx.example", [], None, noon, ten) is None
@@ -269,8 +269,8 @@ def test_uptime() -> None:
 
 
 @given(st.text(min_size=1), st.sampled_from([15, 60, 1440]), st.integers(0, 10**13))
-def test_runs_come_at_moments_of_their_own(name: str, minutes: int, after: int) -> None:
-    """The next run is within one interval, at the same moment of each."""
+def test_each_watch_has_its_own_schedule(name: str, minutes: int, after: int) -> None:
+    """The next run is within one interval, at a fixed offset in each."""
     interval = minutes * MINUTE
     first = next_run(name, interval, Instant(after))
     assert after < first <= after + interval
@@ -278,21 +278,21 @@ def test_runs_come_at_moments_of_their_own(name: str, minutes: int, after: int) 
 
 
 def test_runs_are_spread_evenly() -> None:
-    """Of a thousand watches of an hour no minute has many more than its share."""
+    """Of a thousand hourly watches, no minute has many more than its share."""
     moments = [next_run(str(number), HOUR, Instant(0)) // MINUTE for number in range(1_000)]
     assert max(map(moments.count, set(moments))) < 40
 
 
-def test_what_was_not_known_at_first_is_no_news() -> None:
-    """A topic that is found out later than the first run may have been so all the time."""
-    _, found, gone = run_all(silent("SPF"), known(SPF={"p": BAD}), known(SPF={}))
+def test_topics_that_were_unknown_at_first_are_not_new() -> None:
+    """A topic that was unknown in the first run may not be new."""
+    _, found, gone = run_all(undetermined("SPF"), known(SPF={"p": BAD}), known(SPF={}))
     assert (found.changes, found.raised) == ((), ())
     assert [one.sentence for one in gone.changes] == ["Resolved: It is bad."]
     assert gone.ended == ()
 
 
-def test_another_value_is_no_worse() -> None:
-    """A problem that is as bad in another way is a change; its owner is told nothing anew."""
+def test_another_value_of_the_same_severity_raises_no_alert() -> None:
+    """Another problem of the same severity is a change without a new alert."""
     other = Fact("found elsewhere", Severity.ERROR, "It is bad there.")
     _, moved_at_first = run_all(known(SPF={"p": BAD}), known(SPF={"p": other}))
     assert (len(moved_at_first.changes), moved_at_first.raised) == (1, ())
@@ -306,7 +306,7 @@ def test_another_value_is_no_worse() -> None:
     [(alias, row.id) for row in ROWS for alias in row.aliases],
 )
 def test_a_renamed_finding_is_no_change(old: str, new: str) -> None:
-    """A state that was kept with an earlier id raises no alert, ends none and tells of nothing."""
+    """A state with an earlier id raises and ends no alert, and reports no change."""
     before = compare(None, known(DKIM={"record": Fact("a")}), Instant(0)).state
     raised = compare(before, known(DKIM={"record": Fact("a"), old: BAD}), Instant(HOUR))
     assert list(raised.state.alerts) == [f"DKIM: {old}"]

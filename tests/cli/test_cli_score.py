@@ -313,7 +313,7 @@ def test_the_checks_of_the_html_are_written_for_people() -> None:
     lines = plain(describe_checks(checks))
     assert "  border-radius  line 1" in lines
     assert any("not in:" in line and "Outlook (Windows)" in line for line in lines)
-    assert any("fix: Give every image an alt text" in line for line in lines)
+    assert any("fix: Add an alt text to every image" in line for line in lines)
     text = as_json(render_html_checks(check_raw_mail(b"Subject: x\r\n\r\nHello\r\n")))
     assert "no HTML" in plain(describe_checks(text))[1]
 

@@ -65,7 +65,7 @@ class FilterVerdict(Struct, frozen=True):
 
 
 class FilterProblem(Enum):
-    """Reason why there is no verdict; none of these says anything about the mail."""
+    """Reason for a missing verdict; none of these is a statement about the mail."""
 
     OFF = "off"
     NOT_INSTALLED = "not-installed"
@@ -148,8 +148,8 @@ _HEADERS = "The checks of the header cover this."
 _CONTENT = "The checks of MIME and HTML cover this."
 _UNSUBSCRIBE = "The check of List-Unsubscribe covers this."
 _ARC = "ARC is shown for information only."
-_REFUSED = "A list refused to answer the filter, which says nothing about the mail."
-_WAY = "The route to this server says nothing about the content."
+_REFUSED = "A list refused to answer the filter. This is unrelated to the mail."
+_WAY = "The route to this server is unrelated to the content."
 _HISTORY = "It depends on earlier mail, but the same mail must get the same score."
 
 _TABLE: tuple[tuple[str, str], ...] = (
@@ -169,7 +169,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (r"RDNS_.*|NO_RDNS_.*|PDS_HP_HELO_NORDNS|KHOP_HELO_FCRDNS", _HOST),
     (r"(T_)?HELO_.*|CK_HELO_.*|FSL_HELO_.*|RCVD_NUMERIC_HELO|RCVD_HELO_IP_MISMATCH", _HOST),
     (r"RCVD_FAKE_HELO_DOTCOM|NSL_RCVD_HELO_USER|FSL_NEW_HELO_USER", _HOST),
-    # The host's names again, combined with a property that is no problem or has its own rule.
+    # The host's names again, combined with a harmless property, or one with its own rule.
     (r"DYN_RDNS_(AND|SHORT)_\w+|SHORT_HELO_AND_INLINE_IMAGE|FROM_MISSP_DYNIP", _HOST),
     (r"MISSING_DATE|MISSING_MID", _HEADERS),
     # In the last two, "To equals From" and missing brackets are no problem.
@@ -231,7 +231,7 @@ def read_verdict(spam: str, report: str) -> FilterVerdict:
 def _read_rules(report: str) -> Iterator[FilterRule]:
     lines = iter(report.replace("\r\n", "\n").split("\n"))
     if not any(_DASHES.fullmatch(line) for line in lines):
-        raise ReportUnreadable("there is no table of rules")
+        raise ReportUnreadable("the table of rules is missing")
     name, points, texts = "", 0.0, list[str]()
     count = 0
     for line in takewhile(str.strip, lines):

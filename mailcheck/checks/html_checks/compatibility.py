@@ -129,7 +129,7 @@ _Unseen = dict[tuple[NotJudgedKind, str], list[int]]
 
 
 class _Pictures(Struct, frozen=True):
-    """Finds the formats of images; ``unseen`` collects those that would have to be fetched."""
+    """Finds the formats of images; ``unseen`` collects images that would have to be fetched."""
 
     media_types: Mapping[str, str]
     unseen: _Unseen

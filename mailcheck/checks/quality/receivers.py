@@ -135,7 +135,7 @@ def _result(claim: bool | None) -> RuleResult:
 def _spf_or_dkim_passes(evidence: Evidence) -> RuleResult:
     if evidence.spf_passes or evidence.dkim_passes:
         return RuleResult.MET
-    # One that failed and one that is unknown: the unknown one may pass.
+    # If one of them failed and the other is unknown, the unknown one may pass.
     is_unknown = evidence.spf_passes is None or evidence.dkim_passes is None
     return RuleResult.UNDETERMINED if is_unknown else RuleResult.NOT_MET
 

@@ -166,7 +166,7 @@ def _reject_entities(*_: object) -> None:
 
 
 class _NestingError(Exception):
-    """The elements are not nested like those of a report, for example because one is not closed."""
+    """The nesting of elements is invalid for a report, for example because one is not closed."""
 
 
 class _ReportBuilder:

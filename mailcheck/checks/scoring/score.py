@@ -37,7 +37,7 @@ class Judgement(Struct, frozen=True):
 class Factor(Struct, frozen=True):
     """One factor of a score.
 
-    ``impact`` is what the factor contributes to the score; ``gain`` is what fixing it would add.
+    ``impact`` is the contribution of the factor to the score; ``gain`` is that of a fix.
     ``fix`` is the finding that says how, if there is something to fix.
     """
 

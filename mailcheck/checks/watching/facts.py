@@ -65,7 +65,7 @@ class Fact(Struct, frozen=True, omit_defaults=True):
 
 
 class Topic(Struct, frozen=True):
-    """Facts by name; ``is_single`` if the topic is one of many, so that one failure is no news."""
+    """Facts by name; ``is_single`` if one of many similar topics, whose failure is not reported."""
 
     facts: Mapping[str, Fact]
     is_complete: bool = True
