@@ -40,7 +40,7 @@ class Helo(Shape):
     name: str | None
     resolves: Annotated[bool | None, doc("null: undetermined")]
     addresses: Texts
-    resolves_to_client: bool | None = field(name="leadsToClient")
+    leads_to_client: bool | None = field(name="leadsToClient")
 
 
 class Transport(Shape):
