@@ -300,9 +300,9 @@ _PERMANENT_FAILURES = (
 
 def connection_failure(error: psycopg2.Error) -> StoreUnavailable:
     """Return the failure of a connection attempt: `StoreAway` if a later attempt may succeed."""
-    said = _message_of(error)
-    kind = StoreUnavailable if any(part in said for part in _PERMANENT_FAILURES) else StoreAway
-    return kind(f"the database can't be reached: {said}")
+    message = _message_of(error)
+    kind = StoreUnavailable if any(part in message for part in _PERMANENT_FAILURES) else StoreAway
+    return kind(f"the database can't be reached: {message}")
 
 
 def require_version(number: int) -> None:

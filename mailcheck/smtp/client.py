@@ -62,9 +62,9 @@ class Client:
 
     def set_helo_name(self, helo_name: str, *, is_extended: bool) -> None:
         """Store the name of EHLO or HELO, unless XCLIENT overrides it."""
-        said = self.overrides
-        self.helo_name = said.helo_name or helo_name
-        self.is_extended = is_extended if said.is_extended is None else said.is_extended
+        overrides = self.overrides
+        self.helo_name = overrides.helo_name or helo_name
+        self.is_extended = is_extended if overrides.is_extended is None else overrides.is_extended
 
     def reset(self) -> None:
         """Return to the state after connecting; TLS and XCLIENT's facts stay."""

@@ -140,18 +140,18 @@ def _finish_mail(
         _reject_mail(connection, transaction, refusal)
         return
     if line_ends is not LineEnds.CRLF:
-        strays = None
-        if line_ends is LineEnds.STRAY:
-            strays = replies.BARE_CONTENT
+        bad_ending = None
+        if line_ends is LineEnds.INVALID:
+            bad_ending = replies.BARE_CONTENT
         elif transaction.session.account_id is None:
             # An authenticated program may end its lines with LF. Its mail is not relayed, so no
             # other server can be tricked into seeing a second mail inside it.
-            strays = replies.BARE_LINE_FEED
-        if strays is not None:
+            bad_ending = replies.BARE_LINE_FEED
+        if bad_ending is not None:
             # Sender and receiver may disagree where the mail ends. Further input could be part of
             # the mail, so it is not read.
-            connection.half_close_with(strays)
-            _record_refusal(connection, transaction, strays)
+            connection.half_close_with(bad_ending)
+            _record_refusal(connection, transaction, bad_ending)
             return
         if has_doubled_dots:
             raw_message = undo_dots_after_lf(raw_message)
@@ -224,11 +224,11 @@ def _simulate_fault(
             return store_mail(lambda _: connection.close_silently())
         case Meeting.DROPPED:
             connection.close_silently()
-            said = f"{fault.tag}: the connection was closed instead of a reply"
-            _record_refusal(connection, transaction, said.encode())
+            reason = f"{fault.tag}: the connection was closed instead of a reply"
+            _record_refusal(connection, transaction, reason.encode())
         case _:
             code, enhanced = fault.reply
-            text = f"{fault.tag}: rejected as this tag requests"
+            text = f"{fault.tag}: refused as this tag requests"
             refusal = replies.reply(code, text, enhanced)
             replied = connection.reject_slowly(refusal)
             _record_refusal(connection, transaction, refusal)

@@ -68,9 +68,9 @@ class MemoryBudget:
 class LineEnds(Enum):
     """The line endings of a message."""
 
-    CRLF = "each with CRLF"
-    LONE_LF = "some with an LF that stands alone"
-    STRAY = "there is a CR that stands alone, or a NUL"
+    CRLF = "all lines end with CRLF"
+    BARE_LF = "some lines end with a bare LF"
+    INVALID = "the message contains a bare CR or a NUL"
 
 
 class MessageBuffer:
@@ -163,8 +163,8 @@ class MessageBuffer:
     def line_ends(self) -> LineEnds:
         """The line endings of the message (RFC 5321 2.3.8, 4.1.1.4); a CRLF has a CR and an LF."""
         if self._has_nul or self._returns != self._pairs:
-            return LineEnds.STRAY
-        return LineEnds.CRLF if self._line_feeds == self._pairs else LineEnds.LONE_LF
+            return LineEnds.INVALID
+        return LineEnds.CRLF if self._line_feeds == self._pairs else LineEnds.BARE_LF
 
     def take(self) -> bytes:
         """Return the whole message byte for byte, and release it."""

@@ -70,8 +70,8 @@ def expected_line_ends(content: bytes) -> LineEnds:
     """Return the line endings by definition: other CR and LF than those of a CRLF are bare."""
     outer = content.replace(b"\r\n", b"")
     if b"\r" in outer or b"\0" in outer:
-        return LineEnds.STRAY
-    return LineEnds.LONE_LF if b"\n" in outer else LineEnds.CRLF
+        return LineEnds.INVALID
+    return LineEnds.BARE_LF if b"\n" in outer else LineEnds.CRLF
 
 
 @given(lines, st.lists(st.integers(0, 60)))

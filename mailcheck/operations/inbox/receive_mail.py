@@ -85,7 +85,7 @@ class RequestedFaults:
         """
         if fault.meeting is Meeting.GREYLISTED:
             return Deferred.fromCoroutine(self._greylist(recipient, fault, envelope_sender))
-        return fail(FaultMet(f"{fault.tag}: refused, as its tag asks for", fault.reply))
+        return fail(FaultMet(f"{fault.tag}: refused as this tag requests", fault.reply))
 
     def of_mail(
         self, sender: Caller | None, recipients: Sequence[Recipient]

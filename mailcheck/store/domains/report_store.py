@@ -655,12 +655,12 @@ def _remove_counts_of_report(
     transaction: Transaction, account_id: AccountId, report_id: ReportId, limit: int
 ) -> int:
     """Delete the rows of a report, found by their digests."""
-    told = transaction.row(
+    row = transaction.row(
         f"SELECT {_FACTS} FROM receiver_report "
         "WHERE account_id = ? AND id = ? AND state = 'counted'",
         (account_id, report_id),
     )
-    report = None if told is None else _report_of(told)
+    report = None if row is None else _report_of(row)
     if report is None or report.begins_at is None:
         return 0
     day, kind = day_of(report.begins_at), report.kind.value

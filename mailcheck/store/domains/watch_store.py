@@ -400,8 +400,8 @@ class WatchStore(Store):
     @write
     def mark_alerts_sent(self, transaction: Transaction, alerts: Sequence[Alert]) -> None:
         """Record that these alerts were sent; later changes of them are still to be sent."""
-        told = [(alert.id, alert.severity, alert.ended_at or 0) for alert in alerts]
-        transaction.execute_many(_MARK_SENT, told)
+        values = [(alert.id, alert.severity, alert.ended_at or 0) for alert in alerts]
+        transaction.execute_many(_MARK_SENT, values)
 
     @frees_space
     @write
