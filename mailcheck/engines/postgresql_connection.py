@@ -49,7 +49,8 @@ STATEMENT_TIMEOUT = 8.0
 """Seconds for a statement, so that the server itself gives up first."""
 
 LONGEST_CALL = 10.0
-"""Seconds for an answer. After that a server that hangs is given up, with our locks there."""
+"""Maximum seconds for an answer. Then the connection is aborted, and the server releases its
+locks."""
 
 CLOCK_NOISE = 100
 """Milliseconds by which two equal clocks seem to differ, since the query takes a while."""
@@ -341,8 +342,8 @@ def require_sessions(url: str) -> None:
 def _share_sessions(one: Any, other: Any) -> bool:
     """Return whether two connections share sessions of the server.
 
-    A pooler assigns a free session, the last used one or the next. Sharing shows at once, or while
-    a transaction holds one of the sessions.
+    A pooler assigns a free session, the last used one or the next. Sharing is detected at
+    once, or while a transaction holds one of the sessions.
     """
     session = _session_of(one)
     if _session_of(other) == session or _session_of(one) != session:

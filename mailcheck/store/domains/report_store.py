@@ -196,7 +196,7 @@ _COUNT = """
 
 
 def _sum(column: str) -> str:
-    """Return SQL that sums a column; each report counts at most its maximum.
+    """Return SQL that sums a column; values above the maximum of a report count as the maximum.
 
     The sum cannot overflow, which would fail the query in SQLite and the conversion in PostgreSQL.
     """
