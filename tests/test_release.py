@@ -23,7 +23,7 @@ def setup_version() -> str:
 def test_the_news_can_be_built() -> None:
     """Towncrier takes every fragment into the news of the version, and a draft changes nothing."""
     before = {path.name: path.read_text() for path in NEWS.glob("*.md")}
-    releasing = read_blocks(ROOT / "docs" / "releasing.md")
+    releasing = read_blocks(ROOT / "docs" / "how-to" / "make-a-release.md")
     (command,) = (one.text for one in releasing if one.runner == "tests/test_release.py")
     program, *arguments = shlex.split(command, comments=True)
     assert program == ".venv/bin/towncrier"

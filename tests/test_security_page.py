@@ -1,4 +1,4 @@
-"""docs/security.md says what is so: its numbers are those of the limits."""
+"""docs/explanation/security.md says what is so: its numbers are those of the limits."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from mailcheck.smtp.settings import Limits
 from mailcheck.store.domains.report_quotas import OF_ACCOUNT
 from mailcheck.web.site.requests import MAX_BODY
 
-PAGE = (Path(__file__).parents[1] / "docs" / "security.md").read_text()
+PAGE = (Path(__file__).parents[1] / "docs" / "explanation" / "security.md").read_text()
 SMTP = Limits()
 CONFIG = Config()
 

@@ -4,7 +4,7 @@ Prices are in tenths of a point, subtracted from a perfect 100. The prices of al
 are in their rows (`mailcheck.checks.findings_table`). They follow the published rules of Google,
 Yahoo and Microsoft (2024-2026) and the scores of the common content filters. All three providers
 require SPF or DKIM from every sender and DMARC from large senders, and reject mail that has none
-of them. A single major blocklist stops delivery. ``docs/deliverability-tests.md`` publishes these
+of them. A single major blocklist stops delivery. ``docs/explanation/scores.md`` publishes these
 tables. Increment `mailcheck.checks.findings_of_mails.SCORING_VERSION` with every change here, too.
 
 The points of a domain's reputation (``GET /tools/reputation``) are separate and defined in

@@ -82,7 +82,7 @@ def add_inbox(inbox: argparse.ArgumentParser) -> None:
         "--query",
         metavar="QUERY",
         help="list only mail that matches, as in 'from:shop \"your order\" newer:2h'; all terms "
-        "stand in docs/search.md",
+        "stand in docs/how-to/search-mail.md",
     )
     inbox.add_argument("--limit", type=int, default=20, help="mails to list, the newest (20)")
     inbox.add_argument("--all", action="store_true", help="delete the whole inbox")

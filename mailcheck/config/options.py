@@ -55,7 +55,9 @@ class InboxOptions:
     )
     max_bytes: int = option(GIBIBYTE, "Bytes of raw mail an inbox may hold.", lowest=1)
     faults: bool = option(
-        True, "Let mail to tags like fault.data-451 meet that fault: see docs/faults.md."
+        True,
+        "Simulate a failure for mail to tags such as fault.data-451: see "
+        "docs/how-to/simulate-failures.md.",
     )
 
 
@@ -158,7 +160,8 @@ class StorageOptions:
     url: str = option(
         "sqlite:var/mailcheck.db",
         "The database: sqlite:<path>, or postgresql://user:password@host/name. What a postgresql "
-        "URL leaves out libpq finds as ever (PGPASSFILE, PGSERVICE): see docs/postgresql.md.",
+        "URL leaves out libpq finds as ever (PGPASSFILE, PGSERVICE): see "
+        "docs/how-to/set-up-postgresql.md.",
         is_secret=True,
     )
     min_free: int | str = option(
@@ -186,7 +189,7 @@ class StorageOptions:
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What several daemons on one PostgreSQL share; `docs/cluster.md` says how to run them."""
+    """Settings of several daemons on one PostgreSQL: see `docs/how-to/run-several-daemons.md`."""
 
     redis: str = option(
         "",
@@ -302,7 +305,7 @@ class NetworkOptions:
 
 @dataclass(frozen=True, slots=True)
 class WebhookOptions:
-    """Where accounts are told of their mail; `docs/webhooks.md` says how."""
+    """Webhooks, which send new mail to other programs: see `docs/how-to/receive-webhooks.md`."""
 
     allow: tuple[str, ...] = option(
         (),
@@ -314,7 +317,7 @@ class WebhookOptions:
 
 @dataclass(frozen=True, slots=True)
 class AlertOptions:
-    """Alerts of watches by mail; `docs/watches.md` says how."""
+    """Alerts of watches by mail: see `docs/how-to/watch-a-domain.md`."""
 
     smtp_relay: str = option(
         "",

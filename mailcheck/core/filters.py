@@ -2,7 +2,7 @@
 
 A list and a parked wait apply the same filters. REST's ``q``, the command line and the pages read
 the same grammar: words in any order, phrases in quotes, and terms with a prefix, all of which a
-mail must match. ``docs/search.md`` describes it from the same table.
+mail must match. ``docs/how-to/search-mail.md`` describes it from the same table.
 """
 
 import re

@@ -100,7 +100,7 @@ def test_messages_are_heard_at_once(texts: list[str], cuts: list[int]) -> None:
 async def test_ways_in(tmp_path_factory: pytest.TempPathFactory) -> None:
     """By verified TLS, by a Unix socket and as an ACL user; not by another name's certificate.
 
-    One of the users is that of docs/cluster.md.
+    One of the users is that of docs/how-to/run-several-daemons.md.
     """
     from twisted.internet import reactor
 
@@ -110,7 +110,9 @@ async def test_ways_in(tmp_path_factory: pytest.TempPathFactory) -> None:
     certificate, key = authority.issue("localhost").write_to(folder)
     options = ["--tls-port", "0", "--user", "mc", "on", ">p/w", "~*", "+@all"]
     options += ["&mailcheck:0:*", "&mailcheck:4:*"]
-    (shown,) = re.findall(r"^ACL SETUSER (.*)$", (DOCS / "cluster.md").read_text(), re.M)
+    (shown,) = re.findall(
+        r"^ACL SETUSER (.*)$", (DOCS / "how-to" / "run-several-daemons.md").read_text(), re.M
+    )
     options += ["--user", *shown.split()]
     options += ["--tls-cert-file", str(certificate), "--tls-key-file", str(key)]
     options += ["--tls-ca-cert-file", ca_file, "--tls-auth-clients", "no"]

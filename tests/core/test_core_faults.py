@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mailcheck.core.faults import FAULTS, PREFIX, Meeting, find_fault
 
-PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "simulate-failures.md"
 
 TAGS = [one.tag.replace("-N", "-7") for one in FAULTS]
 

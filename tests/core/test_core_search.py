@@ -112,7 +112,7 @@ def test_every_term_stands_in_the_table() -> None:
 
 def test_the_table_is_published() -> None:
     """The documentation has the same table."""
-    text = Path(__file__).parents[2].joinpath("docs", "search.md").read_text("utf-8")
+    text = Path(__file__).parents[2].joinpath("docs", "how-to", "search-mail.md").read_text("utf-8")
     table = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
     assert table == [[f"`{example}`", meaning] for example, meaning in EXAMPLES]
     assert f"at most {MAX_TERMS} words and terms" in text

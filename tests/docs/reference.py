@@ -293,8 +293,8 @@ def write_metrics(house: House) -> str:
     ]
     words = (
         "Beside them stand those of every Python process (`process_*`, `python_gc_*`). What they"
-        " are for: [operations.md](../operations.md#metrics); the alerts on them:"
-        " [alerts.md](../alerts.md).\n"
+        " are for: [Operate a daemon](../how-to/operate-a-daemon.md#metrics); the alerts on them:"
+        " [Set up alerts](../how-to/set-up-alerts.md).\n"
     )
     rows_text = table(("Metric", "Kind", "Labels", "What it says"), rows)
     return page("Metrics", "`mailcheck/assembly/metrics.py`", rows_text, words)
@@ -320,7 +320,7 @@ def write_findings() -> str:
     words = (
         "A report says of each finding what it means in the case and what to do about it. Points"
         " are those of a mail's score (0 to 10), see [what they are made"
-        " of](../deliverability-tests.md); what a domain's reputation loses stands beside each of"
+        " of](../explanation/scores.md); what a domain's reputation loses stands beside each of"
         " its factors.\n"
     )
     parts = [f"## {area}\n\n" + "\n".join(rows) for area, rows in areas.items()]
@@ -343,7 +343,7 @@ def _write_finding(row: Row) -> str:
     return f"### {row.id}\n\n" + "\n".join(lines) + "\n"
 
 
-PRICES = FOLDER.parent / "deliverability-tests.md"
+PRICES = FOLDER.parent / "explanation" / "scores.md"
 
 
 def write_prices() -> str:

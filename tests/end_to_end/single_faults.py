@@ -151,7 +151,7 @@ def _has_field(raw_message: bytes, name: bytes) -> bool:
 _SPF = "{domain}"
 _PTR = "{address}.in-addr.arpa"
 
-# The points are those of docs/deliverability-tests.md, written independently.
+# The points are those of docs/explanation/scores.md, written independently.
 _ALL = (
     Sender("perfect"),
     Sender("unsigned", {"dkim.unsigned": 1.0}, signer=None),

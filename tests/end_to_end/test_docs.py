@@ -148,7 +148,7 @@ def snippets(language: str) -> list[str]:
     """Return the code blocks of the page for testers that this file runs, beside its shell."""
     return [
         block.text
-        for block in read_blocks(ROOT / "docs" / "testing.md")
+        for block in read_blocks(ROOT / "docs" / "how-to" / "wait-for-mail.md")
         if (block.language, block.runner) == (language, "tests/end_to_end/test_docs.py")
     ]
 

@@ -54,7 +54,7 @@ def test_a_daemon_moves_to_postgresql(
     """
     config = daemon.folder / "mailcheck.toml"
     config.write_text(f'[storage]\nurl = "sqlite:{daemon.folder}/var/mailcheck.db"\n')
-    page = (ROOT / "docs" / "postgresql.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "set-up-postgresql.md").read_text()
     (command,) = re.findall(r"^mailcheck (--config mailcheck.toml store copy .*)$", page, re.M)
     places = {"mailcheck.toml": str(config), "postgresql://mailcheck@db.example/mailcheck": ""}
     copy = [places.get(word, word) or postgresql_database for word in command.split()]
@@ -132,7 +132,7 @@ def test_a_wait_for_a_server_that_is_ended(tmp_path: Path) -> None:
 
 def test_the_database_of_the_page(postgresql_server: PostgresqlServer) -> None:
     """The commands of the documentation create a suitable role and database."""
-    page = (ROOT / "docs" / "postgresql.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "set-up-postgresql.md").read_text()
     (shown,) = re.findall(r"^ *```sql\n(.*?)^ *```", page, re.S | re.M)
     statements = shown.replace("mailcheck", "of_the_page").split(";")[:-1]
     try:

@@ -24,7 +24,7 @@ from tests.servers.webhook_receiver import Receiver, running_receiver
 
 pytestmark = pytest.mark.end_to_end
 
-PAGE = ROOT / "docs" / "webhooks.md"
+PAGE = ROOT / "docs" / "how-to" / "receive-webhooks.md"
 ALLOWED = ["developer=127.0.0.0/8", "developer=::1/128"]
 PATIENCE = 60.0  # seconds, on a busy machine
 NAME = "hooks.test"

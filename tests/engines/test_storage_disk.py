@@ -1,4 +1,4 @@
-"""Disk usage of mail in PostgreSQL, and the statements of docs/disk.md."""
+"""Disk usage of mail in PostgreSQL, and the statements of docs/how-to/limit-disk-usage.md."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import account, content, delivery, recipient
 from tests.house import result_of
 
-PAGE = (Path(__file__).parents[2] / "docs" / "disk.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "limit-disk-usage.md").read_text("utf-8")
 
 
 def sizes(connection: psycopg2.extensions.connection) -> int:

@@ -1,8 +1,8 @@
 """From a bare Debian to a running mailcheck with all that the pages about operation describe.
 
 The walk includes mail on port 25, a doctor without findings, a reload, a web proxy, an alert, a
-backup, a restore and an upgrade. It runs the commands of docs/installing.md, operations.md,
-proxies.md, tuning.md and alerts.md as root in a namespace of its own. Changes of /etc, /opt, /usr
+backup, a restore and an upgrade. It runs the commands of docs/how-to/install.md and the pages that
+it leads to as root in a namespace of its own. Changes of /etc, /opt, /usr
 and /var are discarded at the end, and ports 25, 53, 80, 443, 587, 8080 and 9090 belong to the
 namespace. systemd does not run there: ``tests/servers/debian-systemctl`` replaces it, with the
 filters of the units and a real journal. apt-get installs no packages. The Internet is a name server
@@ -247,7 +247,7 @@ def blocks(page: str) -> list[str]:
 
 def installation() -> str:
     """Return the commands that install and start mailcheck with an account."""
-    install, settings, start, *_ = blocks("installing.md")
+    install, settings, start, *_ = blocks("how-to/install.md")
     configure = in_file(settings, ">>")
     steps = (NAMESPACE, DEPENDENCIES, install, configure, 'cd "$WORK/home"', INTERNET)
     return "\n".join((*steps, start, STEPS))
@@ -260,11 +260,11 @@ def in_file(settings: str, how: str) -> str:
 
 def script() -> str:
     """Return the commands of the pages, with commands between them that print their effects."""
-    *_, backup, upgrade = blocks("installing.md")
-    certificate, reload = blocks("operations.md")
-    (resolver,) = blocks("tuning.md")
-    proxy, renewal = blocks("proxies.md")
-    observe, alert = map(quickly, blocks("alerts.md"))
+    *_, backup, upgrade = blocks("how-to/install.md")
+    certificate, reload = blocks("how-to/operate-a-daemon.md")
+    (resolver,) = blocks("how-to/tune-a-daemon.md")
+    proxy, renewal = blocks("how-to/set-up-a-proxy.md")
+    observe, alert = map(quickly, blocks("how-to/set-up-alerts.md"))
     rules, restart = observe.split("promtool check")
     save, stop_and_restore = backup.split("\n\n")
     return "\n".join(
@@ -285,8 +285,8 @@ def script() -> str:
 
 
 def script_of_three() -> str:
-    """Return the commands of docs/cluster.md that follow."""
-    prepare, settings, start, upgrade = blocks("cluster.md")
+    """Return the commands of docs/how-to/run-several-daemons.md that follow."""
+    prepare, settings, start, upgrade = blocks("how-to/run-several-daemons.md")
     seen = 'echo "mail: $(subjects)"'
     return "\n".join(
         (

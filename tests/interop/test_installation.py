@@ -63,7 +63,7 @@ def sdist(folder: Path) -> Path:
     for name in FILES:
         shutil.copy(CHECKOUT / name, sources / name)
     built = folder / "dist"
-    releasing = read_blocks(CHECKOUT / "docs" / "releasing.md")
+    releasing = read_blocks(CHECKOUT / "docs" / "how-to" / "make-a-release.md")
     [command] = [one.text for one in releasing if one.runner.endswith("test_installation.py")]
     words = shlex.split(command.replace(".venv/bin/python", sys.executable))
     # The Dockerfile's steps build the wheel, and the environment has the build backend.

@@ -106,7 +106,7 @@ GUIDES = {
     "laravel": "guide.env",
     "nodemailer": "guide.mjs",
 }
-"""The libraries whose settings are in docs/testing.md, and the file that they read them from."""
+"""Libraries with settings in the guide, and the file from which each reads them."""
 
 ALWAYS_ENCRYPTED = {"laravel", "rails"}
 """Libraries that use STARTTLS wherever it is offered."""
@@ -138,8 +138,8 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def of_guide(name: str, daemon: Daemon) -> str:
-    """Return the settings of docs/testing.md for a library, with a daemon's port in them."""
-    guide = read_blocks(CHECKOUT / "docs" / "testing.md")
+    """Return the settings that the guide has for a library, with the port of a daemon."""
+    guide = read_blocks(CHECKOUT / "docs" / "how-to" / "wait-for-mail.md")
     (settings,) = (block.text for block in guide if block.snippet == name)
     settings = settings.replace("127.0.0.1", HOST_NAME)
     return settings.replace("2587", str(daemon.submission_port))

@@ -152,8 +152,8 @@ def inspect(daemon: Daemon, *arguments: str) -> Any:
 
 
 def test_the_inspector_lists_and_calls(daemon: Daemon) -> None:
-    """The inspector's command line shows the tools and their results, as in docs/mcp.md."""
-    page = (CHECKOUT / "docs" / "mcp.md").read_text()
+    """The inspector lists and calls the tools, as docs/how-to/connect-an-agent.md shows."""
+    page = (CHECKOUT / "docs" / "how-to" / "connect-an-agent.md").read_text()
     (shown,) = re.findall(r"^npx @modelcontextprotocol/inspector (.*?)^```", page, re.S | re.M)
     key, url = "Authorization: Bearer $MAILCHECK_API_KEY", "http://127.0.0.1:8080/mcp"
     ours = ["--cli", url, "--transport", "http", "--header", key, "--method", "tools/list"]

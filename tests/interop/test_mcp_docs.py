@@ -1,4 +1,4 @@
-"""The commands of docs/mcp.md, run as a reader would."""
+"""The commands of docs/how-to/connect-an-agent.md, run as a reader would."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from tests.servers.programs import find_program
 
 pytestmark = pytest.mark.end_to_end
 
-PAGE = CHECKOUT / "docs" / "mcp.md"
+PAGE = CHECKOUT / "docs" / "how-to" / "connect-an-agent.md"
 SHOWN = "http://127.0.0.1:8080"
 
 

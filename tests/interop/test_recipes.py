@@ -90,12 +90,12 @@ def run_playwright(daemon: Daemon, folder: Path) -> str:
 
 
 def test_the_test_on_the_page_passes(tmp_path: Path) -> None:
-    """The test for Playwright's runner in docs/testing.md and "Connect" signs up at the shop."""
+    """The Playwright test of the guide and of "Connect" signs up at the shop."""
     with running_daemon(tmp_path / "daemon", **LIMITS) as daemon:
         folder = copy_recipes(daemon, tmp_path / "recipes")
         (pasted,) = (
             block.text
-            for block in read_blocks(CHECKOUT / "docs" / "testing.md")
+            for block in read_blocks(CHECKOUT / "docs" / "how-to" / "wait-for-mail.md")
             if block.snippet == "playwright"
         )
         pasted = pasted.replace("http://127.0.0.1:5000/", "/")

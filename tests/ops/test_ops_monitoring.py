@@ -107,9 +107,9 @@ def test_alerts_fire_when_they_should(tmp_path: Path) -> None:
 
 
 def test_every_alert_is_explained() -> None:
-    """docs/alerts.md says of each alert what it means and what to do, in the order of the rules."""
+    """docs/how-to/set-up-alerts.md explains each alert, in the order of the rules."""
     named = re.findall(r"^      - alert: (\w+)$", ALERTS.read_text(), re.M)
-    page = (ALERTS.parents[1] / "alerts.md").read_text()
+    page = (ALERTS.parents[1] / "how-to" / "set-up-alerts.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+", page, re.M)
     assert rows == named
 

@@ -138,7 +138,7 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("POST", f"{_WEBHOOK_PATH}/test"): {200: WEBHOOK_TEST, 404: ERROR},
     ("POST", f"{_WEBHOOK_PATH}/replay"): {200: WEBHOOK, 404: ERROR, 409: ERROR},
     ("POST", f"{_WEBHOOK_PATH}/resume"): {200: WEBHOOK, 404: ERROR, 409: ERROR},
-    # docs/watches.md
+    # docs/how-to/watch-a-domain.md
     ("POST", "/watches"): {200: WATCH, 409: ERROR},
     ("POST", "/watches/many"): {200: WATCHES_MADE},
     ("GET", "/watches"): {200: WATCHES},

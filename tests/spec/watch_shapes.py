@@ -1,4 +1,4 @@
-"""The JSON Schemas of watches, from docs/watches.md."""
+"""The JSON Schemas of watches, from docs/how-to/watch-a-domain.md."""
 
 from tests.spec.shapes import (
     BOOLEAN,
