@@ -142,8 +142,8 @@ def combine_shapes(
         (field.name, Union[field.type, Absent], ABSENT)  # noqa: UP007 - of values, not names
         for field in msgspec.structs.fields(optional)
     ]
-    made = msgspec.defstruct(name, fields, bases=(base,), namespace={"__doc__": description})
-    return cast(type[Shape], made)
+    shape = msgspec.defstruct(name, fields, bases=(base,), namespace={"__doc__": description})
+    return cast(type[Shape], shape)
 
 
 def component_schemas(shapes: Iterable[type[Shape]]) -> dict[str, Any]:

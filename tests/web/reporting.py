@@ -61,5 +61,5 @@ def store_report(house: House, name: str, **facts: object) -> ReceiverReport:
 
 
 def count_rows(house: House, rows: list[CountedRow]) -> None:
-    """Count rows, as an earlier version may have left them."""
+    """Store rows, as an earlier version may have left them."""
     result_of(house.assembly.reports.store.count(rows))

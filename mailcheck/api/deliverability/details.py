@@ -1,4 +1,4 @@
-"""The ``report`` field of a deliverability test: the facts about the mail beside the checks."""
+"""The ``report`` field of a deliverability test: facts about the mail in addition to the checks."""
 
 from collections.abc import Sequence
 from typing import Annotated

@@ -135,23 +135,23 @@ class Checks(Shape):
 def render_checks(report: DeliverabilityReport) -> Checks:
     """Render the five checks, each with its own fields."""
     found = report.evidence.authentication
-    judged = {check.area: _judged(check, report.proofs) for check in report.score.checks}
+    common = {check.area: _common_fields(check, report.proofs) for check in report.score.checks}
     return Checks(
         spf=SpfCheck(
-            **{**spf_fields(found.spf, found.origin.client_ip), **judged[Area.SPF]},
+            **{**spf_fields(found.spf, found.origin.client_ip), **common[Area.SPF]},
         ),
         dkim=DkimCheck(
-            **judged[Area.DKIM],
+            **common[Area.DKIM],
             signatures=tuple(render_signature(one, found.dmarc) for one in found.dkim.signatures),
             unchecked=found.dkim.unchecked,
         ),
-        dmarc=DmarcCheck(**{**dmarc_fields(found.dmarc), **judged[Area.DMARC]}),
-        blacklist=_blacklist(report, judged[Area.BLACKLIST]),
-        spamassassin=_spamassassin(report, judged[Area.SPAMASSASSIN]),
+        dmarc=DmarcCheck(**{**dmarc_fields(found.dmarc), **common[Area.DMARC]}),
+        blacklist=_blacklist(report, common[Area.BLACKLIST]),
+        spamassassin=_spamassassin(report, common[Area.SPAMASSASSIN]),
     )
 
 
-def _judged(check: CheckSummary, proofs: Proofs) -> dict[str, Any]:
+def _common_fields(check: CheckSummary, proofs: Proofs) -> dict[str, Any]:
     proven = None if check.first is None else proof_of(check.first, proofs)
     return {
         "status": check.status,
@@ -166,11 +166,11 @@ def _judged(check: CheckSummary, proofs: Proofs) -> dict[str, Any]:
     }
 
 
-def _blacklist(report: DeliverabilityReport, judged: dict[str, Any]) -> BlacklistMailCheck:
+def _blacklist(report: DeliverabilityReport, common: dict[str, Any]) -> BlacklistMailCheck:
     listings = report.evidence.listings
     listed = count(listings, ListingStatus.LISTED)
     return BlacklistMailCheck(
-        **judged,
+        **common,
         checked=listed + count(listings, ListingStatus.CLEAN),
         listed=listed,
         unknown=count(listings, ListingStatus.UNKNOWN),
@@ -178,11 +178,11 @@ def _blacklist(report: DeliverabilityReport, judged: dict[str, Any]) -> Blacklis
     )
 
 
-def _spamassassin(report: DeliverabilityReport, judged: dict[str, Any]) -> ContentCheck:
+def _spamassassin(report: DeliverabilityReport, common: dict[str, Any]) -> ContentCheck:
     outcome = report.evidence.content_filter
     if isinstance(outcome, FilterUnavailable):
         return ContentCheck(
-            **judged,
+            **common,
             score=None,
             threshold=None,
             counted_score=None,
@@ -192,7 +192,7 @@ def _spamassassin(report: DeliverabilityReport, judged: dict[str, Any]) -> Conte
             problem=outcome.problem,
         )
     return ContentCheck(
-        **judged,
+        **common,
         score=outcome.points,
         threshold=outcome.threshold,
         counted_score=outcome.counted_points,

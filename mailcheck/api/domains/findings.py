@@ -12,7 +12,7 @@ _PROBLEMS = (Severity.ERROR, Severity.WARNING)
 
 
 class DnsRecord(Shape):
-    """a DNS record to publish, in the form that zone editors expect"""
+    """A DNS record to publish, in the form that zone editors expect."""
 
     name: Annotated[str, doc("absolute, without the trailing dot")]
     type: str
@@ -36,7 +36,7 @@ Aliases = Annotated[Texts | Absent, doc("former ids of the finding, if any")]
 
 
 class LeftOutTerm(Shape):
-    """a term of the published SPF record that the new record omits"""
+    """A term of the published SPF record that the new record omits."""
 
     term: str
     reason: Annotated[str, doc("why the term authorizes no host")]
@@ -49,7 +49,7 @@ LeavesOut = Annotated[
 
 
 class DomainFinding(Shape):
-    """a problem of a domain, an undetermined result or a note"""
+    """A problem of a domain, an undetermined result or a note."""
 
     id: Annotated[str, doc("stable identifier, like spf.too-many-lookups")]
     severity: Severity

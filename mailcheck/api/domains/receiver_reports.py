@@ -27,7 +27,7 @@ MOST_SOURCES = 20
 
 
 class ReportSource(Shape):
-    """an IP address that sent mail"""
+    """An IP address that sent mail."""
 
     address: str
     messages: Count
@@ -36,7 +36,7 @@ class ReportSource(Shape):
 
 
 class ReportSender(Shape):
-    """a sender, named by its authenticated domain, its reverse DNS or its IP address"""
+    """A sender, named by its authenticated domain, its reverse DNS or its IP address."""
 
     name: str
     from_domain: Annotated[str, doc("From domain of the failing mail")]
@@ -65,7 +65,7 @@ class ReportSender(Shape):
 
 
 class Reporter(Shape):
-    """an organization that sent reports, with the number of messages in them"""
+    """An organization that sent reports, with the number of messages in them."""
 
     name: str
     messages: Count
@@ -75,7 +75,7 @@ NextPage = Annotated[int | None, doc("`page` of the next request; null: this is 
 
 
 class DmarcOverview(Shape):
-    """summary of the DMARC reports about a domain; unknown senders come first"""
+    """Summary of the DMARC reports about a domain; unknown senders come first."""
 
     domain: str
     begins_at: Timestamp
@@ -93,7 +93,7 @@ class DmarcOverview(Shape):
 
 
 class ReadReport(Shape):
-    """a DMARC report in a file; the origin of its content is not verified"""
+    """A DMARC report in a file; the origin of its content is not verified."""
 
     organisation: str
     email: str
@@ -106,7 +106,7 @@ class ReadReport(Shape):
 
 
 class TlsFailure(Shape):
-    """sessions without encryption for one reason"""
+    """Sessions without encryption for one reason."""
 
     result: Annotated[str, doc("RFC 8460 4.3, like certificate-expired")]
     meaning: Annotated[str, doc("explanation in one sentence")]
@@ -118,7 +118,7 @@ class TlsFailure(Shape):
 
 
 class TlsPolicy(Shape):
-    """sessions that used one policy of a domain"""
+    """Sessions that used one policy of a domain."""
 
     domain: str
     policy_type: Annotated[str, doc("sts, tlsa or no-policy-found")]
@@ -128,7 +128,7 @@ class TlsPolicy(Shape):
 
 
 class ReadTlsReport(Shape):
-    """a TLS report in a file"""
+    """A TLS report in a file."""
 
     organisation: str
     contact: str
@@ -140,14 +140,14 @@ class ReadTlsReport(Shape):
 
 
 class RefusedFile(Shape):
-    """a file that could not be read, and why"""
+    """A file that could not be read, and why."""
 
     file: str
     reason: str
 
 
 class DmarcFiles(Shape):
-    """the reports in the files, and a summary for each domain"""
+    """The reports in the files, and a summary for each domain."""
 
     reports: tuple[ReadReport, ...]
     refused: tuple[RefusedFile, ...]
@@ -155,7 +155,7 @@ class DmarcFiles(Shape):
 
 
 class TlsFiles(Shape):
-    """the reports in the files"""
+    """The reports in the files."""
 
     reports: tuple[ReadTlsReport, ...]
     refused: tuple[RefusedFile, ...]
@@ -280,7 +280,7 @@ def format_day(moment: Instant) -> str:
 
 
 class ReportAddresses(Shape):
-    """the account's addresses for reports"""
+    """The account's addresses for reports."""
 
     dmarc: Annotated[str, doc("for rua= of a DMARC record, after mailto:")]
     tls: Annotated[str, doc("for rua= of a TLS-RPT record, after mailto:")]
@@ -288,7 +288,7 @@ class ReportAddresses(Shape):
 
 
 class ReportedDomain(Shape):
-    """a domain with counted reports"""
+    """A domain with counted reports."""
 
     kind: ReportKind
     domain: str
@@ -299,7 +299,7 @@ class ReportedDomain(Shape):
 
 
 class KeptReport(Shape):
-    """a received report, counted or not"""
+    """A received report, counted or not."""
 
     id: str
     kind: ReportKind
@@ -321,7 +321,7 @@ class KeptReport(Shape):
 
 
 class SourceOfReports(Shape):
-    """totals of the counted reports of one reporter"""
+    """Totals of the counted reports of one reporter."""
 
     kind: ReportKind
     reporter: Annotated[str, doc("name to pass to `DELETE /reports?reporter=...`")]
@@ -331,7 +331,7 @@ class SourceOfReports(Shape):
 
 
 class RefusedReports(Shape):
-    """reports of one sender and day that were rejected, or stored without their rows"""
+    """Reports of one sender and day that were rejected, or stored without their rows."""
 
     day: Annotated[str, doc("day on which they arrived (UTC)")]
     outcome: Annotated[
@@ -348,7 +348,7 @@ class RefusedReports(Shape):
 
 
 class KeptReports(Shape):
-    """reports, newest first, and the addresses to which they are sent"""
+    """Reports, newest first, and the addresses to which they are sent."""
 
     addresses: ReportAddresses
     domains: Annotated[tuple[ReportedDomain, ...], doc("the 200 domains with most messages")]
@@ -366,21 +366,21 @@ class KeptReports(Shape):
 
 
 class DeletedReport(Shape):
-    """confirmation that a report was deleted"""
+    """Confirmation that a report was deleted."""
 
     success: Always
     id: str
 
 
 class DeletedReports(Shape):
-    """confirmation that reports were deleted"""
+    """Confirmation that reports were deleted."""
 
     success: Always
     deleted: Count
 
 
 class TlsResult(Shape):
-    """sessions with the same result"""
+    """Sessions with the same result."""
 
     policy_type: Annotated[str, doc("sts, tlsa or no-policy-found")]
     result: Annotated[str, doc("RFC 8460 4.3; empty: the sessions were encrypted")]
@@ -394,7 +394,7 @@ class TlsResult(Shape):
 
 
 class TlsReporter(Shape):
-    """an organization that sent reports, with the number of sessions in them"""
+    """An organization that sent reports, with the number of sessions in them."""
 
     reporter: str
     successful: Count
@@ -402,7 +402,7 @@ class TlsReporter(Shape):
 
 
 class TlsOverview(Shape):
-    """summary of the TLS reports about a domain; failures come first"""
+    """Summary of the TLS reports about a domain; failures come first."""
 
     domain: str
     days: Count

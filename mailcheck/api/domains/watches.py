@@ -298,7 +298,7 @@ def render_made(
             for target, one in zip(targets, outcomes, strict=True)
             if isinstance(one, ExpectedFailure)
         ),
-        tuple(made for one in kept for made in _new_webhooks(one)),
+        tuple(created for one in kept for created in _new_webhooks(one)),
     )
 
 

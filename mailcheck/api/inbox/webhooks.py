@@ -83,7 +83,7 @@ class RotatedWebhook(WebhookWithSecret):
 
 
 class WebhookAttempt(Shape):
-    """An attempt to deliver a message. Of the receiver's response, only the status is stored."""
+    """An attempt to deliver a message. Only the status of the response is stored."""
 
     id: Annotated[
         str, doc("webhook-id: the same for all attempts of a message; test_... for a test")

@@ -17,9 +17,9 @@ ANONYMOUS_PER_MINUTE = 60
 
 
 class Denied(Struct, frozen=True):
-    """A request without a valid key or beyond a limit, or one that could not be checked.
+    """A rejected request, with the remaining limits.
 
-    ``usage`` is what remains of the limits.
+    The request has no valid key, is beyond a limit, or could not be checked.
     """
 
     usage: Usage

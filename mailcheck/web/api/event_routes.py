@@ -43,9 +43,9 @@ EVENTS = Operation(
     "order; its `id` is the cursor to continue from. A `refused` event contains a rejected mail "
     "that may have matched, as in `rejected`, and has no `id`. At the beginning, and after "
     f"{HEARTBEAT:g} seconds without an event, an `id` alone contains the current position. "
-    "A `closed` event says why the stream ends. A client that reconnects with the last `id` misses "
-    "no message and receives none twice. A stream counts as a wait of its key and ends when the "
-    "key is revoked. It is aborted if the client does not read for 30 seconds.",
+    "A `closed` event contains the reason why the stream ends. A client that reconnects with the "
+    "last `id` misses no message and receives none twice. A stream counts as a wait of its key and "
+    "ends when the key is revoked. It is aborted if the client does not read for 30 seconds.",
     {
         200: Response("The events.", [Body(media_type="text/event-stream")]),
         503: Response(

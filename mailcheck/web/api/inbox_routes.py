@@ -118,9 +118,9 @@ WAIT = Operation(
     "waitForMessage",
     _TAG,
     "Wait for a message",
-    "Responds as soon as a message matches, with the oldest match; at once if it has already "
-    "arrived. Waits consume nothing: every matching wait receives the message. To avoid races, "
-    "take a cursor, trigger the mail, and wait with `after`.",
+    "Returns the oldest matching message as soon as there is one. A message is not consumed: every "
+    "matching wait receives it. To avoid races, take a cursor, trigger the mail, and wait with "
+    "`after`.",
     {
         200: Response("The message.", [json_body("waited message", Message)], links=_MESSAGE_LINKS),
         408: Response(

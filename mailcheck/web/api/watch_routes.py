@@ -132,7 +132,7 @@ WATCH_RUN = Operation(
     "runWatch",
     _TAG,
     "Run a watch now",
-    "Checks at once, for example after a change in the zone. The next scheduled check stays.",
+    "Checks at once, for example after a change in the zone. The schedule stays the same.",
     {
         200: Response("The watch with the new results.", [json_body("watch run", WatchWithState)]),
         404: _MISSING,
@@ -202,8 +202,10 @@ class WatchRoutes:
     async def create(self, call: Call[WatchToCreate]) -> Reply:
         """POST /watches."""
         request = call.request
-        made = await self._watches.create(call.caller.account_id, request.target, request.settings)
-        return json_reply(render_kept(made))
+        created = await self._watches.create(
+            call.caller.account_id, request.target, request.settings
+        )
+        return json_reply(render_kept(created))
 
     async def create_many(self, call: Call[WatchesToCreate]) -> Reply:
         """POST /watches/many."""

@@ -76,8 +76,8 @@ WEBHOOK_SHOW = Operation(
     "getWebhook",
     _TAG,
     "Get a webhook",
-    f"Returns the webhook with its last {DELIVERIES_KEPT} delivery attempts. Of the receiver's "
-    "responses, only the status is stored.",
+    f"Returns the webhook with its last {DELIVERIES_KEPT} delivery attempts. Only the status "
+    "of each response is stored.",
     {
         200: Response("The webhook.", [json_body("webhook", ShownWebhookShape)]),
         404: _MISSING,
@@ -115,7 +115,7 @@ WEBHOOK_TEST = Operation(
     "testWebhook",
     _TAG,
     "Send a test message",
-    "Posts a signed sample message at once. The state of the webhook does not matter or change.",
+    "Posts a signed sample message at once, in any state of the webhook, which stays the same.",
     {
         200: Response("The result.", [json_body("webhook test", WebhookAttempt)]),
         404: _MISSING,
@@ -175,8 +175,8 @@ class WebhookRoutes:
     async def create(self, call: Call[WebhookToCreate]) -> Reply:
         """POST /inbox/webhooks."""
         request = call.request
-        made = await self._webhooks.create(call.caller.account_id, request.url, request.wanted)
-        return json_reply(render_created(made))
+        created = await self._webhooks.create(call.caller.account_id, request.url, request.wanted)
+        return json_reply(render_created(created))
 
     async def all(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/webhooks."""
