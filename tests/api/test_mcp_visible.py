@@ -70,12 +70,12 @@ def test_hidden_text_is_flagged_and_left_out(hiding: str) -> None:
         '<p style="display:none">x<p>{}',
     ],
 )
-def test_what_people_see_is_no_hidden_text(shown: str) -> None:
+def test_visible_text_is_not_flagged(shown: str) -> None:
     """White text on a button and unknown colours do not count as hidden."""
     assert SECRET in read_page(shown.format(SECRET)).text
 
 
-def test_markup_is_no_text() -> None:
+def test_markup_is_not_text() -> None:
     """Scripts, styles, comments, titles and attributes are neither shown nor counted."""
     page = read_page(
         "<title>T</title><style>p{}</style><script>s()</script><!-- c --><p title='x'>Seen</p>"

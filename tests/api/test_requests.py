@@ -87,7 +87,7 @@ def requests_under(request: type[Request]) -> Iterator[type[Request]]:
 @given(
     st.sampled_from(TOOL_REQUESTS), st.dictionaries(st.sampled_from(NAMES), ANY_JSON, max_size=3)
 )
-def test_the_schema_and_the_reader_agree(request: type[Request], arguments: dict[str, Any]) -> None:
+def test_the_schema_and_the_parser_agree(request: type[Request], arguments: dict[str, Any]) -> None:
     """The parser accepts the same types, names and required fields as the published schema."""
     schema = arguments_schema(request)
     given = {name: value for name, value in arguments.items() if value is not None}
@@ -116,7 +116,7 @@ def ranges() -> Iterator[tuple[type[Request], str]]:
 
 
 @pytest.mark.parametrize(("request_", "name"), list(ranges()))
-def test_limits_of_the_schema_are_those_of_the_reader(request_: type[Request], name: str) -> None:
+def test_the_parser_has_the_bounds_of_the_schema(request_: type[Request], name: str) -> None:
     """The bounds in the schema are accepted, and values beyond them are rejected."""
     field = request_fields(request_)[name]
     required = [
@@ -142,7 +142,7 @@ def test_text_that_no_store_can_hold_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("number", [float("inf"), 1e308, 10**300, -(10**300)])
-def test_numbers_without_measure_are_refused(number: float) -> None:
+def test_infinite_numbers_are_rejected(number: float) -> None:
     """An infinite number is out of range and does not cause a crash."""
     for name, request in (
         ("timeout", inbox.WaitForMessageArguments),
@@ -190,7 +190,7 @@ def test_each_filter_becomes_its_part_of_the_core_filter(request_: type[Any]) ->
     assert (type(nothing), nothing) == (MessageFilter, MessageFilter())
 
 
-def test_a_deletion_takes_no_filter_that_it_would_ignore() -> None:
+def test_a_deletion_rejects_content_filters() -> None:
     """A deletion rejects filters for content that is available only after parsing."""
     ignored = request_fields(ContentFilters).keys() - request_fields(MessageFilters).keys()
     assert {"header", "text", "hasAttachment"} <= ignored
@@ -202,7 +202,7 @@ def test_a_deletion_takes_no_filter_that_it_would_ignore() -> None:
     assert wanted == replace(MEANT, headers=(), text=None, has_attachment=None)
 
 
-def test_empty_needles_ask_for_nothing() -> None:
+def test_empty_filters_are_ignored() -> None:
     """Empty ``from``, ``subject``, ``to`` and prefixes are ignored; an empty ``tag`` is not."""
     asked = read_query(ListMessages, b"from=&subject=&to=&tagPrefix=&text=&q=&tag=")
     assert asked.wanted_at(NOW) == MessageFilter(tag="")
@@ -222,7 +222,7 @@ def test_ages_of_a_search_count_from_the_request() -> None:
         assert asked.wanted_at(now).search == Search("newer:2h", (Term(Field.NEWER, moment),))
 
 
-def test_an_agent_s_wait_depends_on_what_is_waited_for() -> None:
+def test_the_default_timeout_of_agents_depends_on_none() -> None:
     """The default timeout is 30 s, or 5 s with ``none``. A ``count`` of 1 differs from no count."""
     assert read_arguments(inbox.WaitForMessageArguments, {}).seconds == 30
     assert read_arguments(inbox.WaitForMessageArguments, {"none": True}).seconds == 5
@@ -266,7 +266,7 @@ def test_the_served_client_knows_the_filters() -> None:
     }
 
 
-def test_the_nearest_name_is_told() -> None:
+def test_the_nearest_name_is_suggested() -> None:
     """An error about an unknown name suggests the nearest one, in queries and in arguments."""
     with pytest.raises(
         InvalidParameter, match=r"Did you mean tag[?] Its parameters are tag, tagPrefix"
@@ -276,7 +276,7 @@ def test_the_nearest_name_is_told() -> None:
         read_arguments(inbox.WaitForMessageArguments, {"sbject": "a"})
 
 
-def test_a_field_without_a_kind_can_not_be_read() -> None:
+def test_a_field_without_a_type_fails() -> None:
     """A class with a field without a type fails on first use."""
 
     class Vague(Request, frozen=True, kw_only=True):
@@ -339,7 +339,7 @@ def test_null_is_a_value_only_where_it_is_named() -> None:
         read_body(KeyFault, b"{}")
 
 
-def test_what_is_not_named_of_a_watch_stays_as_it_is() -> None:
+def test_absent_fields_of_a_watch_are_not_changed() -> None:
     """An empty list or time changes a setting; an absent field does not."""
     kept = WatchSettings(selectors=("a",), quiet=parse_quiet_time("22:00-06:00"), is_paused=True)
     assert read_body(WatchChoice, b"{}").changed(kept) == kept

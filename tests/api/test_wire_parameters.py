@@ -144,7 +144,7 @@ def test_whole_numbers(value: int) -> None:
 
 
 @given(st.integers(0, 2**44), st.integers(0, 2**56))
-def test_what_we_print_is_what_we_read(moment: int, position: int) -> None:
+def test_formatted_values_are_parsed_to_the_same_value(moment: int, position: int) -> None:
     """Timestamps and cursors in responses are parsed to the same instant and position."""
     given = {
         "since": [format_instant(Instant(moment))],
@@ -165,7 +165,7 @@ def test_a_tag_is_taken_when_it_may_stand_in_an_address(tag: str) -> None:
             read_texts(DeleteMessages, given)
 
 
-def test_nothing_given_is_nothing_asked() -> None:
+def test_defaults_without_parameters() -> None:
     """Without parameters, every request has its defaults."""
     listed = read_query(ListMessages, b"")
     assert listed.wanted_at(NOW) == MessageFilter()
@@ -188,7 +188,7 @@ def test_all_filters_together() -> None:
     )
 
 
-def test_empty_needles_ask_for_nothing() -> None:
+def test_empty_filters_are_ignored() -> None:
     """Empty ``from``, ``subject``, ``q`` and ``to`` are ignored; an empty ``tag`` is not."""
     asked = read_query(ListMessages, b"from=&subject=&q=&to=&tag=")
     assert asked.wanted_at(NOW) == MessageFilter(tag="")

@@ -45,7 +45,7 @@ def test_json_survives(value: JsonValue) -> None:
 
 
 @given(st.text(st.characters(categories=["Cs", "Ll", "Zl", "Cc"])))
-def test_half_characters_never_leave(text: str) -> None:
+def test_lone_surrogates_become_question_marks(text: str) -> None:
     """A lone surrogate anywhere becomes a question mark, and the JSON stays valid."""
     assert read_json(dump_json([text, {text: 1}]))[0] == "".join(
         "?" if "\ud800" <= character <= "\udfff" else character for character in text
@@ -147,7 +147,7 @@ def test_the_same_bytes(value: Any, piece: int) -> None:
 
 
 @given(st.integers(0, 100), st.integers(1, 20))
-def test_no_more_than_a_piece_without_a_rest(length: int, piece: int) -> None:
+def test_a_pause_before_each_chunk(length: int, piece: int) -> None:
     """There is a pause before each chunk of a long text, and only there."""
     written, rests = in_pieces(Outer(text_="ä" * length, inner=Inner("x")), piece)
     assert json.loads(written)["text"] == "ä" * length

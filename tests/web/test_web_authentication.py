@@ -28,7 +28,7 @@ def test_both_headers_may_carry_the_same_key(house: House) -> None:
     assert ask_with(house, Authorization=f"Bearer {house.key}", X_API_Key=house.key) == 200
 
 
-def test_two_keys_that_differ_are_refused(house: House) -> None:
+def test_two_different_keys_are_rejected(house: House) -> None:
     """Two different valid keys are 401, because the limits of only one key can apply."""
     other = house.issue_key(house.account)
     answer = house.get(
@@ -45,7 +45,7 @@ def test_another_scheme_beside_the_key_is_ignored(house: House, other: str) -> N
 
 
 @pytest.mark.parametrize("other", ["Basic dXNlcjpwYXNz", "Bearer", "Bearer  ", "", "Token abc"])
-def test_another_scheme_alone_is_no_key(house: House, other: str) -> None:
+def test_another_scheme_alone_is_rejected(house: House, other: str) -> None:
     """Without a Bearer key or X-API-Key, the error says what to send."""
     answer = house.get("/inbox", key=None, headers={"Authorization": other})
     assert answer.status == 401

@@ -45,19 +45,19 @@ def spends_the_budget_of(house: House, peer: str, *forwarded: str) -> str:
         ("2001:db8:1::1", ["192.0.2.1"], "2001:db8:1::1"),
     ],
 )
-def test_whose_budget_is_spent(peer: str, forwarded: list[str], client: str) -> None:
+def test_the_address_that_is_counted(peer: str, forwarded: list[str], client: str) -> None:
     """The client is the last address that is not a trusted proxy."""
     house = House(config_in_memory(web=WebOptions(trusted_proxies=TRUSTED)))
     assert spends_the_budget_of(house, peer, *forwarded) == client
     house.close()
 
 
-def test_without_trusted_proxies_nobody_is_believed(house: House) -> None:
+def test_without_trusted_proxies_the_header_is_ignored(house: House) -> None:
     """Without trusted proxies, X-Forwarded-For is ignored."""
     assert spends_the_budget_of(house, "10.0.0.1", "192.0.2.1") == "10.0.0.1"
 
 
-def test_a_client_can_not_escape_by_making_addresses_up(house: House) -> None:
+def test_forged_addresses_share_one_limit(house: House) -> None:
     """A client cannot avoid the limit with a different forged address for each guess."""
     statuses = [
         RawHttp(house, "192.0.2.1")

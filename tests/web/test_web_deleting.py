@@ -40,7 +40,7 @@ def test_bulk_delete_takes_the_filters_of_a_list(house: House) -> None:
     assert house.get("/inbox").json["tags"] == []
 
 
-def test_a_search_deletes_nothing(house: House) -> None:
+def test_a_search_is_rejected(house: House) -> None:
     """A deletion with ``q`` is 400, even with an empty one, and deletes no message."""
     house.receive(raw=mail("one"))
     for query in ("q=one", "q=", "tag=&q=from:shop"):
@@ -66,7 +66,7 @@ def test_deleting_one_recipients_message_leaves_the_others(house: House) -> None
     assert house.get(f"/inbox/messages/{second}/raw").json["raw"] == mail().decode()
 
 
-def test_a_deleted_message_frees_its_room(house: House) -> None:
+def test_a_deleted_message_frees_its_space(house: House) -> None:
     """The space of a deleted message can be used again at once."""
     account = house.add_account("tiny", max_messages=1)
     key = house.issue_key(account)
@@ -76,7 +76,7 @@ def test_a_deleted_message_frees_its_room(house: House) -> None:
         assert house.ask("DELETE", "/inbox/messages", key=key).answer().json["deleted"] == 1
 
 
-def test_a_share_link_dies_with_its_message(house: House) -> None:
+def test_a_share_link_is_deleted_with_its_message(house: House) -> None:
     """The share link of a deleted message does not work any more."""
     house.receive()
     share = house.get("/inbox/messages").json["messages"][0]["shareUrl"].partition("8080")[2]

@@ -119,7 +119,7 @@ RECORDS = {"records": [{"name": "a.example", "type": "TXT", "value": "x"}]}
 
 
 @pytest.mark.parametrize(("method", "route"), ROUTES)
-def test_a_test_of_another_account_is_not_there(
+def test_a_test_of_another_account_is_not_found(
     scored: ScoredHouse, method: str, route: str
 ) -> None:
     """A test of another account gets the same 404 as a test that does not exist."""
@@ -163,7 +163,7 @@ def test_a_wait_ends_with_the_report(scored: ScoredHouse) -> None:
     assert answer.json == scored.get(test_id)
 
 
-def test_a_wait_in_vain(scored: ScoredHouse) -> None:
+def test_a_wait_that_times_out(scored: ScoredHouse) -> None:
     """A wait that times out is 408, with the reason and the status of the test."""
     test_id = scored.generate()
     pending = scored.house.ask("GET", f"/test/{test_id}/wait?timeout=5")
@@ -258,7 +258,7 @@ def test_a_recheck(scored: ScoredHouse) -> None:
     assert scored.get(test_id)["score"] == 10.0
 
 
-def test_what_is_not_known_costs_nothing(scored: ScoredHouse) -> None:
+def test_an_undetermined_check_deducts_nothing(scored: ScoredHouse) -> None:
     """An unavailable content filter is undetermined and deducts no points."""
     scored.content_filter.outcome = unavailable(FilterProblem.NOT_INSTALLED)
     _, found = scored.scored()

@@ -131,7 +131,7 @@ def test_active_content_stays_a_download(house: House, content_type: str) -> Non
         "text/html, text/plain",
     ],
 )
-def test_a_content_type_that_is_none(house: House, content_type: str) -> None:
+def test_an_invalid_content_type(house: House, content_type: str) -> None:
     """An invalid content type cannot inject a header. It is replaced by a safe type."""
     _, answer = fetch(
         house,
@@ -146,7 +146,7 @@ def test_a_content_type_that_is_none(house: House, content_type: str) -> None:
     ("content_type", "read"),
     [("text/html\x0bX", "text/html"), ("text/ html", "text/html"), ("a/b/c", "a/b")],
 )
-def test_a_content_type_that_is_written_badly(house: House, content_type: str, read: str) -> None:
+def test_a_malformed_content_type(house: House, content_type: str, read: str) -> None:
     """A recognizable type is sent without its malformed parameters, as a download."""
     _, answer = fetch(
         house,
@@ -225,7 +225,7 @@ def test_an_attached_mail_is_a_download(house: House) -> None:
     assert (answer.body, answer.headers["content-type"]) == (inner, "message/rfc822")
 
 
-def test_a_name_without_a_plain_form() -> None:
+def test_a_name_without_ascii_characters() -> None:
     """A name without ASCII characters has a fallback for old browsers and itself for new ones."""
     reply = download_reply(b"", "image/png", "日/本\ud800")
     plain, full = reply.headers["Content-Disposition"].split("; ")[1:]

@@ -69,7 +69,7 @@ def test_head_is_get_without_the_body(house: House, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/inbox", "/inbox/messages", "/inbox/address", "/inbox/wait"])
-def test_a_crash_is_a_bland_500(path: str, logged_failures: list[LogEvent]) -> None:
+def test_an_internal_error_is_500(path: str, logged_failures: list[LogEvent]) -> None:
     """An internal error is 500 with a reference. The log has the cause under the reference."""
     reader = FaultyWorker()
     house = house_with(reader)
@@ -91,7 +91,7 @@ def test_a_crash_is_a_bland_500(path: str, logged_failures: list[LogEvent]) -> N
     house.close()
 
 
-def test_each_crash_has_its_own_reference(logged_failures: list[LogEvent]) -> None:
+def test_each_internal_error_has_its_own_reference(logged_failures: list[LogEvent]) -> None:
     """Two failures have different references in the log."""
     reader = FaultyWorker()
     house = house_with(reader)
@@ -113,7 +113,7 @@ def test_each_crash_has_its_own_reference(logged_failures: list[LogEvent]) -> No
         ("GET", "/nowhere"),
     ],
 )
-def test_a_store_that_is_away_is_503(method: str, path: str) -> None:
+def test_an_unavailable_store_is_503(method: str, path: str) -> None:
     """An unavailable database is 503 with Retry-After, never 401, 404 or 408."""
     reader = FaultyWorker()
     house = house_with(reader)
@@ -127,7 +127,7 @@ def test_a_store_that_is_away_is_503(method: str, path: str) -> None:
     house.close()
 
 
-def test_a_store_that_goes_away_behind_the_gate_is_503() -> None:
+def test_a_store_that_fails_after_authentication_is_503() -> None:
     """A database that fails after authentication is 503, with the rate limits of the key."""
     reader = FaultyWorker()
     house = house_with(reader)
@@ -139,7 +139,7 @@ def test_a_store_that_goes_away_behind_the_gate_is_503() -> None:
     house.close()
 
 
-def test_a_store_that_is_away_does_not_lock_an_address_out() -> None:
+def test_an_unavailable_store_does_not_limit_an_address() -> None:
     """Requests during an outage remain 503, because the client is not at fault."""
     reader = FaultyWorker()
     house = house_with(reader)
@@ -168,7 +168,7 @@ def test_a_write_that_fails_is_503() -> None:
     house.close()
 
 
-def test_a_failure_without_a_status_is_our_own_mistake() -> None:
+def test_a_failure_without_a_status_is_raised() -> None:
     """An expected failure without a status in the table is raised, and results in a 500."""
 
     class Novelty(ExpectedFailure):
@@ -211,7 +211,7 @@ def statuses_in(path: Path) -> set[int | str]:
     }
 
 
-def test_one_module_says_which_status_an_error_is() -> None:
+def test_error_statuses_are_defined_in_one_module() -> None:
     """No module defines error statuses, except those that are listed here with a reason."""
     found = {
         path.relative_to(WEB).as_posix(): statuses

@@ -79,7 +79,7 @@ def test_messages_as_in_a_list(house: House) -> None:
     assert house.assembly.mail.feeds.count() == 0
 
 
-def test_coming_again(house: House) -> None:
+def test_reconnecting(house: House) -> None:
     """Last-Event-ID continues after the last event and overrides after; no message is repeated."""
     client = Client(house)
     for number in range(3):
@@ -118,7 +118,7 @@ def test_refusals_have_no_id(house: House) -> None:
         ("?q=x", ""),
     ],
 )
-def test_what_can_not_be_followed(house: House, query: str, field: str) -> None:
+def test_invalid_requests(house: House, query: str, field: str) -> None:
     """An invalid request is a 400 with an error, not a stream."""
     answer = error_of(Client(house, query, *filter(None, [field])))
     assert answer.status == 400
@@ -138,7 +138,7 @@ def test_a_head(house: House) -> None:
     assert house.assembly.mail.feeds.count() == 0
 
 
-def test_one_request_however_long(house: House) -> None:
+def test_a_stream_counts_as_one_request(house: House) -> None:
     """A stream counts as one request, when it begins."""
     key = house.issue_key(house.account, per_minute=2)
     client = Client(house, key=key)
@@ -148,7 +148,7 @@ def test_one_request_however_long(house: House) -> None:
     client.leave()
 
 
-def test_a_revoked_key_is_told(house: House) -> None:
+def test_a_revoked_key_ends_the_stream(house: House) -> None:
     """A stream ends with the reason when its key is revoked, and reconnecting is 401."""
     client = Client(house)
     (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
@@ -160,7 +160,7 @@ def test_a_revoked_key_is_told(house: House) -> None:
     assert error_of(Client(house)).status == 401
 
 
-def test_a_reader_who_stalls_is_cut_off(house: House) -> None:
+def test_a_stalled_client_is_disconnected(house: House) -> None:
     """At most 64 KiB are buffered for a client. After 30 s without reading it is disconnected."""
     client = Client(house)
     channel: Any = client.connection.transport.producer
@@ -177,7 +177,7 @@ def test_a_reader_who_stalls_is_cut_off(house: House) -> None:
     assert house.assembly.mail.feeds.count() == 0
 
 
-def test_a_reader_who_is_slow_gets_all(house: House) -> None:
+def test_a_slow_client_gets_every_event(house: House) -> None:
     """A slow client receives every event in order."""
     client = Client(house)
     channel: Any = client.connection.transport.producer
@@ -192,7 +192,7 @@ def test_a_reader_who_is_slow_gets_all(house: House) -> None:
     client.leave()
 
 
-def test_hostile_subjects_end_no_event(house: House) -> None:
+def test_hostile_subjects_do_not_end_an_event(house: House) -> None:
     """Line breaks and event fields in a subject remain inside its text."""
     client = Client(house)
     house.receive(raw=mail("=?utf-8?q?x=0D=0A=0D=0Aid:_c0=0Aevent:_closed=0Adata:_=7B=7D?="))

@@ -11,12 +11,12 @@ from tests.web.workers import FaultyWorker
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_daemon_that_works_says_so(house: House, method: str, path: str) -> None:
+def test_a_healthy_daemon(house: House, method: str, path: str) -> None:
     """A daemon with an available store is healthy and ready; HEAD works too."""
     assert house.open(path, method).answer().status == 200
 
 
-def test_a_daemon_without_its_store_is_alive_and_not_ready() -> None:
+def test_without_a_store_the_daemon_is_not_ready() -> None:
     """Without a writable store, /readyz is 503. A probe causes no write."""
     writer = FaultyWorker()
     house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
@@ -39,7 +39,7 @@ def test_a_daemon_without_its_store_is_alive_and_not_ready() -> None:
     house.close()
 
 
-def test_what_is_not_well_is_named(house: House) -> None:
+def test_problems_are_listed(house: House) -> None:
     """A daemon that works despite problems is ready and lists the problems."""
     house.assembly.runtime.conditions.set("resolver 192.0.2.1", "it does not answer")
     answer = house.open("/readyz").answer()

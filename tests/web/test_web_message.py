@@ -195,7 +195,7 @@ def gone(house: House, account: Account, message_id: str) -> list[Answer]:
 @pytest.mark.parametrize(
     "message_id", ["01a1fdfa-4600-7000-8000-000000000006", "0", "x" * 300, "None"]
 )
-def test_a_message_that_never_was(house: House, message_id: str) -> None:
+def test_an_unknown_message(house: House, message_id: str) -> None:
     """An unknown id is 404 on every route."""
     for answer in gone(house, house.account, message_id):
         assert answer.status == 404

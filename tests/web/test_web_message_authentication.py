@@ -24,7 +24,7 @@ def read(scored: ScoredHouse) -> Any:
     return scored.house.get(f"/inbox/messages/{message['id']}").json
 
 
-def test_a_message_says_who_vouches_for_it(scored: ScoredHouse) -> None:
+def test_a_message_has_authentication_results(scored: ScoredHouse) -> None:
     """A message has the results of SPF, DKIM and DMARC, equal to those of a report."""
     scored.deliver(scored.house.address())
     found = read(scored)["authentication"]
@@ -42,7 +42,7 @@ def test_a_message_says_who_vouches_for_it(scored: ScoredHouse) -> None:
         }
 
 
-def test_an_agent_is_told_the_same(scored: ScoredHouse) -> None:
+def test_an_agent_gets_the_same_results(scored: ScoredHouse) -> None:
     """The result of get_message contains the results, and its text summarizes them."""
     scored.deliver(scored.house.address())
     message = read(scored)
@@ -53,7 +53,7 @@ def test_an_agent_is_told_the_same(scored: ScoredHouse) -> None:
     assert "SPF pass, DKIM pass, DMARC pass." in text
 
 
-def test_only_who_reads_asks(scored: ScoredHouse) -> None:
+def test_only_reading_queries_dns(scored: ScoredHouse) -> None:
     """Only reading a message queries DNS, and only once for all readers."""
     pending = scored.house.ask("GET", "/inbox/wait")
     scored.deliver(scored.house.address())
@@ -67,7 +67,7 @@ def test_only_who_reads_asks(scored: ScoredHouse) -> None:
     assert len(scored.zone.asked) == asked
 
 
-def test_mail_from_a_laptop_is_not_known(scored: ScoredHouse) -> None:
+def test_unsigned_mail_from_a_private_address(scored: ScoredHouse) -> None:
     """Unsigned mail from a private address has the results temperror, with the reason."""
     scored.deliver(scored.house.address(), received(raw_message=MAIL, client_ip="127.0.0.1"))
     found = read(scored)["authentication"]
@@ -77,7 +77,7 @@ def test_mail_from_a_laptop_is_not_known(scored: ScoredHouse) -> None:
     assert "127.0.0.1" in found["spf"]["detail"]
 
 
-def test_a_silent_name_server_holds_nobody_up(scored: ScoredHouse) -> None:
+def test_an_unresponsive_name_server(scored: ScoredHouse) -> None:
     """With an unresponsive name server, the message is returned after two seconds."""
     scored.zone.silent.add("sender.example")
     scored.deliver(scored.house.address())

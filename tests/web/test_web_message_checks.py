@@ -95,7 +95,7 @@ def test_a_message_without_html(checked: Checked) -> None:
     assert [one["url"] for one in found["links"]] == [HELP]
 
 
-def test_nobody_else_has_them(checked: Checked) -> None:
+def test_another_account_has_no_checks(checked: Checked) -> None:
     """Another account gets 404, and no request is sent."""
     stranger = checked.house.issue_key(checked.house.add_account("stranger"))
     assert checked.house.get(checked.path, key=stranger).status == 404
@@ -104,7 +104,7 @@ def test_nobody_else_has_them(checked: Checked) -> None:
     assert checked.hosts.looked_at == []
 
 
-def test_harmless_links_are_asked_for_by_head(checked: Checked) -> None:
+def test_links_are_requested_with_head_by_default(checked: Checked) -> None:
     """By default, the best link and the unsubscribe link are not requested."""
     checked.hosts.links[HELP] = LinkAnswer(
         HELP, "HEAD", (Hop(HELP, 301), Hop("https://shop.example/en/help", 404))
@@ -121,7 +121,7 @@ def test_harmless_links_are_asked_for_by_head(checked: Checked) -> None:
     ]
 
 
-def test_named_links_are_asked_for(checked: Checked) -> None:
+def test_named_links_are_requested(checked: Checked) -> None:
     """Links that are named are requested, including the best link. GET is allowed for one link."""
     assert checked.links(urls=[CONFIRM], method="GET")[CONFIRM]["method"] == "GET"
     assert checked.hosts.looked_at == [("GET", CONFIRM)]
@@ -141,13 +141,13 @@ def test_named_links_are_asked_for(checked: Checked) -> None:
         {"url": HELP},
     ],
 )
-def test_what_is_refused(checked: Checked, body: Any) -> None:
+def test_invalid_requests(checked: Checked, body: Any) -> None:
     """Links outside the mail, and GET for several links, are rejected without any request."""
     assert checked.ask(**body).answer().status == 400
     assert checked.hosts.looked_at == []
 
 
-def test_what_is_private_is_no_fault(checked: Checked) -> None:
+def test_private_links_are_not_checked(checked: Checked) -> None:
     """A link to a private network is not checked, and not reported as broken."""
     checked.hosts.links[HELP] = LinkAnswer(HELP, "HEAD", (), LinkProblem.NOT_PUBLIC)
     found = checked.links(urls=[HELP])[HELP]
@@ -155,7 +155,7 @@ def test_what_is_private_is_no_fault(checked: Checked) -> None:
     assert found["status"] is None
 
 
-def test_an_account_has_a_budget() -> None:
+def test_an_account_has_a_limit() -> None:
     """Beyond the limit, links are not checked until the next minute. Accounts have own limits."""
     checked = Checked("".join(f'<a href="https://h{n}.example/">{n} is it</a>' for n in range(80)))
     try:
@@ -169,14 +169,14 @@ def test_an_account_has_a_budget() -> None:
         checked.house.close()
 
 
-def test_too_many_links_are_named(checked: Checked) -> None:
+def test_too_many_links(checked: Checked) -> None:
     """A request may contain at most 100 links."""
     answer = checked.ask(urls=[f"{HELP}?{n}" for n in range(LINKS_AT_ONCE + 1)]).answer()
     assert answer.status == 400
     assert f"send at most {LINKS_AT_ONCE}" in answer.json["error"]
 
 
-def test_a_host_is_spared_and_nobody_waits_for_ever() -> None:
+def test_two_requests_at_a_time_for_each_host() -> None:
     """Each host gets two requests at a time. Links without a turn in time are not checked."""
     checked = Checked("".join(f'<a href="{HELP}/{n}">Page {n}</a>' for n in range(9)))
     try:

@@ -166,7 +166,7 @@ def test_filters(house: House, query: str, expected: list[str]) -> None:
     assert listed(house, query)["total"] == len(expected)
 
 
-def test_what_was_not_searched_is_said(house: House) -> None:
+def test_unparsed_messages_are_counted(house: House) -> None:
     """A list with a content filter counts the messages that are not parsed yet."""
     house.receive(raw=mail("Hello", "a cherry"))
     for query in ("q=cherry", "text=cherry", "hasAttachment=false"):

@@ -138,7 +138,7 @@ def ask_all(scored: ScoredHouse, mail: ReceivedMail) -> dict[str, Words]:
 
 @pytest.mark.parametrize("client_ip", CLIENTS)
 @pytest.mark.parametrize("raw", TELLING.values(), ids=TELLING)
-def test_all_tell_the_same(scored: ScoredHouse, client_ip: str, raw: bytes) -> None:
+def test_all_views_show_the_same(scored: ScoredHouse, client_ip: str, raw: bytes) -> None:
     """Message, agent, share link, test and command line show the same results."""
     told = ask_all(scored, received(raw_message=raw, client_ip=client_ip))
     assert all(words == told["message"] for words in told.values()), told
@@ -146,7 +146,7 @@ def test_all_tell_the_same(scored: ScoredHouse, client_ip: str, raw: bytes) -> N
 
 @pytest.mark.untraced
 @pytest.mark.parametrize("client_ip", CLIENTS)
-def test_every_mail_of_the_corpus_is_told_the_same(scored: ScoredHouse, client_ip: str) -> None:
+def test_inbox_and_report_agree_about_the_corpus(scored: ScoredHouse, client_ip: str) -> None:
     """An inbox and a report show the same results for every mail, and send the same queries."""
     assembly, differing = scored.house.assembly, []
     for one in CORPUS:
@@ -179,7 +179,7 @@ def test_pages_show_the_same(scored: ScoredHouse, client_ip: str, raw: bytes) ->
 
 
 @pytest.mark.parametrize("client_ip", [PRIVATE, LOOPBACK])
-def test_what_was_not_judged_is_not_known(scored: ScoredHouse, client_ip: str) -> None:
+def test_a_private_address_is_undetermined(scored: ScoredHouse, client_ip: str) -> None:
     """From a private address SPF is temperror, and DMARC too if SPF could decide it."""
 
     def words(raw: bytes) -> Words:
@@ -191,7 +191,7 @@ def test_what_was_not_judged_is_not_known(scored: ScoredHouse, client_ip: str) -
     assert words(SIGNED)["dmarc"] == ("pass", True)
 
 
-def test_what_was_determined_is_not_unlearned() -> None:
+def test_known_results_remain() -> None:
     """Known results remain during a DNS failure, and the inbox uses the results of a report."""
     scored = ScoredHouse()
     house, zone = scored.house, scored.zone

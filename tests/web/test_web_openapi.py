@@ -96,12 +96,12 @@ def test_the_document_is_valid() -> None:
         Draft202012Validator.check_schema(schema)
 
 
-def test_every_route_is_described_and_nothing_else() -> None:
+def test_exactly_the_routes_are_described() -> None:
     """The document describes exactly the routes in the tables of the contract."""
     assert {(method, path) for method, path, _ in OPERATIONS.values()} == set(PROMISES)
 
 
-def test_a_route_without_a_description_can_not_be_written() -> None:
+def test_a_route_requires_an_operation() -> None:
     """A route cannot be created without an operation."""
 
     async def handle(_: Call[NoParameters]) -> Any:
@@ -291,7 +291,7 @@ def bad_values(schema: Any) -> Iterator[str]:
 
 
 @BY_ID
-def test_what_is_described_as_wrong_is_refused(checking: House, name: str) -> None:
+def test_values_outside_the_schema_are_rejected(checking: House, name: str) -> None:
     """A value that violates the schema is 400, and the error names the parameter."""
     method, path, operation = OPERATIONS[name]
     query = parameters(operation, "query")
@@ -312,7 +312,7 @@ def test_what_is_described_as_wrong_is_refused(checking: House, name: str) -> No
 
 
 @BY_ID
-def test_what_is_described_as_right_is_taken(checking: House, name: str) -> None:
+def test_values_in_the_schema_are_accepted(checking: House, name: str) -> None:
     """Examples and the bounds of ranges are accepted, and the sample command works."""
     method, path, operation = OPERATIONS[name]
     command = write_command(method, "http://127.0.0.1:8080/api/v1" + path, operation)
@@ -377,7 +377,7 @@ def test_a_304_ends_where_it_ends(house: House) -> None:
     assert sent.endswith(b"\r\n\r\n")
 
 
-def test_it_is_compressed_for_who_takes_that(house: House) -> None:
+def test_it_is_compressed(house: House) -> None:
     """The compressed document has a tenth of the size."""
     raw = RawHttp(house)
     raw.send(b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")
@@ -421,7 +421,7 @@ def test_the_server_is_where_the_client_asked(
     house.close()
 
 
-def test_names_that_clients_make_up_fill_no_memory() -> None:
+def test_the_cache_is_bounded() -> None:
     """The number of cached documents is bounded, no matter how many names a proxy passes on."""
     description = ApiDescription(())
     names = [f"https://name{number}.example" for number in range(MAX_CACHED + 1)]

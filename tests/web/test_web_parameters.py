@@ -217,7 +217,7 @@ def test_a_bad_recipient(house: House, to: str) -> None:
         *(("page", value, "1 to 1000000") for value in ("0", "1000001", "-1", "x", "")),
     ],
 )
-def test_a_bad_whole_number(house: House, name: str, value: str, allowed: str) -> None:
+def test_a_bad_integer(house: House, name: str, value: str, allowed: str) -> None:
     """A limit or page outside its range is 400, and the error names the range."""
     answer = house.ask("GET", "/inbox/messages", params={name: value}).answer()
     shown = value if len(value) <= 80 else value[:80] + "..."
@@ -258,7 +258,7 @@ def test_a_repeated_parameter_of_a_wait(house: House, name: str) -> None:
 
 @pytest.mark.parametrize("value", ["%ff", "a%c3", "%ed%a0%80", "%00", "a%00b", "%c0%80"])
 @pytest.mark.parametrize("name", ["tag", "since", "subject", "q", "unknown"])
-def test_what_is_not_utf_8_text(house: House, name: str, value: str) -> None:
+def test_a_value_that_is_not_utf_8(house: House, name: str, value: str) -> None:
     """A value that is not UTF-8, or contains a NUL, is 400; the error names the parameter."""
     error = problem(house, f"/inbox/messages?{name}={value}")
     assert error == f"{name} is not percent-encoded UTF-8 text"
@@ -303,7 +303,7 @@ def test_an_unknown_parameter(house: House, path: str, explained: str) -> None:
     assert "secret" not in answer.json["error"]
 
 
-def test_a_misprint_deletes_nothing(house: House) -> None:
+def test_a_misspelled_filter_deletes_nothing(house: House) -> None:
     """DELETE with an unknown parameter deletes no message."""
     house.receive(house.address("a"))
     assert house.ask("DELETE", "/inbox/messages?tga=foo").answer().status == 400
@@ -320,7 +320,7 @@ def test_unknown_parameters_where_no_key_is_needed(house: House) -> None:
     assert house.open(f"{link}?fbclid=1").answer().status == 200
 
 
-def test_no_key_no_advice(house: House) -> None:
+def test_without_a_key_the_key_is_checked_first(house: House) -> None:
     """Without a key, the error about the key comes first and reveals no parameters."""
     assert house.ask("GET", "/inbox?tga=1", key=None).answer().status == 401
 

@@ -46,7 +46,7 @@ def test_a_record_that_harms(scored: ScoredHouse) -> None:
     assert found["score"] < before["score"]
 
 
-def test_the_proposal_of_a_report_mends_it(scored: ScoredHouse) -> None:
+def test_the_proposal_of_a_report_fixes_it(scored: ScoredHouse) -> None:
     """The record that a deduction proposes removes that deduction."""
     test_id, before = scored.scored()
     (deduction,) = before["deductions"]

@@ -48,7 +48,7 @@ def test_the_61st_request_in_a_minute_is_refused(house: House, key: str) -> None
     assert answer.headers[REMAINING] == "0"
 
 
-def test_a_refusal_shows_what_is_really_left_of_the_day(house: House, key: str) -> None:
+def test_a_429_shows_the_remaining_requests_of_the_day(house: House, key: str) -> None:
     """A 429 for the minute contains the remaining requests of the day, which stay the same."""
     spend(house, key, 60)
     assert left(house.get("/inbox", key=key)) == (0, 940)
@@ -108,7 +108,7 @@ def test_the_day_limit(house: House) -> None:
     assert left(house.get("/inbox", key=key)) == (59, 69)
 
 
-def test_the_day_is_named_where_both_are_used_up(house: House) -> None:
+def test_the_day_is_named_if_both_limits_are_reached(house: House) -> None:
     """If both limits are reached, the error names the reset of the day."""
     key = house.issue_key(house.account, per_minute=5, per_day=5)
     spend(house, key, 5)

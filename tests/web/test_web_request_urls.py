@@ -72,7 +72,7 @@ def origin_of_links(house: House, peer: str, *headers: str) -> str:
         (STRANGER, [MAIL_EXAMPLE, HTTPS, f"X-Forwarded-For: {PROXY}"], OURS),
     ],
 )
-def test_who_is_believed(behind_a_proxy: House, peer: str, headers: list[str], origin: str) -> None:
+def test_trusted_proxies(behind_a_proxy: House, peer: str, headers: list[str], origin: str) -> None:
     """Scheme and name are taken from a connecting host that is trusted and sends a scheme."""
     assert origin_of_links(behind_a_proxy, peer, *headers) == origin
 
@@ -94,7 +94,7 @@ def test_who_is_believed(behind_a_proxy: House, peer: str, headers: list[str], o
         "x" * 254,
     ],
 )
-def test_a_name_that_is_none_makes_no_link(behind_a_proxy: House, host: str) -> None:
+def test_an_invalid_host_is_ignored(behind_a_proxy: House, host: str) -> None:
     """An invalid Host is ignored, and links begin as without a proxy."""
     assert origin_of_links(behind_a_proxy, PROXY, f"Host: {host}", HTTPS) == OURS
 
@@ -108,7 +108,7 @@ def test_the_public_url_goes_before_all() -> None:
     house.close()
 
 
-def test_every_door_gives_the_same_link(behind_a_proxy: House) -> None:
+def test_every_view_has_the_same_link(behind_a_proxy: House) -> None:
     """Links in lists, messages, waits, shared pages and new links begin with the client's URL."""
     house = behind_a_proxy
     headers = (MAIL_EXAMPLE, HTTPS)
@@ -145,7 +145,7 @@ def test_agents_get_the_same_link(behind_a_proxy: House) -> None:
     assert link == f"https://mail.example{urlsplit(message['shareUrl']).path}"
 
 
-def test_one_clients_name_is_no_other_clients() -> None:
+def test_each_client_gets_its_own_links() -> None:
     """Several waits that receive the same message each get links with their own URL."""
     reader = FaultyWorker()
     workers = Workers(DirectWorker(), reader, DirectWorker())

@@ -65,7 +65,7 @@ def chunked(data: bytes) -> bytes:
 
 
 @given(writes=st.lists(SIZES, max_size=6), reads=st.lists(st.integers(1, 100_000), max_size=20))
-def test_what_is_written_comes_whole_and_in_order(writes: list[int], reads: list[int]) -> None:
+def test_chunks_arrive_in_order(writes: list[int], reads: list[int]) -> None:
     """Large and small chunks, written at once and read slowly, arrive in order."""
     house = SmallHouse()
     client = SlowReader(house)
@@ -86,7 +86,7 @@ def test_what_is_written_comes_whole_and_in_order(writes: list[int], reads: list
     assert house.site.response_buffers.size == 0
 
 
-def test_what_comes_behind_a_large_piece_waits_too() -> None:
+def test_a_stream_after_a_large_event_is_paced() -> None:
     """A stream after a large event is not buffered without limit, and continues when it is read."""
     house = SmallHouse()
     client = SlowReader(house)
@@ -202,7 +202,7 @@ def test_an_answer_goes_out_at_once(pair: tuple[socket.socket, socket.socket]) -
     transport.protocol.connectionLost(Failure(ConnectionDone()))
 
 
-def test_an_answer_to_nobody(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_a_response_to_a_disconnected_client(pair: tuple[socket.socket, socket.socket]) -> None:
     """If the client is gone, the reactor handles the failure of the write."""
     ours, theirs = pair
     house, reactor = SmallHouse(), BusyReactor()
@@ -260,7 +260,7 @@ def test_one_answer_always_has_room() -> None:
     assert holders.room.make_room_for(b"x" * 1_000, "a")
 
 
-def test_who_holds_most_makes_room() -> None:
+def test_the_largest_client_makes_room() -> None:
     """The oldest responses of the client with the most memory are aborted for a smaller one."""
     holders = Holders()
     room = holders.room

@@ -62,7 +62,7 @@ def test_mx_check_of_a_good_domain() -> None:
         }
 
 
-def test_mx_check_says_no_only_to_what_is_not_there() -> None:
+def test_mx_check_without_records() -> None:
     """A domain without MX, SPF and DMARC has none of them. Mail goes to its address."""
     with house_of(MemoryZone({"bare.example": {"A": ["8.8.4.9"]}})) as house:
         found = mx_check(house, "bare.example")
@@ -230,7 +230,7 @@ def test_a_list_that_is_switched_off() -> None:
     assert not any("zen.spamhaus.org" in name for name, _ in zone.asked_pairs)
 
 
-def test_silent_lists_cost_the_deadline_and_no_more() -> None:
+def test_unresponsive_lists_take_the_deadline() -> None:
     """A list that never answers is unknown at the deadline, with its response time."""
     zone = zone_with({}, silent=["10.4.8.8.bl.spamcop.net"])
     with house_of(zone) as house:
@@ -267,7 +267,7 @@ def test_a_name_that_does_not_exist() -> None:
     assert [one["id"] for one in told] == ["mx.no-such-domain"]
 
 
-def test_a_domain_that_takes_no_mail_is_told_in_a_word() -> None:
+def test_a_null_mx_is_explained() -> None:
     """Without an MX host `hasMx` is false. A null MX is not a problem, and the note explains it."""
     with house_of(zone_with({"quiet.example": {"MX": ["0 ."]}})) as house:
         found = house.get("/tools/mx-check?domain=quiet.example").json
@@ -310,7 +310,7 @@ def test_the_registered_domain_is_asked_about_too() -> None:
     assert "uk.com.dbl.spamhaus.org" not in asked
 
 
-def test_addresses_that_could_not_be_found_out() -> None:
+def test_undetermined_addresses() -> None:
     """If the domain's addresses are undetermined, address lists are unknown, not clean."""
     zone = MemoryZone({"lost.example": {}}, failing={("lost.example", "MX"): DnsStatus.SERVFAIL})
     with house_of(zone) as house:
@@ -319,7 +319,7 @@ def test_addresses_that_could_not_be_found_out() -> None:
     assert (statuses.count("clean"), statuses.count("unknown")) == (12, 20)
 
 
-def test_a_client_that_goes_away_ends_the_questions() -> None:
+def test_a_disconnect_cancels_the_check() -> None:
     """The check of a client that disconnects is cancelled."""
     zone = zone_with({}, silent=["10.4.8.8.bl.spamcop.net"])
     with house_of(zone) as house:

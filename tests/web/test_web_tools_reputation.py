@@ -72,7 +72,7 @@ def test_a_good_domain() -> None:
     }
 
 
-def test_a_broken_domain_is_told_what_to_publish() -> None:
+def test_a_fix_contains_the_record() -> None:
     """A fix contains the exact record, and gain is the points that it adds."""
     broken = {"good.example": {"A": ["8.8.4.1"], "MX": ["10 mx1.good.example."]}}
     with house_of(zone_with(broken)) as house:
@@ -144,7 +144,7 @@ def test_too_much_undetermined() -> None:
         assert reputation(house)["score"] == 100
 
 
-def test_remembered_for_an_hour() -> None:
+def test_cached_for_an_hour() -> None:
     """A result is cached for an hour, with the time of its check."""
     zone = zone_with({})
     with house_of(zone) as house:
@@ -160,7 +160,7 @@ def test_remembered_for_an_hour() -> None:
         assert late["checkedAt"] > first["checkedAt"]
 
 
-def test_undetermined_is_remembered_for_a_minute() -> None:
+def test_undetermined_is_cached_for_a_minute() -> None:
     """A result with undetermined factors is cached for a minute only."""
     hosts = FakeHosts()
     hosts.outcomes = dict.fromkeys(
@@ -319,7 +319,7 @@ def test_everything_ends_at_the_deadline() -> None:
     assert factors(found)["STARTTLS"]["status"] == "warn"
 
 
-def test_advice_offers_the_addresses_of_who_asks() -> None:
+def test_advice_contains_the_addresses_of_the_caller() -> None:
     """The advice contains the caller's addresses for reports, and the operator's consent.
 
     The cached result for other callers does not contain them.
@@ -349,7 +349,7 @@ def test_advice_offers_the_addresses_of_who_asks() -> None:
     house.close()
 
 
-def test_programs_near_by_are_offered_no_address() -> None:
+def test_the_example_domain_has_no_report_address() -> None:
     """At the example domain, which receives no mail from outside, the advice is only text."""
     with house_of(zone_with({"_dmarc.good.example": {"TXT": ["v=DMARC1; p=reject"]}})) as house:
         fix = factors(reputation(house))["DMARC"]["fix"]

@@ -22,7 +22,7 @@ def subjects(*pending: Pending) -> list[str]:
     return [answer.json["subject"] for answer in answers]
 
 
-def test_mail_wakes_the_one_who_waits(house: House) -> None:
+def test_mail_ends_a_wait(house: House) -> None:
     """A waiting request is answered when mail arrives, with the message and its codes and links."""
     pending = wait(house)
     house.pass_time(10)
@@ -99,7 +99,7 @@ def test_all_filters_must_match(house: House) -> None:
     assert subjects(pending) == ["two"]
 
 
-def test_a_search_is_not_waited_for(house: House) -> None:
+def test_a_search_is_rejected(house: House) -> None:
     """A search is rejected by a wait, which does not support it."""
     house.receive(house.address(), raw=mail("stored"))
     for query in ("q=stored&after=c0", "q=&after=c0"):
@@ -120,7 +120,7 @@ def test_a_wait_is_a_broadcast(house: House) -> None:
     assert {again.answer().json["id"]} == ids
 
 
-def test_all_who_are_woken_share_one_reading() -> None:
+def test_waits_share_one_read() -> None:
     """A mail that ends 90 waits is read and rendered once."""
     reader = FaultyWorker()
     house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
@@ -206,7 +206,7 @@ def test_the_cursor_needs_no_clock(house: House) -> None:
     assert subjects(second) == ["during the wait"]
 
 
-def test_going_on_from_each_message_misses_none(house: House) -> None:
+def test_continuing_after_each_message_misses_none(house: House) -> None:
     """Waiting after the cursor of each message returns every message once, in order."""
     sent = [f"mail {number}" for number in range(7)]
     for subject in sent:
@@ -229,7 +229,7 @@ def test_after_and_since_both_count(house: House) -> None:
     assert subjects(pending) == ["late"]
 
 
-def test_a_client_that_hangs_up_leaves_no_waiter(house: House) -> None:
+def test_a_disconnect_leaves_no_waiter(house: House) -> None:
     """A disconnect ends the wait of that client only."""
     gone, stays = wait(house), wait(house)
     assert house.assembly.mail.feeds.count() == 2

@@ -76,7 +76,7 @@ def test_none(house: House) -> None:
     assert (answer.status, answer.json) == (200, {"none": True, "waited": 2.5, "cursor": "c2"})
 
 
-def test_one_where_none_should_be(house: House) -> None:
+def test_an_unexpected_message(house: House) -> None:
     """A message is returned completely as soon as it arrives, or at once since the cursor."""
     pending = house.ask("GET", "/inbox/wait/none?tag=a")
     house.pass_time(1)
@@ -91,7 +91,7 @@ def test_one_where_none_should_be(house: House) -> None:
     assert not house.ask("GET", "/inbox/wait/none?tag=A&after=c1").is_answered
 
 
-def test_one_that_was_refused_is_not_none(house: House) -> None:
+def test_a_rejected_mail_is_unexpected(house: House) -> None:
     """A rejected mail to the address ends the wait at once, with the reason."""
     house.refuse("a")
     pending = house.ask("GET", "/inbox/wait/none?tag=a&after=c1&subject=code")
@@ -106,7 +106,7 @@ def test_one_that_was_refused_is_not_none(house: House) -> None:
     assert answer.json["rejected"][0]["to"] == house.address("a")
 
 
-def test_a_restart_says_nothing_of_none(house: House) -> None:
+def test_a_restart_interrupts_a_wait_for_none(house: House) -> None:
     """An interrupted wait is 503, with the cursor at its beginning."""
     pending = house.ask("GET", "/inbox/wait/none?tag=a")
     several = house.ask("GET", "/inbox/wait/many?count=2&tag=b&after=c0")
@@ -132,7 +132,7 @@ def test_a_tag_prefix(house: House) -> None:
     assert house.get("/inbox/messages").json["total"] == 2
 
 
-def test_filters_of_what_is_in_a_mail(house: House) -> None:
+def test_content_filters(house: House) -> None:
     """Waits and lists support content filters; deletions do not, as mail may not be parsed yet."""
     raw = mail("Your report").replace(b"Subject:", b"X-Run: 7 of 9\r\nX-RUN: last\r\nSubject:")
     query = "header=x-run:7%20OF&header=X-Run:Last&text=code%20is&hasAttachment=false"

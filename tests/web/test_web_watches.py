@@ -61,7 +61,7 @@ def watching() -> Watching:
     return Watching()
 
 
-def test_what_is_wrong_from_the_beginning_is_no_alert(watching: Watching) -> None:
+def test_the_first_check_raises_no_alert(watching: Watching) -> None:
     """The first check sets score, hosts and problems. It raises no alert."""
     one = watching.watch(selectors=["default", "gone"])
     assert watching.ask("GET", one)["lastRunAt"] is None
@@ -79,7 +79,7 @@ def test_what_is_wrong_from_the_beginning_is_no_alert(watching: Watching) -> Non
     assert watching.ask("GET", f"{one}/history")["changes"] == []
 
 
-def test_a_day_on_which_much_goes_wrong(watching: Watching) -> None:
+def test_several_problems_raise_alerts(watching: Watching) -> None:
     """A record is deleted, a list adds an address, a certificate changes, names do not resolve.
 
     Each raises one alert, which ends when it is fixed. A result that is undetermined for two
@@ -121,7 +121,7 @@ def test_a_day_on_which_much_goes_wrong(watching: Watching) -> None:
     assert 0 < {host["host"]: host["uptime"] for host in history["hosts"]}["mx2.good.example"] < 1
 
 
-def test_a_certificate_that_runs_out(watching: Watching) -> None:
+def test_an_expiring_certificate(watching: Watching) -> None:
     """A warning about expiry becomes an error on that day. A new certificate ends both."""
     one = watching.watch()
     watching.hosts.certificates[MX1] = ("first", IN_A_WEEK)
@@ -133,7 +133,7 @@ def test_a_certificate_that_runs_out(watching: Watching) -> None:
     assert watching.alerts_after_run(one)[told]
 
 
-def test_a_mail_host_that_breaks_off_the_handshake(watching: Watching) -> None:
+def test_a_failed_tls_handshake(watching: Watching) -> None:
     """A host that fails the TLS handshake is not down; the alert is about missing encryption."""
     one = watching.watch()
     watching.alerts_after_run(one)
@@ -144,7 +144,7 @@ def test_a_mail_host_that_breaks_off_the_handshake(watching: Watching) -> None:
     assert {host["host"]: host["answers"] for host in shown["hosts"]}[MX1]
 
 
-def test_a_domain_that_is_no_more(watching: Watching) -> None:
+def test_a_domain_that_does_not_exist_any_more(watching: Watching) -> None:
     """A domain that does not exist any more raises one alert, not one for each lost record."""
     one = watching.watch()
     watching.alerts_after_run(one)
@@ -215,7 +215,7 @@ def test_many_at_once(watching: Watching) -> None:
         ({"target": "localhost"}, "target"),
     ],
 )
-def test_a_watch_that_can_not_be(watching: Watching, body: Any, problem: str) -> None:
+def test_an_invalid_watch(watching: Watching, body: Any, problem: str) -> None:
     """An invalid watch is rejected with the problem."""
     assert problem in watching.ask("POST", "/watches", body, 400)["error"]
 
@@ -244,7 +244,7 @@ def test_watches_of_others(watching: Watching) -> None:
         assert watching.house.get(path, key=key).status == 404
 
 
-def test_what_is_due_is_run_in_time(watching: Watching) -> None:
+def test_due_watches_are_run(watching: Watching) -> None:
     """Due watches are run at once, then in their interval, and after a restart."""
     runner = watching.house.assembly.watches.runner
     one = watching.watch(everyMinutes=15)
@@ -270,7 +270,7 @@ def test_what_is_due_is_run_in_time(watching: Watching) -> None:
     run(runner.stop())
 
 
-def test_watches_leave_questions_to_people(watching: Watching) -> None:
+def test_watches_use_half_of_the_budget(watching: Watching) -> None:
     """Watches use at most half of the daily budget of a list; the rest is undetermined."""
     checks = watching.house.assembly.checks
     (zen,) = [one for one in checks.catalogue.blocklists if one.zone == "zen.spamhaus.org"]
@@ -282,7 +282,7 @@ def test_watches_leave_questions_to_people(watching: Watching) -> None:
     assert run(checks.budgets.take([(zen, 1)])) == [True]
 
 
-def test_a_run_that_is_asked_for_behind_another_one(watching: Watching) -> None:
+def test_a_requested_check_waits_for_a_running_one(watching: Watching) -> None:
     """A requested check waits for a running one, and sees what has changed since.
 
     It does not wait for a check of another daemon. A disconnect does not end a check.

@@ -25,7 +25,7 @@ def create(house: House, key: str = "", **body: Any) -> Answer:
     return house.ask("POST", WEBHOOKS, key=key, data=given).answer()
 
 
-def test_what_was_asked_for_is_shown_again(house: House) -> None:
+def test_a_webhook_is_shown_as_created(house: House) -> None:
     """A webhook is shown as it was created, but without the secret."""
     filters: dict[str, Any] = {
         "tag": "",
@@ -76,7 +76,7 @@ def test_what_was_asked_for_is_shown_again(house: House) -> None:
         ({"url": URL, "tga": "a"}, "which may contain only"),
     ],
 )
-def test_what_can_not_be_one(house: House, body: dict[str, Any], named: str) -> None:
+def test_invalid_webhooks(house: House, body: dict[str, Any], named: str) -> None:
     """An invalid webhook is 400 with a sentence that names the problem, and is not created."""
     answer = house.ask("POST", WEBHOOKS, data=json.dumps(body).encode()).answer()
     assert answer.status == 400
@@ -94,7 +94,7 @@ def test_what_can_not_be_one(house: House, body: dict[str, Any], named: str) -> 
         "https://xn--bcher-kva.example./x",
     ],
 )
-def test_what_can_be_one(house: House, url: str) -> None:
+def test_valid_webhooks(house: House, url: str) -> None:
     """All kinds of addresses and names are accepted. Their target is checked at delivery."""
     assert create(house, url=url).json["url"] == url
 
@@ -119,7 +119,7 @@ def test_there_is_a_limit(house: House) -> None:
         ("POST", "/resume"),
     ],
 )
-def test_those_of_others_are_not_there(
+def test_webhooks_of_other_accounts(
     house: House, receivers: ScriptedReceivers, method: str, path: str
 ) -> None:
     """Webhooks of another account are not found, and are neither used nor changed."""

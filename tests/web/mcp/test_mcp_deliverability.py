@@ -64,7 +64,7 @@ def test_deductions_come_with_fixes(agent: Agent, scored: ScoredHouse) -> None:
     assert "publish _dmarc.sender.example TXT v=DMARC1" in text
 
 
-def test_a_time_out_is_no_error(agent: Agent, scored: ScoredHouse) -> None:
+def test_a_timeout_is_not_an_error(agent: Agent, scored: ScoredHouse) -> None:
     """A timeout contains what the test waits for, and the same call continues."""
     test_id = agent.use("generate_test")["testId"]
     reply = agent.call("wait_for_test", {"testId": test_id, "timeout": 5})
@@ -110,7 +110,7 @@ def test_what_the_sender_wrote_is_inert(scored: ScoredHouse) -> None:
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
-def test_tests_of_others_are_not_there(scored: ScoredHouse, version: str) -> None:
+def test_tests_of_others_are_not_found(scored: ScoredHouse, version: str) -> None:
     """A test of another account is not found, and an invalid argument is explained."""
     test_id, _ = scored.scored()
     stranger = Agent(scored.house, scored.stranger(), version)
@@ -123,7 +123,7 @@ def test_tests_of_others_are_not_there(scored: ScoredHouse, version: str) -> Non
     )
 
 
-def test_a_client_that_goes_leaves_nothing(scored: ScoredHouse) -> None:
+def test_a_disconnect_ends_the_wait(scored: ScoredHouse) -> None:
     """A wait whose client disconnects is cancelled."""
     agent = Agent(scored.house)
     test_id = agent.use("generate_test")["testId"]

@@ -37,7 +37,7 @@ def agent_over(zone: MemoryZone, version: str = HANDSHAKE) -> Iterator[Agent]:
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
-def test_check_domain_gives_what_rest_gives(version: str) -> None:
+def test_check_domain_agrees_with_rest(version: str) -> None:
     """check_domain returns score, grade and factors with the same numbers as REST."""
     with agent_over(zone_with({}), version) as agent:
         found = agent.use("check_domain", domain="Good.Example.", selector="default")
@@ -59,7 +59,7 @@ def test_check_domain_says_what_to_publish() -> None:
     assert record["value"].startswith("v=DMARC1;")
 
 
-def test_too_little_known_is_no_grade() -> None:
+def test_no_grade_without_dns() -> None:
     """Without DNS there is a hint and no score, not a bad grade."""
     with agent_over(DeadResolver({})) as agent:
         found = agent.use("check_domain", domain="good.example")
@@ -67,7 +67,7 @@ def test_too_little_known_is_no_grade() -> None:
     assert "could not be determined" in found["hint"]
 
 
-def test_check_mx_gives_what_rest_gives() -> None:
+def test_check_mx_agrees_with_rest() -> None:
     """check_mx returns mail hosts, SPF and DMARC of REST. Undetermined results are null."""
     late = zone_with({}, failing={"_dmarc.good.example": DnsStatus.TIMEOUT})
     with agent_over(zone_with({})) as agent:
@@ -95,7 +95,7 @@ def test_check_blocklists_shows_listings_and_what_is_unknown() -> None:
     assert found["hint"] is None
 
 
-def test_silent_lists_are_no_clean_bill() -> None:
+def test_no_list_answers() -> None:
     """If no list answers, the result is unknown, and the hint says so."""
     with agent_over(DeadResolver({})) as agent:
         found = agent.use("check_blocklists", query="8.8.4.10")
@@ -148,7 +148,7 @@ def test_both_tools_say_what_they_take_and_give() -> None:
         assert hints["openWorldHint"]
 
 
-def test_watches_are_what_rest_gives() -> None:
+def test_watches_agree_with_rest() -> None:
     """Agents see the watches of the account, the state of one, and its alert."""
     zone = zone_with({})
     with agent_over(zone) as agent:

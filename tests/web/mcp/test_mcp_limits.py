@@ -31,9 +31,7 @@ def left(reply: Reply) -> tuple[int, int]:
     ],
 )
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
-def test_without_a_key_nobody_passes(
-    house: House, headers: dict[str, str | None], method: str
-) -> None:
+def test_a_key_is_required(house: House, headers: dict[str, str | None], method: str) -> None:
     """A missing or wrong key is 401 with WWW-Authenticate, as a JSON-RPC error."""
     reply = Agent(house).post(PING, headers, method=method)
     assert reply.status == 401
@@ -41,7 +39,7 @@ def test_without_a_key_nobody_passes(
     assert "API key" in reply.error["message"]
 
 
-def test_a_key_in_the_address_is_no_key(house: House) -> None:
+def test_a_key_in_the_query_is_ignored(house: House) -> None:
     """A key in the query is ignored."""
     agent = Agent(house)
     reply = agent.post(PING, {"Authorization": None}, path=f"/mcp?api_key={house.key}")
@@ -110,7 +108,7 @@ def test_a_call_over_the_limit_is_refused(house: House, version: str) -> None:
     assert agent.call("new_address").status == 200
 
 
-def test_keys_can_not_be_guessed_fast(house: House) -> None:
+def test_invalid_keys_are_limited_by_address(house: House) -> None:
     """Messages without a valid key have the limit of their address: 60 a minute."""
     agent = Agent(house, "wrong")
     statuses = [agent.post(PING).status for _ in range(61)]
@@ -118,7 +116,7 @@ def test_keys_can_not_be_guessed_fast(house: House) -> None:
     assert Agent(house).post(PING).status == 200
 
 
-def test_a_store_that_fails_is_no_wrong_key() -> None:
+def test_a_store_that_fails_is_503() -> None:
     """When keys cannot be read from the store, the response is 503 with Retry-After, never 401."""
     reader = FaultyWorker()
     worker = DirectWorker()
@@ -131,7 +129,7 @@ def test_a_store_that_fails_is_no_wrong_key() -> None:
     house.close()
 
 
-def test_a_store_that_fails_later_is_told_to_the_model() -> None:
+def test_a_store_that_fails_during_a_call() -> None:
     """When the store fails during a tool call, the model is advised to retry with its cursor."""
     reader = FaultyWorker()
     worker = DirectWorker()

@@ -36,7 +36,7 @@ def stateless(house: House) -> Agent:
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_REVISIONS)
-def test_every_handshake_revision_is_spoken(agent: Agent, version: str) -> None:
+def test_every_handshake_revision_is_supported(agent: Agent, version: str) -> None:
     """Initialize accepts each revision since 2024-11-05, and later requests use it."""
     reply = initialize(agent, version)
     result = reply.result
@@ -103,7 +103,7 @@ def test_discovery_names_versions_and_capabilities(stateless: Agent) -> None:
     assert (result["ttlMs"], result["cacheScope"]) == (300_000, "public")
 
 
-def test_the_tool_list_may_be_cached_in_the_stateless_era(agent: Agent, stateless: Agent) -> None:
+def test_the_tool_list_may_be_cached_in_the_stateless_mode(agent: Agent, stateless: Agent) -> None:
     """tools/list contains ttlMs and cacheScope only in the revision that defines them."""
     listed = stateless.request("tools/list").result
     assert (listed["ttlMs"], listed["cacheScope"]) == (300_000, "public")
@@ -135,7 +135,7 @@ NOT_OFFERED = [
 
 
 @pytest.mark.parametrize("method", [*NOT_OFFERED, "server/discover"])
-def test_what_is_not_offered_does_not_exist_in_the_handshake_era(agent: Agent, method: str) -> None:
+def test_unsupported_methods_in_the_handshake_mode(agent: Agent, method: str) -> None:
     """A method of an undeclared capability is not found, and the transport continues to work."""
     reply = agent.request(method)
     assert reply.error["code"] == -32601
@@ -144,9 +144,7 @@ def test_what_is_not_offered_does_not_exist_in_the_handshake_era(agent: Agent, m
 
 
 @pytest.mark.parametrize("method", [*NOT_OFFERED, "initialize", "ping"])
-def test_what_is_not_offered_does_not_exist_in_the_stateless_era(
-    stateless: Agent, method: str
-) -> None:
+def test_unsupported_methods_in_the_stateless_mode(stateless: Agent, method: str) -> None:
     """An unsupported or removed method is 404 with the error of the protocol."""
     named = {"Mcp-Method": method}
     reply = stateless.request(method, headers=named)
@@ -155,7 +153,7 @@ def test_what_is_not_offered_does_not_exist_in_the_stateless_era(
     assert reply.json["id"] == stateless.next_id
 
 
-def test_a_version_from_the_future_is_told_what_there_is(house: House) -> None:
+def test_an_unknown_version_is_400(house: House) -> None:
     """An unknown version is 400 with the supported versions."""
     agent = Agent(house, version="2030-01-01")
     reply = agent.request(
@@ -222,7 +220,7 @@ def test_headers_that_contradict_the_body_are_refused(
 
 
 @pytest.mark.parametrize("name", ["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"])
-def test_a_header_that_is_there_twice_is_refused(agent: Agent, name: str) -> None:
+def test_a_repeated_header_is_rejected(agent: Agent, name: str) -> None:
     """A repeated routing header is rejected, because intermediaries could use different values."""
     twice: Any = {name: [HEADERS[name], "another"]}
     reply = contradicting(agent, twice)
@@ -244,7 +242,7 @@ def test_a_name_that_no_header_can_hold_comes_encoded(agent: Agent) -> None:
     assert reply.error["message"].startswith("Unknown tool: Empfänger")
 
 
-def test_blanks_around_a_header_are_none_of_it(agent: Agent) -> None:
+def test_whitespace_around_a_header_is_ignored(agent: Agent) -> None:
     """Whitespace around a value is ignored (RFC 9110 5.5)."""
     assert contradicting(agent, {"Mcp-Name": "  extract  "}).result["isError"] is True
 
@@ -267,13 +265,13 @@ def test_a_stateless_request_is_complete(agent: Agent, meta: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("version", [None, 20260728, ["2026-07-28"], {}])
-def test_a_version_that_is_no_text_matches_no_header(agent: Agent, version: object) -> None:
+def test_a_version_that_is_not_a_string(agent: Agent, version: object) -> None:
     """A version that is not a string contradicts the header."""
     reply = contradicting(agent, {}, {VERSION_KEY: version, CAPABILITIES_KEY: {}})
     assert reply.error["code"] == -32020
 
 
-def test_the_client_need_not_say_who_it_is(agent: Agent) -> None:
+def test_client_info_is_optional(agent: Agent) -> None:
     """ClientInfo is optional since 2026-07-28."""
     assert "io.modelcontextprotocol/clientInfo" not in META
     assert contradicting(agent, {}).status == 200
@@ -304,7 +302,7 @@ def test_json_may_be_named_in_full(agent: Agent, content_type: str) -> None:
 
 
 @pytest.mark.parametrize("accept", ["text/html", EVENTS, "application/json;q=0, text/html"])
-def test_who_takes_no_json_gets_none(agent: Agent, accept: str) -> None:
+def test_an_accept_without_json_is_406(agent: Agent, accept: str) -> None:
     """An Accept without JSON is 406."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     assert agent.post(body, {"Accept": accept}).status == 406
@@ -346,14 +344,14 @@ def test_pages_elsewhere_may_not(house: House, origin: str, key: str | None) -> 
     assert (reply.status, reply.error["code"]) == (403, 403)
 
 
-def test_a_slash_more_is_the_same_endpoint(agent: Agent) -> None:
+def test_a_trailing_slash_is_the_same_endpoint(agent: Agent) -> None:
     """/mcp/ is the same as /mcp, and paths below it are 404."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     assert agent.post(body, path="/mcp/").result == {}
     assert agent.post(body, path="/mcp/x").status in (404, 405)
 
 
-def test_answers_of_clients_are_taken_and_forgotten(agent: Agent) -> None:
+def test_responses_of_clients_are_ignored(agent: Agent) -> None:
     """A posted response is accepted and ignored in the handshake mode, and rejected otherwise."""
     body = {"jsonrpc": "2.0", "id": 1, "result": {}}
     assert agent.post(body).status == 202

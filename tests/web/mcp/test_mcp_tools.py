@@ -69,7 +69,7 @@ def test_each_tool_says_what_it_takes_and_gives(agent: Agent, name: str) -> None
     assert tool["inputSchema"]["additionalProperties"] is False
 
 
-def test_only_deleting_destroys_anything(agent: Agent) -> None:
+def test_only_deletion_is_destructive(agent: Agent) -> None:
     """Only delete_message has the hint that it is destructive."""
     hints = {name: tool["annotations"] for name, tool in agent.tools().items()}
     changing = {name for name in hints if not hints[name]["readOnlyHint"]}
@@ -97,7 +97,7 @@ def test_a_new_address_is_taken_before_the_mail_is_sent(agent: Agent, house: Hou
     assert arrived["timedOut"] is False
 
 
-def test_a_tag_of_ones_own_is_kept(agent: Agent, house: House) -> None:
+def test_a_given_tag_is_used(agent: Agent, house: House) -> None:
     """new_address with a tag returns its address; with an empty tag, the address without one."""
     assert agent.use("new_address", tag="Sign.Up")["address"] == house.address("Sign.Up")
     assert agent.use("new_address", tag="")["address"] == house.address()
@@ -188,7 +188,7 @@ def test_a_deleted_message_is_gone(agent: Agent, house: House) -> None:
 
 
 @pytest.mark.parametrize("tool", ["get_message", "extract", "share_link", "delete_message"])
-def test_a_message_of_another_account_is_not_there(agent: Agent, house: House, tool: str) -> None:
+def test_a_message_of_another_account_is_not_found(agent: Agent, house: House, tool: str) -> None:
     """A message of another account is not found."""
     message_id = received(house)
     stranger = Agent(house, house.issue_key(house.add_account("stranger")), agent.version)
@@ -196,7 +196,7 @@ def test_a_message_of_another_account_is_not_there(agent: Agent, house: House, t
     assert agent.use("share_link", id=message_id)["id"] == message_id
 
 
-def test_strangers_wait_for_their_own_mail(agent: Agent, house: House) -> None:
+def test_waits_of_other_accounts_do_not_match(agent: Agent, house: House) -> None:
     """A wait of another account does not match, and its result is empty."""
     stranger = Agent(house, house.issue_key(house.add_account("stranger")), agent.version)
     reply = stranger.call("wait_for_message", {"timeout": 2})
@@ -344,7 +344,7 @@ def test_a_short_message_is_whole(agent: Agent, house: House) -> None:
     assert short == full
 
 
-def test_an_agent_reads_who_else_is_named(agent: Agent, house: House) -> None:
+def test_the_text_names_other_addresses(agent: Agent, house: House) -> None:
     """The text for a model contains the first addresses of To, Cc and Reply-To."""
     many = ", ".join(f"p{number}@team.example" for number in range(300))
     raw = f"From: a@example.com\r\nTo: {many}\r\nCc: Ann <ann@copy.example>\r\nSubject: x\r\n\r\nHi"

@@ -27,7 +27,7 @@ def parked(house: House) -> int:
     return house.assembly.mail.feeds.count()
 
 
-def test_mail_wakes_the_agent(agent: Agent, house: House) -> None:
+def test_mail_ends_a_wait(agent: Agent, house: House) -> None:
     """A waiting call returns the mail when it arrives, with code and link, as plain JSON."""
     reply = agent.call("wait_for_message", {"tag": "a"})
     house.pass_time(3)
@@ -43,7 +43,7 @@ def test_mail_wakes_the_agent(agent: Agent, house: House) -> None:
     assert reply.headers["content-type"] == JSON
 
 
-def test_two_agents_wait_undisturbed(agent: Agent, house: House) -> None:
+def test_waits_are_independent(agent: Agent, house: House) -> None:
     """Mail for one tag does not end the wait for another; all matching waits receive it."""
     first, second, any_tag = (
         agent.call("wait_for_message", arguments) for arguments in ({"tag": "a"}, {"tag": "b"}, {})
@@ -69,7 +69,7 @@ def test_the_cursor_leads_from_mail_to_mail(agent: Agent, house: House) -> None:
     assert subjects == ["0", "1", "2"]
 
 
-def test_a_time_out_is_no_error(agent: Agent, house: House) -> None:
+def test_a_timeout_is_not_an_error(agent: Agent, house: House) -> None:
     """A timeout is a result, with arrived and rejected mail and how to continue."""
     reply = agent.call("wait_for_message", {"tag": "reset", "timeout": 5})
     house.receive(house.address("resets"), raw=mail(subject="Not this"))
@@ -126,7 +126,7 @@ def test_none_is_expected(agent: Agent, house: House) -> None:
     assert "count" in agent.fail("wait_for_message", none=True, count=2)
 
 
-def test_what_is_in_a_mail_is_waited_for(agent: Agent, house: House) -> None:
+def test_content_filters(agent: Agent, house: House) -> None:
     """Header, text and attachment are filters; several header fields must all match."""
     wanted = {"header": ["subject:wel", "From:shop"], "text": "CODE is", "hasAttachment": False}
     reply = agent.call("wait_for_message", wanted)
@@ -138,7 +138,7 @@ def test_what_is_in_a_mail_is_waited_for(agent: Agent, house: House) -> None:
     assert "header must be an array" in agent.fail("wait_for_message", header="subject:x")
 
 
-def test_who_sends_first_and_waits_then_is_told(agent: Agent, house: House) -> None:
+def test_a_match_before_the_request_is_named(agent: Agent, house: House) -> None:
     """Mail from just before a wait without a cursor does not match, but the hint refers to it."""
     house.receive(house.address("a"), raw=mail(subject="Early"))
     house.pass_time(4)
@@ -161,7 +161,7 @@ def test_mail_counts_from_when_the_request_came_in(agent: Agent, house: House) -
     assert found["message"]["subject"] == "New"
 
 
-def test_a_text_is_not_waited_for(agent: Agent) -> None:
+def test_an_unsupported_filter(agent: Agent) -> None:
     """A wait with an unsupported filter is rejected with the supported ones."""
     result = agent.call("wait_for_message", {"q": "code"}).result
     assert result["isError"] is True
@@ -222,7 +222,7 @@ def test_the_token_comes_back_as_it_was(agent: Agent, house: House, token: objec
 
 
 @pytest.mark.parametrize("token", [True, 1.5, ["x"], {}])
-def test_a_token_that_is_none_is_ignored(agent: Agent, house: House, token: object) -> None:
+def test_an_invalid_token_is_ignored(agent: Agent, house: House, token: object) -> None:
     """A token of another type is ignored."""
     reply = agent.call("wait_for_message", {"timeout": 2}, progress_token=token)
     house.pass_time(2)
@@ -264,7 +264,7 @@ def test_comments_keep_a_quiet_connection_open(agent: Agent, house: House) -> No
     assert outcome_of(agent, reply)["message"]["codes"] == ["482913"]
 
 
-def test_who_takes_no_events_waits_for_json(agent: Agent, house: House) -> None:
+def test_a_client_without_events_gets_json(agent: Agent, house: House) -> None:
     """A client that does not accept events gets plain JSON, however long it takes."""
     reply = agent.request(
         "tools/call",
@@ -280,7 +280,7 @@ def test_who_takes_no_events_waits_for_json(agent: Agent, house: House) -> None:
 
 @pytest.mark.parametrize("seconds", [0, 1, 20])
 @pytest.mark.parametrize("token", [None, 1])
-def test_no_waiter_is_left_when_the_client_goes(
+def test_a_disconnect_leaves_no_waiter(
     agent: Agent, house: House, seconds: float, token: object
 ) -> None:
     """A disconnect ends the wait, before or during a stream, and leaves no timer."""
@@ -295,7 +295,7 @@ def test_no_waiter_is_left_when_the_client_goes(
     assert b'"result"' not in reply.body
 
 
-def test_a_call_is_taken_back_by_a_notification(house: House) -> None:
+def test_a_notification_cancels_a_call(house: House) -> None:
     """notifications/cancelled in the same session ends the call without an answer."""
     agent = Agent(house)
     session = {"Mcp-Session-Id": "one"}
@@ -312,7 +312,7 @@ def test_a_call_is_taken_back_by_a_notification(house: House) -> None:
     assert outcome_of(agent, other)["timedOut"] is False
 
 
-def test_a_stream_that_is_taken_back_just_ends(house: House) -> None:
+def test_a_cancelled_stream_ends(house: House) -> None:
     """A cancelled call whose stream has begun ends without an answer."""
     agent = Agent(house)
     session = {"Mcp-Session-Id": "one"}
@@ -358,7 +358,7 @@ def cancellation(request_id: object) -> dict[str, Any]:
         (7, {"Mcp-Session-Id": "one", "MCP-Protocol-Version": STATELESS}),
     ],
 )
-def test_what_was_not_meant_goes_on(
+def test_other_calls_are_not_cancelled(
     house: House, request_id: object, headers: dict[str, str | None]
 ) -> None:
     """Another id, another or no session, or a stateless client cancels no call."""
@@ -370,7 +370,7 @@ def test_what_was_not_meant_goes_on(
     assert outcome_of(agent, reply)["timedOut"] is False
 
 
-def test_nobody_cancels_the_call_of_another_account(house: House) -> None:
+def test_calls_of_other_accounts_are_not_cancelled(house: House) -> None:
     """A session id of another account does not cancel a call."""
     agent = Agent(house)
     session = {"Mcp-Session-Id": "one"}
@@ -401,7 +401,7 @@ def test_parked_waits_are_limited_like_those_of_rest() -> None:
     house.close()
 
 
-def test_a_restart_is_told_with_the_cursor(agent: Agent, house: House) -> None:
+def test_a_restart_returns_the_cursor(agent: Agent, house: House) -> None:
     """An interrupted wait fails with the cursor to continue from, in or before a stream."""
     house.receive(house.address("other"))
     early = agent.call("wait_for_message", {"tag": "a"})

@@ -76,7 +76,7 @@ def test_mail_to_other_tags_alone(house: House) -> None:
     assert (body["seen"], body["otherTags"]) == ([], 25)
 
 
-def test_the_order_of_what_is_said(house: House) -> None:
+def test_the_order_of_the_explanation(house: House) -> None:
     """Rejected mail is named first, then near matches, then matches that arrived too early.
 
     If a cursor was given, the error does not refer to earlier mail.
@@ -114,7 +114,7 @@ def test_the_cursor_of_a_408_goes_on_without_a_gap(house: House) -> None:
     assert again.json["subject"] == "between the two waits"
 
 
-def test_who_sends_first_and_waits_then_is_told_how_to_get_it(house: House) -> None:
+def test_a_match_before_the_request_is_named(house: House) -> None:
     """A match that arrived before the request is named; following the advice returns it."""
     house.receive(house.address("sign-up"), raw=mail("Your code"))
     house.pass_time(4)
@@ -185,7 +185,7 @@ def test_seen_is_bounded(house: House) -> None:
     assert [seen["subject"] for seen in body["seen"]] == [f"mail {n}" for n in range(24, 19, -1)]
 
 
-def test_refused_mail_is_told_to_those_who_wait(house: House) -> None:
+def test_rejected_mail_is_listed(house: House) -> None:
     """Rejected mail for this inbox is listed with the reason, such as a full inbox."""
     account = house.add_account("tiny", max_messages=1)
     key = house.issue_key(account)
@@ -209,7 +209,7 @@ def test_refused_mail_is_told_to_those_who_wait(house: House) -> None:
     }
 
 
-def test_mail_refused_for_another_inbox_is_not_told(house: House) -> None:
+def test_rejected_mail_of_other_inboxes_is_not_listed(house: House) -> None:
     """Rejected mail for other inboxes is not listed."""
     account = house.add_account("tiny", max_messages=1)
     house.receive(house.address("a", account))
