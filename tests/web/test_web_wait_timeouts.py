@@ -9,7 +9,7 @@ from mailcheck.core.errors import ExpectedFailure
 from tests.house import House, mail
 
 
-def wait_in_vain(house: House, query: str = "", seconds: float = 5) -> Any:
+def wait_until_timeout(house: House, query: str = "", seconds: float = 5) -> Any:
     """Wait until the timeout. Return the body of the 408."""
     pending = house.ask("GET", f"/inbox/wait?timeout={seconds}&{query}")
     house.pass_time(seconds)
@@ -27,7 +27,7 @@ def advice(body: Any) -> str:
 
 def test_nothing_arrived_at_all(house: House) -> None:
     """With an empty inbox, the error contains the duration, and seen is empty."""
-    body = wait_in_vain(house, seconds=7)
+    body = wait_until_timeout(house, seconds=7)
     assert body == {
         "error": "no matching message arrived within 7 s",
         "cursor": "c0",
@@ -69,7 +69,7 @@ def test_mail_to_other_tags_alone(house: House) -> None:
     for number in range(25):
         house.receive(house.address(f"other-{number}"))
     house.pass_time(1)
-    body = wait_in_vain(house, "tag=mine", seconds=1.5)
+    body = wait_until_timeout(house, "tag=mine", seconds=1.5)
     assert body["error"] == (
         "no matching message arrived within 1.5 s; 25 messages to other tags arrived"
     )
@@ -85,13 +85,13 @@ def test_the_order_of_the_explanation(house: House) -> None:
     house.receive(house.address("a"), raw=mail("News"))
     house.refuse("a")
     house.pass_time(4)
-    error = wait_in_vain(house, "tag=a&subject=code")["error"]
+    error = wait_until_timeout(house, "tag=a&subject=code")["error"]
     assert error == (
         "no matching message arrived within 5 s; mail for this inbox was rejected, see rejected; "
         "other messages arrived, see seen; a matching message arrived 4.0 s before this request: "
         "repeat with after=c0"
     )
-    body = wait_in_vain(house, "tag=a&subject=code&after=c3")
+    body = wait_until_timeout(house, "tag=a&subject=code&after=c3")
     assert body == {
         "error": "no matching message arrived within 5 s",
         "cursor": "c3",
@@ -99,7 +99,7 @@ def test_the_order_of_the_explanation(house: House) -> None:
         "seen": [],
         "rejected": [],
     }
-    body = wait_in_vain(house, "tag=a&subject=code&after=c2")
+    body = wait_until_timeout(house, "tag=a&subject=code&after=c2")
     assert "before this request" not in body["error"]
     assert [one["reason"] for one in body["rejected"]] == ["too large"]
 
@@ -108,7 +108,7 @@ def test_the_cursor_of_a_408_goes_on_without_a_gap(house: House) -> None:
     """Waiting with the cursor of the 408 finds exactly what arrives after it."""
     house.receive(house.address("a"), raw=mail("too early"))
     house.pass_time(700)
-    body = wait_in_vain(house, "tag=a")
+    body = wait_until_timeout(house, "tag=a")
     house.receive(house.address("a"), raw=mail("between the two waits"))
     again = house.get(f"/inbox/wait?tag=a&after={body['cursor']}")
     assert again.json["subject"] == "between the two waits"
@@ -118,7 +118,7 @@ def test_a_match_before_the_request_is_named(house: House) -> None:
     """A match that arrived before the request is named; following the advice returns it."""
     house.receive(house.address("sign-up"), raw=mail("Your code"))
     house.pass_time(4)
-    body = wait_in_vain(house, "tag=sign-up")
+    body = wait_until_timeout(house, "tag=sign-up")
     assert body["error"] == (
         "a matching message arrived 4.0 s before this request: repeat with after=c0"
     )
@@ -135,7 +135,7 @@ def test_the_advice_leads_to_the_newest_match(house: House) -> None:
         house.pass_time(1)
     house.receive(house.address("b"), raw=mail("other"))
     house.pass_time(1)
-    body = wait_in_vain(house, "tag=a")
+    body = wait_until_timeout(house, "tag=a")
     assert house.get(f"/inbox/wait?tag=a&after={advice(body)}").json["subject"] == "third"
 
 
@@ -143,7 +143,7 @@ def test_a_since_that_was_too_late_is_explained(house: House) -> None:
     """A since after the mail, for example from a fast clock, gets the same advice."""
     house.receive(raw=mail("here"))
     house.pass_time(2)
-    body = wait_in_vain(house, "since=2026-11-21T12:00:10Z")
+    body = wait_until_timeout(house, "since=2026-11-21T12:00:10Z")
     assert body["error"] == (
         "a matching message arrived 2.0 s before this request: "
         "repeat with after=c0 and without since"
@@ -171,7 +171,7 @@ def test_seen_looks_back_ten_minutes(house: House) -> None:
     house.pass_time(0.001)
     house.receive(raw=mail("recent"))
     house.pass_time(600)
-    body = wait_in_vain(house)
+    body = wait_until_timeout(house)
     assert [seen["subject"] for seen in body["seen"]] == ["recent"]
     assert "600.0 s before" in body["error"]
 
@@ -181,7 +181,7 @@ def test_seen_is_bounded(house: House) -> None:
     for number in range(25):
         house.receive(house.address("mine"), raw=mail(f"mail {number}"))
     house.pass_time(1)
-    body = wait_in_vain(house, "tag=mine&subject=code")
+    body = wait_until_timeout(house, "tag=mine&subject=code")
     assert [seen["subject"] for seen in body["seen"]] == [f"mail {n}" for n in range(24, 19, -1)]
 
 
@@ -216,7 +216,7 @@ def test_rejected_mail_of_other_inboxes_is_not_listed(house: House) -> None:
     house.pass_time(3)
     with pytest.raises(ExpectedFailure):
         house.receive(house.address("b", account))
-    assert wait_in_vain(house)["rejected"] == []
+    assert wait_until_timeout(house)["rejected"] == []
 
 
 @pytest.mark.parametrize(
