@@ -1,1 +1,1 @@
-"""What an operator has of the daemon: logs, metrics, a shell, and the word of systemd."""
+"""Operation of the daemon: logs, metrics, a shell, and notifications to systemd."""

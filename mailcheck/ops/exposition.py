@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' words. Loaded by the first who asks: it takes 60 ms and some megabytes."""
+"""Metrics in the format of Prometheus. Loaded at the first request: it takes 60 ms and some MB."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ FAMILIES: dict[Kind, Any] = {
 
 
 class Exposition:
-    """Writes our metrics, and those that every Python process has."""
+    """Writes the metrics of mailcheck, and those of every Python process."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._registry = CollectorRegistry()
@@ -34,7 +34,7 @@ class Exposition:
         GCCollector(registry=self._registry)
 
     def write(self, accept: str) -> tuple[str, bytes]:
-        """Give media type and text, in the format that the client prefers."""
+        """Return media type and text, in the format that the client prefers."""
         encode, media_type = choose_encoder(accept)
         return media_type, encode(self._registry)
 
@@ -44,11 +44,11 @@ class _Ours(Collector):
         self._metrics = metrics
 
     def describe(self) -> Iterable[Family]:
-        """Name them without reading any."""
+        """Return the names of the metrics without reading values."""
         return map(_family, self._metrics)
 
     def collect(self) -> Iterable[Family]:
-        """Read all."""
+        """Read all values."""
         for metric in self._metrics:
             family = _family(metric)
             for labels, value in metric.read().items():
@@ -64,7 +64,7 @@ def _family(metric: Metric) -> Any:
 
 
 def _buckets(distribution: Distribution) -> list[tuple[str, float]]:
-    """Give how many values there were up to each bound, as Prometheus counts."""
+    """Return the cumulative counts up to each bound, as Prometheus expects them."""
     bounds = [*map(str, distribution.bounds), INFINITY]
     so_far, buckets = 0, []
     for bound, count in zip(bounds, distribution.buckets, strict=True):

@@ -1,4 +1,4 @@
-"""Whether the daemon can work: a write of its own to the store, and an answer of each worker."""
+"""Readiness of the daemon: a test write to the store, and a reply of each worker."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -12,16 +12,16 @@ from mailcheck.core.instruments import Conditions
 from mailcheck.ops.watch import DISK
 
 INTERVAL = 5.0
-"""Seconds between writes; one that has no answer by then is a store that does not take it."""
+"""Seconds between test writes. A write without a reply by then means that the store is stuck."""
 
 LONGEST_SILENCE = 10.0
-"""Seconds that a child may be at one thing: the slowest that a mail was made to be read is as
-long. One that does not come back at all is replaced later."""
+"""Seconds that a child process may be busy with one call: mail that was built to be slow takes as
+long. A child process that does not return at all is replaced later."""
 
 STORE = "store"
 
 NOT_THERE, NOT_MADE = "it is not there yet", "it could not be made, and is tried again"
-"""Problems of a part that the daemon makes at its start; only the log has the cause."""
+"""Problems of a part that the daemon creates at its start; the cause is in the log only."""
 
 
 class Worker(Protocol):
@@ -33,34 +33,34 @@ class Worker(Protocol):
 
     @property
     def silence(self) -> float:
-        """Say for how many seconds an answer has been due; zero where none is."""
+        """Seconds since a reply has been due; zero if none is."""
 
     @property
     def problem(self) -> str:
-        """The problem of the worker; empty if it is well."""
+        """The problem of the worker; empty if it works."""
 
     @property
     def can_work(self) -> bool:
         """Whether a call to the worker is worth a try."""
 
     def ping(self) -> None:
-        """Ask for an answer unless one is due; restart a process that has died."""
+        """Request a reply unless one is due; restart a process that has died."""
 
 
 class Store(Protocol):
-    """What is written to."""
+    """The store of the test writes."""
 
     def beat(self) -> Deferred[None]:
-        """See that it takes a write, and is read."""
+        """Write to the store, and read from it."""
 
     def freeable(self) -> Deferred[dict[str, int]]:
-        """Say what would make how many bytes of room on its disk."""
+        """Return how many bytes of its disk each measure would free."""
 
 
 class State(NamedTuple):
-    """Whether the daemon can work, and all that is not well, by what it is.
+    """Whether the daemon is ready, and all problems by their subject.
 
-    ``frees`` is, on a disk with too little room, what would make how many bytes of it.
+    ``frees`` has the bytes that each measure would free on a disk with too little space.
     """
 
     is_ready: bool
@@ -131,7 +131,7 @@ class Heartbeat:
         return State(is_ready, problems, self._frees if DISK in problems else {})
 
     async def look(self) -> None:
-        """Begin a write where none is under way, and ask the workers; waits for neither."""
+        """Begin a write unless one is running, and ping the workers, without waiting for them."""
         if self._began is None:
             self._began = self._clock.seconds()
             Deferred.fromCoroutine(self._beat()).addCallbacks(self._note, self._fail)

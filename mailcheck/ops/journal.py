@@ -1,7 +1,7 @@
-"""A line for each mail and each refusal, in a form that fail2ban reads, and a count of them.
+"""A log line for each mail and each refusal, in a form that fail2ban reads, and their counts.
 
-No line holds a body, a key, or more of a sender than the domain. What a client has
-chosen itself stands at the end of a line: it can't pass for what we have to say.
+No line contains a body, a key, or more of a sender than the domain. Text that a client has chosen
+is at the end of a line, so that it cannot look like text of mailcheck.
 """
 
 from collections import Counter
@@ -15,10 +15,10 @@ from mailcheck.core.network_addresses import counting_key
 from mailcheck.ports.journals import WebFault
 
 LINES_PER_MINUTE = 10
-"""Refusals of one client that have a line each; what comes above that is counted."""
+"""Refusals of one client with a line each, in a minute; further ones are only counted."""
 
 MAX_CLIENTS = 1_000
-"""Clients that are told apart in a minute; those that come later share their lines."""
+"""Maximum number of clients that are counted separately in a minute; later ones share a counter."""
 
 OTHERS = "others"
 
@@ -40,7 +40,7 @@ class Pace:
         self._counts: Counter[str] = Counter()
 
     def allows(self, client_ip: str) -> bool:
-        """Count a refusal of a client, and tell whether it gets a line."""
+        """Count a refusal of a client, and return whether it is logged."""
         client = counting_key(client_ip)
         if client not in self._counts and len(self._counts) >= MAX_CLIENTS:
             client = OTHERS
@@ -48,7 +48,7 @@ class Pace:
         return self._counts[client] <= LINES_PER_MINUTE
 
     async def begin_minute(self) -> None:
-        """Say how many had no line, and begin to count anew: once a minute."""
+        """Log the number of refusals without a line, and reset the counts; called once a minute."""
         counts, self._counts = self._counts, Counter()
         for client, count in counts.items():
             if count > LINES_PER_MINUTE:
@@ -77,7 +77,7 @@ class MailJournal:
         size: int,
         seconds: float,
     ) -> None:
-        """Note a mail that is on disk."""
+        """Log a mail that is on disk."""
         self.replies.add("DATA", "250", "2.0.0")
         self._log.info(
             ACCEPTED,
@@ -92,7 +92,7 @@ class MailJournal:
         )
 
     def note_refusal(self, client_ip: str, command: str, reply: bytes) -> None:
-        """Note a reply of 4xx or 5xx; the client's own words may stand in it."""
+        """Log a reply of 4xx or 5xx, which may contain text of the client."""
         text = reply.decode("ascii", "replace").rstrip()
         code, _, rest = text.partition(" ")
         status = rest.partition(" ")[0]
@@ -118,7 +118,7 @@ class ClientJournal:
         self.failed_access = Tally()
 
     def note_failed_access(self, kind: str, client_ip: str, why: str) -> None:
-        """Note a wrong key or a failed sign-in."""
+        """Log a wrong key or a failed sign-in."""
         self.failed_access.add(kind)
         if self._pace.allows(client_ip):
             self._log.warn(
@@ -126,7 +126,7 @@ class ClientJournal:
             )
 
     def note_fault(self, fault: WebFault) -> None:
-        """Note a request that was answered with 5xx."""
+        """Log a request that was answered with 5xx."""
         if self._pace.allows(fault.client_ip):
             self._log.warn(
                 "HTTP {status}: client={client} reference={reference} method={method} "
@@ -141,7 +141,7 @@ class ClientJournal:
 
 
 def log_changes(conditions: Conditions) -> None:
-    """Have a line written for each change of what the daemon stands on."""
+    """Log each change of a condition: the store, the disk, resolvers and others."""
 
     def tell(subject: str, problem: str) -> None:
         if problem:

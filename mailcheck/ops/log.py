@@ -1,10 +1,9 @@
 """The log: a line for each event, as text for people or as JSON for programs.
 
-Every line is one event; only the traceback of a failure follows in lines of its
-own, each behind a tab. A control character becomes ``?``: nothing that a client
-has sent can begin a line or move a terminal's cursor. In systemd's journal each
-line has a priority in front, as sd-daemon(3) describes it, and text has neither
-time nor level: the journal has both.
+Only the traceback of a failure has lines of its own, each indented with a tab. A control character
+is replaced by ``?``, so that no input of a client can start a line or move a terminal's cursor. In
+systemd's journal each line begins with a priority (sd-daemon(3)), and text has neither time nor
+level, because the journal has both.
 """
 
 import io
@@ -29,8 +28,8 @@ INFO, WARN = LEVELS[LogLevel.info], LEVELS[LogLevel.warn]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
-# What Twisted says of each socket and each factory; the first lines of the daemon
-# say where it listens.
+# Twisted's messages about each socket and each factory. The first lines of the daemon name the
+# listening addresses.
 _NOISE = re.compile(
     r"\S+ starting on .+|\(.*Port .* Closed\)|Timing out client: .*|"
     r"twistd \S+ \(.*\) starting up\.|reactor class: .*|Main loop terminated\.",
@@ -38,24 +37,24 @@ _NOISE = re.compile(
 )
 
 OWN = "mailcheck."
-"""What the names of our own modules begin with."""
+"""Prefix of the names of mailcheck's modules."""
 
 
 class Output(Protocol):
-    """Where lines go."""
+    """The destination of log lines."""
 
     def write(self, text: str, /) -> object:
-        """Take a text."""
+        """Write a text."""
 
     def flush(self) -> None:
-        """Send it on."""
+        """Flush the buffer."""
 
 
 @implementer(ILogObserver)
 class LogWriter:
-    """Writes what is of ``level`` or above; it may be changed at any time.
+    """Writes events of ``level`` or above; the level can be changed at any time.
 
-    ``problems`` counts the lines from the level of a warning on.
+    ``problems`` counts the lines of warnings and errors.
     """
 
     def __init__(self, output: Output, render: "Render", level: str) -> None:
@@ -66,11 +65,11 @@ class LogWriter:
         self.problems = Tally()
 
     def set_level(self, level: str) -> None:
-        """Write from this level on: ``debug``, ``info``, ``warn`` or ``error``."""
+        """Set the lowest level that is written: ``debug``, ``info``, ``warn`` or ``error``."""
         self._lowest = LEVELS[LogLevel.lookupByName(level)]
 
     def __call__(self, event: LogEvent) -> None:
-        """Write one event, in one piece."""
+        """Write one event with a single call of ``write``."""
         level = event.get("log_level", LogLevel.info)
         number = LEVELS[level]
         if number < self._lowest:
@@ -86,16 +85,16 @@ class LogWriter:
 
 
 Render = Callable[[LogEvent, str, str], str]
-"""Writes an event, given the name of its level and its text."""
+"""Returns the line of an event, from the event, the name of its level and its text."""
 
 
 def render_text(event: LogEvent, level: str, text: str) -> str:
-    """Write ``2026-11-22T17:31:23.120Z info ...``."""
+    """Return a line like ``2026-11-22T17:31:23.120Z info ...``."""
     return f"{_time_of(event)} {level} {_printable(event, text)}\n"
 
 
 def render_json(event: LogEvent, level: str, text: str) -> str:
-    """Write an object: time, level, message, what the message is made of, and who says it."""
+    """Return a JSON object with time, level, message, the values in the message, and the module."""
     failure = event.get("log_failure")
     source = event.get("log_namespace", "")
     line: dict[str, object] = {"time": _time_of(event), "level": level, "message": text}
@@ -112,25 +111,25 @@ def render_json(event: LogEvent, level: str, text: str) -> str:
 
 
 RENDERINGS: dict[str, Render] = {"text": render_text, "json": render_json}
-"""How a line is written, by the option's word."""
+"""Functions that render a line, by the value of the option."""
 
 PRIORITIES = {"debug": 7, "info": 6, "warn": 4, "error": 3, "critical": 2}
 """The priorities of syslog(3), by the names of levels."""
 
 
 def with_priority(level: str, text: str) -> str:
-    """Return a text as the journal takes it: the priority stands in front of each line."""
+    """Return a text with the priority before each line, as the journal expects it."""
     mark = f"<{PRIORITIES[level]}>"
     return mark + text.replace("\n", f"\n{mark}")
 
 
 def render_journal_text(event: LogEvent, level: str, text: str) -> str:
-    """Write ``<6>...``: the journal itself has the time."""
+    """Return a line like ``<6>...``, since the journal itself has the time."""
     return with_priority(level, _printable(event, text)) + "\n"
 
 
 def render_journal_json(event: LogEvent, level: str, text: str) -> str:
-    """Write ``<6>`` and the object."""
+    """Return ``<6>`` and the JSON object."""
     return f"<{PRIORITIES[level]}>{render_json(event, level, text)}"
 
 
@@ -141,7 +140,7 @@ JOURNAL_RENDERINGS: dict[str, Render] = {
 """The same for systemd's journal."""
 
 JOURNAL_STREAM = "JOURNAL_STREAM"
-"""The variable in which systemd names the journal's end: its device and its inode."""
+"""The environment variable with the device and the inode of the journal's socket."""
 
 
 def is_journal(output: object, environment: Mapping[str, str]) -> bool:
@@ -156,9 +155,9 @@ def is_journal(output: object, environment: Mapping[str, str]) -> bool:
 
 
 def twistd_output(twistd: Mapping[str, Any]) -> Output | None:
-    """Give where ``twistd`` would write; nothing where its user has chosen another way.
+    """Return the output that ``twistd`` would use, or ``None`` with ``--logger`` or ``--syslog``.
 
-    ``--logger`` and ``--syslog`` are such ways. A file is begun anew on SIGUSR1, as by twistd.
+    A file is rotated on SIGUSR1, as twistd does.
     """
     if twistd.get("logger") or twistd.get("syslog"):
         return None
@@ -172,7 +171,7 @@ def twistd_output(twistd: Mapping[str, Any]) -> Output | None:
 
 
 def _printable(event: LogEvent, text: str) -> str:
-    """Add the traceback of a failure; replace what could begin a line or move a cursor."""
+    """Return a text with the traceback of a failure, without control characters."""
     failure = event.get("log_failure")
     if failure is not None:
         text += "\n" + failure.getTraceback().rstrip()
@@ -180,12 +179,12 @@ def _printable(event: LogEvent, text: str) -> str:
 
 
 def _text_of(event: LogEvent, *, is_our_own: bool) -> str:
-    """Format an event: ours are plain enough for what is twenty times as fast."""
+    """Return the text of an event; mailcheck's own allow a formatter twenty times as fast."""
     if is_our_own:
         try:
             return str(event["log_format"].format_map(event))
         except Exception:
-            return formatEvent(event)  # which says what is wrong with it
+            return formatEvent(event)  # the result describes the mistake
     return formatEvent(event)
 
 

@@ -1,7 +1,7 @@
-"""A Python shell inside the running daemon, over SSH: for looking at what no metric tells.
+"""A Python shell inside the running daemon, over SSH, for problems that no metric shows.
 
-Whoever gets in can do all that the daemon can. So there is none unless the operator
-asks for it, it listens on this machine alone, and it takes keys and no passwords.
+A user of the shell has all rights of the daemon. It is therefore off by default, listens on this
+machine only, and accepts keys but not passwords.
 """
 
 import os
@@ -26,10 +26,10 @@ _log = Logger()
 
 @implementer(IAuthorizedKeysDB)
 class OperatorKeys:
-    """The keys that open the shell, under any user name: read anew for each who asks.
+    """The public keys that may open the shell, with any user name; read again for each connection.
 
-    :raises OSError: the file can't be read.
-    :raises ValueError: a line of it is no key, or it has none.
+    :raises OSError: the file cannot be read.
+    :raises ValueError: a line is not a key, or the file contains no key.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,11 +38,11 @@ class OperatorKeys:
             raise ValueError(f"{path} has no key")
 
     def getAuthorizedKeys(self, username: bytes) -> list[Key]:  # noqa: N802
-        """Give the keys; none where the file can't be read any more."""
+        """Return the keys, or an empty list if the file cannot be read."""
         try:
             return self._read()
         except (OSError, ValueError) as error:
-            _log.error("nobody gets into the manhole: {error}", error=error)
+            _log.error("the manhole rejects all keys: {error}", error=error)
             return []
 
     def _read(self) -> list[Key]:
@@ -53,14 +53,14 @@ class OperatorKeys:
                 try:
                     keys.append(Key.fromString(line))
                 except BadKeyError:
-                    raise ValueError(f"{self._path}, line {number} is no public key") from None
+                    raise ValueError(f"{self._path}, line {number} is not a public key") from None
         return keys
 
 
 def ensure_host_key(folder: Path) -> Key:
-    """Load the key by which clients know this daemon; make it where there is none.
+    """Return the host key of this daemon, which is created at the first call.
 
-    :raises OSError: the folder can't be read or written.
+    :raises OSError: the folder cannot be read or written.
     """
     path = folder / HOST_KEY_FILE
     if not path.exists():
@@ -77,26 +77,26 @@ def ensure_host_key(folder: Path) -> Key:
 
 
 class _Session(TerminalSession):
-    """Twisted's, which would end where a window changes its size or no more is typed."""
+    """Twisted's session, which would end at a change of the window size or at the end of input."""
 
     def windowChanged(self, newWindowSize: object) -> None:  # noqa: N802, N803
-        """Keep the size that it began with."""
+        """Ignore the new size."""
 
     def eofReceived(self) -> None:  # noqa: N802
-        """Go on: what was typed before may still be worked on; the client hangs up in the end."""
+        """Continue, since earlier input may still be running; the client closes the connection."""
 
 
 class Manhole(ConchFactory):
-    """The factory for its connections; ``namespace`` is what one finds inside."""
+    """The factory of its connections; ``namespace`` has the variables of the shell."""
 
     noisy = False
 
     def __init__(self, keys: OperatorKeys, host_key: Key, namespace: Mapping[str, Any]) -> None:
-        realm: Any = TerminalRealm()  # whose word that it is an IRealm no type checker sees
+        realm: Any = TerminalRealm()  # type checkers do not see that it provides IRealm
         realm.sessionFactory = _Session
         realm.chainedProtocolFactory.protocolFactory = lambda _: _open_shell(namespace)
         super().__init__(Portal(realm, [SSHPublicKeyChecker(keys)]))
-        # Twisted's types say bytes here, and its code asks for keys.
+        # Twisted declares bytes here, but uses keys.
         self.publicKeys: dict[bytes, Any] = {host_key.sshType(): host_key.public()}
         self.privateKeys: dict[bytes, Any] = {host_key.sshType(): host_key}
 
@@ -107,50 +107,50 @@ def _open_shell(namespace: Mapping[str, Any]) -> ColoredManhole:
 
 
 class Shown:
-    """A list as it is at the moment, one line for each thing in it."""
+    """A live list, shown with one line for each item."""
 
     def __init__(self, name: str, read: Callable[[], list[Any]]) -> None:
         self._name = name
         self._read = read
 
     def __iter__(self) -> Iterator[Any]:
-        """Give them one by one."""
+        """Iterate over the current items."""
         return iter(self._read())
 
     def __len__(self) -> int:
-        """Say how many there are."""
+        """Return the current number of items."""
         return len(self._read())
 
     def __getitem__(self, number: int) -> Any:
-        """Give one of them."""
+        """Return one of the current items."""
         return self._read()[number]
 
     def __repr__(self) -> str:
-        """Write them out."""
+        """Return the current items as text."""
         rows = [f"{number:4} {one!r}" for number, one in enumerate(self._read())]
         return "\n".join([f"{len(rows)} {self._name}", *rows])
 
 
 _HELP = """\
-You are inside the running mailcheck daemon. What you do here it does, and while you
-compute it takes no mail. The result of a Deferred is shown as soon as it is there.
+You are inside the running mailcheck daemon. Your commands run in its reactor, and it
+accepts no mail while they run. The result of a Deferred is shown when it fires.
 
-  services   its services, in the order in which they start; services[3] is one of them
-  store      where mail is: store.find_inbox("dev-...") and others give Deferreds
-  waiters    the waits that are parked: for which account, and for what
-  conditions what the daemon stands on: conditions.problems
+  services   the services, in the order of their start; services[3] is one of them
+  store      the store of mail: store.find_inbox("dev-...") and others return Deferreds
+  waiters    the parked waits, with their accounts and filters
+  conditions the state of store, disk and resolvers: conditions.problems
   help()     this text
 
-Leave with Ctrl-D. Ctrl-C gives you a new line."""
+Leave with Ctrl-D. Ctrl-C starts a new line."""
 
 
 class Help:
-    """Says what one can do, called or not."""
+    """Shows the help text, with or without a call."""
 
     def __call__(self) -> None:
-        """Print it."""
+        """Print the text."""
         print(_HELP)
 
     def __repr__(self) -> str:
-        """Write it."""
+        """Return the text."""
         return _HELP

@@ -1,4 +1,4 @@
-"""``/metrics`` on a listener of its own: what Prometheus asks is nobody else's."""
+"""``/metrics`` on a listener of its own, so that only Prometheus can reach it."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class MetricsSite(Site):
-    """The factory for its connections; it writes no access log."""
+    """The factory of its connections; it writes no access log."""
 
     noisy = False
     displayTracebacks = False  # noqa: N815
 
     def protocol(self) -> Any:
-        """Make a connection that names no version."""
+        """Return a connection that does not name the version of the server."""
         return _Connection()
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
@@ -31,14 +31,14 @@ class MetricsSite(Site):
         super().__init__(root)
 
     def log(self, request: HttpRequest) -> None:
-        """Write nothing."""
+        """Write no log."""
 
 
 class _Connection(HTTPChannel):
     def writeHeaders(  # noqa: N802
         self, version: bytes, code: bytes, reason: bytes, headers: Headers
     ) -> None:
-        """Leave out what Twisted says of itself."""
+        """Remove Twisted's Server header field."""
         headers.removeHeader(b"Server")
         super().writeHeaders(version, code, reason, headers)
 
@@ -52,9 +52,9 @@ class _MetricsPage(Resource):
         self._exposition: Exposition | None = None
 
     def render_GET(self, request: Request) -> bytes:
-        """Read and write all of them; they are many small numbers, no work to speak of."""
+        """Return the values of all metrics, which is fast enough for the reactor."""
         if self._exposition is None:
-            # Imported here: most daemons are never asked, and none while it starts.
+            # Imported here, because most daemons get no such request, and none at its start.
             from mailcheck.ops.exposition import Exposition
 
             self._exposition = Exposition(self._metrics)

@@ -1,4 +1,4 @@
-"""The first lines of a daemon's log: what listens where, who may send, what is missing."""
+"""The first log lines of a daemon: listening addresses, permitted senders, missing accounts."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
@@ -11,11 +11,11 @@ from twisted.python.failure import Failure
 from mailcheck.core.errors import ExpectedFailure
 
 Where = Callable[[], Sequence[str]]
-"""Gives the addresses that one purpose listens on, once it does."""
+"""Returns the listening addresses of one purpose once the daemon listens."""
 
 
 class Doors(NamedTuple):
-    """Where the daemon is reached, and who may send."""
+    """The addresses of the daemon, and the permitted senders."""
 
     mail: Where
     submission: Where
@@ -29,7 +29,7 @@ class Doors(NamedTuple):
 
 
 class StartReport(Service):
-    """Writes the report as soon as the reactor runs."""
+    """Logs the report as soon as the reactor runs."""
 
     _log = Logger()
 
@@ -82,4 +82,4 @@ class StartReport(Service):
             )
 
     def _fail(self, failure: Failure) -> None:
-        failure.trap(ExpectedFailure)  # the store is away: that has a line of its own
+        failure.trap(ExpectedFailure)  # the store is unavailable, which is logged elsewhere

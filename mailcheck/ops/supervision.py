@@ -1,8 +1,8 @@
-"""What a supervisor and the daemon say to each other: systemd's notifications, and SIGHUP.
+"""Communication with a supervisor: notifications to systemd, and SIGHUP.
 
-The protocol is that of sd_notify(3): datagrams to the socket that the environment names.
-Without one nobody listens, and nothing is said. A parent of several processes hears through a pipe
-that each of them is ready.
+The protocol is that of sd_notify(3): datagrams to the socket that the environment names. Without
+this variable no notification is sent. The parent of several daemon processes is notified through a
+pipe when each of them is ready.
 """
 
 import os
@@ -22,10 +22,10 @@ SOCKET = "NOTIFY_SOCKET"
 WATCHDOG_MICROSECONDS = "WATCHDOG_USEC"
 WATCHDOG_PID = "WATCHDOG_PID"
 READY_FD = "READY_FD"
-"""The descriptor of a parent's pipe."""
+"""The file descriptor of the parent's pipe."""
 
 PATIENCE = 60.0
-"""Seconds that a supervisor is asked to wait for the next word of a daemon that starts."""
+"""Seconds that a supervisor is asked to wait for the next notification of a starting daemon."""
 
 READY = "READY=1"
 STOPPING = "STOPPING=1"
@@ -34,7 +34,7 @@ ALIVE = "WATCHDOG=1"
 
 
 class Supervisor:
-    """Whoever has started the daemon, as its environment tells."""
+    """The supervisor that started the daemon, according to the environment."""
 
     _log = Logger()
 
@@ -46,13 +46,13 @@ class Supervisor:
         self._pipe = int(descriptor) if descriptor.isdigit() else None
 
     def pause(self, seconds: float, why: str) -> None:
-        """Wait before the daemon is ready, and ask for so much more time to start."""
+        """Wait before the daemon is ready, and ask for that much more time to start."""
         micros = int((seconds + PATIENCE) * 1_000_000)
         self.tell(f"STATUS={why}", f"EXTEND_TIMEOUT_USEC={micros}")
         time.sleep(seconds)
 
     def tell(self, *words: str) -> None:
-        """Say something; one who has gone away does not hear it."""
+        """Send a notification; a supervisor that is gone does not get it."""
         if READY in words and self._pipe is not None:
             with suppress(OSError):
                 os.write(self._pipe, READY.encode())
@@ -68,17 +68,17 @@ class Supervisor:
 
 
 def _watchdog_seconds(environment: Mapping[str, str]) -> float | None:
-    """Give after how many seconds of silence we are killed, where it is we who are watched."""
+    """Return the timeout of the watchdog in seconds, or ``None`` without a watchdog."""
     microseconds = environment.get(WATCHDOG_MICROSECONDS, "")
     is_meant = environment.get(WATCHDOG_PID, str(os.getpid())) == str(os.getpid())
     return int(microseconds) / 1e6 if microseconds.isdigit() and is_meant else None
 
 
 class SupervisedService(Service):
-    """Says when the daemon is ready, alive, reloading and stopping; reloads on SIGHUP.
+    """Notifies systemd when the daemon is ready, alive, reloading and stopping; reloads on SIGHUP.
 
-    It is started last and stopped first. Feeding the watchdog is work of the
-    reactor: where that hangs, nobody does it.
+    It is started last and stopped first. The watchdog is notified by the reactor, so a reactor that
+    hangs causes a restart.
     """
 
     _log = Logger()
@@ -91,11 +91,11 @@ class SupervisedService(Service):
         when_ready: Callable[[], Deferred[None]],
         reactor: Any,
     ) -> None:
-        """Prepare.
+        """Store the parts.
 
-        :param reload: reads again what may change.
-        :param status: gives a line for people.
-        :param when_ready: fires when all is there that the daemon makes at its start.
+        :param reload: reads changeable settings again.
+        :param status: returns a line for people.
+        :param when_ready: fires when the daemon has created all parts that it needs.
         """
         self._supervisor = supervisor
         self._reload = reload
@@ -108,28 +108,28 @@ class SupervisedService(Service):
         self._is_ready = False
 
     def privilegedStartService(self) -> None:
-        """Take SIGHUP, from now on: it would end the process."""
+        """Handle SIGHUP from now on, which would otherwise end the process."""
         self._before = signal.signal(
             signal.SIGHUP, lambda *_: self._reactor.callFromThread(self._read_again)
         )
         super().privilegedStartService()
 
     def startService(self) -> None:
-        """Say that we are ready once the reactor runs, and all is there that is made at the start.
+        """Notify that the daemon is ready once the reactor runs and all parts exist.
 
-        The store is open then, and the ports are.
+        The store and the ports are open then.
         """
         super().startService()
         self._reactor.callWhenRunning(self._begin)
 
     def stopService(self) -> None:
-        """Say that we stop."""
+        """Notify that the daemon stops."""
         super().stopService()
         if self._watchdog.running:
             self._watchdog.stop()
         self._supervisor.tell(STOPPING)
         if self._before is not None:
-            # Not what was before: a reload that comes late must not end a mail under way.
+            # Not the previous handler: a late SIGHUP must not interrupt the delivery of a mail.
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def _begin(self) -> None:
@@ -144,7 +144,7 @@ class SupervisedService(Service):
             self._watchdog.start(seconds / 2)
 
     def _read_again(self) -> None:
-        # Before the daemon is ready, systemd must not hear that it is.
+        # Before the daemon is ready, a reload must not send READY.
         if self._is_ready:
             self._supervisor.tell(RELOADING, f"MONOTONIC_USEC={time.monotonic_ns() // 1_000}")
         try:

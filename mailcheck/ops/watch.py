@@ -1,4 +1,4 @@
-"""Looking, again and again, at what the daemon stands on, so that each change is told."""
+"""Periodic checks of the disk, the database, blocklists and resolvers; each change is logged."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -9,7 +9,7 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instruments import Conditions
 
 INTERVAL = 10.0
-"""Seconds between looks."""
+"""Seconds between checks."""
 
 MEBIBYTE = 1024 * 1024
 
@@ -18,34 +18,34 @@ LISTS = "blocklists"
 DATABASE = "database"
 
 State = tuple[str, str]
-"""What was looked at, and what is wrong with it; empty where nothing is."""
+"""The subject of a check, and its problem; empty if there is none."""
 
 Look = Callable[[], Iterable[State]]
 
 
 class KnownHealth(Protocol):
-    """What is known of the health of blocklists."""
+    """The known health of blocklists."""
 
     def of(self, blocklist: Blocklist) -> tuple[ZoneHealth, ...]:
-        """Give what the last self-test of a list has found; nothing before its first."""
+        """Return the results of a list's last self-test; empty before the first one."""
 
 
 class Watch:
-    """Notes what quick looks find."""
+    """Records the results of quick checks."""
 
     def __init__(self, conditions: Conditions, looks: Sequence[Look]) -> None:
         self._conditions = conditions
         self._looks = looks
 
     async def look(self) -> None:
-        """Look at everything once."""
+        """Run all checks once."""
         for look in self._looks:
             for subject, problem in look():
                 self._conditions.set(subject, problem)
 
 
 def look_at_disk(free_bytes: Callable[[], int | None], min_free: int) -> Look:
-    """Look whether there is room for mail."""
+    """Return a check whether there is space for mail."""
 
     def look() -> Iterable[State]:
         try:
@@ -63,17 +63,17 @@ def look_at_disk(free_bytes: Callable[[], int | None], min_free: int) -> Look:
 
 
 def look_at_damage(damage: Callable[[], str]) -> Look:
-    """Look whether a damaged page of the database was met.
+    """Return a check whether a damaged page of the database was found.
 
-    The daemon stays ready: what the heartbeat reads is what every call reads.
+    The daemon stays ready, because the test write reads the pages that every call reads.
     """
     return lambda: [(DATABASE, damage())]
 
 
 def look_at_lists(blocklists: Sequence[Blocklist], health: KnownHealth) -> Look:
-    """Look at what the last self-test of each list has found.
+    """Return a check of the last self-test of each list.
 
-    Where most of them fail, the resolver is at fault, and one sentence says so.
+    If most lists fail, the resolver is the cause, and one sentence says so.
     """
 
     def look() -> Iterable[State]:
@@ -94,7 +94,7 @@ def look_at_lists(blocklists: Sequence[Blocklist], health: KnownHealth) -> Look:
 
 
 def look_at_resolvers(servers: Sequence[str], silent: Callable[[], Iterable[str]]) -> Look:
-    """Look which resolvers have fallen silent; ``servers`` are all there are."""
+    """Return a check for resolvers that stopped answering; ``servers`` are all resolvers."""
 
     def look() -> Iterable[State]:
         down = set(silent())
