@@ -1,1 +1,1 @@
-"""The ``mailcheck`` command: a thin skin over the operations."""
+"""The ``mailcheck`` command, a thin layer over the operations."""

@@ -33,7 +33,7 @@ from mailcheck.engines.sqlite_writer import (
     run_query,
     vacuum,
 )
-from mailcheck.operations.concurrency import fewer
+from mailcheck.operations.concurrency import smaller_batch
 from mailcheck.ports.clocks import Soon
 from mailcheck.ports.engine import MailWork, Result, Transaction
 from mailcheck.ports.workers import Worker
@@ -143,7 +143,7 @@ class SqliteEngine(DatabaseEngine):
         except StoreFull:
             if most == 1:
                 raise
-            await self._reclaim(fewer(most))
+            await self._reclaim(smaller_batch(most))
             return
         if given:
             # The file becomes shorter only when its log is checkpointed.

@@ -1,1 +1,1 @@
-"""One file for each thing a user can ask for; REST, MCP and the pages only offer these."""
+"""The operations of users, one per file. REST, MCP and the pages only present them."""

@@ -1,8 +1,8 @@
-"""Values that are kept as text: read back they are equal to what was kept, or nothing.
+"""A typed cache on top of `Memory`, whose values are stored as text.
 
-msgspec writes them, as MessagePack, which knows pairs as keys. It can't read a union of two
-classes of others, which addresses are (``IPv4Address | IPv6Address``), so reading goes by the
-annotations of the classes here.
+Values are encoded as MessagePack by msgspec, which supports tuples as keys. msgspec cannot decode a
+union of two foreign classes, such as ``IPv4Address | IPv6Address``. Decoded values are therefore
+converted according to the annotations of their classes.
 """
 
 import dataclasses
@@ -28,7 +28,8 @@ from mailcheck.core.recent import RecentlyUsed
 from mailcheck.ports.cluster import Memory
 
 READ_BEFORE = 500
-"""Values that are not read again while their text is the same: a reputation takes 3 ms."""
+"""Number of decoded values that are reused while their text is the same. Decoding a reputation
+takes 3 ms."""
 
 Value = TypeVar("Value")
 Reader = Callable[[Any], Any]
@@ -41,9 +42,9 @@ _IN_TEXT: dict[frozenset[Any], Reader] = {
 
 
 class CachedValues(Generic[Value]):
-    """Values of one kind in a memory, by key.
+    """A cache for values of one type, by key.
 
-    :param aspect: tells apart values of one kind that have the same keys.
+    :param aspect: separates values of the same type that have the same keys.
     """
 
     def __init__(self, memory: Memory, kind: str, value_type: Any, aspect: str = "") -> None:
@@ -53,14 +54,14 @@ class CachedValues(Generic[Value]):
         self._read_before: RecentlyUsed[str, tuple[str, Value]] = RecentlyUsed(READ_BEFORE)
 
     def variant(self, aspect: str) -> "CachedValues[Value]":
-        """Return other values of this kind, with the same keys."""
+        """Return a cache for other values of the same type with the same keys."""
         return CachedValues(self._memory, self._kind, self._type, aspect)
 
     def _name(self, key: str) -> Key:
         return key_of(self._kind, self._aspect, key)
 
     async def get(self, key: str) -> Value | None:
-        """Give what is kept; nothing where it can't be read."""
+        """Return the cached value, or `None` if there is none or it cannot be decoded."""
         text = await self._memory.recall(self._name(key))
         if text is None:
             return None
@@ -75,24 +76,24 @@ class CachedValues(Generic[Value]):
         return value
 
     async def put(self, key: str, value: Value, milliseconds: int) -> None:
-        """Keep a value so long."""
+        """Cache a value for some milliseconds."""
         text = b64encode(msgspec.msgpack.encode(value, enc_hook=_plain)).decode()
         await self._memory.keep(self._name(key), text, milliseconds)
 
     async def acquire(self, key: str, milliseconds: int) -> bool:
-        """Take on finding a value out; false while another daemon does."""
+        """Acquire the lock for computing a value. Return false while another daemon has it."""
         return await self._memory.claim(self._name(key), milliseconds)
 
     async def release(self, key: str) -> None:
-        """Find it out no more."""
+        """Release the lock for computing a value."""
         await self._memory.give_up(self._name(key))
 
 
 @cache
 def reader_of(kind: Any) -> Reader:
-    """Give what makes a value of this type from plain ones; it raises where that is no such value.
+    """Return the function that converts decoded data to a type. It raises for other data.
 
-    :raises TypeError: values of this type can't be kept.
+    :raises TypeError: values of this type cannot be cached.
     """
     kind = getattr(kind, "__supertype__", kind)
     origin, arguments = get_origin(kind), get_args(kind)
@@ -120,7 +121,7 @@ def reader_of(kind: Any) -> Reader:
         return lambda pairs: {
             read_key(key): read_value(value) for key, value in _atom(pairs, (dict,)).items()
         }
-    raise TypeError(f"{kind} can't be kept")
+    raise TypeError(f"values of type {kind} cannot be cached")
 
 
 def _read_fields(kind: Any, names: Iterable[str], make: Callable[..., Any]) -> Reader:
@@ -128,18 +129,18 @@ def _read_fields(kind: Any, names: Iterable[str], make: Callable[..., Any]) -> R
     readers: dict[str, Reader] = {}
 
     def read(values: Any) -> Any:
-        # Made when it is first used: a class may hold others of its own.
+        # The readers are built on first use, since a class may contain itself.
         if not readers:
             readers.update({name: reader_of(hints[name]) for name in names})
         if _atom(values, (dict,)).keys() != readers.keys():
-            raise LookupError(f"{kind} of another mailcheck")
+            raise LookupError(f"{kind} of another version of mailcheck")
         return make(**{name: read_field(values[name]) for name, read_field in readers.items()})
 
     return read
 
 
 def _filled(kind: Any, **values: Any) -> Any:
-    """Make one, not by its constructor: what that judges, as a fix, was judged when it was kept."""
+    """Build an object without its constructor, whose checks were done before it was cached."""
     value = object.__new__(kind)
     for name, part in values.items():
         object.__setattr__(value, name, part)
@@ -153,7 +154,7 @@ def _read_one_of(kinds: Sequence[Any]) -> Reader:
     elif len(rest) == 1:
         read = reader_of(next(iter(rest)))
     else:
-        raise TypeError(f"one of {kinds} can't be kept")
+        raise TypeError(f"a union of {kinds} cannot be cached")
     return lambda value: None if value is None and len(kinds) > len(rest) else read(value)
 
 
@@ -162,10 +163,10 @@ def _plain(value: Any) -> Any:
         return dict(value)
     if isinstance(value, (IPv4Address, IPv6Address, IPv4Network, IPv6Network)):
         return str(value)
-    raise TypeError(f"{value!r} can't be kept")
+    raise TypeError(f"{value!r} cannot be cached")
 
 
 def _atom(value: Any, kinds: tuple[type, ...]) -> Any:
     if not isinstance(value, kinds):
-        raise TypeError(f"{value!r} is none of {kinds}")
+        raise TypeError(f"{value!r} is not an instance of {kinds}")
     return value

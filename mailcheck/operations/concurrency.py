@@ -1,6 +1,6 @@
-"""Doing things side by side: several at once, one call for all who ask, a piece in each turn.
+"""Concurrency helpers: running coroutines together, single-flight, pacing and batching.
 
-What can wait waits while mail is coming in: its senders wait for a reply.
+Work that is not urgent waits while mail is being received, since its senders wait for a reply.
 """
 
 import math
@@ -19,11 +19,10 @@ from mailcheck.ports.clocks import Soon
 
 
 async def run_all(*coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Run all at the same time; gives their results in order.
+    """Run coroutines concurrently and return their results in order.
 
-    When one fails, or the caller is cancelled, the others are cancelled and
-    their end is awaited; the failure that came first is raised.
-    `gatherResults` alone lets the others run on.
+    If one fails or the caller is cancelled, the others are cancelled and awaited, and the first
+    failure is raised. `gatherResults` alone would let the others continue.
     """
     running = [Deferred.fromCoroutine(coroutine) for coroutine in coroutines]
     try:
@@ -41,22 +40,19 @@ Inputs = TypeVarTuple("Inputs")
 
 @dataclass(slots=True)
 class _Call(Generic[Result]):
-    """A call under way, and all who wait for it."""
+    """A running call and the callers that wait for it."""
 
     waiting: list[Deferred[Result]] = field(default_factory=list)
     work: Deferred[Result] | None = None
 
 
 class SingleFlight(Generic[Key, Result, *Inputs]):
-    """Merges calls with the same key while one is under way.
+    """Runs one call per key at a time. Concurrent callers with the same key share its result.
 
-    The function is called with the key and the further inputs of the first caller.
+    The function receives the key and the further inputs of the first caller. Cancelling one caller
+    does not affect the others. An unexpected failure without a waiting caller is logged.
 
-    A caller that is cancelled leaves the others alone. A fault of ours that nobody
-    waits for any more is logged.
-
-    :param cancels_unwanted: a call that nobody waits for any more is cancelled; else
-        it goes on.
+    :param cancels_unwanted: whether a call is cancelled when its last caller has gone.
     """
 
     _log = Logger()
@@ -78,11 +74,11 @@ class SingleFlight(Generic[Key, Result, *Inputs]):
         return key in self._under_way
 
     def call(self, key: Key, *inputs: *Inputs) -> Deferred[Result]:
-        """Call the function, or join the call that is under way."""
+        """Call the function, or join the call that is already running."""
         call = self._under_way.get(key)
         if call is not None:
             return self._join(call)
-        work = self._function(key, *inputs)  # a function that is no coroutine may raise
+        work = self._function(key, *inputs)  # a function that is not a coroutine may raise
         call = self._under_way[key] = _Call()
         mine = self._join(call)
         call.work = ensureDeferred(work)
@@ -90,7 +86,7 @@ class SingleFlight(Generic[Key, Result, *Inputs]):
         return mine
 
     def stop(self) -> None:
-        """Cancel all that is under way."""
+        """Cancel all running calls."""
         for call in list(self._under_way.values()):
             if call.work is not None:
                 call.work.cancel()
@@ -109,21 +105,22 @@ class SingleFlight(Generic[Key, Result, *Inputs]):
         del self._under_way[key]
         if not call.waiting and isinstance(result, Failure):
             if not result.check(CancelledError, ExpectedFailure):
-                self._log.failure("What nobody waited for any more failed", result)
+                self._log.failure("A call without waiting callers failed", result)
             return
         while call.waiting:
             call.waiting.pop(0).callback(result)
 
 
 REST = 0.01
-"""Seconds between two pieces at least: each takes some milliseconds."""
+"""Minimum seconds between two calls. Each call takes some milliseconds."""
 
 REST_SHARE = 3.0
-"""Seconds of rest for each second that a piece took: all of them have a quarter of the reactor."""
+"""Seconds of pause for each second that a call took, so that paced calls use at most a quarter of
+the reactor's time."""
 
 
 class PacedCall:
-    """A piece of work that is done some time, unless it is cancelled."""
+    """A call in a `PacedQueue`, which can be cancelled."""
 
     __slots__ = ("action",)
 
@@ -131,19 +128,19 @@ class PacedCall:
         self.action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
-        """Do nothing; harmless when it was done or cancelled already."""
+        """Cancel the call. Does nothing if it has run or is cancelled already."""
         self.action = None
 
 
 class PacedQueue:
-    """Does pieces of work in the order in which they came, with a rest between two."""
+    """Runs calls in order, with a pause between two of them."""
 
     def __init__(self, clock: IReactorTime) -> None:
         self._clock = clock
         self._waiting: deque[PacedCall] = deque()
 
     def call(self, action: Callable[[], None]) -> PacedCall:
-        """Have an action called in a turn of its own."""
+        """Add a call to the queue."""
         turn = PacedCall(action)
         self._waiting.append(turn)
         if len(self._waiting) == 1:
@@ -151,7 +148,7 @@ class PacedQueue:
         return turn
 
     def wait(self) -> Deferred[None]:
-        """Fire in a turn of its own; what hangs on it is the piece of work."""
+        """Return a Deferred that fires in its turn. Its callbacks are the paced work."""
         waiting: Deferred[None] = Deferred(lambda _: turn.cancel())
         turn = self.call(lambda: waiting.callback(None))
         return waiting
@@ -175,22 +172,22 @@ class PacedQueue:
 
 
 QUIET = 0.05
-"""Seconds without new mail after which the machine counts as idle."""
+"""Seconds without new mail after which the daemon counts as idle."""
 
 
 GATHERING = 0.008
-"""Seconds at most for which what is to be written waits for mails that are coming in. A commit
-costs much the same for one mail and for ten."""
+"""Maximum seconds that a write waits for mails that are being received. A commit costs about the
+same for one mail and for ten."""
 
 STEP = 0.001
-"""Seconds in which one of these has to come a step further: nobody waits for a client that takes
-its time."""
+"""Seconds within which one of these mails must make progress. Writes do not wait for a slow
+client."""
 
 
 class MailTraffic:
-    """Knows which mail is coming in, when the last came, and since when without a pause.
+    """Tracks the mails that are being received, the last stored mail, and bursts of mail.
 
-    :param soon: calls after all that the reactor has found to do.
+    :param soon: calls a function after all other events of this reactor turn.
     """
 
     def __init__(self, clock: IReactorTime, soon: Soon) -> None:
@@ -205,20 +202,20 @@ class MailTraffic:
         self._will_look_again = False
 
     def note_progress(self, mail: object) -> None:
-        """Take note that a mail is coming in, or has come a step further."""
+        """Record that a mail is being received, or has made progress."""
         self._arriving.add(mail)
         self._moved_at = self._clock.seconds()
 
     def note_end(self, mail: object) -> None:
-        """Take note that it is there, or will not come."""
+        """Record that a mail was received completely or was given up."""
         self._arriving.discard(mail)
         if not self._arriving:
             self._stop_waiting()
 
     def call_batched(self, call: Callable[[], object]) -> None:
-        """Call soon; where mails are coming in, when all are there or none comes any further.
+        """Call a function soon; during a burst, when its mails have arrived or are stalled.
 
-        What all of them ask for is done together then.
+        The work of the burst is then done as one batch.
         """
         self._held.append(call)
         if len(self._held) == 1:
@@ -226,12 +223,12 @@ class MailTraffic:
             self._soon(self._look)
 
     def flush(self) -> None:
-        """Wait for no more of it: somebody waits for what was asked for."""
+        """Run the batch now: a client waits for its result."""
         self._held_since = -math.inf
         self._stop_waiting()
 
     def _stop_waiting(self) -> None:
-        # Where nothing is put off, the first look is still to come.
+        # If no call is delayed, the first `_look` is still scheduled.
         if self._will_look_again:
             self._soon(self._look)
 
@@ -252,7 +249,7 @@ class MailTraffic:
             self._look()
 
     def note_stored(self) -> None:
-        """Take note of a mail that has just been stored."""
+        """Record that a mail was stored."""
         now = self._clock.seconds()
         if not 0 <= now - self._newest_at < QUIET:
             self._burst_began_at = now
@@ -260,41 +257,42 @@ class MailTraffic:
 
     @property
     def is_busy(self) -> bool:
-        """Tell whether mail is coming in."""
+        """Whether mail is being received."""
         return self.seconds_until_idle() > 0
 
     def seconds_until_idle(self, longest: float = math.inf) -> float:
-        """Say when the machine counts as idle unless more comes in: 0 is now.
+        """Return the seconds until the daemon counts as idle if no more mail arrives; 0 is now.
 
-        A burst that lasts for ``longest`` seconds is waited for no more. A
-        clock that was set back ends it, too.
+        A burst of more than ``longest`` seconds counts as over, as does one after which the
+        clock was set back.
         """
         now = self._clock.seconds()
-        # Compared as moments: of a difference of large numbers there may be a rest for ever.
+        # Compare moments: the difference of two large floats may never become zero.
         quiet_at = min(self._newest_at + QUIET, self._burst_began_at + longest)
         return quiet_at - now if self._newest_at <= now < quiet_at else 0.0
 
 
-async def delete_in_batches(remove: Callable[[int], Awaitable[int]], most: int) -> int:
-    """Remove until nothing is left, at most ``most`` at a time; gives how many were removed.
+async def delete_in_batches(delete: Callable[[int], Awaitable[int]], limit: int) -> int:
+    """Delete rows in batches until none is left, and return their number.
 
-    :param remove: removes at most so many in one transaction, and gives how many.
-    :raises StoreFull: the disk has no room to remove a single one.
+    :param delete: deletes up to a number of rows in one transaction, and returns how many.
+    :param limit: the batch size. It shrinks while the disk is too full for the transaction.
+    :raises StoreFull: the disk has no space to delete even a single row.
     """
-    removed = 0
+    deleted = 0
     while True:
         try:
-            count = await remove(most)
+            count = await delete(limit)
         except StoreFull:
-            if most == 1:
+            if limit == 1:
                 raise
-            most = fewer(most)
+            limit = smaller_batch(limit)
             continue
-        removed += count
-        if count < most:
-            return removed
+        deleted += count
+        if count < limit:
+            return deleted
 
 
-def fewer(most: int) -> int:
-    """Say how many to try where so many were too many for a full disk; one in the end."""
-    return max(1, most // 8)
+def smaller_batch(limit: int) -> int:
+    """Return the next smaller batch size to try when the disk is full; at least 1."""
+    return max(1, limit // 8)

@@ -1,8 +1,8 @@
-"""Asking DNS for an evaluation until it knows enough, within a budget.
+"""Running evaluations against DNS: look up what they need, within a budget.
 
-The evaluations of `mailcheck.checks` name the questions they need. Here they
-are asked, all that are known at one time together, and the evaluation is run
-again: as many rounds as its longest chain of dependent answers has links.
+The evaluations of `mailcheck.checks` are functions of DNS answers, and they name the questions
+whose answers are missing. This module looks up all missing questions of a round concurrently and
+runs the evaluation again. The number of rounds is the length of the longest dependency chain.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,39 +20,41 @@ from mailcheck.checks.overlay import Overlay, ProposedZone, final_name_of
 from mailcheck.ports.resolver import Resolver
 
 MAX_QUESTIONS = 250
-"""Questions of one request: the fullest honest domain needs about 180, and an SPF tree
-made to amplify must not make thousands."""
+"""Maximum number of questions per request. The most complex legitimate domain needs about 180;
+the limit stops SPF trees that are built to cause thousands."""
 
 MAX_RECORDS = 600
-"""Records that one request may be answered with: the fullest honest domain has some 300."""
+"""Maximum number of records in all answers of a request. The most complex legitimate domain has
+about 300."""
 
 MAX_OCTETS = 131_072
-"""Octets of all its answers: of that domain they are 60,000."""
+"""Maximum octets of all answers of a request. That domain has 60,000."""
 
 MAX_ROUNDS = 24
-"""Links in a chain of answers: ten nested SPF includes and what hangs on them need fourteen."""
+"""Maximum number of rounds. Ten nested SPF includes and their dependent lookups need fourteen."""
 
 DEADLINE = 10.0
-"""Seconds for all rounds of one request."""
+"""Seconds for all rounds of a request."""
 
 PATIENCE = 0.05
-"""Seconds that answers wait for the slower ones of their round before they are used: a dead
-name server must not hold up what hangs on the others."""
+"""Seconds that the answers of a round wait for slower ones before they are evaluated. An
+unresponsive name server must not delay lookups that depend on other servers."""
 
 HEAVY = 0.01
-"""Seconds of an evaluation after which the next one waits: no honest domain's takes so long."""
+"""Seconds of evaluation after which the request pauses. No legitimate domain takes that long."""
 
 REST_SHARE, LONGEST_REST = 4.0, 0.25
-"""How long it waits, of the time that it took, and at most (seconds): the reactor has others."""
+"""Length of the pause: a multiple of the evaluation time, and its maximum in seconds. The reactor
+serves other clients meanwhile."""
 
 Verdict = TypeVar("Verdict")
 
 
 @dataclass(slots=True)
 class QuestionBudget:
-    """What a request may still ask and be told, and until when (in the clock's seconds).
+    """The remaining DNS budget of a request, and when it ends (in seconds of the clock).
 
-    One budget may be shared by several evaluations of one request.
+    Several evaluations of one request may share a budget.
     """
 
     ends_at: float
@@ -63,12 +65,12 @@ class QuestionBudget:
 
     @classmethod
     def starting_now(cls, clock: IReactorTime, seconds: float = DEADLINE) -> "QuestionBudget":
-        """Make the budget of a request that begins now."""
+        """Create the budget of a request that begins now."""
         return cls(clock.seconds() + seconds)
 
     @property
     def is_spent(self) -> bool:
-        """Tell whether the answers were as many or as large as is read for one request."""
+        """Whether the answers have reached the maximum number of records or octets."""
         return self.records_left <= 0 or self.octets_left <= 0
 
     def note(self, answer: DnsAnswer) -> None:
@@ -77,7 +79,7 @@ class QuestionBudget:
         self.octets_left -= answer.octets
 
     def take(self, questions: Iterable[DnsQuestion], now: float) -> list[DnsQuestion]:
-        """Give those of the questions that may be asked in one more round."""
+        """Return the questions that may be sent in one more round."""
         if self.rounds_left <= 0 or now >= self.ends_at or self.is_spent:
             return []
         granted = list(questions)[: self.questions_left]
@@ -88,9 +90,9 @@ class QuestionBudget:
 
 @dataclass(slots=True)
 class DnsEvaluator:
-    """The questions of one request: what one evaluation has learned is known to the next.
+    """Runs evaluations of one request. The answers of one evaluation are known to the next.
 
-    Records of a proposed ``zone`` are judged as if they were published.
+    Records of a proposed ``zone`` are evaluated as if they were published.
     """
 
     resolver: Resolver
@@ -103,17 +105,17 @@ class DnsEvaluator:
     def starting_now(
         cls, resolver: Resolver, clock: IReactorTime, seconds: float = DEADLINE
     ) -> "DnsEvaluator":
-        """Make the inquiry of a request that begins now."""
+        """Create the evaluator of a request that begins now."""
         return cls(resolver, clock, QuestionBudget.starting_now(clock, seconds))
 
     def shorten_deadline(self, seconds: float) -> None:
-        """Wait no longer than this for whatever is still to be asked."""
+        """End all lookups within ``seconds`` at the latest."""
         self.budget.ends_at = min(self.budget.ends_at, self.clock.seconds() + seconds)
 
     async def evaluate(self, evaluate: Callable[[Answers], Verdict]) -> Verdict:
-        """Ask until an evaluation knows enough, within the budget.
+        """Run an evaluation until no answer is missing, or the budget is spent.
 
-        Each has answers of its own while it asks: several may be under way.
+        Each run works on its own copy of the answers, since several may run concurrently.
         """
         answers = Answers(dict(self.answers.known), given_up=self.answers.given_up)
         try:
@@ -128,16 +130,16 @@ class DnsEvaluator:
             self.answers.known.update(answers.known)
 
     async def evaluate_again(self, evaluate: Callable[[Answers], Verdict]) -> Verdict:
-        """Ask as `ask` does; at once where nothing is missing, as for most trials."""
+        """Run an evaluation as `evaluate` does, but without delay if no answer is missing."""
         self.answers.missing.clear()
         verdict = evaluate(self._seen(self.answers))
         return await self.evaluate(evaluate) if self.answers.missing else verdict
 
     def records_at(self, name: str, rdtype: str) -> tuple[Rdata, ...]:
-        """Return the records that are known at a place, also where only an alias was asked for."""
+        """Return the known records of a name, including records found through an alias."""
         seen = self._seen(self.answers)
-        asked = [one for one in self.answers.known if one.rdtype == rdtype]
-        answers = (seen.lookup(one.name, rdtype) for one in (DnsQuestion(name, rdtype), *asked))
+        known = [one for one in self.answers.known if one.rdtype == rdtype]
+        answers = (seen.lookup(one.name, rdtype) for one in (DnsQuestion(name, rdtype), *known))
         found = (one.records for one in answers if one is not None and final_name_of(one) == name)
         return next(found, ())
 
@@ -153,12 +155,12 @@ async def evaluate_with_dns(
     budget: QuestionBudget,
     answers: Answers | None = None,
 ) -> Verdict:
-    """Run ``evaluate`` until every question it names is answered; give its last verdict.
+    """Run ``evaluate`` until no answer is missing, and return its last verdict.
 
-    What the budget doesn't cover counts as excessive, and what isn't answered when it ends
-    as a time-out: the verdict says "could not be determined" there.
+    Questions over the budget are answered as excessive, and questions without an answer at its end
+    as timed out. The verdict says "could not be determined" for them.
 
-    :param answers: answers that are known already; new ones are added to it.
+    :param answers: the answers that are known already; new ones are added.
     """
     answers = Answers() if answers is None else answers
     open_questions = _OpenQuestions(resolver, clock, answers, budget)
@@ -187,7 +189,7 @@ async def evaluate_with_dns(
 
 
 class _OpenQuestions:
-    """Questions under way; their answers go to ``answers.known``."""
+    """The pending lookups. Their answers are added to ``answers.known``."""
 
     def __init__(
         self, resolver: Resolver, clock: IReactorTime, answers: Answers, budget: QuestionBudget
@@ -206,14 +208,14 @@ class _OpenQuestions:
         return question in self._lookups
 
     def ask(self, question: DnsQuestion) -> None:
-        if self._budget.is_spent:  # by one that was answered at once
+        if self._budget.is_spent:  # by a previous question that was answered immediately
             self._answers.known[question] = DnsAnswer(question, DnsStatus.EXCESSIVE)
             return
         self._lookups[question] = lookup = self._resolver.lookup(question)
         lookup.addCallbacks(self._accept, self._note_crash, errbackArgs=(question,))
 
     async def wait_for_news(self, ends_at: float) -> None:
-        """Return when all have answered, when some have and the rest is slow, or at the end."""
+        """Wait until all lookups have answered, some have and the rest is slow, or time is up."""
         if self._lookups:
             self._waiter = Deferred()
             end = self._clock.callLater(max(0, ends_at - self._clock.seconds()), self._end)
@@ -231,7 +233,7 @@ class _OpenQuestions:
             self._crash.raiseException()
 
     def give_up(self) -> list[DnsQuestion]:
-        """Cancel and give what is still open."""
+        """Cancel the pending lookups and return their questions."""
         lookups, self._lookups = self._lookups, {}
         for lookup in lookups.values():
             lookup.cancel()
@@ -248,7 +250,7 @@ class _OpenQuestions:
                 self._tell()
 
     def _note_crash(self, failure: Failure, question: DnsQuestion) -> None:
-        # What we have given up ourselves is no longer among the lookups.
+        # Lookups that `give_up` has cancelled are no longer in the dictionary.
         if self._lookups.pop(question, None) is not None:
             self._crash = failure
             self._wake()

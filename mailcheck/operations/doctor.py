@@ -1,4 +1,4 @@
-"""Is this daemon set up right? Every part is examined at the same time, and says what to mend."""
+"""The doctor: examines the configuration and environment of this daemon, topic by topic."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from enum import Enum
@@ -15,11 +15,11 @@ from mailcheck.checks.proofs import Proofs
 from mailcheck.operations.concurrency import run_all
 
 DEADLINE = 20.0
-"""Seconds for one examination: a self-test of all blocklists takes some."""
+"""Seconds for one examination. The self-test of all blocklists takes some of them."""
 
 
 class Advice(Struct, frozen=True):
-    """Findings with the records that are proven to mend them."""
+    """Findings with the records that are verified to fix them."""
 
     findings: tuple[Finding, ...]
     proofs: Proofs
@@ -29,16 +29,16 @@ Examine = Callable[[], Awaitable[Iterable[Finding] | Advice]]
 
 
 class Health(Enum):
-    """How a part is."""
+    """The health of a topic."""
 
     FINE = "fine"
     PROBLEM = "problem"
     UNKNOWN = "unknown"
-    """Could not be found out, which is neither."""
+    """Could not be determined."""
 
 
 class Examination(Struct, frozen=True):
-    """What was found of one part, like ``disk``; nothing found is good."""
+    """The findings about one topic, such as ``disk``. No findings mean that all is well."""
 
     topic: str
     findings: tuple[Finding, ...]
@@ -46,7 +46,7 @@ class Examination(Struct, frozen=True):
 
     @property
     def health(self) -> Health:
-        """Judge by the gravest finding."""
+        """The health according to the most severe finding."""
         gravest = worst(self.findings)
         if gravest is None or gravest.severity is Severity.NOTE:
             return Health.FINE
@@ -55,9 +55,11 @@ class Examination(Struct, frozen=True):
 
 
 class Doctor:
-    """Examines all parts, each within `DEADLINE`; a failing examination is no verdict.
+    """Examines all topics concurrently, each within `DEADLINE`.
 
-    :param examiners: by topic, in the order in which they are shown.
+    A failing examination is reported as undetermined.
+
+    :param examiners: by topic, in the order of the output.
     """
 
     _log = Logger()
@@ -67,7 +69,7 @@ class Doctor:
         self._clock = clock
 
     async def examine(self) -> tuple[Examination, ...]:
-        """Examine everything at once."""
+        """Examine all topics."""
         return tuple(
             await run_all(*(self._examine(topic, one) for topic, one in self._examiners.items()))
         )
@@ -83,13 +85,13 @@ class Doctor:
                 return Examination(topic, found.findings, found.proofs)
             return Examination(topic, tuple(found))
         except DeferredTimeout:
-            why = f"It could not be found out within {DEADLINE:.0f} s."
+            why = f"The examination did not finish within {DEADLINE:.0f} s."
         except Exception:
             self._log.failure("the examination of {topic} failed", topic=topic)
-            why = "The examination itself failed; the log says why."
+            why = "The examination failed. The log has the cause."
         return Examination(topic, (undetermined_finding(topic, why),))
 
 
 def undetermined_finding(topic: str, meaning: str, fix: str | None = None) -> Finding:
-    """Say that something could not be found out."""
+    """Return the finding that a topic could not be examined."""
     return make_finding(f"doctor.{topic}.undetermined", meaning, fix)

@@ -1,4 +1,4 @@
-"""Failures of our own as clients are told of them: a fixed sentence, and a reference to the log."""
+"""Internal failures as clients see them: a fixed sentence and a reference to the log."""
 
 import os
 import time
@@ -11,7 +11,7 @@ from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.recent import RecentlyUsed
 
 SAME_INCIDENT = 60.0
-"""Seconds for which the same cause keeps its reference: an outage writes one line a minute,
+"""Seconds for which the same cause keeps its reference. An outage then writes one line a minute,
 however many requests it fails."""
 
 MOST_INCIDENTS = 100
@@ -21,9 +21,9 @@ REFERENCE_BYTES = 6
 
 
 def public_failure(failure: ExpectedFailure) -> ExpectedFailure:
-    """Return the public form of a failure; a failure outside the engine is logged now.
+    """Return the public form of a failure. Failures outside the engine are logged now.
 
-    A child process fails outside the engine: it reads the database by itself or has died.
+    Such failures come from child processes that read the database themselves, or have died.
     """
     if isinstance(failure, StoreUnavailable):
         return Incidents(time.monotonic, os.urandom).public(failure)
@@ -31,9 +31,9 @@ def public_failure(failure: ExpectedFailure) -> ExpectedFailure:
 
 
 class Incidents:
-    """Writes the cause of each failure into the log, under a reference that clients may see.
+    """Logs the cause of each failure under a reference that clients may see.
 
-    :param seconds: gives the time of a clock that never goes back.
+    :param seconds: returns the time of a monotonic clock.
     """
 
     _log = Logger()

@@ -1,6 +1,6 @@
-"""What child processes do, by name: it is imported there, and not where the calls are made.
+"""Functions of worker processes that are only imported where they run.
 
-To take mails apart and to verify them needs a quarter of all that mailcheck loads.
+Parsing and verifying mails needs a quarter of all modules that mailcheck loads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class LazyFunction:
     """Stands for a function of a module that is imported when it is first called.
 
-    Pickled it is its name: who sends a call to a process need not have imported what it calls.
+    It is pickled as its name, so the calling process does not need to import the module.
     """
 
     def __init__(self, module: str, name: str) -> None:

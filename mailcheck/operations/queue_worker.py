@@ -1,8 +1,8 @@
-"""Work that waits in the store, done some at once, each job by one daemon, none forgotten.
+"""Workers for job queues in the store: each job is done by one daemon, and none is lost.
 
-What is to be done stands in the store alone: whoever says that a job waits gives a hint. A lease
-says whose a job is. A daemon that stops lets go of its own; one that dies leaves them to the next,
-or to itself after its restart, when their leases have ended.
+The store alone has the queue; notifications about new jobs are hints. A lease says which daemon
+does a job. A daemon that stops releases its leases. If it crashes, another daemon takes its jobs
+over when their leases end, or the daemon itself does after its restart.
 """
 
 from abc import ABC, abstractmethod
@@ -19,15 +19,15 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.instruments import Tally
 
 GRACE = 5.0
-"""Seconds that a stopping daemon waits for jobs that do not end when they are cancelled."""
+"""Seconds that a stopping daemon waits for cancelled jobs to end."""
 
 
 class HasId(Protocol):
-    """Something that is to be done: for what has this id, one at a time."""
+    """A job. At most one job with the same id is running."""
 
     @property
     def id(self) -> Any:
-        """Its id."""
+        """The id of the job."""
 
 
 Id = TypeVar("Id", bound=Hashable)
@@ -35,10 +35,10 @@ Job = TypeVar("Job", bound=HasId)
 
 
 class QueueWorker(ABC, Generic[Id, Job]):
-    """Claims jobs that wait and does them, while it runs.
+    """Claims waiting jobs and runs them while the daemon runs.
 
-    A kind of work says what it is called in the log (``jobs``: "tests"), how many of it may be
-    under way (``max_jobs``), and how it is claimed, done and let go of.
+    Subclasses define ``jobs`` (their name in the log, such as "tests"), ``max_jobs`` (the maximum
+    number of concurrent jobs), and how jobs are claimed, processed and released.
     """
 
     jobs: str
@@ -56,18 +56,18 @@ class QueueWorker(ABC, Generic[Id, Job]):
 
     @abstractmethod
     async def claim(self, limit: int) -> Sequence[Job]:
-        """Take so many jobs at most that wait and that nobody else does."""
+        """Claim up to ``limit`` waiting jobs that no other daemon has."""
 
     @abstractmethod
     async def process(self, job: Job) -> None:
-        """Do a job and record it; one that fails here is claimed again when its lease has ended."""
+        """Process a job and record its result. If it fails, it is claimed again after its lease."""
 
     @abstractmethod
     async def release(self, *, is_attempt: bool) -> None:
-        """Let go of all that is this daemon's; without ``is_attempt`` it was not really begun."""
+        """Release all jobs of this daemon; ``is_attempt``: whether they count as attempted."""
 
     async def start(self) -> None:
-        """Take up what was left, also by this daemon's own earlier life."""
+        """Start, and take over the jobs of an earlier run of this daemon."""
         try:
             await self.release(is_attempt=True)
         except ExpectedFailure as failure:
@@ -77,7 +77,7 @@ class QueueWorker(ABC, Generic[Id, Job]):
         self.wake()
 
     async def stop(self) -> None:
-        """Drop what is under way, to be taken up at the next start."""
+        """Stop, and release the running jobs for the next start."""
         self._is_running = False
         await self._polling
         under_way = list(self._under_way.values())
@@ -89,26 +89,26 @@ class QueueWorker(ABC, Generic[Id, Job]):
             if under_way:
                 await self.release(is_attempt=False)
         except ExpectedFailure as failure:
-            self._log.warn("{jobs} could not be let go of: {why}", jobs=self.jobs, why=failure)
+            self._log.warn("{jobs} could not be released: {why}", jobs=self.jobs, why=failure)
 
     def wake(self) -> None:
-        """Take the hint that a job may wait."""
+        """Handle the hint that a job may be waiting."""
         self._has_hint = True
         if self._may_claim() and not self._is_polling:
             self._is_polling = True
             self._polling = Deferred.fromCoroutine(self._claim_all())
 
     async def poll(self) -> None:
-        """Look without a hint: one may have been lost, or a job was put off."""
+        """Look for jobs without a hint, since hints may be lost and jobs may be postponed."""
         self.wake()
         await self._polling
 
     def count(self) -> int:
-        """Say how many jobs are under way."""
+        """Return the number of running jobs."""
         return len(self._under_way)
 
     def begin(self, job_id: Id, doing: Coroutine[Any, Any, None]) -> Deferred[None]:
-        """Do what was claimed; fires when it has ended, however it did."""
+        """Run a claimed job. Fires when it has ended, whatever the result."""
         under_way = self._under_way[job_id] = Deferred.fromCoroutine(doing)
         under_way.addErrback(self._log_dropped, job_id)
         under_way.addCallback(lambda _: self._end(job_id))
@@ -123,14 +123,14 @@ class QueueWorker(ABC, Generic[Id, Job]):
                 self._has_hint = False
                 free = self.max_jobs - len(self._under_way)
                 claimed = await self.claim(free)
-                # There may be more where so many were found: who ends looks again.
+                # The batch was full, so more jobs may be waiting; the next job to end polls again.
                 self._has_hint = self._has_hint or len(claimed) == free
                 for job in claimed:
-                    # One of our own, when the clock was put forward: its lease goes on.
+                    # A job of this daemon is claimed again if the clock was set forward.
                     if job.id not in self._under_way:
                         self.begin(job.id, self.process(job))
         except ExpectedFailure as failure:
-            self._log.warn("{jobs} wait to be claimed: {why}", jobs=self.jobs, why=failure)
+            self._log.warn("{jobs} are claimed later: {why}", jobs=self.jobs, why=failure)
         except Exception:
             self._log.failure("{jobs} could not be claimed", jobs=self.jobs)
         finally:
@@ -142,17 +142,15 @@ class QueueWorker(ABC, Generic[Id, Job]):
             self.wake()
 
     def _log_dropped(self, failure: Failure, job_id: Id) -> None:
-        """Say why a job came to nothing: it is begun again when its lease has ended."""
+        """Log why a job failed. It is claimed again when its lease has ended."""
         if failure.check(CancelledError):
             return
         if failure.check(ExpectedFailure):
             self._log.warn(
-                "one of the {jobs} is put off, {id}: {why}",
+                "one of the {jobs} is postponed, {id}: {why}",
                 jobs=self.jobs,
                 id=job_id,
                 why=failure.getErrorMessage(),
             )
         else:
-            self._log.failure(
-                "one of the {jobs} could not be kept: {id}", failure, jobs=self.jobs, id=job_id
-            )
+            self._log.failure("one of the {jobs} failed: {id}", failure, jobs=self.jobs, id=job_id)

@@ -1,7 +1,4 @@
-"""Places for work that only so much of may be under way; who finds none waits for a turn.
-
-And what has such places: parked waits, a number for each key, and checks of domains.
-"""
+"""A fair semaphore with limits per owner, and the limits for parked waits and domain checks."""
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
@@ -21,9 +18,9 @@ Owner = TypeVar("Owner")
 
 
 class NoPermit(Exception):
-    """No place was free in time, or too many wait for one already.
+    """No permit was free in time, or too many tasks are waiting already.
 
-    :param is_owner_limit: the owner has as many places as one may have.
+    :param is_owner_limit: whether the owner has reached its own limit.
     """
 
     def __init__(self, *, is_owner_limit: bool) -> None:
@@ -32,14 +29,14 @@ class NoPermit(Exception):
 
 
 class FairSemaphore(Generic[Owner]):
-    """Gives ``limit`` places; those who wait take turns, owner by owner.
+    """A semaphore with permits per owner. Waiting owners take turns.
 
-    Each owner's own are served in the order in which they were asked for.
+    The waiting tasks of one owner are served in the order of their requests.
 
-    :param limit: places of all owners together; as many as are asked for where it is not given.
-    :param per_owner: places that one owner may have; what more he asks for waits.
-    :param waiting: how many may wait. Where they do, the owner of most of them makes room for one
-        who has fewer.
+    :param limit: permits of all owners together; unlimited if not given.
+    :param per_owner: permits of one owner. Further requests of the owner wait.
+    :param max_waiting: maximum number of waiting requests. When it is reached, the owner with the
+        most waiting requests loses one to an owner with fewer.
     """
 
     def __init__(
@@ -55,12 +52,12 @@ class FairSemaphore(Generic[Owner]):
         self._per_owner = per_owner
         self._max_waiting = max_waiting
         self._taken: Counter[Owner] = Counter()
-        self._queues: dict[Owner, deque[Deferred[None]]] = {}  # whose turn is next comes first
+        self._queues: dict[Owner, deque[Deferred[None]]] = {}  # the next owner comes first
         self._is_calling = False
 
     @asynccontextmanager
     async def held(self, owner: Owner, timeout: float = 0.0) -> AsyncIterator[None]:
-        """Have a place while the block runs; raises as `take`."""
+        """Hold a permit while the block runs; raises as `acquire`."""
         await self.acquire(owner, timeout)
         try:
             yield
@@ -68,9 +65,9 @@ class FairSemaphore(Generic[Owner]):
             self.release(owner)
 
     async def acquire(self, owner: Owner, timeout: float) -> None:
-        """Take a place, within ``timeout`` seconds; the caller must `give_back`.
+        """Acquire a permit within ``timeout`` seconds. The caller must `release` it.
 
-        :raises NoPermit: there is none.
+        :raises NoPermit: no permit was free in time.
         """
         if self._may_take(owner):
             self._taken[owner] += 1
@@ -90,12 +87,12 @@ class FairSemaphore(Generic[Owner]):
                 self._leave(owner, turn)
 
     def release(self, owner: Owner) -> None:
-        """Give a place back; it goes straight to the next one who may have it."""
+        """Release a permit, which the next waiting owner gets at once."""
         self._taken[owner] -= 1
         if not self._taken[owner]:
             del self._taken[owner]
         if self._is_calling:
-            return  # by one who was done at once: whoever called him calls the next, too
+            return  # called by a task that ended at once; the outer call serves the next one
         self._is_calling = True
         try:
             while (turn := self._next_turn()) is not None:
@@ -104,7 +101,7 @@ class FairSemaphore(Generic[Owner]):
             self._is_calling = False
 
     def _next_turn(self) -> Deferred[None] | None:
-        """Take the place of the next owner who may have one; he is the last then."""
+        """Acquire a permit for the next owner that may have one, and move the owner to the end."""
         for owner in self._queues:
             if self._may_take(owner):
                 break
@@ -145,11 +142,11 @@ class FairSemaphore(Generic[Owner]):
 
 
 WAIT_RETRY = 1
-"""Seconds: a wait ends any moment."""
+"""Seconds until a client should retry. A wait may end any moment."""
 
 
 class WaitSlots:
-    """Counts the parked waits of each key; ``places`` has ``slots_per_key`` for each."""
+    """Limits the parked waits of each API key to ``slots_per_key``."""
 
     def __init__(self, slots_per_key: int, places: HeldPlaces) -> None:
         self._slots_per_key = slots_per_key
@@ -159,7 +156,7 @@ class WaitSlots:
     async def held_by(self, caller: Caller) -> AsyncIterator[None]:
         """Hold a slot while the block runs.
 
-        :raises TooManyWaits: none is free.
+        :raises TooManyWaits: all slots of the key are in use.
         """
         try:
             async with self._semaphore.held(caller.key_id):
@@ -173,24 +170,25 @@ class WaitSlots:
 
 
 CHECKS_AT_ONCE = 12
-"""Checks under way at a time: a domain that answers all it can keeps the reactor busy for a
+"""Maximum number of concurrent checks. A domain with many records occupies the reactor for a
 twentieth of a second."""
 
 CHECKS_OF_ACCOUNT = 3
-"""Of those one account may have so many; what it asks for beyond waits."""
+"""Maximum number of concurrent checks per account. Further checks of the account wait."""
 
 WAITING_CHECKS = 400
-"""Checks that may wait for a turn."""
+"""Maximum number of waiting checks."""
 
 CHECK_PATIENCE = 25.0
-"""Seconds that they wait: a check takes ten at most, and programs give up after thirty or more."""
+"""Seconds that a check waits. It then takes up to ten, and clients time out after thirty or
+more."""
 
 CHECK_RETRY = 10
-"""Seconds: by then any check under way has ended."""
+"""Seconds until a client should retry. All running checks have ended by then."""
 
 
 class CheckSlots:
-    """Lets accounts check in turn."""
+    """Limits concurrent checks, fairly among accounts."""
 
     def __init__(self, clock: IReactorTime) -> None:
         self._semaphore: FairSemaphore[AccountId] = FairSemaphore(
@@ -199,19 +197,19 @@ class CheckSlots:
 
     @asynccontextmanager
     async def held(self, account_id: AccountId) -> AsyncIterator[None]:
-        """Have a turn while the block runs.
+        """Hold a slot while the block runs.
 
-        :raises TooManyChecks: too many of the account's own are before it.
-        :raises Overloaded: too many of others are.
+        :raises TooManyChecks: the account has reached its own limit.
+        :raises Overloaded: all accounts together have reached the limit.
         """
         try:
             async with self._semaphore.held(account_id, CHECK_PATIENCE):
                 yield
         except NoPermit as failure:
             if not failure.is_owner_limit:
-                raise Overloaded("too many checks are under way: try again in a moment") from None
+                raise Overloaded("too many checks are running; try again in a moment") from None
             raise TooManyChecks(
-                f"{CHECKS_OF_ACCOUNT} checks of this account are under way and more wait for their"
-                " turn; send the next ones when those have been answered",
+                f"{CHECKS_OF_ACCOUNT} checks of this account are running and more are waiting;"
+                " send the next ones when those have ended",
                 CHECK_RETRY,
             ) from None

@@ -1,4 +1,4 @@
-"""Opening a share link: the same for messages and for reports."""
+"""Opening share links of messages and of deliverability reports."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -17,11 +17,12 @@ async def find_shared(
     token_of: Callable[[Found], str],
     what_has_gone: str,
 ) -> Found:
-    """Give what a share link leads to.
+    """Return the object of a share link.
 
-    :param parse: takes a token apart: whose it is, and the secret.
-    :param token_of: gives the token that it has now.
-    :raises ShareNotFound: nothing has this link (any more).
+    :param parse: splits a token into the id of the object and the secret.
+    :param token_of: returns the current token of the object.
+    :param what_has_gone: why the link may be invalid, such as "the mail has expired".
+    :raises ShareNotFound: the share link is unknown, revoked or expired.
     """
     try:
         identifier, secret = parse(token)
@@ -34,5 +35,5 @@ async def find_shared(
 
 
 def share_not_found(what_has_gone: str) -> ShareNotFound:
-    """Say of a share link that it leads nowhere."""
-    return ShareNotFound(f"this share link leads nowhere: revoked, or {what_has_gone}")
+    """Return the error for an invalid share link."""
+    return ShareNotFound(f"this share link is not valid: it was revoked, or {what_has_gone}")

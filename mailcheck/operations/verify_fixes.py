@@ -1,9 +1,9 @@
-"""Proving advice before it is shown: the one place where records are tried.
+"""Verifying fixes before they are shown, by evaluating again with the proposed records.
 
-Each finding's record is judged alone, by the evaluation that found it, over the answers
-that it had. What fails alone is tried beside the records that were proven before it:
-faults that belong together are mended together. A name has one record in the end, so
-that whoever publishes all of them from top to bottom undoes nothing.
+Each record is first tried alone, by the evaluation that made the finding and with its answers. If
+that is not enough, it is tried together with the fixes that were verified before it, since some
+errors can only be fixed together. Fixes never contradict each other: a user who publishes all of
+them from top to bottom undoes none.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,26 +16,26 @@ from mailcheck.checks.proofs import NotProven, Outcome, Proofs, ProvenFix, is_re
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 
 MAX_TRIALS = 16
-"""Evaluations for all advice of one check; the worst honest domain needs nine."""
+"""Maximum number of evaluations per check. The worst legitimate domain needs nine."""
 
 TURNS = 2
-"""What is not enough alone is tried again beside what was proven after it."""
+"""Number of rounds. In the second one, records are also tried with fixes that come after them."""
 
 Judge = Callable[[Answers], Outcome]
-"""Judges by the answers that are known, and names what is missing."""
+"""Evaluates the known answers, and names the missing ones."""
 
 Attempt = tuple[Change, ...]
-"""A record to publish, and behind it those of others' zones without which it does nothing."""
+"""A record to publish, and records of other zones that it depends on."""
 
 PATIENCE = 2.0
-"""Seconds for what has to be asked for proofs, within the budget of the request."""
+"""Seconds for additional DNS lookups, within the budget of the request."""
 
 
 async def verify_fixes(before: Outcome, judge: Judge, evaluator: DnsEvaluator) -> Proofs:
-    """Try the records that the findings propose, in their order, and give those that hold.
+    """Try the records that findings propose, in their order, and return the verified fixes.
 
-    :param before: what ``judge`` says without any of them.
-    :param inquiry: has what is published; nothing that it knows is asked again.
+    :param before: the outcome of ``judge`` without any of them.
+    :param evaluator: has the published records as answers, which are not looked up again.
     """
     evaluator.shorten_deadline(PATIENCE)
     proving = _Proving(before, judge, evaluator)
@@ -55,7 +55,7 @@ async def verify_fixes(before: Outcome, judge: Judge, evaluator: DnsEvaluator) -
 
 
 class _Proving:
-    """The trials of one check, each made once."""
+    """The trials of one check. Each combination of changes is evaluated once."""
 
     def __init__(self, before: Outcome, judge: Judge, evaluator: DnsEvaluator) -> None:
         self._before = before
@@ -65,7 +65,7 @@ class _Proving:
         self._accepted: dict[tuple[str, str], Attempt] = {}
 
     async def find_fix(self, finding: Finding) -> ProvenFix | None:
-        """Give the record that mends a finding: one that is shown already, else its own."""
+        """Return a fix for a finding: one that was verified already, or its own record."""
         for attempt in self._accepted.values():
             alone = self._outcomes.get(attempt)
             if alone is not None and is_resolved(finding, self._before, alone):
@@ -84,7 +84,7 @@ class _Proving:
         fix = None if alone is None else self._make(finding, attempt, self._before, alone)
         rival = self._accepted.get(attempt[0].rrset_key)
         if alone is not None and fix is not None:
-            # Where it takes the place of a record that is shown, nothing may be undone.
+            # A record that replaces another fix must not undo it.
             state = None if rival is None else await self._try(rival)
             return None if state is not None and _undoes(state, alone) else fix
         shown = _together(self._accepted.values())
@@ -97,7 +97,7 @@ class _Proving:
         return self._make(finding, attempt, state, both, others)
 
     async def _try(self, changes: Attempt) -> Outcome | None:
-        """Judge with some changes; nothing once there were too many trials."""
+        """Evaluate with changes; return `None` after too many trials."""
         if changes not in self._outcomes:
             if len(self._outcomes) > MAX_TRIALS:
                 return None
@@ -116,7 +116,7 @@ class _Proving:
     ) -> ProvenFix | None:
         change = attempt[0]
         published = self._evaluator.records_at(*change.rrset_key)
-        # The values that go, as they are typed into a zone editor.
+        # The replaced values, as they are shown in a zone editor.
         removed = tuple(format_rdata(one) for one in published if change.replaces(one))
         beside = tuple(one.record for one in _together((attempt[1:], others)))
         try:
@@ -126,12 +126,12 @@ class _Proving:
 
 
 def _together(attempts: Iterable[Attempt]) -> Attempt:
-    """Put attempts into one; two may need the same record of others."""
+    """Merge attempts. Two of them may need the same record of another zone."""
     return tuple(dict.fromkeys(chain.from_iterable(attempts)))
 
 
 def _undoes(before: Outcome, after: Outcome) -> bool:
-    """Tell whether a fault is there again that was mended."""
+    """Return whether an error that was fixed is back."""
     faults = (Severity.ERROR, Severity.WARNING)
     had = {one.id for one in before.findings if one.severity in faults}
     return any(one.id not in had for one in after.findings if one.severity in faults)

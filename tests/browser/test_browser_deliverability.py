@@ -140,7 +140,7 @@ def test_a_revoked_report(visitor: Watched, world: ToolWorld, browser: Browser) 
     new = urlsplit(page.locator("#share-link").inner_text()).path
     with watched_page(browser, world.daemon.http_port) as stranger:
         stranger.go(old)
-        expect(stranger.page.locator("main")).to_contain_text("leads nowhere")
+        expect(stranger.page.locator("main")).to_contain_text("is not valid")
         stranger.go(new)
         expect(stranger.page.locator("#mail-subject")).to_have_text("Your invoice")
 

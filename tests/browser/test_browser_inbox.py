@@ -61,7 +61,7 @@ def test_mail_appears_live_and_can_be_read_shared_and_deleted(
         expect(page.locator("#mails li:visible")).to_have_count(0)
         watched.go("/keys")  # whoever leaves means it
         main = stranger.page.locator("main")
-        stranger.go_until(f"/share/{path}", lambda: "leads nowhere" in main.inner_text())
+        stranger.go_until(f"/share/{path}", lambda: "is not valid" in main.inner_text())
     watched.require_quiet()
 
 

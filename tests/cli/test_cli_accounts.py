@@ -67,7 +67,7 @@ def test_a_name_is_used_once(mailcheck: Mailcheck, alice: str) -> None:
     """A second account of the same name is a problem, told on standard error."""
     again = mailcheck("account", "add", " alice ")
     assert (again.status, again.output) == (1, "")
-    assert again.errors == "mailcheck: there is an account named 'alice' already\n"
+    assert again.errors == "mailcheck: an account named 'alice' already exists\n"
     assert mailcheck("account", "list").output.count("alice") == 1
     assert alice
 
@@ -76,7 +76,8 @@ def test_a_name_is_used_once(mailcheck: Mailcheck, alice: str) -> None:
 def test_an_account_needs_a_name(mailcheck: Mailcheck, name: str) -> None:
     """An empty name is a problem."""
     added = mailcheck("account", "add", name)
-    assert (added.status, added.errors) == (1, "mailcheck: an account needs a name\n")
+    problem = "mailcheck: the account name is empty; enter a name\n"
+    assert (added.status, added.errors) == (1, problem)
 
 
 def test_the_next_command_can_be_pasted(mailcheck: Mailcheck) -> None:

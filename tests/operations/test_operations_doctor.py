@@ -40,7 +40,7 @@ def test_one_that_says_nothing() -> None:
     assert found["disk"].health is Health.PROBLEM
     assert found["resolver"].health is Health.UNKNOWN
     (silence,) = found["resolver"].findings
-    assert silence.meaning == "It could not be found out within 20 s."
+    assert silence.meaning == "The examination did not finish within 20 s."
 
 
 def test_one_that_breaks(logged_failures: list[Any]) -> None:

@@ -115,7 +115,7 @@ class TestContentsThatFail:
             assert worker.deaths == ATTEMPTS
             bad = page.messages[0].summary
             message = run(house.assembly.inbox.read.message(house.account.id, bad.id))
-            assert "could not be taken apart" in message.content.problems[0]
+            assert "could not be parsed" in message.content.problems[0]
             assert b"poison" in run(house.assembly.inbox.read.raw_message(house.account.id, bad.id))
             assert (
                 result_of(house.assembly.mail.content_store.find_content(bad.delivery_id)) is None

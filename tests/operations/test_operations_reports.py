@@ -91,7 +91,7 @@ EVIL = gzipped(document("google.xml"))
         (
             report_mail(EVIL, "application/gzip", "r.gz", author="x@google.com"),
             "apart",
-            "nothing vouches for its mail",
+            "its mail is not authenticated",
         ),
         (
             signed_report("google.xml", "x@y.example", "evil.example"),
@@ -118,7 +118,7 @@ EVIL = gzipped(document("google.xml"))
                 ),
             ),
             "apart",
-            "its time lies in the future",
+            "it ends in the future",
         ),
         (
             signed_report("google.xml", "x@y.example", data=gzipped(document("google.json"))),
@@ -181,7 +181,7 @@ def test_name_servers_that_stay_silent() -> None:
     report = only_report(house)
     assert (report["state"], report["reason"]) == (
         "apart",
-        f"whether {DOMAIN} asks for reports here could not be found out",
+        f"whether {DOMAIN} requests reports here could not be determined",
     )
 
 
@@ -207,7 +207,7 @@ def test_a_report_that_takes_too_long_is_read_once() -> None:
         report = only_report(house)
         assert (report["state"], report["reason"]) == (
             "apart",
-            "it was given up: it took the large process longer than 20 seconds",
+            "reading it was given up: it took the large process longer than 20 seconds",
         )
         house.pass_time(2 * RETRY_AFTER / SECOND)
         run(house.assembly.reports.runner.poll())

@@ -254,7 +254,7 @@ def test_any_text_can_be_proposed(text: str) -> None:
         ("example.com", "TXT", "  ", "value is missing"),
         ("example.com", "TXT", "x" * 9_000, "longer than"),
         ("example.com", "TXT", '"open', r"records\[3\].value"),
-        ("example.com", "SRV", "1 1 1 a.", "is none of TXT"),
+        ("example.com", "SRV", "1 1 1 a.", "must be one of TXT"),
         ("exa mple.com", "A", "8.8.4.1", r"records\[3\].name"),
         ("", "A", "8.8.4.1", r"records\[3\].name"),
     ],

@@ -144,7 +144,7 @@ def test_alerts_by_mail(watching: Watching, receivers: ScriptedReceivers) -> Non
     assert sent.get_content_type() == "text/plain"
     assert "mailcheck-alert-to" not in sent
     text = "\n".join(sent.get_content().splitlines())
-    assert "What is wrong:\n\n* 8.8.4.10: " in text
+    assert "Open problems:\n\n* 8.8.4.10: " in text
     assert "You get this since watches of the account first name your address." in text
     assert watching.ask("GET", path)["receivers"][0]["problem"] == ""
 

@@ -61,7 +61,7 @@ def test_an_ordinary_tag_meets_nothing(house: House) -> None:
 def test_greylisting(house: House) -> None:
     """Each sender and recipient is refused until so long after the first try, then never more."""
     code, reason = refused(house, "fault.greylist-30")
-    assert (code, reason) == (451, "fault.greylist-30: greylisted, try again in 30 s")
+    assert (code, reason) == (451, "fault.greylist-30: greylisted; try again in 30 s")
     house.pass_time(29.5)
     assert refused(house, "fault.greylist-30")[1].endswith("in 1 s")
     house.pass_time(0.5)

@@ -93,7 +93,7 @@ def a_days_log(render: Render) -> str:
     submission.note_refusal(GUESSER, "AUTH", replies.reply(535, "the API key is unknown", "5.7.8"))
     clients.note_failed_access("key", GUESSER, "the API key is unknown")
     clients.note_failed_access("key", "2001:db8::1", "the API key has been revoked")
-    clients.note_failed_access("sign-in", GUESSER, "no account has this name and this password")
+    clients.note_failed_access("sign-in", GUESSER, "no account has this name and password")
     clients.note_failed_access("key", CUSTOMER, "an API key is missing: send it as ...")
     clients.note_fault(WebFault(503, CUSTOMER, "GET", "/api/v1/inbox", "", "restarting"))
     mail.note_refusal(CUSTOMER, "RCPT", replies.reply(452, "the inbox is full", "4.2.2"))

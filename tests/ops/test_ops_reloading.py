@@ -116,6 +116,4 @@ def test_a_failed_sign_in_has_a_line(house: House) -> None:
     with capturedLogs() as events, pytest.raises(SignInFailed):
         run(house.assembly.accounts.sign_in.sign_in("my-password", "hunter2", "203.0.113.9"))
     (line,) = ours(events, JOURNAL)
-    assert line == (
-        "failed sign-in: client=203.0.113.9 why=no account has this name and this password"
-    )
+    assert line == ("failed sign-in: client=203.0.113.9 why=no account has this name and password")

@@ -84,7 +84,7 @@ def test_mails_after_the_first(sender: Sender) -> None:
     talk.say(rcpt(address))
     assert talk.say(OTHER_BODY) == (
         b"550 5.2.1 this test has already received its mail; "
-        b"make a new test at http://127.0.0.1:8080\r\n"
+        b"create a new test at http://127.0.0.1:8080\r\n"
     )
     assert sender.messages() == 0
 
@@ -97,7 +97,7 @@ def test_addresses_that_take_nothing(sender: Sender) -> None:
     talk = sender.connect()
     talk.say(MAIL)
     assert talk.say(b"RCPT TO:<%s>\r\n" % address) == (
-        b"550 5.1.1 this test address has expired; make a new test at http://127.0.0.1:8080\r\n"
+        b"550 5.1.1 this test address has expired; create a new test at http://127.0.0.1:8080\r\n"
     )
     assert talk.codes(b"RCPT TO:<test-aaaaaaaaaaaaa@mailcheck.example>\r\n") == ["550"]
     assert talk.codes(b"RCPT TO:<%s>\r\n" % fresh) == ["550"]

@@ -80,7 +80,7 @@ BAD_BODIES: list[tuple[bytes, str]] = [
     (body({**DMARC, "value": "a\0b"}), "records[0].value contains a NUL"),
     (body({**DMARC, "value": " "}), "records[0].value is missing"),
     (body({**DMARC, "value": "x" * 8_001}), "records[0].value is longer than 8000"),
-    (body(DMARC, {**DMARC, "type": "SOA"}), "records[1].type 'SOA' is none of TXT"),
+    (body(DMARC, {**DMARC, "type": "SOA"}), "records[1].type must be one of TXT"),
     (body({**DMARC, "name": "a b.example"}), "records[0].name"),
     (body({"name": "a.example", "type": "A", "value": "1.2.3"}), "records[0].value"),
     (body(DMARC, {**DMARC, "type": "CNAME", "value": "b.example"}), "records"),

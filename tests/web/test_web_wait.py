@@ -291,7 +291,7 @@ def test_a_store_that_fails_during_a_wait_is_503() -> None:
     answer = pending.answer()
     assert answer.status == 503
     assert answer.json["cursor"] == "c1"
-    assert "cut short" in answer.json["error"]
+    assert "interrupted" in answer.json["error"]
     reader.fault = None
     house.receive()
     message = wait(house, "after=c1").answer()

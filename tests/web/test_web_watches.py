@@ -203,7 +203,7 @@ def test_many_at_once(watching: Watching) -> None:
     ("body", "problem"),
     [
         ({}, "target is missing"),
-        ({"target": "good.example", "everyMinutes": 14}, "everyMinutes is 15 to 1440"),
+        ({"target": "good.example", "everyMinutes": 14}, "everyMinutes must be from 15 to 1440"),
         ({"target": "good.example", "everyMinutes": True}, "everyMinutes must be an integer"),
         ({"target": "good.example", "everyMinutes": 60.5}, "everyMinutes must be an integer"),
         ({"target": "good.example", "quiet": "22-6"}, "quiet is two times of the day"),

@@ -1,4 +1,4 @@
-"""Who is calling: from the secret of an API key to the account behind it."""
+"""Authentication by API key, rate limits, and the closing of requests whose key is revoked."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from mailcheck.store.accounts.account_store import AccountStore
 
 
 class Authenticator:
-    """Reads the key anew for every request, so that a revoked one stops at once."""
+    """Identifies callers by API key. Each request reads its key, so revocation is immediate."""
 
     def __init__(self, store: AccountStore, default_limits: RequestLimits, now: Now) -> None:
         self._store = store
@@ -31,10 +31,10 @@ class Authenticator:
         self._uses: dict[KeyId, Instant] = {}
 
     async def identify(self, secret: str) -> Caller:
-        """Find the caller who holds this key.
+        """Return the caller that an API key belongs to.
 
-        :raises InvalidCredentials: no such key, or it was revoked.
-        :raises StoreUnavailable: can't tell now.
+        :raises InvalidCredentials: the key is unknown or revoked.
+        :raises StoreUnavailable: the store cannot be read now.
         """
         found = await self._store.find_caller(digest_secret(secret))
         if found is None:
@@ -46,7 +46,7 @@ class Authenticator:
         return Caller(key.account_id, key.id, self.limits_of(key), position, key.fails_every)
 
     def limits_of(self, key: ApiKey) -> RequestLimits:
-        """Give the limits of a key: its own, else the configured ones."""
+        """Return the limits of a key: its own where set, otherwise the configured ones."""
         default = self._default_limits
         return RequestLimits(
             per_minute=default.per_minute if key.per_minute is None else key.per_minute,
@@ -54,13 +54,13 @@ class Authenticator:
         )
 
     def last_use(self, key: ApiKey) -> Instant | None:
-        """Tell when a key was last used, as far as this daemon knows."""
+        """Return when a key was last used, as far as this daemon knows."""
         return self._uses.get(key.id, key.last_used_at)
 
     async def save_key_uses(self) -> None:
-        """Write down when keys were last used: now and then, not for every request.
+        """Save when keys were last used. Called periodically instead of for every request.
 
-        :raises StoreUnavailable: not now; what was not written is tried again the next time.
+        :raises StoreUnavailable: the store cannot be written now. The next call tries again.
         """
         uses, self._uses = self._uses, {}
         if not uses:
@@ -73,24 +73,24 @@ class Authenticator:
 
 
 def key_subject(key_id: KeyId) -> Key:
-    """Return the counter of the requests of an API key."""
+    """Return the rate-limit subject of an API key."""
     return key_of("requests of key", key_id)
 
 
 class LimitUse(Struct, frozen=True):
-    """Limits, and what is used of them."""
+    """Rate limits and their current usage."""
 
     limits: RequestLimits
     usage: Usage
 
     @property
     def used_this_minute(self) -> int:
-        """Count the requests of this clock minute."""
+        """Number of requests in this clock minute."""
         return self.limits.per_minute - self.usage.remaining
 
     @property
     def used_today(self) -> int:
-        """Count the requests of this UTC day."""
+        """Number of requests in this UTC day."""
         return self.limits.per_day - self.usage.daily_remaining
 
 
@@ -98,23 +98,23 @@ LIMIT_OPTIONS = {
     MINUTE_WINDOW: "--per-minute 6000",
     DAY_WINDOW: "--per-day 1000000",
 }
-"""What gives a key a limit of its own: enough for a suite of tests run side by side."""
+"""Options of ``mailcheck key issue`` that raise each limit enough for a parallel test suite."""
 
 
 class RequestMeter:
-    """Judges requests of a key, or of an address that has no valid key."""
+    """Counts requests of an API key, or of a client address without a valid key."""
 
     def __init__(self, counters: RateCounters, now: Now) -> None:
         self._counters = counters
         self._now = now
 
     async def count(self, subject: Key, limits: RequestLimits) -> Usage:
-        """Count a request; a refused one is not counted."""
+        """Count a request. A request over the limit is not counted."""
         minute, day = await self._hit(subject, limits, 1)
         return judge_usage(minute, day, limits)
 
     async def peek(self, subject: Key, limits: RequestLimits) -> Usage:
-        """Say what is left without counting anything."""
+        """Return the current usage without counting a request."""
         minute, day = await self._hit(subject, limits, 0)
         return judge_usage(minute, day, limits)
 
@@ -126,23 +126,24 @@ class RequestMeter:
         is_of_key: bool = False,
         is_of_pages: bool = False,
     ) -> LimitExceeded:
-        """Say which limit is exhausted, what it is, and when it is free again.
+        """Return the error that names the exhausted limit and when it resets.
 
-        Of a key also how an operator issues one with more. A page says in its reader's time when
-        the limit is free again.
+        For an API key, the error also says how the operator issues one with higher limits. The
+        pages (``is_of_pages``) show the reset time themselves, in the time zone of the reader.
         """
         now = self._now()
         window = usage.exhausted or MINUTE_WINDOW
         limit = limits.per_day if window is DAY_WINDOW else limits.per_minute
         reset = format_instant(Instant(window.reset_at(now)))
         if is_of_pages:
-            said = f"the limit of {limit} checks per {window.name} on the pages is reached"
-            return LimitExceeded(said, window.seconds_left(now))
-        said = f"the limit of {limit} requests per {window.name} is reached; it resets at {reset}"
+            message = f"the limit of {limit} checks per {window.name} on the pages is reached"
+            return LimitExceeded(message, window.seconds_left(now))
+        limited = f"the limit of {limit} requests per {window.name}"
+        message = f"{limited} is reached; it resets at {reset}"
         if is_of_key:
             issue = f"mailcheck key issue NAME {LIMIT_OPTIONS[window]}"
-            said += f"; `{issue}` issues a key with more"
-        return LimitExceeded(said, window.seconds_left(now))
+            message += f"; `{issue}` issues a key with a higher limit"
+        return LimitExceeded(message, window.seconds_left(now))
 
     async def _hit(self, subject: Key, limits: RequestLimits, amount: int) -> list[int]:
         now = self._now()
@@ -155,9 +156,9 @@ class RequestMeter:
 
 
 class CheckBudget:
-    """Counts the checks that an account starts on the pages; looking at results is free.
+    """Limits the checks that an account starts on the pages. Viewing results is not limited.
 
-    Without it the pages would be a way around the limits of the API.
+    Without it, the pages would bypass the rate limits of the API.
     """
 
     def __init__(self, meter: RequestMeter, limits: RequestLimits) -> None:
@@ -167,14 +168,14 @@ class CheckBudget:
     async def take(self, account_id: AccountId) -> None:
         """Count a check.
 
-        :raises LimitExceeded: says which limit is reached, and when it is free again.
+        :raises LimitExceeded: the limit is reached. The message says when it resets.
         """
         usage = await self._meter.count(_subject(account_id), self._limits)
         if usage.exhausted is not None:
             raise self._meter.refusal(usage, self._limits, is_of_pages=True)
 
     async def peek(self, account_id: AccountId) -> LimitUse:
-        """Say what is used; looking counts nothing."""
+        """Return the current usage without counting a check."""
         usage = await self._meter.peek(_subject(account_id), self._limits)
         return LimitUse(self._limits, usage)
 
@@ -184,13 +185,13 @@ def _subject(account_id: AccountId) -> Key:
 
 
 REVOKED_KEYS_INTERVAL = 5.0
-"""Seconds between looks: one question for all keys in use, whoever has revoked them, and where."""
+"""Seconds between two checks for revoked keys. One query covers all keys that are in use."""
 
 End = Callable[[ExpectedFailure], None]
 
 
 class RevokedKeys:
-    """Knows what goes on with which key, and ends it when that is revoked."""
+    """Ends the requests and connections of API keys that are revoked while they run."""
 
     def __init__(self, store: AccountStore) -> None:
         self._store = store
@@ -198,7 +199,7 @@ class RevokedKeys:
 
     @contextmanager
     def watched(self, key_id: KeyId, end: End) -> Iterator[None]:
-        """Call ``end`` once, should the key be revoked while the block runs."""
+        """Call ``end`` once if the key is revoked while the block runs."""
         watch = object()
         self._watched.setdefault(key_id, {})[watch] = end
         try:
@@ -210,9 +211,9 @@ class RevokedKeys:
                 self._watched.pop(key_id, None)
 
     async def check(self) -> None:
-        """End what goes on with keys that have been revoked.
+        """End everything that runs with a revoked key.
 
-        :raises StoreUnavailable: can't tell now.
+        :raises StoreUnavailable: the store cannot be read now.
         """
         if not self._watched:
             return

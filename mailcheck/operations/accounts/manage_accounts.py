@@ -1,4 +1,4 @@
-"""Accounts and API keys: made, listed, revoked."""
+"""Operations on accounts and API keys: create, list and revoke."""
 
 from msgspec import Struct
 
@@ -33,18 +33,19 @@ from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.store.accounts.account_store import AccountStore
 
 HINT_LENGTH = len(API_KEY_PREFIX) + 4
-"""Characters of a key that lists show: enough to tell it from others, too few to help guess."""
+"""Length of the key prefix shown in lists: long enough to tell keys apart, too short to help
+guess one."""
 
 
 class IssuedKey(Struct, frozen=True):
-    """A new key with its secret, which is shown once and kept nowhere."""
+    """A new key and its secret. The secret is shown once and is not stored."""
 
     key: ApiKey
     secret: str
 
 
 class ManageAccounts:
-    """The operations on accounts."""
+    """The operator's operations on accounts and keys."""
 
     def __init__(self, store: AccountStore, time_and_chance: TimeAndChance) -> None:
         self._store = store
@@ -59,10 +60,10 @@ class ManageAccounts:
         max_messages: int | None = None,
         max_bytes: int | None = None,
     ) -> Account:
-        """Add an account with an inbox; the first one of all is the operator's.
+        """Create an account with an inbox. The very first account becomes the operator's.
 
         :raises InvalidParameter: the name is empty.
-        :raises AccountNameTaken: there is one of this name.
+        :raises AccountNameTaken: an account with this name exists.
         """
         account = await self.draft(
             name, is_operator=is_operator, max_messages=max_messages, max_bytes=max_bytes
@@ -78,16 +79,16 @@ class ManageAccounts:
         max_messages: int | None = None,
         max_bytes: int | None = None,
     ) -> Account:
-        """Draft an account that is still to be stored; the first one of all is the operator's.
+        """Return a new account without storing it. The very first one becomes the operator's.
 
         :raises InvalidParameter: the name is empty.
-        :raises AccountNameTaken: there is one of this name already.
+        :raises AccountNameTaken: an account with this name exists.
         """
         name = name.strip()
         if not name:
-            raise InvalidParameter("name", "an account needs a name")
+            raise InvalidParameter("name", "the account name is empty; enter a name")
         if await self._store.find_account(name) is not None:
-            raise AccountNameTaken(f"there is an account named {name!r} already")
+            raise AccountNameTaken(f"an account named {name!r} already exists")
         return Account(
             id=AccountId(new_short_id(self._random_bytes)),
             name=name,
@@ -99,9 +100,9 @@ class ManageAccounts:
         )
 
     async def find(self, name: str) -> Account:
-        """Find an account.
+        """Return the account with a name.
 
-        :raises AccountNotFound: there is none of this name.
+        :raises AccountNotFound: no account has this name.
         """
         account = await self._store.find_account(name)
         if account is None:
@@ -121,13 +122,14 @@ class ManageAccounts:
         per_day: int | None = None,
         preset: str | None = None,
     ) -> IssuedKey:
-        """Issue an API key; ``preset`` is a secret that the operator chose.
+        """Issue an API key. ``preset`` is a secret that the operator has chosen.
 
-        :raises InvalidParameter: the preset key is too short to be one.
+        :raises InvalidParameter: the preset secret is too short.
         """
         if preset is not None and not is_possible_key(preset):
             raise InvalidParameter(
-                "bootstrap_key", f"a preset key has at least {MIN_PRESET_KEY} ASCII characters"
+                "bootstrap_key",
+                f"bootstrap_key needs at least {MIN_PRESET_KEY} printable ASCII characters",
             )
         secret = preset or new_api_key(self._random_bytes)
         key = ApiKey(
@@ -145,7 +147,7 @@ class ManageAccounts:
         return IssuedKey(key, secret)
 
     async def has_key(self, secret: str) -> bool:
-        """Tell whether a key was issued before, revoked or not."""
+        """Return whether a key was ever issued, including revoked keys."""
         return await self._store.find_key(digest_secret(secret)) is not None
 
     async def list_keys(self, account: Account) -> list[ApiKey]:
@@ -153,42 +155,43 @@ class ManageAccounts:
         return await self._store.list_keys(account.id)
 
     async def set_fault(self, key_id: str, every: int | None) -> None:
-        """Let every so manieth mail that a key hands in get 451, or none.
+        """Reject every Nth mail that a key submits with 451, or none (``None``).
 
-        :raises InvalidParameter: that is no such number.
+        :raises InvalidParameter: ``every`` is out of range.
         :raises KeyNotFound: no valid key has this id.
         """
         if every is not None and not 1 <= every <= LARGEST_EVERY:
-            problem = f"every is a whole number, 1 to {LARGEST_EVERY}, or nothing; you sent {every}"
+            problem = f"every must be null or an integer from 1 to {LARGEST_EVERY}; got {every}"
             raise InvalidParameter("every", problem)
         if not await self._store.set_key_fault(KeyId(key_id), every):
             raise KeyNotFound(f"no valid key has the id {key_id!r}")
 
     async def revoke_key(self, key_id: str) -> None:
-        """Revoke a key for good.
+        """Revoke a key permanently.
 
-        :raises KeyNotFound: no key has this id, or it was revoked before.
+        :raises KeyNotFound: no key has this id, or it is already revoked.
         """
         if not await self._store.revoke_key(KeyId(key_id), self._now()):
-            raise KeyNotFound(f"no key that could be revoked has the id {key_id!r}")
+            raise KeyNotFound(f"no key with the id {key_id!r} can be revoked")
 
 
 MAX_KEYS = 20
-"""Valid keys of one account: limits count by key, and would be none without this one."""
+"""Maximum number of valid keys per account. Rate limits are per key, so unlimited keys would
+mean unlimited requests."""
 
 MAX_KEY_NAME = 60
-"""Characters."""
+"""Maximum length of a key's name, in characters."""
 
 
 class KeyUse(LimitUse, frozen=True):
-    """A key, its limits, and what it has used of them in this minute and today."""
+    """A key, its limits and its usage in this minute and today."""
 
     key: ApiKey
     last_used_at: Instant | None
 
 
 class OwnKeys:
-    """The operations on one's own keys."""
+    """The operations of an account on its own keys."""
 
     def __init__(
         self, accounts: ManageAccounts, authenticator: Authenticator, meter: RequestMeter
@@ -198,34 +201,34 @@ class OwnKeys:
         self._meter = meter
 
     async def valid(self, account: Account) -> list[KeyUse]:
-        """List the keys that open the API, newest first, with their use; looking counts nothing."""
+        """List the valid keys with their usage, newest first. No request is counted."""
         return [await self._use_of(key) for key in reversed(await self._keys(account))]
 
     async def create(self, account: Account, name: str) -> IssuedKey:
         """Create a key.
 
-        :raises InvalidParameter: the name can't be one.
-        :raises TooManyKeys: the account has as many as it may.
+        :raises InvalidParameter: the name is empty, too long or not printable.
+        :raises TooManyKeys: the account has the maximum number of keys.
         """
         name = name.strip()
         if not name or len(name) > MAX_KEY_NAME or not name.isprintable():
-            problem = f"say what the key is for, in 1 to {MAX_KEY_NAME} characters"
+            problem = f"name the purpose of the key in 1 to {MAX_KEY_NAME} printable characters"
             raise InvalidParameter("name", problem)
         if len(await self._keys(account)) >= MAX_KEYS:
-            raise TooManyKeys(f"an account has at most {MAX_KEYS} keys: revoke one first")
+            raise TooManyKeys(f"an account has at most {MAX_KEYS} keys; revoke one first")
         return await self._accounts.issue_key(account, name)
 
     async def set_fault(self, account: Account, key_id: str, every: int | None) -> None:
-        """Let every so manieth mail that a key hands in get 451, or none.
+        """Reject every Nth mail that a key submits with 451, or none (``None``).
 
-        :raises InvalidParameter: that is no such number.
+        :raises InvalidParameter: ``every`` is out of range.
         :raises KeyNotFound: the account has no valid key with this id.
         """
         await self._require(account, key_id)
         await self._accounts.set_fault(key_id, every)
 
     async def revoke(self, account: Account, key_id: str) -> None:
-        """Revoke a key for good.
+        """Revoke a key permanently.
 
         :raises KeyNotFound: the account has no valid key with this id.
         """
@@ -234,7 +237,7 @@ class OwnKeys:
 
     async def _require(self, account: Account, key_id: str) -> None:
         if key_id not in {key.id for key in await self._keys(account)}:
-            raise KeyNotFound("you have no such key (any more)")
+            raise KeyNotFound("you have no valid key with this id")
 
     async def _keys(self, account: Account) -> list[ApiKey]:
         return [key for key in await self._accounts.list_keys(account) if key.revoked_at is None]

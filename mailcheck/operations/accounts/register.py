@@ -1,4 +1,4 @@
-"""Making an account for oneself: open to all, by invitation, or not at all."""
+"""Sign-up: open to everyone, by invitation only, or closed."""
 
 from enum import StrEnum
 
@@ -23,11 +23,11 @@ from mailcheck.ports.clocks import Now, TimeAndChance
 from mailcheck.store.accounts.account_store import PasswordStore, look_alike
 
 INVITATION_DAYS = 7
-"""Days until an invitation that nobody used expires."""
+"""Days until an unused invitation expires."""
 
 
 class Invitations:
-    """Makes invitations and looks at them; the store keeps digests only."""
+    """Creates and verifies invitations. The store has only their digests."""
 
     def __init__(self, store: PasswordStore, time_and_chance: TimeAndChance) -> None:
         self._store = store
@@ -35,36 +35,36 @@ class Invitations:
         self._random_bytes = time_and_chance.random_bytes
 
     async def invite(self) -> str:
-        """Make an invitation; gives the code that its link ends with."""
+        """Create an invitation and return the code for its link."""
         code, now = new_session_secret(self._random_bytes), self._now()
         expires_at = Instant(now + INVITATION_DAYS * DAY)
         await self._store.add_invitation(digest_secret(code), now, expires_at)
         return code
 
     async def invite_as(self, account: Account) -> str:
-        """Make an invitation, as an account that may.
+        """Create an invitation on behalf of an account.
 
-        :raises NotOperator: it may not.
+        :raises NotOperator: the account is not an operator.
         """
         if not account.is_operator:
-            raise NotOperator("only the operator of this service can invite people")
+            raise NotOperator("only an operator of this service can invite people")
         return await self.invite()
 
     async def require(self, code: str) -> None:
-        """Look whether an invitation can be used.
+        """Verify that an invitation can be used.
 
-        :raises InvitationInvalid: it can't.
+        :raises InvitationInvalid: the invitation is unknown, used or expired.
         """
         if not await self._store.has_invitation(digest_secret(code), self._now()):
-            raise InvitationInvalid("this invitation was used before, or has expired")
+            raise InvitationInvalid("this invitation has been used or has expired")
 
 
 ATTEMPTS = RequestLimits(per_minute=20, per_day=500)
-"""Sign-ups that one client address may send: most are refused for a name or a password."""
+"""Sign-up attempts per client address. Most are rejected for the name or the password."""
 
 
 class Registration(StrEnum):
-    """Who may make an account."""
+    """Policy for new accounts."""
 
     OPEN = "open"
     INVITE = "invite"
@@ -72,10 +72,10 @@ class Registration(StrEnum):
 
 
 class RegistrationRules(Struct, frozen=True):
-    """The rule for new accounts, and how many a client address may make in a UTC day.
+    """The policy for new accounts, and how many one client address may create in a UTC day.
 
-    Names that look like a ``reserved`` one are refused: only the operator adds such accounts.
-    With ``is_first_ours`` the daemon itself creates the first account, and issues a key to it.
+    Names similar to a ``reserved`` one are rejected; only the operator can add such accounts.
+    With ``is_first_ours``, the daemon creates the first account and issues a key for it.
     """
 
     mode: Registration
@@ -85,7 +85,7 @@ class RegistrationRules(Struct, frozen=True):
 
 
 class Register:
-    """The operations of who has no account yet."""
+    """The operations of visitors without an account."""
 
     def __init__(
         self,
@@ -108,49 +108,48 @@ class Register:
         self._now = now
 
     async def require_open(self, invitation: str) -> None:
-        """Look whether one who holds this invitation (or none: empty) may make an account.
+        """Verify that a visitor with this invitation, or without one (empty), may sign up.
 
-        :raises RegistrationClosed: nobody may, or nobody without an invitation, or not yet.
-        :raises InvitationInvalid: it can't be used (any more).
+        :raises RegistrationClosed: sign-up is closed, needs an invitation, or is not ready yet.
+        :raises InvitationInvalid: the invitation is unknown, used or expired.
         """
         if self.rules.is_first_ours and not await self._accounts.accounts():
-            raise RegistrationClosed("the service is starting: try again in a moment")
+            raise RegistrationClosed("the service is starting; try again in a moment")
         if self.rules.mode is Registration.CLOSED:
-            raise RegistrationClosed("accounts are made by the operator of this service alone")
+            raise RegistrationClosed("only the operator of this service can create accounts")
         if self.rules.mode is Registration.INVITE:
             if not invitation:
-                raise RegistrationClosed("you need an invitation to make an account here")
+                raise RegistrationClosed("you need an invitation to sign up")
             await self._invitations.require(invitation)
 
     async def register(self, name: str, password: str, invitation: str, client: str) -> SignedIn:
-        """Make an account and sign in to it; ``client`` is an address.
+        """Create an account and sign in to it. ``client`` is the address of the browser.
 
-        :raises RegistrationClosed: nobody may, or nobody without an invitation.
-        :raises InvitationInvalid: it can't be used (any more).
-        :raises InvalidParameter: the name or the password will not do.
-        :raises AccountNameTaken: there is an account of this name or one that looks like it, or
-            the name is reserved.
-        :raises LimitExceeded: this address has made enough of them.
+        :raises RegistrationClosed: sign-up is closed or needs an invitation.
+        :raises InvitationInvalid: the invitation is unknown, used or expired.
+        :raises InvalidParameter: the name or the password is not acceptable.
+        :raises AccountNameTaken: the name, or a similar one, is taken or reserved.
+        :raises LimitExceeded: this address has created the maximum number of accounts.
         :raises Overloaded: too many people are signing in.
         """
         await self._attempts.count(key_of("sign-up from", client), ATTEMPTS, "too many attempts")
         await self.require_open(invitation)
         name = name.strip()
         if not name or len(name) > MAX_NAME:
-            raise InvalidParameter("name", f"a name has 1 to {MAX_NAME} characters")
+            raise InvalidParameter("name", f"the name must have 1 to {MAX_NAME} characters")
         if not name.isprintable():
-            raise InvalidParameter("name", "a name has no characters that can't be seen")
+            raise InvalidParameter("name", "the name contains invisible characters")
         if any(look_alike(name, reserved) for reserved in self.rules.reserved):
             problem = f"the name {name!r} is reserved by the operator of this service"
-            raise AccountNameTaken(f"{problem}: choose another one")
+            raise AccountNameTaken(f"{problem}; choose another one")
         require_strong(password, name)
-        # Whoever comes first may be a stranger: an operator is made on the machine itself.
+        # The first visitor may be a stranger. Operators are created on the machine itself.
         account = replace(await self._accounts.draft(name), is_operator=False)
         number = self.rules.per_address
         await self._attempts.count(
             key_of("accounts from", client),
             RequestLimits(per_minute=number, per_day=number),
-            "too many accounts have been made from your address",
+            "too many accounts have been created from your address",
         )
         hashed = await self._hasher.write(password, client)
         is_invited = self.rules.mode is Registration.INVITE

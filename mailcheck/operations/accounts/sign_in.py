@@ -1,4 +1,4 @@
-"""Signing in with name and password, and changing the password."""
+"""Signing in with name and password, dashboard sessions, and changing the password."""
 
 from msgspec import Struct
 
@@ -22,16 +22,17 @@ from mailcheck.store.accounts.account_store import PasswordStore, SessionStore
 
 
 class Attempts:
-    """Counts attempts, and refuses those over a limit."""
+    """Counts attempts and rejects those over a limit."""
 
     def __init__(self, meter: RequestMeter, now: Now) -> None:
         self._meter = meter
         self._now = now
 
     async def count(self, subject: Key, limits: RequestLimits, what: str) -> None:
-        """Count an attempt of a subject; ``what`` there are too many of, for people.
+        """Count an attempt of a subject.
 
-        :raises LimitExceeded: says when it may be tried again.
+        :param what: beginning of the error message, such as "too many attempts to sign in".
+        :raises LimitExceeded: the limit is reached. The message says when to try again.
         """
         usage = await self._meter.count(subject, limits)
         if usage.exhausted is None:
@@ -39,21 +40,21 @@ class Attempts:
         seconds = usage.exhausted.seconds_left(self._now())
         is_short = usage.exhausted is MINUTE_WINDOW
         when = f"in {seconds} seconds" if is_short else "tomorrow (UTC)"
-        raise LimitExceeded(f"{what}: try again {when}", seconds)
+        raise LimitExceeded(f"{what}; try again {when}", seconds)
 
 
 IDLE_LIFE = 7 * DAY
-"""A session that is not used for so long ends."""
+"""Time until an unused session expires."""
 
 WHOLE_LIFE = 30 * DAY
-"""A session ends after so long, however much it is used."""
+"""Time until a session expires, however much it is used."""
 
 NOTING_INTERVAL = 5 * MINUTE
-"""A use is noted when the last one noted is older: not every page needs a write."""
+"""Time between two recorded uses of a session, so that not every page causes a write."""
 
 
 class DashboardSessions:
-    """The operations on sessions; the store keeps digests only."""
+    """The operations on dashboard sessions. The store has only digests of their secrets."""
 
     def __init__(self, store: SessionStore, time_and_chance: TimeAndChance) -> None:
         self._store = store
@@ -61,13 +62,13 @@ class DashboardSessions:
         self._random_bytes = time_and_chance.random_bytes
 
     async def open(self, account_id: AccountId) -> str:
-        """Open a session; gives its secret, which is always a new one."""
+        """Open a session and return its new secret."""
         secret, now = new_session_secret(self._random_bytes), self._now()
         await self._store.open_session(digest_secret(secret), account_id, now, _end(now, now))
         return secret
 
     async def find(self, secret: str) -> Account | None:
-        """Find whose session this is; nobody's when it has ended or never was."""
+        """Return the account of a session, or `None` if the session is unknown or expired."""
         digest, now = digest_secret(secret), self._now()
         session = await self._store.find_session(digest, now)
         if session is None:
@@ -86,29 +87,30 @@ def _end(created_at: Instant, used_at: Instant) -> Instant:
 
 
 PER_ADDRESS = RequestLimits(per_minute=20, per_day=300)
-"""Attempts to sign in from one client address: an office signs in, a list of passwords does not."""
+"""Sign-in attempts per client address: enough for an office, too few for a password list."""
 
 PER_NAME_AND_ADDRESS = RequestLimits(per_minute=10, per_day=50)
-"""Attempts of one client address for one account: a person mistypes, a program guesses."""
+"""Sign-in attempts per account and client address: enough for typing mistakes, too few for
+guessing."""
 
 PER_NAME = RequestLimits(per_minute=30, per_day=5_000)
-"""Attempts for one account by browsers that it does not know: many addresses together guess no
-faster. Strangers can use it up; whoever has signed in with this browser before passes it."""
+"""Sign-in attempts per account by unknown browsers, so that many addresses do not guess faster.
+Strangers can exhaust this limit. A browser that has signed in before is exempt from it."""
 
 PER_DEVICE = RequestLimits(per_minute=10, per_day=100)
-"""Attempts of a browser that the account knows, in the place of all others; and of a session to
-change the password."""
+"""Sign-in attempts of a known browser, instead of all other limits. It also limits the password
+changes of an account."""
 
 MAX_NAME = 64
-"""Characters that the name of an account may have."""
+"""Maximum length of an account name, in characters."""
 
 TOO_MANY = "too many attempts to sign in"
 
 
 class SignedIn(Struct, frozen=True):
-    """An account, and the secret of the session that was opened for it.
+    """An account and the secret of the session that was opened for it.
 
-    By ``device`` the browser is known when it signs in again; it opens nothing by itself.
+    ``device`` identifies the browser when it signs in again. It grants no access by itself.
     """
 
     account: Account
@@ -117,7 +119,7 @@ class SignedIn(Struct, frozen=True):
 
 
 class SignIn:
-    """The operations of who has a password."""
+    """The operations of accounts that have a password."""
 
     def __init__(
         self,
@@ -137,13 +139,13 @@ class SignIn:
         self._random_bytes = time_and_chance.random_bytes
 
     async def sign_in(self, name: str, password: str, client: str, device: str = "") -> SignedIn:
-        """Open a session for who knows the password; ``client`` is an address.
+        """Open a session if the password is right. ``client`` is the address of the browser.
 
-        ``device`` is what this browser has got when it signed in before, if it did.
+        ``device`` is the token from an earlier sign-in with this browser, or empty.
 
-        :raises SignInFailed: no account has this name and this password.
-        :raises LimitExceeded: too many attempts of this browser, or else from this address, or
-            for this name.
+        :raises SignInFailed: no account has this name and password.
+        :raises LimitExceeded: too many attempts by this browser, from this address or for this
+            name.
         :raises Overloaded: too many people are signing in.
         """
         name = name.strip()
@@ -156,17 +158,17 @@ class SignIn:
         return await self.open(account)
 
     async def open(self, account: Account) -> SignedIn:
-        """Open a session for who has proved who they are."""
+        """Open a session for an authenticated account."""
         kept = await self._store.find_password(account.name)
         written = kept.password_hash if kept else None
         device = new_device_secret(written, self._random_bytes) if written else ""
         return SignedIn(account, await self._sessions.open(account.id), device)
 
     async def change_password(self, account: Account, old: str, new: str) -> SignedIn:
-        """Change a password: all sessions end, and a new one is opened.
+        """Change a password, end all sessions and open a new one.
 
-        :raises SignInFailed: the old password is wrong.
-        :raises InvalidParameter: the new one is too easily guessed.
+        :raises SignInFailed: the current password is wrong.
+        :raises InvalidParameter: the new password is too easy to guess.
         :raises LimitExceeded: too many attempts.
         """
         await self._attempts.count(key_of("password of", account.id), PER_DEVICE, TOO_MANY)
@@ -174,31 +176,31 @@ class SignIn:
         kept = await self._store.find_password(account.name)
         written = kept.password_hash if kept else None
         if not await self._hasher.matches(old, written, account.id):
-            raise SignInFailed("that is not your present password")
+            raise SignInFailed("the current password is wrong")
         await self.set_password(account, new)
         return await self.open(account)
 
     async def set_password(self, account: Account, new: str) -> None:
-        """Set a password without asking for the old one: for the operator.
+        """Set a password without verifying the current one. For the operator.
 
-        :raises InvalidParameter: it is too easily guessed.
+        :raises InvalidParameter: the password is too easy to guess.
         """
         require_strong(new, account.name)
         written = await self._hasher.write(new, account.id)
         await self._store.set_password(account.id, written, self._now())
 
     async def set_first_password(self, account: Account, new: str) -> bool:
-        """Set a password of `new_password`; false when the account has one."""
+        """Set a generated password (`new_password`). Return whether the account had none."""
         written = await self._hasher.write_random(new)
         return await self._store.set_first_password(account.id, written, self._now())
 
     async def has_password(self, account: Account) -> bool:
-        """Tell whether an account has any password."""
+        """Return whether an account has a password."""
         kept = await self._store.find_password(account.name)
         return kept is not None and kept.password_hash is not None
 
     async def is_password(self, account: Account, password: str) -> bool:
-        """Tell whether this is the account's password; nothing is counted."""
+        """Return whether this is the password of an account, without counting an attempt."""
         kept = await self._store.find_password(account.name)
         return await self._hasher.matches(password, kept.password_hash if kept else None)
 
@@ -221,7 +223,7 @@ class SignIn:
         written = kept.password_hash if kept else None
         is_right = await self._hasher.matches(password, written, client)
         if kept is None or written is None or not is_right:
-            raise SignInFailed("no account has this name and this password")
+            raise SignInFailed("no account has this name and password")
         if self._hasher.is_outdated(written):
             renewed = await self._hasher.write(password, client)
             await self._store.renew_hash(kept.account.id, written, renewed)

@@ -1,1 +1,1 @@
-"""What can be asked of deliverability tests."""
+"""Operations on deliverability tests."""

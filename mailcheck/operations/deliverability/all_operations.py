@@ -1,4 +1,4 @@
-"""All operations on deliverability tests, for those who serve them."""
+"""The operations on deliverability tests, grouped for the API and the pages."""
 
 from msgspec import Struct
 
@@ -7,7 +7,7 @@ from mailcheck.operations.deliverability.wait_for_test import WaitForTest
 
 
 class DeliverabilityOperations(Struct, frozen=True):
-    """What an account can do with its tests."""
+    """Everything an account can do with its tests."""
 
     manage: ManageTests
     wait: WaitForTest

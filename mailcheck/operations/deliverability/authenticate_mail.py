@@ -1,8 +1,7 @@
-"""SPF, DKIM and DMARC of a mail: asked here, whoever shows them.
+"""SPF, DKIM and DMARC evaluation of a received mail.
 
-A message of an inbox, its share link, the report of a test and the command
-line all have their results from `MailEvaluator.authenticate`; `AuthenticationCache`
-keeps them by delivery.
+Messages of an inbox, share links, reports of tests and the command line all use
+`MailEvaluator.authenticate`. `AuthenticationCache` keeps the results by delivery.
 """
 
 from collections.abc import Awaitable, Callable
@@ -48,16 +47,16 @@ from mailcheck.ports.workers import Worker
 
 
 class MailVerdicts:
-    """The evaluations of one mail; what takes an address judges the sending host by it.
+    """The evaluations of one mail. Those that take an address evaluate the sending host by it.
 
-    Each verdict is made once for the same answers. The report asks for them, and its advice is
-    judged by the same ones, so that a trial makes only those anew that its records change.
+    Each verdict is cached for the same answers. The report and the verification of its advice
+    share the verdicts, so a trial only repeats the evaluations whose records it changes.
     """
 
     def __init__(self, origin: Origin, envelope_sender: str, receiver: str) -> None:
-        """Make them for a mail.
+        """Create the evaluations of a mail.
 
-        :param receiver: the name of the host that received it.
+        :param receiver: the name of the host that received the mail.
         """
         self._helo_name = origin.helo_name
         self._envelope_sender = envelope_sender
@@ -84,7 +83,7 @@ class MailVerdicts:
         )
 
     def _judge_reverse_dns(self, answers: Answers, address: IpAddress) -> ReverseDnsVerdict:
-        # The HELO name is proposed where the sending address can be called so.
+        # The HELO name is proposed as the host's name if the sending address can have it.
         name = read_mail_domain(self._helo_name) or ""
         proposed = "" if is_local_name(name) else name
         return evaluate_reverse_dns(address, answers, host_name=proposed)
@@ -103,14 +102,14 @@ class MailVerdicts:
 
 
 LEAST_TIME = 0.1
-"""Seconds that work on a mail gets in any case: a small one needs a millisecond."""
+"""Minimum seconds for work on a mail's bytes. A small mail needs a millisecond."""
 
 RECENT = 500
-"""Deliveries whose results are kept; a program looks at its mail right after it came."""
+"""Number of deliveries whose results are cached. Clients read a mail right after its arrival."""
 
 BRIEFLY = 15 * SECOND
-"""What could not be found out is believed for so long: a name server that is down keeps the
-first reader waiting, not each who looks at the message meanwhile."""
+"""Lifetime of incomplete results. While a name server is down, only the first reader of a message
+waits for it."""
 
 Given = TypeVarTuple("Given")
 Result = TypeVar("Result")
@@ -118,12 +117,10 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class MailEvaluator:
-    """All that is asked about one mail.
+    """Evaluates one mail, with the DNS answers and the time limits of its request.
 
-    ``budget`` holds for its questions to DNS, ``ends_at`` (in the clock's
-    seconds) for work on its bytes. Each evaluation has answers of its own while
-    it asks; what it has learned is known to those that follow. Records of a
-    proposed ``zone`` are judged as if they were published.
+    ``budget`` limits the DNS lookups. Work on the mail's bytes ends at ``ends_at``, in seconds of
+    the clock. Records of a proposed ``zone`` are evaluated as if they were published.
     """
 
     mail: ReceivedMail
@@ -144,47 +141,47 @@ class MailEvaluator:
 
     @property
     def sender_domain(self) -> str:
-        """Give the envelope sender's domain in A-labels; empty for the null reverse-path."""
+        """The domain of the envelope sender in A-labels; empty for the null reverse-path."""
         return read_mail_domain(self.mail.envelope_sender.rpartition("@")[2]) or ""
 
     @property
     def dns(self) -> DnsEvaluator:
-        """Give the questions to DNS."""
+        """The evaluator for DNS, which shares the answers of this mail."""
         return DnsEvaluator(self.resolver, self.clock, self.budget, self.answers, self.zone)
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether it would come out the same if it were asked again."""
+        """Whether all answers were determined, so that another evaluation would be the same."""
         known = self.answers.known.values()
         return self.was_in_time and all(answer.status.is_determined for answer in known)
 
     async def authenticate(self, reading: Awaitable[Identities]) -> Authentication:
-        """Judge the mail; each part that nothing was found out about in time is undetermined.
+        """Evaluate SPF, DKIM and DMARC. Parts that are not known in time are undetermined.
 
-        Incoming Authentication-Results are never believed.
+        Authentication-Results fields in the mail are never trusted.
 
-        :param reading: gives who the mail says that it is from.
+        :param reading: returns the identities that the mail claims.
         """
         spf, (identities, dkim) = await run_all(self._judge_spf(), self._judge_signatures(reading))
         if not identities.is_read:
             return Authentication(self.origin, spf, dkim, undetermined_dmarc())
-        # What comes from a host that can't be judged might have passed from another one.
+        # If the sending host cannot be evaluated, SPF of the real host might have passed.
         judged = spf if self.origin.judged_address is not None else None
         dmarc = await self.evaluate(self.verdicts.dmarc, identities, judged, dkim)
         return Authentication(self.origin, spf, dkim, dmarc)
 
     async def evaluate(
-        self, evaluate: Callable[[Answers, *Given], Result], *inputs: *Given
+        self, function: Callable[[Answers, *Given], Result], *inputs: *Given
     ) -> Result:
-        """Ask until an evaluation knows enough, within the budget."""
-        return await self.dns.evaluate(lambda answers: evaluate(answers, *inputs))
+        """Run an evaluation until no answer is missing, or the budget is spent."""
+        return await self.dns.evaluate(lambda answers: function(answers, *inputs))
 
     def run(self, call: Callable[[], Result]) -> Deferred[Result]:
-        """Run a call in the worker, when it is the account's turn."""
+        """Run a call in the worker when it is the account's turn."""
         return self.worker.run(call, self.mail.account_id)
 
     async def work(self, call: Callable[[], Result]) -> Result | None:
-        """Have work done away from the reactor; nothing when it takes too long."""
+        """Run a call in the worker; return `None` if it does not end in time."""
         left = max(LEAST_TIME, self.ends_at - self.clock.seconds())
         try:
             return await self.run(call).addTimeout(left, self.clock)
@@ -217,7 +214,7 @@ class MailEvaluator:
         return await self.work(verify) or undetermined_dkim(headers)
 
     async def _ask_about_author(self, identities: Identities) -> None:
-        """Ask what DMARC may need, before it is known which identifiers pass."""
+        """Look up the records that DMARC may need, before the passing identifiers are known."""
         authors = identities.author_domains
         if len(authors) != 1:
             return
@@ -227,7 +224,7 @@ class MailEvaluator:
 
         def evaluate(answers: Answers) -> None:
             self.verdicts.policy(answers, author)
-            # Foresight is free while something else is open; for its own sake nobody waits.
+            # Prefetch records only while another lookup is pending anyway.
             if answers.missing:
                 prefetch_walks(author, filter(None, domains), answers)
 
@@ -235,11 +232,10 @@ class MailEvaluator:
 
 
 class AuthenticationCache:
-    """The results of recent deliveries: one value for all who show the same mail.
+    """Cache of authentication results by delivery, shared by all views of a mail.
 
-    What is determined is replaced by what is determined later, never by what
-    is not. Results that something was missing for are believed `BRIEFLY`, and
-    kept after that for what they hold.
+    A determined result is only replaced by another determined one. Incomplete results expire after
+    `BRIEFLY`; their determined parts are then combined with the next evaluation.
     """
 
     def __init__(self) -> None:
@@ -248,12 +244,12 @@ class AuthenticationCache:
         )
 
     def find(self, delivery_id: DeliveryId, now: Instant) -> Authentication | None:
-        """Give the results of a delivery, if they need not be asked for again."""
+        """Return the cached results of a delivery, or `None` if they must be determined again."""
         kept = self._kept.get(delivery_id)
         if kept is None:
             return None
         found, stale_at = kept
-        # A clock that was set back must not keep a doubt for ever.
+        # If the clock was set back, an incomplete result must not stay valid.
         if stale_at is not None and not 0 < stale_at - now <= BRIEFLY:
             return None
         return found
@@ -261,7 +257,7 @@ class AuthenticationCache:
     def take(
         self, delivery_id: DeliveryId, found: Authentication, now: Instant, *, is_settled: bool
     ) -> Authentication:
-        """Keep results, and give those that hold now."""
+        """Store results and return them, combined with determined results from earlier."""
         kept = self._kept.get(delivery_id)
         if kept is not None:
             found = found.with_earlier_results(kept[0])

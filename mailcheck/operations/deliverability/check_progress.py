@@ -1,6 +1,6 @@
-"""Which checks of a mail have ended while others run: for who looks at the page of a test.
+"""Progress of the checks of a mail, for people who watch the page of a test.
 
-A hint for people, and nothing more: the report alone says what came of them.
+Progress is only a hint. Results are in the report alone.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,20 +19,20 @@ PARTS = {
     "filter": "Content filter",
     "fixes": "Trying the fixes",
 }
-"""The parts of an analysis, in the order of the page, and what people call them."""
+"""The steps of an analysis with their titles, in the order of the page."""
 
 BEGUN = "begun"
-"""What is told before any part: what ended in an earlier run is of the past."""
+"""Reported before the first step, so that the steps of an earlier run are cleared."""
 
 REMEMBERED = 200
-"""Mails whose progress is kept: far more than are analysed at a time."""
+"""Number of mails whose progress is kept: far more than are analysed concurrently."""
 
 ReportProgress = Callable[[DeliveryId | None, str], None]
-"""Is told that a part of a mail's analysis has ended; of mails that are not stored too."""
+"""Reports that a step of a mail's analysis has ended. Mails that are not stored have no id."""
 
 
 class CheckProgress:
-    """Hears of ended parts, in whichever daemon the analysis runs."""
+    """Collects the finished steps of analyses, whichever daemon runs them."""
 
     def __init__(self, hints: WakeUps[str]) -> None:
         self._hints = hints
@@ -41,17 +41,17 @@ class CheckProgress:
         hints.listen(self._hear)
 
     def tell(self, delivery_id: DeliveryId | None, part: str) -> None:
-        """Let all who look know that a part has ended, or that all of them have `BEGUN`."""
+        """Notify all watchers that a step has ended, or that an analysis has `BEGUN`."""
         if delivery_id is not None:
             self._hints.publish(f"{delivery_id} {part}")
 
     def ended(self, delivery_id: DeliveryId | None) -> frozenset[str]:
-        """Give the parts that have ended, as far as was heard."""
+        """Return the finished steps, as far as this daemon has been notified."""
         return self._ended.get(delivery_id or "") or frozenset()
 
     @contextmanager
     def watched(self, delivery_id: DeliveryId | None, moved: Callable[[], None]) -> Iterator[None]:
-        """Call ``moved`` for each part that ends while the block runs."""
+        """Call ``moved`` for each step that ends while the block runs."""
         watchers = self._watchers.setdefault(delivery_id or "", [])
         watchers.append(moved)
         try:

@@ -1,4 +1,4 @@
-"""Deliverability tests of an account: made, read, shared, checked again and deleted."""
+"""Deliverability tests of an account: create, read, share, recheck and delete."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -32,8 +32,8 @@ from mailcheck.store.messages import MessageRow
 class ManageTests:
     """The operations on the tests of an account, except waiting for one.
 
-    :param when_waiting: is called when a test waits to be analysed.
-    :param retention: how long results are kept, in milliseconds.
+    :param when_waiting: called when a test is ready to be analysed.
+    :param retention: lifetime of results, in milliseconds.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class ManageTests:
         self._random_bytes = time_and_chance.random_bytes
 
     async def create(self, account_id: AccountId) -> DeliverabilityTest:
-        """Make a test that is pending.
+        """Create a pending test.
 
-        :raises TooManyPendingTests: too many of the account's tests wait for their mail.
-        :raises TooMuchHeldMail: the mails of its tests take as much room as they may.
+        :raises TooManyPendingTests: too many tests of the account are pending.
+        :raises TooMuchHeldMail: the mails of the account's tests use their whole quota.
         """
         now = self._now()
         test = self._new(account_id, State.PENDING, now)
@@ -66,19 +66,19 @@ class ManageTests:
     async def score_message(
         self, account_id: AccountId, message_id: MessageId
     ) -> DeliverabilityTest:
-        """Make a test of a message; it is in processing.
+        """Create a test of a stored message; its state is "processing".
 
-        The message may be deleted meanwhile: the test keeps the mail for as long as it lives.
+        The test keeps the mail even if the message is deleted.
 
         :raises MessageNotFound: the account has no such message.
-        :raises TooMuchHeldMail: the mails of its tests take as much room as they may.
+        :raises TooMuchHeldMail: the mails of the account's tests use their whole quota.
         """
         now = self._now()
         test = self._new(account_id, State.PROCESSING, now)
         forget_at = Instant(now + self._retention)
         if not await self._store.add_of_message(test, message_id, forget_at):
             raise MessageNotFound
-        # Read before anybody begins with it: what is given back is in processing.
+        # Read it before an analysis can start, so that the returned test is in processing.
         found = await self._store.find(account_id, test.id, now)
         self._when_waiting()
         if found is None:
@@ -86,7 +86,7 @@ class ManageTests:
         return found.test
 
     async def one(self, account_id: AccountId, test_id: str) -> DeliverabilityResult:
-        """Give a test as it stands, with its report when it is completed.
+        """Return a test, with its report if it is completed.
 
         :raises DeliverabilityTestNotFound: the account has no such test.
         """
@@ -98,17 +98,17 @@ class ManageTests:
         raise _not_found()
 
     async def page(self, account_id: AccountId, limit: int, page: int) -> ListedTestPage:
-        """List the account's tests, newest first; pages are counted from 1."""
+        """List the account's tests, newest first. Pages are counted from 1."""
         return await self._store.page(account_id, self._expiry_now(), limit, (page - 1) * limit)
 
     async def of_domain(
         self, account_id: AccountId, domain: str, limit: int
     ) -> Sequence[ListedTest]:
-        """List the newest completed tests of mails by authors of a domain, the newest first."""
+        """List the newest completed tests of mails by authors of a domain, newest first."""
         return await self._store.of_domain(account_id, domain.lower(), self._expiry_now(), limit)
 
     async def mail(self, account_id: AccountId, test_id: str) -> ReceivedMail:
-        """Give the mail of a test as it came in.
+        """Return the mail of a test as it was received.
 
         :raises DeliverabilityTestNotFound: the account has no such test.
         :raises NoMailYet: the test has no mail.
@@ -116,14 +116,14 @@ class ManageTests:
         found = await self.one(account_id, test_id)
         received = await self._store.read_mail(found.test.id)
         if received is None:
-            raise NoMailYet("no mail has come in for this test")
+            raise NoMailYet("no mail has arrived for this test")
         return received
 
     async def recheck(self, account_id: AccountId, test_id: str) -> bool:
-        """Put a test back into processing; false when it is being analysed already.
+        """Analyse the mail of a test again. Return whether the analysis was not running yet.
 
         :raises DeliverabilityTestNotFound: the account has no such test.
-        :raises NoMailYet: it has no mail that could be analysed.
+        :raises NoMailYet: the test has no mail.
         """
         if not is_test_id(test_id):
             raise _not_found()
@@ -132,7 +132,7 @@ class ManageTests:
         if before is None:
             raise _not_found()
         if before in (State.PENDING, State.EXPIRED):
-            raise NoMailYet("no mail has come in for this test: there is nothing to check again")
+            raise NoMailYet("no mail has arrived for this test, so it cannot be rechecked")
         if before is State.PROCESSING:
             return False
         self._wake_ups.publish(wanted)
@@ -140,20 +140,20 @@ class ManageTests:
         return True
 
     async def open_shared(self, token: str) -> DeliverabilityResult:
-        """Give the test of a share link.
+        """Return the test of a share link.
 
-        :raises ShareNotFound: no test has this link (any more).
+        :raises ShareNotFound: the share link is unknown, revoked or expired.
         """
         return await find_shared(
             token,
             parse_test_share_token,
             lambda test_id: self._store.find_any(test_id, self._expiry_now()),
             lambda found: found.test.share_token,
-            "the report has gone",
+            "the report has expired",
         )
 
     async def renew_share_link(self, account_id: AccountId, test_id: str) -> DeliverabilityResult:
-        """Revoke the share link of a test; a new one takes its place.
+        """Replace the share link of a test by a new one.
 
         :raises DeliverabilityTestNotFound: the account has no such test.
         """
@@ -170,8 +170,10 @@ class ManageTests:
         return found
 
     async def delete(self, account_id: AccountId, test_id: str) -> None:
-        """Delete a test: its address, report and share link, and its mail unless that is an
-        inbox's too. An analysis under way has no use for its report.
+        """Delete a test with its address, report and share link.
+
+        Its mail is deleted too, unless it is also in an inbox. The report of a running analysis
+        is discarded.
 
         :raises DeliverabilityTestNotFound: the account has no such test.
         """
@@ -194,27 +196,27 @@ class ManageTests:
 
 
 def _not_found() -> DeliverabilityTestNotFound:
-    """Make the failure for a test that the account does not have."""
-    return DeliverabilityTestNotFound("there is no such test: never made, or its results have gone")
+    """Return the error for a test that the account does not have."""
+    return DeliverabilityTestNotFound("there is no such test: the id is wrong or it has expired")
 
 
 Complete = Callable[[MessageRow], Awaitable[StoredMessage]]
-"""Adds what is derived from a mail's bytes."""
+"""Adds the data derived from a mail's bytes."""
 
 
 class MailOfTest:
-    """Gives the mails of tests with what is derived from them, for whoever was given the test."""
+    """Returns the mails of tests as messages, for readers of a report."""
 
     def __init__(self, store: DeliverabilityStore, complete: Complete) -> None:
         self._store = store
         self._complete = complete
 
     async def of(self, found: DeliverabilityResult) -> StoredMessage:
-        """Give the mail of a test as a message.
+        """Return the mail of a test as a message.
 
-        :raises MessageNotFound: it has none, or has been deleted meanwhile.
+        :raises MessageNotFound: the test has no mail, or was deleted meanwhile.
         """
         row = await self._store.find_message(found.test.id)
         if row is None:
-            raise MessageNotFound("no mail has come in for this test")
+            raise MessageNotFound("no mail has arrived for this test")
         return await self._complete(row)

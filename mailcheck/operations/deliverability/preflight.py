@@ -1,4 +1,4 @@
-"""What a test's mail would get if some DNS records were published: nothing is kept of it."""
+"""Preflight: score the mail of a test as if DNS records were published. Nothing is stored."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -19,17 +19,17 @@ Score = Callable[[ReceivedMail, Sequence[RecordToPublish]], Awaitable[Deliverabi
 """Scores a mail with proposed records (`ScoreMail.score`)."""
 
 MAX_AT_ONCE = 8
-"""Pre-flights under way at a time: each holds its mail in memory, as analyses do."""
+"""Maximum number of concurrent preflights. Each keeps its mail in memory, as analyses do."""
 
 MAX_OF_ACCOUNT = 2
-"""Of those one account may have so many."""
+"""Maximum number of concurrent preflights per account."""
 
 RETRY_AFTER = 5
-"""Seconds: few take longer."""
+"""Seconds until a client should retry. Few preflights take longer."""
 
 
 class Preflight:
-    """Judges mails that were received against records that are not published yet."""
+    """Scores received mails with DNS records that are not published yet."""
 
     def __init__(self, tests: ManageTests, score: Score, clock: IReactorTime) -> None:
         self._tests = tests
@@ -41,14 +41,14 @@ class Preflight:
     async def run(
         self, account_id: AccountId, test_id: str, records: Sequence[RecordToPublish]
     ) -> DeliverabilityReport:
-        """Judge the mail of a test; the test, its state and its report stay as they are.
+        """Score the mail of a test. The test, its state and its report do not change.
 
-        :param records: each from `parse_record`.
-        :raises InvalidParameter: the records can't stand together, or are too many or none.
+        :param records: proposed records, each from `parse_record`.
+        :raises InvalidParameter: the records contradict each other, are too many, or none.
         :raises DeliverabilityTestNotFound: the account has no such test.
         :raises NoMailYet: the test has no mail.
-        :raises TooManyPreflights: the account has as many under way as it may.
-        :raises Overloaded: all accounts together have.
+        :raises TooManyPreflights: the account has its maximum number of preflights running.
+        :raises Overloaded: all accounts together have the maximum number running.
         """
         check_records(records, parameter="records")
         try:
@@ -57,11 +57,9 @@ class Preflight:
                 return await self._score(mail, records)
         except NoPermit as failure:
             if not failure.is_owner_limit:
-                raise Overloaded(
-                    "too many pre-flights are under way: try again in a moment"
-                ) from None
+                raise Overloaded("too many preflights are running; try again in a moment") from None
             raise TooManyPreflights(
-                f"{MAX_OF_ACCOUNT} pre-flights of this account are under way, its limit;"
+                f"{MAX_OF_ACCOUNT} preflights of this account are running, the maximum;"
                 " wait until one has ended",
                 RETRY_AFTER,
             ) from None
@@ -69,23 +67,25 @@ class Preflight:
 
 MAX_RECORDS = 50
 MAX_VALUE = 8_000
-"""Characters; the longest DKIM keys in use need 800."""
+"""Maximum length of a record's value, in characters. The longest DKIM keys in use need 800."""
 
 TYPES = ("TXT", "A", "AAAA", "MX", "CNAME", "PTR", "NS")
-"""NS is read and has no effect: a run asks no name server but its resolver."""
+"""Record types that can be proposed. NS is accepted but has no effect, since a preflight sends all
+questions to its resolver."""
 
 
 def parse_record(name: str, rdtype: str, value: str, *, parameter: str) -> RecordToPublish:
-    """Read one record.
+    """Parse one proposed record.
 
-    :param parameter: where it came in, such as ``records[0]``, for the error.
-    :raises InvalidParameter: says what is wrong with which part.
+    :param parameter: position in the request, such as ``records[0]``, for the error message.
+    :raises InvalidParameter: a part of the record is invalid.
     """
     owner = parse_domain(_label_by_label(name), name=f"{parameter}.name", allow_special_use=True)
     kind = rdtype.strip().upper()
     if kind not in TYPES:
         raise InvalidParameter(
-            parameter, f"{parameter}.type {rdtype[:20]!r} is none of {', '.join(TYPES)}"
+            parameter,
+            f"{parameter}.type must be one of {', '.join(TYPES)}; got {rdtype[:20]!r}",
         )
     text = value.strip()
     if not text or len(text) > MAX_VALUE:
@@ -99,17 +99,18 @@ def parse_record(name: str, rdtype: str, value: str, *, parameter: str) -> Recor
 
 
 def check_records(records: Sequence[RecordToPublish], *, parameter: str) -> None:
-    """Refuse what can't be published together.
+    """Verify that proposed records can be published together.
 
-    :raises InvalidParameter: too many, none, or something beside a CNAME.
+    :raises InvalidParameter: there are too many records, none, or another one beside a CNAME.
     """
     if not records:
         raise InvalidParameter(
-            parameter, f"{parameter} is empty; send the records that you think of publishing"
+            parameter, f"{parameter} is empty; send the records that you plan to publish"
         )
     if len(records) > MAX_RECORDS:
         raise InvalidParameter(
-            parameter, f"{parameter} has {len(records)} records; send at most {MAX_RECORDS}"
+            parameter,
+            f"{parameter} has {len(records)} records; send at most {MAX_RECORDS}",
         )
     try:
         build_zone(records)
@@ -118,7 +119,7 @@ def check_records(records: Sequence[RecordToPublish], *, parameter: str) -> None
 
 
 def _label_by_label(name: str) -> str:
-    """Map labels of other scripts alone: IDNA knows no names with an underscore in them."""
+    """Convert only non-ASCII labels to A-labels, since IDNA rejects names with an underscore."""
     return ".".join(label if label.isascii() else _a_label(label) for label in name.split("."))
 
 
@@ -126,4 +127,4 @@ def _a_label(label: str) -> str:
     try:
         return idna.encode(label, uts46=True).decode("ascii")
     except idna.IDNAError:
-        return label  # named in the error for the whole name
+        return label  # the error for the whole name names it

@@ -1,4 +1,4 @@
-"""Mail to the addresses of deliverability tests: which test is meant, and who hears of its mail."""
+"""Mail to test addresses: finding the test, and announcing its mail."""
 
 from collections.abc import Callable, Iterable
 
@@ -18,8 +18,8 @@ from mailcheck.store.deliverability_store import DeliverabilityStore
 class ReceiveForTests(Struct, frozen=True):
     """Finds tests by their addresses.
 
-    ``domains`` are ours; ``new_test_at`` is where a sender who is turned away
-    is told to make a new test; ``when_waiting`` hears that one waits to be analysed.
+    ``domains`` are the domains of this server. ``new_test_at`` is the URL in rejections where a
+    sender can create a new test. ``when_waiting`` is called when a test is ready for analysis.
     """
 
     store: DeliverabilityStore
@@ -30,12 +30,12 @@ class ReceiveForTests(Struct, frozen=True):
     now: Now
 
     def find_recipient(self, mailbox: Mailbox) -> Deferred[Recipient] | None:
-        """Find the test that an address is of; nothing where it has not the form of one.
+        """Return the test of an address, or `None` if the address is not a test address.
 
-        A test that has its mail is found too: whether this is the same mail
-        again is known at its end.
+        A test that already has its mail is found too. Whether this is the same mail again is
+        only known when the mail is complete.
 
-        The Deferred fails with `RecipientUnknown`: never made, or expired.
+        The Deferred fails with `RecipientUnknown` if no such test exists or it has expired.
         """
         if mailbox.domain.lower().rstrip(".") not in self.domains:
             return None
@@ -45,21 +45,22 @@ class ReceiveForTests(Struct, frozen=True):
 
         def recipient(found: DeliverabilityResult | None) -> Recipient:
             if found is None:
-                raise RecipientUnknown(f"no test has this address; make one at {self.new_test_at}")
+                problem = "no test has this address"
+                raise RecipientUnknown(f"{problem}; create one at {self.new_test_at}")
             if found.test.state is State.EXPIRED:
                 raise RecipientUnknown(
-                    f"this test address has expired; make a new test at {self.new_test_at}"
+                    f"this test address has expired; create a new test at {self.new_test_at}"
                 )
             return Recipient(str(mailbox), found.test.account_id, "", found.test.id)
 
         return self.store.find_any(test_id, self.now()).addCallback(recipient)
 
     def announce(self, test_ids: Iterable[DeliverabilityTestId]) -> None:
-        """Tell those concerned that these tests may have got their mail."""
+        """Announce that these tests may have received their mail."""
         for test_id in test_ids:
             self.wake_ups.publish(test_id)
         self.when_waiting()
 
     def explain(self, failure: AddressUsed) -> AddressUsed:
-        """Add to a refusal where a new test is made."""
-        return AddressUsed(f"{failure}; make a new test at {self.new_test_at}")
+        """Add the URL for a new test to a rejection."""
+        return AddressUsed(f"{failure}; create a new test at {self.new_test_at}")

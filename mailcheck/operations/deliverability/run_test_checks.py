@@ -1,4 +1,4 @@
-"""Analysing the mails of deliverability tests."""
+"""Analysing the mails of deliverability tests, as jobs with a lease."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -17,33 +17,34 @@ from mailcheck.ports.workers import Lease
 from mailcheck.store.deliverability_store import DeliverabilityStore
 
 Analyse = Callable[[ReceivedMail], Awaitable[StoredReport]]
-"""Judges a mail. What could not be determined stands in the report; a failure is one of ours."""
+"""Analyses a mail. The report contains what could not be determined; failures are bugs."""
 
 
 AT_ONCE = 8
-"""Analyses under way at a time: they wait for DNS mostly, but each holds its mail in memory."""
+"""Maximum number of concurrent analyses. They mostly wait for DNS, but each keeps its mail in
+memory."""
 
 PACE = 0.08
-"""Seconds between the beginnings of two analyses while mail is coming in: each takes some ten
-milliseconds of the reactor, and its mails' senders wait for that."""
+"""Minimum seconds between the starts of two analyses while mail is being received. Each occupies
+the reactor for some ten milliseconds, and the senders of that mail wait for it."""
 
 LEASE = 30 * SECOND
-"""After that another daemon takes over what one has left; renewed six times meanwhile."""
+"""Duration of a lease. Afterwards another daemon takes the job over. It is renewed six times."""
 
 RENEWAL = 5.0
-"""Seconds between renewals, and between looks for what was left by others: with the lease it
-is within 40 s that a dead daemon's tests are begun again."""
+"""Seconds between renewals, and between looks for abandoned jobs. Together with the lease, the
+tests of a dead daemon restart within 40 s."""
 
 DEADLINE = 120.0
-"""Seconds for one analysis: each check in it has a shorter deadline of its own, so that only
-a fault of ours gets here."""
+"""Seconds for one analysis. All checks have shorter deadlines of their own, so only a bug
+reaches this one."""
 
 RETRY_AFTER = 5 * SECOND
-"""Before a failed analysis is begun again: what failed may be well by then."""
+"""Time until a failed analysis is repeated, since its cause may be temporary."""
 
 
 class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
-    """Claims tests that wait and has them analysed; ``holder`` is this daemon's own name."""
+    """Claims tests that are ready and has them analysed. ``holder`` is the name of this daemon."""
 
     jobs = "tests"
     max_jobs = AT_ONCE
@@ -67,7 +68,7 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
         self._now = time_and_chance.now
 
     async def renew(self) -> None:
-        """Hold what is under way for longer, drop what is not ours any more, and look for more."""
+        """Renew the leases of running analyses, cancel those that were lost, and look for more."""
         test_ids = tuple(self._under_way)
         try:
             held = await self._store.renew(self._lease(), test_ids) if test_ids else frozenset()
@@ -81,28 +82,28 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
         self.wake()
 
     async def claim(self, limit: int) -> Sequence[DeliverabilityTest]:
-        """Take the tests that wait longest; those that were given up are told to who waits."""
+        """Claim the tests that have waited longest, and announce those that were given up."""
         found = await self._store.claim(self._lease(), self._now(), limit)
         for test_id in found.given_up:
             self._wake_ups.publish(test_id)
         if found.given_up:
-            self.wake()  # they took others' places
+            self.wake()  # they were counted against the limit
         return found.tests
 
     async def release(self, *, is_attempt: bool) -> None:
-        """Let go of what this daemon holds."""
+        """Release the leases of this daemon."""
         await self._store.release(self._holder, is_attempt=is_attempt)
 
     async def process(self, job: DeliverabilityTest) -> None:
-        """Analyse the mail of a test, and keep its report."""
+        """Analyse the mail of a test and store its report."""
         mail = await self._store.read_mail(job.id)
         if mail is None:
-            return  # forgotten meanwhile
+            return  # deleted meanwhile
         try:
             await self._wait_turn()
             report = await self._judge(mail)
         except CancelledError:
-            return  # stopped, or another daemon has it now
+            return  # the daemon stops, or another daemon has the job now
         except WorkTooSlow as failure:
             self.outcomes.add("failed")
             await self._fail(job, f"the analysis was given up: {failure}", retry_at=None)
@@ -119,7 +120,7 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
             self._wake_ups.publish(job.id)
 
     async def _wait_turn(self) -> None:
-        """Let some time pass since another analysis began, if mail is coming in meanwhile."""
+        """Wait until enough time has passed since the last start, if mail is being received."""
         now = turn = self._clock.seconds()
         if self._traffic.is_busy:
             turn = max(now, self._next_turn)

@@ -1,6 +1,6 @@
-"""From a received mail to its report: everything that can be asked is asked at once.
+"""Scoring a received mail. All lookups and checks run concurrently.
 
-Then its advice is proven: the mail is judged once more, with records that are proposed.
+Afterwards its advice is verified: the mail is evaluated again with the proposed records.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -74,14 +74,13 @@ from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
 
 MAX_NAMES = 10
-"""Domains of one mail that lists are asked about: each costs twelve questions."""
+"""Maximum number of domains of a mail that are looked up on blocklists. Each costs 12 questions."""
 
 
 class MailBlocklists:
-    """Asks about a mail: one row for each list of the address profile, and each that knows names.
+    """Checks a mail on the lists of the address profile, and on all lists of domain names.
 
-    The two halves are asked apart, since the address is known before the mail
-    has been read.
+    The two halves are separate because the address is known before the mail has been read.
     """
 
     def __init__(self, catalogue: Catalogue, lists: QueryBlocklists) -> None:
@@ -92,13 +91,13 @@ class MailBlocklists:
         )
 
     async def query_address(self, address: IpAddress | None) -> tuple[Listing, ...]:
-        """Ask about the sending address; without one, which no list can know, nobody is asked."""
+        """Check the sending address. Without a public address, no list is asked."""
         if address is None:
             return tuple(_unasked(one) for one in self._address_lists)
         return tuple(await self._lists.query(self._address_lists, [target_address(address)]))
 
     async def query_domains(self, names: Iterable[str]) -> tuple[Listing, ...]:
-        """Ask about domains, the most important first; those beyond the limit are left out."""
+        """Check domains, the most important first. Domains over the limit are left out."""
         targets = [target_domain(name) for name in list(dict.fromkeys(names))[:MAX_NAMES]]
         return tuple(await self._lists.query(self._name_lists, targets))
 
@@ -106,10 +105,10 @@ class MailBlocklists:
 def domains_to_query(
     author_domains: Iterable[str], envelope_domain: str, link_hosts: Iterable[str]
 ) -> tuple[str, ...]:
-    """Give the domains of a mail, each with the one that was registered; A-labels all of them.
+    """Return the domains of a mail in A-labels, each with its registrable domain.
 
-    Of links only the registered domain: lists hold those, and a link's host
-    is often made for one mail.
+    Links contribute only the registrable domain. Blocklists list those, and the host of a link is
+    often unique to one mail.
     """
     own = [*author_domains, envelope_domain]
     named = [name for domain in own if domain for name in (domain, registrable_domain(domain))]
@@ -128,26 +127,27 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 Senders = tuple[SenderDomain | None, SenderDomain | None]
-"""Where mail to the envelope sender and to the author goes; `None` without a domain."""
+"""The mail domains of the envelope sender and of the author; `None` without a domain."""
 
 PATIENCE = 100.0
-"""Seconds for work on a mail's bytes, behind that on others': less than an analysis may take, so
-that one whose signatures had no turn still has a report."""
+"""Seconds for work on a mail's bytes, including the wait for other mails. It is less than the
+deadline of an analysis, so a mail whose signatures had no turn still gets a report."""
 
 RECIPIENT = "test"
-"""The local part in our trace fields; the same for all, so that the same mail gets the same."""
+"""Local part of the recipient in the added trace fields. It is constant so that equal mails are
+filtered equally."""
 
 _BY_YOUR_SERVER = (
-    "send the test through the server that sends your real mail: it is that server which signs the"
-    " mail, and whose address receivers judge"
+    "send the test through the server that sends your real mail: that server signs the mail, and"
+    " receivers judge its address"
 )
 
 
 class ScoringSettings(Struct, frozen=True):
-    """What an analysis depends on besides the mail.
+    """Settings of an analysis.
 
-    ``host_name`` is ours, as in the greeting. ``offers_tls`` tells whether a
-    session could have been encrypted, where its conversation was not kept.
+    ``host_name`` is the name of this server in its greeting. ``offers_tls`` returns whether a
+    session could have been encrypted, for mails without a stored transcript.
     """
 
     host_name: str
@@ -156,11 +156,11 @@ class ScoringSettings(Struct, frozen=True):
 
 
 class ScoreMail:
-    """Scores mails: for the daemon and for the command line alike.
+    """Scores mails, for the daemon and for the command line.
 
-    :param worker: where mails are read and signatures verified.
-    :param known: what is known of deliveries, by whoever asked before.
-    :param tell: is told of each part of the work that has ended.
+    :param worker: where mails are parsed and signatures are verified.
+    :param known: cache of authentication results, shared with all other views of a mail.
+    :param tell: called for each step of the work that has ended.
     """
 
     def __init__(
@@ -186,9 +186,9 @@ class ScoreMail:
     async def score(
         self, mail: ReceivedMail, records: Sequence[RecordToPublish] = ()
     ) -> DeliverabilityReport:
-        """Judge a mail. What could not be determined stands in the report; a crash is ours.
+        """Score a mail. The report contains what could not be determined; failures are bugs.
 
-        :param records: proposed ones, which for this run take the place of those in DNS.
+        :param records: proposed records, which replace those in DNS for this run.
         """
         evaluator = self._inquire(mail, records)
         self._tell(mail.delivery_id, BEGUN)
@@ -243,7 +243,7 @@ class ScoreMail:
         )
 
     async def _part(self, evaluator: MailEvaluator, part: str, work: Awaitable[Result]) -> Result:
-        """Await a part of the work, and tell that it has ended."""
+        """Await a step of the work and report that it has ended."""
         result = await work
         self._tell(evaluator.mail.delivery_id, part)
         return result
@@ -251,7 +251,7 @@ class ScoreMail:
     async def _judge_host(
         self, evaluator: MailEvaluator
     ) -> tuple[ReverseDnsVerdict | None, HeloVerdict | None, FilterOutcome, Sequence[Listing]]:
-        """Judge names and listings of the host, and have the content filter judge the mail."""
+        """Check the names and listings of the host, and run the content filter."""
         (reverse_dns, outcome), helo, listings = await run_all(
             self._judge_name_and_content(evaluator),
             _judge_helo(evaluator),
@@ -266,7 +266,7 @@ class ScoreMail:
     async def _judge_name_and_content(
         self, evaluator: MailEvaluator
     ) -> tuple[ReverseDnsVerdict | None, FilterOutcome]:
-        """Find the host's name, and pass the mail on with it, as a receiver would."""
+        """Find the host's name, and pass it to the content filter as a receiver would."""
         found, address = None, evaluator.origin.judged_address
         if address is not None:
             found = await evaluator.evaluate(evaluator.verdicts.reverse_dns, address)
@@ -278,7 +278,7 @@ class ScoreMail:
     async def _judge_content(
         self, evaluator: MailEvaluator
     ) -> tuple["MailReading", Authentication, ArcOfMail, Senders, Sequence[Listing]]:
-        """Read the mail, then verify, walk and ask lists at the same time."""
+        """Parse the mail, then verify signatures and query DNS and blocklists concurrently."""
         mail = evaluator.mail
         reading = await evaluator.run(partial(read_mail_for_score, mail.raw_message))
         self._tell(mail.delivery_id, "mail")
@@ -295,7 +295,7 @@ class ScoreMail:
         return reading, authentication, arc, senders, listings
 
     async def _ask_about_senders(self, evaluator: MailEvaluator, facts: MailFacts) -> Senders:
-        """Find where bounces and answers go; answers need exactly one author."""
+        """Find where bounces and replies go. Replies need exactly one author domain."""
         authors = facts.author_domains
         author = next(iter(authors)) if len(authors) == 1 else ""
         envelope, of_author = await run_all(
@@ -313,7 +313,7 @@ class ScoreMail:
         )
 
     def _settle(self, evaluator: MailEvaluator, found: Authentication) -> Authentication:
-        """Give what holds for the delivery now, and let those who show its message know."""
+        """Store the results in the cache of the delivery, and return the combined results."""
         delivery_id = evaluator.mail.delivery_id
         if delivery_id is None:
             return found
@@ -327,17 +327,17 @@ class ScoreMail:
         notes = [note, _BY_YOUR_SERVER] if note else []
         if score.undetermined:
             names = ", ".join(topic_of(one.area.value).title for one in score.undetermined)
-            notes.append(f"could not be determined, and nothing was deducted for it: {names}")
+            notes.append(f"could not be determined, so nothing was deducted for it: {names}")
         if self._settings.host_name.lower() in reading.claimed_by:
             notes.append(
-                f"the mail came with an Authentication-Results field in the name of"
-                f" {self._settings.host_name}, which is not ours: it was not believed"
+                f"the mail arrived with an Authentication-Results field in the name of"
+                f" {self._settings.host_name}, which this server did not add; it was ignored"
             )
         return notes
 
 
 def _is_own_host(evidence: MailEvidence) -> bool:
-    """Tell whether the sender's domain vouches for the client: by a name of its own, or its MX."""
+    """Return whether the client belongs to the sender's domain, by its names or the MX."""
     found = evidence.authentication
     address, sender = found.origin.judged_address, found.spf.mail_from.domain
     names = list(evidence.reverse_dns.validated_names) if evidence.reverse_dns is not None else []
@@ -357,7 +357,7 @@ async def _judge_helo(evaluator: MailEvaluator) -> HeloVerdict | None:
 
 
 async def _look_at_record(evaluator: MailEvaluator, spf: SpfOfMail) -> SpfVerdict | None:
-    """Judge the whole record of a domain: its faults, and how much a pass is worth."""
+    """Evaluate the whole SPF record of a domain: its errors, and how much a pass is worth."""
     domain = spf.mail_from.domain
     name = read_mail_domain(domain) or ""
     if spf.mail_from.result is AuthResult.TEMPERROR or is_local_name(name):
@@ -366,7 +366,7 @@ async def _look_at_record(evaluator: MailEvaluator, spf: SpfOfMail) -> SpfVerdic
 
 
 async def _verify_chain(evaluator: MailEvaluator, reading: "MailReading") -> ArcOfMail:
-    """Verify the seals of those who passed the mail on."""
+    """Verify the ARC seals of forwarding hosts."""
     chain, mail = reading.chain, evaluator.mail
     if not chain.sets:
         return verify_chain(mail.raw_message, chain, {}, mail.received_at)
@@ -395,7 +395,7 @@ def _trace_facts(evaluator: MailEvaluator, names: tuple[str, ...]) -> TraceFacts
 async def verify_fixes_of_mail(
     evaluator: MailEvaluator, identities: Identities, evidence: MailEvidence, score: MailScore
 ) -> Proofs:
-    """Try every record that the findings propose; what lists and the filter say stays as it is."""
+    """Try every record that the findings propose. Blocklists and the content filter are fixed."""
     rest, dns = charge_other_evidence(evidence), DnsCharges(is_own_host=evidence.is_own_host)
     exchange_keys = CachedConclusion(partial(replace_keys, evidence.authentication.dkim))
 
@@ -407,7 +407,7 @@ async def verify_fixes_of_mail(
 
 
 def _outcome_of(evidence: MailEvidence, charged: tuple[ChargedFinding, ...]) -> Outcome:
-    """Count below 0 too: what a record brings is seen where much else is wrong."""
+    """Return the outcome. Its score may be negative, so that each record's gain is visible."""
     findings = tuple(one.finding for one in sorted_by_cost(charged))
     dmarc = evidence.authentication.dmarc
     policies = policies_of(evidence.spf_record, dmarc.verdict)
@@ -423,7 +423,7 @@ def _judge_again(
     answers: Answers,
     exchange_keys: CachedConclusion[DkimOfMail, tuple[SignatureKey, ...]],
 ) -> MailEvidence:
-    """Judge what DNS says of host, author and keys; the mail's bytes are not read again."""
+    """Repeat the DNS evaluations of host, author and keys without reading the mail again."""
     found, address, verdicts = (
         evidence.authentication,
         evaluator.origin.judged_address,

@@ -1,6 +1,7 @@
-"""Waiting for the end of a deliverability test: register, look, only then wait.
+"""Waiting for the end of a deliverability test.
 
-A wake-up is a hint: who is woken looks for himself.
+A wait is registered before the test is read. Notifications are hints: a notified wait reads the
+test again.
 """
 
 from dataclasses import dataclass, field
@@ -21,18 +22,18 @@ from mailcheck.ports.clocks import TimeAndChance
 
 @dataclass(slots=True, eq=False)
 class ResultWaiter:
-    """One parked wait; ``when_moved`` fires at the first hint after it was armed."""
+    """One parked wait. ``when_moved`` fires at the first hint after `arm`."""
 
     test_id: DeliverabilityTestId
     when_moved: "Deferred[None]" = field(default_factory=Deferred)
 
     def arm(self) -> None:
-        """Listen for the next hint; to be done before the look that it follows."""
+        """Listen for the next hint. Call this before reading the test."""
         if self.when_moved.called:
             self.when_moved = Deferred()
 
     def wake(self) -> None:
-        """Take a hint."""
+        """Handle a hint."""
         if not self.when_moved.called:
             self.when_moved.callback(None)
 
@@ -45,9 +46,9 @@ class DeliverabilityFeeds:
         self._is_closed = False
 
     def join(self, test_id: DeliverabilityTestId) -> ResultWaiter:
-        """Register a wait; the caller must `leave` whatever happens.
+        """Register a wait. The caller must always call `leave` afterwards.
 
-        :raises ShuttingDown: no more waits are taken.
+        :raises ShuttingDown: the daemon is stopping.
         """
         self.require_open()
         watcher = ResultWaiter(test_id)
@@ -55,42 +56,42 @@ class DeliverabilityFeeds:
         return watcher
 
     def require_open(self) -> None:
-        """Let a wait go on only while the daemon does.
+        """Verify that the daemon is not stopping.
 
-        :raises ShuttingDown: it stops.
+        :raises ShuttingDown: the daemon is stopping.
         """
         if self._is_closed:
             raise ShuttingDown("the service is restarting")
 
     def leave(self, watcher: ResultWaiter) -> None:
-        """Forget a wait."""
+        """Remove a wait."""
         group = self._watchers.get(watcher.test_id, {})
         group.pop(watcher, None)
         if not group:
             self._watchers.pop(watcher.test_id, None)
 
     def on_hint(self, test_id: DeliverabilityTestId) -> None:
-        """Take the hint that a test has moved."""
+        """Handle the hint that the state of a test has changed."""
         for watcher in tuple(self._watchers.get(test_id, ())):
             watcher.wake()
 
     def check_all(self) -> None:
-        """Wake every wait: hints may have been lost."""
+        """Wake all waits, since hints may have been lost."""
         for test_id in tuple(self._watchers):
             self.on_hint(test_id)
 
     def count(self) -> int:
-        """Say how many waits are parked."""
+        """Return the number of parked waits."""
         return sum(map(len, self._watchers.values()))
 
     def close(self) -> None:
-        """End all waits: the daemon stops."""
+        """End all waits because the daemon stops."""
         self._is_closed = True
         self.check_all()
 
 
 class WaitForTest:
-    """The operation behind the long poll of REST and the wait tool of MCP."""
+    """The operation behind the long poll of the REST API and the wait tool of MCP."""
 
     def __init__(
         self,
@@ -108,14 +109,12 @@ class WaitForTest:
     async def wait(
         self, caller: Caller, test_id: str, timeout: float, seen: State | None = None
     ) -> DeliverabilityResult:
-        """Give the test as soon as it is in a final state, or as it is after ``timeout`` seconds.
+        """Return the test when it is final, or its current state after ``timeout`` seconds.
 
-        Cancelling it leaves no trace.
-
-        :param seen: the state that the caller knows of; any other one ends the wait too.
-        :raises DeliverabilityTestNotFound: the account has no such test (any more).
-        :raises TooManyWaits: all wait slots of the key are taken.
-        :raises WaitInterrupted: the daemon stops, or the store can't be read.
+        :param seen: the state that the caller knows. Any other state ends the wait as well.
+        :raises DeliverabilityTestNotFound: the account has no such test.
+        :raises TooManyWaits: all wait slots of the key are in use.
+        :raises WaitInterrupted: the daemon is stopping, or the store cannot be read.
         """
         deadline = self._clock.seconds() + timeout
         async with self._slots.held_by(caller):
@@ -127,7 +126,7 @@ class WaitForTest:
                     self._feeds.leave(watcher)
             except (ShuttingDown, StoreUnavailable) as failure:
                 why = public_failure(failure)
-                problem = f"the wait was cut short: {why}"
+                problem = f"the wait was interrupted: {why}"
                 raise WaitInterrupted(problem, None, why.reference) from failure
 
     async def _look_and_wait(
@@ -142,7 +141,7 @@ class WaitForTest:
                 return found
             self._feeds.require_open()
             if state is State.PENDING:
-                # Nobody tells when the address expires: it is looked up then.
+                # No hint announces the expiry of the address, so wake up for it.
                 expiry = (found.test.expires_at - self._expiry_now()) / SECOND
                 left = min(left, max(1 / SECOND, expiry))
             try:

@@ -1,1 +1,1 @@
-"""What can be asked about a domain or an address."""
+"""Checks of domains and IP addresses."""

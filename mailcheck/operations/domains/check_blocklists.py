@@ -31,17 +31,17 @@ from mailcheck.operations.domains.zone_health import ListBudgets, ZoneHealthChec
 from mailcheck.ports.resolver import Resolver
 
 OnListing = Callable[[Listing], None]
-"""Told what a list says, once for each list, as soon as nothing can change it any more."""
+"""Called with the result of each blocklist, once, as soon as it is final."""
 
 
 def ignore_listing(_: Listing) -> None:
-    """Hear of no row before all of them are there."""
+    """Ignore single results; the caller waits for all of them."""
 
 
 class QueryBlocklists:
-    """Asks lists: within their budgets, only those that are well, each with the time it took.
+    """Queries blocklists: within their budgets, only healthy ones, and measuring each.
 
-    :param deadline: seconds after which a list that has not answered is unknown.
+    :param deadline: seconds after which a blocklist without an answer is unknown.
     """
 
     def __init__(
@@ -65,9 +65,11 @@ class QueryBlocklists:
         targets: Sequence[Target],
         on_listing: OnListing = ignore_listing,
     ) -> list[Listing]:
-        """Ask lists about targets, all at once; one that is silent is unknown in the end.
+        """Query blocklists about targets, all concurrently.
 
-        :param on_listing: is told each row before all of them are given, in the order of answers.
+        A blocklist that does not answer is unknown in the end.
+
+        :param on_listing: called with each result as soon as it is final.
         """
         affordable = await self._affordable(blocklists, targets)
         ends_at = self._clock.seconds() + self.deadline
@@ -93,14 +95,14 @@ class QueryBlocklists:
         lookups, answers = _TimedLookups(self._resolver, self._clock), Answers()
         budget = QuestionBudget(ends_at)
         await evaluate_with_dns(lookups, judge, clock=self._clock, budget=budget, answers=answers)
-        # Asked beside the daemon's first self-test, judged behind it.
+        # The lookups run beside the first self-test, but they are judged with its results.
         await self._health.wait_for_first_test()
         return replace(judge(answers), seconds=lookups.slowest)
 
     async def _affordable(
         self, blocklists: Sequence[Blocklist], targets: Sequence[Target]
     ) -> list[Blocklist]:
-        """Count the questions to all lists at once; those that are switched off get none."""
+        """Count the questions in the budgets and return the blocklists that may be asked."""
         enabled = [one for one in blocklists if one.is_enabled]
         taken = await self._budgets.take(
             [(one, sum(one.supports(target.kind) for target in targets)) for one in enabled]
@@ -110,7 +112,7 @@ class QueryBlocklists:
 
 
 class _TimedLookups:
-    """Asks for one list, and notes how long the slowest address answer took."""
+    """Looks names up for one blocklist and measures the slowest address lookup."""
 
     def __init__(self, resolver: Resolver, clock: IReactorTime) -> None:
         self._resolver = resolver
@@ -118,7 +120,7 @@ class _TimedLookups:
         self.slowest = 0.0
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        """Answer as `Resolver` promises; a question that is given up took until then."""
+        """Look a question up as `Resolver` does. A cancelled lookup counts until then."""
         asked_at = self._clock.seconds()
 
         def note(result: DnsAnswer | Failure) -> DnsAnswer | Failure:
@@ -126,14 +128,14 @@ class _TimedLookups:
             return result
 
         answer = self._resolver.lookup(question)
-        # The text of a listing is asked for afterwards, and is not what was waited for.
+        # The text of a listing is looked up afterwards, and its time does not count.
         return answer.addBoth(note) if question.rdtype == "A" else answer
 
 
 class BlocklistCheck(Struct, frozen=True):
-    """What all lists of a profile say, in the order of the catalogue.
+    """The results of all blocklists of a profile, in the order of the catalogue.
 
-    ``addresses`` are those that stood in for a domain.
+    ``addresses`` are the mail host addresses that were checked for a domain.
     """
 
     query: str
@@ -143,12 +145,12 @@ class BlocklistCheck(Struct, frozen=True):
 
     @property
     def has_no_answer(self) -> bool:
-        """Tell whether not one list gave a usable answer, so that nothing is known."""
+        """Whether not a single blocklist gave a usable answer."""
         return not has_usable_answer(self.listings)
 
 
 class CheckBlocklists:
-    """Asks the lists about an address, or about a domain and its mail addresses."""
+    """Checks an IP address, or a domain with its mail hosts, on all blocklists."""
 
     def __init__(
         self,
@@ -166,16 +168,16 @@ class CheckBlocklists:
         self._allow_private = allow_private
 
     def lists_for(self, query: IpAddress | str) -> Sequence[Blocklist]:
-        """Give the lists that are asked about an address or a domain name, in their order."""
+        """Return the blocklists for an address or a domain name, in their order."""
         is_name = isinstance(query, str)
         return self.catalogue.domain_profile if is_name else self.catalogue.address_profile
 
     async def check(
         self, query: IpAddress | str, on_listing: OnListing = ignore_listing
     ) -> BlocklistCheck:
-        """Ask about an address or a domain name.
+        """Check an address or a domain name.
 
-        :param on_listing: is told each row as soon as it is known.
+        :param on_listing: called with each result as soon as it is final.
         """
         if not isinstance(query, str):
             rows = await self._lists.query(
@@ -185,7 +187,7 @@ class CheckBlocklists:
         return await self.check_domain(query, await self.find_hosts(query), on_listing=on_listing)
 
     async def find_hosts(self, domain: str) -> MailHosts:
-        """Find the mail hosts of a domain, in the time that lists have as well."""
+        """Find the mail hosts of a domain, within the deadline of the blocklists."""
         evaluate: Callable[[Answers], MailHosts] = partial(
             evaluate_mail_hosts, domain, allow_private=self._allow_private
         )
@@ -199,10 +201,10 @@ class CheckBlocklists:
         given: Sequence[IpAddress] = (),
         on_listing: OnListing = ignore_listing,
     ) -> BlocklistCheck:
-        """Ask about a domain, its organization's domain, and its mail addresses.
+        """Check a domain, its organizational domain and its mail host addresses.
 
-        :param given: addresses that it sends from, in place of those of its mail hosts.
-        :param on_listing: is told each row as soon as it is known.
+        :param given: sending addresses to check instead of the mail hosts.
+        :param on_listing: called with each result as soon as it is final.
         """
         addresses = hosts.blocklist_targets(given, allow_private=self._allow_private)
         names = [target_domain(name) for name in dict.fromkeys((domain, hosts.organization))]
@@ -211,7 +213,7 @@ class CheckBlocklists:
         def final(row: Listing) -> Listing:
             if has_target or row.status is not ListingStatus.UNSUPPORTED:
                 return row
-            # What the list should have been asked about is not known.
+            # The addresses that this list should have been asked about are not known.
             unknown = unknown_listing(row.blocklist, UnknownReason.NO_TARGET)
             return replace(unknown, seconds=row.seconds)
 

@@ -21,7 +21,7 @@ from mailcheck.ports.resolver import Resolver
 
 
 class MxCheck(Struct, frozen=True):
-    """The three verdicts about one domain, and the advice that is proven."""
+    """The MX, SPF and DMARC verdicts of a domain, and the verified fixes."""
 
     domain: str
     mx: MxVerdict
@@ -31,7 +31,7 @@ class MxCheck(Struct, frozen=True):
 
     @property
     def undetermined(self) -> tuple[str, ...]:
-        """Name what could not be found out, of ``MX``, ``SPF`` and ``DMARC``."""
+        """The names among ``MX``, ``SPF`` and ``DMARC`` that could not be determined."""
         own = self.mx.implicit_host
         is_mx_unknown = self.mx.presence is Presence.UNDETERMINED or (
             own is not None and own.presence is Presence.UNDETERMINED
@@ -45,24 +45,24 @@ class MxCheck(Struct, frozen=True):
 
     @property
     def outcome(self) -> Outcome:
-        """Give what advice is judged by."""
+        """The outcome by which fixes are verified."""
         return outcome_of_records(self.mx, self.spf, self.dmarc)
 
     @property
     def exists(self) -> bool:
-        """Tell whether there may be such a name; false only where DNS denies it."""
+        """Whether the name may exist; false only if DNS denies it."""
         return self.mx.exists
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Give all that was found, mechanism by mechanism."""
+        """All findings, grouped by mechanism."""
         if not self.mx.exists:
             return self.mx.findings
         return (*self.mx.findings, *self.spf.findings, *self.dmarc.findings)
 
 
 class CheckMx:
-    """Looks a domain's MX, SPF and DMARC up, all at once."""
+    """Looks up the MX, SPF and DMARC records of a domain concurrently."""
 
     def __init__(self, resolver: Resolver, clock: IReactorTime, *, allow_private: bool) -> None:
         self._resolver = resolver

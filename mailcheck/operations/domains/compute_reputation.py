@@ -1,4 +1,4 @@
-"""A domain's reputation: every check that bears on whether its mail is believed, as one score."""
+"""The reputation of a domain: all checks that affect whether receivers accept its mail."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -45,11 +45,11 @@ from mailcheck.ports.resolver import Resolver
 
 REMEMBERED = HOUR
 REMEMBERED_UNDETERMINED = MINUTE
-"""A result of which something could not be determined is soon tried again."""
+"""Cache lifetimes. Results with undetermined parts are repeated sooner."""
 
 
 class ReputationQuery(Struct, frozen=True):
-    """What is asked: a domain in A-labels, and what the caller knows of it."""
+    """A domain in A-labels, with the selectors and addresses that the caller knows."""
 
     domain: str
     selectors: tuple[str, ...] = ()
@@ -57,13 +57,13 @@ class ReputationQuery(Struct, frozen=True):
 
     @property
     def key(self) -> Key:
-        """Return the key that no other query has."""
+        """The cache key of this query."""
         addresses = key_of("addresses", *map(str, self.addresses))
         return key_of(self.domain, addresses, *self.selectors)
 
 
 class Reputation(Struct, frozen=True):
-    """A score, and everything it was made from."""
+    """A reputation score with all the evidence behind it."""
 
     domain: str
     hosts: MailHosts
@@ -76,7 +76,7 @@ class Reputation(Struct, frozen=True):
 
 
 class ReputationSources(Struct, frozen=True):
-    """Whom the check asks."""
+    """The sources of a reputation check."""
 
     resolver: Resolver
     blocklists: CheckBlocklists
@@ -86,15 +86,16 @@ class ReputationSources(Struct, frozen=True):
 
 
 Authenticate = Callable[[Answers], tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]]
+"""Evaluates the records with which a domain authenticates its mail."""
 
 
 def make_authentication_evaluator(
     domain: str, selectors: Sequence[str], offered: ReportPlaces, *, allow_private: bool
 ) -> Authenticate:
-    """Return the evaluation of the records by which a domain authenticates its mail.
+    """Return the evaluation of the records with which a domain authenticates its mail.
 
-    :param selectors: DKIM selectors that are known.
-    :param offered: where advice has reports sent.
+    :param selectors: known DKIM selectors.
+    :param offered: where advice directs reports to.
     """
     judge_mx = CachedEvaluation(partial(evaluate_mx, domain, allow_private=allow_private))
     judge_spf = CachedEvaluation(partial(evaluate_spf, domain))
@@ -111,17 +112,14 @@ def make_authentication_evaluator(
         keys = judge_keys(answers, choose(mx, spf))
         policy = advise(judge_dmarc(answers), spf, keys)
         advised_mx, dmarc, dkim = advise_on_silence(answers, mx, spf, policy, keys)
-        assert dkim is not None, "a verdict stays one"
+        assert dkim is not None, "advise_no_mail returns a verdict for a verdict"
         return spf, dkim, dmarc, advised_mx
 
     return evaluate
 
 
-"""Judges what DNS says of who may send, by the answers that are known."""
-
-
 class ComputeReputation:
-    """Computes reputations, remembers them for a while, and runs the same check once at a time."""
+    """Computes reputations and caches them. Concurrent identical queries share one check."""
 
     def __init__(
         self,
@@ -132,7 +130,7 @@ class ComputeReputation:
         allow_private: bool,
         verifies_fixes: bool = True,
     ) -> None:
-        """``verifies_fixes``: give proven advice, too, which takes as long as all the rest."""
+        """``verifies_fixes``: also return verified fixes, which doubles the time."""
         self._is_proving = verifies_fixes
         self._sources = sources
         self._clock = time_and_chance.clock
@@ -145,10 +143,10 @@ class ComputeReputation:
     async def compute(
         self, query: ReputationQuery, offered: ReportPlaces = NOWHERE, *, is_refresh: bool = False
     ) -> Reputation:
-        """Give the reputation; one that is remembered unless the caller wants a new one.
+        """Return the reputation, from the cache unless ``is_refresh`` is set.
 
-        :param offered: where advice has reports sent. What is remembered is for everybody, and
-            offers nothing.
+        :param offered: where advice directs reports to. Cached results are shared by all
+            accounts and direct them nowhere.
         """
         remembered = None if is_refresh else await self._cache.get(query.key)
         if remembered is not None:
@@ -166,7 +164,7 @@ class ComputeReputation:
     async def _offer(
         self, query: ReputationQuery, found: Reputation, offered: ReportPlaces
     ) -> Reputation:
-        """Make the advice anew with an address for reports, where DNS is as it was."""
+        """Repeat the advice with an address for reports, if DNS has not changed."""
         known = (*query.selectors, *await self._sources.known_selectors(query.domain))
         evaluator = DnsEvaluator.starting_now(self._sources.resolver, self._clock)
         evaluate = make_authentication_evaluator(
@@ -221,7 +219,7 @@ class ComputeReputation:
         found: Reputation,
         evaluator: DnsEvaluator,
     ) -> Proofs:
-        """Prove the advice; what lists, hosts and registry say stays as it is."""
+        """Verify the fixes. Blocklists, mail hosts and registration are not checked again."""
         evidence = found.evidence
         host = choose_sending_host(query.addresses, evidence.mx, found.hosts.own)
         rest = judge_rest(evidence)
@@ -274,15 +272,16 @@ async def _find_registration(finder: RegistrationFinder, domain: str) -> Registr
 
 
 MAX_PROBED_HOSTS = 4
-"""Mail hosts of one domain that are probed, best first (docs/reference/contract.md)."""
+"""Maximum number of mail hosts of a domain that are probed, best first
+(docs/reference/contract.md)."""
 
 
 async def probe_hosts(
     mx: MxVerdict, prober: StarttlsProber, clock: IReactorTime, seconds: float
 ) -> StarttlsVerdict:
-    """Probe the hosts that mail for a domain goes to, all at once.
+    """Probe the mail hosts of a domain concurrently.
 
-    :param seconds: after which a host that is still being probed is not known.
+    :param seconds: time after which an unfinished probe is unknown.
     """
 
     async def probe(exchange: str) -> StarttlsProbe:

@@ -1,4 +1,4 @@
-"""Everything that can be known of a domain's mail set-up, mechanism by mechanism."""
+"""The domain report: everything known about a domain's mail setup, by mechanism."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -37,7 +37,7 @@ from mailcheck.ports.resolver import Resolver
 
 
 class DomainRecords(Struct, frozen=True):
-    """What DNS says of a domain."""
+    """The verdicts about a domain's DNS records."""
 
     mx: MxVerdict
     spf: SpfVerdict
@@ -50,16 +50,16 @@ class DomainRecords(Struct, frozen=True):
 
     @property
     def is_parked(self) -> bool:
-        """Tell whether the domain says that it has nothing to do with mail: it needs no keys."""
+        """Whether the domain declares that it uses no mail, so that it needs no keys."""
         return is_parked(self.spf, self.mx, self.dmarc)
 
 
 _ASIDE = ("mtaSts", "tlsRpt", "dane", "dnssec")
-"""Topics that no score counts."""
+"""Topics that are not part of a score."""
 
 
 class DomainReport(Struct, frozen=True):
-    """What DNS says, the MTA-STS policy behind it, and the advice that is proven."""
+    """The DNS verdicts, the MTA-STS policy and the verified fixes of a domain."""
 
     domain: str
     records: DomainRecords
@@ -69,14 +69,14 @@ class DomainReport(Struct, frozen=True):
 
     @property
     def outcome(self) -> Outcome:
-        """Give what advice is judged by."""
+        """The outcome by which fixes are verified."""
         records, findings = self.records, self.findings
         more = [one for topic in _ASIDE for one in findings[topic]]
         return outcome_of_records(records.mx, records.spf, records.dmarc, records.dkim, more)
 
     @property
     def findings(self) -> Mapping[str, tuple[Finding, ...]]:
-        """Give the findings of each mechanism; of a name that does not exist that alone."""
+        """The findings of each mechanism. If the name does not exist, that is the only one."""
         records = self.records
         if not records.mx.exists:
             nothing = dict.fromkeys(("spf", "dkim", "dmarc", *_ASIDE), ())
@@ -94,7 +94,7 @@ class DomainReport(Struct, frozen=True):
 
 
 class DescribeDomain:
-    """Looks everything up at once; the same domain once at a time."""
+    """Looks everything up concurrently. Concurrent identical requests share one report."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class DescribeDomain:
         allow_private: bool,
         verifies_fixes: bool = True,
     ) -> None:
-        """``verifies_fixes``: give proven advice, too, which takes as long as all the rest."""
+        """``verifies_fixes``: also return verified fixes, which doubles the time."""
         self._is_proving = verifies_fixes
         self._resolver = resolver
         self._fetcher = fetcher
@@ -124,8 +124,8 @@ class DescribeDomain:
     ) -> DomainReport:
         """Describe a domain, given in A-labels.
 
-        :param selectors: DKIM selectors that the caller knows of.
-        :param offered: where advice has reports sent.
+        :param selectors: DKIM selectors that the caller knows.
+        :param offered: where advice directs reports to.
         """
         return await self._running.call((domain, selectors, offered))
 
@@ -137,7 +137,7 @@ class DescribeDomain:
         records = await evaluator.evaluate(evaluate)
         fetch = None
         if records.mta_sts_record.text:
-            # Also of a record that senders ignore: advice about it is proven with the policy.
+            # Fetched for a record that senders ignore, too: its fix is verified with the policy.
             fetch = await self._fetcher.fetch_policy(domain)
         now = self._now()
 

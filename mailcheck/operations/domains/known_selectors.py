@@ -1,6 +1,6 @@
-"""DKIM selectors learned from mail that came in: better than any guess.
+"""DKIM selectors learned from received mail.
 
-A selector can't be found out from DNS, but every signed mail names one.
+DNS cannot list the selectors of a domain, but every signed mail names one.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,29 +16,32 @@ from mailcheck.core.recent import Recent, RecentlyUsed
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, SelectorStore
 
-MAX_SIGNATURES = 20  # of a mail that are read
-MAX_SIGNATURE = 4_096  # characters of a signature that are read
+MAX_SIGNATURES = 20
+"""Maximum number of signatures that are read of a mail."""
+
+MAX_SIGNATURE = 4_096
+"""Maximum number of characters that are read of a signature."""
 
 NOTED = HOUR
-"""For so long a selector is not noted again, however many mails name it."""
+"""Milliseconds for which a selector is not recorded again, however many mails name it."""
 
 SAVE_INTERVAL = 5.0
-"""Seconds between writes of what was learned."""
+"""Seconds between two saves of the learned selectors."""
 
 KnownSelectors = Callable[[str], Awaitable[tuple[str, ...]]]
-"""Gives the selectors that are known of a domain, the newest first."""
+"""Returns the known selectors of a domain, newest first."""
 
 
 def selectors_to_try(known: Sequence[str], mx: MxVerdict, spf: SpfVerdict) -> tuple[str, ...]:
-    """Give the selectors to look for: mail hosts and SPF record hint at providers."""
+    """Return the selectors to look up. Mail hosts and SPF record hint at providers."""
     return choose_selectors(known, (*(host.exchange for host in mx.hosts), *spf.hosts))
 
 
 class LearnedSelectors:
-    """Knows which selectors domains sign with, from the mails of this daemon and of others.
+    """Learns the selectors of domains from the mails of all daemons.
 
-    Anybody can send a mail that claims a selector of any domain: it is asked
-    for like a guess, and counts only when a key is found there.
+    A forged mail can claim any selector. Selectors are therefore only candidates to look up, and
+    count only if their key exists.
     """
 
     def __init__(self, store: SelectorStore, now: Now) -> None:
@@ -48,7 +51,7 @@ class LearnedSelectors:
         self._unsaved: RecentlyUsed[tuple[str, str], None] = RecentlyUsed(KNOWN_DOMAINS)
 
     async def of(self, domain: str) -> tuple[str, ...]:
-        """Give the selectors of a domain, the newest first."""
+        """Return the selectors of a domain, newest first."""
         unsaved = [selector for name, selector in self._unsaved if name == domain]
         try:
             known = await self._store.selectors_of(domain)
@@ -57,7 +60,7 @@ class LearnedSelectors:
         return tuple(dict.fromkeys((*unsaved, *known)))[:KNOWN_SELECTORS]
 
     def learn(self, header_list: tuple[tuple[str, str], ...]) -> None:
-        """Read the signatures in the header of a mail."""
+        """Learn selectors from the signatures in a mail's header."""
         signatures = [value for name, value in header_list if name.lower() == "dkim-signature"]
         for signature in signatures[:MAX_SIGNATURES]:
             tags = parse_tag_list(signature[:MAX_SIGNATURE])
@@ -72,7 +75,7 @@ class LearnedSelectors:
                 self._unsaved.put(pair, None)
 
     async def save(self) -> None:
-        """Keep what was learned since; to be done again every `SAVE_INTERVAL` seconds."""
+        """Save the learned selectors. Called every `SAVE_INTERVAL` seconds."""
         pairs = tuple(self._unsaved)[::-1]
         if pairs and await self._store.note_selectors(pairs):
             for pair in pairs:

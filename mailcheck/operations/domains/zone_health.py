@@ -1,7 +1,7 @@
-"""Which blocklists may be asked now: those that are well, within their budgets.
+"""Which blocklists may be queried now: healthy ones, within their budgets.
 
-A list that lists everything, or nothing, isn't believed. Operators allow so many free
-questions a day.
+A blocklist that lists everything, or nothing, is not trusted. Operators of blocklists allow a
+limited number of free questions per day.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -26,13 +26,13 @@ from mailcheck.ports.cluster import Hit, RateCounters, WakeUps
 from mailcheck.ports.resolver import Resolver
 
 UNLIMITED = 1 << 53
-"""More than a day has time for."""
+"""A limit that a day never reaches."""
 
 
 class ListBudgets:
-    """Counts the questions to each zone, of all daemons, from midnight to midnight UTC.
+    """Counts the questions of all daemons to each zone per UTC day.
 
-    :param overrides: budgets by zone in place of those of the catalogue; 0 is no limit.
+    :param overrides: budgets by zone that replace those of the catalogue; 0 means no limit.
     """
 
     def __init__(self, overrides: Mapping[str, int], counters: RateCounters, now: Now) -> None:
@@ -41,17 +41,17 @@ class ListBudgets:
         self._now = now
 
     async def take(self, wanted: Sequence[tuple[Blocklist, int]]) -> list[bool]:
-        """Count questions that are about to be asked; false for a list with too many for today."""
+        """Count questions before they are sent. Return false for each exhausted blocklist."""
         counts = await self._hit(wanted)
         return [count <= self._limit(one) for count, (one, _) in zip(counts, wanted, strict=True)]
 
     def limit_of(self, blocklist: Blocklist) -> int | None:
-        """Give the questions a day that a zone may get; nothing where there is no limit."""
+        """Return the daily budget of a zone, or `None` without a limit."""
         budget = self._overrides.get(blocklist.zone, blocklist.daily_budget)
         return budget or None
 
     async def asked_today(self, blocklists: Sequence[Blocklist]) -> dict[str, int]:
-        """Give the questions that were counted since midnight, by zone."""
+        """Return the number of questions since midnight UTC, by zone."""
         counts = await self._hit([(one, 0) for one in blocklists])
         return {one.zone: count for count, one in zip(counts, blocklists, strict=True)}
 
@@ -70,35 +70,39 @@ class ListBudgets:
 INTERVAL = 30 * MINUTE
 """Milliseconds between self-tests."""
 INTERVAL_WITHOUT_LISTS = MINUTE
-"""Milliseconds between self-tests while no list passes: the resolver is probably at fault."""
-LOOK_INTERVAL = 60.0  # seconds between looks whether one is due
-KEPT = DAY  # what was found out before a longer stop says nothing any more
-TESTING = 30_000  # milliseconds for which one daemon tests; a test ends after ten seconds
+"""Milliseconds between self-tests while no blocklist passes; the resolver is probably at fault."""
+LOOK_INTERVAL = 60.0
+"""Seconds between two checks whether a self-test is due."""
+KEPT = DAY
+"""Lifetime of stored results. They say nothing after a longer stop of all daemons."""
+TESTING = 30_000
+"""Milliseconds for which one daemon has the lock for testing. A test takes up to ten seconds."""
 NONCE_OCTETS = 3
 FIRST_TEST_AFTER = 0.5
-"""Seconds after a start until the first look: hundreds of questions would hold it up."""
+"""Seconds between startup and the first self-test, whose hundreds of questions would slow the
+startup down."""
 FIRST_TEST_PATIENCE = 2.0
-"""Seconds from then on in which who asks waits for what the daemon's first self-test says."""
+"""How long, in seconds, a check waits for the first self-test after startup."""
 
-QUESTIONS_PER_KIND = 3  # two test points and a random target
+QUESTIONS_PER_KIND = 3  # two test entries and a random target
 
 
 class BlocklistHealth(Struct, frozen=True):
-    """What the last self-test of each list found, by zone, and when the last one ended."""
+    """The results of the last self-test by zone, and when it ended."""
 
     tested_at: Instant
     found: Mapping[str, tuple[ZoneHealth, ...]]
 
 
 class ZoneHealthCheck:
-    """Knows what the last self-test of each list found; one of all daemons tests.
+    """Runs self-tests of blocklists and knows their results. One of all daemons runs them.
 
-    What was found holds for the DNS servers and the zones, with their keys, that were asked. A
-    daemon with others tests the lists itself, at once.
+    Results hold for the DNS servers and zones (with their keys) that were queried. A daemon with
+    other servers or zones tests the blocklists itself, at once.
 
-    :param resolver: one that remembers nothing: an old answer says nothing about now.
-    :param servers: the addresses of the DNS servers that it asks.
-    :param tested: tells all daemons that there is something new in ``kept``.
+    :param resolver: a resolver without a cache, since old answers say nothing about now.
+    :param servers: the addresses of its DNS servers.
+    :param tested: notifies all daemons of new results in ``cache``.
     """
 
     def __init__(
@@ -128,23 +132,23 @@ class ZoneHealthCheck:
         tested.listen(self._hear)
 
     async def refresh(self) -> None:
-        """Learn what was found out, and test where that is too long ago, unless another does.
+        """Load stored results, and run a self-test if they are too old and no daemon does.
 
-        To be done again every `LOOK_INTERVAL` seconds.
+        Called every `LOOK_INTERVAL` seconds.
         """
         self.expect()
         await self._take_over()
         if not self._is_due() or not await self._cache.acquire(self._key, TESTING):
             return
         try:
-            await self._take_over()  # it may have been done since
+            await self._take_over()  # another daemon may have tested since
             if self._is_due():
                 await self.test_all()
         finally:
             await self._cache.release(self._key)
 
     async def test_all(self) -> None:
-        """Test all lists that are switched on, within the budget of their day."""
+        """Test all enabled blocklists within their daily budgets."""
         self.expect()
         try:
             await self._test_all()
@@ -156,10 +160,10 @@ class ZoneHealthCheck:
 
     @asynccontextmanager
     async def testing_in_background(self, seconds: float) -> AsyncIterator[None]:
-        """Test all lists once, at most so long, beside checks that wait for the result.
+        """Test all blocklists once, concurrently with checks that wait for the results.
 
-        For a process that makes a check or two and ends. A list that has not answered by then
-        counts as not tested.
+        For a process that runs a few checks and exits. A blocklist without an answer within
+        ``seconds`` counts as not tested.
         """
 
         def end_test(result: Failure | None) -> None:
@@ -175,9 +179,9 @@ class ZoneHealthCheck:
             testing.cancel()
 
     async def wait_for_first_test(self) -> None:
-        """Wait a moment if the first test is under way: a sick list would be believed.
+        """Wait for the first self-test, since an unhealthy blocklist would be trusted.
 
-        The same mail would be judged in another way before and after a restart.
+        Otherwise a restart would change the results of the same mail.
         """
         if self._is_known or self._known_at is None:
             return
@@ -196,7 +200,7 @@ class ZoneHealthCheck:
 
     def _hear(self, _: str) -> None:
         taking = Deferred.fromCoroutine(self._take_over())
-        # In a minute it is looked for anyway.
+        # The periodic `refresh` loads the results otherwise.
         taking.addErrback(lambda failure: failure.trap(StoreUnavailable))
 
     async def _take_over(self) -> None:
@@ -207,7 +211,7 @@ class ZoneHealthCheck:
             self._end_waiting()
 
     def _is_due(self) -> bool:
-        # A clock that was set back must not keep what was found for ever.
+        # If the clock was set back, results must not stay valid forever.
         if self.tested_at is None:
             return True
         found = (health.status for kinds in self._found.values() for health in kinds)
@@ -215,12 +219,12 @@ class ZoneHealthCheck:
         return not 0 <= self._now() - self.tested_at < interval
 
     def expect(self, seconds: float = FIRST_TEST_PATIENCE) -> None:
-        """Have checks wait for the first test at most so long from now on."""
+        """Let checks wait for the first self-test for at most ``seconds`` from now."""
         if self._known_at is None:
             self._known_at = self._clock.seconds() + seconds
 
     def _end_waiting(self) -> None:
-        self._is_known = True  # as far as it will be: the next test keeps nobody waiting
+        self._is_known = True  # later self-tests do not delay checks
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
             waiter.callback(None)
@@ -245,18 +249,18 @@ class ZoneHealthCheck:
         self.tested_at = self._now()
 
     def of(self, blocklist: Blocklist) -> tuple[ZoneHealth, ...]:
-        """Give what is known of a list, kind by kind; nothing before its first test."""
+        """Return the health of a blocklist by kind; empty before its first self-test."""
         return self._found.get(blocklist.zone, ())
 
     def unhealthy_kinds(self, blocklist: Blocklist) -> frozenset[TargetKind]:
-        """Give the kinds of targets about which a list is not believed."""
+        """Return the kinds of targets for which a blocklist is not trusted."""
         return frozenset(
             health.kind for health in self.of(blocklist) if health.status is HealthStatus.UNHEALTHY
         )
 
 
 def _key_of(servers: Sequence[str], blocklists: Sequence[Blocklist]) -> str:
-    """Return a key for these servers and the zones that are asked; it reveals no list's key."""
+    """Return a cache key for DNS servers and zones. It does not reveal the keys of zones."""
     zones = [zone for one in blocklists if one.is_enabled for zone in one.query_zones.values()]
     return sha256("\n".join((*sorted(servers), "", *sorted(zones))).encode()).hexdigest()[:32]
 
@@ -264,7 +268,7 @@ def _key_of(servers: Sequence[str], blocklists: Sequence[Blocklist]) -> str:
 def _carry_over(
     before: tuple[ZoneHealth, ...], after: tuple[ZoneHealth, ...]
 ) -> tuple[ZoneHealth, ...]:
-    """Keep a list sick that has given no answer this time: only an answer shows recovery."""
+    """Keep a blocklist unhealthy if it did not answer now, since only answers show recovery."""
     sick = {health.kind: health for health in before if health.status is HealthStatus.UNHEALTHY}
     return tuple(
         sick.get(health.kind, health) if health.status is HealthStatus.UNREACHABLE else health

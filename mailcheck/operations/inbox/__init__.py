@@ -1,1 +1,1 @@
-"""What can be asked of an inbox."""
+"""Operations on developer inboxes."""

@@ -1,4 +1,4 @@
-"""All operations on the developer inbox, for those who serve them."""
+"""The operations on the developer inbox, grouped for the API and the pages."""
 
 from msgspec import Struct
 
@@ -10,7 +10,7 @@ from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 
 
 class InboxOperations(Struct, frozen=True):
-    """What an account can do with its inbox; each operation is a class."""
+    """Everything an account can do with its inbox."""
 
     read: ReadInbox
     wait: WaitForMessage

@@ -51,13 +51,13 @@ from mailcheck.ports.workers import Worker
 from mailcheck.store.content_store import ContentStore
 
 RECENT_CHECKS = 32
-"""Checks kept: a page, its reload and the request for its links come right after one another."""
+"""Number of cached checks. A page, its reload and its link check follow each other closely."""
 
 _Work = tuple[Callable[[], MailChecks], int, AccountId]
 
 
 class CheckMail:
-    """Checks mails, away from the reactor; those who ask for the same one share the work."""
+    """Checks mails in a worker. Concurrent requests for the same mail share the work."""
 
     def __init__(self, mail_bytes: MailBytes) -> None:
         self._mail_bytes = mail_bytes
@@ -91,27 +91,27 @@ class CheckMail:
 
 
 DEADLINE = 25.0
-"""Seconds for all links of a request: programs give up after thirty."""
+"""Seconds for all links of a request. Clients time out after thirty."""
 
 OF_ACCOUNT = 6
-"""Links that one account is asking for at a time."""
+"""Maximum number of concurrent link checks per account."""
 
 OF_HOST = 2
-"""Links of one host that are being asked for, whoever asks."""
+"""Maximum number of concurrent link checks per host, for all accounts together."""
 
 WAITING = 1_000
-"""Links that wait for their turn."""
+"""Maximum number of links that wait for their turn."""
 
 BUDGET = RequestLimits(per_minute=200, per_day=5_000)
-"""Links that an account may ask for: a long newsletter has about 150."""
+"""Number of links that an account may check. A long newsletter has about 150."""
 
 
 class CheckLinks:
-    """Requests links, as many at a time as are fair to the accounts and to the hosts.
+    """Checks links, with limits that are fair to accounts and hosts.
 
-    Only links of the mail are requested, so that mailcheck is no scanner. Links that a request may
-    use up (`MailLink.is_harmless`) are requested only when they are named. Each account has a
-    budget.
+    Only links of the mail are requested, so mailcheck cannot be used as a scanner. Links that a
+    request might use up (`MailLink.is_harmless`) are only requested if they are named. Each
+    account has a budget.
     """
 
     def __init__(self, prober: LinkProber, meter: RequestMeter, clock: IReactorTime) -> None:
@@ -128,9 +128,10 @@ class CheckLinks:
     async def check(
         self, account_id: AccountId, checks: MailChecks, urls: Sequence[str] | None, method: str
     ) -> list[LinkCheck]:
-        """Ask for links of a mail: those named, else all that are harmless.
+        """Check the named links of a mail, or all harmless ones.
 
-        :raises InvalidParameter: one is no link of the mail; too many; or several by GET.
+        :raises InvalidParameter: a URL is not a link of the mail, there are too many, or there
+            are several for GET.
         """
         chosen = choose_links(checks, urls, method)
         ends_at = self._clock.seconds() + DEADLINE
@@ -163,22 +164,22 @@ class CheckLinks:
 
 
 def choose_links(checks: MailChecks, urls: Sequence[str] | None, method: str) -> Sequence[str]:
-    """Give the links that are meant; raises as `CheckLinks.check`."""
+    """Return the links to check; raise as `CheckLinks.check` does."""
     if urls is None:
         if method != "HEAD":
-            raise InvalidParameter("urls", "urls is missing: GET asks for one link that is named")
+            raise InvalidParameter("urls", "urls is missing; method GET needs exactly one URL")
         return [link.url for link in checks.links if link.is_harmless][:LINKS_AT_ONCE]
     chosen = list(dict.fromkeys(urls))
     if len(chosen) > LINKS_AT_ONCE:
         raise InvalidParameter(
-            "urls", f"urls has {len(chosen)} links; {LINKS_AT_ONCE} are asked for at a time"
+            "urls", f"urls has {len(chosen)} links; {LINKS_AT_ONCE} are allowed per request"
         )
     if method == "GET" and len(chosen) != 1:
-        raise InvalidParameter("urls", "urls has one link where method is GET")
+        raise InvalidParameter("urls", f"method GET needs exactly one URL; urls has {len(chosen)}")
     known = {link.url for link in checks.links}
     for url in chosen:
         if url not in known:
-            raise InvalidParameter("urls", f"{url[:100]!r} is no link of this mail")
+            raise InvalidParameter("urls", f"{url[:100]!r} is not a link of this mail")
     return chosen
 
 
@@ -190,27 +191,27 @@ def _host_of(url: str) -> str:
 
 
 AUTHENTICATION_DEADLINE = 2.0
-"""Seconds: somebody waits for the message, and these results are beside the point for him."""
+"""Seconds for authentication. A reader waits for the message, and these results are secondary."""
 
 AUTHENTICATED_AT_ONCE = 8
-"""Mails being authenticated at a time, as analyses of tests: each is held in memory."""
+"""Maximum number of mails authenticated concurrently, as for analyses: each is kept in memory."""
 
 AUTHENTICATED_OF_ACCOUNT = 4
-"""Of those one account may have so many."""
+"""Maximum number of concurrent authentications per account."""
 
 WAITING_FOR_AUTHENTICATION = 200
-"""Mails that may wait for their turn, as long as it leaves them their least time."""
+"""Maximum number of waiting mails. A mail stops waiting when less than its minimum time is left."""
 
 LARGE_HEADER = 65_536
-"""Octets from which on a header is read away from the reactor."""
+"""Size in octets from which a header is parsed in the worker."""
 
 
 class AuthenticateMessage:
-    """Authenticates messages that are read, as a receiver would write into Authentication-Results.
+    """Authenticates messages that are read, as a receiver does for Authentication-Results.
 
-    A report of a deliverability test says more. Results are cached by delivery.
+    The report of a deliverability test has more details. Results are cached by delivery.
 
-    :param known: the results that are known, those of reports too.
+    :param known: the cache of results, shared with reports.
     """
 
     _log = Logger()
@@ -241,11 +242,11 @@ class AuthenticateMessage:
         )
 
     async def of(self, message: StoredMessage) -> Authentication:
-        """Give the results for a message, within two seconds.
+        """Return the results for a message within two seconds.
 
-        Where too many others are asked for, they are undetermined.
+        Under heavy load they are undetermined.
 
-        :raises MessageNotFound: it has been deleted meanwhile.
+        :raises MessageNotFound: the message was deleted meanwhile.
         """
         key = message.summary.delivery_id
         known = self._known.find(key, self._now())
@@ -267,7 +268,7 @@ class AuthenticateMessage:
     async def _judge_within(
         self, message: StoredMessage, budget: QuestionBudget
     ) -> tuple[Authentication, bool]:
-        """Give the results, and whether they are settled."""
+        """Return the results, and whether all of them are determined."""
         summary = message.summary
         raw_message = await self._content_store.raw_message(summary.delivery_id)
         if raw_message is None:
@@ -291,7 +292,7 @@ class AuthenticateMessage:
         try:
             found = await evaluator.authenticate(self._read(message, evaluator))
         except Exception:
-            # A fault of ours here must not keep anybody from reading the message.
+            # A bug in authentication must not prevent reading the message.
             key = summary.delivery_id
             self._log.failure("delivery {delivery} could not be authenticated", delivery=key)
             return self._in_vain(message), False

@@ -1,4 +1,4 @@
-"""The bytes of a mail, large ones in turn, and what it contains: derived once, and kept."""
+"""The raw bytes of mails (large ones with limits), and their content, derived once and stored."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
@@ -35,45 +35,45 @@ from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow
 
 LARGE = 1024 * 1024
-"""Bytes from which on a mail waits for its turn; the others never wait behind such a one."""
+"""Size in bytes from which a mail counts as large. Small mails never wait behind large ones."""
 
 AT_ONCE = 4
-"""Large mails in hand at a time: one worker takes them apart, and reading them is quick."""
+"""Maximum number of large mails in memory. One worker parses them, and reading is fast."""
 
 OF_ACCOUNT = 2
-"""Of those one account may have so many."""
+"""Maximum number of large mails in memory per account."""
 
 WAITING = 500
-"""Requests that may wait for a turn; they hold no mail yet."""
+"""Maximum number of waiting requests. They do not have the mail in memory yet."""
 
 PATIENCE = 20.0
-"""Seconds that they wait; programs give up after thirty."""
+"""Seconds that a request waits. Clients time out after thirty."""
 
 
 Result = TypeVar("Result")
 
 
 class Mail(Protocol):
-    """What a turn depends on; a `MessageSummary` is one."""
+    """The mail that a request needs; a `MessageSummary` is one."""
 
     @property
     def delivery_id(self) -> DeliveryId:
-        """Name its bytes."""
+        """Identifier of its bytes."""
 
     @property
     def size(self) -> int:
-        """Say how many they are."""
+        """Number of its bytes."""
 
     @property
     def account_id(self) -> AccountId:
-        """Name who has the turn."""
+        """The account whose permits the request uses."""
 
 
 class MailBytes:
-    """Reads mails, and parts of them.
+    """Reads mails and their parts.
 
-    :param worker: what mails are worked on in; large ones in one of their own, so that no small
-        one waits behind them.
+    :param worker: parses small mails. Large mails have a worker of their own, so that small ones
+        do not wait behind them.
     """
 
     def __init__(
@@ -88,12 +88,12 @@ class MailBytes:
 
     @asynccontextmanager
     async def opened(self, mail: Mail, patience: float = PATIENCE) -> AsyncIterator[bytes]:
-        """Give the exact bytes that came after DATA, for the time that they are worked on.
+        """Provide the exact bytes received after DATA while the block runs.
 
-        A large mail waits for its turn, at most ``patience`` seconds.
+        A large mail waits up to ``patience`` seconds for a permit.
 
-        :raises MessageNotFound: the message has been deleted meanwhile.
-        :raises Overloaded: too many large mails are asked for.
+        :raises MessageNotFound: the message was deleted meanwhile.
+        :raises Overloaded: too many large mails are being read.
         """
         async with self.turn(mail, patience):
             raw = await self._store.raw_message(mail.delivery_id)
@@ -103,9 +103,9 @@ class MailBytes:
 
     @asynccontextmanager
     async def turn(self, mail: Mail, patience: float = PATIENCE) -> AsyncIterator[None]:
-        """Have a turn for what is worked on, where that is large.
+        """Hold a permit while the block runs, if the mail is large.
 
-        :raises Overloaded: too many large mails are asked for.
+        :raises Overloaded: too many large mails are being read.
         """
         is_large = mail.size >= LARGE
         place = self._semaphore.held(mail.account_id, patience) if is_large else nullcontext()
@@ -113,22 +113,22 @@ class MailBytes:
             async with place:
                 yield
         except NoPermit:
-            raise Overloaded("too many large mails are being read: try again in a moment") from None
+            raise Overloaded("too many large mails are being read; try again in a moment") from None
 
     def work(
         self, call: Callable[[], Result], size: int, account_id: AccountId
     ) -> Deferred[Result]:
-        """Run a call about a mail of so many bytes in the worker for such mails."""
+        """Run a call in the worker for mails of this size."""
         worker = self._large_worker if size >= LARGE else self._worker
         return worker.run(call, account_id)
 
     async def whole(self, summary: MessageSummary) -> bytes:
-        """Give the exact bytes that came after DATA; raises as `opened`."""
+        """Return the exact bytes received after DATA; raises as `opened`."""
         async with self.opened(summary) as raw:
             return raw
 
     async def attachment(self, summary: MessageSummary, attachment_id: str) -> Attachment:
-        """Give an attachment, decoded; raises as `opened`.
+        """Return a decoded attachment; raises as `opened`.
 
         :raises AttachmentNotFound: the message has no such attachment.
         """
@@ -141,20 +141,20 @@ class MailBytes:
 
 
 RECENT_CONTENTS = 64
-"""Contents kept in memory: those who wait for a mail come right after it."""
+"""Number of contents cached in memory. Waiting clients read a mail right after its arrival."""
 
 RECENT_SIZE = 262_144
-"""Characters over which a content is not kept in memory."""
+"""Length in characters above which a content is not cached in memory."""
 
 DERIVING_PATIENCE = 300.0
-"""Seconds that a large mail waits for its turn: what is derived then is kept for the next reader,
-also where the one who asked has given up."""
+"""Seconds that a large mail waits for its derivation. The result is stored for the next reader,
+even if the client has given up."""
 
 SAVE_DELAY = 0.02
-"""Seconds after which what was derived is saved: who waits for the mail has it by then."""
+"""Seconds until a derived content is saved. Waiting clients are served first."""
 
 ATTEMPTS = 3
-"""Times a mail is tried: a worker that died may have died of the one before it."""
+"""Attempts per mail. A worker may have died because of the mail before."""
 
 UNREADABLE = MessageContent(
     header_list=(),
@@ -165,19 +165,19 @@ UNREADABLE = MessageContent(
     best_link=None,
     codes=(),
     candidates=(),
-    problems=("this mail could not be taken apart, a fault of ours: its raw bytes can be read",),
+    problems=("this mail could not be parsed because of a bug here; its raw bytes are available",),
 )
-"""Stands in for what can't be derived, and is not kept: a mail that we fail at must not hide
-the others of its list."""
+"""Replaces content that cannot be derived. It is not stored, and lets the other messages of a
+list be shown."""
 
-TOO_SLOW = "this mail was not taken apart, since that takes too long: its raw bytes can be read"
-"""Problem of a mail that exceeded the time of its derivation. It is kept: another reader would
-hold the worker up for as long again."""
+TOO_SLOW = "this mail was not parsed because that takes too long; its raw bytes are available"
+"""Problem of a mail whose derivation timed out. It is stored, since another attempt would occupy
+the worker for as long again."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A delivery, the same one whoever wants it; the turn it waits for is that of the first."""
+    """A delivery to load. Requests are equal if the delivery is; the first one's permit counts."""
 
     delivery_id: DeliveryId
     size: int = field(default=0, compare=False)
@@ -187,9 +187,9 @@ class _Wanted:
 
 
 class MessageContents:
-    """Gives the content of a delivery; whoever comes first has it derived.
+    """Returns the content of deliveries. The first request derives and stores it.
 
-    :param learn: is told of the header of each content that is taken into memory.
+    :param learn: called with the header of each content that is loaded into memory.
     """
 
     _log = Logger()
@@ -211,33 +211,33 @@ class MessageContents:
     async def of_message(
         self, message: MessageSummary, found: MessageContent | bytes | None = None
     ) -> MessageContent:
-        """Give what a message contains; a large one waits for its turn among those of all readers.
+        """Return the content of a message. A large one waits for a permit.
 
-        :param found: its content or its bytes, where they were read already.
-        :raises MessageNotFound: it has gone meanwhile.
-        :raises Overloaded: its turn did not come.
+        :param found: its content or its bytes, if they have been read already.
+        :raises MessageNotFound: the message was deleted meanwhile.
+        :raises Overloaded: too many large mails are being read.
         """
         return await self._of(
             _Wanted(message.delivery_id, message.size, message.account_id, found=found)
         )
 
     async def of(self, delivery_id: DeliveryId) -> MessageContent:
-        """Give what a delivery contains, for who asks for one after the other: no turn is needed.
+        """Return the content of a delivery without a permit, for callers that work sequentially.
 
-        :raises MessageNotFound: the delivery has gone meanwhile.
+        :raises MessageNotFound: the delivery was deleted meanwhile.
         """
         return await self._of(_Wanted(delivery_id))
 
     def prepare(self, delivery: Delivery) -> None:
-        """Begin to derive the content of a mail that is being stored, for those who wait for it.
+        """Start deriving the content of a mail that is being stored, for waiting clients.
 
-        It becomes nobody's before there is a message of it. A large one is left to its readers.
+        No client can read it before its message exists. Large mails are left to their readers.
         """
         raw_message = delivery.raw_message
         if len(raw_message) <= RECENT_SIZE:
             owner = delivery.envelope.recipients[0].account_id
             wanted = _Wanted(delivery.id, len(raw_message), owner, raw_message=raw_message)
-            # Who reads it hears of a failure, and has it tried again.
+            # A reader gets the failure and causes another attempt.
             self._loading.call(wanted).addErrback(lambda _: None)
 
     async def _of(self, wanted: _Wanted) -> MessageContent:
@@ -324,12 +324,12 @@ class MessageContents:
         return await self._mail_bytes.work(*work)
 
     def _log_unsaved(self, failure: Failure) -> None:
-        # Nothing is lost: it can be derived again from the bytes.
+        # Nothing is lost; the content can be derived again.
         self._log.warn("derived content was not saved: {reason}", reason=failure.getErrorMessage())
 
 
 class MessageLoader:
-    """Reads messages with their content."""
+    """Loads messages with their content."""
 
     def __init__(self, store: MailStore, contents: MessageContents, now: Now) -> None:
         self._store = store
@@ -345,20 +345,19 @@ class MessageLoader:
     async def load(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
         """Load a message of an account.
 
-        :raises MessageNotFound: the account has no such message (any more).
+        :raises MessageNotFound: the account has no such message.
         """
         return await self._loading.call((account_id, message_id))
 
     async def complete(self, row: MessageRow) -> StoredMessage:
-        """Add the content to a message that was read already.
+        """Add the content to a message that has been read.
 
-        All who were offered the same row get the same message, also one after the other, and as
-        long as anybody has it.
+        All callers with the same row get the same message, as long as any of them keeps it.
 
-        :raises MessageNotFound: it has been deleted meanwhile.
+        :raises MessageNotFound: the message was deleted meanwhile.
         """
         if self._last is not None and self._last[0] is row:
-            return self._last[1]  # thousands may wait for the same mail
+            return self._last[1]  # thousands of clients may wait for the same mail
         message = self._alive.get(row)
         if message is not None:
             return message

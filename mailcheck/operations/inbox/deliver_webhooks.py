@@ -1,10 +1,10 @@
-"""Telling webhooks of mail: each in the order of its inbox, at least once, by one daemon of all.
+"""Delivering webhooks: each in the order of its inbox, at least once, by one of all daemons.
 
-What is to be told stands in the store alone: the messages behind a webhook's position. That there
-may be some is heard of as by a parked wait. They are read when their turn has come, a few at a
-time, and read anew when mail of the inbox is deleted, so that what was deleted is never sent. What
-was told is recorded while the next is sent, all that has come together by one write: who dies in
-between tells these once more, with the same ids.
+The pending deliveries are the messages after a webhook's position in the store. Hints about new
+messages arrive as for a parked wait. Messages are read in small batches when they are due. They
+are read again when mail of the inbox is deleted, so that deleted mail is never sent. Deliveries
+are recorded while the next message is sent, several in one write. After a crash, the unrecorded
+ones are sent again with the same ids.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,50 +44,53 @@ from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow, Prefetch
 
 RENEWAL = 5.0
-"""Seconds between looks: for the lease, and for what hints have not told."""
+"""Seconds between two polls, which renew the lease and find messages whose hints were lost."""
 
 LEASE = 15 * SECOND
-"""After that another daemon delivers instead of one that has died."""
+"""Duration of the lease. Afterwards another daemon delivers instead of a dead one."""
 
 LOADED_FOR = 60.0
-"""Seconds after which all webhooks are read again, hints of changes or not."""
+"""Seconds after which all webhooks are read again, even without hints of changes."""
 
 AT_ONCE = 256
-"""Deliveries under way at a time; receivers that hang take a place each until they are given up."""
+"""Maximum number of concurrent deliveries. An unresponsive receiver uses a permit until its
+timeout."""
 
 WAITING = 100_000
+"""Maximum number of deliveries that wait for a permit."""
 
 PATIENCE = 60.0
-"""Seconds that a webhook waits for its turn before it looks anew."""
+"""Seconds that a webhook waits for a permit before it reads its messages again."""
 
 LONGEST_WAIT = 2 * PAUSED_RETRY
+"""Longest wait for a retry, in milliseconds."""
 
 TROUBLE = 5.0
-"""Seconds until a webhook goes on after a failure that is ours."""
+"""Seconds until a webhook continues after an internal failure."""
 
 LEAST_AHEAD, MOST_AHEAD = 2, 50
-"""Messages that are read at a time: more for a receiver who takes them fast enough."""
+"""Minimum and maximum number of messages read in one batch. Fast receivers get larger ones."""
 
 AHEAD_FOR = 1.0
-"""Seconds after which messages that were read and not told are read anew."""
+"""Seconds after which messages that were read but not sent are read again."""
 
 MOST_UNRECORDED = 50
-"""Messages that may be told before it is on disk that one was: as many come twice at worst."""
+"""Maximum number of unrecorded deliveries. That many are repeated after a crash at worst."""
 
 _ALONG = Prefetch(lambda _: True, LARGE, MOST_AHEAD)
 
 
 class _Looking(Enum):
-    """Whether the lease and the webhooks are being looked at."""
+    """The state of polling for the lease and for webhooks."""
 
-    STOPPED = "no look begins"
-    IDLE = "a look begins when it is asked for"
-    RUNNING = "a look is under way"
-    DUE = "a look is under way, and another one follows it"
+    STOPPED = "no poll starts"
+    IDLE = "a poll starts on request"
+    RUNNING = "a poll is running"
+    DUE = "a poll is running, and another one follows"
 
 
 class DeliverWebhooks:
-    """Delivers as long as it holds the lease; ``holder`` is this daemon's own name."""
+    """Delivers as long as it holds the lease. ``holder`` is the name of this daemon."""
 
     _log = Logger()
 
@@ -124,12 +127,12 @@ class DeliverWebhooks:
         self._look_ended: Deferred[None] = succeed(None)
 
     async def start(self) -> None:
-        """Begin with what is behind."""
+        """Start delivering."""
         self._looking = _Looking.IDLE
         self.wake()
 
     async def stop(self) -> None:
-        """Give up what is under way, and let another daemon go on; it may be told once more."""
+        """Stop deliveries and release the lease. An interrupted delivery may be repeated."""
         self._looking = _Looking.STOPPED
         await self._look_ended
         had_lease = self.holds_lease
@@ -138,15 +141,15 @@ class DeliverWebhooks:
             if had_lease:
                 await self.store.release(self.holder)
         except ExpectedFailure as failure:
-            self._log.warn("webhooks could not be let go of: {reason}", reason=failure)
+            self._log.warn("the lease of webhooks could not be released: {reason}", reason=failure)
 
     def on_change(self, _: str) -> None:
-        """Take the hint that an owner has changed something."""
+        """Handle the hint that an owner has changed a webhook."""
         self._load_at = 0.0
         self.wake()
 
     def wake(self) -> None:
-        """Take the lease where it is free, and see what there is to do: now, or right after."""
+        """Poll now, or right after the poll that is running."""
         if self._looking is _Looking.RUNNING:
             self._looking = _Looking.DUE
         elif self._looking is _Looking.IDLE:
@@ -154,22 +157,22 @@ class DeliverWebhooks:
             self._look_ended = Deferred.fromCoroutine(self._look())
 
     async def renew(self) -> None:
-        """Hold the lease for longer, and see what hints have not told."""
+        """Renew the lease, and find messages whose hints were lost."""
         self.wake()
         await self._look_ended
 
     @property
     def holds_lease(self) -> bool:
-        """Tell whether no other daemon delivers, for all that this one knows."""
+        """Whether this daemon holds the lease, as far as it knows."""
         return self.clock.seconds() < self._held_until
 
     @property
     def chance(self) -> float:
-        """Give a random number, from 0 to 1."""
+        """A random number from 0 to 1."""
         return self._random_bytes(1)[0] / 255
 
     def states(self) -> Iterator[WebhookState]:
-        """Give the state of each webhook that this daemon delivers to."""
+        """Return the state of each webhook that this daemon delivers to."""
         return (sender.webhook.state for sender in self._senders.values())
 
     async def _look(self) -> None:
@@ -179,10 +182,10 @@ class DeliverWebhooks:
                 await self._look_once()
         except ExpectedFailure as failure:
             self._load_at = 0.0
-            self._log.warn("webhooks are put off: {reason}", reason=failure)
+            self._log.warn("webhooks are delayed: {reason}", reason=failure)
         except Exception:
             self._load_at = 0.0
-            self._log.failure("webhooks could not be looked after")
+            self._log.failure("polling for webhooks failed")
         finally:
             if self._looking is not _Looking.STOPPED:
                 self._looking = _Looking.IDLE
@@ -197,7 +200,7 @@ class DeliverWebhooks:
             await self._let_go(self._senders)
             return
         if not self.holds_lease:
-            self._load_at = 0.0  # another one may have delivered meanwhile
+            self._load_at = 0.0  # another daemon may have delivered meanwhile
         self._held_until = began + LEASE / SECOND
         if began >= self._load_at:
             self._load_at = began + LOADED_FOR
@@ -219,22 +222,22 @@ class DeliverWebhooks:
 
 
 class _State(Enum):
-    """What the sender of one webhook does."""
+    """The state of the sender of one webhook."""
 
-    IDLE = "nothing until it is woken: by a timer, its owner, or the next look of the daemon"
-    LISTENING = "nothing until the feed of its inbox offers a message"
+    IDLE = "waits for a timer, a change by its owner, or the next poll of the daemon"
+    LISTENING = "waits for the feed of its inbox to offer a message"
     RUNNING = "reads and sends messages"
     RUN_DUE = "as RUNNING, and reads the store once more afterwards"
-    ENDED = "nothing more; a run that was under way ends"
+    ENDED = "sends no more messages; a run that was running ends"
 
 
 class _WebhookSender:
     """Sends the messages of one webhook.
 
-    ``webhook`` includes the deliveries that are not recorded yet. Up to ``_read_up_to`` no message
-    is left to be sent. ``_waiter`` matches new messages as it does for a parked wait, so mail that
-    is not wanted costs nothing here. A ``_timer`` and ``_is_outdated`` (the webhook must be read
-    again) hold the next run back; `wake` is called when they end.
+    ``webhook`` includes the deliveries that are not recorded yet. All messages up to
+    ``_read_up_to`` have been handled. ``_waiter`` filters new messages as for a parked wait, so
+    unwanted mail costs nothing here. A ``_timer``, or ``_is_outdated`` (the webhook must be read
+    again), delays the next run; `wake` is called when the delay ends.
     """
 
     _log = Logger()
@@ -255,7 +258,7 @@ class _WebhookSender:
         self._wait_for_retry()
 
     def look_after(self, newest: Position) -> None:
-        """Run if ``newest``, the inbox's last position, may not have been heard of."""
+        """Run if the inbox's last position (``newest``) may not have been offered."""
         if self._state is _State.LISTENING and self._waiter is not None:
             heard_up_to = self._queue.feeds.read_up_to(self._waiter)
             self._read_up_to = max(self._read_up_to, heard_up_to)
@@ -263,7 +266,7 @@ class _WebhookSender:
             self.wake()
 
     def wake(self) -> None:
-        """Read and send what is due, now or after the run under way, unless it is held back."""
+        """Read and send due messages, now or after the current run, unless it is delayed."""
         if self._state is _State.RUNNING:
             self._state = _State.RUN_DUE
         if self._state in (_State.IDLE, _State.LISTENING):
@@ -273,7 +276,7 @@ class _WebhookSender:
                 self._run_ended = Deferred.fromCoroutine(self._run())
 
     def adopt(self, webhook: Webhook) -> None:
-        """Take over what the owner has changed; how far it was told is known better here."""
+        """Take over changes by the owner. The delivery position is more recent here."""
         if webhook.revision == self.webhook.revision and not self._is_outdated:
             self.webhook = replace(
                 self.webhook,
@@ -292,7 +295,7 @@ class _WebhookSender:
         self.wake()
 
     def end(self) -> Deferred[None]:
-        """Send nothing more. Fires when no run is under way and all deliveries are recorded."""
+        """Stop sending. Fires when no run is active and all deliveries are recorded."""
         self._state = _State.ENDED
         self._forget_timer()
         self._run_ended.cancel()
@@ -309,10 +312,10 @@ class _WebhookSender:
         except NoPermit:
             pause = TROUBLE
         except ExpectedFailure as failure:
-            self._log.warn("webhook {id} is put off: {why}", id=self.webhook.id, why=failure)
+            self._log.warn("webhook {id} is delayed: {why}", id=self.webhook.id, why=failure)
             pause = TROUBLE
         except Exception:
-            self._log.failure("webhook {id} could not be told", id=self.webhook.id)
+            self._log.failure("webhook {id} could not be delivered", id=self.webhook.id)
             pause = TROUBLE
         if self._state is _State.ENDED:
             self._leave_feed()
@@ -325,7 +328,7 @@ class _WebhookSender:
             self._listen(is_due=is_due)
 
     async def _tell_all(self) -> None:
-        if self._unrecorded:  # the store was away
+        if self._unrecorded:  # the store was unavailable
             await self._records.call(None)
             self._wait_for_retry()
         try:
@@ -344,7 +347,7 @@ class _WebhookSender:
         return is_free and self._state is not _State.ENDED and self._queue.holds_lease
 
     def _listen(self, *, is_due: bool) -> None:
-        """Wait for the next message that may be wanted; run at once if one may be there already."""
+        """Wait for the next matching message, or run at once if one may have arrived already."""
         waiter = self._waiter
         if is_due or waiter is None or waiter.has_missed:
             self.wake()
@@ -354,7 +357,7 @@ class _WebhookSender:
         waiter.when_offered().addCallbacks(lambda _: self.wake(), self._listen_later)
 
     def _listen_later(self, failure: Failure) -> None:
-        failure.trap(ExpectedFailure)  # the store is away, or the daemon stops
+        failure.trap(ExpectedFailure)  # the store is unavailable, or the daemon stops
         self._leave_feed()
         if self._state is _State.LISTENING:
             self._state = _State.IDLE
@@ -367,9 +370,9 @@ class _WebhookSender:
             self._waiter = None
 
     async def _tell_next(self) -> bool:
-        """Tell the next messages; false where there are none left."""
+        """Send the next batch. Return whether there may be more messages."""
         queue, webhook, limit = self._queue, self.webhook, self._ahead
-        # The waiter hears of all that comes from here on, and of what is deleted.
+        # The waiter is notified of all messages and deletions from here on.
         waiter = self._waiter
         if waiter is None:
             waiter = queue.feeds.join(webhook.account_id, webhook.wanted, max_held=0)
@@ -381,7 +384,7 @@ class _WebhookSender:
             webhook.account_id, wanted, queue.expiry_now(), limit, _ALONG
         )
         if self.webhook.revision != webhook.revision:
-            return True  # changed by its owner meanwhile: that holds
+            return True  # the owner has changed the webhook meanwhile
         told = await self._tell_each(rows, webhook.revision, waiter)
         if told < len(rows):
             self._ahead = max(LEAST_AHEAD, told)
@@ -391,11 +394,11 @@ class _WebhookSender:
             return True
         self._read_up_to = max(self._read_up_to, last_position)
         if waiter is not self._waiter:
-            return True  # it heard of a failure
+            return True  # the waiter has failed
         return waiter.has_missed or not queue.feeds.has_looked(waiter, last_position)
 
     async def _tell_each(self, rows: Sequence[MessageRow], revision: int, waiter: Waiter) -> int:
-        """Tell messages as long as they are known to be there still; gives how many it was."""
+        """Send messages as long as none was deleted; return the number of handled messages."""
         queue = self._queue
         told, until = 0, queue.clock.seconds() + AHEAD_FOR
         for row in rows:
@@ -412,7 +415,7 @@ class _WebhookSender:
         return told
 
     async def _tell(self, message: StoredMessage, revision: int) -> bool:
-        """Tell a message; false where it was not taken, or told for nothing."""
+        """Send a message. Return false if it was rejected, or the webhook has changed."""
         queue, webhook = self._queue, self.webhook
         if not self._may_go_on():
             return False
@@ -421,7 +424,7 @@ class _WebhookSender:
         body = queue.write(webhook, listed, message.content.text)
         delivery = await send_once(self._line, webhook, event_id, body, queue.clock, queue.now())
         if self.webhook.revision != revision:
-            return False  # changed by its owner meanwhile: that holds
+            return False  # the owner has changed the webhook meanwhile
         if delivery.attempt.wait:
             self._wait(delivery.attempt.wait / SECOND)
             return False
@@ -443,14 +446,14 @@ class _WebhookSender:
                 id=self.webhook.id,
                 account=self.webhook.account_name,
                 state=self.webhook.state.value,
-                why=self.webhook.problem or "its receiver answers again",
+                why=self.webhook.problem or "its receiver accepts events again",
             )
         self._unrecorded.append(delivery)
         recorded = self._records.call(None)
         if len(self._unrecorded) >= MOST_UNRECORDED:
             await recorded
         else:
-            recorded.addErrback(lambda _: None)  # whoever comes to the end of it has it done
+            recorded.addErrback(lambda _: None)  # the end of the run records the rest
 
     async def _record_all(self, _: None) -> None:
         unrecorded = self._unrecorded
@@ -458,14 +461,14 @@ class _WebhookSender:
             some = tuple(unrecorded)
             is_kept = await self._queue.store.record(self._queue.holder, self.webhook, some)
             if not is_kept and unrecorded:
-                # Changed or deleted by its owner, or another daemon delivers now.
+                # The owner has changed or deleted it, or another daemon delivers now.
                 unrecorded.clear()
                 self._is_outdated = True
                 self._queue.on_change(self.webhook.id)
             del unrecorded[: len(some)]
 
     async def _complete(self, row: MessageRow) -> StoredMessage | None:
-        """Give the whole message; nothing of one that is gone, or has other contents."""
+        """Return the whole message, or `None` if it was deleted or does not match."""
         queue, wanted = self._queue, self.webhook.wanted
         if row.summary.expires_at <= queue.expiry_now():
             return None
@@ -477,7 +480,7 @@ class _WebhookSender:
         if wanted.asks_content and content is not UNREADABLE and wanted.content_mismatches(content):
             return None
         if not isinstance(row.content, MessageContent):
-            # It took a while to be taken apart: it may have been deleted meanwhile.
+            # Deriving the content took a while, so the message may have been deleted.
             account_id, message_id = row.summary.account_id, row.summary.id
             if not await queue.messages.find_message(account_id, message_id, queue.expiry_now()):
                 return None
@@ -486,7 +489,7 @@ class _WebhookSender:
     def _wait_for_retry(self) -> None:
         if self.webhook.retry_at is not None:
             wait = self.webhook.retry_at - self._queue.now()
-            # No longer than such waits are, where the clock was set back meanwhile.
+            # Limit the wait in case the clock was set back.
             self._wait(min(max(0, wait), LONGEST_WAIT) / SECOND)
 
     def _wait(self, seconds: float) -> None:

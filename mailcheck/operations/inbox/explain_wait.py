@@ -1,4 +1,4 @@
-"""What a wait in vain is told: what was refused, what came close, what came too early."""
+"""Explanation of a timed-out wait: rejected mail, near misses and mail that came too early."""
 
 from collections.abc import Collection
 from difflib import SequenceMatcher
@@ -21,31 +21,33 @@ from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import NewestMessages
 
 LOOK_BACK = 10 * MINUTE
-"""A mail that came this long before a wait without a cursor may be the one meant: people send
-first."""
+"""Milliseconds before a wait without a cursor in which its mail may have arrived. People often
+send first."""
 
 SEEN_LIMIT = 5
-"""Messages that a wait in vain is told about, the closest first."""
+"""Maximum number of messages in an explanation, the closest first."""
 
 REJECTED_LIMIT = 20
-"""Refusals that it is told about."""
+"""Maximum number of rejections in an explanation."""
 
 NEAR = 100
-"""Newest messages, and newest ones to who was waited for, that are compared with what was."""
+"""Maximum number of the newest messages, and of those to the expected recipient, that are compared
+with the wait."""
 
 COUNTED = 1_000
-"""Newest messages among which those to other tags are counted: what a wait in vain costs must not
-grow with what others get."""
+"""Number of newest messages in which mail to other tags is counted, so that the cost of a timed-out
+wait does not depend on the traffic of others."""
 
 PATIENCE = 1.0
-"""Seconds for a mail to be taken apart, to say why what is in it is not what was asked for."""
+"""Seconds for deriving a content to explain why it does not match."""
 
 ALIKE = 0.75
-"""Likeness (difflib's ratio) from which a tag may be the one meant: ``sign-up`` and ``signup``."""
+"""Similarity (the ratio of difflib) from which two tags may be a typing mistake, such as
+``sign-up`` and ``signup``."""
 
 
 class WaitRequest(Struct, frozen=True):
-    """A wait as it was asked for: when, seconds of the clock, seconds, and how many messages."""
+    """A wait as it was requested: its filter, start (time and clock), timeout and count."""
 
     wanted: MessageFilter
     asked_at: Instant
@@ -55,19 +57,19 @@ class WaitRequest(Struct, frozen=True):
 
     @property
     def ends_at(self) -> float:
-        """Give the second of the clock at which it ends."""
+        """The clock's time in seconds at which the wait ends."""
         return self.began + self.timeout
 
     @property
     def is_open(self) -> bool:
-        """Tell whether it says nothing of when: it gave neither ``since`` nor ``after``."""
+        """Whether the wait has no start: neither ``since`` nor ``after`` was given."""
         return self.wanted.since is None and self.wanted.after is None
 
 
 class SeenMessage(Struct, frozen=True):
-    """A message that did arrive, and why it is not the one that was waited for.
+    """A message that arrived, and the reasons why it does not match.
 
-    ``is_other_inside``: what is in it is among the reasons.
+    ``is_other_inside``: whether its content is among the reasons.
     """
 
     message: MessageSummary
@@ -76,15 +78,17 @@ class SeenMessage(Struct, frozen=True):
 
 
 class TimedOut(Struct, frozen=True):
-    """Not as many messages as were waited for came in time.
+    """The result of a wait for which too few messages arrived in time.
 
-    ``cursor`` is where to go on; ``matched`` of ``count`` did come. ``timeout`` and
-    ``waited`` are in seconds. ``has_near_miss``: one of those that came fails for more than
-    its time. ``other_tags`` counts messages that came and were for others, among the newest
-    (`COUNTED`). ``rejected`` has what may have been waited for first: ``is_refused`` says that
-    there is such. ``missed`` is a message that would have matched had the wait begun earlier,
-    ``missed_by`` milliseconds before the request; nothing where a cursor was given.
-    ``gave_since``: the caller chose ``since``, so that repeating it would miss again.
+    ``cursor``: where to continue.
+    ``matched``: how many of ``count`` messages arrived.
+    ``timeout`` and ``waited``: in seconds.
+    ``has_near_miss``: whether a message differs in more than its time.
+    ``other_tags``: number of messages to other tags, among the newest (`COUNTED`).
+    ``rejected``: rejected mail, closest first; ``is_refused``: whether it may have matched.
+    ``missed``: a message that would have matched had the wait begun ``missed_by`` milliseconds
+    earlier; `None` if a cursor was given.
+    ``gave_since``: whether the client chose ``since``, so that repeating it would miss again.
     """
 
     cursor: Position
@@ -103,7 +107,7 @@ class TimedOut(Struct, frozen=True):
 
 
 class _Came(Struct, frozen=True):
-    """What came, the closest first; how many messages were for others; what came too early."""
+    """The messages that arrived (closest first), the number to other tags, and an early match."""
 
     seen: tuple[SeenMessage, ...]
     other_tags: int
@@ -112,7 +116,7 @@ class _Came(Struct, frozen=True):
 
 
 class ExplainWait:
-    """Looks for what a wait in vain should know."""
+    """Collects the explanation of a timed-out wait."""
 
     def __init__(
         self, store: MailStore, loader: MessageLoader, time_and_chance: TimeAndChance
@@ -130,12 +134,12 @@ class ExplainWait:
         matched: Collection[Position],
         cursor: Position,
     ) -> TimedOut:
-        """Explain a wait whose last look saw all ``up_to`` a position.
+        """Explain a wait that has read the inbox up to the position ``up_to``.
 
-        What came in after that is for those who go on. What had come before a cursor that
-        was given is nothing new to who took it.
+        Later messages are left to the next wait. Messages before a given cursor are not
+        explained, because the client knows them.
 
-        :param matched: the positions of messages that did come.
+        :param matched: the positions of matching messages.
         """
         wanted, began = asked.wanted, asked.asked_at
         since = Instant(began - LOOK_BACK) if wanted.after is None else None
@@ -179,7 +183,7 @@ class ExplainWait:
             found = await self._newest(account_id, scope)
             addressed, own = list(found.messages), set(found.positions)
         alike = [one for one in newest.messages if _is_alike(wanted, one)]
-        # People know when they asked, not at which position.
+        # People think in times of requests, not in positions.
         judged = replace(wanted, since=asked.asked_at) if asked.is_open else wanted
         near = [
             SeenMessage(one, tuple(judged.mismatches(one)))
@@ -201,14 +205,14 @@ class ExplainWait:
         return _Came(tuple(near), others, missed, has_near_miss=len(early) < len(near))
 
     async def _look_inside(self, wanted: MessageFilter, seen: SeenMessage) -> SeenMessage:
-        """Add why its content is not the one wanted; what can't be read at once says so."""
+        """Add the reasons why the content does not match, or that it is not known yet."""
         message = seen.message
         try:
             loaded = Deferred.fromCoroutine(self._loader.load(message.account_id, message.id))
             stored = await loaded.addTimeout(PATIENCE, self._clock)
             found = wanted.content_mismatches(stored.content)
         except (MessageNotFound, Overloaded, DeferredTimeout):
-            found = ["what is in it is not known yet"]
+            found = ["its content is not known yet"]
         return SeenMessage(message, (*seen.reasons, *found), is_other_inside=bool(found))
 
     async def _newest(self, account_id: AccountId, wanted: MessageFilter) -> NewestMessages:
@@ -216,7 +220,7 @@ class ExplainWait:
 
 
 def _is_alike(wanted: MessageFilter, message: MessageSummary) -> bool:
-    """Tell whether a message to somebody else may have been meant: its tag was mistyped or lost."""
+    """Return whether a message to another address may have been meant: a mistyped or lost tag."""
     if not wanted.tag or wanted.is_addressed(message.tag, message.recipient):
         return False
     tag, meant = fold_tag(message.tag), fold_tag(wanted.tag)
@@ -224,5 +228,5 @@ def _is_alike(wanted: MessageFilter, message: MessageSummary) -> bool:
 
 
 def _with_reason(seen: SeenMessage) -> SeenMessage:
-    # By another daemon's clock it may have come after the request.
-    return seen if seen.reasons else replace(seen, reasons=("it had arrived before this request",))
+    # By the clock of another daemon, it may have arrived after the request.
+    return seen if seen.reasons else replace(seen, reasons=("it arrived before this request",))

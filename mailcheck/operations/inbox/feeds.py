@@ -1,11 +1,10 @@
-"""Parked waits: who waits for what, and one look into the store for all of them.
+"""Feeds: one read of the store serves all parked waits of an inbox.
 
-A wake-up is a hint. On a hint the feed of the inbox reads the store once and
-offers what is new to its waiters; those that wait for a tag are found by it,
-so a mail costs the same however many wait for other tags. A mail that this
-daemon has just stored is offered without a look, where it is the next one: it was derived
-while it was written. Then the hint of it, which follows at once, costs nothing, nor does mail
-that nobody waits for.
+A notification is a hint. The feed then reads the store once and offers new messages to its
+waiters. Waiters for a tag are indexed by it, so a mail costs the same however many clients wait
+for other tags. A mail that this daemon has just stored is offered without a read if it is the
+next message, because its content was derived while it was written. The hint about it then needs
+no read, and neither does mail that no client waits for.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,24 +30,24 @@ from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow, Prefetch
 
 LOOK_SIZE = 200
-"""Messages read at a time; more are read in a next look."""
+"""Maximum number of messages in one read. The rest follows in the next read."""
 
 
 class _Removals(Enum):
-    """Whether messages of the inbox were deleted, for a waiter that may want to know."""
+    """Whether messages of the inbox were deleted, for a waiter that watches deletions."""
 
-    IGNORED = "the waiter is not told"
-    NONE = "none was deleted since the waiter asked to be told"
-    SOME = "some were deleted, and the waiter was not told yet"
+    IGNORED = "the waiter does not watch deletions"
+    NONE = "no message was deleted since the waiter has watched"
+    SOME = "messages were deleted, and the waiter has not handled it yet"
 
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """One parked wait: the messages that come in for it are kept in order until they are taken.
+    """One parked wait. Matching messages are queued in order until the waiter takes them.
 
-    A waiter with ``wants_refusals`` is also offered refused mail that it may have wanted. At most
-    ``max_held`` messages are kept if that is given; ``has_missed`` says that there were more, so
-    that the store must be read.
+    With ``wants_refusals``, rejected mail that may have matched is offered as well. At most
+    ``max_held`` messages are queued, if given. ``has_missed`` says that there were more, so the
+    store must be read.
     """
 
     account_id: AccountId
@@ -64,11 +63,11 @@ class Waiter:
 
     @property
     def tag_key(self) -> str | None:
-        """Give the tag it waits for, nothing for any."""
+        """The folded tag that the client waits for; `None` for any tag."""
         return None if self.wanted.tag is None else fold_tag(self.wanted.tag)
 
     def offer(self, message: MessageRow) -> None:
-        """Keep the message when it matches."""
+        """Queue a message if it matches."""
         if self.wanted.matches(message.summary):
             self.has_missed = self.has_missed or len(self._messages) == self.max_held
             if not self.has_missed:
@@ -76,7 +75,7 @@ class Waiter:
             self._ring()
 
     def offer_refusal(self, refusal: Refusal) -> None:
-        """Keep the refusal when it may have been of a mail that matches."""
+        """Queue a rejection if its mail may have matched."""
         if self.wants_refusals and self.wanted.is_addressed(refusal.tag, refusal.recipient):
             self.has_missed = self.has_missed or len(self._refusals) == self.max_held
             if not self.has_missed:
@@ -84,15 +83,15 @@ class Waiter:
             self._ring()
 
     def begin_read(self) -> None:
-        """Forget what was missed: the caller is about to read the store."""
+        """Reset ``has_missed``, since the caller is about to read the store."""
         self.has_missed = False
 
     def watch_removals(self) -> None:
-        """Be told of messages that are deleted from now on."""
+        """Watch messages that are deleted from now on."""
         self._removals = _Removals.NONE
 
     def ignore_removals(self) -> None:
-        """Do not be told of deleted messages any more."""
+        """Stop watching deletions."""
         self._removals = _Removals.IGNORED
 
     def note_removal(self) -> None:
@@ -107,7 +106,7 @@ class Waiter:
         return self._removals is _Removals.SOME
 
     def when_offered(self) -> Deferred[None]:
-        """Fire as soon as there is something to be taken; to be cancelled by who gives up."""
+        """Fire when there is something to take. The caller cancels it when it gives up."""
         if self._messages or self._refusals or self.has_removals:
             return succeed(None)
         if self._failure is not None:
@@ -118,10 +117,10 @@ class Waiter:
     def take(
         self, after: Position, refused_after: Position | None = None
     ) -> tuple[list[MessageRow], list[Refusal]]:
-        """Give what was offered behind a position, in order; nothing of it is left.
+        """Remove and return what was offered after a position, in order.
 
-        Refusals may be offered behind messages that came after them: ``refused_after`` is
-        where these begin, if not there.
+        A rejection may be offered later than messages that came after it, so ``refused_after``
+        can give an earlier position for rejections.
         """
         messages = [one for one in self._messages if one.summary.position > after]
         start = after if refused_after is None else refused_after
@@ -131,11 +130,11 @@ class Waiter:
 
     @property
     def has_all(self) -> bool:
-        """Tell whether it has taken all that it was offered, and missed nothing."""
+        """Whether all offers were taken and none was missed."""
         return not (self._messages or self._refusals or self.has_missed)
 
     def fail(self, failure: Failure | ExpectedFailure) -> None:
-        """End the wait without a message; what was offered before is not taken away."""
+        """End the wait with a failure. Messages that were offered before remain."""
         if self._failure is None:
             self._failure = failure
             self._ring()
@@ -153,23 +152,23 @@ class Waiter:
 class _Reading(Enum):
     """Whether the store is being read for the waiters of an inbox."""
 
-    UNSTARTED = "no waiter has said yet up to where it has looked, so it is not known from where"
-    UNSTARTED_DUE = "as UNSTARTED, and a read is due as soon as that is known"
+    UNSTARTED = "the start position is unknown, because no waiter has read the store yet"
+    UNSTARTED_DUE = "as UNSTARTED, and a read is due as soon as the position is known"
     IDLE = "everything up to the position was offered"
-    RUNNING = "what is new is being read"
-    RUNNING_DUE = "as RUNNING, and a hint has come since: another read follows"
+    RUNNING = "new messages are being read"
+    RUNNING_DUE = "as RUNNING, and a hint has arrived since, so another read follows"
 
 
 class _OwnMail(Enum):
-    """What became of the mail that this daemon has stored since the last hint."""
+    """What happened to the mail that this daemon has stored since the last hint."""
 
     NONE = "there was none"
-    ALL_OFFERED = "all of it was offered, so the hint of it needs no read"
+    ALL_OFFERED = "all of it was offered, so its hint needs no read"
     SOME_LEFT_OUT = "some was not the next message after the position, and must be read"
 
 
 class _Feed:
-    """The waiters of one inbox, and how far the inbox was read for them.
+    """The waiters of one inbox, and the position up to which it was read for them.
 
     All messages from ``_start`` to ``_position`` were offered.
     """
@@ -188,7 +187,7 @@ class _Feed:
         self._by_tag.setdefault(waiter.tag_key, {})[waiter] = None
 
     def remove(self, waiter: Waiter) -> bool:
-        """Remove a waiter; tells whether it was the last."""
+        """Remove a waiter and return whether it was the last."""
         group = self._by_tag.get(waiter.tag_key, {})
         group.pop(waiter, None)
         if not group:
@@ -199,10 +198,10 @@ class _Feed:
         return [waiter for group in self._by_tag.values() for waiter in group]
 
     def start_from(self, position: Position) -> bool:
-        """Say up to where a waiter has looked for itself; false when it must look once more.
+        """Set the start position from a waiter's own read; return whether its read was complete.
 
-        The feed goes on from where the first one ended. A waiter whose look was
-        overtaken by that one has not seen what came in between, nor is it offered.
+        The feed continues from where the first waiter stopped. A waiter whose read ended earlier
+        has missed the messages in between, and must read again.
         """
         if not self._is_started:
             is_due = self._reading is _Reading.UNSTARTED_DUE
@@ -218,28 +217,28 @@ class _Feed:
 
     @property
     def position(self) -> Position:
-        """The position up to which its waiters were offered everything."""
+        """The position up to which everything was offered to the waiters."""
         return self._position
 
     def is_behind(self, position: Position) -> bool:
-        """Return whether there may be a message that its waiters were not offered."""
+        """Return whether a message up to a position may not have been offered."""
         return not self._is_started or self._position < position
 
     def expects(self, tag: str) -> bool:
-        """Tell whether somebody may wait for mail with this tag."""
+        """Return whether a client may wait for mail with this tag."""
         return None in self._by_tag or fold_tag(tag) in self._by_tag
 
     def wants_refusals(self) -> bool:
-        """Tell whether somebody wants to know of mail that was refused."""
+        """Return whether a client wants to know about rejected mail."""
         return any(waiter.wants_refusals for waiter in self.waiters())
 
     def take(self, message: MessageRow) -> None:
-        """Offer a message that is on disk; only the next one, so that none is left out."""
+        """Offer a stored message if it is the next one, so that none is left out."""
         if self.reach(message.summary.position):
             self._offer_one(message)
 
     def reach(self, position: Position) -> bool:
-        """Go on to a position where nobody wants what is there; only to the next one."""
+        """Advance to a position if it is the next one; return whether it was."""
         if self._reading is not _Reading.IDLE or position != self._position + 1:
             self._own_mail = _OwnMail.SOME_LEFT_OUT
             return False
@@ -249,13 +248,13 @@ class _Feed:
         return True
 
     def on_hint(self) -> None:
-        """Take a hint. It needs no read if it is of messages that were all offered."""
+        """Handle a hint. It needs no read if all messages it may be about were offered."""
         own_mail, self._own_mail = self._own_mail, _OwnMail.NONE
         if own_mail is not _OwnMail.ALL_OFFERED:
             self.look()
 
     def look(self) -> None:
-        """Read what is new since the last read: now, or right after the read under way."""
+        """Read new messages now, or right after the read that is running."""
         self._reading = _AFTER_HINT[self._reading]
         if self._reading is _Reading.RUNNING:
             wanted = MessageFilter(after=self._position)
@@ -272,7 +271,7 @@ class _Feed:
         before, self._position = self._position, last_position
         for message in messages:
             self._offer_one(message)
-        # A position that no message has is a refusal's, or that of a mail which is gone.
+        # A position without a message belongs to a rejection or a deleted mail.
         if last_position - before > len(messages) and self.wants_refusals():
             between = MessageFilter(after=before, up_to=last_position)
             refusals = self._store.recent_refusals(self._account_id, BEGINNING, LOOK_SIZE, between)
@@ -307,7 +306,7 @@ _AFTER_HINT = {
     _Reading.RUNNING: _Reading.RUNNING_DUE,
     _Reading.RUNNING_DUE: _Reading.RUNNING_DUE,
 }
-"""How a hint, which asks for a read, changes the state."""
+"""The state after a hint, which requests a read."""
 
 
 class InboxFeeds:
@@ -328,9 +327,9 @@ class InboxFeeds:
         wants_refusals: bool = False,
         max_held: int | None = None,
     ) -> Waiter:
-        """Register a wait; the caller must `leave` whatever happens.
+        """Register a wait. The caller must always call `leave` afterwards.
 
-        :raises ShuttingDown: no more waits are taken.
+        :raises ShuttingDown: the daemon is stopping.
         """
         if self._is_closed:
             raise ShuttingDown("the service is restarting")
@@ -342,56 +341,56 @@ class InboxFeeds:
         return waiter
 
     def has_looked(self, waiter: Waiter, position: Position) -> bool:
-        """Say up to where a waiter has looked by itself; false when it must look once more."""
+        """Record a waiter's own read up to a position; return whether it was complete."""
         return self._feeds[waiter.account_id].start_from(position)
 
     def read_up_to(self, waiter: Waiter) -> Position:
-        """Say up to where nothing is left to be told to a waiter; the start where that is open."""
+        """Return the position up to which a waiter has handled everything, or the start."""
         return self._feeds[waiter.account_id].position if waiter.has_all else START
 
     def leave(self, waiter: Waiter) -> None:
-        """Forget a wait."""
+        """Remove a wait."""
         feed = self._feeds.get(waiter.account_id)
         if feed is not None and feed.remove(waiter):
             del self._feeds[waiter.account_id]
 
     def expects(self, account_id: AccountId, tag: str) -> bool:
-        """Tell whether somebody here may wait for mail of an inbox with this tag."""
+        """Return whether a client of this daemon may wait for this mail."""
         feed = self._feeds.get(account_id)
         return feed is not None and feed.expects(tag)
 
     def take(self, message: MessageRow) -> None:
-        """Offer a message that has just been stored, before the hint that it has come."""
+        """Offer a message that was just stored, before its hint arrives."""
         feed = self._feeds.get(message.summary.account_id)
         if feed is not None:
             feed.take(message)
 
     def advance_past(self, account_id: AccountId, position: Position) -> None:
-        """Take note of a message that has just been stored and nobody here waits for."""
+        """Record a stored message that no client of this daemon waits for."""
         feed = self._feeds.get(account_id)
         if feed is not None:
             feed.reach(position)
 
     def on_hint(self, account_id: AccountId) -> None:
-        """Take the hint that an inbox has new mail; that of this daemon's own comes at once."""
+        """Handle the hint that an inbox has new mail."""
         feed = self._feeds.get(account_id)
         if feed is not None:
             feed.on_hint()
 
     def on_removal(self, account_id: AccountId) -> None:
-        """Take the hint that mail of an inbox was deleted."""
+        """Handle the hint that mail of an inbox was deleted."""
         feed = self._feeds.get(account_id)
         if feed is not None:
             for waiter in feed.waiters():
                 waiter.note_removal()
 
     def check_all(self) -> None:
-        """Look into every inbox waited for, by one read of them all: hints may have been lost."""
+        """Check all inboxes with waiters in one read, since hints may have been lost."""
         if self._feeds and not self._is_looking:
             self._is_looking = True
             found = self._store.newest_positions(tuple(self._feeds))
             found.addCallback(self._look_where_newer).addErrback(
-                # The store is away: who waits hears of it when it is looked into.
+                # If the store is unavailable, waiters fail when their inbox is read.
                 lambda failure: failure.trap(ExpectedFailure)
             ).addBoth(self._end_look)
 
@@ -405,25 +404,25 @@ class InboxFeeds:
         self._is_looking = False
 
     def waiters(self) -> list[Waiter]:
-        """Give all parked waits."""
+        """Return all parked waits."""
         return [waiter for feed in self._feeds.values() for waiter in feed.waiters()]
 
     def count(self) -> int:
-        """Say how many waits are parked; webhooks, which only hear that there is something, no."""
+        """Return the number of parked waits, without those of webhooks."""
         return sum(waiter.max_held != 0 for waiter in self.waiters())
 
     def close(self) -> None:
-        """End all waits: the daemon stops."""
+        """End all waits because the daemon stops."""
         self._is_closed = True
         for waiter in self.waiters():
             waiter.fail(ShuttingDown("the service is restarting"))
 
 
 class MailHandoff:
-    """Stands between those who take mail in and those who wait for it.
+    """Passes received mail to the waits for it.
 
-    :param when_stored: told of each delivery that is on disk, to be derived when there is time.
-    :param soon: the mail is on its way to the disk by then: nothing is to hold that up.
+    :param when_stored: called for each stored delivery, so that its content is derived later.
+    :param soon: schedules work until the mail is being written to disk.
     """
 
     def __init__(
@@ -439,9 +438,9 @@ class MailHandoff:
         self._soon = soon
 
     def expect(self, delivery: Delivery) -> bool:
-        """Take note of a mail that is being written; tells whether somebody waits for it.
+        """Prepare a mail that is being written; return whether a client waits for it.
 
-        Where that fails its content is lost with its id, which nobody has seen.
+        If storing it fails, its prepared content is dropped with its id, which no client has seen.
         """
         is_wanted = any(
             one.is_inbox and self._feeds.expects(one.account_id, one.tag)
@@ -452,13 +451,13 @@ class MailHandoff:
         return is_wanted
 
     def stored(self, delivery: Delivery, positions: Sequence[Position]) -> None:
-        """Offer a mail that is on disk, at these positions, to those who wait for it.
+        """Offer a stored mail, at these positions, to the waiters for it.
 
-        Who does not get it here finds it by the hint that follows.
+        A waiter that does not get it here finds it by the hint that follows.
         """
         self._when_stored(delivery.id)
-        # A repeated mail has no position where it was before, and tests and reports have none:
-        # which one is whose is left to the store.
+        # A repeated mail has no position where it was stored before, and mail to tests and
+        # reports has none at all. The store then assigns the positions.
         if len(positions) != len(delivery.envelope.recipients):
             return
         for number, one in enumerate(delivery.envelope.recipients):
@@ -469,8 +468,8 @@ class MailHandoff:
 
 
 def _message_of(delivery: Delivery, number: int, position: Position) -> MessageRow:
-    """Give the message of one recipient, as the store gives it."""
+    """Return the message of one recipient, equal to the row in the store."""
     summary = delivery.message(number, position, summarize_header(delivery.raw_message))
-    # Which account has sent it is no fact of the connection that is kept.
+    # The account that has sent a mail is not part of the stored session.
     session = replace(delivery.session, account_id=None)
     return MessageRow(summary, delivery.envelope.envelope_sender, session)

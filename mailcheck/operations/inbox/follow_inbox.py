@@ -1,4 +1,4 @@
-"""Following an inbox: each message that matches, in order, for as long as somebody listens."""
+"""Following an inbox: an event stream of all matching messages, in order."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
@@ -30,36 +30,36 @@ from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow, Prefetch
 
 READ_AT_ONCE = 50
-"""Messages that one who is behind gets from the store at a time: he may read them slowly."""
+"""Maximum number of messages read from the store in one batch. The client may be slow."""
 
 _ALONG = Prefetch(lambda _: True, LARGE, READ_AT_ONCE)
 
 HEARTBEAT = 15.0
-"""Seconds without a cursor after which one is told: proxies close what is silent for 30 or 60."""
+"""Seconds after which an idle stream sends a cursor. Proxies close connections that are idle for 30
+or 60 seconds."""
 
 
 class MessageArrived(Struct, frozen=True):
-    """A message that matches."""
+    """A matching message has arrived."""
 
     message: StoredMessage
 
     @property
     def cursor(self) -> Position:
-        """Give the position to go on from."""
+        """The position to continue from."""
         return self.message.summary.position
 
 
 class MailRefused(Struct, frozen=True):
-    """A mail that may have matched was refused."""
+    """A mail that may have matched was rejected."""
 
     refusal: Refusal
 
 
 class CursorReached(Struct, frozen=True):
-    """Everything up to here was told: where to go on from.
+    """Everything up to this cursor was sent, so a client can continue from it.
 
-    ``has_removals``: messages of the inbox were deleted; which, the store knows. A hint: where
-    it was lost, nothing says so.
+    ``has_removals``: whether messages of the inbox were deleted. It is a hint and may be lost.
     """
 
     cursor: Position
@@ -96,19 +96,19 @@ class FollowInbox:
         seconds: float | None = None,
         heartbeat: float = HEARTBEAT,
     ) -> AsyncGenerator[Event, None]:
-        """Give what comes in from now on, or after a cursor or moment, each once and in order.
+        """Yield matching messages from now on, or after a cursor or time, each once and in order.
 
-        At first, every ``heartbeat`` seconds without another cursor, when messages were deleted,
-        and at the end it gives the cursor up to which all was told: who goes on from the last one
-        misses nothing and gets no message twice. Refusals have none: who goes on may get one
-        again. It ends after ``seconds``, never where there are none; the caller must close it.
+        A cursor is sent at the start and the end, after ``heartbeat`` seconds without another
+        one, and when messages were deleted. A client that continues from the last cursor gets
+        every message exactly once, but a rejection possibly twice. The stream ends after
+        ``seconds``, if given. The caller must close it.
 
-        It takes a place among the waits of the key.
+        A stream uses one of the wait slots of the key.
 
         :raises InvalidParameter: ``after`` is a cursor of another inbox.
-        :raises TooManyWaits: the key holds as many waits as it may.
-        :raises InvalidCredentials: the key has been revoked meanwhile.
-        :raises WaitInterrupted: the daemon stops or the store fails meanwhile.
+        :raises TooManyWaits: all wait slots of the key are in use.
+        :raises InvalidCredentials: the key was revoked meanwhile.
+        :raises WaitInterrupted: the daemon is stopping, or the store cannot be read.
         """
         if wanted.after is None and wanted.since is None:
             wanted = replace(wanted, after=await position_of(caller, self._store))
@@ -149,13 +149,16 @@ class FollowInbox:
     async def _next(
         self, following: "_Following"
     ) -> tuple[Sequence[MessageRow | Refusal], Position]:
-        """Give what is to be told next, and up to where that is all: the start where it is open."""
+        """Return the next messages and rejections, and the position that completes them.
+
+        The position is the start if it is not known.
+        """
         waiter = following.waiter
         if not (following.is_behind or waiter.has_missed):
             with suppress(DeferredTimeout):
                 await waiter.when_offered().addTimeout(following.patience, self._clock)
             return _in_order(*following.take()), START
-        # What comes from here on is offered, or missed and read from the store once more.
+        # From here on, messages are offered, or missed and read from the store again.
         waiter.begin_read()
         rows, refusals, up_to = await self._read(waiter, following.position)
         following.refused_up_to = up_to
@@ -166,7 +169,7 @@ class FollowInbox:
     async def _read(
         self, waiter: Waiter, after: Position
     ) -> tuple[Sequence[MessageRow], Sequence[Refusal], Position]:
-        """Read the next messages and refusals; up to the position that is given, they are all."""
+        """Read the next messages and rejections. They are complete up to the returned position."""
         rows, last_position = await self._store.oldest_matches(
             waiter.account_id,
             replace(waiter.wanted, after=after),
@@ -178,7 +181,7 @@ class FollowInbox:
         up_to = last_position
         if len(rows) == READ_AT_ONCE:
             up_to = rows[-1].summary.position
-        if up_to - after <= len(rows):  # a position that no message has may be a refusal's
+        if up_to - after <= len(rows):  # positions without a message may be rejections
             return rows, (), up_to
         between = replace(waiter.wanted.address, after=after, up_to=up_to)
         refusals = await self._store.recent_refusals(
@@ -192,7 +195,7 @@ class FollowInbox:
         )
 
     async def _event(self, waiter: Waiter, one: MessageRow | Refusal) -> Event | None:
-        """Give what is told; nothing of a message that is gone, or has other contents."""
+        """Return the event, or `None` if the message was deleted or does not match."""
         if isinstance(one, Refusal):
             return MailRefused(one)
         try:
@@ -200,16 +203,16 @@ class FollowInbox:
         except MessageNotFound:
             return None
         wanted = waiter.wanted
-        # Of one that could not be taken apart nothing is known: that it does not match is not said.
+        # An unreadable message is sent, since it may match.
         if wanted.asks_content and message.content is not UNREADABLE:
             return None if wanted.content_mismatches(message.content) else MessageArrived(message)
         return MessageArrived(message)
 
 
 class _Following:
-    """How far one who listens was told, and when he hears of it again.
+    """The progress of one stream, and when its next cursor is due.
 
-    ``is_behind``: what comes next is in the store.
+    ``is_behind``: whether the next messages must be read from the store.
     """
 
     __slots__ = (
@@ -251,16 +254,16 @@ class _Following:
 
     @property
     def patience(self) -> float:
-        """Seconds until there is something to do, come what may."""
+        """Seconds until the stream must continue without new messages."""
         until = self._due_at if self._ends_at is None else min(self._due_at, self._ends_at)
         return max(0.0, until - self._clock.seconds())
 
     def take(self) -> tuple[list[MessageRow], list[Refusal]]:
-        """Take what was offered and not told yet."""
+        """Take the offered messages and rejections that were not sent yet."""
         return self.waiter.take(self.position, self.refused_up_to)
 
     def move(self, one: MessageRow | Refusal) -> None:
-        """Note that a message, or a refusal, was told."""
+        """Record that a message or rejection was sent."""
         if isinstance(one, Refusal):
             self.refused_up_to = max(self.refused_up_to, one.position)
         else:
@@ -268,7 +271,7 @@ class _Following:
             self._due_at = self._clock.seconds() + self._heartbeat
 
     def up_to_here(self, read_up_to: Position) -> CursorReached:
-        """Give the cursor to go on from; the next one is due later."""
+        """Return a cursor to continue from, and schedule the next one."""
         self._due_at = self._clock.seconds() + self._heartbeat
         return CursorReached(max(self.position, read_up_to))
 
@@ -284,5 +287,5 @@ def _in_order(
 
 def _interrupted(failure: ShuttingDown | StoreUnavailable, position: Position) -> WaitInterrupted:
     why = public_failure(failure)
-    problem = f"the stream was cut short: {why}"
+    problem = f"the stream was interrupted: {why}"
     return WaitInterrupted(problem, format_cursor(position), why.reference)

@@ -1,4 +1,4 @@
-"""Webhooks of an account: made, looked at, changed, tried and deleted by their owner."""
+"""Webhooks of an account: create, list, change, test and delete."""
 
 from collections.abc import Callable
 
@@ -34,11 +34,11 @@ from mailcheck.ports.probes import Post, WebhookDialer, WebhookLine
 from mailcheck.store.accounts.webhook_store import WebhookStore
 
 WriteMessage = Callable[[Webhook, ListedMessage, str], bytes]
-"""Writes what a webhook is told of a message, with its text: as lists have it, or as a mail."""
+"""Renders the event about a message with its text, as JSON or as a mail."""
 
 SAMPLE_EVENT = "test_"
 SAMPLE_TAG = "webhook-test"
-SAMPLE_TEXT = "This is a test: alerts come here."
+SAMPLE_TEXT = "This is a test. Alerts are sent here."
 
 
 class WebhookDetails(Struct, frozen=True):
@@ -49,7 +49,7 @@ class WebhookDetails(Struct, frozen=True):
 
 
 class ManageWebhooks:
-    """The operations of the owner; whoever delivers is told of each change by a hint."""
+    """The operations of an owner on webhooks. Changes are announced to the delivering daemon."""
 
     def __init__(
         self,
@@ -68,10 +68,10 @@ class ManageWebhooks:
         self._random_bytes = time_and_chance.random_bytes
 
     async def create(self, account_id: AccountId, url: str, wanted: MessageFilter) -> Webhook:
-        """Make a webhook that is told what comes from now on, or after the filter's cursor.
+        """Create a webhook for mail from now on, or after the cursor of its filter.
 
-        :raises InvalidParameter: the URL can't be one, or the cursor is another inbox's.
-        :raises TooManyWebhooks: the account has as many as it may.
+        :raises InvalidParameter: the URL is invalid, or the cursor is of another inbox.
+        :raises TooManyWebhooks: the account has the maximum number of webhooks.
         """
         parse_webhook_url(url)
         self._dialer.require_foreign(url)
@@ -94,33 +94,33 @@ class ManageWebhooks:
         return await self._store.of_account(account_id)
 
     async def show(self, account_id: AccountId, webhook_id: str) -> WebhookDetails:
-        """Give a webhook with its last deliveries.
+        """Return a webhook with its last deliveries.
 
-        :raises WebhookNotFound: the account has none of this id.
+        :raises WebhookNotFound: the account has no webhook with this id.
         """
         webhook = _found(await self._store.find(account_id, WebhookId(webhook_id)))
         return WebhookDetails(webhook, await self._store.deliveries(webhook.id))
 
     async def all_shown(self, account_id: AccountId) -> list[WebhookDetails]:
-        """Give all webhooks of an account with their last deliveries."""
+        """Return all webhooks of an account with their last deliveries."""
         return [
             WebhookDetails(webhook, await self._store.deliveries(webhook.id))
             for webhook in await self._store.of_account(account_id)
         ]
 
     async def delete(self, account_id: AccountId, webhook_id: str) -> None:
-        """Delete a webhook: nothing more is sent.
+        """Delete a webhook and stop its deliveries.
 
-        :raises WebhookNotFound: the account has none of this id.
+        :raises WebhookNotFound: the account has no webhook with this id.
         """
         if not await self._store.delete(account_id, WebhookId(webhook_id)):
             raise _missing()
         self._changes.publish(webhook_id)
 
     async def rotate(self, account_id: AccountId, webhook_id: str) -> Webhook:
-        """Give a webhook a new secret; the one before it signs as well for a day.
+        """Create a new secret. The old one stays valid for a day.
 
-        :raises WebhookNotFound: the account has none of this id.
+        :raises WebhookNotFound: the account has no webhook with this id.
         """
         until = Instant(self._now() + EARLIER_SECRET_KEPT)
         secret = new_webhook_secret(self._random_bytes)
@@ -131,20 +131,20 @@ class ManageWebhooks:
     async def restart(
         self, account_id: AccountId, webhook_id: str, after: Position | None = None
     ) -> Webhook:
-        """Go on at once where it stood, or with all that came after a position once more.
+        """Continue at once, or repeat all messages after a position.
 
-        :raises WebhookNotFound: the account has none of this id.
-        :raises WebhookEnded: its receiver has ended it.
-        :raises InvalidParameter: the position is another inbox's.
+        :raises WebhookNotFound: the account has no webhook with this id.
+        :raises WebhookEnded: the receiver has ended the webhook.
+        :raises InvalidParameter: the position is of another inbox.
         """
         restarted = await self._store.restart(account_id, WebhookId(webhook_id), after)
         self._changes.publish(webhook_id)
         return _found(restarted)
 
     async def test(self, account_id: AccountId, webhook_id: str) -> WebhookDelivery:
-        """Send a made-up message now, whatever state the webhook is in, which it does not change.
+        """Send a sample event now, whatever the state of the webhook, and do not change it.
 
-        :raises WebhookNotFound: the account has none of this id.
+        :raises WebhookNotFound: the account has no webhook with this id.
         """
         webhook = _found(await self._store.find(account_id, WebhookId(webhook_id)))
         event_id = SAMPLE_EVENT + new_short_id(self._random_bytes)
@@ -183,7 +183,7 @@ async def send_once(
     clock: IReactorTime,
     now: Instant,
 ) -> WebhookDelivery:
-    """Send an event to a webhook's receiver, and give what came of it."""
+    """Send an event to a webhook's receiver, and return the delivery."""
     began = clock.seconds()
     attempt = await line.post(Post(webhook.url, webhook.secrets(now), event_id, now, body))
     return WebhookDelivery(event_id, now, attempt, int((clock.seconds() - began) * SECOND))
@@ -196,4 +196,4 @@ def _found(webhook: Webhook | None) -> Webhook:
 
 
 def _missing() -> WebhookNotFound:
-    return WebhookNotFound("there is no such webhook: never made, or deleted")
+    return WebhookNotFound("there is no such webhook: the id is wrong or it was deleted")

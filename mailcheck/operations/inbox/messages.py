@@ -1,4 +1,4 @@
-"""The messages of an inbox: listed, read, shown, shared and deleted."""
+"""The messages of an inbox: list, read, show, share and delete."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -32,20 +32,20 @@ from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import InboxOverview
 
 OVERVIEW_TAGS = 200
-"""Tags that an overview names, the newest: each test may make one, and people read a screen."""
+"""Maximum number of tags in an overview, newest first. Each test may create a tag."""
 
 
 LOOKED_THROUGH = 1_000
-"""Newest messages of which the unread ones are counted: what people still mean to look at."""
+"""Number of newest messages among which unread ones are counted. People read no older ones."""
 
 BATCH = 500
-"""Messages marked or deleted in one transaction, so that mail coming in waits a moment at most."""
+"""Messages marked or deleted in one transaction, so that incoming mail waits only briefly."""
 
 
 class MessageList(Struct, frozen=True):
     """A page of messages, newest first. ``next_page`` is ``None`` on the last one.
 
-    ``not_searched`` counts messages that may match as well: what is in them is not known yet.
+    ``not_searched`` counts messages that may match too, but whose content is not known yet.
     """
 
     messages: tuple[ListedMessage, ...]
@@ -56,7 +56,7 @@ class MessageList(Struct, frozen=True):
 
 
 class ReadInbox:
-    """The reading operations of one daemon."""
+    """The read operations on inboxes."""
 
     _log = Logger()
 
@@ -75,20 +75,20 @@ class ReadInbox:
         self._now = now
 
     async def state(self, account_id: AccountId) -> InboxState:
-        """Give the inbox of an account with its newest cursor."""
+        """Return the inbox of an account with its newest cursor."""
         inbox = await self._store.find_account_inbox(account_id)
         if inbox is None:
-            raise MessageNotFound("the account has been removed")
+            raise MessageNotFound("the account has been deleted")
         return inbox
 
     async def overview(self, account_id: AccountId) -> InboxOverview:
-        """Sum the inbox up."""
+        """Return a summary of the inbox."""
         return await self._store.overview(account_id, self._now(), OVERVIEW_TAGS)
 
     async def page(
         self, account_id: AccountId, wanted: MessageFilter, limit: int, page: int
     ) -> MessageList:
-        """List messages that match, newest first; pages count from 1.
+        """List matching messages, newest first. Pages are counted from 1.
 
         :raises InvalidParameter: ``after`` is a cursor of another inbox.
         """
@@ -113,14 +113,14 @@ class ReadInbox:
         )
 
     async def message(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
-        """Give a whole message.
+        """Return a whole message.
 
         :raises MessageNotFound: the account has no such message.
         """
         return await self._loader.load(account_id, message_id)
 
     async def open_message(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
-        """Give a whole message to a person: it counts as read from now on.
+        """Return a whole message for a person, and mark it as read.
 
         :raises MessageNotFound: the account has no such message.
         """
@@ -129,39 +129,39 @@ class ReadInbox:
             try:
                 await self._store.mark_read(account_id, message_id)
             except StoreUnavailable as failure:
-                # A store that takes no write (its disk is full) can still be read.
+                # A store that cannot be written (its disk is full) can still be read.
                 self._log.warn("a message was not marked as read: {why}", why=failure)
         return message
 
     async def count_unread(self, account_id: AccountId, wanted: MessageFilter) -> int:
-        """Count what nobody has opened of the newest thousand messages that match.
+        """Count the unread messages among the newest thousand that match.
 
-        :param wanted: says to whom; what is in a message is not asked.
+        :param wanted: filters by recipient; contents are not searched.
         """
         return await self._store.count_unread(account_id, wanted, self._now(), LOOKED_THROUGH)
 
     async def mark_all_read(self, account_id: AccountId, wanted: MessageFilter) -> None:
-        """Remember of all messages that match that a person has seen them."""
+        """Mark all matching messages as read."""
         now = self._now()
         while await self._store.mark_matches_read(account_id, wanted, now, BATCH) == BATCH:
             pass
 
     async def raw_message(self, account_id: AccountId, message_id: MessageId) -> bytes:
-        """Give the exact bytes that came after DATA.
+        """Return the exact bytes received after DATA.
 
         :raises MessageNotFound: the account has no such message.
-        :raises Overloaded: too many large mails are asked for.
+        :raises Overloaded: too many large mails are being read.
         """
         return await self._mail_bytes.whole(await self._summary(account_id, message_id))
 
     async def attachment(
         self, account_id: AccountId, message_id: MessageId, attachment_id: str
     ) -> Attachment:
-        """Give an attachment, decoded.
+        """Return a decoded attachment.
 
         :raises MessageNotFound: the account has no such message.
         :raises AttachmentNotFound: the message has no such attachment.
-        :raises Overloaded: too many large mails are asked for.
+        :raises Overloaded: too many large mails are being read.
         """
         summary = await self._summary(account_id, message_id)
         return await self._mail_bytes.attachment(summary, attachment_id)
@@ -174,16 +174,16 @@ class ReadInbox:
 
 
 RECENT_PAGES = 32
-"""Safe pages kept: the page, its frame and a reload come right after one another."""
+"""Number of cached safe pages. A page, its frame and a reload follow each other closely."""
 
 RECENT_SIZE = 1_000_000
-"""Characters over which a page is not kept."""
+"""Length in characters above which a page is not cached."""
 
 _Key = tuple[DeliveryId, bool]
 
 
 class ShowMessage:
-    """Makes what a mail holds fit for a browser, away from the reactor."""
+    """Renders the content of mails safely for a browser, in a worker."""
 
     def __init__(self, mail_bytes: MailBytes, worker: Worker) -> None:
         self._mail_bytes = mail_bytes
@@ -192,34 +192,34 @@ class ShowMessage:
         self._making: SingleFlight[_Key, SafeHtml, StoredMessage] = SingleFlight(self._make)
 
     async def html(self, message: StoredMessage, *, allows_remote: bool) -> SafeHtml:
-        """Give the HTML of a message, safe to be shown in a sandboxed frame.
+        """Return the HTML of a message, sanitised for a sandboxed frame.
 
-        :raises MessageNotFound: it has been deleted meanwhile.
+        :raises MessageNotFound: the message was deleted meanwhile.
         """
         key = message.summary.delivery_id, allows_remote
         safe = self._recent.get(key)
         return await self._making.call(key, message) if safe is None else safe
 
     async def raw_message(self, message: StoredMessage) -> bytes:
-        """Give the exact bytes that came after DATA.
+        """Return the exact bytes received after DATA.
 
-        :raises MessageNotFound: it has been deleted meanwhile.
-        :raises Overloaded: too many large mails are asked for.
+        :raises MessageNotFound: the message was deleted meanwhile.
+        :raises Overloaded: too many large mails are being read.
         """
         return await self._mail_bytes.whole(message.summary)
 
     async def attachment(self, message: StoredMessage, attachment_id: str) -> Attachment:
-        """Give an attachment, decoded.
+        """Return a decoded attachment.
 
-        :raises MessageNotFound: the message has been deleted meanwhile.
-        :raises AttachmentNotFound: it has no such attachment.
-        :raises Overloaded: too many large mails are asked for.
+        :raises MessageNotFound: the message was deleted meanwhile.
+        :raises AttachmentNotFound: the message has no such attachment.
+        :raises Overloaded: too many large mails are being read.
         """
         return await self._mail_bytes.attachment(message.summary, attachment_id)
 
     async def _make(self, key: _Key, message: StoredMessage) -> SafeHtml:
         html = message.content.html[: MAX_HTML + 1]
-        # The whole mail goes to the worker only where its HTML asks for parts of it.
+        # The whole mail is only sent to the worker if its HTML refers to inline images.
         owner = message.summary.account_id
         has_images = bool(message.content.attachments) and "cid:" in html.lower()
         make = partial(make_safe, html, allows_remote=key[1])
@@ -234,7 +234,7 @@ class ShowMessage:
 
 
 def make_safe(html: str, raw_message: bytes, *, allows_remote: bool) -> SafeHtml:
-    """Make HTML safe, with the images that its mail brings along."""
+    """Sanitise HTML, with the inline images of its mail."""
     safe = sanitise_html(html, allows_remote=allows_remote)
     images = find_inline_images(raw_message, safe.content_ids) if safe.content_ids else {}
     if not images:
@@ -246,7 +246,7 @@ GONE = "the mail has expired"
 
 
 class ShareMessage:
-    """Opens share links and takes them back."""
+    """Opens and replaces share links."""
 
     def __init__(
         self, store: MailStore, loader: MessageLoader, time_and_chance: TimeAndChance
@@ -257,9 +257,9 @@ class ShareMessage:
         self._random_bytes = time_and_chance.random_bytes
 
     async def open(self, token: str) -> StoredMessage:
-        """Give the message of a share link.
+        """Return the message of a share link.
 
-        :raises ShareNotFound: no message has this link (any more).
+        :raises ShareNotFound: the share link is unknown, revoked or expired.
         """
         row = await find_shared(
             token,
@@ -274,7 +274,7 @@ class ShareMessage:
             raise share_not_found(GONE) from None
 
     async def renew(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
-        """Revoke the share link of a message; a new one takes its place.
+        """Replace the share link of a message by a new one.
 
         :raises MessageNotFound: the account has no such message.
         """
@@ -282,7 +282,7 @@ class ShareMessage:
         replaced = await self._store.replace_share_token(
             account_id, message_id, token, self._expiry_now()
         )
-        # Read anew, not with those who asked for the message before: they get the old link.
+        # Do not join a load that started before, since it would return the old link.
         row = await self._store.find_message(account_id, message_id, self._expiry_now())
         if not replaced or row is None:
             raise MessageNotFound
@@ -290,9 +290,9 @@ class ShareMessage:
 
 
 class DeleteMessages:
-    """The deleting operations of one daemon.
+    """Deletes messages.
 
-    :param tell: is told of each inbox that messages were deleted from.
+    :param tell: called for each inbox from which messages were deleted.
     """
 
     def __init__(self, store: MailStore, now: Now, tell: Callable[[AccountId], None]) -> None:
@@ -310,20 +310,20 @@ class DeleteMessages:
         self._tell(account_id)
 
     async def some(self, account_id: AccountId, message_ids: Iterable[MessageId]) -> None:
-        """Delete messages; those that are gone already are as they should be."""
+        """Delete messages. Those that are already deleted are ignored."""
         for message_id in message_ids:
             await self._store.delete_message(account_id, message_id, self._now())
         self._tell(account_id)
 
     async def matching(self, account_id: AccountId, wanted: MessageFilter) -> int:
-        """Delete all messages that match and are there now; gives how many.
+        """Delete all matching messages that exist now, and return their number.
 
         :raises InvalidParameter: ``after`` is a cursor of another inbox.
         """
         inbox = await self._store.find_account_inbox(account_id)
         newest = START if inbox is None else inbox.last_position
         require_reached(wanted.start, newest)
-        # What comes in while a large inbox is emptied is not meant.
+        # Messages that arrive during a long deletion are not deleted.
         up_to = newest if wanted.up_to is None else min(wanted.up_to, newest)
         wanted = replace(wanted, up_to=up_to)
         now = self._now()

@@ -1,7 +1,7 @@
-"""Taking mail in: whose is a recipient, is there room, and onto the disk.
+"""Receiving mail: finding the inbox of a recipient, checking its quota, and storing the mail.
 
-Runs for every mail, so it looks an inbox up once in a while instead of each
-time; the storing transaction has the last word about inbox and quota.
+This code runs for every mail, so inboxes are cached briefly. The storing transaction makes the
+final check of inbox and quota.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,19 +52,20 @@ from mailcheck.ports.cluster import Hit, Memory, RateCounters, WakeUps
 from mailcheck.store.mail_store import MailStore
 
 GREYLISTED_PAIRS = 1_000
-"""Pairs of sender and recipient that an inbox greylists in a UTC day: each is remembered."""
+"""Maximum number of greylisted pairs of sender and recipient per inbox and UTC day, since each
+is stored."""
 
 GREYLIST_MEMORY = DAY
-"""How long a pair that got through gets through at once."""
+"""Time in which an accepted pair is accepted again without delay."""
 
 UNCOUNTED = 2**31 - 1
-"""Mails of a key in a day that are counted for its own fault."""
+"""Limit of the counter for a key's own fault; a day never reaches it."""
 
 
 class RequestedFaults:
-    """Knows the faults; with ``is_on`` false there are none.
+    """Finds and applies simulated faults; with ``is_on`` false there are none.
 
-    ``memory`` and ``counters`` are those of all daemons.
+    ``memory`` and ``counters`` are shared by all daemons.
     """
 
     def __init__(self, memory: Memory, counters: RateCounters, now: Now, *, is_on: bool) -> None:
@@ -74,14 +75,14 @@ class RequestedFaults:
         self.is_on = is_on
 
     def at_recipient(self, tag: str) -> Fault | None:
-        """Find the fault that a recipient meets at RCPT."""
+        """Return the fault of a recipient at RCPT."""
         fault = find_fault(tag) if self.is_on else None
         return fault if fault is not None and fault.meeting.is_at_recipient else None
 
     def meet(self, recipient: Recipient, fault: Fault, envelope_sender: str) -> Deferred[Recipient]:
-        """Meet a fault at RCPT: the recipient all the same, where it lets him through.
+        """Apply a fault at RCPT. Fire with the recipient if it is accepted all the same.
 
-        The Deferred fails with `FaultMet`: it is refused, and why.
+        The Deferred fails with `FaultMet` if the recipient is rejected.
         """
         if fault.meeting is Meeting.GREYLISTED:
             return Deferred.fromCoroutine(self._greylist(recipient, fault, envelope_sender))
@@ -90,10 +91,10 @@ class RequestedFaults:
     def of_mail(
         self, sender: Caller | None, recipients: Sequence[Recipient]
     ) -> Deferred[Fault | None] | None:
-        """Find the fault that a whole mail meets: of several recipients the first one's.
+        """Return the fault of a whole mail: the first one of its recipients.
 
-        :param sender: who has signed in. The key's own setting counts where no tag decides.
-        :return: nothing where it is certain that it meets none.
+        :param sender: the authenticated account. The fault of its key applies if no tag has one.
+        :return: `None` if there is certainly no fault.
         """
         if not self.is_on:
             return None
@@ -120,16 +121,16 @@ class RequestedFaults:
         if left <= 0:
             return recipient
         wait = -(-left // SECOND)
-        raise FaultMet(f"{fault.tag}: greylisted, try again in {wait} s", fault.reply)
+        raise FaultMet(f"{fault.tag}: greylisted; try again in {wait} s", fault.reply)
 
     async def _require_room(self, recipient: Recipient, fault: Fault) -> None:
-        """Count a new pair; what is remembered for an inbox is bounded."""
+        """Count a new pair, since the number of stored pairs per inbox is limited."""
         window = (DAY_WINDOW, DAY_WINDOW.index(self._now()), GREYLISTED_PAIRS)
         ((count,),) = await self._counters.hit(
             Hit(key_of("greylisted of", recipient.account_id), (window,))
         )
         if count > GREYLISTED_PAIRS:
-            problem = f"more than {GREYLISTED_PAIRS} senders and recipients greylisted today"
+            problem = f"more than {GREYLISTED_PAIRS} pairs of sender and recipient today"
             raise FaultMet(f"{fault.tag}: {problem}", fault.reply)
 
     async def _count(self, sender: Caller, every: int) -> Fault | None:
@@ -144,29 +145,30 @@ class RequestedFaults:
 
 
 OPERATOR_MAILBOXES = frozenset({"postmaster", "abuse"})
-"""RFC 5321 4.5.1 and RFC 2142: mail that a person must be able to read."""
+"""Mailboxes that an operator must be able to read (RFC 5321 4.5.1, RFC 2142)."""
 
 INBOX_FRESHNESS = 2 * SECOND
-"""How long an inbox that was found is not looked up again."""
+"""Milliseconds for which an inbox is cached."""
 
 SPACE_FRESHNESS = 1 * SECOND
 
 KNOWN_INBOXES = 4_096
-"""Inboxes remembered at a time."""
+"""Maximum number of cached inboxes."""
 
 
 OWN_SESSION = Session("127.0.0.1", "localhost", is_extended=True)
-"""The session of mail that the daemon itself writes: it alone reaches `OWN_TAGS`."""
+"""The session of mail from the daemon itself. Only such mail is accepted for `OWN_TAGS`."""
 
 OWN_TAGS = frozenset({fold_tag(ALERT_TAG)})
-"""Mail to these tags is from the daemon: webhooks, programs and people go by it."""
+"""Tags whose mail is always from the daemon, so that webhooks, programs and people can rely on
+it."""
 
 _Found = InboxState | Deferred[InboxState | None]
-"""An inbox that is remembered, or what a look into the store will give."""
+"""A cached inbox, or the pending result of a lookup in the store."""
 
 
 class ReceiveSettings(Struct, frozen=True):
-    """``domains`` are ours, in lower case; ``min_free`` bytes of disk stay free."""
+    """``domains`` are those of this server, in lower case; ``min_free`` bytes of disk stay free."""
 
     domains: frozenset[str]
     retention: int
@@ -174,7 +176,7 @@ class ReceiveSettings(Struct, frozen=True):
 
 
 class ReceiveMail:
-    """Fills the SMTP receiver's port `mailcheck.ports.mail_receiver.MailReceiver`."""
+    """Implements the port `mailcheck.ports.mail_receiver.MailReceiver` of the SMTP server."""
 
     _log = Logger()
 
@@ -209,15 +211,15 @@ class ReceiveMail:
     def accept_recipient(
         self, session: Session, envelope_sender: str, mailbox: Mailbox
     ) -> Recipient | Deferred[Recipient]:
-        """Find the inbox, test or reports of a recipient; see the port for what it may raise."""
+        """Return the inbox, test or report address of a recipient; the port lists the errors."""
         mailbox_name, tag = split_subaddress(mailbox.local_part)
-        # The name of an inbox begins as no address of a test or of reports does.
+        # The prefix of inbox names differs from those of test and report addresses.
         if not mailbox_name.startswith(INBOX_PREFIX):
             other = self._tests.find_recipient(mailbox) or self._reports.find_recipient(mailbox)
             if other is not None:
                 return other.addCallback(self._require_space_for)
         if fold_tag(tag) in OWN_TAGS and session is not OWN_SESSION:
-            raise RecipientUnknown(f"the tag {tag} is for mail of this service itself")
+            raise RecipientUnknown(f"the tag {tag} is reserved for mail from this service")
         found = self._find_inbox(session, mailbox, mailbox_name)
         accepted: Recipient | Deferred[Recipient]
         if isinstance(found, InboxState):
@@ -233,13 +235,13 @@ class ReceiveMail:
     def find_fault(
         self, sender: Caller | None, recipients: tuple[Recipient, ...]
     ) -> Deferred[Fault | None] | None:
-        """Find the fault that a whole mail is to meet."""
+        """Return the fault of a whole mail."""
         return self._faults.of_mail(sender, recipients)
 
     def deliver(
         self, session: Session, envelope: Envelope, raw_message: bytes
     ) -> Deferred[DeliveryId]:
-        """Store a mail; fires when it is on disk; see the port for what it may raise."""
+        """Store a mail. Fires when it is on disk; the port lists the errors."""
         received_at = self._now()
         self._require_space(received_at)
         count = len(envelope.recipients)
@@ -268,7 +270,7 @@ class ReceiveMail:
         recipients: tuple[Recipient, ...],
         reason: str,
     ) -> None:
-        """Note that a mail for these inboxes was refused, for those who wait for it."""
+        """Record that a mail for these inboxes was rejected, for clients that wait for it."""
         for recipient in recipients:
             if not recipient.is_inbox:
                 continue
@@ -287,7 +289,7 @@ class ReceiveMail:
             noted.addErrback(self._log_lost_refusal)
 
     def authenticate(self, secret: str) -> Deferred[Caller]:
-        """Find the holder of an API key given as an SMTP AUTH password."""
+        """Return the caller of an API key that was given as an SMTP AUTH password."""
         return Deferred.fromCoroutine(self._authenticator.identify(secret))
 
     def _find_inbox(self, session: Session, mailbox: Mailbox, mailbox_name: str) -> _Found:
@@ -316,7 +318,7 @@ class ReceiveMail:
         return known if known is not None else find().addCallback(self._remember, key)
 
     def _remember(self, inbox: InboxState | None, key: Key) -> InboxState | None:
-        if inbox is not None and inbox.has_room:  # a full one may have room the next moment
+        if inbox is not None and inbox.has_room:  # a full inbox may have space a moment later
             self._inboxes.put(key, inbox, self._now())
         return inbox
 
@@ -333,7 +335,7 @@ class ReceiveMail:
         recipient = Recipient(str(mailbox), inbox.account_id, tag)
         try:
             if not inbox.has_room:
-                raise InboxFull("the inbox is full; it has room again when older mail expires")
+                raise InboxFull("the inbox is full; delete mail, or wait until old mail expires")
             return self._require_space_for(recipient)
         except (InboxFull, OutOfSpace) as failure:
             self.record_refusal(session, envelope_sender, (recipient,), str(failure))
@@ -354,7 +356,7 @@ class ReceiveMail:
         return recipient
 
     def _require_space(self, now: int) -> None:
-        # A clock that was set back must not keep what was seen for ever.
+        # If the clock was set back, the cached value must not stay valid.
         if not 0 <= now - self._looked_at_disk < SPACE_FRESHNESS:
             self._free_bytes = self._store.free_bytes()
             self._looked_at_disk = now
@@ -378,7 +380,7 @@ class ReceiveMail:
         return delivery.id
 
     def _look_again(self, failure: Failure) -> Failure:
-        """Forget what is remembered of inboxes and of the disk: the store knows better."""
+        """Clear the caches of inboxes and disk space, since the store has contradicted them."""
         self._inboxes.clear()
         self._looked_at_disk = -SPACE_FRESHNESS
         if isinstance(failure.value, AddressUsed):
@@ -386,14 +388,16 @@ class ReceiveMail:
         return failure
 
     def _announce_refusal(self, _: None, account_id: AccountId) -> None:
-        """Tell those who wait that no such mail comes."""
+        """Notify waiting clients of a rejection."""
         self._wake_ups.publish(account_id)
 
     def _log_lost_refusal(self, failure: Failure) -> None:
-        self._log.warn("a refusal could not be noted: {reason}", reason=failure.getErrorMessage())
+        self._log.warn(
+            "a rejection could not be recorded: {reason}", reason=failure.getErrorMessage()
+        )
 
 
 def _require_operator(inbox: InboxState | None) -> InboxState | None:
     if inbox is None:
-        raise OperatorMissing("no account reads postmaster's mail yet")
+        raise OperatorMissing("no operator account exists yet to read mail for postmaster")
     return inbox

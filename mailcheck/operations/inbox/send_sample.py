@@ -1,4 +1,4 @@
-"""A sample mail to oneself, received as any other: something to look at before there is any."""
+"""Mail from the daemon to its own inboxes, such as a sample mail for a new account."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from mailcheck.operations.inbox.receive_mail import OWN_SESSION, ReceiveMail
 from mailcheck.ports.clocks import TimeAndChance
 
 SENDER = "hello"
-"""Local part that sample mails come from."""
+"""Local part of the sender of sample mails."""
 
 _TEXT = """\
 Hello,
@@ -52,7 +52,7 @@ here: send one to {address}</p>
 
 
 class SendInternalMail:
-    """Hands mail of the daemon's own to the receiver, for an inbox of its own."""
+    """Passes mail from the daemon to the receiver, for an inbox of this server."""
 
     def __init__(self, receiver: ReceiveMail, domain: str) -> None:
         self._receiver = receiver
@@ -61,9 +61,11 @@ class SendInternalMail:
     async def send(
         self, mailbox_name: str, tag: str, local_part: str, write: Callable[[str, str], bytes]
     ) -> DeliveryId:
-        """Send to an inbox what ``write`` makes of both addresses, the recipient's first.
+        """Render a mail with ``write`` and send it to an inbox.
 
-        :raises InboxFull: there is no room for it.
+        ``write`` gets the addresses of recipient and sender.
+
+        :raises InboxFull: the inbox is full.
         :raises OutOfSpace: the disk is short of space.
         """
         address = join_subaddress(mailbox_name, tag, self._domain)
@@ -77,7 +79,7 @@ class SendInternalMail:
 
 
 class SendSample:
-    """Writes a mail with text, HTML, a link and a code, and hands it to the receiver."""
+    """Sends a sample mail with text, HTML, a link and a code."""
 
     def __init__(self, receiver: ReceiveMail, domain: str, time_and_chance: TimeAndChance) -> None:
         self._own = SendInternalMail(receiver, domain)
@@ -86,9 +88,9 @@ class SendSample:
         self._random_bytes = time_and_chance.random_bytes
 
     async def send(self, account: Account, tag: str) -> DeliveryId:
-        """Send a sample to an account's inbox; ``tag`` is a valid one, or empty.
+        """Send a sample mail to the inbox of an account; ``tag`` is valid or empty.
 
-        :raises InboxFull: there is no room for it.
+        :raises InboxFull: the inbox is full.
         :raises OutOfSpace: the disk is short of space.
         """
         return await self._own.send(account.mailbox_name, tag, SENDER, self._write)
@@ -101,7 +103,7 @@ class SendSample:
             "link": f"https://example.com/confirm?token={token}",
             "address": address,
         }
-        # Here: few daemons ever write a mail.
+        # Imported here because few daemons ever send a mail.
         from email.message import EmailMessage
         from email.policy import SMTP
         from email.utils import formatdate

@@ -1,4 +1,7 @@
-"""Waiting for mail, for several or for none: register, look, only then wait."""
+"""Waiting for one message, for several, or for none.
+
+A wait is registered before the store is read, so that no message is missed in between.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -34,27 +37,27 @@ from mailcheck.store.messages import MessageRow, Prefetch
 ANY_CONTENT = Prefetch(lambda _: True, LARGE)
 
 GRACE = 2.0
-"""Seconds beyond its end that a wait gives to a mail which must be taken apart to be judged."""
+"""Seconds beyond its timeout that a wait grants a mail whose content must be derived."""
 
 
 class Messages(Struct, frozen=True):
-    """All the messages that were waited for, oldest first; ``cursor`` is the last one's."""
+    """All expected messages, oldest first; ``cursor`` is that of the last one."""
 
     messages: tuple[ListedMessage, ...]
     cursor: Position
 
 
 class NoMessage(Struct, frozen=True):
-    """No message that matches came; ``waited`` is in seconds, ``cursor`` up to where."""
+    """No matching message arrived. ``waited`` is in seconds; ``cursor`` is the last read position."""
 
     cursor: Position
     waited: float
 
 
 class UnexpectedMessage(Struct, frozen=True):
-    """A message came where none should have, or one was refused that may have matched.
+    """A message arrived, or a mail that may have matched was rejected, though none was expected.
 
-    Exactly one of both is there; ``cursor`` is its position.
+    Exactly one of ``message`` and ``refusal`` is set; ``cursor`` is its position.
     """
 
     cursor: Position
@@ -65,12 +68,11 @@ class UnexpectedMessage(Struct, frozen=True):
 
 @dataclass(slots=True, eq=False)
 class _Watch:
-    """One wait under way.
+    """The progress of one wait for ``count`` messages.
 
-    ``count`` messages are waited for. Everything up to ``position`` was judged, the
-    refusals up to ``refused_up_to``, where those count. Who is interrupted goes on from
-    ``resume_at``; where there is no such cursor yet, the same is to be asked once more.
-    ``is_unsettled``: what is in the next message was not known by the end.
+    Messages are handled up to ``position``, and rejections up to ``refused_up_to`` if they count.
+    After an interruption the client continues from ``resume_at``; if that is `None`, it repeats
+    the request. ``is_unsettled``: whether the content of the next message was not known in time.
     """
 
     waiter: Waiter
@@ -89,7 +91,7 @@ class _Watch:
 
 
 async def position_of(caller: Caller, store: MailStore) -> Position:
-    """Give the position after which mail is new to a caller: that of before the request."""
+    """Return the position after which mail is new to a caller, from before its request."""
     if caller.position is not None:
         return caller.position
     inbox = await store.find_account_inbox(caller.account_id)
@@ -97,7 +99,7 @@ async def position_of(caller: Caller, store: MailStore) -> Position:
 
 
 class WaitForMessage:
-    """The operation behind the long polls of REST and the wait tool of MCP."""
+    """The operation behind the long polls of the REST API and the wait tool of MCP."""
 
     def __init__(
         self,
@@ -121,22 +123,22 @@ class WaitForMessage:
     async def wait(
         self, caller: Caller, wanted: MessageFilter, timeout: float
     ) -> StoredMessage | TimedOut:
-        """Give the oldest message that matches, at once or as soon as it arrives.
+        """Return the oldest matching message, at once or as soon as it arrives.
 
-        Where ``wanted`` has neither ``since`` nor ``after``, only what comes in from
-        the request on counts (docs/reference/contract.md): after the position that was the inbox's
-        newest when the caller was identified. No clock decides that: daemons differ.
+        Without ``since`` and ``after``, only messages after the request count
+        (docs/reference/contract.md). They are those after the position that was newest when the
+        caller was identified, since the clocks of daemons differ.
 
-        Where ``wanted`` asks for what is in a mail, each that may match is taken apart for
-        it, in the order of positions: none is passed over because nobody has read it yet.
+        If ``wanted`` filters by content, each candidate is derived in the order of positions, so
+        that none is skipped because it has not been read yet.
 
-        ``timeout`` is in seconds. A broadcast: every wait that matches gets
-        the message, nothing is consumed. Cancelling it leaves no trace.
+        ``timeout`` is in seconds. All matching waits get the same message. Cancelling a wait has
+        no side effects.
 
-        :raises InvalidParameter: ``after`` is a cursor of another inbox, or a text is
-            searched: texts are taken out of mails some time after they came.
-        :raises TooManyWaits: the key holds as many waits as it may.
-        :raises WaitInterrupted: the daemon stops or the store fails meanwhile.
+        :raises InvalidParameter: ``after`` is a cursor of another inbox, or ``wanted`` has a
+            search text, which is only indexed some time after arrival.
+        :raises TooManyWaits: all wait slots of the key are in use.
+        :raises WaitInterrupted: the daemon is stopping, or the store cannot be read.
         """
         async with self._begun(caller, wanted, timeout) as watch:
             await self._run(watch)
@@ -148,10 +150,10 @@ class WaitForMessage:
     async def wait_for_many(
         self, caller: Caller, wanted: MessageFilter, timeout: float, count: int
     ) -> Messages | TimedOut:
-        """Give the oldest ``count`` messages that match, as soon as all of them are there.
+        """Return the oldest ``count`` matching messages when all have arrived.
 
-        Where they are not in time, the cursor to go on from is the one that it began with.
-        Counts, waits and raises as `wait`.
+        If they do not arrive in time, the cursor to continue from is that of the start.
+        Everything else is as for `wait`.
         """
         async with self._begun(caller, wanted, timeout, count) as watch:
             await self._run(watch)
@@ -166,11 +168,11 @@ class WaitForMessage:
     async def wait_for_none(
         self, caller: Caller, wanted: MessageFilter, seconds: float
     ) -> NoMessage | UnexpectedMessage:
-        """Say that no message matches for so many seconds, or give the one that does.
+        """Wait ``seconds`` for no matching message; return early if one arrives.
 
-        A refused mail that may have matched is one that came: what it said is not known,
-        so it is judged by whom it was for. What counts, and what it raises, is as with
-        `wait`; where it was interrupted nothing is said.
+        A rejected mail that may have matched counts as a message. Its content is unknown, so it is
+        matched by its recipient. Everything else is as for `wait`. An interrupted wait has no
+        result.
         """
         async with self._begun(caller, wanted, seconds, wants_refusals=True) as watch:
             await self._run(watch)
@@ -197,10 +199,10 @@ class WaitForMessage:
         *,
         wants_refusals: bool = False,
     ) -> AsyncIterator[_Watch]:
-        """Register a wait; it is forgotten when the block ends."""
+        """Register a wait. It is removed when the block ends."""
         if wanted.search is not None:
             raise InvalidParameter(
-                "q", "q searches stored mail and is not for waits: send from, subject, tag or to"
+                "q", "q only searches stored mail; to wait, send from, subject, tag or to"
             )
         asked = WaitRequest(wanted, self._now(), self._clock.seconds(), timeout, count)
         if asked.is_open:
@@ -220,9 +222,9 @@ class WaitForMessage:
                 self._feeds.leave(waiter)
 
     async def _run(self, watch: _Watch) -> None:
-        """Watch until all is found or time is over; the last look is one snapshot.
+        """Collect messages until the wait is over. The last read is one snapshot.
 
-        Who goes on from the position that it ends with misses nothing.
+        A client that continues from its position misses no message.
         """
         waiter = watch.waiter
         try:
@@ -278,7 +280,7 @@ class WaitForMessage:
             try:
                 message = await self._complete(watch, row)
             except MessageNotFound:
-                pass  # deleted since it was read
+                pass  # deleted after it was read
             else:
                 if _has_content(watch, message):
                     watch.found.append(message)
@@ -289,7 +291,7 @@ class WaitForMessage:
     async def _complete(self, watch: _Watch, row: MessageRow) -> StoredMessage:
         if not watch.waiter.wanted.asks_content:
             return await self._loader.complete(row)
-        # Whether it is the one depends on it: a large mail must not hold the wait up for long.
+        # The content decides, but a large mail must not delay the wait for long.
         left = max(0.0, watch.asked.ends_at + GRACE - self._clock.seconds())
         completed = Deferred.fromCoroutine(self._loader.complete(row))
         try:
@@ -330,10 +332,10 @@ class WaitForMessage:
 
 
 class _NotJudged(Exception):
-    """A message that may match could not be taken apart in time."""
+    """The content of a message that may match was not derived in time."""
 
     def __str__(self) -> str:
-        return "a message that may match could not be taken apart in time"
+        return "the content of a message that may match was not derived in time"
 
 
 def _has_content(watch: _Watch, message: StoredMessage) -> bool:
@@ -341,7 +343,7 @@ def _has_content(watch: _Watch, message: StoredMessage) -> bool:
     if not wanted.asks_content:
         return True
     if message.content is UNREADABLE:
-        # Nothing is known of it: that it does not match is not said.
+        # An unreadable message may match, so a wait for none must not succeed.
         return watch.waiter.wants_refusals
     return not wanted.content_mismatches(message.content)
 
@@ -351,6 +353,6 @@ def _interrupted(
 ) -> WaitInterrupted:
     cursor = None if position is None else format_cursor(position)
     if isinstance(failure, _NotJudged):
-        return WaitInterrupted(f"the wait was cut short: {failure}", cursor)
+        return WaitInterrupted(f"the wait was interrupted: {failure}", cursor)
     why = public_failure(failure)
-    return WaitInterrupted(f"the wait was cut short: {why}", cursor, why.reference)
+    return WaitInterrupted(f"the wait was interrupted: {why}", cursor, why.reference)

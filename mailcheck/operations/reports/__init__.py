@@ -1,1 +1,1 @@
-"""Reports of receivers: taken in, kept, and what they say about who sends as a domain."""
+"""DMARC and TLS reports: receiving, counting and showing them."""

@@ -1,4 +1,4 @@
-"""All operations on reports of receivers, for those who serve them."""
+"""The operations on reports from receivers, grouped for the API and the pages."""
 
 from msgspec import Struct
 
@@ -8,7 +8,7 @@ from mailcheck.operations.reports.show_reports import DeleteReports, ShowReports
 
 
 class ReportOperations(Struct, frozen=True):
-    """What an account, and those who report to it, can do; each operation is a class."""
+    """Everything an account, and the senders of its reports, can do."""
 
     show: ShowReports
     post: PostReport

@@ -1,4 +1,4 @@
-"""Taking reports in: read in a child process, believed or not, counted."""
+"""Ingesting reports: parse them in a child process, authenticate them and count their rows."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,34 +58,34 @@ from mailcheck.store.domains.report_quotas import (
 from mailcheck.store.domains.report_store import CountedRow, ReportStore, WaitingReport
 
 LEASE = 5 * MINUTE
-"""How long a report is its reader's: the slowest needs a tenth of it."""
+"""Duration of a lease. The slowest report needs a tenth of it."""
 
 READING_DEADLINE = 60.0
-"""Seconds for reading one, behind the others that use the child."""
+"""Seconds for parsing a report, including the wait for the child process."""
 
 AUTHENTICATION_DEADLINE = 10.0
-"""Seconds for finding out who vouches for its mail."""
+"""Seconds for authenticating the mail of a report."""
 
 RETRY_AFTER = 10 * MINUTE
-"""What could not be found out is asked again after so long: name servers come back."""
+"""Time until an undetermined result is determined again, since name servers recover."""
 
 MAX_ATTEMPTS = 12
-"""Readings after which a report is kept apart: two hours."""
+"""Attempts until a report is stored without being counted: two hours."""
 
 PIECE = 1_000
-"""Rows that are counted in one transaction: mail coming in waits a moment at most."""
+"""Maximum number of rows counted in one transaction, so that incoming mail waits only briefly."""
 
 MAX_ROWS_OF_DAY = 60_000
-"""Different rows of a domain that are counted for a day, whoever reports them."""
+"""Maximum number of different rows of a domain counted for a day, from all reporters."""
 
 MAX_AHEAD = 2 * DAY
-"""How far in the future a report may lie: reporters have clocks, too."""
+"""How far in the future a report may end, since clocks of reporters differ."""
 
-POSTED = "it was posted over HTTPS, where nobody vouches for who sends it"
+POSTED = "it was posted over HTTPS, so its sender is not authenticated"
 
 
 class UndeterminedYet(Exception):
-    """Something could not be found out now."""
+    """Something could not be determined now."""
 
 
 class _Judged(Struct, frozen=True):
@@ -148,7 +148,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         return list(claimed.values())
 
     async def release(self, *, is_attempt: bool) -> None:
-        """Let go of what this daemon reads: it counts as not begun."""
+        """Release the reports of this daemon. They count as not begun."""
         await self._store.release(self._holder)
 
     async def process(self, job: WaitingReport) -> None:
@@ -168,12 +168,14 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         except ReportRefused as refusal:
             judged = [_Judged(self._kept(job, ReportState.REFUSED, str(refusal)))]
         except WorkTooSlow as failure:
-            # It would take as long again, and hold up the reports of others.
-            judged = [_Judged(self._kept(job, ReportState.APART, f"it was given up: {failure}"))]
+            # Another attempt would take as long, and delay the reports of others.
+            judged = [
+                _Judged(self._kept(job, ReportState.APART, f"reading it was given up: {failure}"))
+            ]
         except UndeterminedYet as doubt:
             judged, why = [], str(doubt)
         except (WorkerDied, DeferredTimeout):
-            judged, why = [], "it could not be read: the process that reads reports ended"
+            judged, why = [], "it could not be read: the process that reads reports has died"
         if not judged:
             if job.attempts < MAX_ATTEMPTS:
                 retry_at = Instant(self._now() + RETRY_AFTER)
@@ -217,7 +219,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
     async def _judge(self, waiting: WaitingReport) -> list[_Judged]:
         """Judge all documents of a report.
 
-        :raises ReportRefused: there is none.
+        :raises ReportRefused: it contains no document.
         :raises UndeterminedYet: DNS did not answer.
         """
         if waiting.mail is None:
@@ -243,7 +245,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         return judged
 
     async def _find_reporter(self, waiting: WaitingReport) -> str:
-        """Find the domain that vouches for the mail; empty where none does."""
+        """Return the domain that authenticates the mail, or an empty string."""
         mail = waiting.mail
         if mail is None:
             return ""
@@ -265,10 +267,10 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         read = partial(read_identities, header_of(mail.raw_message))
         identities = await evaluator.work(read)
         if identities is None:
-            raise UndeterminedYet("who vouches for its mail could not be found out")
+            raise UndeterminedYet("the authentication of its mail could not be determined")
         reporter = find_reporter(await evaluator.authenticate(succeed(identities)))
         if reporter.trust is Trust.UNDETERMINED:
-            raise UndeterminedYet("who vouches for its mail could not be found out")
+            raise UndeterminedYet("the authentication of its mail could not be determined")
         return reporter.domain
 
     async def _judge_document(
@@ -339,10 +341,10 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         return ""
 
     async def _doubt_room(self, waiting: WaitingReport, domain: str, day: Instant) -> str:
-        """Return why the rows of a report are too many to be counted; empty if they are not."""
+        """Return why the rows of a report cannot be counted; empty if they can."""
         most = MAX_ROWS_OF_ACCOUNT
         if await self._store.count_all_rows(waiting.account_id, most) >= most:
-            return f"the account has {most} rows of reports: delete reports to make room"
+            return f"the account has {most} rows of reports: delete old reports"
         known = await self._store.count_rows(waiting.account_id, waiting.kind, domain, day)
         if known < MAX_ROWS_OF_DAY:
             return ""
@@ -380,16 +382,18 @@ def _about(document: Report | RejectedDocument) -> str:
 
 
 def _doubt_source(waiting: WaitingReport, report: Report, reporter: str) -> str:
-    """Return why a report cannot be from whom it says, or of its time; empty if it can."""
+    """Return why the sender or the time of a report is implausible; empty if they are not."""
     if waiting.kind is ReportKind.DMARC or waiting.mail is not None:  # a TLS report may be posted
         if not reporter:
-            return "nothing vouches for its mail: neither DKIM nor SPF passes for its author"
+            return (
+                "its mail is not authenticated: neither DKIM nor SPF passes for its author domain"
+            )
         claimed = report.email if isinstance(report, AggregateReport) else report.contact
         claim = judge_claim(reporter, claimed)
         if claim.trust is Trust.DOUBTED:
             return claim.reason
     is_ahead = report.ends_at > waiting.received_at + MAX_AHEAD
-    return "its time lies in the future" if is_ahead else ""
+    return "it ends in the future" if is_ahead else ""
 
 
 def _settle(judgements: Sequence[Judgement], domain: str) -> str:
@@ -401,7 +405,7 @@ def _settle(judgements: Sequence[Judgement], domain: str) -> str:
     if Trust.TRUSTED in found:
         return ""
     if Trust.UNDETERMINED in found:
-        raise UndeterminedYet(f"whether {domain} asks for reports here could not be found out")
+        raise UndeterminedYet(f"whether {domain} requests reports here could not be determined")
     return judgements[0].reason
 
 

@@ -1,4 +1,4 @@
-"""Records with which a domain asks for its reports here, proven before they are shown."""
+"""Records with which a domain requests its reports here, verified before they are shown."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -25,14 +25,15 @@ from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.ports.resolver import Resolver
 
 DEADLINE = 5.0
-"""Seconds for all questions: somebody waits for the page."""
+"""Seconds for all lookups, since a user waits for the page."""
 
 
 class RecordOffer(Struct, frozen=True):
-    """``is_asking``: reports come already. The records are to be published; none if unproven.
+    """The records to publish for reports of one kind; none if they could not be verified.
 
-    ``own`` is the domain's, ``None`` where it names the address already; with ``authorization`` the
-    operator agrees to take reports about the domain (RFC 9990 4).
+    ``is_asking``: whether the domain requests reports here already. ``own`` is the domain's
+    record, or `None` if it names the address already. With ``authorization`` the operator agrees to
+    receive reports about the domain (RFC 9990 4).
     """
 
     is_asking: bool = False
@@ -45,21 +46,21 @@ ASKING = RecordOffer(is_asking=True)
 
 
 class OfferedRecords(Struct, frozen=True):
-    """What to publish for the reports of each kind."""
+    """The records to publish, for both kinds of reports."""
 
     dmarc: RecordOffer
     tls: RecordOffer
 
 
 class OfferRecords:
-    """Finds them."""
+    """Determines the records to publish."""
 
     def __init__(self, resolver: Resolver, clock: IReactorTime) -> None:
         self._resolver = resolver
         self._clock = clock
 
     async def offer(self, domain: str, places: ReportPlaces) -> OfferedRecords:
-        """Say what to publish so that reports about a domain are sent to an account."""
+        """Return what to publish so that reports about a domain are sent to an account."""
         dmarc, tls = await run_all(
             self._offer_dmarc(domain, places.dmarc), self._offer_tls(domain, places)
         )
@@ -103,7 +104,7 @@ class OfferRecords:
 
 
 def _is_sent(verdict: DmarcVerdict, uri: str) -> bool:
-    """Tell whether receivers send reports to an address, by what is known for certain."""
+    """Return whether receivers send reports to an address, as far as is certain."""
     unknown = {
         one.uri.text for one in verdict.authorizations if one.presence is Presence.UNDETERMINED
     }
@@ -111,9 +112,9 @@ def _is_sent(verdict: DmarcVerdict, uri: str) -> bool:
 
 
 def _with_address(verdict: DmarcVerdict, uri: str) -> RecordToPublish | None:
-    """Give the domain's record with an address for reports; ``None`` if it has that already.
+    """Return the domain's record with an address for reports, or `None` if it has the address.
 
-    Of one that receivers ignore it is what it was meant to be.
+    If receivers ignore the published record, start from the corrected one.
     """
     place, text = verdict.found_at or verdict.domain, f"v={VERSION}; p=none"
     meant = [one.proposed for one in verdict.findings if one.proposed is not None]

@@ -1,4 +1,4 @@
-"""Mail to the addresses of reports: whose they are, and who hears of them."""
+"""Report addresses of accounts, and receiving reports by HTTPS."""
 
 from collections.abc import Callable
 
@@ -29,9 +29,9 @@ from mailcheck.store.mail_store import MailStore
 
 
 class ReceiveReports(Struct, frozen=True):
-    """Finds accounts by the addresses of their reports.
+    """Finds accounts by their report addresses.
 
-    ``domains`` are ours; ``when_waiting`` hears that a report waits to be read.
+    ``domains`` are those of this server. ``when_waiting`` is called for each received report.
     """
 
     store: MailStore
@@ -39,9 +39,9 @@ class ReceiveReports(Struct, frozen=True):
     domains: frozenset[str]
 
     def find_recipient(self, mailbox: Mailbox) -> Deferred[Recipient] | None:
-        """Find the account of an address; nothing where it has not the form of one.
+        """Return the account of an address, or `None` if it is not a report address.
 
-        The Deferred fails with `RecipientUnknown`: nobody has this address.
+        The Deferred fails with `RecipientUnknown` if no account has the address.
         """
         found = parse_report_address(mailbox.local_part)
         if found is None or mailbox.domain.lower().rstrip(".") not in self.domains:
@@ -52,19 +52,19 @@ class ReceiveReports(Struct, frozen=True):
 
     def _recipient(self, inbox: InboxState | None, address: str, kind: ReportKind) -> Recipient:
         if inbox is None:
-            raise RecipientUnknown(f"no account has the address {address} for reports")
+            raise RecipientUnknown(f"no account has the report address {address}")
         return Recipient(address, inbox.account_id, "", report_kind=kind)
 
 
 PER_CLIENT = RequestLimits(per_minute=60, per_day=1_000)
-"""Posts of one client (IPv6: its /64). A sender posts one report a day about each domain."""
+"""Posts per client (IPv6: per /64). A sender posts one report a day about each domain."""
 
 PER_ACCOUNT = RequestLimits(per_minute=200, per_day=5_000)
-"""Posts for one account, of all clients: an address that is published can be posted to by all."""
+"""Posts per account from all clients. The address is published, so every client can post to it."""
 
 
 class PostReport:
-    """Takes reports that are posted; ``when_waiting`` hears of each."""
+    """Receives posted reports. ``when_waiting`` is called for each of them."""
 
     def __init__(
         self,
@@ -82,20 +82,20 @@ class PostReport:
         self._random_bytes = time_and_chance.random_bytes
 
     async def post(self, token: str, client_ip: str, body: bytes) -> None:
-        """Keep a report.
+        """Store a report.
 
-        :raises LimitExceeded: too many were posted by this client, or to this address.
+        :raises LimitExceeded: this client, or all clients of the account, posted too many.
         :raises MessageNotFound: no account has this address.
-        :raises ReportRefused: there is nothing in the body.
-        :raises InboxFull: the account holds as many as it may.
+        :raises ReportRefused: the body is empty.
+        :raises InboxFull: the account has the maximum number of reports.
         """
         await self._count(key_of("report posts from", counting_key(client_ip)), PER_CLIENT)
         found = parse_report_address(f"{ReportKind.TLS.value}-{token}")
         inbox = None if found is None else await self._inboxes.find_inbox(found[1])
         if inbox is None:
-            raise MessageNotFound("nobody takes reports at this address")
+            raise MessageNotFound("no account receives reports at this address")
         if not body:
-            raise ReportRefused("the body is empty: post the report, as JSON or packed with gzip")
+            raise ReportRefused("the body is empty; post the report as JSON, or packed with gzip")
         await self._count(key_of("report posts to", inbox.account_id), PER_ACCOUNT)
         now = self._now()
         report = ReceiverReport(
@@ -115,13 +115,14 @@ class PostReport:
 
 
 TLS_PATH = "/tls-reports/"
-"""Where TLS reports are posted; what follows stands for the account."""
+"""Path for posted TLS reports. The last segment identifies the account."""
 
 
 class ReportAddresses(Struct, frozen=True):
-    """``domains`` are ours, the first of them is shown; ``url`` is where the daemon answers.
+    """``domains`` are those of this server, the shown one first; ``url`` is its public URL.
 
-    ``is_offered``: mail from outside comes here, so that advice may name the addresses.
+    ``is_offered``: whether this server receives mail from outside, so that advice may name the
+    addresses.
     """
 
     domains: tuple[str, ...]
@@ -129,20 +130,20 @@ class ReportAddresses(Struct, frozen=True):
     is_offered: bool = True
 
     def places(self, mailbox_name: str) -> ReportPlaces:
-        """Give where the reports of an account go."""
+        """Return the report addresses of an account."""
         dmarc, tls = (self.mail_address(kind, mailbox_name)[0] for kind in ReportKind)
         return ReportPlaces(dmarc, tls, self.post_url(mailbox_name))
 
     def mail_address(self, kind: ReportKind, mailbox_name: str) -> tuple[str, ...]:
-        """Give the addresses of an account, the one that is shown first."""
+        """Return the mail addresses of an account for reports, the shown one first."""
         local_part = report_local_part(kind, mailbox_name)
         return tuple(f"{local_part}@{domain}" for domain in self.domains)
 
     def post_url(self, mailbox_name: str) -> str:
-        """Give where TLS reports are posted."""
+        """Return the URL for posted TLS reports."""
         return f"{self.url}{TLS_PATH}{report_token(mailbox_name)}"
 
     def tls_places(self, mailbox_name: str) -> tuple[str, ...]:
-        """Give the URIs with which a TLS-RPT record asks for reports to an account."""
+        """Return the URIs with which a TLS-RPT record requests reports to an account."""
         mails = self.mail_address(ReportKind.TLS, mailbox_name)
         return (*(f"mailto:{one}" for one in mails), self.post_url(mailbox_name))

@@ -1,4 +1,4 @@
-"""What the reports about an account's domains say, for those who ask."""
+"""Results of the reports about an account's domains, and deleting reports."""
 
 from collections.abc import Sequence
 
@@ -32,11 +32,11 @@ from mailcheck.store.domains.report_store import (
 from mailcheck.store.mail_store import MailStore
 
 MOST_ROWS = 20_000
-"""Different rows that one overview is made of, the largest first."""
+"""Maximum number of different rows in one overview, the most frequent first."""
 
 
 class TlsSum(Struct, frozen=True):
-    """Sessions that ended in one way; ``reporters`` have told of them."""
+    """Sessions with the same result, and the ``reporters`` that reported them."""
 
     sessions: TlsSessions
     amount: int
@@ -61,7 +61,7 @@ class TlsOverview(Struct, frozen=True):
 
 
 class ShowReports:
-    """Reads what was counted."""
+    """Reads the counted results."""
 
     def __init__(
         self,
@@ -78,9 +78,9 @@ class ShowReports:
         self._now = now
 
     async def addresses(self, account_id: AccountId) -> ReportPlaces:
-        """Give the addresses of an account.
+        """Return the report addresses of an account.
 
-        :raises MessageNotFound: it has no inbox.
+        :raises MessageNotFound: the account has no inbox.
         """
         inbox = await self._inboxes.find_account_inbox(account_id)
         if inbox is None:
@@ -88,26 +88,26 @@ class ShowReports:
         return self._addresses.places(inbox.mailbox_name)
 
     async def to_offer(self, account_id: AccountId) -> ReportPlaces:
-        """Give the addresses of an account for advice; none where no mail from outside comes."""
+        """Return the report addresses for advice; none if no mail from outside is received."""
         if not self._addresses.is_offered:
             return NOWHERE
         inbox = await self._inboxes.find_account_inbox(account_id)
         return NOWHERE if inbox is None else self._addresses.places(inbox.mailbox_name)
 
     async def domains(self, account_id: AccountId) -> Sequence[ReportedDomain]:
-        """List the domains that reports were counted about, those with most messages."""
+        """List the domains with counted reports, those with most messages first."""
         return await self._store.domains(account_id)
 
     async def sources(self, account_id: AccountId) -> Sequence[ReportSource]:
-        """List the reporters whose reports were counted, those with most messages."""
+        """List the reporters of counted reports, those with most messages first."""
         return await self._store.sources(account_id)
 
     async def refused(self, account_id: AccountId) -> Sequence[Tally]:
-        """List tallies of reports over a quota or about foreign domains, the newest days first."""
+        """List tallies of reports over a quota or about foreign domains, newest days first."""
         return await self._store.refused(account_id, LARGEST_REPORT_PAGE)
 
     async def reports(self, account_id: AccountId, limit: int, page: int) -> ReportPage:
-        """List the reports themselves, newest first; those that were not counted too."""
+        """List all reports, newest first, including those that were not counted."""
         return await self._store.of_account(account_id, limit, (page - 1) * limit)
 
     async def dmarc(
@@ -136,7 +136,7 @@ class ShowReports:
         limit: int = LARGEST_REPORT_PAGE,
         page: int = 1,
     ) -> TlsOverview:
-        """Say whether senders could encrypt on their way to a domain, of the last days."""
+        """Return the TLS results of the last days for mail to a domain."""
         found = await self._store.tls_page(
             account_id, domain, self._since(days), limit, (page - 1) * limit
         )

@@ -1,4 +1,4 @@
-"""What can be found out about those who send as a domain: their names, lists, and what mends it."""
+"""Summaries of the senders in DMARC reports: their host names, blocklists and possible fixes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -36,27 +36,27 @@ from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
 
 NAMING_DEADLINE = 4.0
-"""Seconds for all of their names: the page says the rest without them."""
+"""Seconds for looking up host names. The page is shown without missing ones."""
 
 MOST_LOOKED_UP = 5
-"""Senders that fail and are not known: the lists are asked about the address of each that sends
-most. That is 160 questions, as many as five checks."""
+"""Maximum number of unknown failing senders whose most active address is checked on blocklists.
+That is 160 questions, as many as five checks."""
 
 LISTS_FRESHNESS = HOUR
-"""How long the lists are not asked again about an address."""
+"""Milliseconds for which the blocklist results of an address are cached."""
 
 MOST_MENDED, MOST_ADDRESSES = 5, 10
-"""Senders for which a record is tried, and addresses of each that it must let send."""
+"""Maximum number of senders for which a record is tried, and of their addresses to authorise."""
 
 Listed = Mapping[str, tuple[str, ...]]
-"""Address -> the names of the lists that have it, for addresses that at least one list knows of."""
+"""Names of the blocklists that list an address, for addresses with a usable result."""
 
 
 class ShownSender(Struct, frozen=True):
-    """A sender with what is said about it.
+    """A sender with its explanation.
 
-    ``listed`` are the lists that have its most active address; nothing where nobody asked.
-    ``record`` lets it send: our own SPF evaluation passes for its addresses with it.
+    ``listed``: the blocklists of its most active address; `None` if they were not queried.
+    ``record``: authorises the sender; our own SPF evaluation passes for its addresses with it.
     """
 
     sender: Sender
@@ -67,7 +67,7 @@ class ShownSender(Struct, frozen=True):
 
 
 class ShownOverview(Struct, frozen=True):
-    """An overview with the texts about each sender of a page, in its order.
+    """An overview with the explanations of the senders of a page, in its order.
 
     ``total`` counts the senders of all pages.
     """
@@ -78,10 +78,10 @@ class ShownOverview(Struct, frozen=True):
 
 
 class SummarizeSenders:
-    """Looks up what reports do not say.
+    """Adds DNS and blocklist results to the senders in reports.
 
-    :param worker: sums up, so that nobody waits for it.
-    :param blocklists: asks lists about addresses; nothing where nobody is to.
+    :param worker: computes the summary away from the reactor.
+    :param blocklists: checks addresses; `None` to query no blocklists.
     """
 
     def __init__(
@@ -108,8 +108,8 @@ class SummarizeSenders:
     ) -> ShownOverview:
         """Return the report results of a domain, with the known facts about each sender.
 
-        :param account_id: the account that asks; empty for a command.
-        :param span: the index of the first sender to show, and of the first one after the page.
+        :param account_id: the account of the request; empty for a command.
+        :param span: index of the first sender to show, and of the first one after the page.
         """
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
         packed = pack_rows(told)
@@ -170,7 +170,7 @@ class SummarizeSenders:
         }
 
     async def _find_record(self, sender: Sender) -> RecordToPublish | None:
-        """Find a record with which SPF passes for the addresses of a sender, and prove it."""
+        """Find a record with which SPF passes for the addresses of a sender, and verify it."""
         domain = sender.envelope_domains[0]
         failing = [one.address for one in sender.sources if one.failing][:MOST_ADDRESSES]
         addresses = [one for one in map(parse_ip_address, failing) if one is not None]
@@ -178,10 +178,10 @@ class SummarizeSenders:
         before = await evaluator.evaluate(lambda answers: _judge(addresses, domain, answers))
         first = before[0].mail_from
         if any(one.mail_from.result is AuthResult.TEMPERROR for one in before):
-            return None  # nobody knows what stands there
+            return None  # the current record is unknown
         text = propose_new_record() if first.record is None else repair_text(first.record)
         if not text:
-            return None  # it is not certain what the record was meant to say
+            return None  # the meaning of the current record is unclear
         names = ("", "_spf.", "spf.")
         terms = [f"include:{begin}{sender.name}" for begin in names]
         by_address = text
@@ -205,12 +205,12 @@ def show_sender(
     listed: tuple[str, ...] | None = None,
     record: RecordToPublish | None = None,
 ) -> ShownSender:
-    """Say about a sender what can be said."""
+    """Return a sender with its explanation."""
     return ShownSender(sender, explain(sender), advise(sender), listed, record)
 
 
 def _may_be_let_in(sender: Sender) -> bool:
-    """Tell whether a record may be shown: to who stands by a name, which forgers seldom do."""
+    """Return whether a record may be shown, which needs a host name that forgers seldom have."""
     if sender.cause is not Cause.OWN_SPF or parse_ip_address(sender.name) is not None:
         return False
     hosts = {registrable_domain(one.host) for one in sender.sources if one.host}

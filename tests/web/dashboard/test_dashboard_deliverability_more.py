@@ -207,7 +207,7 @@ def test_too_many_records(browser: Browser, test_id: str) -> None:
 def test_no_records(browser: Browser, test_id: str) -> None:
     """An empty form is answered by what to do."""
     assert preflight(browser, test_id).status == 400
-    assert "send the records that you think of publishing" in words(browser)
+    assert "send the records that you plan to publish" in words(browser)
 
 
 def test_no_mail_yet(browser: Browser) -> None:

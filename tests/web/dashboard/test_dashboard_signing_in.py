@@ -164,7 +164,7 @@ def test_changing_the_password(house: House, browser: Browser) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "again", "status", "problem"),
     [
-        ("wrong horse!", "battery staple", "battery staple", 403, "not your present password"),
+        ("wrong horse!", "battery staple", "battery staple", 403, "the current password is wrong"),
         (
             "correct horse",
             "battery staple",

@@ -409,6 +409,6 @@ def test_a_restart_returns_the_cursor(agent: Agent, house: House) -> None:
     house.pass_time(1)
     house.assembly.mail.feeds.close()
     for reply in (early, late):
-        assert "the wait was cut short" in failure_of(reply)
+        assert "the wait was interrupted" in failure_of(reply)
         assert "pass after=c1" in failure_of(reply)
     assert late.headers["content-type"] == EVENTS

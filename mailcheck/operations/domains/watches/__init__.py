@@ -1,1 +1,1 @@
-"""Domains and addresses that are looked at again and again."""
+"""Watched domains and addresses, which are checked regularly."""

@@ -1,4 +1,4 @@
-"""One look at what is watched, by the checks that everybody has."""
+"""One run of a watch: collecting facts with the same checks that clients use."""
 
 from functools import partial
 
@@ -26,14 +26,14 @@ from mailcheck.ports.probes import OutboundPort, StarttlsProber
 from mailcheck.ports.resolver import Resolver
 
 SHARE_OF_BUDGETS = 0.5
-"""Of what a list may be asked in a day watches take so much at most: people ask, too."""
+"""Share of a blocklist's daily budget that watches may use, so that clients get the rest."""
 
 
 class WatchBudgets(ListBudgets):
-    """The budgets of all, of which watches leave a part to those who ask now."""
+    """The shared budgets of blocklists, of which watches may only use a part."""
 
     async def take(self, wanted: list[tuple[Blocklist, int]]) -> list[bool]:  # type: ignore[override]
-        """Count questions; false for a list that watches have asked enough today."""
+        """Count questions. Return false for each blocklist whose share is used up today."""
         asked = await self.asked_today([one for one, _ in wanted])
 
         def is_left(one: Blocklist, questions: int) -> bool:
@@ -50,18 +50,18 @@ class WatchBudgets(ListBudgets):
 
 
 class NullCache:
-    """A memory that keeps nothing: a watch wants to know how it is now."""
+    """A cache that stores nothing, since a watch needs current results."""
 
     def recall(self, _: str) -> Deferred[str | None]:
-        """Give nothing."""
+        """Return `None`."""
         return succeed(None)
 
     def keep(self, _: str, __: str, ___: int) -> Deferred[None]:
-        """Keep nothing."""
+        """Store nothing."""
         return succeed(None)
 
     def claim(self, _: str, __: int) -> Deferred[bool]:
-        """Let everybody work."""
+        """Acquire the lock, which is always free."""
         return succeed(True)
 
     def give_up(self, _: str) -> Deferred[None]:
@@ -70,9 +70,9 @@ class NullCache:
 
 
 class CollectFacts:
-    """Asks all that is asked about a domain or an address, and gives the facts.
+    """Runs all checks of a domain or an address, and returns their facts.
 
-    :param reputation: one that remembers nothing.
+    :param reputation: a reputation check without a cache.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class CollectFacts:
         self._now = time_and_chance.now
 
     async def collect(self, watch: Watch) -> Facts:
-        """Look at it once; what could not be found out is said to be so."""
+        """Check the target once. The facts include what could not be determined."""
         if watch.kind is WatchKind.ADDRESS:
             return await self._collect_of_address(_address(watch.target))
         settings = watch.settings
@@ -107,7 +107,7 @@ class CollectFacts:
         probes = found.evidence.starttls.probes
         is_port_open = False
         if any(one.outcome is ProbeOutcome.UNREACHABLE for one in probes):
-            # Another host of the domain that was reached shows as much.
+            # If another host of the domain was reached, the port is open as well.
             is_port_open = any(one.outcome.is_determined for one in probes) or (
                 await self._prober.outbound_port() is OutboundPort.OPEN
             )
@@ -131,5 +131,5 @@ class CollectFacts:
 
 def _address(text: str) -> IpAddress:
     address = parse_ip_address(text)
-    assert address is not None, "it was one when the watch was made"
+    assert address is not None, "targets are validated when the watch is created"
     return address

@@ -1,4 +1,4 @@
-"""Watches of an account: made, looked at, changed, run and deleted by their owner."""
+"""Watches of an account: create, list, change, run and delete."""
 
 from collections.abc import Callable, Sequence
 
@@ -51,10 +51,10 @@ from mailcheck.store.domains.watch_store import History, WatchPage, WatchStore
 
 
 class AlertReceivers:
-    """The receivers of a watch's alerts beside the owner's inbox: webhooks, and people by mail.
+    """The receivers of a watch's alerts besides the owner's inbox: webhooks and mail addresses.
 
-    Each is a webhook of the account that asks for the mails which name it, and is delivered to as
-    any other webhook. It exists as long as a watch names it.
+    Each receiver is a webhook of the account whose filter selects the alerts that name it. It is
+    delivered to as any other webhook, and exists as long as a watch names it.
     """
 
     def __init__(
@@ -71,13 +71,16 @@ class AlertReceivers:
         self._random_bytes = time_and_chance.random_bytes
 
     async def read(self, account_id: AccountId, named: Sequence[str]) -> tuple[Webhook, ...]:
-        """Give those that a watch names, as they are added where they are not there yet.
+        """Return webhooks for the receivers that a watch names, as they are stored if new.
 
-        :raises InvalidParameter: one can't be told, or not by this account; or they are too many.
+        :raises InvalidParameter: a receiver is invalid or not allowed for this account, or there
+            are too many.
         """
         urls = tuple(dict.fromkeys(map(parse_alert_receiver, named)))
         if len(urls) > MOST_RECEIVERS:
-            raise InvalidParameter(ALERT_TO, f"{ALERT_TO} are at most {MOST_RECEIVERS} addresses")
+            raise InvalidParameter(
+                ALERT_TO, f"{ALERT_TO} has {len(urls)} addresses; {MOST_RECEIVERS} are allowed"
+            )
         account_name = await self._store.account_name(account_id) if urls else ""
         for url in urls:
             if url.startswith(MAILTO):
@@ -89,19 +92,19 @@ class AlertReceivers:
     async def made_of(
         self, account_id: AccountId, receivers: Sequence[Webhook]
     ) -> tuple[Webhook, ...]:
-        """Give those that are new: the account did not have them before."""
+        """Return the receivers that the account did not have before."""
         self.note_change()
         found = [await self._store.find(account_id, one.id) for one in receivers]
         return tuple(one for one in found if one is not None)
 
     async def of(self, account_id: AccountId, urls: Sequence[str]) -> list[Webhook]:
-        """Give how those stand which a watch names, in its order: not those that were deleted."""
+        """Return the receivers that a watch names, in its order, without deleted ones."""
         known = await self._store.of_account(account_id) if urls else []
         told = {one.url: one for one in known if one.is_of_watches}
         return [told[url] for url in urls if url in told]
 
     def note_change(self) -> None:
-        """Say that some were made, or have gone."""
+        """Announce that receivers were created or deleted."""
         self._changes.publish("some")
 
     def _new(self, account_id: AccountId, url: str) -> Webhook:
@@ -119,11 +122,11 @@ class AlertReceivers:
 
 
 SHOWN_ALERTS = 100
-"""Of a watch, or of an account, that are listed."""
+"""Maximum number of alerts listed for a watch or an account."""
 
 
 class WatchDetails(Struct, frozen=True):
-    """A watch with its alerts, those that are open first, and who is told of them."""
+    """A watch with its alerts (open ones first) and its receivers."""
 
     watch: Watch
     alerts: list[Alert]
@@ -131,14 +134,14 @@ class WatchDetails(Struct, frozen=True):
 
 
 class SavedWatch(Struct, frozen=True):
-    """A watch as its owner wants it, and those who are told of its alerts for the first time."""
+    """A stored watch, and the receivers that are new to the account."""
 
     watch: Watch
     new_receivers: tuple[Webhook, ...] = ()
 
 
 class ManageWatches:
-    """The operations of the owner; whoever runs watches is told by ``hint`` that one is due."""
+    """The operations of an owner on watches. ``hint`` tells the runner that a watch is due."""
 
     def __init__(
         self,
@@ -163,12 +166,12 @@ class ManageWatches:
     async def create(
         self, account_id: AccountId, target: str, settings: WatchSettings
     ) -> SavedWatch:
-        """Watch a domain or an address; the first run is as soon as there is time.
+        """Watch a domain or an address. The first run starts as soon as possible.
 
-        :raises InvalidParameter: it is none, or something of the settings can't be.
-        :raises TooManyWatches: the account has as many as it may.
-        :raises WatchExists: it watches this already.
-        :raises TooManyWebhooks: it has as many receivers of alerts as it may.
+        :raises InvalidParameter: the target or a setting is invalid.
+        :raises TooManyWatches: the account has the maximum number of watches.
+        :raises WatchExists: the account watches this target already.
+        :raises TooManyWebhooks: the account has the maximum number of alert receivers.
         """
         added = await self._add(account_id, target, settings)
         self._hint()
@@ -177,7 +180,7 @@ class ManageWatches:
     async def create_many(
         self, account_id: AccountId, wanted: Sequence[tuple[str, WatchSettings]]
     ) -> list[SavedWatch | ExpectedFailure]:
-        """Watch many; gives for each the watch, or why there is none."""
+        """Create many watches, and return for each the watch or its error."""
 
         async def add(target: str, settings: WatchSettings) -> SavedWatch | ExpectedFailure:
             try:
@@ -190,17 +193,17 @@ class ManageWatches:
         return outcomes
 
     async def of_account(self, account_id: AccountId, limit: int, offset: int = 0) -> WatchPage:
-        """List the watches of an account, by their targets."""
+        """List the watches of an account, sorted by target."""
         return await self._store.of_account(account_id, limit, offset)
 
     async def open_alerts(self, account_id: AccountId) -> list[Alert]:
-        """List what is wrong now and was not when it was first watched, the newest first."""
+        """List the open alerts of an account, newest first."""
         return await self._store.open_alerts(account_id, SHOWN_ALERTS)
 
     async def show(self, account_id: AccountId, watch_id: str) -> WatchDetails:
-        """Give a watch with its alerts.
+        """Return a watch with its alerts.
 
-        :raises WatchNotFound: the account has none of this id.
+        :raises WatchNotFound: the account has no watch with this id.
         """
         watch = _found(await self._store.find(account_id, WatchId(watch_id)))
         alerts = await self._store.alerts(account_id, watch.id, SHOWN_ALERTS)
@@ -213,11 +216,11 @@ class ManageWatches:
         watch_id: str,
         choose: Callable[[WatchSettings], WatchSettings],
     ) -> SavedWatch:
-        """Choose other settings.
+        """Change the settings of a watch.
 
-        :raises WatchNotFound: the account has none of this id.
-        :raises InvalidParameter: something of the settings can't be.
-        :raises TooManyWebhooks: it has as many receivers of alerts as it may.
+        :raises WatchNotFound: the account has no watch with this id.
+        :raises InvalidParameter: a setting is invalid.
+        :raises TooManyWebhooks: the account has the maximum number of alert receivers.
         """
         watch = _found(await self._store.find(account_id, WatchId(watch_id)))
         settings, receivers = await self._ready(account_id, watch.kind, choose(watch.settings))
@@ -228,31 +231,31 @@ class ManageWatches:
         return SavedWatch(changed, await self._receivers.made_of(account_id, receivers))
 
     async def delete(self, account_id: AccountId, watch_id: str) -> None:
-        """Delete a watch, with its history.
+        """Delete a watch and its history.
 
-        :raises WatchNotFound: the account has none of this id.
+        :raises WatchNotFound: the account has no watch with this id.
         """
         if not await self._store.delete(account_id, WatchId(watch_id)):
             raise _missing()
         self._receivers.note_change()
 
     async def run(self, account_id: AccountId, watch_id: str) -> WatchDetails:
-        """Run a watch now, as if it were due; when it is run next stays as it is.
+        """Run a watch now. The time of its next regular run does not change.
 
-        :raises WatchNotFound: the account has none of this id.
-        :raises WatchBusy: it is being run.
+        :raises WatchNotFound: the account has no watch with this id.
+        :raises WatchBusy: another daemon is running the watch.
         """
         watch = _found(await self._store.find(account_id, WatchId(watch_id)))
         if not await self._runner.run_now(account_id, watch.id):
-            raise WatchBusy("this watch is being run: look at it in a moment")
+            raise WatchBusy("this watch is running; try again in a moment")
         return await self.show(account_id, watch_id)
 
     async def history(
         self, account_id: AccountId, watch_id: str, since: Instant | None = None
     ) -> tuple[Watch, History]:
-        """Give a watch and what changed since a moment, or all that is kept.
+        """Return a watch and its changes since a moment, or its whole history.
 
-        :raises WatchNotFound: the account has none of this id.
+        :raises WatchNotFound: the account has no watch with this id.
         """
         watch = _found(await self._store.find(account_id, WatchId(watch_id)))
         oldest = Instant(self._now() - HISTORY_KEPT)
@@ -260,15 +263,15 @@ class ManageWatches:
         return watch, await self._store.history(watch.id, Instant(begins), MOST_CHANGES)
 
     async def acknowledge(self, account_id: AccountId, watch_id: str, alert_id: str) -> Alert:
-        """Say that one knows of an alert: only its end is told.
+        """Acknowledge an alert. From then on, only its end is reported.
 
-        :raises AlertNotFound: the account has none of this id.
+        :raises AlertNotFound: the account has no alert with this id.
         """
         alert = await self._store.acknowledge(
             account_id, WatchId(watch_id), AlertId(alert_id), self._now()
         )
         if alert is None:
-            raise AlertNotFound("this watch has no such alert: never opened, or forgotten")
+            raise AlertNotFound("this watch has no such alert: the id is wrong or it has expired")
         return alert
 
     async def _add(self, account_id: AccountId, target: str, settings: WatchSettings) -> SavedWatch:
@@ -297,28 +300,30 @@ class ManageWatches:
     async def _ready(
         self, account_id: AccountId, kind: WatchKind, settings: WatchSettings
     ) -> tuple[WatchSettings, tuple[Webhook, ...]]:
-        """Give the settings as they are used, and those that alerts go to.
+        """Return the normalised settings and the receivers of alerts.
 
-        :raises InvalidParameter: something of them can't be.
+        :raises InvalidParameter: a setting is invalid.
         """
         checked = self._checked(kind, settings)
         receivers = await self._receivers.read(account_id, settings.alert_to)
         return replace(checked, alert_to=tuple(one.url for one in receivers)), receivers
 
     def _checked(self, kind: WatchKind, settings: WatchSettings) -> WatchSettings:
-        """Give the settings as they are used.
+        """Return the normalised settings.
 
-        :raises InvalidParameter: something of them can't be.
+        :raises InvalidParameter: a setting is invalid.
         """
         selectors, addresses = settings.selectors, settings.addresses
         if not SHORTEST_INTERVAL <= settings.interval <= LONGEST_INTERVAL:
-            raise InvalidParameter("everyMinutes", "everyMinutes is 15 to 1440 (a day)")
+            raise InvalidParameter("everyMinutes", "everyMinutes must be from 15 to 1440 (a day)")
         if kind is WatchKind.ADDRESS and (selectors or addresses):
-            raise InvalidParameter("target", "an address has no selectors and addresses of its own")
+            raise InvalidParameter(
+                "target", "selectors and addresses are for domains; the target is an IP address"
+            )
         if len(selectors) > MAX_SELECTORS:
-            raise InvalidParameter("selectors", f"selectors are at most {MAX_SELECTORS}")
+            raise InvalidParameter("selectors", f"at most {MAX_SELECTORS} selectors are allowed")
         if len(addresses) > MAX_ADDRESSES:
-            raise InvalidParameter("addresses", f"addresses are at most {MAX_ADDRESSES}")
+            raise InvalidParameter("addresses", f"at most {MAX_ADDRESSES} addresses are allowed")
         parsed = [
             str(parse_host_address(one, name="addresses", allow_private=self._allow_private))
             for one in addresses
@@ -338,4 +343,4 @@ def _found(watch: Watch | None) -> Watch:
 
 
 def _missing() -> WatchNotFound:
-    return WatchNotFound("there is no such watch: never made, or deleted")
+    return WatchNotFound("there is no such watch: the id is wrong or it was deleted")

@@ -1,4 +1,4 @@
-"""Running watches that are due."""
+"""Running due watches, as jobs with a lease."""
 
 from collections.abc import Sequence
 
@@ -15,24 +15,24 @@ from mailcheck.ports.clocks import TimeAndChance
 from mailcheck.store.domains.watch_store import RunRecord, WatchStore
 
 AT_ONCE = 4
-"""Runs under way at a time: a third of the checks that there may be, so that people get theirs."""
+"""Maximum number of concurrent runs: a third of all domain checks, so that clients get theirs."""
 
 LOOK_INTERVAL = 5.0
-"""Seconds between looks for what is due."""
+"""Seconds between two looks for due watches."""
 
 LEASE = 120 * SECOND
-"""After that another daemon runs what one has left."""
+"""Duration of a lease. Afterwards another daemon may run an abandoned watch."""
 
 DEADLINE = 60.0
-"""Seconds for one run: each check in it has a shorter deadline, so that only a fault of ours
-gets here."""
+"""Seconds for one run. All checks have shorter deadlines of their own, so only a bug reaches
+this one."""
 
 RETRY_AFTER = 5 * MINUTE
-"""Before a run that failed by a fault of ours is tried again."""
+"""Time until a run is repeated that failed because of a bug."""
 
 
 class RunWatches(QueueWorker[WatchId, Watch]):
-    """Claims watches that are due; ``holder`` is this daemon's own name."""
+    """Claims due watches and runs them. ``holder`` is the name of this daemon."""
 
     jobs = "watches"
     max_jobs = AT_ONCE
@@ -48,22 +48,22 @@ class RunWatches(QueueWorker[WatchId, Watch]):
         self._random_bytes = time_and_chance.random_bytes
 
     async def claim(self, limit: int) -> Sequence[Watch]:
-        """Take the watches that are due, those that wait longest first."""
+        """Claim due watches, the longest overdue first."""
         return await self._store.claim(self._holder, self._now(), LEASE, limit)
 
     async def release(self, *, is_attempt: bool) -> None:
-        """Let go of what this daemon runs: it is due as before."""
+        """Release the watches of this daemon. They are due as before."""
         await self._store.release(self._holder)
 
     async def process(self, job: Watch) -> None:
-        """Run a watch that is due."""
+        """Run a due watch."""
         await self._run(job, is_due=True)
 
     async def run_now(self, account_id: AccountId, watch_id: WatchId) -> bool:
-        """Run one whether it is due or not; false while another daemon runs it.
+        """Run a watch even if it is not due. Return false if another daemon is running it.
 
-        Where this one does, it is run once more behind that: what has changed since is seen. Who
-        goes away meanwhile ends nothing.
+        If this daemon is running it, it runs once more afterwards, to see what has changed since.
+        Cancelling the call does not cancel the run.
         """
         under_way = self._under_way.get(watch_id)
         if under_way is not None:
@@ -108,7 +108,7 @@ class RunWatches(QueueWorker[WatchId, Watch]):
 
 
 def _end_of(running: Deferred[None]) -> Deferred[None]:
-    """Give what fires when a run has ended, and can be cancelled without ending that."""
+    """Return a Deferred for the end of a run. Cancelling it does not cancel the run."""
     ended: Deferred[None] = Deferred()
 
     def tell(result: None) -> None:

@@ -1,8 +1,9 @@
-"""Telling owners of alerts: as mail to their own inbox, several in one, and not when it is quiet.
+"""Sending alerts as mail to the owner's inbox, several in one mail, and not in quiet hours.
 
-There it is as safe as any mail, and a webhook that asks for the tag is told of it: in order, signed
-and until it is taken. So are those that a watch names itself: a mail has the alerts of watches with
-the same ones. What was told is noted afterwards: who dies in between tells it once more.
+There an alert is as safe as any mail. A webhook for its tag receives it in order, signed, and
+with retries. The same holds for the receivers that a watch names. One mail has the alerts of all
+watches with the same receivers. Alerts are marked as sent afterwards, so a crash in between
+repeats them.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,39 +22,39 @@ from mailcheck.ports.cluster import Memory
 from mailcheck.store.domains.watch_store import WatchStore
 
 TELL_INTERVAL = 10.0
-"""Seconds between looks for what is to be told."""
+"""Seconds between two looks for alerts to send."""
 
 PAUSE = 300.0
-"""Seconds between two mails to the same ones: what comes up meanwhile is one digest, no storm."""
+"""Minimum seconds between two mails to the same receivers. Alerts of that time form one digest."""
 
 AT_ONCE = 1_000
-"""Alerts that are looked at in one round, the oldest ones."""
+"""Maximum number of alerts handled in one round, oldest first."""
 
 MOST_IN_MAIL = 100
-"""Alerts of one mail; the next one has the rest."""
+"""Maximum number of alerts in one mail. The next mail has the rest."""
 
 CLAIM = 30_000
-"""Milliseconds for which one of all daemons tells."""
+"""Milliseconds for which one of all daemons has the lock for sending."""
 
 WORK = key_of("watch alerts")
 
 SENDER = "alerts"
-"""Local part that the mails come from."""
+"""Local part of the sender address."""
 
 LONGEST_SUBJECT = 150
-"""Characters."""
+"""Maximum length of a subject, in characters."""
 
 SendToInbox = Callable[[str, str, str, Callable[[str, str], bytes]], Awaitable[object]]
-"""Sends mail to an inbox: its mailbox name, the tag, the local part that it comes from, and what
-writes the mail of the addresses of recipient and sender."""
+"""Sends mail to an inbox. Its arguments are the mailbox name, the tag, the sender's local part,
+and a function that renders the mail for the addresses of recipient and sender."""
 
 
 _Told = tuple[str, tuple[str, ...]]
-"""The inbox, and the keys of those who are told beside it."""
+"""The inbox, and the keys of the other receivers."""
 
 
 class SendAlerts:
-    """Tells what is untold, one daemon at a time."""
+    """Sends pending alerts; only one daemon at a time does so."""
 
     _log = Logger()
 
@@ -70,7 +71,7 @@ class SendAlerts:
         self.outcomes = Tally()
 
     async def send_pending(self) -> None:
-        """Tell all who may be told now: to be done again every `TELL_INTERVAL` seconds."""
+        """Send all alerts that may be sent now. Called every `TELL_INTERVAL` seconds."""
         if not await self._store.pending_alerts(1) or not await self._memory.claim(WORK, CLAIM):
             return
         try:
@@ -109,7 +110,7 @@ class SendAlerts:
 
 
 class MailHead(Struct, frozen=True):
-    """From whom a mail is, to whom, and when; ``token`` makes its id, with the sender's domain."""
+    """The header of a mail. ``token`` and the sender's domain form its Message-ID."""
 
     sender: str
     address: str
@@ -118,23 +119,23 @@ class MailHead(Struct, frozen=True):
 
 
 def write_alert_mail(alerts: Sequence[Alert], head: MailHead, keys: Sequence[str] = ()) -> bytes:
-    """Write the mail that tells of alerts: what is new first, then what is over.
+    """Render a mail about alerts, open ones first.
 
-    :param keys: those of the others who are told of it.
+    :param keys: the keys of the other receivers.
     """
     return _write(head, _subject(alerts), _text(alerts), " ".join(keys))
 
 
 def write_external_mail(head: MailHead, subject: str, text: str, why: str) -> bytes:
-    """Write the mail in which one who has no inbox here is told what an inbox was.
+    """Render a copy of an alert mail for a receiver outside this server.
 
-    :param why: says for what reason they get it, and how to stop it.
+    :param why: explains why they receive it, and how to stop it.
     """
     return _write(head, _line(subject), f"{text.rstrip()}\n\n-- \n{why}\n", "")
 
 
 def _write(head: MailHead, subject: str, text: str, keys: str) -> bytes:
-    # Here: few daemons ever write a mail.
+    # Imported here because few daemons ever send a mail.
     from email.message import EmailMessage
     from email.policy import SMTP
     from email.utils import formatdate
@@ -166,8 +167,8 @@ def _subject(alerts: Sequence[Alert]) -> str:
 def _text(alerts: Sequence[Alert]) -> str:
     lines = []
     for title, shown in (
-        ("What is wrong:", [alert for alert in alerts if alert.ended_at is None]),
-        ("What is over:", [alert for alert in alerts if alert.ended_at is not None]),
+        ("Open problems:", [alert for alert in alerts if alert.ended_at is None]),
+        ("Resolved problems:", [alert for alert in alerts if alert.ended_at is not None]),
     ):
         if shown:
             lines += [title, "", *(f"* {_said(alert)}" for alert in shown), ""]
@@ -184,6 +185,6 @@ def _said(alert: Alert) -> str:
 
 
 def _line(text: str) -> str:
-    """Keep what others publish from being more than one line."""
+    """Replace control characters and line breaks, since others control parts of the text."""
     plain = "".join(one if one.isprintable() else " " for one in text)
     return " ".join(plain.encode("utf-8", "replace").decode().split())
