@@ -207,7 +207,7 @@ class TestContradictions:
             ("alerts", "user = 'a'\npassword = 'b'\ntls = 'never'", "user needs tls = required"),
             ("alerts", "allow_recipients = ['a@example.com']", "not of the form account=address"),
             ("alerts", "allow_recipients = ['a=example.com']", "it is no address of mail"),
-            ("spamassassin", "spamd = 'on'", "spamd 'on': write auto, off, host:port or unix:"),
+            ("spamassassin", "spamd = 'on'", "spamd 'on': must be auto, off, host:port or unix:"),
             ("spamassassin", "spamd = 'unix:spamd.sock'", "spamd 'unix:spamd.sock'"),
         ],
     )

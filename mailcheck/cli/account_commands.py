@@ -23,17 +23,17 @@ from mailcheck.operations.accounts.register import INVITATION_DAYS, Registration
 
 
 def make_invitation(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck account invite``: prints the link, and nothing else, to standard output."""
+    """``mailcheck account invite``: print only the link to standard output."""
     invitation = with_accounts(console.config, lambda accounts: accounts.invitations.invite())
     console.print_line(PublicUrls(local_url(console.config)).invitation_url(invitation))
     console.print_note(f"it works once, for {INVITATION_DAYS} days")
     if console.config.accounts.registration == Registration.CLOSED:
-        console.print_note("not now: [accounts] registration is closed")
+        console.print_note("it does not work now: [accounts] registration is closed")
     return EXIT_FINE
 
 
 def set_password(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck account set-password NAME``: sessions of the account end."""
+    """``mailcheck account set-password NAME``: also end all sessions of the account."""
     if options.generate:
         password = new_password(os.urandom)
     elif sys.stdin.isatty():
@@ -48,37 +48,37 @@ def set_password(options: argparse.Namespace, console: Console) -> int:
     with_accounts(console.config, change)
     if options.generate:
         console.print_line(password)
-    console.print_note("set; whoever was signed in to the account is no longer")
+    console.print_note("set; all sessions of the account have ended")
     return EXIT_FINE
 
 
 MAX_REQUESTS, MAX_QUOTA = 2**31 - 1, 2**63 - 1
-"""The largest numbers that every database keeps in their columns."""
+"""The largest numbers that the columns of all databases can store."""
 
 
 def add_account_commands(parser: argparse.ArgumentParser) -> None:
     """Add the commands of ``mailcheck account``."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    add = commands.add_parser("add", help="add an account with an inbox of its own")
-    add.add_argument("name", help="how you call it")
+    add = commands.add_parser("add", help="create an account with its own inbox")
+    add.add_argument("name", help="name of the account")
     add.add_argument(
-        "--operator", action="store_true", help="let it read the mail to postmaster and abuse"
+        "--operator", action="store_true", help="let it receive mail to postmaster and abuse"
     )
     quota = partial(_whole_number, highest=MAX_QUOTA)
-    add.add_argument("--max-messages", type=quota, help="messages its inbox may hold")
-    add.add_argument("--max-bytes", type=quota, help="bytes of mail its inbox may hold")
+    add.add_argument("--max-messages", type=quota, help="maximum number of messages in its inbox")
+    add.add_argument("--max-bytes", type=quota, help="maximum bytes of mail in its inbox")
     add.set_defaults(command=add_account)
     listing = commands.add_parser("list", help="list all accounts")
-    listing.add_argument("--json", action="store_true", help="a JSON object for each, on one line")
+    listing.add_argument("--json", action="store_true", help="print one JSON object per line")
     listing.set_defaults(command=list_accounts)
-    invite = commands.add_parser("invite", help="make a link with which one account can be made")
+    invite = commands.add_parser("invite", help="create a link with which one person can sign up")
     invite.set_defaults(command=make_invitation)
     password = commands.add_parser(
         "set-password", help="set the password of an account for the dashboard"
     )
     password.add_argument("name", help="name of the account")
     password.add_argument(
-        "--generate", action="store_true", help="make one up and print it, instead of asking for it"
+        "--generate", action="store_true", help="generate a password and print it"
     )
     password.set_defaults(command=set_password)
 
@@ -86,31 +86,31 @@ def add_account_commands(parser: argparse.ArgumentParser) -> None:
 def add_key_commands(parser: argparse.ArgumentParser) -> None:
     """Add the commands of ``mailcheck key``."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    issue = commands.add_parser("issue", help="issue a key; it is printed once and kept nowhere")
+    issue = commands.add_parser("issue", help="issue a key; it is printed once and never stored")
     issue.add_argument("account", help="name of the account")
     issue.add_argument("--name", default="", help="what the key is for")
     limit = partial(_whole_number, highest=MAX_REQUESTS)
-    issue.add_argument("--per-minute", type=limit, help="requests a minute, if not the default")
-    issue.add_argument("--per-day", type=limit, help="requests a day, if not the default")
+    issue.add_argument("--per-minute", type=limit, help="requests per minute, if not the default")
+    issue.add_argument("--per-day", type=limit, help="requests per day, if not the default")
     issue.set_defaults(command=issue_key)
-    listing = commands.add_parser("list", help="list keys: never the keys themselves")
-    listing.add_argument("account", nargs="?", help="of this account only")
-    listing.add_argument("--json", action="store_true", help="a JSON object for each, on one line")
+    listing = commands.add_parser("list", help="list keys, without their secrets")
+    listing.add_argument("account", nargs="?", help="only the keys of this account")
+    listing.add_argument("--json", action="store_true", help="print one JSON object per line")
     listing.set_defaults(command=list_keys)
-    fault = commands.add_parser("fault", help="let mails that a key hands in fail, on purpose")
+    fault = commands.add_parser("fault", help="simulate failures of the mail that a key submits")
     fault.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
     which = fault.add_mutually_exclusive_group(required=True)
     every = partial(_whole_number, highest=LARGEST_EVERY)
-    which.add_argument("--every", type=every, help="of so many mails the last gets 451")
-    which.add_argument("--off", action="store_true", help="let none fail")
+    which.add_argument("--every", type=every, help="reject every Nth mail with 451")
+    which.add_argument("--off", action="store_true", help="reject no mail")
     fault.set_defaults(command=set_fault)
-    revoke = commands.add_parser("revoke", help="revoke a key for good")
+    revoke = commands.add_parser("revoke", help="revoke a key permanently")
     revoke.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
     revoke.set_defaults(command=revoke_key)
 
 
 def add_account(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck account add NAME``: prints the inbox address."""
+    """``mailcheck account add NAME``: print the inbox address."""
     account = with_accounts(
         console.config,
         lambda accounts: accounts.keep.add(
@@ -122,13 +122,13 @@ def add_account(options: argparse.Namespace, console: Console) -> int:
     )
     console.print_line(join_subaddress(account.mailbox_name, "", console.config.inbox.domain))
     if account.is_operator:
-        console.print_note("it reads the mail to postmaster and abuse")
+        console.print_note("it receives mail to postmaster and abuse")
     console.print_note(f"next: mailcheck key issue {shlex.quote(account.name)}")
     return EXIT_FINE
 
 
 def list_accounts(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck account list``: name, address, when it was added."""
+    """``mailcheck account list``: print name, address and creation time of each account."""
     for account in with_accounts(console.config, lambda accounts: accounts.keep.accounts()):
         address = join_subaddress(account.mailbox_name, "", console.config.inbox.domain)
         if options.json:
@@ -146,7 +146,7 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
 
 
 def issue_key(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck key issue ACCOUNT``: prints the key, and nothing else, to standard output."""
+    """``mailcheck key issue ACCOUNT``: print only the key to standard output."""
 
     async def issue(accounts: AccountParts) -> str:
         issued = await accounts.keep.issue_key(
@@ -158,12 +158,12 @@ def issue_key(options: argparse.Namespace, console: Console) -> int:
         return issued.secret
 
     console.print_line(with_accounts(console.config, issue))
-    console.print_note("keep it: it is shown this once")
+    console.print_note("save it: it is shown only once")
     return EXIT_FINE
 
 
 def list_keys(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck key list [ACCOUNT]``: a line for each key."""
+    """``mailcheck key list [ACCOUNT]``: print a line for each key."""
 
     async def read(accounts: AccountParts) -> list[tuple[Account, ApiKey]]:
         keep = accounts.keep
@@ -198,18 +198,18 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
 
 
 def set_fault(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck key fault ID``: from the next sign-in on the submission port on."""
+    """``mailcheck key fault ID``: takes effect at the next sign-in on the submission port."""
     with_accounts(
         console.config, lambda accounts: accounts.keep.set_fault(options.id, options.every)
     )
-    console.print_note("none of its mails fails" if options.off else "set")
+    console.print_note("no mail is rejected" if options.off else "set")
     if not console.config.inbox.faults:
-        console.print_note("[inbox] faults is false: no mail fails")
+        console.print_note("[inbox] faults is false, so no mail is rejected")
     return EXIT_FINE
 
 
 def revoke_key(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck key revoke ID``: requests with it get 401 from now on."""
+    """``mailcheck key revoke ID``: requests with the key get 401 from now on."""
     with_accounts(console.config, lambda accounts: accounts.keep.revoke_key(options.id))
     console.print_note("revoked")
     return EXIT_FINE
@@ -222,5 +222,5 @@ def _moment(instant: Instant | None) -> str | None:
 def _whole_number(text: str, highest: int) -> int:
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
     if not 1 <= number <= highest:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 to {highest}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 1 to {highest}")
     return number

@@ -1,4 +1,4 @@
-"""``mailcheck mx|blacklist|reputation|domain``: the checks alone, without a daemon."""
+"""``mailcheck mx|blacklist|reputation|domain``: the checks, without a daemon."""
 
 import argparse
 from collections.abc import Callable, Coroutine, Iterable
@@ -41,7 +41,7 @@ from mailcheck.operations.domains.compute_reputation import Reputation, Reputati
 from mailcheck.operations.domains.describe_domain import DomainReport
 
 FAIL_ON = ("error", "warning", "never")
-"""What ``--fail-on`` may be; ``never`` still tells what could not be determined."""
+"""Values of ``--fail-on``. With ``never``, undetermined results still have their exit status."""
 
 _PROBLEMS = {
     "error": (Severity.ERROR,),
@@ -50,25 +50,25 @@ _PROBLEMS = {
 }
 
 OPTIONAL = ("dane", "dnssec")
-"""Mechanisms that need a validating resolver: not knowing them is the usual case."""
+"""Mechanisms that need a validating resolver, so they are often undetermined."""
 
 
 def judge_mx(check: MxCheck, fail_on: str) -> int:
-    """Give the exit status of an MX check."""
+    """Return the exit status of an MX check."""
     return _judge(check.findings, fail_on, is_unknown=bool(check.undetermined))
 
 
 def judge_blocklists(check: BlocklistCheck, fail_on: str) -> int:
-    """Give the exit status of a blocklist check.
+    """Return the exit status of a blocklist check.
 
-    Some silent lists are the usual case; it is undetermined where a score would be.
+    Some blocklists often do not answer. The check is undetermined only if its score would be.
     """
     is_known = judge_blacklists(check.listings).award.is_determined
     return _judge(describe_listings(check.listings), fail_on, is_unknown=not is_known)
 
 
 def judge_reputation(found: Reputation, fail_on: str) -> int:
-    """Give the exit status of a score: a factor that fails is an error."""
+    """Return the exit status of a score. A failed factor is an error."""
     if not found.score.is_gradable:
         return EXIT_UNDETERMINED
     known = [factor.status for factor in found.score.factors if factor.is_determined]
@@ -79,7 +79,7 @@ def judge_reputation(found: Reputation, fail_on: str) -> int:
 
 
 def judge_domain(report: DomainReport, fail_on: str) -> int:
-    """Give the exit status of a report."""
+    """Return the exit status of a domain report."""
     findings = [finding for found in report.findings.values() for finding in found]
     unknown = [
         finding
@@ -97,7 +97,7 @@ def _judge(findings: Iterable[Finding], fail_on: str, *, is_unknown: bool) -> in
 
 
 class Result(Struct, frozen=True):
-    """What a check found: for scripts, for people, and as an exit status."""
+    """The result of a check: as JSON, as text and as an exit status."""
 
     shape: JsonObject
     describe: Callable[[], list[Line]]
@@ -131,14 +131,14 @@ def add_domain(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_check(parser: argparse.ArgumentParser, check: Check, name: str) -> None:
-    parser.epilog = "Exit status: 0 fine, 1 problem, 2 usage, 3 could not be determined."
+    parser.epilog = "Exit status: 0 fine, 1 problem, 2 usage error, 3 undetermined."
     parser.add_argument("name", metavar="NAME", help=name)
     parser.add_argument("--json", action="store_true", help="print JSON, as the API does")
     parser.add_argument(
         "--fail-on",
         choices=FAIL_ON,
         default="error",
-        help="what counts as a problem (error); warning counts errors as well",
+        help="severity that counts as a problem (error); warning includes errors",
     )
 
     async def work(options: argparse.Namespace, console: Console, reactor: Any) -> int:

@@ -1,4 +1,4 @@
-"""Shows that answers come in, on a terminal only."""
+"""The progress line of checks, on a terminal only."""
 
 from typing import TextIO
 
@@ -9,27 +9,27 @@ from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
 from mailcheck.cli.terminal import CLEAR_LINE, draw
 from mailcheck.ports.resolver import Resolver
 
-INTERVAL = 0.1  # seconds between two pictures
+INTERVAL = 0.1  # seconds between two updates
 
 
 class Progress:
-    """Counts questions and answers, and draws one line that is gone in the end."""
+    """Counts questions and answers, and draws one line that is removed at the end."""
 
     def __init__(self, clock: IReactorTime, stream: TextIO) -> None:
         self._clock = clock
         self._stream = stream
         self.asked = 0
-        self.answered = 0  # or given up
+        self.answered = 0  # or failed
         self._drawing: IDelayedCall | None = None
         if stream.isatty():
             self._drawing = clock.callLater(INTERVAL, self._draw)
 
     def watch(self, resolver: Resolver) -> Resolver:
-        """Give a resolver whose questions are counted."""
+        """Return a resolver that counts its questions."""
         return _Watched(resolver, self)
 
     def end(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._drawing is not None:
             self._drawing.cancel()
             self._drawing = None

@@ -1,4 +1,4 @@
-"""What a check found, written for people."""
+"""Results of checks as text."""
 
 from collections.abc import Iterable, Mapping
 
@@ -24,7 +24,7 @@ _STATUSES = {Status.PASS: GREEN, Status.WARN: YELLOW, Status.FAIL: RED}
 
 
 def describe_mx(check: MxCheck) -> list[Line]:
-    """Write an MX check; of a name that does not exist, that alone."""
+    """Return the lines of an MX check; only the finding if the name does not exist."""
     lines: list[Line] = [Painted(check.domain, BOLD)]
     if not check.exists:
         return [*lines, *describe_findings(check.findings, check.proofs)]
@@ -32,7 +32,7 @@ def describe_mx(check: MxCheck) -> list[Line]:
         addresses = ", ".join(map(str, host.addresses)) or "no address known"
         lines.append(f"  MX     {host.preference:>3} {host.exchange} ({addresses})")
     if not check.mx.hosts:
-        null = "null MX: the domain takes no mail" if check.mx.is_null_mx else ""
+        null = "null MX: the domain accepts no mail" if check.mx.is_null_mx else ""
         lines.append(f"  MX     {null or _absence(check.mx.presence)}")
     spf = check.spf
     found = f"{spf.record} ({spf.lookup_count} of 10 lookups)" if spf.record is not None else ""
@@ -46,7 +46,7 @@ def describe_mx(check: MxCheck) -> list[Line]:
 
 
 def describe_blocklists(check: BlocklistCheck) -> list[Line]:
-    """Write a blocklist check: the lists that have it, and how many have not."""
+    """Return the lines of a blocklist check: each blocklist and the totals."""
     lines: list[Line] = [Painted(check.query, BOLD)]
     if check.addresses:
         lines.append(f"  addresses of its mail hosts: {', '.join(check.addresses)}")
@@ -60,7 +60,7 @@ def describe_blocklists(check: BlocklistCheck) -> list[Line]:
 
 
 def describe_reputation(found: Reputation) -> list[Line]:
-    """Write a score with its factors, and what to do about each."""
+    """Return the lines of a score: the factors, and what to do about each."""
     score, mx = found.score, found.evidence.mx
     name = Painted(found.domain, BOLD)
     if not mx.exists:
@@ -70,7 +70,7 @@ def describe_reputation(found: Reputation) -> list[Line]:
         worst = max((f.status for f in score.factors), key=list(Status).index)
         lines = [(name, "  ", Painted(f"{score.score}/100 {score.grade}", _STATUSES[worst]))]
     else:
-        lines.append("  too much could not be determined to give a grade; try again in a minute")
+        lines.append("  too much could not be determined for a grade; try again in a minute")
     for factor in score.factors:
         colour = _STATUSES[factor.status] if factor.is_determined else BLUE
         status = factor.status.value if factor.is_determined else "unknown"
@@ -87,7 +87,7 @@ def describe_reputation(found: Reputation) -> list[Line]:
 
 
 def describe_domain(report: DomainReport) -> list[Line]:
-    """Write everything about a domain."""
+    """Return the lines of a domain report."""
     records = report.records
     mx = MxCheck(report.domain, records.mx, records.spf, records.dmarc, report.proofs)
     lines = describe_mx(mx)
@@ -117,7 +117,7 @@ def describe_domain(report: DomainReport) -> list[Line]:
 
 
 def describe_topics(topics: Iterable[Topic]) -> list[Line]:
-    """Say why topics matter, and where to read on; nothing where there are none."""
+    """Return why topics matter, with links; empty without topics."""
     lines = []
     for topic in dict.fromkeys(topics):
         lines.append(f"  {topic.title:<11} {topic.why}")
@@ -126,7 +126,7 @@ def describe_topics(topics: Iterable[Topic]) -> list[Line]:
 
 
 def describe_findings(findings: Iterable[Finding], proofs: Proofs) -> list[Line]:
-    """Write findings, the worst first: what is wrong and what to do."""
+    """Return the lines of findings, most severe first, with their advice."""
     lines: list[Line] = []
     for finding in sorted(findings, key=lambda one: one.severity.rank):
         word, colour = _SEVERITIES[finding.severity]

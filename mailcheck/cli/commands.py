@@ -1,4 +1,4 @@
-"""What commands have in common: the configuration, and where they print."""
+"""What commands share: the configuration and the output."""
 
 import argparse
 import json
@@ -15,25 +15,25 @@ RED, GREEN, YELLOW, BLUE, BOLD = "31", "32", "33", "34", "1"
 
 
 class Painted(Struct, frozen=True):
-    """Text with one of the colours above; a terminal draws it, a file or a pipe does not."""
+    """Text with one of the colours above, which is only drawn on a terminal."""
 
     text: str
     colour: str
 
 
 Line = str | Painted | tuple[str | Painted, ...]
-"""A line without its line feed, whole or in pieces."""
+"""A line without its line feed, as one piece or several."""
 
 
 class Console(Struct, frozen=True):
-    """The configuration, and the two protected streams a command may write to."""
+    """The configuration and the two output streams of a command, protected for terminals."""
 
     config: Config
     output: TextIO
     errors: TextIO
 
     def print_line(self, line: Line) -> None:
-        """Print a line of the result; on a terminal no text in it begins another line."""
+        """Print a line of the result. On a terminal, line feeds in it are escaped."""
         is_terminal = is_safe_terminal(self.output)
         is_coloured = self.output.isatty() and not os.environ.get("NO_COLOR")  # no-color.org
         for piece in line if isinstance(line, tuple) else (line,):
@@ -51,21 +51,21 @@ class Console(Struct, frozen=True):
             self.print_line(line)
 
     def print_text(self, text: str) -> None:
-        """Print a text of any number of lines."""
+        """Print a text with any number of lines."""
         self.output.write(f"{text}\n")
 
     def print_json(self, shape: object) -> None:
-        """Print JSON for people and programs, on several lines."""
+        """Print indented JSON."""
         self.print_text(json.dumps(shape, indent=2, ensure_ascii=False))
 
     def write_bytes(self, data: bytes) -> None:
-        """Write bytes as they are, to a terminal too."""
+        """Write bytes unchanged, even to a terminal."""
         self.output.flush()
         self.output.buffer.write(data)
         self.output.buffer.flush()
 
     def print_note(self, text: str) -> None:
-        """Print a text for people only: not part of the result."""
+        """Print a note to standard error, which is not part of the result."""
         self.errors.write(f"{text}\n")
 
 

@@ -1,4 +1,4 @@
-"""How commands reach a daemon: its address, the key, and what it refuses."""
+"""How commands access a daemon: its URL, the API key and its errors."""
 
 import argparse
 import os
@@ -19,10 +19,10 @@ def set_daemon_command(
     parser: argparse.ArgumentParser,
     do: Callable[[Mailcheck, argparse.Namespace, Console], int],
 ) -> None:
-    """Add the options that name the daemon; ``do`` is the command, and returns its exit status."""
-    parser.add_argument("--url", help="address of the daemon (MAILCHECK_URL)")
+    """Add the options that name the daemon. ``do`` runs the command and returns its status."""
+    parser.add_argument("--url", help="URL of the daemon (default: MAILCHECK_URL)")
     parser.add_argument(
-        "--key-file", type=Path, help="file with the API key (or MAILCHECK_API_KEY holds it)"
+        "--key-file", type=Path, help="file with the API key (default: MAILCHECK_API_KEY)"
     )
 
     def command(options: argparse.Namespace, console: Console) -> int:
@@ -36,9 +36,9 @@ def set_daemon_command(
 
 
 def reach_daemon(options: argparse.Namespace, console: Console) -> Mailcheck:
-    """Reach the daemon with the key that is given, or that its first start has left here.
+    """Return a client with the given key, or with the key from the daemon's first start.
 
-    :raises ConfigError: there is no key, or it is none.
+    :raises ConfigError: there is no key, or it is malformed.
     """
     path = options.key_file or Path(console.config.storage.state_directory) / KEY_FILE
     key = None if options.key_file else os.environ.get("MAILCHECK_API_KEY")
@@ -48,7 +48,7 @@ def reach_daemon(options: argparse.Namespace, console: Console) -> Mailcheck:
         except OSError:
             raise ConfigError(
                 f"no API key: set MAILCHECK_API_KEY or name a file with --key-file "
-                f"({path} can't be read)"
+                f"({path} cannot be read)"
             ) from None
     url = options.url or os.environ.get("MAILCHECK_URL") or local_url(console.config)
     try:
@@ -58,7 +58,7 @@ def reach_daemon(options: argparse.Namespace, console: Console) -> Mailcheck:
 
 
 def local_url(config: Config) -> str:
-    """Give the address that the daemon of this folder has left, or else the configured one."""
+    """Return the URL that the daemon of this directory has written, or the configured one."""
     try:
         return (Path(config.storage.state_directory) / ADDRESS_FILE).read_text("utf-8").strip()
     except OSError:
@@ -66,7 +66,7 @@ def local_url(config: Config) -> str:
 
 
 def command_line(options: argparse.Namespace, *words: str) -> str:
-    """Write a command to type next: to the same daemon, with the same key."""
+    """Return a command to run next, for the same daemon and key."""
     line = ["mailcheck"]
     if options.config:
         line += ["--config", options.config]
@@ -79,11 +79,11 @@ def command_line(options: argparse.Namespace, *words: str) -> str:
 
 
 def report_problem(error: MailcheckError, console: Console) -> int:
-    """Say what the daemon refused, or that it is not there, and give the exit status."""
+    """Print an error of the daemon, or that it is unreachable, and return the exit status."""
     console.print_note(f"mailcheck: {error}")
     if isinstance(error, Unreachable):
         console.print_note(
-            "is it running? `mailcheck serve` starts one; --url or MAILCHECK_URL names another"
+            "is it running? start it with `mailcheck serve`, or name it with --url or MAILCHECK_URL"
         )
         return EXIT_UNDETERMINED
     return EXIT_USAGE if error.status == 400 else EXIT_PROBLEM

@@ -1,4 +1,4 @@
-"""``mailcheck test``: an address, a wait for its mail, and the report; it talks to a daemon."""
+"""``mailcheck test``: run a deliverability test with a daemon, and print its report."""
 
 import argparse
 import json
@@ -16,13 +16,13 @@ from mailcheck.cli.score_texts import Shape, describe_report
 from mailcheck.cli.terminal import CLEAR_LINE, draw
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
 
-INTERVAL = 0.2  # seconds between two pictures
+INTERVAL = 0.2  # seconds between two updates
 
 
 class WaitingLine:
-    """One line with ``text`` and the time, drawn while the command waits; gone in the end.
+    """A line with ``text`` and the elapsed time, removed at the end.
 
-    It has a thread of its own: who waits for an answer can't draw.
+    It is drawn by a thread, since the main thread waits for the response.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -34,7 +34,7 @@ class WaitingLine:
 
     @property
     def seconds(self) -> float:
-        """Say how long it has been."""
+        """The elapsed time."""
         return time.monotonic() - self._began
 
     def __enter__(self) -> "WaitingLine":
@@ -57,29 +57,29 @@ class WaitingLine:
 
 
 POLL = 10
-"""Seconds of one request while the mail is awaited: as often the display tells what has changed."""
+"""Seconds of one request while waiting. The line is updated at least that often."""
 
 LONGEST = 3600.0
-"""Seconds that an address takes mail."""
+"""Seconds for which an address accepts mail."""
 
 
 def add_test(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck test``."""
-    parser.epilog = EXIT_STATUSES + " Status 1 also says that no mail came."
+    parser.epilog = EXIT_STATUSES + " Status 1 also means that no mail arrived."
     set_daemon_command(parser, run_deliverability)
-    parser.add_argument("--id", help="go on with this test instead of making one")
+    parser.add_argument("--id", help="continue this test instead of creating one")
     parser.add_argument(
-        "--delete", metavar="ID", help="delete a test with its report and its mail, and end"
+        "--delete", metavar="ID", help="delete a test with its report and its mail, and exit"
     )
     parser.add_argument(
-        "--no-wait", action="store_true", help="print the address alone, and end; see --id"
+        "--no-wait", action="store_true", help="only print the address, and exit; see --id"
     )
     parser.add_argument(
         "--timeout",
         type=float,
         default=LONGEST,
         metavar="SECONDS",
-        help="give up after so long (an hour, as long as the address takes mail)",
+        help="give up after this time (default: an hour, as long as the address is valid)",
     )
     add_report_options(parser)
 
@@ -102,7 +102,7 @@ def run_deliverability(daemon: Mailcheck, options: argparse.Namespace, console: 
     except KeyboardInterrupt:
         console.print_note("")
         if test_id is not None:
-            console.print_note(f"the address stays; go on: {_again(test_id, options)}")
+            console.print_note(f"the address stays valid; continue: {_again(test_id, options)}")
         return EXIT_UNDETERMINED
     return _print(found, options, console)
 
@@ -112,7 +112,7 @@ def _again(test_id: str, options: argparse.Namespace) -> str:
 
 
 def _tell(made: Shape, daemon: Mailcheck, options: argparse.Namespace, console: Console) -> None:
-    """Say where the mail is to be sent."""
+    """Print where to send the mail."""
     address = made["email"]
     if options.no_wait:
         console.print_text(json.dumps(made) if options.json else address)
@@ -125,9 +125,9 @@ def _tell(made: Shape, daemon: Mailcheck, options: argparse.Namespace, console: 
 
 
 def _wait(daemon: Mailcheck, test_id: str, timeout: float, console: Console) -> dict[str, Any]:
-    """Wait for the end of a test; gives it as it is when the time is over.
+    """Wait for the end of a test. Return its current state after the timeout.
 
-    :raises MailcheckError: the daemon refuses, or can't be reached.
+    :raises MailcheckError: the daemon reports an error, or cannot be reached.
     """
     path = f"/test/{quote(test_id, safe='')}/wait"
     with WaitingLine(console.errors) as line:
@@ -141,8 +141,8 @@ def _wait(daemon: Mailcheck, test_id: str, timeout: float, console: Console) -> 
                 found = dict(error.body)
                 if line.seconds >= timeout:
                     return found
-            is_in = found["status"] == "processing"
-            line.text = "the mail is in and is being analysed" if is_in else "waiting for the mail"
+            has_mail = found["status"] == "processing"
+            line.text = "analysing the mail" if has_mail else "waiting for the mail"
 
 
 def _print(found: Shape, options: argparse.Namespace, console: Console) -> int:
@@ -152,14 +152,14 @@ def _print(found: Shape, options: argparse.Namespace, console: Console) -> int:
         if not options.json:
             console.print_lines(describe_report(found))
             console.print_line("")
-            console.print_line(f"the whole report: {found['shareUrl']}")
+            console.print_line(f"full report: {found['shareUrl']}")
         return judge_report(found, options.fail_under)
-    again = f"go on: {_again(found['testId'], options)}"
+    again = f"continue: {_again(found['testId'], options)}"
     said = {
-        "pending": (f"no mail has come in; {again}", EXIT_PROBLEM),
+        "pending": (f"no mail has arrived; {again}", EXIT_PROBLEM),
         "processing": (f"the mail is still being analysed; {again}", EXIT_UNDETERMINED),
-        "expired": ("no mail came in while the address was valid", EXIT_PROBLEM),
-        "error": (f"{found.get('failure')}; POST /test/ID/recheck tries again", EXIT_UNDETERMINED),
+        "expired": ("no mail arrived while the address was valid", EXIT_PROBLEM),
+        "error": (f"{found.get('failure')}; POST /test/ID/recheck retries", EXIT_UNDETERMINED),
     }
     words, status = said[found["status"]]
     console.print_note(f"mailcheck: {words}")

@@ -1,4 +1,4 @@
-"""``mailcheck doctor``: is this daemon set up right, and what is to be mended?"""
+"""``mailcheck doctor``: check the setup of a daemon and print what to fix."""
 
 import argparse
 import os
@@ -29,16 +29,16 @@ STATUSES = {
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck doctor``."""
-    parser.epilog = "Exit status: 0 fine, 1 problem, 2 usage, 3 something could not be determined."
+    parser.epilog = "Exit status: 0 fine, 1 problem, 2 usage error, 3 undetermined."
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
-        "--dns", action="store_true", help="print the DNS records to publish, as zone lines"
+        "--dns", action="store_true", help="print the DNS records to publish, in zone file format"
     )
     set_async_command(parser, examine)
 
 
 async def examine(options: argparse.Namespace, console: Console, reactor: Any) -> int:
-    """Examine everything, or print the zone lines."""
+    """Examine all topics, or print the zone lines."""
     config = console.config
     time_and_chance = of_the_system(reactor)
     resolvers = open_resolvers(config, reactor, os.urandom)
@@ -81,8 +81,8 @@ def _say_zone(records: Iterable[RecordToPublish], console: Console) -> int:
         console.print_line("; the provider of the address sets this one:")
     else:
         console.print_line(
-            "; and A (AAAA) of the server's name: its public address, which is not known here;"
-            " its provider sets the PTR record of that address to the server's name"
+            "; add A (AAAA) records for the server's name with its public address, which is not"
+            " known here; its provider sets the PTR record of that address to the server's name"
         )
     console.print_lines(pointers)
     return EXIT_FINE

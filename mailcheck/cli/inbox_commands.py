@@ -1,4 +1,4 @@
-"""``mailcheck new``, ``wait``, ``inbox``, ``send-sample``: they talk to a daemon."""
+"""``mailcheck new``, ``wait``, ``inbox`` and ``send-sample``, which use a daemon."""
 
 import argparse
 import json
@@ -28,26 +28,28 @@ SAMPLE_CODE = "482913"
 SAMPLE_TIMEOUT = 10.0
 
 LOOK_BACK = 600
-"""Seconds: who waits without a cursor has mostly sent the mail a moment ago."""
+"""Seconds. A wait without a cursor also finds mail that was sent just before."""
 
 DEFAULT_WAIT, DEFAULT_SILENCE = 30.0, 5.0
-"""Seconds."""
+"""Default timeouts in seconds, to wait for mail and for none."""
 
 
 def add_new(new: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck new``."""
     set_daemon_command(new, take_address)
-    new.add_argument("tag", nargs="?", help="its tag; without one, a tag that nobody has used")
+    new.add_argument("tag", nargs="?", help="the tag (default: a new unique one)")
     new.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_wait(wait: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck wait``."""
     wait.description = (
-        "Waits for a mail, and prints it. Without --after the newest that came within the last "
-        "10 minutes counts too; standard error says how old it is."
+        "Waits for a mail and prints it. Without --after, the newest mail of the last 10 minutes"
+        " counts too; standard error shows its age."
     )
-    wait.epilog = "Exit status: 0 fine, 1 none came (with --none: one came), 2 usage, 3 no daemon."
+    wait.epilog = (
+        "Exit status: 0 fine, 1 no mail arrived (with --none: one did), 2 usage error, 3 no daemon."
+    )
     set_daemon_command(wait, wait_for_mail)
     wait.add_argument("--tag", help="only mail to this tag; empty: only untagged mail")
     wait.add_argument("--to", help="only mail to this address")
@@ -55,15 +57,15 @@ def add_wait(wait: argparse.ArgumentParser) -> None:
     wait.add_argument("--subject", help="only mail whose subject contains this")
     begin = wait.add_mutually_exclusive_group()
     begin.add_argument("--after", metavar="CURSOR", help="only mail after this cursor")
-    begin.add_argument("--new", action="store_true", help="only mail that comes from now on")
+    begin.add_argument("--new", action="store_true", help="only mail that arrives from now on")
     wanted = wait.add_mutually_exclusive_group()
     wanted.add_argument("--count", type=int, metavar="N", help="wait for N mails, 1 to 100")
-    wanted.add_argument("--none", action="store_true", help="expect that no mail comes")
+    wanted.add_argument("--none", action="store_true", help="expect that no mail arrives")
     wait.add_argument(
         "--timeout",
         type=float,
         metavar="SECONDS",
-        help=f"how long ({DEFAULT_WAIT:g}; with --none {DEFAULT_SILENCE:g})",
+        help=f"timeout (default: {DEFAULT_WAIT:g}; with --none: {DEFAULT_SILENCE:g})",
     )
     _add_shape(wait)
 
@@ -71,33 +73,33 @@ def add_wait(wait: argparse.ArgumentParser) -> None:
 def add_inbox(inbox: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck inbox``."""
     inbox.description = (
-        "Lists mails, the newest first; shows those with the given ids; `inbox delete` deletes "
-        "them, or all to a --tag, or --all."
+        "Lists mails, newest first, or shows those with the given ids. `inbox delete` deletes"
+        " mails by ids, by --tag, or --all."
     )
     set_daemon_command(inbox, show_inbox)
-    inbox.add_argument("ids", nargs="*", metavar="[delete] ID", help="show, or delete, this mail")
+    inbox.add_argument("ids", nargs="*", metavar="[delete] ID", help="show (or delete) this mail")
     inbox.add_argument("--tag", help="only mail to this tag")
     inbox.add_argument(
         "-q",
         "--query",
         metavar="QUERY",
-        help="list only mail that matches, as in 'from:shop \"your order\" newer:2h'; all terms "
-        "stand in docs/how-to/search-mail.md",
+        help="list only matching mail, such as 'from:shop \"your order\" newer:2h'; docs/how-to/search-mail.md"
+        " explains all terms",
     )
-    inbox.add_argument("--limit", type=int, default=20, help="mails to list, the newest (20)")
+    inbox.add_argument("--limit", type=int, default=20, help="maximum number of mails (20)")
     inbox.add_argument("--all", action="store_true", help="delete the whole inbox")
-    _add_shape(inbox, code="print only the one-time code, without an id of the newest mail")
+    _add_shape(inbox, code="print only the one-time code (default: of the newest mail)")
 
 
 def add_send_sample(sample: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck send-sample``."""
     set_daemon_command(sample, send_sample)
-    sample.add_argument("recipient", nargs="?", help="an inbox address; yours by default")
-    sample.add_argument("--server", metavar="HOST:PORT", help="where mail is received")
+    sample.add_argument("recipient", nargs="?", help="an inbox address (default: your own)")
+    sample.add_argument("--server", metavar="HOST:PORT", help="the mail server of the daemon")
 
 
 def take_address(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck new [TAG]``: the address and its cursor, on one line."""
+    """``mailcheck new [TAG]``: print the address and its cursor on one line."""
     asked = {"unique": "true"} if options.tag is None else {"tag": options.tag}
     made = inbox.request("GET", "/inbox/address", asked)
     if options.json:
@@ -110,7 +112,7 @@ def take_address(inbox: Mailcheck, options: argparse.Namespace, console: Console
 
 
 def wait_for_mail(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck wait``: exit status 1 when no mail comes, with what did come on stderr."""
+    """``mailcheck wait``: exit with 1 if no mail arrives, and print near misses to stderr."""
     filters = _filters(options)
     try:
         if options.none:
@@ -128,11 +130,11 @@ def wait_for_mail(inbox: Mailcheck, options: argparse.Namespace, console: Consol
 
 
 def show_inbox(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck inbox [ID ...]``, ``mailcheck inbox delete``."""
+    """``mailcheck inbox [ID ...]`` and ``mailcheck inbox delete``."""
     if options.ids[:1] == ["delete"]:
         return _delete(inbox, options, console)
     if options.all:
-        raise ConfigError("--all is for `mailcheck inbox delete`; --limit lists more")
+        raise ConfigError("--all is for `mailcheck inbox delete`; use --limit to list more")
     if options.ids:
         return max(_print_mail(inbox.message(one), options, console) for one in options.ids)
     is_of_newest = options.code or options.link or options.raw
@@ -143,13 +145,13 @@ def show_inbox(inbox: Mailcheck, options: argparse.Namespace, console: Console) 
             f"{mails.not_searched} new mails have not been searched yet; run the command again"
         )
     if not mails:
-        console.print_note("mailcheck: there is no such mail")
+        console.print_note("mailcheck: no mail matches")
         return EXIT_PROBLEM if is_of_newest else EXIT_FINE
     return _print_mails(mails, options, console)
 
 
 def send_sample(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck send-sample``: prints the command that waits for it."""
+    """``mailcheck send-sample``: send a sample mail, and print how to wait for it."""
     server = options.server or mail_server(inbox)
     address = inbox.address(SAMPLE_TAG)
     try:
@@ -157,16 +159,16 @@ def send_sample(inbox: Mailcheck, options: argparse.Namespace, console: Console)
     except ValueError:
         where = None
     if where is None or where.host is None:
-        raise ConfigError("say where mail is received: --server host:port")
+        raise ConfigError("name the mail server with --server host:port")
     recipient = options.recipient or address.email
     try:
         with smtplib.SMTP(where.host, where.port or 25, timeout=SAMPLE_TIMEOUT) as smtp:
             smtp.send_message(_sample(recipient))
     except smtplib.SMTPException as error:
-        console.print_note(f"mailcheck: {server} did not take the mail: {error}")
+        console.print_note(f"mailcheck: {server} did not accept the mail: {error}")
         return EXIT_PROBLEM
     except OSError as error:
-        console.print_note(f"mailcheck: {server} can't be reached: {error}")
+        console.print_note(f"mailcheck: {server} cannot be reached: {error}")
         return EXIT_UNDETERMINED
     console.print_line(f"sent to {recipient}")
     if not options.recipient:
@@ -176,15 +178,15 @@ def send_sample(inbox: Mailcheck, options: argparse.Namespace, console: Console)
 
 
 def mail_server(inbox: Mailcheck) -> str:
-    """Ask the daemon where programs near by hand in mail: host:port, or a domain.
+    """Return the mail server of the daemon for nearby programs: host:port, or a domain.
 
-    :raises MailcheckError: it refuses, or can't be reached.
+    :raises MailcheckError: the daemon reports an error, or cannot be reached.
     """
     return str(inbox.request("GET", "/inbox")["mailServer"])
 
 
 def _filters(options: argparse.Namespace) -> Filters:
-    """Give the filters among the options."""
+    """Return the filters among the options."""
     given = ((name, getattr(options, name, None)) for name in Filters.__annotations__)
     return cast(Filters, {name: value for name, value in given if value is not None})
 
@@ -192,9 +194,9 @@ def _filters(options: argparse.Namespace) -> Filters:
 def _wait(
     inbox: Mailcheck, filters: Filters, options: argparse.Namespace, console: Console
 ) -> Sequence[Mail]:
-    """Give the mails that were waited for, the oldest first: of the last minutes, or new ones.
+    """Return the expected mails, oldest first: recent ones, or new ones.
 
-    :raises MailcheckError: too few came, or the daemon refuses.
+    :raises MailcheckError: too few arrived, or the daemon reports an error.
     """
     count = 1 if options.count is None else options.count
     timeout = DEFAULT_WAIT if options.timeout is None else options.timeout
@@ -206,7 +208,7 @@ def _wait(
             received_at = datetime.fromisoformat(found[0]["receivedAt"]).timestamp()
             seconds = max(0, round(time.time() - received_at))
             age = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
-            console.print_note(f"it came {age} ago; --new waits for the next one")
+            console.print_note(f"it arrived {age} ago; --new waits for the next one")
             return found[::-1]
     if options.count is not None:
         return inbox.wait_many(count, after=options.after, timeout=timeout, **filters)
@@ -214,10 +216,10 @@ def _wait(
 
 
 def _delete(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck inbox delete``: by ids, or all to a tag, or the whole inbox."""
+    """``mailcheck inbox delete``: by ids, by tag, or the whole inbox."""
     ids = options.ids[1:]
     if [bool(ids), options.tag is not None, options.all].count(True) != 1 or options.query:
-        console.print_note("mailcheck: say what to delete: ids, or --tag TAG, or --all")
+        console.print_note("mailcheck: name the mails to delete: ids, --tag TAG or --all")
         return EXIT_USAGE
     for one in ids:
         inbox.delete(one)
@@ -233,9 +235,9 @@ def _add_shape(parser: argparse.ArgumentParser, code: str = "print only the one-
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--code", action="store_true", help=code)
     shape.add_argument("--link", action="store_true", help=code.replace("one-time code", "link"))
-    shape.add_argument("--json", action="store_true", help="print JSON, as the API gives it")
+    shape.add_argument("--json", action="store_true", help="print JSON, as the API returns it")
     shape.add_argument(
-        "--raw", action="store_true", help="print the mail as it came, byte for byte, unprotected"
+        "--raw", action="store_true", help="print the unchanged bytes of the mail, unescaped"
     )
 
 

@@ -1,7 +1,7 @@
-"""``mailcheck``: parses the command line and turns what happens into an exit status.
+"""``mailcheck``: parses the command line, runs the command and sets the exit status.
 
-Each command is loaded when it is the one that was named: ``--help`` and the commands that talk
-to a daemon need none of what the checks and the store need.
+Only the named command is imported, because ``--help`` and the commands for a daemon need neither
+the checks nor the store.
 """
 
 import argparse
@@ -23,14 +23,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         status = run(sys.argv[1:] if arguments is None else arguments, sys.stdout, sys.stderr)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read it (head, less) has seen enough
+    except BrokenPipeError:  # the reader (head, less) has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = EXIT_PROBLEM
     sys.exit(status)
 
 
 def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
-    """Run a command; gives the exit status: 0 fine, 1 problem, 2 usage, 3 undetermined."""
+    """Run a command, and return its status: 0 fine, 1 problem, 2 usage error, 3 undetermined."""
     output, errors = protect(output), protect(errors)
     try:
         with redirect_stdout(output), redirect_stderr(errors):
@@ -60,7 +60,7 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *arguments: object) -> None:
-        """Print the version and end; looked up only now."""
+        """Print the version and exit. It is only looked up when needed."""
         from mailcheck.core.version import installed_version
 
         print(f"mailcheck {installed_version()}")
@@ -68,7 +68,7 @@ class _Version(argparse.Action):
 
 
 def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """Make the parser; of the commands, those that stand among the arguments are complete."""
+    """Return the parser. Only the commands among the arguments have all their options."""
     parser = argparse.ArgumentParser(
         prog="mailcheck", description="Waits for mail, checks domains, manages accounts and keys."
     )
@@ -83,18 +83,18 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "serve": ("run the daemon, as twistd --nodaemon mailcheck does", "serving_commands:add_serve"),
-    "init": ("write a configuration file and make the first account", "serving_commands:add_init"),
+    "serve": ("run the daemon in the foreground", "serving_commands:add_serve"),
+    "init": ("create a configuration file and the first account", "serving_commands:add_init"),
     "account": (
         "accounts: add, list, invite, set-password",
         "account_commands:add_account_commands",
     ),
-    "key": ("API keys: issue, list, revoke", "account_commands:add_key_commands"),
-    "new": ("take an address and its cursor, before the mail is sent", "inbox_commands:add_new"),
-    "wait": ("wait for a mail and print its code, link or all of it", "inbox_commands:add_wait"),
-    "inbox": ("list the mails of an inbox, show one, or delete some", "inbox_commands:add_inbox"),
+    "key": ("API keys: issue, list, fault, revoke", "account_commands:add_key_commands"),
+    "new": ("get an inbox address and its cursor", "inbox_commands:add_new"),
+    "wait": ("wait for a mail and print its code, its link or all", "inbox_commands:add_wait"),
+    "inbox": ("list, show or delete the mails of an inbox", "inbox_commands:add_inbox"),
     "webhook": (
-        "webhooks: add, list, test, replay, resume, remove",
+        "webhooks: add, list, test, replay, resume, secret, remove",
         "webhook_commands:add_webhook_commands",
     ),
     "send-sample": (
@@ -102,42 +102,42 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "inbox_commands:add_send_sample",
     ),
     "mx": ("check a domain's MX, SPF and DMARC", "check_commands:add_mx"),
-    "blacklist": ("ask 32 blocklists about an address or a domain", "check_commands:add_blacklist"),
+    "blacklist": ("check an address or a domain on 32 blocklists", "check_commands:add_blacklist"),
     "reputation": (
-        "score a domain from 0 to 100 and say what to fix",
+        "score a domain from 0 to 100 and list what to fix",
         "check_commands:add_reputation",
     ),
     "domain": (
-        "show everything that is known of a domain's mail set-up",
+        "show everything known about a domain's mail setup",
         "check_commands:add_domain",
     ),
-    "score": ("score a mail in a file, as a deliverability test does", "score_commands:add_score"),
+    "score": ("score a mail file as a deliverability test does", "score_commands:add_score"),
     "dmarc": (
-        "read DMARC reports: who sends as a domain, and what fails",
+        "read DMARC reports: the senders of a domain, and failures",
         "report_commands:add_dmarc",
     ),
     "tls-report": (
-        "read reports about TLS on the way to a domain",
+        "read TLS reports about mail to a domain",
         "report_commands:add_tls_report",
     ),
     "reports": (
-        "reports that receivers sent here: list them, delete some",
+        "reports received by a daemon: list, delete",
         "reports_commands:add_reports_commands",
     ),
     "test": (
-        "get a test address, wait for a mail to it, and print its report",
+        "run a deliverability test and print its report",
         "deliverability_commands:add_test",
     ),
     "watch": (
-        "watch domains and addresses over time: add, list, show, remove",
+        "watched domains and addresses: add, list, show, remove",
         "watch_commands:add_watch_commands",
     ),
     "store": (
-        "the store: back it up, restore, check, copy it to PostgreSQL",
+        "the store: backup, restore, check, copy to PostgreSQL",
         "store_commands:add_store_commands",
     ),
     "doctor": (
-        "is this daemon set up right, and what is to be mended?",
+        "check the setup of a daemon and list what to fix",
         "doctor_commands:add_doctor",
     ),
     "config": (
@@ -145,4 +145,4 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "config_commands:add_config_commands",
     ),
 }
-"""What each is for, and the module and function here that add its options."""
+"""The commands with their descriptions, and the functions that add their options."""

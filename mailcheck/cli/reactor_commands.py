@@ -1,4 +1,4 @@
-"""Running a command's work on the reactor, which ends with it."""
+"""Running a command on the reactor, which stops when the command ends."""
 
 import argparse
 import contextlib
@@ -12,16 +12,16 @@ from mailcheck.cli.commands import Console
 from mailcheck.daemon.wall_clock import run_on_monotonic_clock
 
 Work = Callable[[argparse.Namespace, Console, Any], Coroutine[Any, Any, int]]
-"""A command that asks the network; it is given the reactor, and gives the exit status."""
+"""An asynchronous command. It receives the reactor and returns the exit status."""
 
 
 def set_async_command(parser: argparse.ArgumentParser, work: Work) -> None:
-    """Have a parser's command do its work on the reactor."""
+    """Let a parser's command run on the reactor."""
     parser.set_defaults(command=on_reactor, work=work)
 
 
 def on_reactor(options: argparse.Namespace, console: Console) -> int:
-    """Run the reactor until ``options.work`` is done; gives its status, raises what it raises."""
+    """Run ``options.work`` on the reactor; return its status or raise its exception."""
     statuses: list[int] = []
     problems: list[Exception] = []
 
@@ -32,7 +32,7 @@ def on_reactor(options: argparse.Namespace, console: Console) -> int:
         except Exception as problem:
             problems.append(problem)
 
-    with contextlib.suppress(SystemExit):  # how `react` says that it has ended
+    with contextlib.suppress(SystemExit):  # raised by `react` at the end
         react(lambda reactor: Deferred.fromCoroutine(run(reactor)))
     if problems:
         raise problems[0]

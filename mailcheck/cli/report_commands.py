@@ -1,4 +1,4 @@
-"""``mailcheck dmarc|tls-report FILE``: what receivers report, read without a daemon."""
+"""``mailcheck dmarc|tls-report FILE``: read reports from receivers, without a daemon."""
 
 import argparse
 import os
@@ -41,12 +41,11 @@ from mailcheck.operations.reports.summarize_senders import (
 from mailcheck.workers.scheduling import DirectWorker
 
 MOST_LARGE = 64 * 1024 * 1024
-"""Octets of a file that are read: a report is smaller, and its mail too."""
+"""Maximum size of a file in octets. Reports and their mails are smaller."""
 
 _EPILOG = (
     "A FILE is a report as it was sent (zip, gzip, XML or JSON), the whole mail, or an mbox"
-    " file. Exit status:"
-    " 0 all is well, 1 some mail failed, 2 a file is not a report."
+    " file. Exit status: 0 fine, 1 some mail failed, 2 a file is not a report."
 )
 
 
@@ -54,7 +53,7 @@ def add_dmarc(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck dmarc``."""
     _add(parser)
     parser.add_argument(
-        "--offline", action="store_true", help="ask DNS for no names, and prove no records"
+        "--offline", action="store_true", help="look up no names in DNS, and verify no records"
     )
     parser.set_defaults(command=_dmarc, work=_dmarc_online)
 
@@ -72,7 +71,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 class _Files(Struct):
-    """What was found in the files."""
+    """The contents of the files."""
 
     dmarc: list[AggregateReport] = field(default_factory=list)
     tls: list[TlsReport] = field(default_factory=list)
@@ -93,7 +92,7 @@ def _read(names: Iterable[str]) -> _Files:
             found.refused.append(RefusedFile(name, str(refusal)))
             continue
         except OSError as error:
-            found.refused.append(RefusedFile(name, f"it can't be read: {error.strerror}"))
+            found.refused.append(RefusedFile(name, f"it cannot be read: {error.strerror}"))
             continue
         for report in reports:
             if isinstance(report, AggregateReport):
@@ -140,7 +139,7 @@ async def _dmarc_online(options: argparse.Namespace, console: Console, reactor: 
 
 
 def _by_domain(reports: Iterable[AggregateReport]) -> dict[str, tuple[list[ReportedRow], str]]:
-    """Return what was seen of each domain, and the policy of its newest report."""
+    """Return the rows of each domain, and the policy of its newest report."""
     found = {}
     for domain in dict.fromkeys(one.domain for one in reports):
         own = [one for one in reports if one.domain == domain]
@@ -157,7 +156,7 @@ def _say_dmarc(
     console: Console,
 ) -> int:
     found.refused += [
-        RefusedFile(one.report_id, "it is a TLS report: see mailcheck tls-report")
+        RefusedFile(one.report_id, "it is a TLS report; read it with mailcheck tls-report")
         for one in found.tls
     ]
     if options.json:
@@ -171,12 +170,12 @@ def _say_dmarc(
 
 
 def reporter_of(report: AggregateReport) -> str:
-    """Say who has sent a report, as it says itself."""
-    return report.organisation or report.email.rpartition("@")[2] or "somebody"
+    """Return the reporter that a report names."""
+    return report.organisation or report.email.rpartition("@")[2] or "unknown"
 
 
 def describe_overviews(shown: Iterable[ShownOverview]) -> Iterator[Line]:
-    """Write for people what reports say."""
+    """Yield the lines of overviews."""
     for one in shown:
         known = one.overview
         last = Instant(known.ends_at - DAY)
@@ -211,7 +210,7 @@ def _describe_sender(shown: ShownSender) -> Iterator[Line]:
 def _tls_report(options: argparse.Namespace, console: Console) -> int:
     found = _read(options.files)
     found.refused += [
-        RefusedFile(one.report_id, "it is a DMARC report: see mailcheck dmarc")
+        RefusedFile(one.report_id, "it is a DMARC report; read it with mailcheck dmarc")
         for one in found.dmarc
     ]
     if options.json:

@@ -1,4 +1,4 @@
-"""``mailcheck reports``: reports that receivers sent to an account; it talks to a daemon."""
+"""``mailcheck reports``: the reports that a daemon has received for an account."""
 
 import argparse
 import json
@@ -11,9 +11,9 @@ from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
 
 
 def add_reports_commands(parser: argparse.ArgumentParser) -> None:
-    """Add ``mailcheck reports`` and its parts."""
+    """Add the commands of ``mailcheck reports``."""
     parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    listed = parts.add_parser("list", help="list the newest reports, counted or not")
+    listed = parts.add_parser("list", help="list the newest reports, including uncounted ones")
     listed.add_argument(
         "--limit", type=int, default=20, metavar="NUMBER", help=f"1 to {LARGEST_PAGE} (20)"
     )
@@ -25,11 +25,11 @@ def add_reports_commands(parser: argparse.ArgumentParser) -> None:
     delete.add_argument("--day", metavar="DATE", help="all reports about this day, like 2026-11-19")
     for part, do in ((listed, list_reports), (delete, delete_reports)):
         set_daemon_command(part, do)
-        part.add_argument("--json", action="store_true", help="print JSON, as the API gives it")
+        part.add_argument("--json", action="store_true", help="print JSON, as the API returns it")
 
 
 def list_reports(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck reports list``: a line for each."""
+    """``mailcheck reports list``: print a line for each report."""
     found = daemon.request("GET", "/reports", {"limit": options.limit})
     if options.json:
         console.print_line(json.dumps(found))
@@ -48,7 +48,7 @@ def delete_reports(daemon: Mailcheck, options: argparse.Namespace, console: Cons
     asked = {name: value for name, value in chosen.items() if value is not None}
     if bool(options.ids) is bool(asked):
         console.print_note(
-            "mailcheck: name the reports to delete: their ids, or --reporter DOMAIN, --day DATE"
+            "mailcheck: name the reports to delete: ids, or --reporter DOMAIN, --day DATE"
         )
         return EXIT_USAGE
     for one in options.ids:

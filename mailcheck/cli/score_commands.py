@@ -1,4 +1,4 @@
-"""``mailcheck score FILE``: the score of a mail in a file, without a daemon."""
+"""``mailcheck score FILE``: score a mail in a file, without a daemon."""
 
 import argparse
 import sys
@@ -36,17 +36,16 @@ from mailcheck.operations.lazy_functions import check_raw_mail
 
 
 class MailOfFile(Struct, frozen=True):
-    """The mail, and what of its envelope was read from its own header, by option."""
+    """A mail, and the parts of its envelope that were read from its header, by option."""
 
     mail: ReceivedMail
     assumed: Mapping[str, str]
 
 
 def read_mail_of_file(options: argparse.Namespace, now: Instant) -> MailOfFile:
-    """Read the file and put the envelope to it.
+    """Read the file, and determine the envelope of its mail.
 
-    :raises InvalidParameter: an option is missing or can't be what it is, or the file can't
-        be read.
+    :raises InvalidParameter: an option is missing or invalid, or the file cannot be read.
     """
     try:
         if options.file == "-":
@@ -54,14 +53,14 @@ def read_mail_of_file(options: argparse.Namespace, now: Instant) -> MailOfFile:
         else:
             raw_message = Path(options.file).read_bytes()
     except OSError as error:
-        problem = f"{options.file} can't be read: {error.strerror}"
+        problem = f"{options.file} cannot be read: {error.strerror}"
         raise InvalidParameter("FILE", problem) from None
     trace = read_own_trace(raw_message) if options.from_headers else OwnTrace()
     client_ip = options.ip if options.ip is not None else trace.client_ip
     sender = options.mail_from if options.mail_from is not None else trace.envelope_sender
     helo_name = options.helo if options.helo is not None else trace.helo_name
     if client_ip is None:
-        raise _missing("--ip", "the address that the mail came from", options)
+        raise _missing("--ip", "the sending IP address", options)
     if sender is None:
         raise _missing("--mail-from", 'the envelope sender ("<>" for none)', options)
     if parse_ip_address(client_ip) is None:
@@ -83,9 +82,9 @@ def read_mail_of_file(options: argparse.Namespace, now: Instant) -> MailOfFile:
 
 
 def read_records(texts: list[str]) -> tuple[RecordToPublish, ...]:
-    """Read ``--record "name TYPE value"``, given any number of times.
+    """Parse ``--record "name TYPE value"`` options.
 
-    :raises InvalidParameter: names the record that can't be read.
+    :raises InvalidParameter: names the invalid record.
     """
     records = []
     for number, text in enumerate(texts, 1):
@@ -103,20 +102,19 @@ def read_records(texts: list[str]) -> tuple[RecordToPublish, ...]:
 
 def _missing(option: str, what: str, options: argparse.Namespace) -> InvalidParameter:
     if options.from_headers:
-        problem = f"the file's topmost trace fields don't tell {what}; give {option}"
+        problem = f"the topmost trace fields of the file do not contain {what}; set {option}"
     else:
         problem = f"{option} is missing: {what}; --from-headers reads it from the file's header"
     return InvalidParameter(option, problem)
 
 
 FAIL_UNDER = 8.0
-"""A score below it is a problem: something that receivers ask for is missing."""
+"""Score below which the result is a problem, since a requirement of receivers is missed."""
 
 _NO_FILTER = (FilterProblem.OFF.value, FilterProblem.NOT_INSTALLED.value)
 
 EXIT_STATUSES = (
-    "Exit status: 0 fine, 1 the score is below --fail-under, 2 usage, 3 something could not be"
-    " determined."
+    "Exit status: 0 fine, 1 the score is below --fail-under, 2 usage error, 3 undetermined."
 )
 
 
@@ -124,42 +122,42 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck score``."""
     parser.epilog = EXIT_STATUSES
     parser.add_argument("file", metavar="FILE", help="the mail as it was received; - reads stdin")
-    parser.add_argument("--ip", help="the address that the mail came from")
-    parser.add_argument("--helo", help="the name with which the sending server greeted")
+    parser.add_argument("--ip", help="the sending IP address")
+    parser.add_argument("--helo", help="the HELO name of the sending server")
     parser.add_argument("--mail-from", help='the envelope sender; "<>" for none')
     parser.add_argument(
         "--from-headers",
         action="store_true",
-        help="read what is not given from the topmost Return-Path and Received of the file",
+        help="read missing options from the topmost Return-Path and Received fields of the file",
     )
     parser.add_argument(
-        "--no-tls", action="store_true", help="the mail came without encryption, which was offered"
+        "--no-tls", action="store_true", help="the mail was not encrypted although TLS was offered"
     )
     parser.add_argument(
         "--record",
         action="append",
         default=[],
         metavar='"NAME TYPE VALUE"',
-        help="judge as if this DNS record were published; may be repeated",
+        help="evaluate as if this DNS record were published; may be repeated",
     )
     parser.add_argument(
         "--html",
         action="store_true",
-        help="also say which mail programs don't support the HTML, and who can't read it",
+        help="also list which mail programs do not support the HTML, and accessibility problems",
     )
     add_report_options(parser)
     set_async_command(parser, _score)
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how a report is printed and judged."""
+    """Add the options for printing and judging a report."""
     parser.add_argument("--json", action="store_true", help="print JSON, as the API does")
     parser.add_argument(
         "--fail-under",
         type=float,
         default=FAIL_UNDER,
         metavar="SCORE",
-        help=f"what counts as a problem ({FAIL_UNDER:g})",
+        help=f"score below which the exit status is 1 ({FAIL_UNDER:g})",
     )
 
 
@@ -167,7 +165,7 @@ async def _score(options: argparse.Namespace, console: Console, reactor: Any) ->
     progress = Progress(reactor, console.errors)
     runtime = open_command(console.config, reactor, progress.watch)
     checks = build_checks(runtime)
-    # Whether there was TLS is not known of a file: said, or not judged.
+    # A file does not tell whether TLS was used, so that is only judged with --no-tls.
     settings = replace(scoring_settings(console.config), offers_tls=lambda _: options.no_tls)
     worker = direct_analysis_worker()
     spamd = build_filter(console.config, reactor, worker)
@@ -202,9 +200,9 @@ async def _score(options: argparse.Namespace, console: Console, reactor: Any) ->
 
 
 def judge_report(report: Shape, fail_under: float) -> int:
-    """Give the exit status of a report.
+    """Return the exit status of a report.
 
-    A content filter that is not there is the usual case on a developer's machine.
+    A missing content filter does not count, since developers seldom have one.
     """
     if report["score"] < fail_under:
         return EXIT_PROBLEM

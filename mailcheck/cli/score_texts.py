@@ -1,4 +1,4 @@
-"""A deliverability report, written for people: from its JSON, so wherever it was made."""
+"""A deliverability report as text, rendered from its JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -8,19 +8,19 @@ from mailcheck.cli.check_texts import describe_topics
 from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Line, Painted
 
 GOOD, FAIR = 8.0, 5.0
-"""Points from which a score is shown green, and yellow."""
+"""Scores from which the colour is green, or yellow."""
 
 _COLOURS = {"pass": GREEN, "warn": YELLOW, "fail": RED}
 
 _NO_MAIL_TELLS = ".spam-rate"
-"""The end of the ids of rules that no single mail can tell anything about."""
+"""End of the ids of rules that a single mail cannot show."""
 
 Shape = Mapping[str, Any]
 """A report as `mailcheck.api.deliverability.report` renders it."""
 
 
 def describe_report(report: Shape) -> Iterator[Line]:
-    """Write a report: the score, the five checks, what to do, and the receivers' rules."""
+    """Yield the lines of a report: score, checks, deductions and the rules of receivers."""
     score, email = report["score"], report["email"]
     colour = GREEN if score >= GOOD else YELLOW if score >= FAIR else RED
     author = email["from"] or "(no author)"
@@ -28,7 +28,7 @@ def describe_report(report: Shape) -> Iterator[Line]:
     yield Painted(f"{score:.1f}/10", colour), f"  {author}  {subject}"
     if report.get("preflight"):
         count = len(report["records"])
-        yield Painted(f"  with {count} record(s) that are only proposed", BOLD)
+        yield Painted(f"  with {count} proposed record(s)", BOLD)
     yield from (f"  {note}" for note in report["notes"])
     for name, check in report["checks"].items():
         word = check["status"] if check["determined"] else "unknown"
@@ -36,13 +36,13 @@ def describe_report(report: Shape) -> Iterator[Line]:
         cost = f"-{check['deduction']:.1f}" if check["deduction"] else "    "
         title = topic_of(name).title
         yield "  ", Painted(f"{word:<7}", colour), f" {cost} {title:<14} {check['detail']}"
-    yield from _findings("what takes points off", report["deductions"])
+    yield from _findings("deductions", report["deductions"])
     others = [
         one
         for one in report["findings"]
         if not one["points"] and one["severity"] in ("error", "warning")
     ]
-    yield from _findings("also found, takes nothing off", others)
+    yield from _findings("further findings, without a deduction", others)
     topics = (topic_of_finding(one["id"], one["check"]) for one in report["deductions"])
     yield from describe_topics(topics)
     yield ""
@@ -65,7 +65,7 @@ def _findings(title: str, found: Sequence[Shape]) -> Iterator[Line]:
 
 
 def _checklist_lines(checklist: Shape) -> Iterator[Line]:
-    """Say which rules are not met, and never "meets" of rules that could not be judged."""
+    """Yield the rules that are not met. Rules that could not be judged never count as met."""
     rules = [rule for rule in checklist["rules"] if not rule["id"].endswith(_NO_MAIL_TELLS)]
     broken = [rule["text"] for rule in rules if rule["result"] == "not-met"]
     count = sum(rule["result"] == "undetermined" for rule in rules)
@@ -77,37 +77,37 @@ def _checklist_lines(checklist: Shape) -> Iterator[Line]:
     else:
         word = Painted(f"{'meets':<7}", GREEN)
     yield "  ", word, f" rules of {checklist['name']}{rest}"
-    yield from (f"          not so: {text}" for text in broken)
+    yield from (f"          not met: {text}" for text in broken)
 
 
 def describe_checks(checks: Shape) -> Iterator[Line]:
-    """Write what mail programs make of the HTML, and who can't read it."""
+    """Yield the lines about HTML support and accessibility."""
     yield ""
     compatibility, accessibility = checks["compatibility"], checks["accessibility"]
     if compatibility is None:
-        yield "the mail has no HTML: every program shows plain text"
+        yield "the mail has no HTML; all programs show plain text"
         return
     facts = f"caniemail.com, {compatibility['date']}"
-    yield Painted(f"what mail programs don't support ({facts})", BOLD)
+    yield Painted(f"features that mail programs do not support ({facts})", BOLD)
     shares = (
         f"{one['family']} {one['supported']} of"
         f" {one['supported'] + one['partial'] + one['unsupported']}"
         for one in compatibility["clients"]
     )
-    yield f"  show all of it: {', '.join(shares)}"
+    yield f"  full support: {', '.join(shares)}"
     for one in compatibility["findings"]:
         lines = ", ".join(str(place["line"]) for place in one["places"])
         yield "  ", Painted(one["title"], YELLOW), f"  line {lines}"
         if one["unsupported"]:
             yield f"       not in: {', '.join(one['unsupported'])}"
         if one["partial"]:
-            yield f"       in part: {', '.join(one['partial'])}"
+            yield f"       partly in: {', '.join(one['partial'])}"
     for one in compatibility["notJudged"]:
         what = one["what"].replace("-", " ") + ("" if one["count"] == 1 else "s")
         yield f"  not judged: {one['count']} {what}: {one['reason']}"
     if accessibility["findings"]:
         yield ""
-        yield Painted("who can't read it", BOLD)
+        yield Painted("accessibility", BOLD)
     for one in accessibility["findings"]:
         yield f"       {one['meaning']}"
         yield f"       fix: {one['fix']}"

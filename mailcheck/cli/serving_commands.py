@@ -1,4 +1,4 @@
-"""``mailcheck serve`` and ``mailcheck init``: from an installed package to a running daemon."""
+"""``mailcheck serve`` and ``mailcheck init``: set up and run a daemon."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
 
 
 def serve(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck serve``: run the daemon in the foreground until it is told to stop."""
+    """``mailcheck serve``: run the daemon in the foreground until it is stopped."""
     from twisted.scripts.twistd import run
 
     config = ["--config", options.config] if options.config else []
@@ -35,7 +35,7 @@ def serve(options: argparse.Namespace, console: Console) -> int:
 def add_init(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck init``."""
     parser.add_argument(
-        "file", nargs="?", type=Path, default=Path(CONFIG_FILE), help=f"where ({CONFIG_FILE})"
+        "file", nargs="?", type=Path, default=Path(CONFIG_FILE), help=f"file ({CONFIG_FILE})"
     )
     parser.add_argument("--domain", help="domain of the inbox addresses")
     parser.add_argument("--account", default="developer", help="name of the account (developer)")
@@ -43,13 +43,13 @@ def add_init(parser: argparse.ArgumentParser) -> None:
 
 
 def init(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck init``: a file with every option explained, an account, and its key."""
+    """``mailcheck init``: create a commented configuration file, an account and its key."""
     from mailcheck.assembly.accounts import AccountParts
     from mailcheck.cli.store_access import with_accounts
     from mailcheck.daemon.first_start import write_secret
 
     if options.file.exists():
-        console.print_note(f"mailcheck: {options.file} is there already; nothing was changed")
+        console.print_note(f"mailcheck: {options.file} already exists; nothing was changed")
         return EXIT_PROBLEM
     options.file.parent.mkdir(parents=True, exist_ok=True)
     options.file.write_text(_configuration(options.domain), "utf-8")
@@ -76,7 +76,7 @@ def init(options: argparse.Namespace, console: Console) -> int:
 
 
 def _configuration(domain: str | None) -> str:
-    """Write every option at its default; a domain, and the first account's password, are set."""
+    """Return a file with all options at their defaults, except the domain and ``bootstrap``."""
     text = render_example()
     settings = {"bootstrap": "true"}
     if domain is not None:

@@ -1,4 +1,4 @@
-"""How commands reach the store: beside the daemon, whether it runs or not."""
+"""How commands access the store, whether the daemon is running or not."""
 
 import os
 import time
@@ -26,7 +26,7 @@ def with_accounts(
     *,
     may_be_new: bool = False,
 ) -> Result:
-    """Do work on the accounts of the daemon's store (`with_store`)."""
+    """Run work on the accounts of the daemon's store (`with_store`)."""
     return with_store(config, lambda runtime: work(build_accounts(runtime)), may_be_new=may_be_new)
 
 
@@ -36,20 +36,20 @@ def with_store(
     *,
     may_be_new: bool = False,
 ) -> Result:
-    """Open the daemon's store, do the work, and close the store.
+    """Open the daemon's store, run the work, and close the store.
 
-    Nothing waits: a command needs no reactor.
+    All work is synchronous, so no reactor is needed.
 
-    :raises StoreUnavailable: there is no store, and it is not for the command to make one.
+    :raises StoreUnavailable: there is no store, and the command must not create one.
     """
     path = config.storage.file
     is_file = not config.storage.is_shared and path != IN_MEMORY
-    # In another folder than the daemon's a SQLite file would be made.
+    # Opening a SQLite file in the wrong directory would create it.
     if not may_be_new and is_file and not Path(path).is_file():
         raise StoreUnavailable(
-            f"there is no daemon's database here: {Path(path).absolute()}. Run the command in the "
-            "daemon's folder, or name its file with --config; the daemon makes the database when "
-            "it is first started"
+            f"the daemon's database {Path(path).absolute()} does not exist. Run the command in the"
+            " daemon's directory, or name its file with --config. The daemon creates the database"
+            " on its first start"
         )
     clock = Clock()
     clock.advance(time.time())

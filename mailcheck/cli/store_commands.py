@@ -1,4 +1,4 @@
-"""``mailcheck store ...``: back it up, put it back, check it, copy it to PostgreSQL."""
+"""``mailcheck store``: back up, restore and check the store, or copy it to PostgreSQL."""
 
 import argparse
 import sys
@@ -12,19 +12,19 @@ from mailcheck.config.reading import ConfigError
 SCHEMES = ("postgresql://", "postgres://")
 
 PROGRESS_EVERY = 2.0
-"""Seconds between two lines on how far it is."""
+"""Seconds between two progress lines."""
 
 
 def add_store_commands(store: argparse.ArgumentParser) -> None:
-    """Add the commands to the parser of ``mailcheck store``."""
+    """Add the commands of ``mailcheck store``."""
     commands = store.add_subparsers(required=True, metavar="COMMAND")
-    backup = commands.add_parser("backup", help="copy the database to a file, while it is in use")
-    backup.add_argument("path", type=Path, help="the copy; it must not be there yet")
+    backup = commands.add_parser("backup", help="copy the database to a file while it is in use")
+    backup.add_argument("path", type=Path, help="the copy; the file must not exist")
     backup.set_defaults(command=back_up_store)
-    restore = commands.add_parser("restore", help="put a copy back; the daemon is stopped")
-    restore.add_argument("path", type=Path, help="a copy that `store backup` has made")
+    restore = commands.add_parser("restore", help="restore a copy; the daemon must be stopped")
+    restore.add_argument("path", type=Path, help="a copy made by `store backup`")
     restore.set_defaults(command=restore_store)
-    check = commands.add_parser("check", help="is what is stored whole, and does it add up?")
+    check = commands.add_parser("check", help="check that the stored data is complete and correct")
     check.set_defaults(command=check_store)
     copy = commands.add_parser(
         "copy", help="copy everything from the SQLite file of a stopped daemon to PostgreSQL"
@@ -33,14 +33,14 @@ def add_store_commands(store: argparse.ArgumentParser) -> None:
         "--to",
         required=True,
         metavar="URL|FILE",
-        help="an empty database: its URL, postgresql://..., or a file that holds it; - reads "
-        "stdin. A password in a URL that stands here is shown in the list of processes",
+        help="an empty database: its URL (postgresql://...), a file that contains it, or - for"
+        " stdin. A password in a URL on the command line is visible in the list of processes",
     )
     copy.set_defaults(command=copy_to_postgresql)
 
 
 def back_up_store(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck store backup PATH``: the state at one moment, whatever the daemon does."""
+    """``mailcheck store backup PATH``: copy a snapshot while the daemon runs."""
     from mailcheck.engines.backup import back_up
 
     database = _sqlite_path(console, "pg_dump --format=custom --file={path} {url}", options.path)
@@ -50,19 +50,19 @@ def back_up_store(options: argparse.Namespace, console: Console) -> int:
 
 
 def restore_store(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck store restore PATH``: what was there is kept beside it."""
+    """``mailcheck store restore PATH``: keep the current database beside the restored one."""
     from mailcheck.engines.backup import restore
 
     database = _sqlite_path(console, "pg_restore --clean --dbname={url} {path}", options.path)
     aside = restore(options.path, database)
-    console.print_line(f"{database} is the copy now")
+    console.print_line(f"restored {database}")
     if aside is not None:
-        console.print_note(f"what was there before is {aside}")
+        console.print_note(f"the previous database is now {aside}")
     return EXIT_FINE
 
 
 def check_store(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck store check``: a line for each problem; status 1 where there is one."""
+    """``mailcheck store check``: print a line for each problem, and exit with 1 if any."""
     from mailcheck.assembly.runtime import Runtime
     from mailcheck.cli.store_access import with_store
     from mailcheck.engines.backup import check_file, check_rows
@@ -76,29 +76,27 @@ def check_store(options: argparse.Namespace, console: Console) -> int:
     for problem in problems:
         console.print_line(problem)
     if not problems:
-        console.print_note("nothing is wrong")
+        console.print_note("no problems found")
     return EXIT_PROBLEM if problems else EXIT_FINE
 
 
 def _sqlite_path(console: Console, instead: str, path: Path) -> Path:
-    """Give the database file.
+    """Return the path of the database.
 
-    :raises ConfigError: it is no SQLite file; says what to run instead.
+    :raises ConfigError: the store is not a SQLite file. The message says what to run instead.
     """
     if console.config.storage.is_shared:
         command = instead.format(path=path, url="URL")
-        raise ConfigError(
-            f"[storage] url is a PostgreSQL server; its own tool does that: {command}"
-        )
+        raise ConfigError(f"[storage] url is a PostgreSQL server; use its own tool: {command}")
     return Path(console.config.storage.file)
 
 
 def copy_to_postgresql(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck store copy --to FILE``: a line for each table; 3 if the outcome is unknown."""
+    """``mailcheck store copy --to FILE``: print a line per table; 3 if the outcome is unknown."""
     if console.config.storage.is_shared:
-        raise ConfigError("[storage] url is no SQLite file: what is copied is the file of sqlite:")
+        raise ConfigError("[storage] url must be a SQLite file (sqlite:) to be copied")
     url = read_url(options.to)
-    # Loaded where it is used alone: psycopg2 takes a while, and memory.
+    # Imported here because psycopg2 takes time and memory.
     from mailcheck.engines.store_copy import CopyUndetermined, copy_store
 
     told_at = time.monotonic()
@@ -116,19 +114,19 @@ def copy_to_postgresql(options: argparse.Namespace, console: Console) -> int:
         console.print_note(f"mailcheck: {failure}")
         return EXIT_UNDETERMINED
     except KeyboardInterrupt:
-        console.print_note("mailcheck: interrupted; the target is as empty as it was")
+        console.print_note("mailcheck: interrupted; the target is still empty")
         return EXIT_PROBLEM
     for name, summary in copied.items():
         console.print_line(f"{name}  {summary.rows}  sha256 {summary.digest:064x}")
-    console.print_note("copied; counts and digests are the same on both sides")
-    console.print_note("next: set [storage] url, and start the daemon; the file stays as it is")
+    console.print_note("copied; row counts and digests are the same on both sides")
+    console.print_note("next: set [storage] url and start the daemon; the file is unchanged")
     return EXIT_FINE
 
 
 def read_url(given: str) -> str:
     """Read the URL of a PostgreSQL database from the source that ``--to`` names.
 
-    :raises ConfigError: the source has no such URL. The message does not repeat its text.
+    :raises ConfigError: the source contains no such URL. The message does not repeat it.
     """
     if given.startswith(SCHEMES):
         return given
@@ -137,11 +135,11 @@ def read_url(given: str) -> str:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
         raise ConfigError(
-            f"--to is the URL of a PostgreSQL database, postgresql://..., a file that holds it, or "
-            f"-; {given} can't be read: {why}"
+            f"--to must be the URL of a PostgreSQL database (postgresql://...), a file that"
+            f" contains it, or -; {given} cannot be read: {why}"
         ) from None
     url = text.strip()
     if not url.startswith(SCHEMES):
         where = "stdin" if given == "-" else given
-        raise ConfigError(f"--to: {where} holds no URL of a PostgreSQL database: postgresql://...")
+        raise ConfigError(f"--to: {where} does not contain a URL like postgresql://...")
     return url

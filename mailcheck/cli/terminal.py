@@ -1,4 +1,4 @@
-"""Protection of terminals: control characters in the text of strangers are shown, not obeyed."""
+"""Terminal protection: control characters in foreign text are shown and have no effect."""
 
 import re
 from collections.abc import Iterable
@@ -14,39 +14,39 @@ _STEERS = re.compile(
 
 
 def show_controls(text: str) -> str:
-    r"""Return text with each character that would steer a terminal written as ``\u001b``.
+    r"""Return text in which characters that control a terminal are written as ``\u001b``.
 
-    This is also how JSON writes such a character, so JSON keeps its meaning.
+    JSON escapes them in the same way, so the meaning of JSON does not change.
     """
     return _STEERS.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 class SafeTerminal:
-    """A terminal as a text stream: `write` shows control characters instead of obeying them."""
+    """A text stream for a terminal. `write` escapes control characters."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def __getattr__(self, name: str) -> Any:
-        """Return another attribute of the stream: ``isatty``, ``flush``, ``buffer``."""
+        """Return another attribute of the stream, such as ``isatty``, ``flush`` or ``buffer``."""
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write text that strangers may have written."""
+        """Write text that may be from others."""
         return self._stream.write(show_controls(text))
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write lines that strangers may have written."""
+        """Write lines that may be from others."""
         for line in lines:
             self.write(line)
 
     def draw(self, sequence: str) -> None:
-        """Write a control sequence of our own."""
+        """Write a control sequence of a command."""
         self._stream.write(sequence)
 
 
 def protect(stream: TextIO) -> TextIO:
-    """Return a stream that is safe to write any text to; a file or a pipe gets it unchanged."""
+    """Return a stream for any text. Files and pipes receive it unchanged."""
     if is_safe_terminal(stream) or not stream.isatty():
         return stream
     return cast(TextIO, SafeTerminal(stream))
@@ -58,7 +58,7 @@ def is_safe_terminal(stream: TextIO) -> bool:
 
 
 def draw(stream: TextIO, sequence: str) -> None:
-    """Write a control sequence of our own to a protected stream."""
+    """Write a control sequence of a command to a protected stream."""
     if isinstance(stream, SafeTerminal):
         stream.draw(sequence)
     else:

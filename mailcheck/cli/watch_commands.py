@@ -1,4 +1,4 @@
-"""``mailcheck watch``: domains and addresses that a daemon watches; it talks to one."""
+"""``mailcheck watch``: the domains and addresses that a daemon watches."""
 
 import argparse
 import json
@@ -12,34 +12,34 @@ from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
 from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
 
 AT_ONCE = 500
-"""Watches of one request."""
+"""Maximum number of watches per request."""
 
 CHANGES = 20
-"""The newest ones, which `show` prints."""
+"""Number of newest changes that `show` prints."""
 
 
 def add_watch_commands(parser: argparse.ArgumentParser) -> None:
-    """Add ``mailcheck watch`` and its parts."""
+    """Add the commands of ``mailcheck watch``."""
     parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add = parts.add_parser("add", help="watch domains or addresses")
     add.add_argument("targets", nargs="*", metavar="TARGET", help="a domain or an IP address")
-    add.add_argument("--file", type=Path, help="a file with a domain or an address on each line")
+    add.add_argument("--file", type=Path, help="a file with one domain or address per line")
     add.add_argument("--every", type=int, default=60, metavar="MINUTES", help="15 to 1440 (60)")
-    add.add_argument("--selector", action="append", help="a DKIM selector; repeat it for more")
-    add.add_argument("--ip", action="append", help="an address that it sends from; repeat it")
-    add.add_argument("--quiet", help="times without alerts (UTC), like 22:00-06:00")
+    add.add_argument("--selector", action="append", help="a DKIM selector; may be repeated")
+    add.add_argument("--ip", action="append", help="a sending IP address; may be repeated")
+    add.add_argument("--quiet", help="hours without alerts (UTC), like 22:00-06:00")
     add.add_argument(
         "--alert-to",
         action="append",
         metavar="ADDRESS",
-        help="a URL or an address of mail that is told too; repeat it for more",
+        help="a webhook URL or mail address for alerts; may be repeated",
     )
-    listed = parts.add_parser("list", help="list what is watched, and open alerts")
-    show = parts.add_parser("show", help="show how one is, its alerts and what changed")
-    show.add_argument("watch", metavar="ID", help="its id, or what it watches")
+    listed = parts.add_parser("list", help="list watches and open alerts")
+    show = parts.add_parser("show", help="show the state of a watch, its alerts and changes")
+    show.add_argument("watch", metavar="ID", help="its id or target")
     show.add_argument("--run", action="store_true", help="run it first")
-    remove = parts.add_parser("remove", help="watch something no more; its history goes too")
-    remove.add_argument("watch", metavar="ID", help="its id, or what it watches")
+    remove = parts.add_parser("remove", help="delete a watch and its history")
+    remove.add_argument("watch", metavar="ID", help="its id or target")
     parsers = ((add, add_watches), (listed, list_watches), (show, show_watch))
     for part, do in (*parsers, (remove, remove_watch)):
         set_daemon_command(part, do)
@@ -47,13 +47,13 @@ def add_watch_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def add_watches(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck watch add``: status 1 where one of them can't be watched."""
+    """``mailcheck watch add``: exit with 1 if a target cannot be watched."""
     targets = list(options.targets)
     if options.file is not None:
         lines = (line.partition("#")[0].strip() for line in options.file.read_text().splitlines())
         targets += filter(None, lines)
     if not targets:
-        console.print_note("mailcheck: name what is to be watched, or a --file with it")
+        console.print_note("mailcheck: name the targets to watch, or a --file with them")
         return EXIT_USAGE
     choice: dict[str, Any] = {"everyMinutes": options.every}
     chosen = {"selectors": options.selector, "addresses": options.ip, "quiet": options.quiet}
@@ -73,14 +73,14 @@ def add_watches(daemon: Mailcheck, options: argparse.Namespace, console: Console
         for one in found["newWebhooks"]:
             console.print_line(f"{one['url']}  {one['secret']}")
         if found["newWebhooks"]:
-            console.print_note("keep each secret: it signs what is posted, and is shown this once")
+            console.print_note("save each secret: it signs the events, and is shown only once")
         for one in found["refused"]:
             console.print_note(f"mailcheck: {one['target']}: {one['error']}")
     return EXIT_PROBLEM if found["refused"] else EXIT_FINE
 
 
 def list_watches(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck watch list``: status 1 where an alert is open."""
+    """``mailcheck watch list``: exit with 1 if an alert is open."""
     watches, alerts = _all(daemon)
     if options.json:
         console.print_text(json.dumps({"watches": watches, "openAlerts": alerts}))
@@ -93,7 +93,7 @@ def list_watches(daemon: Mailcheck, options: argparse.Namespace, console: Consol
 
 
 def show_watch(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck watch show``: status 1 where an alert of it is open."""
+    """``mailcheck watch show``: exit with 1 if an alert of the watch is open."""
     path = _path(daemon, options.watch)
     if options.run:
         daemon.request("POST", f"{path}/run")
@@ -111,11 +111,11 @@ def show_watch(daemon: Mailcheck, options: argparse.Namespace, console: Console)
         others = (one["sentence"] for one in shown["problems"])
         console.print_lines(sentence for sentence in others if sentence not in known)
         if shown["undetermined"]:
-            console.print_line(f"could not be found out: {', '.join(shown['undetermined'])}")
+            console.print_line(f"could not be determined: {', '.join(shown['undetermined'])}")
         for host in history["hosts"]:
             if host["uptime"] is not None:
                 share = f"{host['uptime']:.2%}"
-                console.print_line(f"{host['host']} took connections for {share} of the time")
+                console.print_line(f"{host['host']} was reachable for {share} of the time")
         for one in shown["receivers"]:
             if one["problem"]:
                 where = f"{one['to']} ({one['state']})"
@@ -133,7 +133,7 @@ def remove_watch(daemon: Mailcheck, options: argparse.Namespace, console: Consol
 
 
 def _all(daemon: Mailcheck) -> tuple[list[Any], list[Any]]:
-    """Read all pages; gives watches and open alerts."""
+    """Return all watches and all open alerts, reading all pages."""
     watches: list[Any] = []
     while True:
         page = len(watches) // LARGEST_PAGE + 1
@@ -144,7 +144,7 @@ def _all(daemon: Mailcheck) -> tuple[list[Any], list[Any]]:
 
 
 def _path(daemon: Mailcheck, named: str) -> str:
-    """Find the watch that is meant: by what it watches, else by its id."""
+    """Return the path of a watch, which is named by its target or its id."""
     watches, _ = _all(daemon)
     known = {one["target"]: one["id"] for one in watches}
     return f"/watches/{quote(known.get(named.lower().rstrip('.'), named), safe='')}"

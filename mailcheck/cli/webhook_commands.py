@@ -1,4 +1,4 @@
-"""``mailcheck webhook ...``: where this inbox is to be told of its mail; it talks to a daemon."""
+"""``mailcheck webhook``: the webhooks of an inbox at a daemon."""
 
 import argparse
 import json
@@ -20,31 +20,31 @@ FILTERS = {
     "subject": "only mail whose subject contains this",
     "text": "only mail whose text contains this",
 }
-"""Options of ``add`` that are filters of the same names."""
+"""Options of ``add`` for the filters of the same names."""
 
 
 def add_webhook_commands(parser: argparse.ArgumentParser) -> None:
     """Add the commands of ``mailcheck webhook``."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    add = commands.add_parser("add", help="post mail to an address; prints its id and secret")
-    add.add_argument("address", metavar="ADDRESS", help="http or https address of the receiver")
+    add = commands.add_parser("add", help="create a webhook, and print its id and secret")
+    add.add_argument("address", metavar="ADDRESS", help="http or https URL of the receiver")
     for name, text in FILTERS.items():
         add.add_argument(f"--{name}", dest=_as_json(name), metavar="TEXT", help=text)
     add.add_argument(
         "--header",
         action="append",
         metavar="NAME:TEXT",
-        help="only mail that has this in a header field; may be given several times",
+        help="only mail with this text in a header field; may be repeated",
     )
-    add.add_argument("--after", metavar="CURSOR", help="also the mail that came after this cursor")
-    listing = commands.add_parser("list", help="list webhooks, and what is wrong with them")
+    add.add_argument("--after", metavar="CURSOR", help="also send the mail after this cursor")
+    listing = commands.add_parser("list", help="list webhooks and their problems")
     parsers = [(add, _add), (listing, _list)]
     for name, text, do in (
-        ("test", "post a made-up mail now; exit status 1 when it is not taken", _test),
-        ("replay", "post the mail after a cursor once more, with the same ids", _replay),
-        ("resume", "go on at once after failures", _resume),
-        ("secret", "print a new secret; for a day the one before it signs as well", _rotate),
-        ("remove", "post nothing more", _remove),
+        ("test", "send a sample event now; exit status 1 if it is rejected", _test),
+        ("replay", "send the mail after a cursor again, with the same ids", _replay),
+        ("resume", "retry at once after failures", _resume),
+        ("secret", "create and print a new secret; the old one stays valid for a day", _rotate),
+        ("remove", "delete the webhook", _remove),
     ):
         one = commands.add_parser(name, help=text)
         one.add_argument("id", help="the webhook's id, as `mailcheck webhook list` shows it")
@@ -53,16 +53,16 @@ def add_webhook_commands(parser: argparse.ArgumentParser) -> None:
                 "--after",
                 metavar="CURSOR",
                 default="c0",
-                help="without it all that the inbox holds",
+                help="default: all mail in the inbox",
             )
         parsers.append((one, do))
     for one, do in parsers:
         set_daemon_command(one, do)
-        one.add_argument("--json", action="store_true", help="print JSON, as the API gives it")
+        one.add_argument("--json", action="store_true", help="print JSON, as the API returns it")
 
 
 def _add(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck webhook add ADDRESS``: its id and its secret, on one line."""
+    """``mailcheck webhook add ADDRESS``: print its id and secret on one line."""
     names = [*map(_as_json, FILTERS), "header", "after"]
     given = {name: getattr(options, name) for name in names}
     asked = {name: value for name, value in given.items() if value is not None}
@@ -71,13 +71,13 @@ def _add(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int
         console.print_text(json.dumps(made))
         return EXIT_FINE
     console.print_line(f"{made['id']}  {made['secret']}")
-    console.print_note("keep the secret, which signs what is posted: it is shown this once")
+    console.print_note("save the secret, which signs the events: it is shown only once")
     console.print_note(f"next: {command_line(options, 'webhook', 'test', made['id'])}")
     return EXIT_FINE
 
 
 def _list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck webhook list``: a line for each."""
+    """``mailcheck webhook list``: print a line for each webhook."""
     for one in inbox.request("GET", PATH)["webhooks"]:
         if options.json:
             console.print_text(json.dumps(one))
@@ -90,36 +90,36 @@ def _list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> in
 
 
 def _test(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck webhook test ID``: the status, or why there was none."""
+    """``mailcheck webhook test ID``: print the status, or why there was none."""
     tried = inbox.request("POST", _path(options, "/test"))
     if options.json:
         console.print_text(json.dumps(tried))
     elif tried["delivered"]:
-        console.print_line(f"taken with {tried['status']} in {tried['milliseconds']} ms")
+        console.print_line(f"accepted with {tried['status']} in {tried['milliseconds']} ms")
     else:
-        console.print_note(f"mailcheck: it was not taken: {tried['problem']}")
+        console.print_note(f"mailcheck: it was not accepted: {tried['problem']}")
     return EXIT_FINE if tried["delivered"] else EXIT_PROBLEM
 
 
 def _replay(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook replay ID``."""
     replayed = inbox.request("POST", _path(options, "/replay"), body={"after": options.after})
-    return _tell(replayed, options, console, f"told once more after {options.after}")
+    return _tell(replayed, options, console, f"sending the mail after {options.after} again")
 
 
 def _resume(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook resume ID``."""
     resumed = inbox.request("POST", _path(options, "/resume"))
-    return _tell(resumed, options, console, f"goes on after {resumed['cursor']}")
+    return _tell(resumed, options, console, f"continues after {resumed['cursor']}")
 
 
 def _rotate(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck webhook secret ID``: the secret, and nothing else, to standard output."""
+    """``mailcheck webhook secret ID``: print only the secret to standard output."""
     rotated = inbox.request("POST", _path(options, "/secret"))
     console.print_text(json.dumps(rotated) if options.json else rotated["secret"])
     if not options.json:
         until = rotated["earlierSignsUntil"]
-        console.print_note(f"keep it: it is shown this once; the one before it signs until {until}")
+        console.print_note(f"save it: it is shown only once; the old one is valid until {until}")
     return EXIT_FINE
 
 
@@ -142,5 +142,5 @@ def _path(options: argparse.Namespace, more: str = "") -> str:
 
 
 def _as_json(option: str) -> str:
-    """Give the name that an option has in a body."""
+    """Return the JSON name of an option."""
     return "tagPrefix" if option == "tag-prefix" else option

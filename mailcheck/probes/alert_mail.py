@@ -1,12 +1,12 @@
-"""Mailing alerts by the relay that the operator names, to those whom the operator allows.
+"""Sending alerts by mail, over the operator's relay, to recipients that the operator allows.
 
-Whoever may register chooses what is watched, and so in part what an alert says: so there is no mail
-but to addresses that the operator has allowed the account, and no more than so many in a day.
+Every account chooses what it watches, and so influences the text of its alerts. Mail is therefore
+only sent to addresses that the operator has allowed the account, with a daily limit per address.
 """
 
 from collections.abc import Mapping, Sequence
 from io import BytesIO
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 from OpenSSL.SSL import Error as TlsError
@@ -35,25 +35,25 @@ from mailcheck.probes.trust import TrustRoots
 from mailcheck.probes.webhook_sender import HttpWebhookDialer
 
 SECONDS = 60.0
-"""For one mail: servers that look into what they are given take their time before they answer."""
+"""Seconds for sending one mail. Servers that scan mail take their time before they reply."""
 
 QUIT_SECONDS = 5.0
-"""For the goodbye after it."""
+"""Seconds for QUIT after it."""
 
 MOST_A_DAY = 100
-"""Mails that one address gets in a UTC day, of all accounts."""
+"""Maximum number of mails to one address per UTC day, from all accounts."""
 
 LONGEST_REPLY = 200
-"""Characters of what the relay answered, which the owner of a watch is shown."""
+"""Maximum length of the relay's reply, in characters, that is shown to the owner of a watch."""
 
 REQUIRED, OFFERED, NEVER = "required", "offered", "never"
-"""When STARTTLS is used."""
+"""Whether STARTTLS is required, used if offered, or never used."""
 
-NO_RELAY = "this service sends no mail: its operator has set no [alerts] smtp_relay"
+NO_RELAY = "this service cannot send mail, since its operator has not set [alerts] smtp_relay"
 
 
 class Relay(Struct, frozen=True):
-    """The server that takes mail for others; ``sender`` is whom it is from, ``own_name`` ours."""
+    """The relay for outgoing mail, with the sender address and the HELO name of this server."""
 
     host: str
     port: int
@@ -65,10 +65,10 @@ class Relay(Struct, frozen=True):
 
 
 class AlertMail:
-    """Mails, one at a time, over a connection for each.
+    """Sends mails, each over its own connection.
 
-    :param allowed: addresses, or all of a domain as ``@domain``, by the names of accounts.
-    :param seconds: for one mail.
+    :param allowed: addresses, or whole domains as ``@domain``, by account name.
+    :param seconds: time limit for one mail.
     """
 
     def __init__(
@@ -90,30 +90,32 @@ class AlertMail:
         self._seconds = seconds
 
     def is_allowed(self, address: str, account_name: str) -> bool:
-        """Tell whether alerts of an account may be mailed to an address."""
+        """Return whether alerts of an account may be sent to an address."""
         folded = address.lower()
         names = (folded, f"@{folded.rpartition('@')[2]}")
         allowed = (*self._allowed.get(account_name, ()), *self._allowed.get(EVERY_ACCOUNT, ()))
         return any(one.lower() in names for one in allowed)
 
     async def send(self, account_name: str, post: Post) -> Attempt:
-        """Send a mail; whatever goes wrong is the result."""
+        """Send a mail. Failures are part of the result."""
         address = address_of(post.url)
         if not self.is_allowed(address, account_name):
             return Attempt(problem=_not_allowed(address), is_permanent=True)
         if not self._trust and self._relay.tls != NEVER:
-            return Attempt(problem="there are no authorities to check the relay's certificate")
+            return Attempt(
+                problem="no certificate authorities are installed to verify the relay's certificate"
+            )
         now = self._now()
         windows = ((DAY_WINDOW, DAY_WINDOW.index(now), MOST_A_DAY),)
         hit = Hit(key_of("alert mail to", address.lower()), windows)
         ((count,),) = await self._counters.hit(hit)
         if count > MOST_A_DAY:
             wait = max(1, DAY_WINDOW.reset_at(now) - now)
-            return Attempt(problem=f"it has had {MOST_A_DAY} mails in this day", wait=wait)
+            return Attempt(problem=f"it has received {MOST_A_DAY} mails today", wait=wait)
         return await self._send(address, post.body)
 
     async def _send(self, address: str, mail: bytes) -> Attempt:
-        relay, anything = self._relay, self._reactor
+        relay, reactor = self._relay, cast(Any, self._reactor)
         context = None if relay.tls == NEVER else self._trust.verify_as(relay.host)
         sent: Deferred[Any] = Deferred(lambda _: factory.hang_up())
         factory = _Sending(
@@ -121,7 +123,7 @@ class AlertMail:
             relay.password.encode(),
             relay.sender,
             address,
-            _InOnePiece(mail.replace(b"\r\n", b"\n")),  # as twisted.mail wants it
+            _ReadAtOnce(mail.replace(b"\r\n", b"\n")),  # line ends as twisted.mail expects them
             sent,
             retries=0,
             timeout=self._seconds,
@@ -131,21 +133,21 @@ class AlertMail:
             requireTransportSecurity=relay.tls == REQUIRED,
         )
         factory.domain = relay.own_name.encode("ascii")
-        factory.connector = anything.connectTCP(relay.host, relay.port, factory, self._seconds)
+        factory.connector = reactor.connectTCP(relay.host, relay.port, factory, self._seconds)
         tried: Deferred[Attempt] = sent.addCallbacks(lambda _: Attempt(250), _explain)
-        problem = f"the relay did not take it within {self._seconds:g} seconds"
+        problem = f"the relay did not accept it within {self._seconds:g} seconds"
         tried.addTimeout(self._seconds, self._reactor, lambda *_: Attempt(problem=problem))
         try:
             return await tried
         finally:
-            # It says goodbye, which nothing depends on.
+            # The result does not depend on QUIT.
             factory.gone.addTimeout(QUIT_SECONDS, self._reactor)
             factory.gone.addErrback(lambda _: factory.hang_up())
             await factory.gone
 
 
 class _Sending(ESMTPSenderFactory):
-    """One mail; ``gone`` fires when its connection is no more."""
+    """The factory for one mail. ``gone`` fires when its connection has ended."""
 
     noisy = False
     connector: Any = None
@@ -156,22 +158,22 @@ class _Sending(ESMTPSenderFactory):
         self._made: Any = None
 
     def buildProtocol(self, addr: object) -> Any:
-        """Make what talks to the relay."""
+        """Create the protocol."""
         self._made = super().buildProtocol(addr)
         return self._made
 
     def clientConnectionLost(self, connector: object, err: Failure) -> None:  # noqa: N802
-        """Note that it is over."""
+        """Record the end of the connection."""
         super().clientConnectionLost(connector, err)
         self._note_gone()
 
     def clientConnectionFailed(self, connector: object, err: Failure) -> None:  # noqa: N802
-        """Note that it never began."""
+        """Record that no connection was made."""
         super().clientConnectionFailed(connector, err)
         self._note_gone()
 
     def hang_up(self) -> None:
-        """Close the connection, in whatever state it is; what comes of it is no result any more."""
+        """Close the connection in any state. The result is not changed any more."""
         self.sendFinished = True
         transport = getattr(self._made, "transport", None)
         if transport is None:
@@ -184,18 +186,18 @@ class _Sending(ESMTPSenderFactory):
             self.gone.callback(None)
 
 
-class _InOnePiece(BytesIO):
-    """A mail that is read at once: dots are doubled within what is read, not where pieces meet."""
+class _ReadAtOnce(BytesIO):
+    """A mail that is read as a whole, since twisted.mail only escapes dots inside of a block."""
 
     def read(self, _: int | None = -1, /) -> bytes:
-        """Give all of it."""
+        """Return the whole mail."""
         return super().read()
 
 
 class WebhookAndMailDialer:
-    """The `mailcheck.operations.inbox.webhook_ports.WebhookDialer` for both: by what a URL is.
+    """The `mailcheck.ports.probes.WebhookDialer` for webhook URLs and for mail addresses.
 
-    :param mail: nothing where there is no relay.
+    :param mail: `None` without a relay.
     """
 
     def __init__(self, posts: HttpWebhookDialer, mail: AlertMail | None) -> None:
@@ -203,23 +205,23 @@ class WebhookAndMailDialer:
         self._mail = mail
 
     def require_foreign(self, url: str) -> None:
-        """See that a URL does not lead to this service itself, as far as that shows."""
+        """Reject a URL that obviously leads to this service itself."""
         self._posts.require_foreign(url)
 
     def require_mailable(self, address: str, account_name: str) -> None:
-        """See that an account may have alerts mailed to an address."""
+        """Reject an address to which an account may not send alerts."""
         if self._mail is None:
             raise InvalidParameter(ALERT_TO, f"{ALERT_TO}: {NO_RELAY}")
         if not self._mail.is_allowed(address, account_name):
             raise InvalidParameter(ALERT_TO, f"{ALERT_TO}: {_not_allowed(address)}")
 
     def line(self, account_name: str) -> "WebhookOrMailLine":
-        """Give a line of its own for a webhook of an account; nothing is sent yet."""
+        """Return a new line for a webhook of an account. It does not connect yet."""
         return WebhookOrMailLine(self._posts.line(account_name), self._mail, account_name)
 
 
 class WebhookOrMailLine:
-    """The way to one receiver, by post or by mail."""
+    """Delivers to one receiver, by HTTP or by mail."""
 
     def __init__(self, posts: WebhookLine, mail: AlertMail | None, account_name: str) -> None:
         self._posts = posts
@@ -227,13 +229,13 @@ class WebhookOrMailLine:
         self._account_name = account_name
 
     def post(self, post: Post) -> Deferred[Attempt]:
-        """Send an event; whatever goes wrong is the result. Cancelling hangs up."""
+        """Send an event. Failures are part of the result; cancelling closes the connection."""
         if not post.url.startswith(MAILTO):
             return self._posts.post(post)
         return Deferred.fromCoroutine(self._send(post))
 
     def hang_up(self) -> None:
-        """Close what is open: a mail has a connection of its own, which ends with it."""
+        """Close the open connection. A mail closes its own."""
         self._posts.hang_up()
 
     async def _send(self, post: Post) -> Attempt:
@@ -243,7 +245,7 @@ class WebhookOrMailLine:
 
 
 def _not_allowed(address: str) -> str:
-    return f"its operator does not allow alerts to {address}: [alerts] allow_recipients"
+    return f"the operator does not allow alerts to {address}; see [alerts] allow_recipients"
 
 
 def _explain(failure: Failure) -> Attempt:
@@ -253,22 +255,22 @@ def _explain(failure: Failure) -> Attempt:
     if isinstance(error, TLSRequiredError):
         return Attempt(problem="the relay offers no STARTTLS")
     if isinstance(error, EHLORequiredError):
-        return Attempt(problem="the relay does not take EHLO")
+        return Attempt(problem="the relay does not support EHLO")
     if isinstance(error, AuthenticationError | AUTHRequiredError):
-        return Attempt(problem="the relay does not take the user and password of [alerts]")
+        return Attempt(problem="the relay rejected the user and password of [alerts]")
     if isinstance(error, SMTPConnectError):
         if isinstance(error.__cause__, TlsError):
-            problem = "the relay's certificate is not that of its host, or nobody known vouches"
-            return Attempt(problem=f"{problem} for it")
-        return Attempt(problem="the relay does not answer, or broke off")
+            problem = "the relay's certificate is not for its host name, or not from a known"
+            return Attempt(problem=f"{problem} authority")
+        return Attempt(problem="the relay does not answer, or closed the connection")
     failure.trap(Exception)
-    return Attempt(problem="the relay answers what is no SMTP")
+    return Attempt(problem="the relay does not speak SMTP")
 
 
 def _refused(error: SMTPDeliveryError) -> Attempt:
-    """Say what was refused: the address or the mail for good, all else for the moment.
+    """Return the result of a rejection. Only rejected recipients and mails are permanent.
 
-    Who refuses the sender may refuse everything, for a reason that the operator mends.
+    A relay that rejects the sender may reject everything until the operator fixes the cause.
     """
     replies: Any = error.addresses or ()
     code, said = error.code, error.resp

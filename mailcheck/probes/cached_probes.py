@@ -1,4 +1,4 @@
-"""One probe for all who ask the same at the same time, and a memory of what came of it."""
+"""Cached probes: concurrent requests share one probe, and its result is cached for all daemons."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
@@ -15,30 +15,30 @@ from mailcheck.operations.concurrency import SingleFlight
 Value = TypeVar("Value")
 
 LONGEST = 12 * SECOND
-"""Milliseconds for which a daemon has a probe to itself: longer than any takes."""
+"""Milliseconds for which a daemon has the lock for a probe. No probe takes that long."""
 
 PATIENCE = 9.0
-"""Seconds to wait for what another daemon finds out, within the 10 seconds of a check."""
+"""Seconds to wait for the result of another daemon, within the 10 seconds of a check."""
 
 LOOK = 0.1
-"""Seconds between looks whether it has."""
+"""Seconds between two looks for that result."""
 
 TOLD = 2 * SECOND
-"""Milliseconds for which a result that is not worth keeping is there for those who wait for it."""
+"""Milliseconds for which a result that is not cached is kept for the waiting daemons."""
 
 
 MAX_OWN = 10_000
-"""Maximum number of remembered results that are not for other daemons."""
+"""Maximum number of cached results that only hold for this daemon."""
 
 
 class CachedProbes(Generic[Value]):
-    """Runs probes by key, one at a time for each key over all daemons.
+    """Runs probes by key. Over all daemons, at most one probe per key is running.
 
-    :param run: does the work; it ends by itself, within its own deadline.
-    :param freshness: milliseconds for which a result is kept.
-    :param is_kept: returns whether a result is kept at all.
+    :param run: performs the probe, within its own deadline.
+    :param freshness: milliseconds for which a result is cached.
+    :param is_kept: returns whether a result is cached at all.
     :param is_for_all: returns whether a result also holds for other daemons.
-    :param when_busy: the result where ``at_once`` probes are under way.
+    :param when_busy: returns the result when ``at_once`` probes are running.
     """
 
     def __init__(
@@ -67,16 +67,16 @@ class CachedProbes(Generic[Value]):
         self._under_way = 0
 
     def get(self, key: str) -> Deferred[Value]:
-        """Give the result: remembered, of the probe under way, or of a new one."""
+        """Return a result: from the cache, of the running probe, or of a new one."""
         return self._calls.call(key)
 
     async def cached(self, key: str) -> Value | None:
-        """Give what is remembered."""
+        """Return the cached result, or `None`."""
         own = self._own.get(key, instant_of(self._clock.seconds()))
         return await self._cache.get(key) if own is None else own
 
     def stop(self) -> None:
-        """Cancel all that is under way."""
+        """Cancel all running probes."""
         self._calls.stop()
 
     async def _find(self, key: str) -> Value:
@@ -103,7 +103,7 @@ class CachedProbes(Generic[Value]):
             if found is not None:
                 return found
         try:
-            # Another daemon may have found it out since it was looked for.
+            # Another daemon may have finished the probe since the last look.
             found = await look(key)
             if found is not None:
                 return found
@@ -123,6 +123,6 @@ class CachedProbes(Generic[Value]):
             self._own.put(key, result, instant_of(self._clock.seconds()))
 
     async def _told(self, key: str) -> Value | None:
-        """Give what another daemon has just found out."""
+        """Return the result that another daemon has just found, or `None`."""
         found = await self._cache.get(key)
         return await self._for_waiting.get(key) if found is None else found

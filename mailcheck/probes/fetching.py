@@ -1,8 +1,7 @@
-"""Fetching files over HTTPS, through the guarded dialer.
+"""Fetching files over HTTPS with the guarded dialer.
 
-Every hop of a redirect is a new request over the guarded dialer. Nothing is
-unpacked: a compressed answer is refused, since a kilobyte of it can hold a
-gigabyte. What is not there in time, or too large, is given up.
+Every hop of a redirect is a new request with a new check of its address. Compressed responses are
+rejected, since a kilobyte can expand to a gigabyte. Slow and large responses are aborted.
 """
 
 import re
@@ -59,10 +58,10 @@ Dialling = Coroutine[Deferred[Any], Any, IProtocol]
 
 @implementer(IAgentEndpointFactory)
 class WebConnections:
-    """Makes the connections that an `Agent` asks for.
+    """Creates the connections of an `Agent`.
 
-    However a server fills them (headers without end included), each takes in
-    at most ``max_octets`` before it is cut off: then ``is_flooded``.
+    A connection is aborted when it has received more than ``max_octets``, including headers.
+    ``is_flooded`` says that this has happened.
     """
 
     def __init__(
@@ -83,7 +82,7 @@ class WebConnections:
         self.open_ones: set[_Connection] = set()
 
     def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:  # noqa: N802
-        """Give the way to the host of a URI; over https the host must prove its name."""
+        """Return the endpoint of a URI. For https, the host must prove its name."""
         host = uri.host.decode("ascii")
 
         async def dial(factory: IProtocolFactory) -> IProtocol:
@@ -92,7 +91,7 @@ class WebConnections:
             return cast(_Connection, made).wrappedProtocol
 
         async def encrypt(factory: IProtocolFactory) -> IProtocol:
-            # Here: who has a connection already needs no list of authorities made for it.
+            # Created here because the list of authorities is only needed for new connections.
             verified = self._trust.verify_as(host)
             return await wrapClientTLS(verified, _DialledEndpoint(dial)).connect(factory)
 
@@ -102,19 +101,19 @@ class WebConnections:
 
     @property
     def peer(self) -> IpAddress | None:
-        """Give the address of a connection that is open."""
+        """The address of an open connection, or `None`."""
         for connection in self.open_ones:
             return parse_ip_address(connection.transport.getPeer().host)
         return None
 
     def reset_octets(self) -> None:
-        """Let connections that were kept take in as much once more: another request begins."""
+        """Reset the octet counts of kept connections for the next request."""
         self.is_flooded = False
         for connection in self.open_ones:
             connection.octets = 0
 
     def hang_up(self) -> None:
-        """Cut off what is still open."""
+        """Abort all open connections."""
         for connection in tuple(self.open_ones):
             connection.abort()
 
@@ -125,23 +124,23 @@ class _DialledEndpoint:
         self._dial = dial
 
     def connect(self, protocolFactory: IProtocolFactory) -> Deferred[IProtocol]:  # noqa: N803
-        """Connect, as Twisted asks for it."""
+        """Connect, as `IStreamClientEndpoint` requires."""
         return Deferred.fromCoroutine(self._dial(protocolFactory))
 
 
 class _Connection(ProtocolWrapper):
-    """Counts what comes in."""
+    """Counts received octets."""
 
     factory: "_Factory"
     transport: ITCPTransport
     octets = 0
 
     def connectionMade(self) -> None:
-        """Be known as open."""
+        """Register the open connection."""
         self.factory.connections.open_ones.add(self)
 
     def dataReceived(self, data: bytes) -> None:
-        """Pass data on as long as it is not too much."""
+        """Pass data on up to the limit."""
         self.octets += len(data)
         if self.octets <= self.factory.connections.max_octets:
             super().dataReceived(data)
@@ -150,12 +149,12 @@ class _Connection(ProtocolWrapper):
             self.abort()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Be known as closed."""
+        """Remove the closed connection."""
         self.factory.connections.open_ones.discard(self)
         super().connectionLost(reason)
 
     def abort(self) -> None:
-        """Cut off."""
+        """Abort the connection."""
         self.transport.abortConnection()
 
 
@@ -169,19 +168,23 @@ class _Factory(WrappingFactory[_Connection]):
 
 
 USER_AGENT = "mailcheck"
-MAX_URL = 2_048  # characters
-HEADER_ALLOWANCE = 65_536  # octets of a connection that are no body: headers, TLS, chunk sizes
+MAX_URL = 2_048
+"""Maximum length of a URL, in characters."""
+
+HEADER_ALLOWANCE = 65_536
+"""Maximum octets of a connection besides the body: headers, TLS and chunk sizes."""
+
 REDIRECTS = (301, 302, 303, 307, 308)
 
 BREAKDOWNS = (RequestTransmissionFailed, ResponseFailed)
-"""What Twisted makes of connections that end early or hold something else than HTTP."""
+"""Errors of Twisted for connections that end early or do not speak HTTP."""
 
 _URL = re.compile(r"https?://[!-~]+", re.ASCII)  # printable, no spaces
 _SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 class FetchRequest(Struct, frozen=True):
-    """What to fetch; ``seconds`` is for everything, ``max_octets`` for the body."""
+    """A resource to fetch, with the time limit for everything and the size limit of the body."""
 
     url: str
     accept: str
@@ -191,9 +194,9 @@ class FetchRequest(Struct, frozen=True):
 
 
 class Fetched(Struct, frozen=True):
-    """A response. ``body`` is read of a 200 only; ``retry_after`` is in seconds.
+    """A response. ``body`` is only read for status 200; ``retry_after`` is in seconds.
 
-    ``served_at`` is the server's own time (``Date``), in seconds since 1970.
+    ``served_at`` is the server's time (``Date``), in seconds since 1970.
     """
 
     status: int
@@ -203,12 +206,12 @@ class Fetched(Struct, frozen=True):
 
     @property
     def is_redirect(self) -> bool:
-        """Tell whether it leads elsewhere."""
+        """Whether the response is a redirect."""
         return self.status in REDIRECTS
 
 
 class GuardedFetcher:
-    """Fetches by GET."""
+    """Fetches resources with GET."""
 
     def __init__(self, reactor: ProbeReactor, dialer: GuardedDialer, trust: TrustRoots) -> None:
         self._reactor = reactor
@@ -216,11 +219,11 @@ class GuardedFetcher:
         self._trust = trust
 
     def fetch(self, request: FetchRequest) -> Deferred[Fetched]:
-        """Fetch a resource; a redirect is the result where none may be followed.
+        """Fetch a resource. If redirects may not be followed, a redirect is the result.
 
-        Cancelling hangs up.
+        Cancelling closes the connection.
 
-        :raises FetchFailed: there is no response, whatever the reason.
+        :raises FetchFailed: there is no response.
         """
 
         def too_late(_: object, __: float) -> Fetched:
@@ -240,11 +243,11 @@ class GuardedFetcher:
         raise FetchFailed(FetchProblem.BAD_REDIRECT)
 
     async def _get(self, url: str, request: FetchRequest) -> tuple[Fetched, str]:
-        """Give the response, and the place it leads to."""
-        if "[" in urlsplit(url).netloc:  # policies and registries have names
+        """Return the response and its Location."""
+        if "[" in urlsplit(url).netloc:  # policies and registries have host names
             raise FetchFailed(FetchProblem.BAD_REDIRECT)
         if url.startswith("https:") and not self._trust:
-            raise FetchFailed(FetchProblem.SILENT)  # whom to believe is not known
+            raise FetchFailed(FetchProblem.SILENT)  # no authorities to verify it
         connections = WebConnections(
             self._dialer,
             self._trust,
@@ -282,9 +285,9 @@ def _moment(date: str) -> float | None:
 
 
 def check_url(url: str, most: int = MAX_URL) -> str:
-    """Give the URL back if it is one that may be fetched, of at most so many characters.
+    """Return the URL if it is valid and has at most ``most`` characters.
 
-    :raises FetchFailed: it is none, too long, or has a password in it.
+    :raises FetchFailed: the URL is invalid, too long or contains credentials.
     """
     try:
         parts = urlsplit(url)
@@ -297,9 +300,9 @@ def check_url(url: str, most: int = MAX_URL) -> str:
 
 
 def follow_redirect(url: str, location: str) -> str:
-    """Give the URL that a Location header means.
+    """Return the target URL of a Location header.
 
-    :raises FetchFailed: it is no place to go to from there.
+    :raises FetchFailed: it is invalid, or leads from https to http.
     """
     try:
         target = check_url(urljoin(url, location))
@@ -325,9 +328,9 @@ def _header(response: IResponse, name: str) -> str:
 
 
 def problem_of(failure: Exception) -> FetchProblem:
-    """Say what a failure means.
+    """Return the problem that an error stands for.
 
-    :raises CancelledError: it was our own giving up.
+    :raises CancelledError: the request was cancelled here.
     """
     if isinstance(failure, HostNotFound | AddressRefused):
         return FetchProblem.NO_HOST
@@ -336,7 +339,7 @@ def problem_of(failure: Exception) -> FetchProblem:
     if isinstance(failure, DialFailed):
         return FetchProblem.SILENT
     if not isinstance(failure, BREAKDOWNS):
-        return FetchProblem.BAD_REDIRECT  # Twisted takes it for no URL
+        return FetchProblem.BAD_REDIRECT  # Twisted rejects the URL
     causes = [reason.value for reason in failure.reasons]
     if any(isinstance(cause, CancelledError) for cause in causes):
         raise CancelledError
@@ -354,7 +357,7 @@ def _is_about_certificate(cause: BaseException) -> bool:
 
 
 FRESHNESS = MINUTE
-"""Long enough to spare a web server, short enough for somebody who corrects a policy."""
+"""Cache lifetime: it spares web servers, but a corrected policy is soon seen."""
 
 _OUTCOMES = {
     FetchProblem.NO_HOST: FetchOutcome.MISSING,
@@ -362,11 +365,11 @@ _OUTCOMES = {
     FetchProblem.BAD_CERTIFICATE: FetchOutcome.BAD_CERTIFICATE,
     FetchProblem.TOO_LARGE: FetchOutcome.TOO_LARGE,
 }
-"""All other problems may be over in a minute, or ours."""
+"""All other problems may be temporary or on our side."""
 
 
 class MtaStsFetcher:
-    """The `mailcheck.operations.domains.probe_hosts.PolicyFetcher` over the guarded dialer."""
+    """Implements `mailcheck.ports.probes.PolicyFetcher` with the guarded dialer."""
 
     def __init__(self, fetcher: GuardedFetcher, clock: IReactorTime, memory: Memory) -> None:
         self._fetcher = fetcher
@@ -380,11 +383,11 @@ class MtaStsFetcher:
         )
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
-        """Answer as `mailcheck.operations.domains.probe_hosts.PolicyFetcher` promises."""
+        """Fetch a policy as `mailcheck.ports.probes.PolicyFetcher` specifies."""
         return self._fetches.get(domain)
 
     def stop(self) -> None:
-        """Give up what is under way."""
+        """Cancel all running fetches."""
         self._fetches.stop()
 
     async def _fetch(self, domain: str) -> PolicyFetch:

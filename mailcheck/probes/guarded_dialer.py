@@ -1,10 +1,9 @@
-"""The one way out: connections to hosts that a user or a mail has chosen.
+"""The guarded dialer, which makes all connections to hosts chosen by users or mails.
 
-A host name that somebody else controls may lead anywhere: to the metadata
-service of a cloud, to a database behind the firewall, back to us. So the
-**address** is checked, never the name, and the address that was checked is the
-one that is dialled: nothing looks the name up again (DNS rebinding). Whoever
-follows a redirect dials anew, and is checked anew.
+A host name that others control may lead anywhere: to the metadata service of a cloud, to a database
+behind the firewall, or back to this service. The **address** is therefore checked, never the name,
+and the checked address is the one that is dialled. The name is not looked up again (DNS rebinding).
+Every hop of a redirect is dialled, and so checked, anew.
 """
 
 import socket
@@ -41,55 +40,55 @@ from mailcheck.ports.resolver import Resolver
 
 
 class ProbeReactor(IReactorTime, IReactorTCP):
-    """Time and streams; every reactor of Twisted has them."""
+    """Time and TCP. Every reactor of Twisted provides them."""
 
 
 def quiet_factory(make: Callable[[], Protocol]) -> Factory[Protocol]:
-    """Return a factory of the protocols that ``make`` returns; it logs nothing."""
+    """Return a factory of the protocols that ``make`` returns. It logs nothing."""
     factory = Factory.forProtocol(make)
     factory.noisy = False
     return factory
 
 
 class DialFailed(Exception):
-    """No connection came about."""
+    """No connection was made."""
 
 
 class HostNotFound(DialFailed):
-    """DNS says that the name has no address."""
+    """The host name has no address in DNS."""
 
 
 class HostUndetermined(DialFailed):
-    """The addresses of the name could not be found out."""
+    """The addresses of the host could not be determined."""
 
 
 class AddressRefused(DialFailed):
-    """None of the host's addresses may be connected to; says why, in a few words."""
+    """No address of the host may be connected to. The message has the reason in a few words."""
 
 
 class NotConnected(DialFailed):
-    """None of the addresses took the connection in time."""
+    """No address accepted the connection in time."""
 
 
 class ConnectionsRefused(NotConnected):
-    """All addresses refused: the host is there, and nobody listens."""
+    """All addresses refused the connection: the host is up, but no service listens."""
 
 
 class FetchProblem(Enum):
-    """Why there is no response to show."""
+    """Why there is no response."""
 
     NO_HOST = "no-host"
     """The host has no address, or none that may be connected to."""
     NO_CONNECTION = "no-connection"
-    """The host refuses connections, or encrypting them."""
+    """The host refuses connections, or TLS."""
     BAD_CERTIFICATE = "bad-certificate"
     BAD_REDIRECT = "bad-redirect"
-    """To something that is no web address, from https to http, or once too often."""
+    """The target is not a web address, leads from https to http, or is one redirect too many."""
     TOO_LARGE = "too-large"
     NO_HTTP = "no-http"
-    """What comes is not HTTP, compressed against our wish, or breaks off."""
+    """The response is not HTTP, is compressed although we asked for none, or is incomplete."""
     SILENT = "silent"
-    """No answer in time, not from DNS either; or the fault is ours."""
+    """There was no answer in time, from the host or DNS, or the failure is on our side."""
 
 
 class FetchFailed(Exception):
@@ -100,13 +99,13 @@ class FetchFailed(Exception):
         self.problem = problem
 
 
-_DISCARD = 9  # any port would do: nothing is sent
+_DISCARD = 9  # any port would do, since nothing is sent
 
 
 def source_towards(address: IpAddress) -> IpAddress | None:
-    """Return the address that this machine talks from to another one, or `None` without a route.
+    """Return the source address for connections to an address, or `None` without a route.
 
-    The kernel's routing table is asked; nothing is sent.
+    It is read from the kernel's routing table; nothing is sent.
     """
     family = socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET
     try:
@@ -118,16 +117,17 @@ def source_towards(address: IpAddress) -> IpAddress | None:
 
 
 def is_own_address(address: IpAddress) -> bool:
-    """Return whether packets to an address would stay on this machine.
+    """Return whether an address belongs to this machine.
 
-    To an address of its own a machine talks from that same address, or from the loopback. An
-    address that a router translates into one of this machine cannot be known here.
+    A machine uses the same address, or the loopback, as source for its own addresses. Addresses
+    that a router translates to this machine cannot be recognised.
     """
     source = source_towards(address)
     return source is not None and (source == address or source.is_loopback)
 
 
-ATTEMPT_DELAY = 0.25  # seconds until the next address is tried beside the last, RFC 8305 5
+ATTEMPT_DELAY = 0.25
+"""Seconds until the next address is tried concurrently (RFC 8305 5)."""
 
 
 def connect_first(
@@ -137,14 +137,13 @@ def connect_first(
     factory: IProtocolFactory,
     seconds: float,
 ) -> Deferred[IProtocol]:
-    """Connect to one of these addresses, given best first; gives the connected protocol.
+    """Connect to one of several addresses, given best first, and return the protocol.
 
-    An address that refuses is followed by the next one at once, one that does
-    not answer after `ATTEMPT_DELAY`; the factory makes one protocol, for the
-    connection that is made first. Cancelling gives all attempts up.
+    The next address is tried at once when one refuses, and after `ATTEMPT_DELAY` when one does not
+    answer. The factory builds one protocol, for the first connection. Cancelling ends all attempts.
 
-    :raises Refused: all have refused.
-    :raises NotConnected: there is no way to some, or ``seconds`` have passed.
+    :raises ConnectionsRefused: all addresses refused.
+    :raises NotConnected: an address is unreachable, or ``seconds`` have passed.
     """
     race = _Race(reactor, addresses, port, factory)
     race.try_next()
@@ -173,7 +172,7 @@ class _Race:
         self.connected: Deferred[IProtocol] = Deferred(lambda _: self._stop())
 
     def try_next(self) -> None:
-        """Try the next address; give up when there is none left and nobody answers any more."""
+        """Try the next address. Fail when no address and no attempt is left."""
         self._forget_timer()
         if not self._untried:
             if not self._attempts:
@@ -197,7 +196,7 @@ class _Race:
         self.connected.callback(protocol)
 
     def _lose(self, failure: Failure, attempt: Deferred[IProtocol]) -> None:
-        if attempt in self._attempts:  # else we have stopped it ourselves
+        if attempt in self._attempts:  # it was not cancelled by `_stop`
             self._attempts.discard(attempt)
             if not failure.check(error.ConnectionRefusedError):
                 self._have_all_refused = False
@@ -216,29 +215,29 @@ class _Race:
 
 
 MAX_ADDRESSES = 4
-"""Of one host that are tried: more would make one name a scan of a network."""
+"""Maximum number of addresses tried per host. More would let a name scan a network."""
 
 LOCALHOST = "localhost"
 LOOPBACK: tuple[IpAddress, ...] = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
-"""What that name means, whatever a name server says (RFC 6761 6.3)."""
+"""The addresses of localhost, whatever DNS says (RFC 6761 6.3)."""
 
 AddressRule = Callable[[IpAddress], bool]
 
 Choice = Callable[[Sequence[IpAddress]], Awaitable[Sequence[IpAddress]]]
-"""Gives those of some addresses that may be dialled."""
+"""Returns the addresses among the given ones that may be dialled."""
 
 
 async def any_address(addresses: Sequence[IpAddress]) -> Sequence[IpAddress]:
-    """Admit every address that is public."""
+    """Allow all public addresses."""
     return addresses
 
 
 class GuardedDialer:
-    """Connects to hosts on the public Internet, and to nothing else.
+    """Connects only to hosts on the public Internet.
 
-    :param is_own_address: tells addresses of this machine, which are refused too.
-    :param allow_private: dial any address; for tests, and said in the log.
-    :param own_ports: where this daemon listens: refused on this machine whatever is allowed.
+    :param is_own_address: returns whether an address is of this machine; those are rejected too.
+    :param allow_private: dial any address. For tests; a warning is logged.
+    :param own_ports: listening ports of this daemon, which are never dialled on this machine.
     """
 
     _log = Logger()
@@ -259,8 +258,8 @@ class GuardedDialer:
         self._own_ports = own_ports
         if allow_private:
             self._log.warn(
-                "Probes may connect to private addresses (allow_private): for tests only,"
-                " since whoever sends a domain name chooses what is connected to"
+                "Probes may connect to private addresses (allow_private). Use this for tests only:"
+                " whoever sends a domain name chooses the connected address"
             )
 
     async def dial(
@@ -273,26 +272,27 @@ class GuardedDialer:
         may_use: Choice = any_address,
         allowed: Sequence[IpNetwork] = (),
     ) -> IProtocol:
-        """Connect to a host by name or address; gives the protocol that the factory made.
+        """Connect to a host name or address, and return the protocol of the factory.
 
-        :param seconds: for finding the addresses and connecting together.
-        :param may_use: chooses among the addresses that may be dialled; asked once.
-        :param allowed: networks that may be dialled though they are not public.
+        :param seconds: time limit for DNS and connecting together.
+        :param may_use: filters the addresses that may be dialled; called once.
+        :param allowed: networks that may be dialled although they are not public.
         :raises HostNotFound: the name has no address.
         :raises HostUndetermined: DNS does not answer.
-        :raises AddressRefused: no address of it may be dialled; nothing was sent to any.
-        :raises NotConnected: no address took the connection (`ConnectionsRefused`: all refused it).
+        :raises AddressRefused: no address may be dialled; nothing was sent.
+        :raises NotConnected: no address accepted the connection (`ConnectionsRefused`: all of
+            them refused it).
         """
         ends_at = self._reactor.seconds() + seconds
         found = await self._find_addresses(host, ends_at)
         dialled = await may_use(self._check(found, port, allowed))
         if not dialled:
-            raise AddressRefused("connected to too often")
+            raise AddressRefused("too many recent connections")
         remaining = max(0.0, ends_at - self._reactor.seconds())
         return await connect_first(self._reactor, dialled, port, factory, remaining)
 
     async def _find_addresses(self, host: str, ends_at: float) -> tuple[IpAddress, ...]:
-        # A zone (fe80::1%eth0) chooses an interface: that is not for others to choose.
+        # A zone index (fe80::1%eth0) selects an interface, which others must not choose.
         literal = None if "%" in host else parse_ip_address(host)
         if literal is not None:
             return (literal,)
@@ -312,9 +312,9 @@ class GuardedDialer:
     def _check(
         self, addresses: tuple[IpAddress, ...], port: int, allowed: Sequence[IpNetwork]
     ) -> list[IpAddress]:
-        """Give the addresses to try, best first; none of the others is sent a packet.
+        """Return the addresses to try, best first. The others are never contacted.
 
-        :raises AddressRefused: none may be dialled.
+        :raises AddressRefused: no address may be dialled.
         """
         ordered = _interleave_families(addresses)
         if self._allow_private:
@@ -339,12 +339,12 @@ class GuardedDialer:
 def _addresses_so_far(name: str, answers: Answers) -> HostAddresses:
     found = look_up_addresses(answers, name)
     if found.addresses:
-        answers.missing.clear()  # enough to connect; the slower family is not waited for
+        answers.missing.clear()  # one family is enough to connect; do not wait for the slower one
     return found
 
 
 def _interleave_families(addresses: tuple[IpAddress, ...]) -> list[IpAddress]:
-    """Alternate the families (RFC 8305 4), IPv4 first: a broken IPv6 path costs nobody time."""
+    """Alternate the address families (RFC 8305 4), IPv4 first, in case IPv6 does not work."""
     fours = [address for address in addresses if address.version == 4]
     sixes = [address for address in addresses if address.version == 6]
     pairs = zip_longest(fours, sixes)

@@ -1,7 +1,7 @@
-"""Asks for the links of mails, through the guarded dialer: a status for each hop, never a body.
+"""Checking the links of mails with the guarded dialer: the status of each hop, never a body.
 
-Each hop of a redirect is looked up, checked and dialled anew; what leads to an address that is
-not public is not asked.
+Every hop of a redirect is looked up, checked and dialled anew. Addresses that are not public are
+not contacted.
 """
 
 from functools import partial
@@ -38,13 +38,13 @@ from mailcheck.probes.guarded_dialer import (
 from mailcheck.probes.trust import TrustRoots
 
 SECONDS = 9.0
-"""For all hops of a link together."""
+"""Seconds for all hops of a link together."""
 
 AT_ONCE = 50
-"""Links of all accounts that are asked for at a time."""
+"""Maximum number of concurrent link checks, of all accounts."""
 
 FRESHNESS = MINUTE
-"""Long enough to spare a server that many mails lead to."""
+"""Cache lifetime, which spares servers that many mails link to."""
 
 _PROBLEMS = {
     FetchProblem.NO_HOST: LinkProblem.NO_HOST,
@@ -56,13 +56,13 @@ _PROBLEMS = {
     FetchProblem.SILENT: LinkProblem.SILENT,
 }
 _OURS = frozenset((LinkProblem.BUSY, LinkProblem.SILENT, LinkProblem.NO_AUTHORITIES))
-"""What may be over in a moment, and is not kept."""
+"""Temporary problems, which are not cached."""
 
 
 class GuardedLinkProber:
-    """The `mailcheck.operations.inbox.check_links.LinkProber` over the guarded dialer.
+    """Implements `mailcheck.ports.probes.LinkProber` with the guarded dialer.
 
-    :param trust: whom to believe over https; nothing where nobody is known.
+    :param trust: the certificate authorities for https; `None` if there are none.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class GuardedLinkProber:
         )
 
     def probe_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
-        """Answer as `mailcheck.operations.inbox.check_links.LinkProber` promises."""
+        """Check a link as `mailcheck.ports.probes.LinkProber` specifies."""
         return self._probes.get(f"{method} {url}")
 
     def stop(self) -> None:
-        """Give up what is under way."""
+        """Cancel all running checks."""
         self._probes.stop()
 
     async def _run(self, key: str) -> LinkAnswer:
@@ -124,7 +124,7 @@ class GuardedLinkProber:
         return _answer_to(key, hops, LinkProblem.TOO_MANY_REDIRECTS)
 
     async def _ask(self, method: str, url: str) -> tuple[int, str] | LinkProblem:
-        """Send one request; gives the status and where it leads, or why there is none."""
+        """Send one request, and return its status and Location, or the problem."""
         if not self._trust and url.startswith("https:"):
             return LinkProblem.NO_AUTHORITIES
         connections = WebConnections(
@@ -155,9 +155,9 @@ def _answer_to(
 
 
 def write_ascii(url: str) -> str:
-    """Write a URL of any script as it is sent: A-labels and percent signs, without a fragment.
+    """Return a URL in ASCII: A-labels and percent-encoding, without the fragment.
 
-    :raises ValueError: it has no host that can be written so.
+    :raises ValueError: the host cannot be encoded.
     """
     parts = urlsplit(urldefrag(url.strip()).url)
     host, port = parts.hostname or "", parts.port

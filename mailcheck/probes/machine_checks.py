@@ -1,4 +1,4 @@
-"""What the doctor looks at on this machine: disk, rights, certificate, clock, the way in."""
+"""The doctor's checks of this machine: disk, permissions, certificate, clock and inbound port."""
 
 import os
 import stat
@@ -31,30 +31,31 @@ from mailcheck.probes.guarded_dialer import (
 
 DAY = 86_400.0
 CERTIFICATE_DAYS = 14
-"""Days before its end in which a certificate that renews itself would have been renewed."""
+"""Days before expiry by which a self-renewing certificate would have been renewed."""
 
 CLOCK_TOLERANCE = 5.0
-"""Seconds: signatures and time-based codes stand more, waits and cursors do not mind at all."""
+"""Tolerated clock error in seconds. Signatures and time-based codes tolerate more; waits and
+cursors do not depend on the clock."""
 
 CONNECT_SECONDS = 5.0
 GREETING_SECONDS = 10.0
 
 
 def examine_disk(folder: Path, min_free: int) -> Iterator[Finding]:
-    """Find a disk on which mail is refused, or soon will be."""
+    """Find a disk on which mail is rejected, or soon will be."""
     disk = os.statvfs(folder)
     free = disk.f_bavail * disk.f_frsize
     if free < min_free:
         yield make_finding(
             "doctor.disk.full",
-            f"{_mebibytes(free)} are free at {folder}, less than [storage] min_free"
-            f" ({_mebibytes(min_free)}): mail is refused for now (452).",
+            f"Only {_mebibytes(free)} are free at {folder}, less than [storage] min_free"
+            f" ({_mebibytes(min_free)}). Mail is temporarily rejected (452).",
         )
     elif free < 2 * min_free:
         yield make_finding(
             "doctor.disk.low",
-            f"{_mebibytes(free)} are free at {folder}; below {_mebibytes(min_free)} mail is"
-            " refused.",
+            f"Only {_mebibytes(free)} are free at {folder}. Below {_mebibytes(min_free)}, mail is"
+            " rejected.",
         )
 
 
@@ -63,15 +64,16 @@ def _mebibytes(octets: int) -> str:
 
 
 def examine_rights(folder: Path, files: Sequence[Path]) -> Iterator[Finding]:
-    """Find a folder that can't be written, and mail or secrets that others can read."""
+    """Find a folder that cannot be written, and mail or secrets that other users can read."""
     if not folder.is_dir():
         yield make_finding(
             "doctor.rights.no-folder",
-            f"There is no folder {folder}: no daemon has been started with this configuration.",
+            f"The folder {folder} does not exist: no daemon has been started with this"
+            " configuration.",
         )
         return
     if not os.access(folder, os.W_OK | os.X_OK):
-        yield make_finding("doctor.rights.not-writable", f"{folder} can't be written by this user.")
+        yield make_finding("doctor.rights.not-writable", f"This user cannot write to {folder}.")
     for file in files:
         if file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o077:
             yield make_finding(
@@ -82,35 +84,38 @@ def examine_rights(folder: Path, files: Sequence[Path]) -> Iterator[Finding]:
 
 
 def examine_certificate(path: Path, now: float) -> Iterator[Finding]:
-    """Find a certificate that ends soon, or has ended; ``now`` is in seconds since 1970."""
+    """Find a certificate that expires soon or has expired; ``now`` is in seconds since 1970."""
     try:
         certificate = x509.load_pem_x509_certificate(path.read_bytes())
     except (OSError, ValueError) as error:
         yield make_finding(
-            "doctor.certificate.unreadable", f"The certificate {path} can't be read: {error}."
+            "doctor.certificate.unreadable", f"The certificate {path} cannot be read: {error}."
         )
         return
     days = (certificate.not_valid_after_utc.timestamp() - now) / DAY
     if days < CERTIFICATE_DAYS:
-        when = f"ends in {days:.0f} days" if days >= 0 else f"ended {-days:.0f} days ago"
+        when = f"expires in {days:.0f} days" if days >= 0 else f"expired {-days:.0f} days ago"
         yield make_finding(
             "doctor.certificate.ending",
-            f"The certificate {path} {when}; nothing has renewed it.",
+            f"The certificate {path} {when}; it has not been renewed.",
             severity=Severity.ERROR if days < 0 else Severity.WARNING,
         )
 
 
 async def examine_clock(fetcher: GuardedFetcher, url: str, now: Now) -> list[Finding]:
-    """Compare this machine's clock with that of a web server."""
+    """Compare this machine's clock with the clock of a web server."""
     if not url.startswith("http"):
-        return [undetermined_finding("clock", "No web server is known whose clock could be asked.")]
+        why = "No web server is configured to compare clocks with."
+        return [undetermined_finding("clock", why)]
     try:
         fetched = await fetcher.fetch(FetchRequest(url, "*/*", max_octets=4 * 1024 * 1024))
     except FetchFailed as failure:
-        why = f"No clock to compare with: {url} can't be fetched ({failure.problem.value})."
+        problem = failure.problem.value
+        why = f"The clock was not compared: {url} cannot be fetched ({problem})."
         return [undetermined_finding("clock", why)]
     if fetched.served_at is None:
-        return [undetermined_finding("clock", f"No clock to compare with: {url} tells no time.")]
+        why = f"The clock was not compared: {url} sends no Date."
+        return [undetermined_finding("clock", why)]
     ahead = now() / SECOND - fetched.served_at
     if abs(ahead) <= CLOCK_TOLERANCE:
         return []
@@ -122,9 +127,9 @@ async def examine_clock(fetcher: GuardedFetcher, url: str, now: Now) -> list[Fin
 async def examine_inbound_port(
     reactor: ProbeReactor, addresses: Sequence[IpAddress], port: int, host_name: str
 ) -> list[Finding]:
-    """Connect to this server as other mail servers do, and see who greets."""
+    """Connect to this server as other mail servers do, and check its greeting."""
     if not addresses:
-        why = f"{host_name} has no address that could be connected to."
+        why = f"{host_name} has no address to connect to."
         return [undetermined_finding("port-in", why, "Publish its address first.")]
     greeting = _Greeting()
     try:
@@ -133,22 +138,23 @@ async def examine_inbound_port(
         )
         line = await greeting.heard.addTimeout(GREETING_SECONDS, reactor)
     except ConnectionsRefused:
-        meaning = f"Nobody listens at port {port} of {_named(addresses)}: no mail comes in."
-        fix = f"Let [smtp] listen be 0.0.0.0:{port}, or forward that port to where it listens."
+        meaning = f"No server listens on port {port} of {_named(addresses)}: no mail comes in."
+        fix = f"Set [smtp] listen to 0.0.0.0:{port}, or forward that port to the configured one."
         return [make_finding("doctor.port-in.closed", meaning, fix)]
     except NotConnected:
         why = f"Port {port} of {_named(addresses)} does not answer from here."
         fix = (
-            "Open it in the firewall. Where a router translates addresses, try from outside:"
+            "Open the port in the firewall. If a router translates addresses, test from outside:"
             f" nc {host_name} {port}"
         )
         return [undetermined_finding("port-in", why, fix)]
-    except Exception as problem:  # nothing came, or the connection broke off
-        why = f"Port {port} of {_named(addresses)} takes connections and does not greet: {problem}"
+    except Exception as problem:  # no greeting, or the connection was lost
+        why = f"Port {port} of {_named(addresses)} accepts connections but sends no greeting:"
+        why = f"{why} {problem}"
         return [undetermined_finding("port-in", why.rstrip(".: ") + ".")]
     if line.split(" ")[1:2] != [host_name]:
-        meaning = f"At port {port} of {_named(addresses)} another server greets: {line[:100]!r}."
-        fix = f"Stop that server, or let mail for the inbox domain pass from it to {host_name}."
+        meaning = f"Another server answers on port {port} of {_named(addresses)}: {line[:100]!r}."
+        fix = f"Stop that server, or let it forward mail for the inbox domain to {host_name}."
         return [make_finding("doctor.port-in.other", meaning, fix)]
     return []
 
@@ -158,13 +164,13 @@ def _named(addresses: Iterable[IpAddress]) -> str:
 
 
 class _Greeting(LineOnlyReceiver):
-    """Fires ``heard`` with the first line of a server, and says goodbye."""
+    """Fires ``heard`` with the first line of a server, and quits."""
 
     def __init__(self) -> None:
         self.heard: Deferred[str] = Deferred()
 
     def lineReceived(self, line: bytes) -> None:
-        """Take the first line, and say goodbye."""
+        """Handle the first line, and quit."""
         assert self.transport is not None
         self.transport.write(b"QUIT\r\n")
         self.transport.loseConnection()
@@ -172,15 +178,15 @@ class _Greeting(LineOnlyReceiver):
             self.heard.callback(line.decode("ascii", "replace"))
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Fail where no line has come."""
+        """Fail if no line was received."""
         if not self.heard.called:
             self.heard.errback(reason)
 
 
 def outgoing_addresses() -> tuple[IpAddress, ...]:
-    """Return the addresses that this machine talks to the Internet from; nothing is sent.
+    """Return the source addresses of this machine towards the Internet; nothing is sent.
 
-    Behind a router that translates addresses they are private ones.
+    Behind a router that translates addresses, they are private.
     """
     found = (source_towards(ip_address(one)) for one in ("192.0.2.1", "2001:db8::1"))
     return tuple(address for address in found if address is not None)

@@ -1,13 +1,12 @@
-"""Probing mail hosts: whether they speak STARTTLS, and with what certificate.
+"""Probing mail hosts for STARTTLS and their certificate.
 
-Mail servers encrypt without believing the certificate (RFC 7435), so a bad one
-must not end the probe: what is wrong with it is noted instead. For the same
-reason versions and ciphers are accepted that nobody should use any more;
-nothing is ever sent over such a connection but the end of it.
+Mail servers encrypt without verifying the certificate (RFC 7435), so a bad one must not end the
+probe; its problems are recorded instead. For the same reason, obsolete TLS versions and ciphers
+are accepted. Nothing but QUIT is ever sent over such a connection.
 
-Never MAIL and never RCPT: who asks whether mailboxes exist ends on blocklists.
-A host may stall, talk nonsense or talk for ever; what it says is read up to
-`MAX_OCTETS`, judged by its reply codes, and never repeated to anybody.
+MAIL and RCPT are never sent, since hosts that test for mailboxes end up on blocklists. A host may
+stall, send nonsense or never stop sending. Its replies are read up to `MAX_OCTETS`, judged by their
+codes, and never shown to anybody.
 """
 
 import re
@@ -60,31 +59,31 @@ REFERENCE_HOSTS = (
     "mx01.mail.icloud.com",
     "mta5.am0.yahoodns.net",
 )
-"""Mail hosts of three operators who are hardly ever all down; each gets an empty connection."""
+"""Mail hosts of three operators that are hardly ever down together. They get empty connections."""
 
 SMTP_PORT = 25
 FRESHNESS = 10 * MINUTE
-"""How long a result is kept: hosts notice probes, and resent repeated ones."""
+"""Milliseconds for which a result is cached, since operators notice and dislike repeated probes."""
 
 CONNECT_SECONDS = 5.0
-"""How long a connection to a reference host may take."""
+"""Seconds for connecting to a reference host."""
 
 
-class _Goodbye(Protocol):
-    """Says nothing but QUIT."""
+class _QuitProtocol(Protocol):
+    """Sends QUIT and closes the connection."""
 
     def connectionMade(self) -> None:
-        """Hang up as soon as the host is there."""
+        """Send QUIT."""
         assert self.transport is not None
         self.transport.write(b"QUIT\r\n")
         self.transport.loseConnection()
 
 
 class OutboundPortCheck:
-    """Knows for some minutes what it found out.
+    """Determines whether outbound port 25 is open, and caches the result for some minutes.
 
-    :param hosts: whom to ask about port 25. Of any other port, and without
-        hosts, it stays unknown: nobody is known to listen there.
+    :param hosts: reference hosts for port 25. For other ports, and without hosts, the result is
+        unknown, since no reference host listens there.
     """
 
     def __init__(
@@ -99,24 +98,24 @@ class OutboundPortCheck:
 
     @property
     def known(self) -> OutboundPort:
-        """Give what is known now."""
+        """The cached result."""
         return self._recall() or OutboundPort.UNKNOWN
 
     def determine(self) -> Deferred[OutboundPort]:
-        """Give what is known, else try the reference hosts."""
+        """Return the cached result, or try the reference hosts."""
         known = self._recall()
         return self._checks.call(self._port) if known is None else succeed(known)
 
     def suspect(self) -> None:
-        """Learn that a host was not reached: find out in the background, unless it is known."""
+        """Start a check in the background because a host was unreachable, unless one is cached."""
         self.determine().addErrback(lambda failure: failure.trap(CancelledError))
 
     def note_connection(self) -> None:
-        """Learn that some host was reached."""
+        """Record that a host was reached."""
         self._note(OutboundPort.OPEN)
 
     def stop(self) -> None:
-        """Give up a check under way."""
+        """Cancel a running check."""
         self._checks.stop()
 
     async def _check(self, port: int) -> OutboundPort:
@@ -137,7 +136,9 @@ class OutboundPortCheck:
 
     async def _try(self, host: str, port: int) -> OutboundPort:
         try:
-            await self._dialer.dial(host, port, quiet_factory(_Goodbye), seconds=CONNECT_SECONDS)
+            await self._dialer.dial(
+                host, port, quiet_factory(_QuitProtocol), seconds=CONNECT_SECONDS
+            )
         except NotConnected:
             return OutboundPort.BLOCKED
         except DialFailed:
@@ -153,11 +154,11 @@ def _judge(outcomes: Sequence[OutboundPort]) -> OutboundPort:
 
 
 CIPHERS = b"ALL:!aNULL:!eNULL:@SECLEVEL=0"
-"""All that come with a certificate and encrypt; level 0 lets TLS 1.0 and short keys through."""
+"""All ciphers that authenticate and encrypt. Level 0 allows TLS 1.0 and short keys."""
 
 _LEGACY_SERVER_CONNECT = 0x4  # SSL_OP_LEGACY_SERVER_CONNECT: servers without RFC 5746
 
-# What service-identity and cryptography raise about certificates that don't fit, or are broken.
+# Errors of service-identity and cryptography about certificates that do not match or are broken.
 _MISFITS = (
     CertificateError,
     VerificationError,
@@ -168,7 +169,7 @@ _MISFITS = (
 
 
 def make_observing_context(trust: TrustRoots) -> SSL.Context:
-    """Make the context that all such handshakes share."""
+    """Return the TLS context for all probes."""
     context = SSL.Context(SSL.TLS_METHOD)
     context.set_min_proto_version(SSL.TLS1_VERSION)
     context.set_cipher_list(CIPHERS)
@@ -179,7 +180,7 @@ def make_observing_context(trust: TrustRoots) -> SSL.Context:
 
 @implementer(IOpenSSLClientConnectionCreator)
 class ObservedTls:
-    """One handshake with a host; its facts are there once it is complete."""
+    """One TLS handshake. Its results are available once it is complete."""
 
     def __init__(self, context: SSL.Context, host: str) -> None:
         self._context = context
@@ -188,7 +189,7 @@ class ObservedTls:
         self.is_certificate_trusted = True
 
     def clientConnectionForTLS(self, _: TLSMemoryBIOProtocol) -> SSL.Connection:  # noqa: N802
-        """Make the connection, as Twisted asks for it."""
+        """Return the connection, as Twisted requires."""
         connection = SSL.Connection(self._context, None)
         connection.set_tlsext_host_name(self._host.encode("ascii"))
         connection.set_verify(SSL.VERIFY_PEER, self._note)
@@ -197,12 +198,12 @@ class ObservedTls:
 
     @property
     def version(self) -> str:
-        """Give the negotiated version as OpenSSL spells it: ``TLSv1.3``."""
+        """The negotiated version as OpenSSL spells it, such as ``TLSv1.3``."""
         return "" if self._connection is None else self._connection.get_protocol_version_name()
 
     @property
     def is_name_matching(self) -> bool:
-        """Tell whether the certificate is for the host's name (RFC 6125)."""
+        """Whether the certificate matches the host's name (RFC 6125)."""
         try:
             certificate = self._certificate()
             if certificate is None:
@@ -214,7 +215,7 @@ class ObservedTls:
 
     @property
     def digest_and_end(self) -> tuple[str, Instant | None]:
-        """Give the SHA-256 of the certificate in hexadecimal, and when it ends."""
+        """The SHA-256 digest of the certificate in hexadecimal, and its expiry."""
         try:
             certificate = self._certificate()
             if certificate is None:
@@ -230,22 +231,22 @@ class ObservedTls:
         return self._connection.get_peer_certificate(as_cryptography=True)
 
     def _note(self, *verdict: object) -> bool:
-        """Learn what OpenSSL thinks of a certificate of the chain; go on in any case."""
+        """Record OpenSSL's verdict about a certificate of the chain, and continue anyway."""
         self.is_certificate_trusted = self.is_certificate_trusted and bool(verdict[-1])
         return True
 
 
 MAX_OCTETS = 65_536
-"""That a host may say before encryption; a long EHLO reply has a thousand."""
+"""Maximum octets from a host before encryption. A long EHLO reply has a thousand."""
 
 CLOSING_GRACE = 2.0
-"""Seconds that a host has to take our QUIT before it is hung up on."""
+"""Seconds that a host has to answer QUIT before the connection is aborted."""
 
 READY = 220
 DONE = 250
 UNKNOWN_COMMANDS = (500, 502)  # to EHLO: SMTP without extensions, RFC 5321 3.2
 TLS_FAILED = (454, 500, 501, 502, 503, 504, 530, 550, 554)
-"""Replies to STARTTLS by which a host that offers it says that it can't; others are moods."""
+"""Replies to STARTTLS that mean that TLS does not work; other codes may be temporary."""
 
 _REPLY_LINE = re.compile(rb"([2-5][0-9][0-9])(?:([ -])([^\r]*))?\r?", re.ASCII)
 _KEYWORD = re.compile(rb"STARTTLS\s*", re.IGNORECASE)
@@ -253,7 +254,7 @@ _KEYWORD = re.compile(rb"STARTTLS\s*", re.IGNORECASE)
 
 @implementer(IHandshakeListener)
 class StarttlsConversation(Protocol):
-    """One probe of one host; ``outcome`` fires once, in the end or when it is hung up on."""
+    """One probe of a host. ``outcome`` fires once, at the end or when the connection is closed."""
 
     transport: ITLSTransport
 
@@ -272,7 +273,7 @@ class StarttlsConversation(Protocol):
         self.when_closed: Deferred[StarttlsConversation] = Deferred()
 
     def dataReceived(self, data: bytes) -> None:
-        """Read replies; each is answered before the next is read."""
+        """Handle replies, one at a time."""
         self._octets += len(data)
         if self.is_over:
             return
@@ -287,8 +288,8 @@ class StarttlsConversation(Protocol):
                 return
             self._lines.append(reply[3] or b"")
             if reply[2] != b"-":
-                # What comes behind a whole reply was said out of turn, or slipped
-                # in by somebody on the way, to be read as if it were encrypted.
+                # Data after a complete reply was sent out of turn, or injected by an attacker to be
+                # read as if it were encrypted.
                 if number < len(lines) or self._unread:
                     self._conclude(ProbeOutcome.NO_SMTP)
                     return
@@ -296,18 +297,18 @@ class StarttlsConversation(Protocol):
                 self._take_reply(int(reply[1]), said)
 
     def handshakeCompleted(self) -> None:
-        """Learn that the connection is encrypted."""
+        """Handle the completed TLS handshake."""
         self._conclude(ProbeOutcome.ENCRYPTED)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Learn that the host hung up, or the handshake failed."""
+        """Handle the end of the connection, which may be a failed handshake."""
         if self._hang_up is not None and self._hang_up.active():
             self._hang_up.cancel()
         self._tell(ProbeOutcome.HANDSHAKE_FAILED if self._is_encrypting else ProbeOutcome.NO_SMTP)
         self.when_closed.callback(self)
 
     def abort(self) -> None:
-        """Hang up at once."""
+        """Abort the connection."""
         self.transport.abortConnection()
 
     def _take_greeting(self, code: int, _: list[bytes]) -> None:
@@ -350,7 +351,7 @@ class StarttlsConversation(Protocol):
             self.outcome.callback(outcome)
 
     def _end(self) -> None:
-        """Stop waiting for the outcome."""
+        """Abandon the probe."""
         self.is_over = True
         self.abort()
 
@@ -358,15 +359,15 @@ class StarttlsConversation(Protocol):
 WINDOW = Window("probes", FRESHNESS)
 
 MAX_PER_ADDRESS = 30
-"""Connections to one address (or IPv6 /64) in that time: anybody can publish a thousand names
-that lead to somebody else's mail host, while a provider's customers may well share one."""
+"""Maximum number of connections to one address (IPv6: /64) in that time. Anybody can publish a
+thousand names for the mail host of somebody else, while customers of a provider share one."""
 
 
 class ProbeSettings(Struct, frozen=True):
-    """``helo_name`` is what we call ourselves; times in seconds.
+    """Settings of probes. ``helo_name`` is the name of this server; times are in seconds.
 
-    ``seconds`` is for a whole probe, within the 10 seconds of a check;
-    ``connecting`` is how much of it may pass until the connection is there.
+    ``seconds`` limits a whole probe, within the 10 seconds of a check. ``connecting`` limits the
+    time until it is connected.
     """
 
     helo_name: str
@@ -376,7 +377,7 @@ class ProbeSettings(Struct, frozen=True):
 
 
 class MailHostProber:
-    """The `mailcheck.operations.domains.probe_hosts.StarttlsProber` over the guarded dialer."""
+    """Implements `mailcheck.ports.probes.StarttlsProber` with the guarded dialer."""
 
     def __init__(
         self,
@@ -403,23 +404,23 @@ class MailHostProber:
             self._probe,
             freshness=FRESHNESS,
             is_kept=lambda probe: probe.outcome is not ProbeOutcome.NOT_PROBED,
-            # From another network it may be reached.
+            # It may be reachable from another network.
             is_for_all=lambda probe: probe.outcome is not ProbeOutcome.UNREACHABLE,
             when_busy=lambda exchange: StarttlsProbe(exchange, ProbeOutcome.NOT_PROBED),
         )
 
     def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
-        """Answer as `mailcheck.operations.domains.probe_hosts.StarttlsProber` promises."""
+        """Probe a host as `mailcheck.ports.probes.StarttlsProber` specifies."""
         if self._outbound.known is OutboundPort.BLOCKED:
             return Deferred.fromCoroutine(self._recall(exchange))
         return self._probes.get(exchange)
 
     def outbound_port(self) -> Deferred[OutboundPort]:
-        """Answer as `mailcheck.operations.domains.probe_hosts.StarttlsProber` promises."""
+        """Check the port as `mailcheck.ports.probes.StarttlsProber` specifies."""
         return self._outbound.determine()
 
     def stop(self) -> None:
-        """Give up all probes and hang up on everybody."""
+        """Cancel all probes and close their connections."""
         self._probes.stop()
         self._outbound.stop()
         for conversation in tuple(self._conversations):
@@ -430,7 +431,7 @@ class MailHostProber:
         return found or StarttlsProbe(exchange, ProbeOutcome.UNREACHABLE)
 
     async def _probe(self, exchange: str) -> StarttlsProbe:
-        # An address where a name must be is a mistake in the MX, and no host to probe.
+        # An address instead of a name is an error in the MX record, and not a host to probe.
         if not self._trust or parse_ip_address(exchange) is not None:
             return StarttlsProbe(exchange, ProbeOutcome.NOT_PROBED)
         tls = ObservedTls(self._context, exchange)
@@ -479,14 +480,14 @@ class MailHostProber:
 
 
 class _AddressBudget:
-    """Counts connections to an address in fixed windows of time."""
+    """Counts connections per address in fixed time windows."""
 
     def __init__(self, counters: RateCounters, now: Now) -> None:
         self._counters = counters
         self._now = now
 
     async def within(self, addresses: Sequence[IpAddress]) -> Sequence[IpAddress]:
-        """Count a connection to each; gives those that did not have too many."""
+        """Count a connection to each address, and return those within the limit."""
         windows = ((WINDOW, WINDOW.index(self._now()), MAX_PER_ADDRESS),)
         counts = await self._counters.hit(*(Hit(_subject(one), windows) for one in addresses))
         return [

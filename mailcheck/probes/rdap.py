@@ -1,4 +1,4 @@
-"""When a domain was registered, by RDAP: which registry knows it, and what that says."""
+"""Registration dates of domains, found by RDAP: choosing the registry and reading its answer."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -30,11 +30,12 @@ from mailcheck.probes.cached_probes import CachedProbes
 from mailcheck.probes.fetching import Fetched, FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import FetchFailed
 
-MAX_SUFFIXES = 20_000  # of a file; IANA's has 1,200
+MAX_SUFFIXES = 20_000
+"""Maximum number of suffixes that are read of a bootstrap file. IANA's file has 1,200."""
 
 
 class Registry(Struct, frozen=True):
-    """Who knows the names below ``suffix``; ``base_url`` ends with a slash."""
+    """The registry for the names below ``suffix``; ``base_url`` ends with a slash."""
 
     suffix: str
     base_url: str
@@ -46,7 +47,7 @@ class Bootstrap(Struct, frozen=True):
     base_urls: Mapping[str, str]
 
     def find(self, domain: str) -> Registry | None:
-        """Give the registry with the longest suffix that the domain has (RFC 9224 4)."""
+        """Return the registry with the longest matching suffix (RFC 9224 4)."""
         labels = domain.split(".")
         suffixes = (".".join(labels[start:]) for start in range(len(labels)))
         found = next((suffix for suffix in suffixes if suffix in self.base_urls), None)
@@ -54,26 +55,25 @@ class Bootstrap(Struct, frozen=True):
 
 
 def read_bootstrap(text: bytes) -> Bootstrap:
-    """Read a bootstrap file; entries that make no sense are left out.
+    """Parse a bootstrap file. Invalid entries are ignored.
 
-    :raises ValueError: it is no JSON, or names no registry.
+    :raises ValueError: it is not JSON, or lists no registry.
     """
     try:
         document = json.loads(text)
     except RecursionError:
-        raise ValueError("nested too deep") from None
+        raise ValueError("the JSON is nested too deeply") from None
     base_urls = dict(_entries(document))
     if not base_urls:
-        raise ValueError("it names no registry")
+        raise ValueError("it lists no registry")
     return Bootstrap(base_urls)
 
 
 @cache
 def bundled_bootstrap() -> Bootstrap:
-    """Give the registries that are known without asking anybody.
+    """Return the bundled registries, a dated excerpt of IANA's file.
 
-    A part of IANA's file, with the date it had; for the first minutes, and for
-    when IANA can't be reached.
+    They are used for the first minutes, and while IANA cannot be reached.
     """
     return read_bootstrap(files(__package__).joinpath("rdap_bootstrap.json").read_bytes())
 
@@ -90,7 +90,7 @@ def _entries(document: object) -> Iterator[tuple[str, str]]:
 
 
 def _choose(urls: list[str]) -> str:
-    """Prefer https (RFC 9224 3)."""
+    """Return the preferred base URL: https before http (RFC 9224 3)."""
     for scheme in ("https://", "http://"):
         for url in urls:
             if url.lower().startswith(scheme):
@@ -103,20 +103,26 @@ def _texts(values: object) -> list[str]:
 
 
 IANA_URL = "https://data.iana.org/rdap/dns.json"
-MAX_LIST_OCTETS = 2 * 1024 * 1024  # IANA's file has 70 KB
-REFRESH = DAY / SECOND  # seconds; RFC 9224 8 says to go by the cache headers, IANA's are a day
-RETRY = 600.0  # seconds after the list could not be loaded
+MAX_LIST_OCTETS = 2 * 1024 * 1024
+"""Maximum size of the list. IANA's file has 70 KB."""
+
+REFRESH = DAY / SECOND
+"""Seconds until the list is loaded again. RFC 9224 8 refers to the cache headers; IANA's say a
+day."""
+
+RETRY = 600.0
+"""Seconds until the next attempt after the list could not be loaded."""
 
 
 class NoRegistryList(Exception):
-    """The list can't be loaded."""
+    """The list of registries cannot be loaded."""
 
 
 class RegistryList:
-    """Loads the list when it is first needed and then once a day.
+    """Loads the list of registries on first use, and then once a day.
 
-    :param source: a URL or the path of a file. For `IANA_URL` the part that is
-        shipped bridges the time until it is loaded; any other is waited for.
+    :param source: a URL or a file path. For `IANA_URL`, the bundled list is used until it is
+        loaded. Any other list is awaited.
     """
 
     _log = Logger()
@@ -130,9 +136,9 @@ class RegistryList:
         self._loads = SingleFlight(self._load)
 
     async def find(self, domain: str) -> Registry | None:
-        """Give the registry that knows a domain; nothing when no known one does.
+        """Return the registry of a domain, or `None` if no known registry has it.
 
-        :raises NoRegistryList: there is no list.
+        :raises NoRegistryList: the list cannot be loaded.
         """
         loading = self._refresh()
         found = None if self._known is None else self._known.find(domain)
@@ -146,7 +152,7 @@ class RegistryList:
         return found
 
     def stop(self) -> None:
-        """Give up loading."""
+        """Cancel loading."""
         self._loads.stop()
 
     def _refresh(self) -> Deferred[None] | None:
@@ -159,7 +165,7 @@ class RegistryList:
             self._known = read_bootstrap(await self._read(source))
         except (FetchFailed, OSError, ValueError) as failure:
             self._log.warn(
-                "The list of registries (RDAP) at {source} can't be loaded: {failure}",
+                "The list of RDAP registries at {source} cannot be loaded: {failure}",
                 source=source,
                 failure=failure,
             )
@@ -178,29 +184,36 @@ class RegistryList:
 
 
 MAX_QUESTIONS = 4
-"""Names of one domain that a registry is asked about; its names begin at most that deep."""
+"""Maximum number of names of a domain that are looked up; registered names are not deeper."""
 
-MAX_OCTETS = 512 * 1024  # of an answer; long ones have 50 KB
-MAX_REDIRECTS = 3  # RFC 7480 4.3 has servers redirect to those who know
-SECONDS = 9.0  # for all questions about a domain, within the 10 seconds of a check
-FRESHNESS = HOUR  # of a fact; what could not be found out is not kept
+MAX_OCTETS = 512 * 1024
+"""Maximum size of an answer. Long answers have 50 KB."""
+
+MAX_REDIRECTS = 3
+"""Maximum number of redirects, with which servers refer to others (RFC 7480 4.3)."""
+
+SECONDS = 9.0
+"""Seconds for all lookups of a domain, within the 10 seconds of a check."""
+
+FRESHNESS = HOUR
+"""Milliseconds for which a determined result is cached."""
 
 ACCEPT = "application/rdap+json, application/json;q=0.9"
 
 FOUND = 200
 NOT_THERE = 404
-NO_QUESTION = (400, 422)  # some registries say so of names that they never register
+NO_QUESTION = (400, 422)  # some registries answer so for names that they never register
 TOO_MANY = 429
-BACK_OFF = 60  # seconds after TOO_MANY, unless the registry says how long
+BACK_OFF = 60  # seconds after TOO_MANY without a Retry-After field
 MAX_BACK_OFF = 3_600
 
 
 class _NoAnswer(Exception):
-    """The registry does not tell; says why, in half a sentence."""
+    """The registry gave no answer. The message has the reason as a clause."""
 
 
 class RdapFinder:
-    """The `mailcheck.operations.domains.probe_hosts.RegistrationFinder` over the guarded dialer."""
+    """Implements `mailcheck.ports.probes.RegistrationFinder` with the guarded dialer."""
 
     def __init__(
         self,
@@ -220,15 +233,15 @@ class RdapFinder:
             self._find,
             freshness=FRESHNESS,
             is_kept=lambda verdict: verdict.presence is not Presence.UNDETERMINED,
-            when_busy=lambda name: undetermined_registration(name, "too many are asked about now"),
+            when_busy=lambda name: undetermined_registration(name, "too many lookups are running"),
         )
 
     def find_registration(self, domain: str) -> Deferred[RegistrationVerdict]:
-        """Answer as `mailcheck.operations.domains.probe_hosts.RegistrationFinder` promises."""
+        """Find a registration as `mailcheck.ports.probes.RegistrationFinder` specifies."""
         return self._searches.get(domain)
 
     def stop(self) -> None:
-        """Give up what is under way."""
+        """Cancel all running lookups."""
         self._searches.stop()
         self._registries.stop()
 
@@ -240,15 +253,14 @@ class RdapFinder:
                 raise _NoAnswer(f"no registry is known that publishes dates for {_top(domain)}")
             return await self._search(domain, registry, ends_at)
         except NoRegistryList:
-            return undetermined_registration(domain, "the list of registries can't be loaded")
+            return undetermined_registration(domain, "the list of registries cannot be loaded")
         except _NoAnswer as failure:
             return undetermined_registration(domain, str(failure))
 
     async def _search(self, domain: str, registry: Registry, ends_at: float) -> RegistrationVerdict:
-        """Ask about the whole name, then about its parents, until the registry knows one.
+        """Look up the whole name, then its parents, until the registry knows one.
 
-        Parents last, since what a registry says about ``co.uk`` is no answer
-        about ``example.co.uk``.
+        Parents come last, since an answer about ``co.uk`` says nothing about ``example.co.uk``.
         """
         names = registrable_candidates(domain, registry.suffix)[:MAX_QUESTIONS]
         is_absent = False
@@ -262,12 +274,12 @@ class RdapFinder:
         raise _NoAnswer(f"the registry of {_top(domain)} does not register such names")
 
     async def _ask(self, registry: Registry, name: str, ends_at: float) -> Fetched:
-        """Ask about one name.
+        """Look up one name.
 
-        :raises _NoAnswer: it says neither that it knows the name nor that it does not.
+        :raises _NoAnswer: the answer is neither "found" nor "not found".
         """
         if await self._silences.get(registry.base_url):
-            raise _NoAnswer("the registry has asked to be left alone for a while")
+            raise _NoAnswer("the registry limits the rate of lookups")
         request = FetchRequest(
             f"{registry.base_url}domain/{quote(name)}",
             ACCEPT,
@@ -282,16 +294,16 @@ class RdapFinder:
         if fetched.status == TOO_MANY:
             wait = min(fetched.retry_after or BACK_OFF, MAX_BACK_OFF)
             await self._silences.put(registry.base_url, wait, wait * SECOND)
-            raise _NoAnswer("the registry has asked to be left alone for a while")
+            raise _NoAnswer("the registry limits the rate of lookups")
         if fetched.status not in (FOUND, NOT_THERE, *NO_QUESTION):
-            raise _NoAnswer("the registry did not answer properly")
+            raise _NoAnswer(f"the registry answered with status {fetched.status}")
         return fetched
 
     def _read(self, name: str, body: bytes) -> RegistrationVerdict:
         try:
             document: Any = json.loads(body)
         except (ValueError, RecursionError):
-            raise _NoAnswer("the registry's answer can't be read") from None
+            raise _NoAnswer("the registry's answer cannot be parsed") from None
         return read_registration(name, document, self._now())
 
 

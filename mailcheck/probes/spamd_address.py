@@ -1,4 +1,4 @@
-"""Where a spamd listens, as the configuration names it."""
+"""The address of a spamd in the configuration."""
 
 import re
 
@@ -11,14 +11,14 @@ _HOST_PORT = re.compile(
 
 
 class SpamdAddress(Struct, frozen=True):
-    """A host with its port, or the path of a Unix socket."""
+    """A host and port, or the path of a Unix socket."""
 
     host: str = ""
     port: int = 0
     path: str = ""
 
     def __str__(self) -> str:
-        """Write it as it is configured."""
+        """Return the address as it is configured."""
         if self.path:
             return _UNIX + self.path
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -26,13 +26,13 @@ class SpamdAddress(Struct, frozen=True):
 
 
 def parse_spamd_address(text: str) -> SpamdAddress:
-    """Read ``host:port``, ``[IPv6]:port`` or ``unix:/path``.
+    """Parse ``host:port``, ``[IPv6]:port`` or ``unix:/path``.
 
-    :raises ValueError: it is none of them.
+    :raises ValueError: the text has none of these forms.
     """
     if text.startswith(_UNIX + "/"):
         return SpamdAddress(path=text.removeprefix(_UNIX))
     match = _HOST_PORT.fullmatch(text)
     if match is None or not 0 < int(match["port"]) < 65_536:
-        raise ValueError("write auto, off, host:port or unix:/path")
+        raise ValueError("must be auto, off, host:port or unix:/path")
     return SpamdAddress(match["six"] or match["host"], int(match["port"]))

@@ -1,4 +1,4 @@
-r"""Talking to a spamd: one connection, one command, one answer (SPAMC/1.5).
+r"""A client for spamd: one connection per command and answer (SPAMC/1.5).
 
 REPORT SPAMC/1.5              SPAMD/1.1 0 EX_OK
 Content-length: 4            Content-length: 9
@@ -6,8 +6,8 @@ Content-length: 4            Content-length: 9
 ...\n
                               ...
 
-Whatever the other side does, it ends within the deadline, and no more than
-`MAX_ANSWER` octets of it are kept.
+A request ends within its deadline, whatever the server does. At most `MAX_ANSWER` octets of its
+answer are kept.
 """
 
 import re
@@ -47,19 +47,19 @@ from mailcheck.probes.guarded_dialer import quiet_factory
 from mailcheck.probes.spamd_address import SpamdAddress
 
 CONNECT_SECONDS = 5.0
-"""A spamd is near; one that takes longer is not there."""
+"""Seconds for connecting. A spamd is nearby, so a slower one counts as unreachable."""
 
 
 class SpamdReactor(IReactorTime, IReactorTCP, IReactorUNIX):
-    """What a reactor needs for this: time, and streams by TCP or Unix sockets."""
+    """Time, TCP and Unix sockets, as a reactor provides them."""
 
 
 def spamd_endpoint(spamd: SpamdAddress, reactor: SpamdReactor) -> IStreamClientEndpoint:
-    """Give what connects there."""
+    """Return the endpoint for connections to a spamd."""
     if spamd.path:
         return UNIXClientEndpoint(reactor, spamd.path, timeout=CONNECT_SECONDS)
     address = parse_ip_address(spamd.host)
-    # A name is looked up by the system: containers have such names.
+    # Host names are resolved by the system, since containers have names that DNS does not know.
     kind: Any = HostnameEndpoint
     if address is not None:
         kind = TCP4ClientEndpoint if address.version == 4 else TCP6ClientEndpoint
@@ -68,15 +68,16 @@ def spamd_endpoint(spamd: SpamdAddress, reactor: SpamdReactor) -> IStreamClientE
 
 
 MAX_ANSWER = 128 * KIB
-"""Octets of an answer; a report of a hundred rules has 10 KiB."""
+"""Maximum size of an answer in octets. A report with a hundred rules has 10 KiB."""
 
 MAX_HEADER_LINES = 20
 
 ANSWER_SECONDS = 30.0
-"""For connecting, judging and answering. 300 KB in one line took longer; most mails take 0.3 s."""
+"""Seconds for connecting, filtering and answering. Most mails take 0.3 s; 300 KB in one line took
+longer."""
 
 PING_SECONDS = 2.0
-"""A PING takes 3 ms where a child is free, and as long as a mail where none is."""
+"""Seconds for a PING. It takes 3 ms if a child is free, otherwise as long as a mail."""
 
 _STATUS = re.compile(rb"SPAMD/\d{1,3}\.\d{1,3} (\d{1,3}) ([\x20-\x7e]{1,500})")
 _FIELD = re.compile(rb"([A-Za-z-]{1,40}):[ \t]*([\x20-\x7e]{0,500})")
@@ -87,11 +88,11 @@ _PROBLEMS = {
     75: FilterProblem.BUSY,  # EX_TEMPFAIL
     79: FilterProblem.TIMEOUT,  # EX_TIMEOUT: --timeout-child
 }
-"""What the status numbers of spamd's own table mean; any other is a broken answer."""
+"""The meaning of spamd's status codes. All others are broken answers."""
 
 
 class SpamdAnswer(Struct, frozen=True):
-    """A whole answer with status 0; names of fields in lower case."""
+    """A complete answer with status 0. Field names are in lower case."""
 
     status_text: str
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -99,14 +100,14 @@ class SpamdAnswer(Struct, frozen=True):
 
 
 class SpamdClient:
-    """Asks the spamd at one address."""
+    """A client for the spamd at one address."""
 
     def __init__(self, reactor: SpamdReactor, address: SpamdAddress) -> None:
         self._reactor = reactor
         self._address = address
 
     async def answers(self) -> bool:
-        """Tell whether a spamd is there and well."""
+        """Return whether a spamd answers correctly."""
         try:
             answer = await self._ask(b"PING SPAMC/1.5\r\n\r\n", PING_SECONDS)
         except FilterFailed:
@@ -114,7 +115,7 @@ class SpamdClient:
         return answer.status_text == "PONG"
 
     async def report(self, mail: bytes) -> FilterVerdict:
-        """Have a mail judged; it ends with a line break.
+        """Return the verdict about a mail, which must end with a line break.
 
         :raises FilterFailed: there is no verdict.
         """
@@ -125,7 +126,7 @@ class SpamdClient:
         except (KeyError, ValueError, ReportUnreadable) as problem:
             raise FilterFailed(FilterProblem.BROKEN_ANSWER, str(problem)) from problem
         if any(rule.name == OUT_OF_TIME for rule in verdict.rules):
-            raise FilterFailed(FilterProblem.TIMEOUT, "it stopped in the middle")
+            raise FilterFailed(FilterProblem.TIMEOUT, "it ran out of time")
         return verdict
 
     async def _ask(self, request: bytes, seconds: float) -> SpamdAnswer:
@@ -143,16 +144,16 @@ class SpamdClient:
         except error.ConnectingCancelledError:
             raise CancelledError from None
         except (error.ConnectError, error.DNSLookupError, OSError) as failure:
-            # Not the message: it names addresses.
+            # The message is not logged because it contains addresses.
             raise FilterFailed(FilterProblem.UNREACHABLE, type(failure).__name__) from failure
         return read_answer(await conversation.ended)
 
 
 class SpamdConversation(Protocol):
-    """Says one request and collects the answer until the other side hangs up.
+    """Sends one request and collects the answer until the server closes the connection.
 
-    ``ended`` fires with the octets, or with `FilterFailed`; cancelling it
-    cuts the connection off.
+    ``ended`` fires with the received octets or with `FilterFailed`. Cancelling it aborts the
+    connection.
     """
 
     transport: ITCPTransport
@@ -165,11 +166,11 @@ class SpamdConversation(Protocol):
         self.ended: Deferred[bytes] = Deferred(lambda _: self._cut_off())
 
     def connectionMade(self) -> None:
-        """Say everything at once; the answer comes when it was read."""
+        """Send the whole request. The server answers after reading it."""
         self.transport.write(self._request)
 
     def dataReceived(self, data: bytes) -> None:
-        """Collect, as long as it is not too much."""
+        """Collect the answer up to the maximum size."""
         self._size += len(data)
         if self._size > MAX_ANSWER:
             self._pieces.clear()
@@ -179,13 +180,13 @@ class SpamdConversation(Protocol):
             self._pieces.append(data)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Give what came; what is not whole is noticed where it is read."""
+        """Return the answer. `read_answer` detects an incomplete one."""
         if self.ended.called:
             return
         if self._problem is not None:
             self.ended.errback(self._problem)
         elif not self._size:
-            problem = FilterFailed(FilterProblem.UNREACHABLE, "it hung up without an answer")
+            problem = FilterFailed(FilterProblem.UNREACHABLE, "it closed the connection")
             self.ended.errback(problem)
         else:
             self.ended.callback(b"".join(self._pieces))
@@ -195,12 +196,12 @@ class SpamdConversation(Protocol):
 
 
 def read_answer(octets: bytes) -> SpamdAnswer:
-    """Read a whole answer.
+    """Parse a complete answer.
 
-    :raises FilterFailed: it is none, not whole, or says that something went wrong.
+    :raises FilterFailed: the answer is invalid, incomplete or reports an error.
     """
     head, separator, body = octets.partition(b"\r\n\r\n")
-    # An answer without fields, as to PING, ends with its first line.
+    # An answer without fields, such as to PING, ends with its first line.
     lines = head.removesuffix(b"\r\n").split(b"\r\n")
     status = _STATUS.fullmatch(lines[0])
     if status is None or len(lines) > MAX_HEADER_LINES:
@@ -220,11 +221,11 @@ def read_answer(octets: bytes) -> SpamdAnswer:
 
 
 def _text_of(answer: SpamdAnswer) -> str:
-    """Give the body; it is as long as was said.
+    """Return the body if it has the announced length.
 
-    :raises ReportUnreadable: it is not.
+    :raises ReportUnreadable: its length differs.
     """
     length = answer.fields.get("content-length", "").encode("ascii")
     if _LENGTH.fullmatch(length) is None or int(length) != len(answer.body):
-        raise ReportUnreadable("the answer is not as long as it says")
+        raise ReportUnreadable("the answer does not have the announced length")
     return answer.body.decode("utf-8", "replace")

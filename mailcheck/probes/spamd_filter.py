@@ -1,4 +1,4 @@
-"""The content filter: mails wait for a free place, then a spamd judges them."""
+"""The content filter: mails wait for a permit, then a spamd judges them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -36,55 +36,55 @@ DEFAULT_ADDRESSES = (
     SpamdAddress(path="/run/spamassassin/spamd.sock"),
     SpamdAddress(path="/var/run/spamassassin/spamd.sock"),
 )
-"""Where ``auto`` looks. What listens there was put there by root, so it is a filter of this
-machine's operator; a mail is shown to nobody else."""
+"""Where ``auto`` looks for a spamd. Only root can create these, so they belong to the operator of
+this machine. Mails are sent to no other spamd."""
 
 ENGINE = "SpamAssassin"
 
 
 class SpamdFinder(Protocol):
-    """Says whom to ask."""
+    """Finds the spamd to use."""
 
     async def find(self) -> tuple[SpamdClient, str]:
-        """Give a client for the spamd to use, and the name of its engine.
+        """Return a client for the spamd, and the name of its engine.
 
-        :raises FilterFailed: there is none.
+        :raises FilterFailed: there is no spamd.
         """
 
     def forget(self) -> None:
-        """Look again the next time: what was found does not answer."""
+        """Search again next time, since the spamd does not answer."""
 
 
 class ConfiguredSpamd:
-    """The one at an address that the operator named."""
+    """A spamd at a configured address."""
 
     def __init__(self, reactor: SpamdReactor, address: SpamdAddress) -> None:
         self._client = SpamdClient(reactor, address)
 
     async def find(self) -> tuple[SpamdClient, str]:
-        """Give it, whether it answers or not."""
+        """Return the client, whether the spamd answers or not."""
         return self._client, ENGINE
 
     def forget(self) -> None:
-        """Have no other."""
+        """Do nothing, since the address is fixed."""
 
 
 class NoSpamd:
-    """The content filter is switched off."""
+    """The disabled content filter."""
 
     async def find(self) -> tuple[SpamdClient, str]:
-        """Refuse."""
+        """Raise `FilterFailed`."""
         raise FilterFailed(FilterProblem.OFF)
 
     def forget(self) -> None:
-        """Have nothing to forget."""
+        """Do nothing."""
 
 
 class AutomaticSpamd:
-    """One that runs on this machine already, else one of our own.
+    """A spamd that runs on this machine, or a private one started by the daemon.
 
-    A running one is remembered until it does not answer, and looked for each
-    time before our own is started.
+    A running one is used until it does not answer. It is searched for each time before the
+    private one is started.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class AutomaticSpamd:
         self._running: SpamdClient | None = None
 
     async def find(self) -> tuple[SpamdClient, str]:
-        """Give the running one, else start our own."""
+        """Return the running spamd, or start the private one."""
         if self._running is None and not self._private.is_running:
             self._running = await self._find_running()
         if self._running is not None:
@@ -109,7 +109,7 @@ class AutomaticSpamd:
         return client, self._private.engine
 
     def forget(self) -> None:
-        """Look for a running one again."""
+        """Search for a running spamd again."""
         self._running = None
 
     async def _find_running(self) -> SpamdClient | None:
@@ -121,31 +121,30 @@ class AutomaticSpamd:
 
 
 ATTEMPTS = 2
-"""A spamd that was killed or restarted under a mail gets it once more."""
+"""Attempts per mail, in case the spamd is killed or restarted meanwhile."""
 
 _NO_FAULTS = (FilterProblem.OFF, FilterProblem.NOT_INSTALLED, FilterProblem.TOO_LARGE)
-"""What nobody has to look after."""
+"""Problems that need no attention of the operator."""
 
 PAUSE_SECONDS = 1.0
-"""Between the attempts: until it is noticed that a private spamd is gone."""
+"""Seconds between the attempts, until the end of a private spamd has been noticed."""
 
 
 class FilterLimits(Struct, frozen=True):
-    """How much is asked at a time; seconds.
+    """Limits of the content filter; times are in seconds.
 
-    Two children of spamd judge about six mails a second: a hundred that wait
-    are through in 17 s.
+    Two children of spamd judge about six mails per second, so a hundred waiting mails take 17 s.
     """
 
     at_a_time: int = 2
     waiting: int = 200
     wait_seconds: float = 60.0
     judge_seconds: float = 45.0
-    """For all of it: finding or starting a spamd, and both attempts."""
+    """For finding or starting a spamd and both attempts together."""
 
 
 class SpamdFilter:
-    """Judges mails by a spamd; keeps the promises of `ContentFilter`."""
+    """Implements `ContentFilter` with a spamd."""
 
     _log = Logger()
 
@@ -156,7 +155,7 @@ class SpamdFilter:
         worker: Worker,
         limits: FilterLimits | None = None,
     ) -> None:
-        """``worker`` takes large mails apart, which can take seconds."""
+        """``worker`` parses large mails, which can take seconds."""
         self._worker = worker
         self._finder = finder
         self._clock = clock
@@ -171,7 +170,7 @@ class SpamdFilter:
         self._is_closed = False
 
     def judge(self, raw_message: bytes) -> Deferred[FilterOutcome]:
-        """Judge a mail as `ContentFilter` promises."""
+        """Judge a mail as `ContentFilter` specifies."""
         if self._is_closed:
             return succeed(unavailable(FilterProblem.UNREACHABLE))
         judging = Deferred.fromCoroutine(self._judge(raw_message))
@@ -181,7 +180,7 @@ class SpamdFilter:
         return judging
 
     def close(self) -> Deferred[None]:
-        """End what is under way as undetermined, and judge nothing from now on."""
+        """End running judgements as undetermined, and judge no more mails."""
         self._is_closed = True
         for judging in list(self._under_way):
             judging.cancel()
@@ -207,7 +206,7 @@ class SpamdFilter:
                 raise
             return unavailable(FilterProblem.UNREACHABLE)
         except Exception:
-            # A fault of ours is none of the sender's: the report says "could not be determined".
+            # An internal failure must not affect the sender's score.
             self._log.failure("The content filter failed")
             return unavailable(FilterProblem.BROKEN_ANSWER)
 

@@ -1,4 +1,4 @@
-"""The certificate authorities that probes believe."""
+"""The certificate authorities that probes trust."""
 
 import re
 from collections.abc import Sequence
@@ -17,26 +17,26 @@ CA_FILES = (
     "/etc/ssl/ca-bundle.pem",  # openSUSE
     "/etc/ssl/cert.pem",  # macOS, Alpine, the BSDs
 )
-"""Where systems keep the authorities of the web; the OpenSSL inside a wheel knows none of them."""
+"""Where systems store the authorities of the web. The OpenSSL in a wheel knows none of them."""
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----")
 
 
 class NoAuthorities(Exception):
-    """No file with certificate authorities was found, or there is none in it."""
+    """No file with certificate authorities was found, or it contains none."""
 
 
 class TrustRoots(Struct, frozen=True, dict=True):
-    """Certificate authorities, read once."""
+    """Certificate authorities, loaded once."""
 
     certificates: tuple[crypto.X509, ...]
 
     def __bool__(self) -> bool:
-        """Tell whether anything can be verified."""
+        """Return whether certificates can be verified at all."""
         return bool(self.certificates)
 
     def add_to(self, context: SSL.Context) -> None:
-        """Make an OpenSSL context believe them."""
+        """Let an OpenSSL context trust the authorities."""
         store = context.get_cert_store()
         if store is None:  # pyOpenSSL: "a SSL_CTX without a store", which it never makes
             raise NoAuthorities("OpenSSL has no certificate store")
@@ -44,7 +44,7 @@ class TrustRoots(Struct, frozen=True, dict=True):
             store.add_cert(certificate)
 
     def verify_as(self, host: str) -> IOpenSSLClientConnectionCreator:
-        """Encrypt to a host that must prove its name, or IP address, by one of them."""
+        """Return the TLS options for a host that must prove its name or IP address."""
         return optionsForClientTLS(host, trustRoot=self._for_twisted)
 
     @cached_property
@@ -53,18 +53,18 @@ class TrustRoots(Struct, frozen=True, dict=True):
 
 
 def find_trust_roots(ca_file: str, system_files: Sequence[str] = CA_FILES) -> TrustRoots:
-    """Read the authorities from a PEM file; without one from where the system keeps them.
+    """Load the authorities from a PEM file, or from the system's file if none is named.
 
-    :raises NoAuthorities: says what to install or to set.
+    :raises NoAuthorities: the message says what to install or to configure.
     """
     for path in [ca_file] if ca_file else system_files:
         certificates = _read(Path(path))
         if certificates:
             return TrustRoots(tuple(certificates))
     if ca_file:
-        raise NoAuthorities(f"{ca_file} can't be read or has no certificate in it")
+        raise NoAuthorities(f"{ca_file} cannot be read or contains no certificate")
     raise NoAuthorities(
-        "no certificate authorities were found on this machine: install the package"
+        "no certificate authorities were found on this machine; install the package"
         " ca-certificates, or name a PEM file in [probes] ca_file"
     )
 

@@ -1,7 +1,7 @@
-"""Posting to the receivers of webhooks, signed as Standard Webhooks asks, by the guarded dialer.
+"""Sending events to webhooks with the guarded dialer, signed according to Standard Webhooks.
 
-Whoever may register chooses where is posted to: so only public addresses are, or those that the
-operator allows an account; no redirect is followed; and no target gets more than its share.
+Accounts choose the URLs. Only public addresses are contacted, and those that the operator allows
+an account. Redirects are not followed, and each address has a rate limit.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -43,35 +43,36 @@ from mailcheck.probes.guarded_dialer import (
 from mailcheck.probes.trust import TrustRoots
 
 SECONDS = 15.0
-"""For one delivery."""
+"""Seconds for one delivery."""
 
 DRAIN_SECONDS = 2.0
-"""For the rest of an answer, which nobody reads: a connection that still talks then is closed."""
+"""Seconds for the rest of a response, which is discarded. Afterwards the connection is closed."""
 
 KEPT_SECONDS = 30
-"""That an idle connection is kept for the next event."""
+"""Seconds that an idle connection is kept for the next event."""
 
 MAX_OCTETS = 65_536
-"""Of an answer."""
+"""Maximum octets of a response."""
 
 MOST_A_MINUTE = 1_200
-"""Events that one public address (IPv6: its /64) gets in a clock minute, of all accounts."""
+"""Maximum number of events to one public address (IPv6: /64) per clock minute, from all
+accounts."""
 
 _WHY: Mapping[FetchProblem, str] = {
-    FetchProblem.BAD_CERTIFICATE: "its certificate is not that of its host, or nobody known "
-    "vouches for it",
-    FetchProblem.NO_CONNECTION: "no encrypted connection came about",
-    FetchProblem.TOO_LARGE: f"its answer has more than {MAX_OCTETS:,} bytes",
-    FetchProblem.NO_HTTP: "its answer broke off, or is not HTTP",
+    FetchProblem.BAD_CERTIFICATE: "its certificate is not for its host name, or not from a known "
+    "authority",
+    FetchProblem.NO_CONNECTION: "no encrypted connection could be made",
+    FetchProblem.TOO_LARGE: f"its response has more than {MAX_OCTETS:,} bytes",
+    FetchProblem.NO_HTTP: "its response is incomplete, or not HTTP",
 }
 
 
 class HttpWebhookDialer:
-    """The `mailcheck.operations.inbox.webhook_ports.WebhookDialer` over the guarded dialer.
+    """Implements `mailcheck.ports.probes.WebhookDialer` for URLs with the guarded dialer.
 
-    :param allowed: networks, not public, that accounts may be told in, by the accounts' names.
-    :param own_url: where this service itself is reached.
-    :param seconds: for one delivery, from the question to DNS to the status.
+    :param allowed: private networks that accounts may use, by account name.
+    :param own_url: the public URL of this service.
+    :param seconds: time limit for one delivery, from DNS to the status.
     """
 
     def __init__(
@@ -95,12 +96,12 @@ class HttpWebhookDialer:
         self._seconds = seconds
 
     def require_foreign(self, url: str) -> None:
-        """See that a URL does not lead to this service itself, as far as that shows."""
+        """Reject a URL that obviously leads to this service itself."""
         if _place(url) == self._own_place:
             raise InvalidParameter("url", "url leads to this service itself")
 
     def line(self, account_name: str) -> "HttpWebhookLine":
-        """Give a line of its own for a webhook of an account; nothing is sent yet."""
+        """Return a new line for a webhook of an account. It does not connect yet."""
         allowed = self._allowed.get(account_name, ())
         pace = AddressRateLimit(self._counters, allowed, self._now)
         connections = WebConnections(
@@ -150,7 +151,7 @@ class AddressRateLimit:
 
 
 class HttpWebhookLine:
-    """The way to one receiver, event by event."""
+    """Delivers the events of one webhook."""
 
     def __init__(
         self,
@@ -161,19 +162,19 @@ class HttpWebhookLine:
         *,
         has_authorities: bool,
     ) -> None:
-        anything: Any = reactor
+        any_reactor: Any = reactor
         self._reactor = reactor
         self._connections = connections
         self._pace = pace
         self._seconds = seconds
         self._has_authorities = has_authorities
-        self._pool = HTTPConnectionPool(anything)
+        self._pool = HTTPConnectionPool(any_reactor)
         self._pool.maxPersistentPerHost = 1
         self._pool.cachedConnectionTimeout = KEPT_SECONDS
-        self._agent = Agent.usingEndpointFactory(anything, connections, self._pool)
+        self._agent = Agent.usingEndpointFactory(any_reactor, connections, self._pool)
 
     def post(self, post: Post) -> Deferred[Attempt]:
-        """Send an event; whatever goes wrong is the result. Cancelling hangs up."""
+        """Send an event. Failures are part of the result; cancelling closes the connection."""
 
         def too_late(_: object, __: float) -> Attempt:
             self.hang_up()
@@ -183,13 +184,13 @@ class HttpWebhookLine:
         return posting.addTimeout(self._seconds, self._reactor, too_late)
 
     def hang_up(self) -> None:
-        """Close what is open."""
+        """Close the connection."""
         self._pool.closeCachedConnections().addErrback(lambda _: None)
         self._connections.hang_up()
 
     async def _post(self, post: Post) -> Attempt:
         if post.url.startswith("https:") and not self._has_authorities:
-            return Attempt(problem="there are no authorities to check its certificate against")
+            return Attempt(problem="no certificate authorities are installed to verify it")
         self._pace.wait = 0
         kept = self._connections.peer
         if kept is not None and not await self._pace.within([kept]):
@@ -200,7 +201,7 @@ class HttpWebhookLine:
             except BREAKDOWNS:
                 if kept is None or self._connections.is_flooded:
                     raise
-            # The receiver has closed the kept connection just now: that is no failure of it.
+            # The receiver has just closed the kept connection, which is not a failure.
             self._connections.hang_up()
             return await self._send(post)
         except (DialFailed, *BREAKDOWNS) as failure:
@@ -223,7 +224,7 @@ class HttpWebhookLine:
         return _judge(response.code)
 
     def _too_much(self) -> Attempt:
-        problem = f"its address has had {MOST_A_MINUTE:,} events in this minute"
+        problem = f"its address has received {MOST_A_MINUTE:,} events in this minute"
         return Attempt(problem=problem, wait=self._pace.wait)
 
     def _explain(self, failure: Exception) -> Attempt:
@@ -232,7 +233,7 @@ class HttpWebhookLine:
         if isinstance(failure, DialFailed):
             return Attempt(problem=_why_not_connected(failure))
         problem = FetchProblem.TOO_LARGE if self._connections.is_flooded else problem_of(failure)
-        return Attempt(problem=_WHY.get(problem, "nothing can be sent to its address"))
+        return Attempt(problem=_WHY.get(problem, "its URL cannot be used"))
 
 
 def _judge(status: int) -> Attempt:
@@ -247,16 +248,16 @@ def _why_not_connected(failure: DialFailed) -> str:
     if isinstance(failure, HostNotFound):
         return "its host has no address"
     if isinstance(failure, HostUndetermined):
-        return "the address of its host could not be found out"
+        return "the address of its host could not be determined"
     if isinstance(failure, AddressRefused):
-        return f"its address is not connected to: {failure}"
+        return f"its address is not allowed: {failure}"
     if isinstance(failure, ConnectionsRefused):
         return "its host refuses connections"
     return "its host does not answer"
 
 
 def _signed(post: Post) -> dict[bytes, list[bytes]]:
-    # Here: whoever has no webhook has no need of it.
+    # Imported here because it is only needed for webhooks.
     from standardwebhooks import Webhook
 
     sent_at = datetime.fromtimestamp(post.sent_at // SECOND, UTC)
@@ -277,7 +278,7 @@ def _sign(kind: Any, post: Post, sent_at: datetime, secret: str) -> str:
 
 
 def _place(url: str) -> tuple[IpAddress | str, int]:
-    """Give host and port of a URL, so that the same place is written in the same way."""
+    """Return host and port of a URL in a normalised form."""
     parts = urlsplit(url)
     host = (parts.hostname or "").removesuffix(".")
     port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -286,34 +287,34 @@ def _place(url: str) -> tuple[IpAddress | str, int]:
 
 @implementer(IBodyProducer)
 class _Body:
-    """A body that is there already."""
+    """A request body of bytes."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
         self.length = len(body)
 
     def startProducing(self, consumer: IConsumer) -> Deferred[None]:  # noqa: N802
-        """Write all of it."""
+        """Write the whole body."""
         consumer.write(self._body)
         return succeed(None)
 
     def pauseProducing(self) -> None:  # noqa: N802
-        """Do nothing: all is written."""
+        """Do nothing: the body was written at once."""
 
     def resumeProducing(self) -> None:  # noqa: N802
-        """Do nothing: all is written."""
+        """Do nothing: the body was written at once."""
 
     def stopProducing(self) -> None:  # noqa: N802
-        """Do nothing: all is written."""
+        """Do nothing: the body was written at once."""
 
 
 class _Rest(Protocol):
-    """Lets a body pass by; ``ended`` fires when there is no more of it, for whatever reason."""
+    """Discards the rest of a response. ``ended`` fires at its end or when the connection closes."""
 
     def __init__(self) -> None:
         self.ended: Deferred[None] = Deferred()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Tell of the end."""
+        """Fire ``ended``."""
         if not self.ended.called:
             self.ended.callback(None)

@@ -79,7 +79,7 @@ def test_a_revoked_link_is_dead_and_a_new_one_lives(
     expect(page.locator(".notice[role=status]")).to_contain_text("new one")
     new = page.locator("#share-link").text_content() or ""
     with watched_page(browser, person.daemon.http_port) as stranger:
-        for link, words in ((old, "leads nowhere"), (new, "482913")):
+        for link, words in ((old, "is not valid"), (new, "482913")):
             stranger.go("/share/" + link.partition("/share/")[2])
             expect(stranger.page.locator("main")).to_contain_text(words)
 

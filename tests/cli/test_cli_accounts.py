@@ -92,7 +92,7 @@ def test_a_key_is_printed_alone(mailcheck: Mailcheck, alice: str) -> None:
     issued = mailcheck("key", "issue", "alice")
     assert issued.status == 0
     assert KEY.fullmatch(issued.output.removesuffix("\n"))
-    assert issued.errors == "keep it: it is shown this once\n"
+    assert issued.errors == "save it: it is shown only once\n"
     assert alice
 
 
@@ -159,7 +159,7 @@ def test_a_limit_is_a_number_from_1_on(
     """A limit that is none is a usage error, and no key is made."""
     outcome = mailcheck("key", "issue", "alice", f"{option}={number}")
     assert (outcome.status, outcome.output) == (2, "")
-    assert f"argument {option}: {number!r} is not a whole number, 1 to" in outcome.errors
+    assert f"argument {option}: {number!r} is not an integer from 1 to" in outcome.errors
     assert mailcheck("key", "list").output == ""
     assert alice
 
@@ -175,7 +175,7 @@ def test_a_wrong_folder(elsewhere: Mailcheck, database: Path) -> None:
     """Where no daemon has made its database a command says so, and makes none."""
     added = elsewhere("account", "add", "alice")
     assert (added.status, added.output) == (1, "")
-    assert added.errors.startswith(f"mailcheck: there is no daemon's database here: {database}. ")
+    assert added.errors.startswith(f"mailcheck: the daemon's database {database} does not exist. ")
     assert not database.parent.exists()
 
 

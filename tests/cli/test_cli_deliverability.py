@@ -172,7 +172,7 @@ def test_an_address_alone(daemon: Daemon) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["--timeout", "1"], 1, "no mail has come in; go on: mailcheck test --id "),
+        (["--timeout", "1"], 1, "no mail has arrived; continue: mailcheck test --id "),
         (["--id", "none"], 1, "there is no such test"),
         (["--key-file", "none"], 2, "no API key"),
         (["--url", f"http://{HOST}:1"], 3, "cannot be reached"),

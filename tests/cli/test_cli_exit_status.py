@@ -93,8 +93,8 @@ def test_a_configuration_that_is_fine(mailcheck: Mailcheck, config_file: Path) -
     """``config check`` says so on standard error, with status 0."""
     outcome = mailcheck("config", "check")
     assert (outcome.status, outcome.output) == (0, "")
-    assert outcome.errors == f"{config_file} is fine\n"
-    assert run_command("config", "check").errors == "the configuration is fine\n"
+    assert outcome.errors == f"{config_file} is valid\n"
+    assert run_command("config", "check").errors == "the configuration is valid\n"
 
 
 def test_the_example_is_what_the_repository_ships() -> None:

@@ -94,7 +94,7 @@ def test_an_inbox_is_listed(mailcheck: Mailcheck, daemon: Daemon) -> None:
     """``inbox`` has a line for each mail, the newest first; an id shows that mail."""
     empty = mailcheck("inbox")
     assert (empty.status, empty.output) == (0, "")
-    assert empty.errors == "mailcheck: there is no such mail\n"
+    assert empty.errors == "mailcheck: no mail matches\n"
     for tag in ("a", "b"):
         mailcheck("send-sample", daemon.address(tag))
     lines = mailcheck("inbox").lines
@@ -142,7 +142,7 @@ def test_a_wait_looks_back_ten_minutes(mailcheck: Mailcheck, daemon: Daemon) -> 
     newest = mailcheck("inbox", "--tag", "a").lines[0]
     waited = mailcheck("wait", "--to", daemon.address("a"))
     assert (waited.status, waited.lines[0]) == (0, newest)
-    assert re.fullmatch(r"it came \d+ s ago; --new waits for the next one\n", waited.errors)
+    assert re.fullmatch(r"it arrived \d+ s ago; --new waits for the next one\n", waited.errors)
     assert "text" in json.loads(mailcheck("wait", "--json").output)
     assert mailcheck("wait", "--new", "--timeout", "1").status == 1
 
@@ -202,7 +202,7 @@ def test_mail_is_handed_in_where_the_daemon_says(daemon: Daemon, tmp_path: Path)
         (["inbox", "--limit", "0"], 2, "limit must be an integer"),
         (["inbox", "-q", "newer:yesterday"], 2, "you sent newer:yesterday"),
         (["inbox", "none"], 1, "no such message"),
-        (["send-sample", "nobody@elsewhere.example"], 1, "did not take the mail"),
+        (["send-sample", "nobody@elsewhere.example"], 1, "did not accept the mail"),
         (["send-sample", "--server", "nonsense"], 2, "host:port"),
         (["send-sample", "--server", f"{HOST}:1"], 3, "can't be reached"),
         (["send-sample", "--url", f"http://{HOST}:1"], 3, "is it running?"),
@@ -214,8 +214,8 @@ def test_mail_is_handed_in_where_the_daemon_says(daemon: Daemon, tmp_path: Path)
         (["new", "two words"], 2, "tag"),
         (["inbox", "--all"], 2, "mailcheck inbox delete"),
         (["inbox", "--code"], 1, "no such mail"),
-        (["inbox", "delete"], 2, "say what to delete"),
-        (["inbox", "delete", "--all", "--tag", "a"], 2, "say what to delete"),
+        (["inbox", "delete"], 2, "name the mails to delete"),
+        (["inbox", "delete", "--all", "--tag", "a"], 2, "name the mails to delete"),
         (["inbox", "delete", "none"], 1, "no such message"),
         (["wait", "--key-file", "none"], 2, "no API key"),
         (["wait", "--code", "--link"], 2, "not allowed with"),
@@ -263,13 +263,13 @@ def test_webhooks(mailcheck: Mailcheck, daemon: Daemon) -> None:
         assert made.status == 0, made
         webhook, receiver.secrets["/mail"] = made.output.split()
         tried = run_command(*suggested(made))
-        assert (tried.status, tried.output[:14]) == (0, "taken with 204")
+        assert (tried.status, tried.output[:17]) == (0, "accepted with 204")
         mailcheck("send-sample", daemon.address("hook"))
         mailcheck("send-sample", daemon.address("other"))
         cursor = mailcheck("inbox", "--tag", "hook", "--json").output
         receiver.wait_for("/mail", 2)
         replayed = mailcheck("webhook", "replay", webhook)
-        assert replayed.errors == f"{webhook}: told once more after c0\n"
+        assert replayed.errors == f"{webhook}: sending the mail after c0 again\n"
         got = receiver.wait_for("/mail", 3)
         assert all(one.is_signed for one in got)
         assert [one.message["tag"] for one in got] == ["webhook-test", "hook", "hook"]
@@ -277,7 +277,7 @@ def test_webhooks(mailcheck: Mailcheck, daemon: Daemon) -> None:
         receiver.statuses["/mail"] = 503
         refused = mailcheck("webhook", "test", webhook)
         assert (refused.status, refused.output) == (1, "")
-        assert refused.errors == "mailcheck: it was not taken: it answered 503\n"
+        assert refused.errors == "mailcheck: it was not accepted: it answered 503\n"
         listed = mailcheck("webhook", "list").lines
         assert [line.split()[0] for line in listed] == [webhook]
         assert listed[0].endswith(f"{url}  tag=hook  from=samp")

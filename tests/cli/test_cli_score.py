@@ -123,7 +123,7 @@ def test_a_header_that_does_not_tell(tmp_path: Path) -> None:
     """Where the header does not tell, the error says so."""
     path = tmp_path / "bare.eml"
     path.write_bytes(MAIL)
-    with pytest.raises(InvalidParameter, match="don't tell"):
+    with pytest.raises(InvalidParameter, match="do not contain"):
         read_mail_of_file(options(path, from_headers=True), NOW)
 
 
@@ -175,7 +175,7 @@ def test_what_is_printed() -> None:
     assert text.startswith("9.0/10  ann@sender.example  The minutes of Monday\n")
     assert "fail    -1.0 DMARC" in text
     assert "_dmarc.sender.example  TXT  v=DMARC1" in text
-    assert "misses  rules of Google, 5,000 or more mails a day\n          not so: The From" in text
+    assert "misses  rules of Google, 5,000 or more mails a day\n          not met: The From" in text
     assert "meets   rules of Google, every sender\n" in text
 
 

@@ -69,7 +69,7 @@ def test_who_is_told(watch: Mailcheck) -> None:
     assert made.status == 0
     url, secret = made.lines[1].split()
     assert (url, secret.partition("_")[0]) == ("https://hooks.example/x", "whsec")
-    assert "keep each secret" in made.errors
+    assert "save each secret" in made.errors
     refused = watch("add", "8.8.4.10", "--alert-to", "ops@mailcheck.example")
     assert refused.status == 1
     assert "no mail to ops@mailcheck.example" in refused.errors
@@ -91,7 +91,7 @@ def test_how_one_is(watch: Mailcheck, watching: Watching) -> None:
     (alert,) = [line for line in worse.lines if line.startswith("ALERT good.example: ")]
     assert "DMARC" in alert
     assert alert.endswith("(since 2026-11-21 13:00)")
-    assert "mx1.good.example took connections for 100.00% of the time" in worse.lines
+    assert "mx1.good.example was reachable for 100.00% of the time" in worse.lines
     assert worse.lines[-1].startswith("2026-11-21 13:00  ")
     listed = watch("list")
     assert (listed.status, listed.lines[-1]) == (1, alert)
@@ -108,7 +108,7 @@ def test_what_could_not_be_found_out(watch: Mailcheck, watching: Watching) -> No
     assert lost.status == 1
     (alert,) = [line for line in lost.lines if line.startswith("ALERT ")]
     assert "Could not be determined in 3 runs in a row: MX" in alert
-    assert "could not be found out: MX, SPF" in lost.lines
+    assert "could not be determined: MX, SPF" in lost.lines
 
 
 def test_as_json(watch: Mailcheck, watching: Watching) -> None:

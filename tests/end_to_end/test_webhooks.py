@@ -171,7 +171,7 @@ def test_our_own_ports(daemon: Daemon, receiver: Receiver) -> None:
             "/inbox/webhooks", json.dumps({"url": f"http://127.0.0.2:{port}/"}).encode()
         ).json
         test = daemon.post(f"/inbox/webhooks/{made['id']}/test", b"").json
-        assert test["problem"] == "its address is not connected to: a port of this service"
+        assert test["problem"] == "its address is not allowed: a port of this service"
 
 
 def test_kill_9_between_a_post_and_its_record(daemon: Daemon, receiver: Receiver) -> None:
@@ -248,7 +248,7 @@ def test_a_foreign_certificate_and_a_name_that_is_bound_anew(tmp_path: Path) -> 
         zone.publish(NAME, "A", "127.0.0.2")
         publish()
         tried = daemon.post(f"/inbox/webhooks/{moved}/test", b"").json
-        assert tried["problem"].startswith("its address is not connected to: ")
+        assert tried["problem"].startswith("its address is not allowed: ")
         assert receiver.subjects("/mail") == ["one"]
 
 

@@ -121,7 +121,7 @@ def test_a_second_mail(house: House) -> None:
     result_of(deliver(house, accept(house, address)))
     house.clock.advance(7200)
     result_of(deliver(house, accept(house, address)))
-    with pytest.raises(AddressUsed, match=r"its mail already; .*at http://127.0.0.1:8080"):
+    with pytest.raises(AddressUsed, match=r"already received its mail; .*at http://127.0.0.1:8080"):
         result_of(deliver(house, accept(house, address), raw=mail("Other")))
 
 

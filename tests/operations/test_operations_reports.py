@@ -230,7 +230,7 @@ def test_tls_reports_by_mail_and_by_post() -> None:
     posted, mailed = reports["Microsoft Corporation"], reports["Google Inc."]
     assert (mailed["state"], mailed["reporter"], mailed["reason"]) == ("counted", "google.com", "")
     assert (posted["state"], posted["reporter"]) == ("counted", "microsoft.com")
-    assert "nobody vouches" in posted["reason"]
+    assert "not authenticated" in posted["reason"]
     found = house.get(f"/reports/tls?domain={DOMAIN}").json
     assert (found["successful"], found["failed"]) == (52, 2)
     (failure, *_) = found["results"]

@@ -153,7 +153,7 @@ def test_alerts_are_from_nobody_else(watching: Watching) -> None:
     """Mail from outside to their tag is refused, also from one who has signed in."""
     house = watching.house
     for tag in (ALERT_TAG, ALERT_TAG.upper()):
-        with pytest.raises(RecipientUnknown, match="this service itself"):
+        with pytest.raises(RecipientUnknown, match="mail from this service"):
             house.receive(house.address(tag))
 
 

@@ -110,7 +110,7 @@ def test_too_many_tests(owner: Owner) -> None:
     for _ in range(MAX_PENDING):
         owner.generate()
     owner.house.clock.advance(10)
-    with pytest.raises(TooManyPendingTests, match="100 tests") as caught:
+    with pytest.raises(TooManyPendingTests, match="100 pending tests") as caught:
         owner.generate()
     assert caught.value.retry_after == 3590
     run(owner.operations.manage.create(owner.stranger))

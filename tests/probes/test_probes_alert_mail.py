@@ -101,7 +101,7 @@ async def test_who_can_not_prove_its_name_gets_nothing(tmp_path: Path) -> None:
         ("RCPT", b"451 later", Attempt(451, "the relay answered 451 later")),
         ("DATA", b"554 no spam here", Attempt(554, "the relay answered 554 no spam here")),
         ("MAIL", b"530 sign in", Attempt(530, "the relay answered 530 sign in")),
-        ("EHLO", b"421 shutting down", Attempt(problem="the relay does not take EHLO")),
+        ("EHLO", b"421 shutting down", Attempt(problem="the relay does not support EHLO")),
     ],
 )
 async def test_what_is_refused(verb: str, reply: bytes, expected: Attempt) -> None:
@@ -118,7 +118,7 @@ async def test_who_does_not_answer() -> None:
     with running_relay() as relay:
         mail = sender(relay)
     tried = await mail.send("ann", post())
-    assert tried == Attempt(problem="the relay does not answer, or broke off")
+    assert tried == Attempt(problem="the relay does not answer, or closed the connection")
 
 
 async def test_only_those_who_are_allowed() -> None:

@@ -200,8 +200,8 @@ def test_who_is_asked_to_wait_waits() -> None:
     """After a 429 the registry is left alone for as long as it says, for all of its names."""
     pages: dict[str, Page] = {BASE + "domain/a.com": Fetched(429, retry_after=120)}
     finding = Finding(pages)
-    assert "left alone" in said(finding.find("a.com"))
-    assert "left alone" in said(finding.find("b.net"))
+    assert "limits the rate" in said(finding.find("a.com"))
+    assert "limits the rate" in said(finding.find("b.net"))
     assert len(finding.names_asked) == 1
     finding.clock.advance(119)
     finding.find("c.com")
@@ -292,7 +292,7 @@ def test_a_list_that_can_not_be_loaded(page: Page) -> None:
     """It is said, not taken for an empty list, logged, and tried again after ten minutes."""
     finding = Finding({LIST_URL: page})
     with capturedLogs() as events:
-        assert said(finding.find("a.com")) == "the list of registries can't be loaded."
+        assert said(finding.find("a.com")) == "the list of registries cannot be loaded."
         said(finding.find("b.com"))
     assert len(events) == 1
     assert (page == Fetched(500)) == ("500" in str(events[0]["failure"]))
@@ -340,7 +340,7 @@ def test_the_list_may_be_a_file(tmp_path: Path) -> None:
     path = tmp_path / "dns.json"
     finding = Finding({}, str(path))
     with capturedLogs():
-        assert said(finding.find("a.com")) == "the list of registries can't be loaded."
+        assert said(finding.find("a.com")) == "the list of registries cannot be loaded."
     path.write_text(json.dumps(LIST))
     finding.clock.advance(601)
     assert finding.find("a.com").presence is Presence.ABSENT

@@ -210,7 +210,7 @@ def test_many_at_once(watching: Watching) -> None:
         ({"target": "good.example", "selectors": "s1"}, "selectors must be a list"),
         ({"target": "good.example", "selectors": ["a b"]}, "selectors"),
         ({"target": "good.example", "addresses": ["10.0.0.1"]}, "addresses"),
-        ({"target": "8.8.8.8", "selectors": ["s1"]}, "an address has no selectors"),
+        ({"target": "8.8.8.8", "selectors": ["s1"]}, "selectors and addresses are for domains"),
         ({"target": "good.example", "evry": 5}, "which may contain only"),
         ({"target": "localhost"}, "target"),
     ],

@@ -48,7 +48,10 @@ class Messages(Struct, frozen=True):
 
 
 class NoMessage(Struct, frozen=True):
-    """No matching message arrived. ``waited`` is in seconds; ``cursor`` is the last read position."""
+    """No matching message arrived.
+
+    ``waited`` is in seconds; ``cursor`` is the last position that was read.
+    """
 
     cursor: Position
     waited: float
