@@ -61,7 +61,7 @@ def test_what_is_said_of_mail_hosts() -> None:
     """A domain that takes no mail has said so, which is more than that nothing is there."""
     zones = {
         "none": {"good.example": {"A": ["8.8.4.4"], "TXT": ["v=spf1 -all"]}},
-        "null MX: the domain takes no mail": {"good.example": {"MX": ["0 ."]}},
+        "null MX: the domain accepts no mail": {"good.example": {"MX": ["0 ."]}},
         " 10 mx.good.example (8.8.4.4)": {
             "good.example": {"MX": ["10 mx.good.example."]},
             "mx.good.example": {"A": ["8.8.4.4"]},

@@ -28,7 +28,7 @@ def test_another_server(body: bytes, key: str) -> None:
         found = asked_at(url, key)
     assert (found.status, found.output) == (3, "")
     assert f"{url}/api/v1 does not respond like mailcheck: " in found.errors
-    assert "--url or MAILCHECK_URL names another" in found.errors
+    assert "name it with --url or MAILCHECK_URL" in found.errors
 
 
 @pytest.mark.parametrize("when", ["Wed, 21 Oct 2015 07:28:00 GMT", "0.1"])

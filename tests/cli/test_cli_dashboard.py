@@ -97,7 +97,11 @@ def test_a_password_is_made_up(mailcheck: Mailcheck, ask: Ask) -> None:
 
 @pytest.mark.parametrize(
     ("name", "password", "problem"),
-    [("alice", "short", "at least 10"), ("alice", "", "at least 10"), ("bob", "x" * 20, "guessed")],
+    [
+        ("alice", "short", "at least 10"),
+        ("alice", "", "at least 10"),
+        ("bob", "x" * 20, "too easy to guess"),
+    ],
 )
 def test_a_password_that_will_not_do(
     mailcheck: Mailcheck, typed: Callable[[str], None], name: str, password: str, problem: str

@@ -130,7 +130,7 @@ def test_from_address_to_report(daemon: Daemon) -> None:
     assert output.startswith(f"{test['score']}/10  ann@sender.example  Hello ")
     assert "came from 127.0.0.1: only content and DKIM could be judged" in output
     assert "The mail has no DKIM signature" in output
-    assert output.endswith(f"the whole report: {test['shareUrl']}\n")
+    assert output.endswith(f"full report: {test['shareUrl']}\n")
     assert "\x1b" not in output
     assert status == 3  # SPF of such an address can't be determined
 
@@ -201,7 +201,7 @@ def test_a_test_is_deleted(daemon: Daemon) -> None:
     delete = ("--delete", made["testId"])
     status, output, errors = Command(daemon, *delete).end()
     assert (status, output) == (0, "")
-    assert f"test {made['testId']} has been deleted" in errors
+    assert f"deleted test {made['testId']}, " in errors
     assert daemon.get(f"/test/{made['testId']}").status == 404
     status, _, errors = Command(daemon, *delete).end()
     assert (status, "no such test" in errors) == (1, True), errors

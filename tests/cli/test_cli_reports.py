@@ -84,8 +84,8 @@ def test_what_is_no_report(command: str, tmp_path: Path) -> None:
     assert found.errors.splitlines()[0] == (
         f"mailcheck: {bad}: the mail contains no report: no zip, gzip, XML or JSON data"
     )
-    assert f"{missing}: it can't be read: No such file or directory" in found.errors
-    assert "report: see mailcheck" in found.errors
+    assert f"{missing}: it cannot be read: No such file or directory" in found.errors
+    assert "report; read it with mailcheck" in found.errors
     assert found.output
 
 

@@ -103,7 +103,7 @@ def test_nothing_is_guessed(stored: Path) -> None:
         read_mail_of_file(options(stored, mail_from="a@b.c"), NOW)
     with pytest.raises(InvalidParameter, match="--mail-from is missing"):
         read_mail_of_file(options(stored, ip="8.8.4.4"), NOW)
-    with pytest.raises(InvalidParameter, match=r"none\.eml can't be read: No such file"):
+    with pytest.raises(InvalidParameter, match=r"none\.eml cannot be read: No such file"):
         read_mail_of_file(options(stored.with_name("none.eml")), NOW)
 
 
@@ -280,7 +280,7 @@ async def test_a_record_on_the_command_line(resolver: str, tmp_path: Path) -> No
     done = await scored(resolver, tmp_path, *ENVELOPE, *record, mail=RSA.sign(MAIL))
     assert done.status == 1, done.errors
     assert done.output.startswith("8.0/10")
-    assert "only proposed" in done.output
+    assert "with 1 proposed record(s)" in done.output
 
 
 HTML = (
