@@ -217,7 +217,7 @@ def test_the_url_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("sys.stdin", io.StringIO("secret"))
     for wrong in (str(file), "-", str(tmp_path), str(tmp_path / "none")):
         with pytest.raises(
-            ConfigError, match="(URL of a PostgreSQL database|a URL like) .?postgresql://"
+            ConfigError, match=r"(URL of a PostgreSQL database|a URL like) .?postgresql://"
         ) as refused:
             read_url(wrong)
         assert "secret" not in str(refused.value)
