@@ -83,8 +83,8 @@ def add_inbox(inbox: argparse.ArgumentParser) -> None:
         "-q",
         "--query",
         metavar="QUERY",
-        help="list only matching mail, such as 'from:shop \"your order\" newer:2h'; docs/how-to/search-mail.md"
-        " explains all terms",
+        help="list only matching mail, such as 'from:shop \"your order\" newer:2h'; the page"
+        " \"Search mail\" of the documentation explains all terms",
     )
     inbox.add_argument("--limit", type=int, default=20, help="maximum number of mails (20)")
     inbox.add_argument("--all", action="store_true", help="delete the whole inbox")
