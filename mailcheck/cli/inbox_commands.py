@@ -84,7 +84,7 @@ def add_inbox(inbox: argparse.ArgumentParser) -> None:
         "--query",
         metavar="QUERY",
         help="list only matching mail, such as 'from:shop \"your order\" newer:2h'; the page"
-        " \"Search mail\" of the documentation explains all terms",
+        ' "Search mail" of the documentation explains all terms',
     )
     inbox.add_argument("--limit", type=int, default=20, help="maximum number of mails (20)")
     inbox.add_argument("--all", action="store_true", help="delete the whole inbox")
