@@ -95,7 +95,9 @@ def test_a_fault_of_http_has_a_line(logged_failures: list[LogEvent]) -> None:
         reference = house.open(f"/share/{token}").answer().json["reference"]
     (line,) = ours(events, JOURNAL)
     assert re.match(
-        rf"HTTP 500: client=\S+ reference={reference} method=GET path=/share/\.\.\. why=internal error", line
+        rf"HTTP 500: client=\S+ reference={reference} method=GET path=/share/\.\.\. "
+        "why=internal error",
+        line,
     )
     assert not any(token in formatEvent(event) for event in events)
     assert len(logged_failures) == 1
