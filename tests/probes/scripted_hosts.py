@@ -1,4 +1,4 @@
-r"""Hosts of which a test decides whether they answer, and what they say; on a clock it turns.
+r"""Hosts whose connections a test answers, on a clock that the test advances.
 
 hosts = ScriptedHosts()
 dialer = GuardedDialer(hosts, zone, is_own_address=no_own_address, allow_private=False)
@@ -21,47 +21,47 @@ from mailcheck.probes.guarded_dialer import ProbeReactor
 
 
 def no_own_address(_: IpAddress) -> bool:
-    """Say of every address that it is somebody else's."""
+    """Return that an address belongs to another host."""
     return False
 
 
 def collect(result: Deferred[Any]) -> list[Any]:
-    """Give a list that will hold the result, or the failure."""
+    """Return a list that will contain the result, or the failure."""
     results: list[Any] = []
     result.addBoth(results.append)
     return results
 
 
 class Transport(StringTransport):
-    """A connection; ``aborted`` once it was cut off from our side."""
+    """A connection; ``aborted`` when the client has aborted it."""
 
     def __init__(self, address: str, port: int) -> None:
         super().__init__(peerAddress=StreamAddress("TCP", address, port))
         self.aborted = False
 
     def abortConnection(self) -> None:
-        """Cut the connection off."""
+        """Abort the connection."""
         self.aborted = True
         super().abortConnection()
 
 
 class AcceptedConnection:
-    """The far end of a connection that the test has accepted."""
+    """The server's end of a connection that the test has accepted."""
 
     def __init__(self, protocol: Any, transport: Transport) -> None:
         self.protocol = protocol
         self.transport = transport
 
     def send(self, data: bytes) -> None:
-        """Say something."""
+        """Send data to the client."""
         self.protocol.dataReceived(data)
 
     def hang_up(self, reason: Exception | None = None) -> None:
-        """End the connection."""
+        """Close the connection."""
         self.protocol.connectionLost(Failure(reason or error.ConnectionDone()))
 
     def take(self) -> bytes:
-        """Give what was said to us since the last time."""
+        """Return the data that the client has sent since the last call."""
         said = cast(bytes, self.transport.value())
         self.transport.clear()
         return said
@@ -73,16 +73,16 @@ class ScriptedHosts(MemoryReactorClock):
 
     @property
     def dialled(self) -> list[tuple[str, int]]:
-        """Give every address and port that was connected to, in order."""
+        """Every address and port of a connection attempt, in order."""
         return [(attempt[0], attempt[1]) for attempt in self.tcpClients]
 
     @property
     def dialled_hosts(self) -> list[str]:
-        """Give the addresses alone."""
+        """The addresses alone."""
         return [host for host, _ in self.dialled]
 
     def accept(self, index: int = -1) -> AcceptedConnection:
-        """Take a connection, the newest unless another is named."""
+        """Accept a connection, by default the newest."""
         host, port, factory, _, _ = self.tcpClients[index]
         protocol = factory.buildProtocol(cast(Any, None))
         transport = Transport(host, port)
@@ -90,11 +90,11 @@ class ScriptedHosts(MemoryReactorClock):
         return AcceptedConnection(protocol, transport)
 
     def refuse(self, index: int = -1, reason: Exception | None = None) -> None:
-        """Refuse a connection, the newest unless another is named."""
+        """Refuse a connection, by default the newest."""
         self.tcpClients[index][2].clientConnectionFailed(
             cast(Any, self.connectors[index]), Failure(reason or error.ConnectionRefusedError())
         )
 
     def is_given_up(self, index: int) -> bool:
-        """Tell whether a connection is no longer wanted."""
+        """Return whether the client has abandoned a connection."""
         return bool(cast(Any, self.connectors[index]).stoppedConnecting)

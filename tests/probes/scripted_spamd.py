@@ -1,4 +1,4 @@
-r"""A spamd that a test plays, on a clock that it turns.
+r"""A spamd that a test scripts, on a clock that the test advances.
 
 spamd = ScriptedSpamd()
 results = collect(spamd.content_filter.judge(MAIL))
@@ -27,7 +27,7 @@ PONG = b"SPAMD/1.5 0 PONG\r\n"
 
 
 def answer(*rules: str, spam: str = "False", points: str = "0.0") -> bytes:
-    """Write what spamd answers to REPORT."""
+    """Return the answer of spamd to REPORT."""
     body = "\n".join(["---- ---------------------- --------------", *rules, "", ""]).encode()
     head = f"SPAMD/1.1 0 EX_OK\r\nContent-length: {len(body)}\r\nSpam: {spam} ; {points} / 5.0"
     return head.encode() + b"\r\n\r\n" + body
@@ -39,16 +39,16 @@ class Connections(MemoryReactorClock):
 
     @property
     def dialled(self) -> list[str]:
-        """Give every address that was connected to, TCP first."""
+        """Every address of a connection attempt, TCP first."""
         places = [f"{host}:{port}" for host, port, *_ in self.tcpClients]
         return places + [f"unix:{path}" for path, *_ in self.unixClients]
 
     def accept(self, index: int = -1) -> AcceptedConnection:
-        """Take a TCP connection, the newest unless another is named."""
+        """Accept a TCP connection, by default the newest."""
         return _accepted(self.tcpClients[index][2])
 
     def accept_unix(self, index: int = -1) -> AcceptedConnection:
-        """Take a connection to a Unix socket."""
+        """Accept a connection to a Unix socket."""
         return _accepted(self.unixClients[index][1])
 
     def refuse(self, index: int = -1) -> None:
@@ -71,7 +71,7 @@ def _accepted(factory: Any) -> AcceptedConnection:
 
 
 class ScriptedSpamd:
-    """A filter whose spamd is played by the test."""
+    """A content filter whose spamd the test scripts."""
 
     def __init__(
         self, limits: FilterLimits | None = None, finder: SpamdFinder | None = None
@@ -82,16 +82,16 @@ class ScriptedSpamd:
         self.content_filter = SpamdFilter(finder, self.connections, DirectWorker(), limits)
 
     def connection(self, index: int = -1) -> AcceptedConnection:
-        """Take a connection."""
+        """Accept a connection."""
         return self.connections.accept(index)
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass, a tenth of a second at a time."""
+        """Advance the clock, a tenth of a second at a time."""
         self.connections.pump([0.1] * round(seconds * 10))
 
 
 class ScriptedPrivateSpamd:
-    """A spamd of our own that the test starts."""
+    """A private spamd that the test starts."""
 
     def __init__(self) -> None:
         self.engine = "SpamAssassin 4.0.1"
@@ -100,7 +100,7 @@ class ScriptedPrivateSpamd:
         self.problem: FilterProblem | None = None
 
     def socket_path(self) -> Deferred[str]:
-        """Run from now on, or say what is wrong."""
+        """Return the path of the running spamd, or fail with its problem."""
         self.asked += 1
         if self.problem is not None:
             return fail(FilterFailed(self.problem))

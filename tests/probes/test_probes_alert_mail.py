@@ -1,4 +1,4 @@
-"""Alerts by mail over a real connection: what the relay gets, and what it refuses."""
+"""Alerts by mail over a real connection: mail that the relay gets, and mail that it rejects."""
 
 import time
 from email.message import EmailMessage
@@ -31,7 +31,7 @@ DOTS = ".a line with a dot\n..\n" * 2_000
 
 
 def now() -> Any:
-    """Give the time of day."""
+    """Return the current time."""
     return instant_of(time.time())
 
 
@@ -41,7 +41,7 @@ def sender(
     login: tuple[str, str] = ("", ""),
     trust: TrustRoots | None = None,
 ) -> AlertMail:
-    """Make what mails; "ann" may have alerts mailed to one address and one domain."""
+    """Return the sender of alerts; "ann" may send to one address and one domain."""
     from twisted.internet import reactor
 
     anything: Any = reactor
@@ -56,12 +56,12 @@ def sender(
 
 
 def trust_in(folder: Path) -> TrustRoots:
-    """Trust the authority."""
+    """Return trust in the authority of the tests."""
     return find_trust_roots(AUTHORITY.write_to(folder / "ca.pem"))
 
 
 def post(address: str = OPS) -> Post:
-    """Make a mail to be sent."""
+    """Return a mail to send."""
     mail = EmailMessage(SMTP)
     mail["Subject"] = "Hello"
     mail.set_content(DOTS)
@@ -69,7 +69,7 @@ def post(address: str = OPS) -> Post:
 
 
 async def test_it_is_encrypted_and_signed_in(tmp_path: Path) -> None:
-    """Where that is required a mail goes over a checked connection alone, byte for byte."""
+    """If required, mail is sent only over a verified TLS connection, byte for byte."""
     with running_relay(tmp_path, AUTHORITY.issue("127.0.0.1")) as relay:
         mail = sender(relay, "required", ("bob", "secret"), trust_in(tmp_path))
         assert await mail.send("ann", post()) == Attempt(250)
@@ -80,7 +80,7 @@ async def test_it_is_encrypted_and_signed_in(tmp_path: Path) -> None:
 
 
 async def test_who_can_not_prove_its_name_gets_nothing(tmp_path: Path) -> None:
-    """Neither a certificate that nobody vouches for nor a missing STARTTLS is passed over."""
+    """An untrusted certificate or a missing STARTTLS ends the attempt without mail."""
     trust = trust_in(tmp_path)
     with running_relay(tmp_path, self_signed("127.0.0.1")) as relay:
         for tls in ("required", "offered"):
@@ -105,7 +105,7 @@ async def test_who_can_not_prove_its_name_gets_nothing(tmp_path: Path) -> None:
     ],
 )
 async def test_what_is_refused(verb: str, reply: bytes, expected: Attempt) -> None:
-    """A recipient or a mail that is refused for good is tried no more; all else is."""
+    """A recipient or mail that is rejected permanently is not retried; other failures are."""
     with running_relay() as relay:
         relay.replies = {verb: reply}
         tried = await sender(relay).send("ann", post())
@@ -114,7 +114,7 @@ async def test_what_is_refused(verb: str, reply: bytes, expected: Attempt) -> No
 
 
 async def test_who_does_not_answer() -> None:
-    """That is for the moment."""
+    """A relay that does not answer is a temporary failure."""
     with running_relay() as relay:
         mail = sender(relay)
     tried = await mail.send("ann", post())
@@ -122,7 +122,7 @@ async def test_who_does_not_answer() -> None:
 
 
 async def test_only_those_who_are_allowed() -> None:
-    """Nobody is mailed to but whom the operator allows this account, when asked and when told."""
+    """Alerts go only to recipients that the operator allows for the account."""
     with running_relay() as relay:
         mail = sender(relay)
         dialer = WebhookAndMailDialer(posts(), mail)
@@ -138,7 +138,7 @@ async def test_only_those_who_are_allowed() -> None:
 
 
 async def test_without_a_relay() -> None:
-    """No address of mail is taken, and what was to be mailed waits."""
+    """Without a relay, mail addresses are rejected, and pending alerts wait."""
     with pytest.raises(InvalidParameter, match="smtp_relay"):
         WebhookAndMailDialer(posts(), None).require_mailable(OPS, "ann")
     line = WebhookOrMailLine(posts().line("ann"), None, "ann")
@@ -149,7 +149,7 @@ async def test_without_a_relay() -> None:
 
 
 async def test_one_address_gets_so_many() -> None:
-    """More than that in a day wait for the next one, whichever account they are from."""
+    """An address gets a limited number of alerts a day, from all accounts together."""
     with running_relay() as relay:
         mail = sender(relay)
         for number in range(MOST_A_DAY):

@@ -1,4 +1,4 @@
-"""Sharing probes: what is not covered by those who use it."""
+"""Shared probes: cases that the tests of their callers do not cover."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from tests.servers.redis import RedisServer, connected_twice, until
 
 
 class Work:
-    """Probes whose results the test gives; those that begin with ``own`` are for nobody else."""
+    """Probes whose results the test returns; keys that begin with ``own`` are not shared."""
 
     def __init__(self, clock: IReactorTime | None = None, memory: Memory | None = None) -> None:
         self.clock: Any = clock or Clock()
@@ -44,7 +44,7 @@ class Work:
 
 
 def test_a_crash_is_told_to_all_who_wait() -> None:
-    """A fault of ours reaches everybody who asked, and the next one who asks starts anew."""
+    """An internal error reaches all callers, and the next call starts a new probe."""
     work = Work()
     waiting = [collect(work.probes.get("a")) for _ in range(2)]
     work.running[0].errback(ZeroDivisionError())
@@ -54,7 +54,7 @@ def test_a_crash_is_told_to_all_who_wait() -> None:
 
 
 def test_a_crash_that_nobody_waits_for_is_logged(logged_failures: list[LogEvent]) -> None:
-    """A fault is never lost because its client has gone."""
+    """An internal error is logged when its caller is gone."""
     work = Work()
     waiting = work.probes.get("a")
     collect(waiting)
@@ -67,7 +67,7 @@ def test_a_crash_that_nobody_waits_for_is_logged(logged_failures: list[LogEvent]
     ("result", "is_kept"), [("vague", False), ("clear", True), ("own, clear", True)]
 )
 def test_what_is_kept(result: str, is_kept: bool) -> None:
-    """A result that says nothing is given to those who wait and forgotten; others are kept."""
+    """An undetermined result is returned to its callers and not cached; others are cached."""
     work = Work()
     waiting = collect(work.probes.get("a"))
     work.running[0].callback(result)
@@ -80,7 +80,7 @@ def test_what_is_kept(result: str, is_kept: bool) -> None:
 
 
 def test_too_many_at_once_are_told_so() -> None:
-    """Beyond the bound a probe is not queued; those under way can still be joined."""
+    """At the limit a probe is rejected instead of queued; running ones can still be joined."""
     work = Work()
     for key in "abc":
         work.probes.get(key)
@@ -91,14 +91,14 @@ def test_too_many_at_once_are_told_so() -> None:
 
 
 class ConnectionsRefused(SharedMemory):
-    """Knows what another daemon had taken on."""
+    """Records the keys that another daemon had acquired."""
 
     def __init__(self, redis: Redis, clock: IReactorTime, version: str) -> None:
         super().__init__(redis, clock, version)
         self.refused: set[str] = set()
 
     def claim(self, work: Key, milliseconds: int) -> Deferred[bool]:
-        """Note what is refused, by its key."""
+        """Record the keys that cannot be acquired."""
 
         def note(is_claimed: bool) -> bool:
             if not is_claimed:
@@ -110,7 +110,7 @@ class ConnectionsRefused(SharedMemory):
 
 @ensureDeferred
 async def test_one_probe_over_all_daemons(redis_server: RedisServer) -> None:
-    """While one daemon probes others wait for what it finds; when it fails another one begins."""
+    """While one daemon probes, others wait for its result; when it fails, another one begins."""
     from twisted.internet import reactor
 
     clock: Any = reactor
@@ -147,15 +147,15 @@ async def test_one_probe_over_all_daemons(redis_server: RedisServer) -> None:
 
 
 class Taken(LocalMemory):
-    """Another daemon has taken everything on, and is never done."""
+    """Memory in which another daemon has acquired all keys and never finishes."""
 
     def claim(self, work: Key, milliseconds: int) -> Any:
-        """Have it taken."""
+        """Return that the key is taken."""
         return super().claim(work, milliseconds).addCallback(lambda _: False)
 
 
 def test_another_daemon_is_not_waited_for_without_end() -> None:
-    """One that has hung ends nobody's check later than a probe of one's own would."""
+    """A daemon that hangs delays the checks of others by no more than a probe would take."""
     clock = Clock()
     work = Work(clock, Taken(clock))
     answer = collect(work.probes.get("a"))

@@ -1,4 +1,4 @@
-"""What is said to a mail host, and what is made of its answers, up to encryption."""
+"""The SMTP dialogue with a mail host up to encryption, and the outcomes of its replies."""
 
 from typing import Any
 
@@ -23,17 +23,17 @@ EXTENSIONS = b"250-mx.example\r\n250-SIZE 1000\r\n250-STARTTLS\r\n250 HELP\r\n"
 
 
 class EncryptingTransport(Transport):
-    """A transport that remembers that encryption began."""
+    """A transport that records that encryption began."""
 
     tls: Any = None
 
     def startTLS(self, tls: Any) -> None:
-        """Remember it."""
+        """Record the start of encryption."""
         self.tls = tls
 
 
 class Talk:
-    """A conversation with a host that says what the test says."""
+    """A dialogue with a host that the test scripts."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -44,30 +44,30 @@ class Talk:
         self.conversation.makeConnection(self.transport)
 
     def hear(self, data: bytes) -> bytes:
-        """Let the host say something; gives the answer to it."""
+        """Send data from the host, and return the reply to it."""
         self.transport.clear()
         self.conversation.dataReceived(data)
         answer: bytes = self.transport.value()
         return answer
 
     def lose(self) -> None:
-        """Let the host hang up."""
+        """Close the connection from the host's side."""
         self.conversation.connectionLost(Failure(ConnectionLost()))
 
     @property
     def outcome(self) -> ProbeOutcome | None:
-        """Give the outcome, if there is one yet."""
+        """The outcome, or ``None`` while it is pending."""
         return self.outcomes[0] if self.outcomes else None
 
 
 @pytest.fixture
 def talk() -> Talk:
-    """Give a conversation that has just begun."""
+    """A dialogue that has just begun."""
     return Talk()
 
 
 def test_encryption_begins_and_nothing_else(talk: Talk) -> None:
-    """EHLO and STARTTLS are all that is said in clear; then the handshake, then QUIT."""
+    """Only EHLO and STARTTLS are sent in plaintext; then the handshake, then QUIT."""
     assert talk.transport.value() == b""
     assert talk.hear(GREETING) == b"EHLO check.example\r\n"
     assert talk.hear(EXTENSIONS) == b"STARTTLS\r\n"
@@ -83,7 +83,7 @@ def test_encryption_begins_and_nothing_else(talk: Talk) -> None:
 
 
 def test_the_handshake_names_the_host(talk: Talk) -> None:
-    """A server with many certificates learns which one is meant (SNI)."""
+    """A server with many certificates gets the host name (SNI)."""
     protocol: Any = None
     connection = talk.tls.clientConnectionForTLS(protocol)
     connection.set_connect_state()
@@ -93,7 +93,7 @@ def test_the_handshake_names_the_host(talk: Talk) -> None:
 
 
 def test_replies_may_come_in_any_pieces() -> None:
-    """How the network cuts what a host says makes no difference, nor does a missing CR."""
+    """Replies may arrive in any pieces and without CR."""
     for line_end in (b"\r\n", b"\n"):
         talk = Talk()
         said = b""
@@ -134,7 +134,7 @@ def test_replies_may_come_in_any_pieces() -> None:
 def test_what_a_host_says_is_a_clear_outcome(
     talk: Talk, replies: list[bytes], outcome: ProbeOutcome
 ) -> None:
-    """Every reply that is not the wished one ends the probe with what it means."""
+    """Every unexpected reply ends the probe with its outcome."""
     for reply in replies:
         assert talk.outcome is None
         talk.hear(reply)
@@ -150,7 +150,7 @@ def test_what_a_host_says_is_a_clear_outcome(
 @pytest.mark.parametrize("behind", [b"250 injected\r\n", b"x", b"\x16\x03\x01"])
 @pytest.mark.parametrize("replies", [[GREETING], [GREETING, EXTENSIONS]])
 def test_what_is_said_out_of_turn_ends_it(talk: Talk, replies: list[bytes], behind: bytes) -> None:
-    """Anything behind a reply is never taken for the answer to the next command."""
+    """Data after a reply is never used as the answer to the next command."""
     for reply in replies:
         talk.hear(reply)
     talk.hear((b"220 ready\r\n" if len(replies) == 2 else EXTENSIONS) + behind)
@@ -170,7 +170,7 @@ def test_what_is_said_out_of_turn_ends_it(talk: Talk, replies: list[bytes], behi
     ],
 )
 def test_a_host_that_hangs_up(talk: Talk, replies: list[bytes], outcome: ProbeOutcome) -> None:
-    """Hanging up before encryption tells nothing; during the handshake it has failed."""
+    """A connection that ends before encryption is undetermined; during the handshake it fails."""
     for reply in replies:
         talk.hear(reply)
     talk.lose()
@@ -178,7 +178,7 @@ def test_a_host_that_hangs_up(talk: Talk, replies: list[bytes], outcome: ProbeOu
 
 
 def test_a_host_that_does_not_hang_up(talk: Talk) -> None:
-    """Whoever ignores our QUIT is hung up on."""
+    """A host that ignores QUIT is disconnected."""
     talk.hear(GREETING)
     talk.hear(b"250 mx.example\r\n")
     assert not talk.transport.aborted
@@ -189,7 +189,7 @@ def test_a_host_that_does_not_hang_up(talk: Talk) -> None:
 
 
 def test_giving_up_hangs_up(talk: Talk) -> None:
-    """Cancelling the outcome cuts the connection off."""
+    """Cancelling the outcome aborts the connection."""
     talk.hear(GREETING)
     talk.conversation.outcome.cancel()
     assert talk.transport.aborted
@@ -201,7 +201,7 @@ def test_giving_up_hangs_up(talk: Talk) -> None:
 
 @pytest.mark.parametrize("flood", [b"220-more\r\n", b"220 no end", b"\0"])
 def test_a_host_that_talks_for_ever(talk: Talk, flood: bytes) -> None:
-    """After 64 KiB nothing more is listened to."""
+    """Data after 64 KiB is not read."""
     talk.hear(b"220-")
     for _ in range(70_000 // len(flood)):
         talk.hear(flood)

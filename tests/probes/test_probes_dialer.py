@@ -1,4 +1,4 @@
-"""The guarded dialer: where it connects to, in which order, and how it gives up."""
+"""The guarded dialer: its targets, the order of its attempts, and its failures."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -38,12 +38,12 @@ ZONE = {
 
 @pytest.fixture
 def hosts() -> ScriptedHosts:
-    """Give hosts that answer when the test says so."""
+    """Hosts that the test answers for."""
     return ScriptedHosts()
 
 
 class Caller:
-    """Dials, and keeps what comes of it."""
+    """Dials, and records the result."""
 
     def __init__(
         self,
@@ -70,12 +70,12 @@ class Caller:
 
     @property
     def failure(self) -> type[Exception] | None:
-        """Give the kind of failure it ended with."""
+        """The kind of the failure, or ``None``."""
         return self.results[0].type if self.results else None
 
 
 def test_the_first_address_is_dialled_first(hosts: ScriptedHosts) -> None:
-    """The connection that is made is the result, and the only one."""
+    """The first established connection is the result, and the only one."""
     caller = Caller(hosts)
     caller.dial("Both.Example.")
     assert hosts.dialled == [("8.8.4.4", 25)]
@@ -85,7 +85,7 @@ def test_the_first_address_is_dialled_first(hosts: ScriptedHosts) -> None:
 
 
 def test_who_is_silent_is_not_waited_for(hosts: ScriptedHosts) -> None:
-    """After a quarter of a second the next address is tried too, the families in turn."""
+    """After a quarter of a second the next address is tried too, alternating the families."""
     caller = Caller(hosts)
     caller.dial("both.example")
     for _ in range(5):
@@ -98,7 +98,7 @@ def test_who_is_silent_is_not_waited_for(hosts: ScriptedHosts) -> None:
 
 
 def test_who_refuses_is_followed_at_once(hosts: ScriptedHosts) -> None:
-    """A refusal costs no time; when all have refused, there is no connection."""
+    """A refusal causes no delay; when all addresses refuse, the result is a refusal."""
     caller = Caller(hosts)
     caller.dial("both.example")
     for _ in range(4):
@@ -110,7 +110,7 @@ def test_who_refuses_is_followed_at_once(hosts: ScriptedHosts) -> None:
 
 
 def test_no_way_is_no_refusal(hosts: ScriptedHosts) -> None:
-    """Where our own network has no way to an address, the host has not refused."""
+    """A missing route of our own network does not count as a refusal of the host."""
     caller = Caller(hosts)
     caller.dial("both.example")
     for reason in (None, NoRouteError(), None, None):
@@ -119,7 +119,7 @@ def test_no_way_is_no_refusal(hosts: ScriptedHosts) -> None:
 
 
 def test_nobody_waits_for_ever(hosts: ScriptedHosts) -> None:
-    """When the time is over all attempts are given up."""
+    """At the deadline all attempts are aborted."""
     caller = Caller(hosts)
     caller.dial("both.example")
     hosts.pump([0.25] * 19)
@@ -131,7 +131,7 @@ def test_nobody_waits_for_ever(hosts: ScriptedHosts) -> None:
 
 
 def test_giving_up_leaves_nothing(hosts: ScriptedHosts) -> None:
-    """Cancelling ends all attempts, also those not begun yet."""
+    """Cancelling aborts all attempts, and starts no more."""
     caller = Caller(hosts)
     dialled = caller.dial("both.example")
     hosts.advance(0.25)
@@ -145,7 +145,7 @@ def test_giving_up_leaves_nothing(hosts: ScriptedHosts) -> None:
 
 
 def test_no_more_than_four_addresses_are_tried(hosts: ScriptedHosts) -> None:
-    """A name with many addresses is no way to have a network scanned."""
+    """At most four addresses are tried, so that a name cannot be used to scan a network."""
     caller = Caller(hosts)
     caller.dial("many.example")
     hosts.pump([0.25] * 19)
@@ -155,7 +155,7 @@ def test_no_more_than_four_addresses_are_tried(hosts: ScriptedHosts) -> None:
 
 
 def test_private_addresses_are_left_out(hosts: ScriptedHosts) -> None:
-    """Of a host with public and other addresses only the public ones are connected to."""
+    """Only the public addresses of a host are dialled."""
     caller = Caller(hosts)
     caller.dial("mixed.example")
     hosts.refuse()
@@ -164,7 +164,7 @@ def test_private_addresses_are_left_out(hosts: ScriptedHosts) -> None:
 
 
 def test_a_private_host_is_refused(hosts: ScriptedHosts) -> None:
-    """Where no address is public nothing is sent at all."""
+    """A host without a public address gets no packet."""
     caller = Caller(hosts)
     caller.dial("inside.example")
     assert caller.failure is AddressRefused
@@ -172,7 +172,7 @@ def test_a_private_host_is_refused(hosts: ScriptedHosts) -> None:
 
 
 def test_our_own_addresses_are_refused(hosts: ScriptedHosts) -> None:
-    """A public address of this machine is no way around its firewall."""
+    """A public address of this machine is not dialled, so the firewall cannot be bypassed."""
     caller = Caller(hosts, is_own_address=lambda address: str(address) == "2606:4700::1")
     caller.dial("six.example")
     assert caller.failure is AddressRefused
@@ -180,7 +180,7 @@ def test_our_own_addresses_are_refused(hosts: ScriptedHosts) -> None:
 
 
 def test_a_caller_may_refuse_addresses(hosts: ScriptedHosts) -> None:
-    """A further rule of the caller holds, too."""
+    """The caller can exclude further addresses."""
     caller = Caller(hosts)
 
     async def of_version_6(addresses: Sequence[IpAddress]) -> list[IpAddress]:
@@ -197,7 +197,7 @@ def test_a_caller_may_refuse_addresses(hosts: ScriptedHosts) -> None:
 
 
 def test_private_addresses_can_be_allowed(hosts: ScriptedHosts) -> None:
-    """For tests everything is dialled, and the log says so."""
+    """With ``allow_private`` all addresses are dialled, and the log says so."""
     with capturedLogs() as events:
         caller = Caller(hosts, allow_private=True, is_own_address=lambda address: True)
     assert [event["log_level"] for event in events] == [LogLevel.warn]
@@ -214,7 +214,7 @@ def test_private_addresses_can_be_allowed(hosts: ScriptedHosts) -> None:
 
 
 def test_an_alias_is_followed(hosts: ScriptedHosts) -> None:
-    """A CNAME leads to the addresses of its target."""
+    """The target of a CNAME is dialled."""
     caller = Caller(hosts)
     caller.dial("alias.example")
     hosts.accept()
@@ -223,7 +223,7 @@ def test_an_alias_is_followed(hosts: ScriptedHosts) -> None:
 
 @pytest.mark.parametrize("host", ["nowhere.example", "text.example", "", "a..b", "x" * 300, "ü.de"])
 def test_a_name_without_address_is_not_found(hosts: ScriptedHosts, host: str) -> None:
-    """What DNS does not know, or can't carry, does not exist."""
+    """A name that DNS does not know, or cannot represent, does not exist."""
     caller = Caller(hosts)
     caller.dial(host)
     assert caller.failure is HostNotFound
@@ -232,7 +232,7 @@ def test_a_name_without_address_is_not_found(hosts: ScriptedHosts, host: str) ->
 
 @pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED])
 def test_no_answer_is_not_no_address(hosts: ScriptedHosts, status: DnsStatus) -> None:
-    """Where DNS fails the host is undetermined, even if one family is known to be absent."""
+    """A DNS failure makes the host undetermined, even if one family is known to be absent."""
     zone = MemoryZone({"a.example": {"TXT": ["x"]}}, failing={("a.example", "A"): status})
     caller = Caller(hosts, zone)
     caller.dial("a.example")
@@ -240,7 +240,7 @@ def test_no_answer_is_not_no_address(hosts: ScriptedHosts, status: DnsStatus) ->
 
 
 def test_silent_name_servers_cost_the_deadline_only(hosts: ScriptedHosts) -> None:
-    """A name about which nobody answers is given up in time."""
+    """Name servers that never answer delay a connection to the deadline at most."""
     zone = MemoryZone({}, silent=["a.example"])
     caller = Caller(hosts, zone)
     caller.dial("a.example")
@@ -253,16 +253,16 @@ def test_silent_name_servers_cost_the_deadline_only(hosts: ScriptedHosts) -> Non
 
 
 class HalfSilentZone(MemoryZone):
-    """Never answers about IPv6."""
+    """A zone that never answers queries for IPv6 addresses."""
 
     def lookup(self, question: Any) -> Any:
-        """Answer all but AAAA."""
+        """Answer all queries except AAAA."""
         self.silent = {question.name} if question.rdtype == "AAAA" else set()
         return super().lookup(question)
 
 
 def test_a_slow_family_is_not_waited_for(hosts: ScriptedHosts) -> None:
-    """Name servers that never answer about IPv6 cost 50 ms, not the deadline."""
+    """Name servers that never answer for IPv6 delay a connection by 50 ms only."""
     zone = HalfSilentZone({"a.example": {"A": ["8.8.8.8"]}})
     caller = Caller(hosts, zone)
     caller.dial("a.example")
@@ -274,7 +274,7 @@ def test_a_slow_family_is_not_waited_for(hosts: ScriptedHosts) -> None:
 
 
 def test_slow_name_servers_leave_less_time_to_connect(hosts: ScriptedHosts) -> None:
-    """Finding the addresses and connecting share one deadline."""
+    """DNS queries and connecting share one deadline."""
     zone = LateZone(hosts, {"a.example": {"A": ["8.8.8.8"]}})
     caller = Caller(hosts, zone)
     caller.dial("a.example")
@@ -286,12 +286,12 @@ def test_slow_name_servers_leave_less_time_to_connect(hosts: ScriptedHosts) -> N
 
 
 class LateZone(MemoryZone):
-    """Answers after three seconds."""
+    """A zone that answers after three seconds."""
 
     def __init__(self, hosts: ScriptedHosts, records: Any) -> None:
         super().__init__(records)
         self._hosts = hosts
 
     def lookup(self, question: Any) -> Any:
-        """Answer late."""
+        """Answer after three seconds."""
         return deferLater(self._hosts, 3.0, super().lookup, question)

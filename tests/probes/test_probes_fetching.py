@@ -1,4 +1,4 @@
-"""Fetching over the guarded dialer: what is asked, what is read, what is refused."""
+"""Fetching over the guarded dialer: requests, responses, and rejected targets."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +33,7 @@ ZONE = {
 
 
 class Fetching:
-    """A fetcher of servers that the test plays."""
+    """A fetcher, and servers that the test scripts."""
 
     def __init__(self) -> None:
         self.hosts = ScriptedHosts()
@@ -58,20 +58,20 @@ class Fetching:
 
     @property
     def problem(self) -> FetchProblem | None:
-        """Give the problem it ended with."""
+        """The problem, or ``None``."""
         if not self.results:
             return None
         assert isinstance(self.results[0].value, FetchFailed), self.results[0]
         return self.results[0].value.problem
 
     def assert_over(self) -> None:
-        """Check that nothing is left behind."""
+        """Check that no connection and no timer is left."""
         assert self.hosts.getDelayedCalls() == []
 
 
 @pytest.fixture
 def fetching() -> Fetching:
-    """Give a fetcher."""
+    """A fetcher."""
     return Fetching()
 
 
@@ -79,7 +79,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 
 def test_a_resource_is_fetched(fetching: Fetching) -> None:
-    """The request names host, path and what is wished, asks for no compression and no cookies."""
+    """The request has host, path and accepted types, but no compression and no cookies."""
     fetching.fetch()
     connection = fetching.accept()
     request = connection.take().lower()
@@ -99,7 +99,7 @@ def test_a_resource_is_fetched(fetching: Fetching) -> None:
 
 
 def test_a_body_that_ends_with_the_connection(fetching: Fetching) -> None:
-    """Old servers tell the end of a body by hanging up."""
+    """A body may end with the connection."""
     fetching.fetch()
     connection = fetching.accept()
     connection.send(b"HTTP/1.0 200 OK\r\n\r\nhel")
@@ -111,7 +111,7 @@ def test_a_body_that_ends_with_the_connection(fetching: Fetching) -> None:
 
 @pytest.mark.parametrize("status", [201, 204, 400, 404, 429, 500, 503])
 def test_other_statuses_are_results(fetching: Fetching, status: int) -> None:
-    """A status is what the caller wants to know; the body of an error is not read."""
+    """Other statuses are results, and the body of an error is not read."""
     fetching.fetch()
     connection = fetching.accept()
     connection.send(b"HTTP/1.1 %d X\r\nRetry-After: 17\r\nContent-Length: 9\r\n\r\nsorry" % status)
@@ -122,14 +122,14 @@ def test_other_statuses_are_results(fetching: Fetching, status: int) -> None:
 
 @pytest.mark.parametrize("text", [b"", b"soon", b"-1", b"9" * 30, b"Fri, 20 Nov 2026 10:00:00 GMT"])
 def test_only_plain_seconds_are_a_wait(fetching: Fetching, text: bytes) -> None:
-    """A Retry-After that is no small number is as good as none."""
+    """A Retry-After that is not a small number is ignored."""
     fetching.fetch()
     fetching.accept().send(b"HTTP/1.1 429 X\r\nRetry-After: %s\r\n\r\n" % text)
     assert fetching.results == [Fetched(429)]
 
 
 def test_a_redirect_is_not_followed_unasked(fetching: Fetching) -> None:
-    """Where no redirect is allowed it is the result."""
+    """Without permitted redirects, a redirect is the result."""
     fetching.fetch()
     fetching.accept().send(b"HTTP/1.1 302 X\r\nLocation: http://other.example/\r\n\r\n")
     assert [result.is_redirect for result in fetching.results] == [True]
@@ -137,7 +137,7 @@ def test_a_redirect_is_not_followed_unasked(fetching: Fetching) -> None:
 
 
 def test_redirects_are_followed_hop_by_hop(fetching: Fetching) -> None:
-    """Each hop is a new connection, with nothing of the one before."""
+    """Each redirect uses a new connection without data of the previous one."""
     fetching.fetch(redirects=2)
     fetching.accept().send(
         b"HTTP/1.1 301 X\r\nSet-Cookie: a=b\r\nLocation: http://other.example:81/x\r\n\r\n"
@@ -153,7 +153,7 @@ def test_redirects_are_followed_hop_by_hop(fetching: Fetching) -> None:
 
 
 def test_redirects_without_end(fetching: Fetching) -> None:
-    """After as many hops as are allowed it is over."""
+    """Redirects beyond the limit end the fetch."""
     fetching.fetch(redirects=2)
     for _ in range(3):
         assert not fetching.results
@@ -177,7 +177,7 @@ def test_redirects_without_end(fetching: Fetching) -> None:
     ],
 )
 def test_urls_that_lead_nowhere(fetching: Fetching, url: str, problem: FetchProblem) -> None:
-    """What can't or may not be dialled is not, and it is said why."""
+    """A URL that may not be dialled is not dialled, and the reason is returned."""
     fetching.fetch(url)
     assert fetching.problem is problem
     assert fetching.hosts.dialled == []
@@ -185,7 +185,7 @@ def test_urls_that_lead_nowhere(fetching: Fetching, url: str, problem: FetchProb
 
 
 def test_a_server_that_refuses(fetching: Fetching) -> None:
-    """Refusing a connection is a fact about the host."""
+    """A refused connection is a result about the host."""
     fetching.fetch()
     fetching.hosts.refuse()
     assert fetching.problem is FetchProblem.NO_CONNECTION
@@ -193,7 +193,7 @@ def test_a_server_that_refuses(fetching: Fetching) -> None:
 
 
 def test_a_server_that_does_not_answer(fetching: Fetching) -> None:
-    """Silence is no fact about the host, and ends with the deadline."""
+    """A missing answer is undetermined, at the deadline."""
     fetching.fetch()
     fetching.hosts.advance(8.9)
     assert fetching.problem is None
@@ -203,18 +203,18 @@ def test_a_server_that_does_not_answer(fetching: Fetching) -> None:
 
 
 def hang_up(connection: AcceptedConnection) -> None:
-    """End the connection."""
+    """Close the connection."""
     connection.hang_up()
 
 
 def break_down(connection: AcceptedConnection) -> None:
-    """Let the connection break in the middle of the body."""
+    """Reset the connection in the middle of the body."""
     connection.send(OK[:-2])
     connection.hang_up(ConnectionLost())
 
 
 def speak(*pieces: bytes) -> Callable[[AcceptedConnection], None]:
-    """Say something."""
+    """Return a function that sends the pieces."""
 
     def say(connection: AcceptedConnection) -> None:
         for piece in pieces:
@@ -244,7 +244,7 @@ def speak(*pieces: bytes) -> Callable[[AcceptedConnection], None]:
 def test_servers_that_misbehave(
     fetching: Fetching, behave: Callable[[AcceptedConnection], None], problem: FetchProblem
 ) -> None:
-    """Whatever comes instead of a response is a problem with a name, and the end of it."""
+    """Anything but a response ends the fetch with a named problem."""
     fetching.fetch()
     connection = fetching.accept()
     behave(connection)
@@ -253,7 +253,7 @@ def test_servers_that_misbehave(
 
 
 def test_giving_up_hangs_up(fetching: Fetching) -> None:
-    """Cancelling cuts the connection off, before and within the response."""
+    """Cancelling aborts the connection, before and during the response."""
     for said in (b"", OK[:-1]):
         fetched = fetching.fetch()
         connection = fetching.accept()
@@ -286,7 +286,7 @@ def test_giving_up_hangs_up(fetching: Fetching) -> None:
     ],
 )
 def test_where_a_redirect_leads(location: str, target: str | None) -> None:
-    """Only to https, and only to what is a URL without secrets and without tricks."""
+    """Redirects are followed only to https URLs without passwords and other tricks."""
     if target is None:
         with pytest.raises(FetchFailed):
             follow_redirect("https://a.example/here", location)

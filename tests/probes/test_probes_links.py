@@ -1,4 +1,4 @@
-"""Asking for the links of mails: what is sent, what is followed, what is never dialled."""
+"""Checking the links of mails: requests, redirects, and addresses that are never dialled."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -29,7 +29,7 @@ URL = "http://web.example/a?b=1"
 
 
 class Looking:
-    """A prober of servers that the test plays."""
+    """A prober, and servers that the test scripts."""
 
     def __init__(self) -> None:
         self.hosts = ScriptedHosts()
@@ -42,30 +42,30 @@ class Looking:
         self.results: list[Any] = []
 
     def look(self, url: str = URL, method: str = "HEAD") -> None:
-        """Begin to ask for a link."""
+        """Begin to check a link."""
         self.results = collect(self.prober.probe_link(url, method))
 
     def reply(self, text: bytes) -> AcceptedConnection:
-        """Accept the newest connection and answer on it."""
+        """Accept the newest connection, and answer on it."""
         connection = self.hosts.accept()
         connection.send(b"HTTP/1.1 " + text + b"\r\n\r\n")
         return connection
 
     def problem(self) -> LinkProblem | None:
-        """Give the problem that it ended with."""
+        """The problem, or ``None``."""
         return self.answer.problem
 
     @property
     def answer(self) -> LinkAnswer:
-        """Give what came of it."""
-        assert self.results, "it is still under way"
+        """The result."""
+        assert self.results, "the check is still running"
         assert isinstance(self.results[0], LinkAnswer), self.results[0]
         return self.results[0]
 
 
 @pytest.fixture
 def looking() -> Iterator[Looking]:
-    """Give a prober that leaves nothing behind."""
+    """A prober that leaves no connection behind."""
     looking = Looking()
     yield looking
     assert looking.hosts.getDelayedCalls() == []
@@ -73,7 +73,7 @@ def looking() -> Iterator[Looking]:
 
 @pytest.mark.parametrize("method", ["HEAD", "GET"])
 def test_a_status_is_all_that_is_read(looking: Looking, method: str) -> None:
-    """One request is sent, and the connection is cut where a body would begin."""
+    """One request is sent, and the connection is closed where a body would begin."""
     looking.look(method=method)
     connection = looking.hosts.accept()
     request = connection.take().lower()
@@ -87,7 +87,7 @@ def test_a_status_is_all_that_is_read(looking: Looking, method: str) -> None:
 
 
 def test_redirects_are_followed_hop_by_hop(looking: Looking) -> None:
-    """Each hop is a request of its own, to the host that it names; all of them are told."""
+    """Each redirect is a request to the named host, and all of them are in the result."""
     looking.look()
     looking.reply(b"302 Found\r\nLocation: //other.example/x\r\nSet-Cookie: a=b")
     connection = looking.hosts.accept()
@@ -107,7 +107,7 @@ def test_redirects_are_followed_hop_by_hop(looking: Looking) -> None:
     ],
 )
 def test_no_redirect_leads_inside(looking: Looking, location: str) -> None:
-    """An address that is not public is not dialled, wherever the link began: it is not checked."""
+    """An address that is not public is not dialled, whatever the first URL was."""
     looking.look()
     looking.reply(b"301 Moved\r\nLocation: " + location.encode())
     assert looking.problem() is LinkProblem.NOT_PUBLIC
@@ -116,7 +116,7 @@ def test_no_redirect_leads_inside(looking: Looking, location: str) -> None:
 
 
 def test_a_name_is_looked_up_once_for_a_hop(looking: Looking) -> None:
-    """What was checked is what is dialled; at the next hop the name is checked anew."""
+    """The checked address is dialled; the name of the next redirect is resolved again."""
     looking.look()
     looking.zone.publish("web.example.", "A", "127.0.0.1")
     looking.reply(b"302 Found\r\nLocation: /again")
@@ -125,7 +125,7 @@ def test_a_name_is_looked_up_once_for_a_hop(looking: Looking) -> None:
 
 
 def test_a_redirect_to_no_web_address_ends_there(looking: Looking) -> None:
-    """Other schemes are not followed."""
+    """Redirects to other schemes are not followed."""
     for location in (b"file:///etc/passwd", b"gopher://web.example/", b"http://u:p@web.example/"):
         looking.look(f"{URL}&{len(location)}")
         looking.reply(b"302 Found\r\nLocation: " + location)
@@ -134,7 +134,7 @@ def test_a_redirect_to_no_web_address_ends_there(looking: Looking) -> None:
 
 
 def test_circles_end(looking: Looking) -> None:
-    """A link that goes round is given up after ten redirects."""
+    """A circle of links ends after ten redirects."""
     looking.look()
     for _ in range(MAX_REDIRECTS + 1):
         looking.reply(b"302 Found\r\nLocation: /a?b=1")
@@ -157,14 +157,14 @@ def test_circles_end(looking: Looking) -> None:
     ],
 )
 def test_what_is_not_asked(looking: Looking, url: str, problem: LinkProblem) -> None:
-    """Nothing is dialled for a link whose host is not there, not public, or not to be read."""
+    """A link whose host is missing, not public or not readable gets no packet."""
     looking.look(url)
     assert looking.answer == LinkAnswer(url, "HEAD", (), problem)
     assert looking.hosts.dialled == []
 
 
 def test_hosts_that_do_not_speak_http(looking: Looking) -> None:
-    """Who refuses, hangs up, floods us or says something else is told apart."""
+    """Refusing, disconnecting, flooding and other protocols are distinct problems."""
     looking.look("http://web.example/1")
     looking.hosts.refuse()
     assert looking.problem() is LinkProblem.NO_CONNECTION
@@ -185,7 +185,7 @@ def test_hosts_that_do_not_speak_http(looking: Looking) -> None:
 
 
 def test_a_host_that_says_nothing_is_given_up(looking: Looking) -> None:
-    """All hops together have nine seconds; what came before is told."""
+    """All redirects together have nine seconds, and the result has those before."""
     looking.look()
     looking.reply(b"302 Found\r\nLocation: /slow")
     connection = looking.hosts.accept()
@@ -197,7 +197,7 @@ def test_a_host_that_says_nothing_is_given_up(looking: Looking) -> None:
 
 
 def test_a_link_is_asked_for_once_in_a_minute(looking: Looking) -> None:
-    """Who asks again is told what was found out; by GET it is another question."""
+    """A link is requested once a minute; later callers get the same result, separately for GET."""
     looking.look()
     looking.reply(b"200 OK")
     looking.look()
@@ -227,5 +227,5 @@ def test_a_link_is_asked_for_once_in_a_minute(looking: Looking) -> None:
     ],
 )
 def test_urls_are_written_in_ascii(url: str, written: str) -> None:
-    """A URL of any script is sent as browsers send it, without its fragment and on one line."""
+    """A URL in any script is sent as browsers send it, without its fragment and on one line."""
     assert write_ascii(url) == written

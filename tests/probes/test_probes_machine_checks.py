@@ -1,4 +1,4 @@
-"""What is found wrong with this machine: its disk, its files, its clock and the way in."""
+"""Checks of this machine: its disk, its files, its clock and its incoming port."""
 
 import os
 from collections.abc import Iterator
@@ -34,12 +34,12 @@ ADDRESSES = [ip_address("192.0.2.1")]
 
 
 def ids(findings: Iterator[Finding] | list[Finding]) -> list[str]:
-    """Give the ids of findings."""
+    """Return the ids of findings."""
     return [finding.id for finding in findings]
 
 
 def test_a_disk_that_fills_up(tmp_path: Path) -> None:
-    """Twice what must be free is enough; less is told, and that mail is refused below it."""
+    """Twice the required free space is enough; with less, a finding says when mail is refused."""
     disk = os.statvfs(tmp_path)
     free = disk.f_bavail * disk.f_frsize
     assert ids(examine_disk(tmp_path, free // 4)) == []
@@ -48,7 +48,7 @@ def test_a_disk_that_fills_up(tmp_path: Path) -> None:
 
 
 def test_files_that_others_can_read(tmp_path: Path) -> None:
-    """A secret of ours alone is well, and so is one that does not exist; an open one is named."""
+    """A private or missing secret is fine, and one that others can read is named."""
     closed, opened = tmp_path / "closed", tmp_path / "opened"
     for file, mode in ((closed, 0o600), (opened, 0o640)):
         file.touch()
@@ -60,7 +60,7 @@ def test_files_that_others_can_read(tmp_path: Path) -> None:
 
 
 def test_a_certificate_that_ends(tmp_path: Path) -> None:
-    """It is a warning two weeks before, an error after; what is none is named."""
+    """An expiring certificate is a warning, an expired one an error; an invalid file is named."""
     path, _ = Authority().issue(HOST).write_to(tmp_path)
     end = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
 
@@ -77,13 +77,13 @@ def test_a_certificate_that_ends(tmp_path: Path) -> None:
 
 
 class Server:
-    """A web server that says one thing."""
+    """A web server with one response."""
 
     def __init__(self, answer: Fetched | FetchFailed) -> None:
         self._answer = answer
 
     def fetch(self, _: FetchRequest) -> Deferred[Fetched]:
-        """Say it."""
+        """Return the response."""
         return (
             fail(self._answer) if isinstance(self._answer, FetchFailed) else succeed(self._answer)
         )
@@ -96,7 +96,7 @@ SERVED = datetime(2026, 11, 23, tzinfo=UTC).timestamp()
     ("ahead", "said"), [(0, None), (4, None), (-4, None), (60, "60 s ahead"), (-60, "60 s behind")]
 )
 def test_a_clock_that_goes_wrong(ahead: int, said: str | None) -> None:
-    """A few seconds are well; a minute is told, and to which side."""
+    """A clock may differ by seconds; a minute is a finding with its direction."""
     now = Instant(round((SERVED + ahead) * SECOND))
     server: Any = Server(Fetched(200, b"", served_at=SERVED))
     found = run(examine_clock(server, "http://web.example", lambda: now))
@@ -113,14 +113,14 @@ def test_a_clock_that_goes_wrong(ahead: int, said: str | None) -> None:
     ],
 )
 def test_no_clock_to_compare_with(url: str, answer: Fetched | FetchFailed) -> None:
-    """Then nothing is said of this one."""
+    """Without a reference there is no finding about the clock."""
     server: Any = Server(answer)
     (finding,) = run(examine_clock(server, url, lambda: Instant(0)))
     assert (finding.id, finding.severity) == ("doctor.clock.undetermined", Severity.UNDETERMINED)
 
 
 class WayIn:
-    """Looks whether this server greets; the test plays who is there."""
+    """Checks whether this server greets; the test plays the server."""
 
     def __init__(self, host_name: str = HOST) -> None:
         self.hosts = ScriptedHosts()
@@ -129,14 +129,14 @@ class WayIn:
 
     @property
     def found(self) -> list[str]:
-        """Give the ids of what was found, once it is known."""
+        """The ids of the findings, when they are known."""
         (findings,) = self._results
         assert not self.hosts.getDelayedCalls()
         return ids(findings)
 
 
 def test_this_server_greets() -> None:
-    """Its name in the greeting is the proof; the connection is ended as the protocol has it."""
+    """The own name in the greeting is the proof, and QUIT ends the connection."""
     way = WayIn()
     server = way.hosts.accept()
     server.send(b"220 mx.mail.example ESMTP\r\n220 more\r\n")
@@ -145,14 +145,14 @@ def test_this_server_greets() -> None:
 
 
 def test_another_server_greets() -> None:
-    """Mail would go to that one."""
+    """Another name means that mail goes to another server."""
     way = WayIn()
     way.hosts.accept().send(b"220 old.example ESMTP\r\n")
     assert way.found == ["doctor.port-in.other"]
 
 
 def test_nobody_listens() -> None:
-    """Refused is known; no answer is not: a router may not let us through to ourselves."""
+    """A refusal is a finding; a timeout is not, since a router may block the way to itself."""
     refused, silent = WayIn(), WayIn()
     refused.hosts.refuse()
     assert refused.found == ["doctor.port-in.closed"]
@@ -161,7 +161,7 @@ def test_nobody_listens() -> None:
 
 
 def test_nobody_greets() -> None:
-    """One who takes the connection and says nothing, or ends it, is not judged."""
+    """A server that is silent or disconnects is undetermined."""
     mute, ending = WayIn(), WayIn()
     mute.hosts.accept()
     mute.hosts.advance(GREETING_SECONDS)
@@ -171,12 +171,12 @@ def test_nobody_greets() -> None:
 
 
 def test_a_name_without_an_address() -> None:
-    """There is nowhere to connect to."""
+    """A name without an address cannot be connected to."""
     (finding,) = run(examine_inbound_port(ScriptedHosts(), [], 25, HOST))
     assert finding.id == "doctor.port-in.undetermined"
 
 
 def test_the_way_out_is_an_address() -> None:
-    """At most one of each family."""
+    """At most one outgoing address of each family is used."""
     versions = [address.version for address in outgoing_addresses()]
     assert len(set(versions)) == len(versions)

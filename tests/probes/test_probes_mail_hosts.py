@@ -1,4 +1,4 @@
-"""Probing mail hosts: once for all who ask, politely, and never for long."""
+"""Probes of mail hosts: shared between callers, polite, and with a deadline."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ ZONE = {
 
 
 class Probing:
-    """A prober of hosts that the test plays."""
+    """A prober, and hosts that the test scripts."""
 
     def __init__(
         self, trust: TrustRoots, *, references: tuple[str, ...] = REFERENCES, **zone: Any
@@ -56,11 +56,11 @@ class Probing:
         )
 
     def probe(self, exchange: str = "mx.example") -> list[Any]:
-        """Give a list that will hold the probe."""
+        """Return a list that will contain the probe."""
         return collect(self.prober.probe(exchange))
 
     def turn_away(self) -> None:
-        """Accept the newest connection and refuse to talk."""
+        """Accept the newest connection, and refuse to talk."""
         connection = self.hosts.accept()
         connection.send(b"554 no\r\n")
         connection.hang_up()
@@ -68,14 +68,14 @@ class Probing:
 
 @pytest.fixture(scope="module")
 def trust(tmp_path_factory: pytest.TempPathFactory) -> TrustRoots:
-    """Give the authority of the tests."""
+    """The authority of the tests."""
     path = tmp_path_factory.mktemp("trust") / "ca.pem"
     return find_trust_roots(Authority().write_to(path))
 
 
 @pytest.fixture
 def probing(trust: TrustRoots) -> Probing:
-    """Give a prober."""
+    """A prober."""
     return Probing(trust)
 
 
@@ -83,7 +83,7 @@ REJECTED = StarttlsProbe("mx.example", ProbeOutcome.REJECTED)
 
 
 def test_all_who_ask_at_once_share_a_probe(probing: Probing) -> None:
-    """One connection answers everybody, and everybody else for ten minutes."""
+    """One connection serves all callers at the same time and within ten minutes."""
     first, second = probing.probe(), probing.probe()
     assert probing.hosts.dialled == [("8.8.8.8", 25)]
     probing.turn_away()
@@ -98,7 +98,7 @@ def test_all_who_ask_at_once_share_a_probe(probing: Probing) -> None:
 
 
 def test_a_client_that_goes_away_stops_nothing(probing: Probing) -> None:
-    """A probe goes on for those who still wait, and for the memory."""
+    """A probe continues for its other callers and for the cache."""
     waiting = probing.prober.probe("mx.example")
     gone = collect(waiting)
     waiting.cancel()
@@ -109,7 +109,7 @@ def test_a_client_that_goes_away_stops_nothing(probing: Probing) -> None:
 
 
 def test_a_host_that_stalls_costs_the_deadline(probing: Probing) -> None:
-    """Silence after the connection is no SMTP, after nine seconds in all."""
+    """A silent host is not an SMTP server, after nine seconds in all."""
     probe = probing.probe()
     probing.hosts.advance(4)
     connection = probing.hosts.accept()
@@ -127,14 +127,14 @@ def test_a_host_that_stalls_costs_the_deadline(probing: Probing) -> None:
     "exchange", ["inside.example", "nowhere.example", "silent.example", "8.8.8.8", "::1", ""]
 )
 def test_what_can_not_be_probed_is_not(trust: TrustRoots, exchange: str) -> None:
-    """A host without a public address, or an address for a name, gets no packet."""
+    """A host without a public address, or an address instead of a name, gets no packet."""
     probing = Probing(trust, failing={"silent.example": DnsStatus.SERVFAIL})
     assert probing.probe(exchange) == [StarttlsProbe(exchange, ProbeOutcome.NOT_PROBED)]
     assert probing.hosts.dialled == []
 
 
 def test_what_was_not_probed_is_not_remembered(trust: TrustRoots) -> None:
-    """A name server that recovers is noticed at once: no host was bothered."""
+    """A DNS failure is not cached, since no host was contacted."""
     probing = Probing(trust, failing={"mx.example": DnsStatus.TIMEOUT})
     assert probing.probe()[0].outcome is ProbeOutcome.NOT_PROBED
     probing.zone.failing.clear()
@@ -144,14 +144,14 @@ def test_what_was_not_probed_is_not_remembered(trust: TrustRoots) -> None:
 
 
 def test_without_authorities_nobody_is_judged() -> None:
-    """Where no certificate could be verified, none is called bad."""
+    """Without trusted authorities no certificate is called invalid."""
     probing = Probing(TrustRoots(()))
     assert probing.probe()[0].outcome is ProbeOutcome.NOT_PROBED
     assert probing.hosts.dialled == []
 
 
 def test_many_names_for_one_host_do_not_flood_it(probing: Probing) -> None:
-    """However many names lead to an address, it gets so many connections in ten minutes."""
+    """An address gets a limited number of connections in ten minutes, for all its names."""
     for number in range(MAX_PER_ADDRESS):
         probing.probe(f"mx{number}.many.example")
         probing.turn_away()
@@ -165,7 +165,7 @@ def test_many_names_for_one_host_do_not_flood_it(probing: Probing) -> None:
 
 
 def test_a_network_of_addresses_is_one_host(trust: TrustRoots) -> None:
-    """An IPv6 host has a whole /64, so all of it counts as one."""
+    """An IPv6 host owns a whole /64, which counts as one address."""
     names = [f"mx{number}.six.example" for number in range(MAX_PER_ADDRESS + 1)]
     probing = Probing(trust)
     for number, name in enumerate(names):
@@ -180,7 +180,7 @@ def test_a_network_of_addresses_is_one_host(trust: TrustRoots) -> None:
 
 
 def test_a_bound_on_probes_at_once(probing: Probing) -> None:
-    """What is too much is left out, not queued."""
+    """Probes beyond the limit are rejected, not queued."""
     for number in range(100):
         probing.zone.silent.add(f"mx{number}.many.example")
         assert probing.probe(f"mx{number}.many.example") == []
@@ -191,7 +191,7 @@ def test_a_bound_on_probes_at_once(probing: Probing) -> None:
 
 
 def test_an_unreachable_host_alone_proves_nothing(probing: Probing) -> None:
-    """When a reference host answers, port 25 is open, and the host is to blame."""
+    """If a reference host answers, port 25 is open, and the host is unreachable."""
     probe = probing.probe()
     probing.hosts.refuse()
     assert probe == [StarttlsProbe("mx.example", ProbeOutcome.UNREACHABLE)]
@@ -208,7 +208,7 @@ def test_an_unreachable_host_alone_proves_nothing(probing: Probing) -> None:
 
 
 def test_a_blocked_port_is_found_out(probing: Probing) -> None:
-    """When no reference host answers either, nobody is probed for ten minutes."""
+    """If no reference host answers either, no host is probed for ten minutes."""
     probing.probe()
     probing.hosts.refuse()
     said = collect(probing.prober.outbound_port())
@@ -224,7 +224,7 @@ def test_a_blocked_port_is_found_out(probing: Probing) -> None:
 
 
 def test_what_is_known_of_a_host_outlives_a_blocked_port(probing: Probing) -> None:
-    """A host that was probed before the port was blocked keeps its result."""
+    """The cached result of a host stays when the port is blocked later."""
     probing.probe()
     probing.turn_away()
     probing.outbound._note(OutboundPort.BLOCKED)
@@ -233,7 +233,7 @@ def test_what_is_known_of_a_host_outlives_a_blocked_port(probing: Probing) -> No
 
 
 def test_a_connection_shows_that_the_port_is_open(probing: Probing) -> None:
-    """Where a host was reached no reference host is bothered."""
+    """After a successful connection no reference host is contacted."""
     probing.probe()
     probing.turn_away()
     probing.probe("mx1.many.example")
@@ -244,7 +244,7 @@ def test_a_connection_shows_that_the_port_is_open(probing: Probing) -> None:
 
 @pytest.mark.parametrize("references", [(), ("nowhere.example",)])
 def test_without_a_reference_it_is_unknown(trust: TrustRoots, references: tuple[str, ...]) -> None:
-    """An unreachable host in a network without reference hosts says nothing about the port."""
+    """Without reference hosts an unreachable host proves no blocked port."""
     probing = Probing(trust, references=references)
     probing.probe()
     probing.hosts.refuse()
@@ -254,14 +254,14 @@ def test_without_a_reference_it_is_unknown(trust: TrustRoots, references: tuple[
 
 
 def test_another_port_has_no_reference(probing: Probing) -> None:
-    """The reference hosts listen on port 25 only: about another port they say nothing."""
+    """The reference hosts listen on port 25 only, so other ports are undetermined."""
     outbound = OutboundPortCheck(probing.dialer, probing.hosts, 2525, REFERENCES)
     assert collect(outbound.determine()) == [OutboundPort.UNKNOWN]
     assert probing.hosts.dialled == []
 
 
 def test_stopping_hangs_up_on_everybody(probing: Probing) -> None:
-    """Nothing is left open or waiting, and who waits is told."""
+    """Stopping closes all connections, and the callers get a failure."""
     probe = probing.probe()
     connection = probing.hosts.accept()
     unreachable = probing.probe("mx1.many.example")

@@ -1,4 +1,4 @@
-"""Which addresses are taken for our own."""
+"""Detection of the machine's own addresses."""
 
 import socket
 from ipaddress import ip_address
@@ -10,13 +10,13 @@ from mailcheck.probes.guarded_dialer import is_own_address
 
 @pytest.mark.parametrize("text", ["127.0.0.1", "127.1.2.3", "0.0.0.0", "::1"])
 def test_addresses_of_this_machine_are_known(text: str) -> None:
-    """The kernel says which addresses stay on this machine."""
+    """The kernel knows the addresses of this machine."""
     assert is_own_address(ip_address(text)) == (text != "::1" or _has_ipv6_loopback())
 
 
 @pytest.mark.parametrize("text", ["8.8.8.8", "2606:4700::1", "255.255.255.255"])
 def test_addresses_of_others_are_not_ours(text: str) -> None:
-    """Whether or not there is a way to it, somebody else's address is not ours."""
+    """The address of another host is not ours, with or without a route to it."""
     assert not is_own_address(ip_address(text))
 
 

@@ -18,7 +18,7 @@ POLICY = b"version: STSv1\r\nmode: enforce\r\nmx: mx.example.com\r\nmax_age: 604
 
 
 class Fetching:
-    """A fetcher of policies, and the web it asks."""
+    """A fetcher of policies, and a web server."""
 
     def __init__(self, page: Page) -> None:
         self.clock = Clock()
@@ -27,12 +27,12 @@ class Fetching:
         self.fetcher = MtaStsFetcher(web, self.clock, LocalMemory(self.clock))
 
     def fetch(self) -> list[Any]:
-        """Give a list that will hold the policy."""
+        """Return a list that will contain the policy."""
         return collect(self.fetcher.fetch_policy("example.com"))
 
 
 def test_a_policy_is_fetched_as_a_sender_does() -> None:
-    """From the one place there is, without redirects, up to 64 KiB."""
+    """A policy is fetched from its one URL, without redirects, up to 64 KiB."""
     fetching = Fetching(POLICY)
     assert fetching.fetch() == [PolicyFetch(FetchOutcome.FETCHED, POLICY.decode())]
     (request,) = fetching.web.requests
@@ -57,18 +57,18 @@ def test_a_policy_is_fetched_as_a_sender_does() -> None:
     ],
 )
 def test_every_end_has_an_outcome(page: Page, outcome: FetchOutcome) -> None:
-    """What is known of the server is said; what may be over in a minute is silence."""
+    """A fact about the server is a result, and a temporary failure is undetermined."""
     assert Fetching(page).fetch() == [PolicyFetch(outcome)]
 
 
 def test_any_octets_are_text() -> None:
-    """A policy in another encoding is read as far as it goes."""
+    """A policy in another encoding is read with replaced characters."""
     (fetch,) = Fetching(b"version: STSv1\nmx: \xff.example\n").fetch()
     assert fetch.text == "version: STSv1\nmx: \ufffd.example\n"
 
 
 def test_a_policy_is_fetched_once_a_minute() -> None:
-    """Who asks at once or soon after shares what came; silence is asked again."""
+    """Callers at the same time and soon after share a result; an undetermined one is retried."""
     fetching = Fetching(POLICY)
     fetching.web.slow.add(URL)
     first, second = fetching.fetch(), fetching.fetch()
@@ -84,7 +84,7 @@ def test_a_policy_is_fetched_once_a_minute() -> None:
 
 
 def test_stopping_tells_who_waits() -> None:
-    """Nothing stays open."""
+    """Stopping leaves no connection open, and callers get a failure."""
     fetching = Fetching(POLICY)
     fetching.web.slow.add(URL)
     waiting = fetching.fetch()

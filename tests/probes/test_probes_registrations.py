@@ -1,4 +1,4 @@
-"""Finding registrations: which registry, which name, and what its answers mean."""
+"""Domain registrations (RDAP): registries, queried names, and the meaning of responses."""
 
 import json
 from pathlib import Path
@@ -43,12 +43,12 @@ DAY = 86_400
 
 
 def registered(name: str, when: str = "2001-02-03T04:05:06Z") -> bytes:
-    """Make the answer about a registered name."""
+    """Return the response for a registered name."""
     return json.dumps(domain_object(name, when)).encode()
 
 
 class Finding:
-    """A finder, and the web it asks."""
+    """A finder of registrations, and the web server it queries."""
 
     def __init__(self, pages: dict[str, Page], source: str = LIST_URL) -> None:
         self.clock = Clock()
@@ -60,30 +60,30 @@ class Finding:
         self.finder = RdapFinder(web, self.registries, memory, time_and_chance)
 
     def begin(self, domain: str) -> list[Any]:
-        """Give a list that will hold the verdict."""
+        """Return a list that will contain the verdict."""
         return collect(self.finder.find_registration(domain))
 
     def find(self, domain: str) -> RegistrationVerdict:
-        """Give the verdict."""
+        """Return the verdict."""
         (verdict,) = self.begin(domain)
         assert isinstance(verdict, RegistrationVerdict), verdict
         return verdict
 
     @property
     def names_asked(self) -> list[str]:
-        """Give what registries were asked about, in order."""
+        """Names that registries were asked for, in order."""
         return [url for url in self.web.asked if url != self.web.requests[0].url]
 
 
 def said(verdict: RegistrationVerdict) -> str:
-    """Give what the verdict says about why there is no date."""
+    """Return the reason of a verdict without a date."""
     assert verdict.presence is Presence.UNDETERMINED
     assert verdict.age_days is None
     return verdict.findings[0].meaning.removeprefix("Could not be determined: ")
 
 
 def test_a_registered_domain_has_a_date() -> None:
-    """The registry of the suffix is asked over https, and its date is the verdict."""
+    """The registry of the suffix is queried over https, and its date is the verdict."""
     finding = Finding({BASE + "domain/example.com": registered("example.com")})
     verdict = finding.find("example.com")
     assert (verdict.name, verdict.presence) == ("example.com", Presence.FOUND)
@@ -95,7 +95,7 @@ def test_a_registered_domain_has_a_date() -> None:
 
 
 def test_a_name_below_a_registered_one_is_walked_up() -> None:
-    """The name itself is asked about first, then its parents, until one is known."""
+    """The name itself is queried first, then its parents, until one is registered."""
     finding = Finding({BASE + "domain/example.com": registered("example.com")})
     assert finding.find("a.mail.example.com").name == "example.com"
     assert finding.names_asked == [
@@ -106,7 +106,7 @@ def test_a_name_below_a_registered_one_is_walked_up() -> None:
 
 
 def test_the_longest_suffix_has_the_registry() -> None:
-    """A registry below another is asked instead of that."""
+    """The registry of the longest matching suffix is queried."""
     finding = Finding({"http://co.uk.example/domain/a.co.uk": registered("a.co.uk")})
     assert finding.find("www.a.co.uk").name == "a.co.uk"
     assert finding.names_asked == [
@@ -116,7 +116,7 @@ def test_the_longest_suffix_has_the_registry() -> None:
 
 
 def test_a_deep_name_costs_four_questions() -> None:
-    """However many labels a name has, a registry is asked about the four highest names."""
+    """A registry is queried for at most the four highest names of a deep one."""
     finding = Finding({})
     finding.find("h.g.f.e.d.c.b.a.org.uk")
     assert finding.names_asked == [
@@ -127,7 +127,7 @@ def test_a_deep_name_costs_four_questions() -> None:
 
 @pytest.mark.parametrize("status", [404, 400, 422])
 def test_an_unknown_name_is_not_registered(status: int) -> None:
-    """404 says so; a registry that takes a name for a bad question has not said it."""
+    """Status 404 means not registered; a rejected query is undetermined."""
     finding = Finding({BASE + "domain/www.example.com": Fetched(status)})
     verdict = finding.find("www.example.com")
     assert (verdict.name, verdict.presence) == ("www.example.com", Presence.ABSENT)
@@ -143,7 +143,7 @@ def test_an_unknown_name_is_not_registered(status: int) -> None:
     ],
 )
 def test_no_answer_is_not_no_registration(page: Page) -> None:
-    """Whatever fails on the way to the registry leaves the age undetermined."""
+    """Each failure on the way to the registry makes the age undetermined."""
     finding = Finding({BASE + "domain/example.com": page})
     reason = "the registry did not answer."
     if isinstance(page, Fetched):
@@ -152,7 +152,7 @@ def test_no_answer_is_not_no_registration(page: Page) -> None:
 
 
 def test_a_failure_on_the_way_up_is_not_hidden() -> None:
-    """When one name is unknown and the next can't be asked about, nothing is known."""
+    """If one name is unknown and the query for its parent fails, the result is undetermined."""
     finding = Finding({BASE + "domain/example.com": FetchProblem.SILENT})
     assert said(finding.find("www.example.com")) == "the registry did not answer."
 
@@ -174,7 +174,7 @@ def test_a_failure_on_the_way_up_is_not_hidden() -> None:
     ],
 )
 def test_nonsense_has_no_date(body: bytes) -> None:
-    """Whatever a registry sends for a document, the result is undetermined."""
+    """Any invalid document makes the result undetermined."""
     said(Finding({BASE + "domain/example.com": body}).find("example.com"))
 
 
@@ -191,7 +191,7 @@ def test_nonsense_has_no_date(body: bytes) -> None:
     )
 )
 def test_any_json_can_be_read(document: Any) -> None:
-    """Any JSON for an answer, or for the list of registries, ends in a verdict."""
+    """Any JSON as a response, or as the list of registries, results in a verdict."""
     body = json.dumps(document).encode()
     finding = Finding({BASE + "domain/example.com": body})
     assert finding.find("example.com").presence is Presence.UNDETERMINED
@@ -200,7 +200,7 @@ def test_any_json_can_be_read(document: Any) -> None:
 
 
 def test_who_is_asked_to_wait_waits() -> None:
-    """After a 429 the registry is left alone for as long as it says, for all of its names."""
+    """After a 429 the registry is not queried for as long as it asks, for all of its names."""
     pages: dict[str, Page] = {BASE + "domain/a.com": Fetched(429, retry_after=120)}
     finding = Finding(pages)
     assert "limits the rate" in said(finding.find("a.com"))
@@ -215,7 +215,7 @@ def test_who_is_asked_to_wait_waits() -> None:
 
 @pytest.mark.parametrize(("wait", "seconds"), [(None, 60), (0, 60), (10**9, 3_600)])
 def test_a_wait_is_neither_nothing_nor_endless(wait: int | None, seconds: int) -> None:
-    """Without a wait it is a minute; it is never longer than an hour."""
+    """The pause is a minute by default, and an hour at most."""
     finding = Finding({BASE + "domain/a.com": Fetched(429, retry_after=wait)})
     finding.find("a.com")
     finding.clock.advance(seconds - 1)
@@ -225,7 +225,7 @@ def test_a_wait_is_neither_nothing_nor_endless(wait: int | None, seconds: int) -
 
 
 def test_facts_are_remembered_for_an_hour() -> None:
-    """The same question again asks nobody; what was undetermined is asked again."""
+    """A fact is cached for an hour; an undetermined result is retried."""
     finding = Finding({BASE + "domain/a.com": registered("a.com")})
     for _ in range(2):
         finding.find("a.com")
@@ -241,7 +241,7 @@ def test_facts_are_remembered_for_an_hour() -> None:
 
 
 def test_simultaneous_searches_are_one() -> None:
-    """All who ask at once share the questions; one who leaves stops nothing."""
+    """Callers at the same time share the queries, and one that leaves does not stop them."""
     finding = Finding({BASE + "domain/a.com": registered("a.com")})
     finding.web.slow.add(BASE + "domain/a.com")
     leaving = finding.finder.find_registration("a.com")
@@ -255,7 +255,7 @@ def test_simultaneous_searches_are_one() -> None:
 
 
 def test_all_questions_share_one_deadline() -> None:
-    """What the first question took is missing for the next."""
+    """All queries of a search share one deadline."""
     finding = Finding({})
     finding.web.slow.add(BASE + "domain/www.a.com")
     finding.begin("www.a.com")
@@ -266,14 +266,14 @@ def test_all_questions_share_one_deadline() -> None:
 
 @pytest.mark.parametrize("domain", ["example.de", "example.unknown", "uk", "co.uk"])
 def test_without_a_registry_nothing_is_known(domain: str) -> None:
-    """A suffix without RDAP is undetermined, and so is a suffix itself; nobody is asked."""
+    """A suffix without RDAP, and a suffix itself, are undetermined without a query."""
     finding = Finding({})
     assert domain.rpartition(".")[2] in said(finding.find(domain))
     assert finding.names_asked == []
 
 
 def test_the_list_is_loaded_once_a_day() -> None:
-    """It is loaded when it is first needed, and anew after a day; until then the old one serves."""
+    """It is loaded when it is first needed, and again after a day; the old one serves meanwhile."""
     finding = Finding({})
     finding.find("a.com")
     finding.clock.advance(DAY - 1)
@@ -292,7 +292,7 @@ def test_the_list_is_loaded_once_a_day() -> None:
 
 @pytest.mark.parametrize("page", [FetchProblem.SILENT, Fetched(500), b"<html>", b"{}", b"[" * 9999])
 def test_a_list_that_can_not_be_loaded(page: Page) -> None:
-    """It is said, not taken for an empty list, logged, and tried again after ten minutes."""
+    """A failure to load is reported, logged, and retried after ten minutes."""
     finding = Finding({LIST_URL: page})
     with capturedLogs() as events:
         assert said(finding.find("a.com")) == "the list of registries cannot be loaded."
@@ -306,7 +306,7 @@ def test_a_list_that_can_not_be_loaded(page: Page) -> None:
 
 
 def test_a_list_that_fails_once_keeps_serving() -> None:
-    """A refresh that fails takes nothing away."""
+    """A failed refresh keeps the old list."""
     finding = Finding({})
     finding.find("a.com")
     finding.clock.advance(DAY)
@@ -316,7 +316,7 @@ def test_a_list_that_fails_once_keeps_serving() -> None:
 
 
 def test_the_shipped_list_bridges_the_start() -> None:
-    """IANA's list is loaded in the background; only what the shipped part lacks waits for it."""
+    """IANA's list is loaded in the background; only suffixes missing in the package wait for it."""
     verisign = "https://rdap.verisign.com/com/v1/domain/a.com"
     finding = Finding({verisign: registered("a.com")}, IANA_URL)
     finding.web.slow.add(IANA_URL)
@@ -330,7 +330,7 @@ def test_the_shipped_list_bridges_the_start() -> None:
 
 
 def test_stopping_ends_the_searches() -> None:
-    """Who waits is told, and nothing stays open."""
+    """Callers get a failure, and no connection stays open."""
     finding = Finding({}, IANA_URL)
     finding.web.slow |= {IANA_URL, "https://rdap.verisign.com/com/v1/domain/a.com"}
     waiting = finding.begin("a.com")
@@ -339,7 +339,7 @@ def test_stopping_ends_the_searches() -> None:
 
 
 def test_the_list_may_be_a_file(tmp_path: Path) -> None:
-    """A path instead of a URL is read."""
+    """A path instead of a URL is read as a file."""
     path = tmp_path / "dns.json"
     finding = Finding({}, str(path))
     with capturedLogs():
@@ -350,7 +350,7 @@ def test_the_list_may_be_a_file(tmp_path: Path) -> None:
 
 
 def test_the_shipped_list_is_a_true_part_of_ianas() -> None:
-    """Each suffix once, everything over https, the greatest registries in it."""
+    """It has each suffix once, only https, and the largest registries."""
     shipped = bundled_bootstrap()
     assert shipped.find("mail.example.com") == Registry("com", "https://rdap.verisign.com/com/v1/")
     assert shipped.find("example.co.uk") == Registry("uk", "https://rdap.nominet.uk/uk/")
@@ -374,7 +374,7 @@ def test_the_shipped_list_is_a_true_part_of_ianas() -> None:
     ],
 )
 def test_odd_entries_of_the_list_do_no_harm(services: Any) -> None:
-    """What makes no sense is left out, the rest counts."""
+    """Invalid entries are ignored, and the others are used."""
     bootstrap = read_bootstrap(json.dumps({"services": services}).encode())
     assert bootstrap.find("a.net") == Registry("net", BASE)
     assert bootstrap.find("a.com") is None

@@ -1,4 +1,4 @@
-"""The content filter: what it says to a spamd, and what it makes of the answers and the silence."""
+"""The content filter: its requests to spamd, and the results of answers and failures."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +31,7 @@ LARGE_TEXT = b"Subject: lunch\r\n\r\n" + b"text " * 60_000
 
 
 def problem_of(results: list[Any]) -> FilterProblem:
-    """Give the reason why there is no verdict."""
+    """Return the reason why a verdict is missing."""
     (outcome,) = results
     assert isinstance(outcome, FilterUnavailable)
     return outcome.problem
@@ -47,7 +47,7 @@ class TestJudging:
     """One mail."""
 
     def test_a_verdict(self, spamd: ScriptedSpamd) -> None:
-        """One connection, one REPORT, and the verdict when the other side hangs up."""
+        """The filter sends one REPORT on one connection, and reads the verdict until its end."""
         results = collect(spamd.content_filter.judge(MAIL))
         connection = spamd.connection()
         assert connection.take() == b"REPORT SPAMC/1.5\r\nContent-length: 28\r\n\r\n" + MAIL
@@ -63,13 +63,13 @@ class TestJudging:
         assert spamd.connections.getDelayedCalls() == []
 
     def test_a_mail_without_an_end(self, spamd: ScriptedSpamd) -> None:
-        """A mail is ended by a line break, for which spamd would wait until its time-out."""
+        """A line break is added to a mail without one, since spamd would wait for it."""
         collect(spamd.content_filter.judge(b"Subject: x\r\n\r\ntext"))
         said = spamd.connection().take()
         assert said == b"REPORT SPAMC/1.5\r\nContent-length: 20\r\n\r\nSubject: x\r\n\r\ntext\r\n"
 
     def test_attachments_that_are_left_out(self, spamd: ScriptedSpamd) -> None:
-        """The verdict tells how much of a large mail was not shown to the filter."""
+        """The verdict says how much of a large mail was not sent to the filter."""
         mail = b"Content-Type: image/png\r\n\r\n" + b"x" * 300_000 + b"\n"
         results = collect(spamd.content_filter.judge(mail))
         connection = spamd.connection()
@@ -79,13 +79,13 @@ class TestJudging:
         assert results[0].left_out == 300_001
 
     def test_too_large(self, spamd: ScriptedSpamd) -> None:
-        """More text than the filter takes is not sent."""
+        """A mail with more text than the filter accepts is not sent."""
         results = collect(spamd.content_filter.judge(LARGE_TEXT))
         assert problem_of(results) is FilterProblem.TOO_LARGE
         assert spamd.connections.dialled == []
 
     def test_a_worker_that_has_died(self) -> None:
-        """Where no large mail can be taken apart, the outcome is no verdict."""
+        """If a large mail cannot be parsed, the result is undetermined."""
 
         class DeadWorker(DirectWorker):
             def run(self, call: Callable[[], Any], owner: str = "") -> Deferred[Any]:
@@ -96,7 +96,7 @@ class TestJudging:
         assert problem_of(results) is FilterProblem.UNREACHABLE
 
     def test_cancelling(self, spamd: ScriptedSpamd) -> None:
-        """Cancelling cuts the connection off and frees the place."""
+        """Cancelling aborts the connection and frees the slot."""
         judging = spamd.content_filter.judge(MAIL)
         results = collect(judging)
         connection = spamd.connection()
@@ -108,7 +108,7 @@ class TestJudging:
         assert spamd.connections.getDelayedCalls() == []
 
     def test_a_fault_of_ours(self, logged_failures: list[LogEvent]) -> None:
-        """Even an error in the program becomes a value, and is logged."""
+        """An internal error is logged, and the result is undetermined."""
 
         class Broken(NoSpamd):
             async def find(self) -> Any:
@@ -120,7 +120,7 @@ class TestJudging:
         logged_failures.clear()
 
     def test_switched_off(self) -> None:
-        """Without a filter the outcome says so."""
+        """Without a filter the result says so."""
         results = collect(ScriptedSpamd(finder=NoSpamd()).content_filter.judge(MAIL))
         assert problem_of(results) is FilterProblem.OFF
 
@@ -144,11 +144,11 @@ BROKEN_ANSWERS = {
 
 
 class TestFailures:
-    """What goes wrong on the other side."""
+    """Failures of spamd."""
 
     @pytest.mark.parametrize("said", BROKEN_ANSWERS.values(), ids=BROKEN_ANSWERS)
     def test_broken_answers(self, spamd: ScriptedSpamd, said: bytes) -> None:
-        """What is not a whole answer of SpamAssassin's is no verdict."""
+        """An incomplete or invalid answer is not a verdict."""
         results = collect(spamd.content_filter.judge(MAIL))
         connection = spamd.connection()
         connection.send(said)
@@ -166,7 +166,7 @@ class TestFailures:
     def test_what_spamd_says_is_wrong(
         self, spamd: ScriptedSpamd, status: bytes, problem: FilterProblem
     ) -> None:
-        """A status that has a meaning for us keeps it."""
+        """A status of spamd with a known meaning is reported as such."""
         results = collect(spamd.content_filter.judge(MAIL))
         connection = spamd.connection()
         connection.send(status)
@@ -174,7 +174,7 @@ class TestFailures:
         assert problem_of(results) is problem
 
     def test_half_a_judgement(self, spamd: ScriptedSpamd) -> None:
-        """Where SpamAssassin ran out of time, its points are too few to count."""
+        """Points of a run that SpamAssassin aborted do not count."""
         results = collect(spamd.content_filter.judge(MAIL))
         connection = spamd.connection()
         connection.send(answer(" 0.0 TIME_LIMIT_EXCEEDED    Exceeded time limit / deadline"))
@@ -182,7 +182,7 @@ class TestFailures:
         assert problem_of(results) is FilterProblem.TIMEOUT
 
     def test_silence(self, spamd: ScriptedSpamd) -> None:
-        """A spamd that says nothing is given up after 30 seconds."""
+        """A silent spamd times out after 30 seconds."""
         results = collect(spamd.content_filter.judge(MAIL))
         connection = spamd.connection()
         spamd.pass_time(29.5)
@@ -194,7 +194,7 @@ class TestFailures:
         assert spamd.connections.getDelayedCalls() == []
 
     def test_no_way_to_it(self, spamd: ScriptedSpamd) -> None:
-        """A connection that never comes about is given up, too."""
+        """A connection attempt times out too."""
         results = collect(spamd.content_filter.judge(MAIL))
         spamd.pass_time(46)
         assert problem_of(results) in (FilterProblem.TIMEOUT, FilterProblem.UNREACHABLE)
@@ -202,7 +202,7 @@ class TestFailures:
 
     @pytest.mark.parametrize("fails", ["refuses", "hangs up"])
     def test_once_more(self, spamd: ScriptedSpamd, fails: str) -> None:
-        """A spamd that is being restarted gets the mail a second time, and not a third."""
+        """A restarting spamd gets the mail a second time, but not a third time."""
 
         def fail() -> None:
             if fails == "refuses":
@@ -230,15 +230,15 @@ class TestFailures:
 
 
 class TestManyMails:
-    """Bounds."""
+    """Limits for many mails."""
 
     @pytest.fixture
     def spamd(self) -> ScriptedSpamd:
-        """A spamd that is asked two mails at a time, with room for three more."""
+        """A spamd with two mails at a time, and a queue of three more."""
         return ScriptedSpamd(FilterLimits(at_a_time=2, waiting=3, wait_seconds=10))
 
     def test_two_at_a_time(self, spamd: ScriptedSpamd) -> None:
-        """A mail is sent when an earlier one is done, in the order in which they came."""
+        """A queued mail is sent when an earlier one is done, in the order of arrival."""
         outcomes = [collect(spamd.content_filter.judge(b"X: %d\r\n\r\n" % n)) for n in range(5)]
         for number in range(5):
             assert len(spamd.connections.dialled) == min(5, number + 2)
@@ -250,14 +250,14 @@ class TestManyMails:
         assert spamd.connections.getDelayedCalls() == []
 
     def test_no_room(self, spamd: ScriptedSpamd) -> None:
-        """One mail more than may wait is told so at once."""
+        """A mail beyond the queue fails at once."""
         outcomes = [collect(spamd.content_filter.judge(MAIL)) for _ in range(6)]
         assert problem_of(outcomes[5]) is FilterProblem.BUSY
         assert not any(outcomes[:5])
         spamd.content_filter.close()
 
     def test_no_turn(self, spamd: ScriptedSpamd) -> None:
-        """Who has waited too long is told so, and takes nobody's turn."""
+        """A mail that waits too long fails, and the next one takes its turn."""
         outcomes = [collect(spamd.content_filter.judge(MAIL)) for _ in range(3)]
         spamd.pass_time(10.1)
         assert problem_of(outcomes[2]) is FilterProblem.BUSY
@@ -272,7 +272,7 @@ class TestManyMails:
         spamd.content_filter.close()
 
     def test_who_leaves_the_queue(self, spamd: ScriptedSpamd) -> None:
-        """A mail that is given up while it waits makes room."""
+        """A cancelled mail leaves the queue."""
         judging = [spamd.content_filter.judge(MAIL) for _ in range(5)]
         outcomes = [collect(each) for each in judging]
         judging[2].cancel()
@@ -281,7 +281,7 @@ class TestManyMails:
         spamd.content_filter.close()
 
     def test_stopping(self, spamd: ScriptedSpamd) -> None:
-        """When the daemon stops, what is under way and what comes later is undetermined."""
+        """When the daemon stops, running and later mails are undetermined."""
         outcomes = [collect(spamd.content_filter.judge(MAIL)) for _ in range(5)]
         connection = spamd.connection(0)
         spamd.content_filter.close()
@@ -292,7 +292,7 @@ class TestManyMails:
 
 
 class Automatic(ScriptedSpamd):
-    """``auto``: one that runs, else one of our own."""
+    """``auto``: a running spamd, else a private one."""
 
     def __init__(self) -> None:
         self.private = ScriptedPrivateSpamd()
@@ -302,7 +302,7 @@ class Automatic(ScriptedSpamd):
         self.content_filter = SpamdFilter(finder, self.connections, DirectWorker())
 
     def reply(self, said: bytes, accept: Callable[[Connections], Any]) -> bytes:
-        """Answer a connection; gives what it has said."""
+        """Answer a connection, and return its request."""
         connection = accept(self.connections)
         heard: bytes = connection.take()
         connection.send(said)
@@ -314,7 +314,7 @@ class TestFinding:
     """``[spamassassin] spamd = auto``."""
 
     def test_one_that_runs(self) -> None:
-        """A spamd that answers PING is asked, and not looked for again."""
+        """A spamd that answers PING is used without a further search."""
         spamd = Automatic()
         results = collect(spamd.content_filter.judge(MAIL))
         assert spamd.reply(PONG, Connections.accept) == b"PING SPAMC/1.5\r\n\r\n"
@@ -325,7 +325,7 @@ class TestFinding:
         assert spamd.private.asked == 0
 
     def test_one_of_our_own(self) -> None:
-        """Where nothing or something else answers, our own is started, and its version named."""
+        """Without a running spamd a private one is started, and its version is in the result."""
         spamd = Automatic()
         results = collect(spamd.content_filter.judge(MAIL))
         spamd.reply(b"HTTP/1.1 400 Bad Request\r\n", Connections.accept)
@@ -339,7 +339,7 @@ class TestFinding:
         ]
 
     def test_the_next_after_silence(self) -> None:
-        """What takes connections and says nothing holds the search up for two seconds."""
+        """A server that accepts connections silently delays the search by two seconds."""
         spamd = Automatic()
         collect(spamd.content_filter.judge(MAIL))
         connection = spamd.connection()
@@ -349,7 +349,7 @@ class TestFinding:
         spamd.content_filter.close()
 
     def test_one_that_has_gone(self) -> None:
-        """When the one that was found is gone, it is looked for again, and our own takes over."""
+        """When the found spamd is gone, it is searched again, and the private one takes over."""
         spamd = Automatic()
         collect(spamd.content_filter.judge(MAIL))
         spamd.reply(PONG, Connections.accept)
@@ -364,7 +364,7 @@ class TestFinding:
 
     @pytest.mark.parametrize("problem", [FilterProblem.NOT_INSTALLED, FilterProblem.UNREACHABLE])
     def test_none(self, problem: FilterProblem) -> None:
-        """Where our own can't be started, the outcome says why."""
+        """If the private spamd cannot be started, the result says why."""
         spamd = Automatic()
         spamd.private.problem = problem
         results = collect(spamd.content_filter.judge(MAIL))
@@ -378,7 +378,7 @@ class TestFinding:
     "text", ["127.0.0.1:783", "[::1]:783", "spamd:783", "unix:/run/spamd.sock"]
 )
 def test_addresses(text: str) -> None:
-    """An address is read and written as it stands in the configuration."""
+    """An address is parsed and formatted as in the configuration."""
     assert str(parse_spamd_address(text)) == text
 
 
@@ -387,6 +387,6 @@ def test_addresses(text: str) -> None:
     ["", "yes", "127.0.0.1", "127.0.0.1:0", "a:99999", "a b:1", "unix:spamd.sock", "::1:783"],
 )
 def test_no_addresses(text: str) -> None:
-    """What is neither a host with a port nor an absolute path is refused."""
+    """An address that is neither host with port nor an absolute path is rejected."""
     with pytest.raises(ValueError, match="unix:/path"):
         parse_spamd_address(text)

@@ -1,4 +1,4 @@
-"""The STARTTLS probe against real servers on this machine: our own receiver, and worse ones."""
+"""The STARTTLS probe against real servers on this machine: mailcheck's own, and broken ones."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,7 +28,7 @@ AUTHORITY = Authority()
 
 @pytest.fixture
 def reactor() -> Any:
-    """Give the reactor that runs the tests."""
+    """The reactor that runs the tests."""
     from twisted.internet import reactor
 
     return reactor
@@ -79,12 +79,12 @@ async def _until_calm(reactor: Any, prober: MailHostProber) -> None:
 
 @pytest.fixture
 def probes(reactor: Any, tmp_path: Path) -> Probes:
-    """Give a prober that believes the authority of the tests."""
+    """A prober that trusts the authority of the tests."""
     return Probes(reactor, tmp_path)
 
 
 async def probe_receiver(probes: Probes, reactor: Any, tls_for: TlsPolicy) -> StarttlsProbe:
-    """Probe our own mail receiver; it must see nothing but a polite visitor."""
+    """Probe mailcheck's own server, which must see only the expected commands."""
     receiver = FakeMailReceiver()
     factory = MailFactory(
         VERBS,
@@ -101,7 +101,7 @@ async def probe_receiver(probes: Probes, reactor: Any, tls_for: TlsPolicy) -> St
 
 
 async def test_a_good_host_is_verified(probes: Probes, reactor: Any) -> None:
-    """A modern handshake with a certificate for the MX name is all that can be wished."""
+    """A modern handshake with a certificate for the MX name is verified."""
     offer = offer_to_all(server_options(AUTHORITY.issue("mx.d.example")))
     found = await probe_receiver(probes, reactor, offer)
     assert len(found.certificate_digest) == 64
@@ -134,7 +134,7 @@ async def test_a_good_host_is_verified(probes: Probes, reactor: Any) -> None:
 async def test_a_bad_certificate_does_not_end_the_probe(
     probes: Probes, reactor: Any, issued: Any, is_trusted: bool, is_matching: bool
 ) -> None:
-    """The handshake is completed in any case; trust and name are judged apart."""
+    """The handshake completes in any case, and trust and name are separate results."""
     probe = await probe_receiver(probes, reactor, offer_to_all(server_options(issued)))
     assert probe.outcome is ProbeOutcome.ENCRYPTED
     assert probe.tls_version == "TLSv1.3"
@@ -152,28 +152,28 @@ async def test_a_bad_certificate_does_not_end_the_probe(
 async def test_old_versions_are_told_apart(
     probes: Probes, reactor: Any, version: int, name: str
 ) -> None:
-    """A host that knows old versions only is seen to do so, and its certificate judged."""
+    """Old TLS versions of a host are recognised, and its certificate is checked too."""
     old: Any = OldServer(AUTHORITY.issue("mx.d.example"), version)
     probe = await probe_receiver(probes, reactor, offer_to_all(old))
     assert (probe.tls_version, probe.is_verified) == (name, True)
 
 
 async def test_a_host_without_encryption(probes: Probes, reactor: Any) -> None:
-    """Our receiver without a certificate offers none."""
+    """mailcheck's own server without a certificate offers no STARTTLS."""
     probe = await probe_receiver(probes, reactor, offer_no_tls)
     assert probe == StarttlsProbe("mx.d.example", ProbeOutcome.NOT_OFFERED)
 
 
 class Parrot(Protocol):
-    """Says one thing for each line it hears, whatever it is."""
+    """Sends the next of its lines for each line that it receives."""
 
     def connectionMade(self) -> None:
-        """Say the first."""
+        """Send the first line."""
         self._lines: list[bytes] = list(self.factory.lines)
         self._say()
 
     def dataReceived(self, data: bytes) -> None:
-        """Say the next."""
+        """Send the next line."""
         self._say()
 
     def _say(self) -> None:
@@ -189,7 +189,7 @@ class Parrot(Protocol):
 
 @asynccontextmanager
 async def parrot(reactor: Any, *lines: bytes) -> AsyncIterator[int]:
-    """Serve a parrot; an empty line means hanging up. Gives its port."""
+    """Run such a server, and yield its port; an empty line closes the connection."""
     factory: Any = Factory.forProtocol(Parrot)
     factory.noisy = False
     factory.lines = lines
@@ -219,13 +219,13 @@ UP_TO_TLS = (b"220 mx\r\n", b"250-mx\r\n250 STARTTLS\r\n", b"220 go\r\n")
 async def test_broken_handshakes(
     probes: Probes, reactor: Any, lines: tuple[bytes, ...], outcome: ProbeOutcome
 ) -> None:
-    """A handshake that fails is a fact about the host, one that stalls is not."""
+    """A failed handshake is a result about the host, and a stalled one is undetermined."""
     async with parrot(reactor, *lines) as port:
         assert await probes.probe(port, seconds=0.5) == StarttlsProbe("mx.d.example", outcome)
 
 
 async def test_nobody_there(probes: Probes, reactor: Any) -> None:
-    """A port where nobody listens is unreachable."""
+    """A port without a listener is unreachable."""
     async with parrot(reactor) as port:
         pass
     assert (await probes.probe(port)).outcome is ProbeOutcome.UNREACHABLE

@@ -1,4 +1,4 @@
-"""Which certificate authorities are believed."""
+"""Trusted certificate authorities."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.servers.certificates import Authority
 
 
 def test_a_file_with_authorities_is_read(tmp_path: Path) -> None:
-    """All certificates of a PEM file count, whatever stands between them."""
+    """All certificates of a PEM file are used, whatever text is between them."""
     path = tmp_path / "ca.pem"
     pems = [
         Path(Authority(name).write_to(tmp_path / f"{name}.pem")).read_text()
@@ -29,7 +29,7 @@ def test_a_file_with_authorities_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_no_use_is_an_error(tmp_path: Path, content: str | None) -> None:
-    """A file that was named is not silently replaced by another; the error names it."""
+    """An unusable file is an error that names it, and is not replaced by another."""
     path = tmp_path / "ca.pem"
     if content is not None:
         path.write_text(content)
@@ -38,7 +38,7 @@ def test_a_file_that_is_no_use_is_an_error(tmp_path: Path, content: str | None) 
 
 
 def test_the_authorities_of_the_system_are_found(tmp_path: Path) -> None:
-    """Without a file those of the system count, wherever it keeps them."""
+    """Without a file, the authorities of the system are used."""
     kept = Authority().write_to(tmp_path / "cert.pem")
     nowhere = str(tmp_path / "nowhere.pem")
     assert len(find_trust_roots("", [nowhere, kept]).certificates) == 1

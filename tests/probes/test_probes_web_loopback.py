@@ -36,14 +36,14 @@ ZONE = {
 
 @implementer(ProbeReactor)
 class Diverting:
-    """The reactor, but that connections to port 443 go to another."""
+    """The reactor, with connections to port 443 redirected to another port."""
 
     def __init__(self, reactor: Any, port: int) -> None:
         self._reactor = reactor
         self._port = port
 
     def connectTCP(self, host: str, port: int, *rest: Any, **options: Any) -> Any:
-        """Connect, to the test's server where the server of the web is meant."""
+        """Connect to the test's server instead of the web server."""
         port = self._port if port == 443 else port
         return self._reactor.connectTCP(host, port, *rest, **options)
 
@@ -52,13 +52,13 @@ class Diverting:
 
 
 def nobody_is_here(_: IpAddress) -> bool:
-    """Say of every address that it is somebody else's."""
+    """Return that an address belongs to another host."""
     return False
 
 
 @pytest.fixture
 def reactor() -> Iterator[Any]:
-    """Give the reactor that runs the tests; a connection that was cut off is gone a turn later."""
+    """The reactor of the tests; aborted connections are gone one turn later."""
     from twisted.internet import reactor
 
     yield reactor
@@ -67,12 +67,12 @@ def reactor() -> Iterator[Any]:
 
 @pytest.fixture
 def fetcher(reactor: Any, tmp_path: Path) -> GuardedFetcher:
-    """Give a fetcher that may fetch from this machine."""
+    """A fetcher that may connect to this machine."""
     return make_fetcher(reactor, tmp_path)
 
 
 def make_fetcher(reactor: Any, folder: Path) -> GuardedFetcher:
-    """Make a fetcher that believes the authority of the tests."""
+    """Return a fetcher that trusts the authority of the tests."""
     trust = find_trust_roots(AUTHORITY.write_to(folder / "ca.pem"))
     dialer = GuardedDialer(
         reactor, MemoryZone(ZONE), is_own_address=nobody_is_here, allow_private=True
@@ -88,20 +88,20 @@ def serving(reply: Reply, issued: Issued | None = GOOD) -> Iterator[RdapServer]:
 
 
 def request_to(server: RdapServer, redirects: int = 0) -> FetchRequest:
-    """Ask about ``a.com``."""
+    """Return a request for ``a.com``."""
     url = server.base_url + "domain/a.com"
     return FetchRequest(url, "text/plain", 1_000_000, max_redirects=redirects)
 
 
 async def problem_of(fetcher: GuardedFetcher, request: FetchRequest) -> FetchProblem:
-    """Give the problem that fetching ends with."""
+    """Return the problem of a fetch."""
     with pytest.raises(FetchFailed) as caught:
         await fetcher.fetch(request)
     return caught.value.problem
 
 
 async def test_a_host_that_proves_its_name_is_believed(fetcher: GuardedFetcher) -> None:
-    """Over TLS a body of many packets comes whole."""
+    """Over TLS a body of many packets is read completely."""
     body = bytes(range(256)) * 2_000
     with serving(Reply(200, body)) as server:
         fetched = await fetcher.fetch(request_to(server))
@@ -131,7 +131,7 @@ async def test_a_host_that_does_not_is_told_nothing(
 
 
 async def test_a_server_without_tls_is_no_https(fetcher: GuardedFetcher) -> None:
-    """A server that speaks http where https is due can't be talked to."""
+    """A server without TLS is a failed https request."""
     with serving(Reply(), None) as server:
         url = f"https://{HOST}:{server.port}/"
         problem = await problem_of(fetcher, FetchRequest(url, "text/plain", 1_000))
@@ -139,14 +139,14 @@ async def test_a_server_without_tls_is_no_https(fetcher: GuardedFetcher) -> None
 
 
 async def test_nobody_there(fetcher: GuardedFetcher) -> None:
-    """A port where nobody listens refuses."""
+    """A port without a listener refuses the connection."""
     with serving(Reply()) as server:
         request = request_to(server)
     assert await problem_of(fetcher, request) is FetchProblem.NO_CONNECTION
 
 
 async def test_a_redirect_over_tls_is_checked_again(fetcher: GuardedFetcher) -> None:
-    """The next host must prove its own name, and the way back to http is closed."""
+    """The next host needs a certificate of its own, and a redirect to http is not followed."""
     with serving(Reply(200, b"here")) as target:
         for location, problem in (
             (target.base_url + "domain/a.com", None),
@@ -162,7 +162,7 @@ async def test_a_redirect_over_tls_is_checked_again(fetcher: GuardedFetcher) -> 
 
 
 async def test_a_date_of_registration_over_the_net(fetcher: GuardedFetcher, reactor: Any) -> None:
-    """From the list of registries to the verdict, with a redirect to the one who knows."""
+    """A registration date is found from the list of registries, through a redirect."""
     answer = json.dumps(domain_object("a.com", "2001-02-03T04:05:06Z")).encode()
     with serving(Reply(200, answer)) as registrar:
         target = registrar.base_url + "domain/a.com"
@@ -178,7 +178,7 @@ async def test_a_date_of_registration_over_the_net(fetcher: GuardedFetcher, reac
 
 
 async def test_a_policy_over_the_net(reactor: Any, tmp_path: Path) -> None:
-    """A policy file is fetched from the host of its name, which must prove it."""
+    """A policy is fetched from the host of its name, whose certificate is checked."""
     path = "/.well-known/mta-sts.txt"
     policy = Reply(200, b"version: STSv1\n")
     for names, outcome in (

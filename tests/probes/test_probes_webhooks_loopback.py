@@ -1,4 +1,4 @@
-"""Posts to receivers of webhooks on this machine: what gets there, and what is never sent."""
+"""Deliveries of webhooks to receivers on this machine, and targets that get no delivery."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -39,7 +39,7 @@ LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
 def now() -> Any:
-    """Give the time of day."""
+    """Return the current time."""
     return instant_of(time.time())
 
 
@@ -51,7 +51,7 @@ def posts(
     is_own: Callable[[Any], bool] = is_own_address,
     seconds: float = 60.0,
 ) -> HttpWebhookDialer:
-    """Make what posts; the account "ann" may be told in the networks."""
+    """Return a dialer for the account "ann", which may deliver to the networks."""
     from twisted.internet import reactor
 
     anything: Any = reactor
@@ -75,7 +75,7 @@ def posts(
 
 
 async def hang_up(line: HttpWebhookLine) -> None:
-    """Close what is open, and let that be over."""
+    """Close the connections, and wait until they are closed."""
     from twisted.internet import reactor
 
     line.hang_up()
@@ -83,7 +83,7 @@ async def hang_up(line: HttpWebhookLine) -> None:
 
 
 def event(url: str, number: int = 1) -> Post:
-    """Make an event."""
+    """Return an event."""
     return Post(url, SECRETS[:1], f"msg_{number}", now(), b'{"subject":"\xc3\xa9"}')
 
 
@@ -97,7 +97,7 @@ def receiver() -> Iterator[Receiver]:
 
 @async_yield_fixture
 async def line() -> AsyncIterator[HttpWebhookLine]:
-    """A line of an account that may be told here."""
+    """A connection of an account that may deliver to this machine."""
     line = posts().line("ann")
     yield line
     await hang_up(line)
@@ -106,7 +106,7 @@ async def line() -> AsyncIterator[HttpWebhookLine]:
 async def test_events_come_signed_over_one_connection(
     receiver: Receiver, line: HttpWebhookLine
 ) -> None:
-    """The library believes them; a connection is kept from one to the next."""
+    """The library verifies the deliveries, and the connection is reused."""
     url = f"{receiver.url}/mail"
     for number in range(3):
         assert await line.post(event(url, number)) == Attempt(204)
@@ -118,7 +118,7 @@ async def test_events_come_signed_over_one_connection(
 
 
 async def test_both_secrets_sign(receiver: Receiver, line: HttpWebhookLine) -> None:
-    """Who knows the earlier secret believes an event, and so does who knows the new one."""
+    """A delivery verifies with the earlier secret and with the new one."""
     receiver.secrets["/new"] = SECRETS[1]
     receiver.secrets["/other"] = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
     for path in ("/mail", "/new", "/other"):
@@ -127,7 +127,7 @@ async def test_both_secrets_sign(receiver: Receiver, line: HttpWebhookLine) -> N
 
 
 async def test_statuses(receiver: Receiver, line: HttpWebhookLine) -> None:
-    """Only 2xx takes an event; a redirect is not followed."""
+    """Only 2xx accepts a delivery, and a redirect is not followed."""
     outcomes = {
         status: await line.post(event(f"{receiver.url}/{status}"))
         for status in (200, 299, 302, 404, 410, 500)
@@ -141,7 +141,7 @@ async def test_statuses(receiver: Receiver, line: HttpWebhookLine) -> None:
 async def test_a_receiver_that_closed_the_connection(
     receiver: Receiver, line: HttpWebhookLine
 ) -> None:
-    """A kept connection that ends just then is no failure: the event goes over another one."""
+    """A kept connection that was just closed is no failure: another one is opened."""
     url = f"{receiver.url}/mail"
     assert (await line.post(event(url))).is_taken
     for connection in tuple(line._connections.open_ones):
@@ -151,7 +151,7 @@ async def test_a_receiver_that_closed_the_connection(
 
 
 async def test_who_hangs_is_given_up(receiver: Receiver) -> None:
-    """After its time there is no answer, and the connection is closed."""
+    """A delivery without a response times out, and the connection is closed."""
     line = posts(seconds=0.5).line("ann")
     attempt = await line.post(event(f"{receiver.url}/hang"))
     assert attempt == Attempt(problem="no answer within 0.5 seconds")
@@ -163,7 +163,7 @@ async def test_who_hangs_is_given_up(receiver: Receiver) -> None:
     ["http://127.0.0.1:{port}/mail", "http://localhost:{port}/mail", "http://{host}:{port}/mail"],
 )
 async def test_private_addresses_are_not_posted_to(receiver: Receiver, url: str) -> None:
-    """Not by address, not by name; not for an account that was not named."""
+    """A private address gets no delivery, by address or name, unless the account may use it."""
     port = receiver.url.rpartition(":")[2]
     zone = MemoryZone({HOST: {"A": ["127.0.0.1"]}})
     line = posts(zone).line("bob")
@@ -173,7 +173,7 @@ async def test_private_addresses_are_not_posted_to(receiver: Receiver, url: str)
 
 
 async def test_an_address_of_our_own_is_not_posted_to(receiver: Receiver) -> None:
-    """A public address that is this machine's is as good as its loopback."""
+    """A public address of this machine is forbidden like its loopback address."""
     zone = MemoryZone({HOST: {"A": ["8.8.8.8"]}})
     line = posts(zone, is_own=lambda _: True).line("bob")
     attempt = await line.post(event(f"http://{HOST}/mail"))
@@ -181,7 +181,7 @@ async def test_an_address_of_our_own_is_not_posted_to(receiver: Receiver) -> Non
 
 
 async def test_our_own_ports_are_not_posted_to(receiver: Receiver) -> None:
-    """Whatever the operator allows, and by whatever name."""
+    """The service's own ports are forbidden, whatever the operator allows."""
     port = int(receiver.url.rpartition(":")[2])
     zone = MemoryZone({HOST: {"A": ["127.0.0.1"]}})
     line = posts(zone, own_ports=frozenset({port})).line("ann")
@@ -192,7 +192,7 @@ async def test_our_own_ports_are_not_posted_to(receiver: Receiver) -> None:
 
 
 async def test_a_name_that_is_bound_anew(receiver: Receiver) -> None:
-    """What an address was allowed to says nothing of the next one that a name has."""
+    """Each address of a name is checked, also when the name gets a new one."""
     port = receiver.url.rpartition(":")[2]
     zone = MemoryZone({HOST: {"A": ["127.0.0.1"]}})
     line = posts(zone, allowed=["127.0.0.1/32"]).line("ann")
@@ -207,7 +207,7 @@ async def test_a_name_that_is_bound_anew(receiver: Receiver) -> None:
 
 
 async def test_certificates(tmp_path: Path) -> None:
-    """A receiver must prove its name by an authority that is believed; else nothing is sent."""
+    """A receiver needs a valid certificate for its name; otherwise it gets no delivery."""
     trust = find_trust_roots(AUTHORITY.write_to(tmp_path / "ca.pem"))
     zone = MemoryZone({HOST: {"A": ["127.0.0.1"]}})
     outcomes = {}
@@ -230,13 +230,13 @@ async def test_certificates(tmp_path: Path) -> None:
 
 
 async def test_without_authorities(receiver: Receiver, line: HttpWebhookLine) -> None:
-    """Where no certificate can be checked nothing is sent over TLS."""
+    """Without trusted authorities no delivery is sent over TLS."""
     attempt = await line.post(event(f"https://{HOST}/mail"))
     assert "authorities" in attempt.problem
 
 
 async def test_hosts_that_are_not_there(receiver: Receiver) -> None:
-    """What can't be reached is said in words, and there is no status."""
+    """An unreachable host is described in words, without a status."""
     zone = MemoryZone({"silent.example": {"A": ["127.0.0.1"]}})
     line = posts(zone).line("ann")
     attempt = await line.post(event("http://nowhere.example/mail"))
@@ -250,7 +250,7 @@ class _Flood(Protocol):
     answer = b""
 
     def dataReceived(self, data: bytes) -> None:
-        """Answer with more than anybody reads."""
+        """Answer with more data than is read."""
         assert self.transport is not None
         self.transport.write(self.answer)
 
@@ -263,7 +263,7 @@ class _Flood(Protocol):
     ],
 )
 async def test_answers_that_are_none(line: HttpWebhookLine, answer: bytes, problem: str) -> None:
-    """Headers without end, and other protocols, are failures that cost little."""
+    """Endless header fields and other protocols are failures with limited cost."""
     from twisted.internet import reactor
 
     anything: Any = reactor
@@ -280,7 +280,7 @@ async def test_answers_that_are_none(line: HttpWebhookLine, answer: bytes, probl
 
 
 async def test_a_body_without_end_is_not_read(line: HttpWebhookLine) -> None:
-    """The status is the answer; what comes behind it is cut off."""
+    """The status is the result, and the rest of the response is not read."""
     from twisted.internet import reactor
 
     anything: Any = reactor
@@ -298,7 +298,7 @@ async def test_a_body_without_end_is_not_read(line: HttpWebhookLine) -> None:
 
 
 async def test_a_public_address_gets_so_much_in_a_minute() -> None:
-    """Events of all accounts count together; an address of an allowed network has no limit."""
+    """Public addresses have a limit of deliveries a minute; those of allowed networks have none."""
     counters, moment = LocalRateCounters(), now()
     bob, carol = (AddressRateLimit(counters, (), lambda: moment) for _ in range(2))
     address = ip_network("8.8.8.8").network_address
@@ -319,7 +319,7 @@ async def test_a_public_address_gets_so_much_in_a_minute() -> None:
     ],
 )
 def test_this_service_itself_is_refused(url: str) -> None:
-    """What leads to our own pages is refused when it is asked for; another port is not."""
+    """The URL of this service is rejected at creation; another port is allowed."""
     with pytest.raises(InvalidParameter):
         posts().require_foreign(url)
     posts().require_foreign(url.replace("8080", "9000"))
