@@ -159,7 +159,7 @@ async def test_old_versions_are_told_apart(
 
 
 async def test_a_host_without_encryption(probes: Probes, reactor: Any) -> None:
-    """mailcheck's own server without a certificate offers no STARTTLS."""
+    """The mail server of mailcheck without a certificate offers no STARTTLS."""
     probe = await probe_receiver(probes, reactor, offer_no_tls)
     assert probe == StarttlsProbe("mx.d.example", ProbeOutcome.NOT_OFFERED)
 
