@@ -69,7 +69,7 @@ class Authentication(Struct, frozen=True):
     dmarc: DmarcOfMail
 
     def with_earlier_results(self, earlier: "Authentication") -> "Authentication":
-        """Return these results, with the earlier ones where only those were determined."""
+        """Return these results, with undetermined ones replaced by earlier determined ones."""
         is_spf_lost = _is_lost(self.spf.mail_from.result, earlier.spf.mail_from.result)
         is_dmarc_lost = _is_lost(self.dmarc.result, earlier.dmarc.result)
         return replace(

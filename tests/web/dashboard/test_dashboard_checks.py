@@ -71,7 +71,7 @@ def test_the_page_has_all_three(visited: Visited) -> None:
     assert "Outlook (Windows)" in text
     assert "2026-" in text
     assert "MIT" in text
-    assert "Give every image an alt text" in text
+    assert "Add an alt text to every image" in text
     assert "Help &lt;b&gt;" in text
     ticked = [line for line in text.splitlines() if 'name="link"' in line]
     assert [" checked" in line for line in ticked] == [False, True, True, False]
